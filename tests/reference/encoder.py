@@ -1,0 +1,78 @@
+"""What surrounds the attention: block, feed-forward, embedding, pooling."""
+
+import math
+
+import numpy as np
+
+from tests.reference.attention import linear
+
+
+def part_of(weights, prefix):
+    """The entries below `prefix`, without it."""
+    return {
+        name.removeprefix(f"{prefix}/"): array
+        for name, array in weights.items()
+        if name.startswith(f"{prefix}/")
+    }
+
+
+def gelu(x):
+    """`x Phi(x)` with the exact distribution function."""
+    flat = [v * 0.5 * (1.0 + math.erf(v / math.sqrt(2.0))) for v in x.ravel()]
+    return np.array(flat).reshape(x.shape)
+
+
+def layer_norm(x, weights, epsilon=1e-12):
+    """Row by row, with the biased variance."""
+    rows = []
+    for row in x.reshape(-1, x.shape[-1]):
+        centred = row - row.mean()
+        variance = (centred**2).mean()
+        rows.append(centred / math.sqrt(variance + epsilon))
+    normalised = np.stack(rows).reshape(x.shape)
+    return normalised * weights["gamma"] + weights["beta"]
+
+
+def feed_forward(x, weights):
+    """`gelu(x W_1 + b_1) W_2 + b_2`."""
+    return linear(gelu(linear(x, weights, "intermediate")), weights, "output")
+
+
+def after_attention(x, attended, weights):
+    """`Y = LN(x + attended)`, then `LN(Y + FFN(Y))`."""
+    y = layer_norm(x + attended, part_of(weights, "attention_norm"))
+    transformed = feed_forward(y, part_of(weights, "feedforward"))
+    return layer_norm(y + transformed, part_of(weights, "feedforward_norm"))
+
+
+def encoder_block(hidden, visible, weights, attention):
+    """BERT's post-norm block; `attention` is a reference of one sequence."""
+    attended, _ = attention(hidden, visible, part_of(weights, "attention"))
+    return (after_attention(hidden, attended, weights),)
+
+
+def embedding(token_ids, segment_ids, weights):
+    """Equation 4 with segments; position table and projection if they exist."""
+    rows = []
+    for i in range(len(token_ids)):
+        row = weights["token_embedding/embeddings"][token_ids[i]]
+        row = row + weights["segment_embedding/embeddings"][segment_ids[i]]
+        if "position_embedding/embeddings" in weights:
+            row = row + weights["position_embedding/embeddings"][i]
+        rows.append(row)
+    result = layer_norm(np.stack(rows), part_of(weights, "norm"))
+    if "projection/kernel" in weights:
+        result = linear(result, weights, "projection")
+    return result
+
+
+def layerwise_pooling(hidden_states, visible, initial_vector, block_weights, attend):
+    """Section 3.4: `y^L` from `y^0` and `X^0 ... X^{L-1}`, with each block's weights.
+
+    `attend(y, X, visible, attention_weights)` gives a vector [D].
+    """
+    y = initial_vector
+    for hidden, weights in zip(hidden_states, block_weights):
+        attended = attend(y, hidden, visible, part_of(weights, "attention"))
+        y = after_attention(y, attended, weights)
+    return y
