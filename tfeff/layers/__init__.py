@@ -1,0 +1,21 @@
+"""Keras layers of tfeff. They need Keras alone and run on any of its backends."""
+
+from tfeff.layers.encoder_block import EncoderBlock
+from tfeff.layers.encoder_embedding import EncoderEmbedding
+from tfeff.layers.feedforward import FeedForward
+from tfeff.layers.layerwise_pooling import LayerwisePooling
+from tfeff.layers.one_head_attention import OneHeadAttention
+from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
+from tfeff.layers.partitioned_attention import PartitionedAttention
+from tfeff.layers.self_attention import SelfAttention
+
+__all__ = [
+    "EncoderBlock",
+    "EncoderEmbedding",
+    "FeedForward",
+    "LayerwisePooling",
+    "OneHeadAttention",
+    "PartitionOfUnityMask",
+    "PartitionedAttention",
+    "SelfAttention",
+]

@@ -1,0 +1,130 @@
+import keras
+
+from tfeff.layers import checks
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class EncoderBlock(keras.layers.Layer):
+    """One layer of an encoder: any attention, any feed-forward, post-norm.
+
+        Y  = LayerNorm(X + dropout(attention(X)))
+        X' = LayerNorm(Y + dropout(feedforward(Y)))
+
+    Args:
+        attention: attention layer, called
+            `attention(hidden, padding_mask=..., training=...)`, `[B, T, D]` to
+            `[B, T, D]` after its output projection.
+        feedforward: layer from `[B, T, D]` to `[B, T, D]`.
+        dropout: float in [0, 1), dropout rate of both branches.
+        layer_norm_epsilon: float added to the variance.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        hidden: float tensor `[B, T, D]`.
+        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
+            `None` when all are real.
+        training: whether dropout is active.
+
+    Returns:
+        Float tensor `[B, T, D]`.
+
+    Raises:
+        TypeError: if `attention` or `feedforward` is not a Keras layer.
+        ValueError: as the attention layer.
+
+    Example:
+
+    >>> from tfeff.layers import FeedForward, OneHeadAttention
+    >>> block = EncoderBlock(OneHeadAttention(num_parts=4), FeedForward(32))
+    >>> tuple(block(keras.ops.ones((2, 5, 8))).shape)
+    (2, 5, 8)
+
+    Reference:
+        Devlin et al., "BERT", section 3.
+    """
+
+    def __init__(
+        self,
+        attention: keras.layers.Layer,
+        feedforward: keras.layers.Layer,
+        dropout: float = 0.0,
+        layer_norm_epsilon: float = 1e-12,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        for name, layer in (("attention", attention), ("feedforward", feedforward)):
+            if not isinstance(layer, keras.layers.Layer):
+                raise TypeError(
+                    f"`{name}` must be a Keras layer. Received: {name}={layer!r}"
+                )
+        self.attention = attention
+        self.feedforward = feedforward
+        self.dropout = checks.rate("dropout", dropout)
+        self.layer_norm_epsilon = layer_norm_epsilon
+
+    def build(self, hidden_shape):
+        checks.hidden_state("hidden", hidden_shape)
+        if not self.attention.built:
+            self.attention.build(hidden_shape)
+        if not self.feedforward.built:
+            self.feedforward.build(hidden_shape)
+        self.attention_norm = self._norm(hidden_shape, "attention_norm")
+        self.feedforward_norm = self._norm(hidden_shape, "feedforward_norm")
+        self.attention_dropout = self._dropout("attention_dropout")
+        self.feedforward_dropout = self._dropout("feedforward_dropout")
+
+    def _norm(self, hidden_shape, name):
+        norm = keras.layers.LayerNormalization(
+            epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name
+        )
+        norm.build(hidden_shape)
+        return norm
+
+    def _dropout(self, name):
+        return keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name=name)
+
+    def call(self, hidden, padding_mask=None, training=None):
+        mixed = self.attention(hidden, padding_mask=padding_mask, training=training)
+        return self._add(hidden, mixed, training)
+
+    def pool(self, query, hidden, padding_mask=None, training=None):
+        """The block applied to queries without a position, over `hidden`.
+
+        Args:
+            query: float tensor `[B, T, D]`.
+            hidden: float tensor `[B, S, D]`, the input of this block.
+            padding_mask: mask `[B, S]` of `hidden`, or `None`.
+            training: whether dropout is active.
+
+        Returns:
+            Float tensor `[B, T, D]`.
+        """
+        mixed = self.attention.pool(query, hidden, padding_mask, training)
+        return self._add(query, mixed, training)
+
+    def _add(self, hidden, mixed, training):
+        """Residuals, norms and the feed-forward network after the attention."""
+        mixed = self.attention_dropout(mixed, training=training)
+        hidden = self.attention_norm(hidden + mixed)
+        change = self.feedforward_dropout(self.feedforward(hidden), training=training)
+        return self.feedforward_norm(hidden + change)
+
+    def compute_output_shape(self, hidden_shape, padding_mask_shape=None):
+        return tuple(hidden_shape)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            attention=keras.layers.serialize(self.attention),
+            feedforward=keras.layers.serialize(self.feedforward),
+            dropout=self.dropout,
+            layer_norm_epsilon=self.layer_norm_epsilon,
+        )
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        for name in ("attention", "feedforward"):
+            config[name] = keras.layers.deserialize(config[name])
+        return cls(**config)

@@ -1,0 +1,171 @@
+import keras
+from keras import ops
+
+from tfeff.layers import checks
+
+POSITIONS = ("absolute", "none")
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class EncoderEmbedding(keras.layers.Layer):
+    """Tokens, segments and, if wanted, absolute positions, embedded and added.
+
+        X = dropout(LayerNorm(E[w_i] + S[s_i] + P[i]))
+
+    without `P` when `position="none"`. When `embedding_dim` is not `hidden_dim`
+    (ALBERT's factorisation), the tables and the norm have width `embedding_dim`
+    and a projection `X W + b` to `hidden_dim` comes last.
+
+    Args:
+        vocabulary_size: integer, rows of the token table `E`.
+        hidden_dim: integer `D`, width of the result.
+        max_sequence_length: integer, rows of the position table `P`; no limit
+            when `position="none"`.
+        num_segments: integer, rows of the segment table `S`.
+        embedding_dim: integer, width of the tables; `None` means `hidden_dim`.
+        position: `"absolute"` or `"none"`.
+        dropout: float in [0, 1), dropout rate.
+        layer_norm_epsilon: float added to the variance.
+        embeddings_initializer: initializer of the tables and of the projection.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        token_ids: integer tensor `[B, T]`, each in `[0, vocabulary_size)`.
+        segment_ids: integer tensor `[B, T]`, each in `[0, num_segments)`; `None`
+            means segment 0 everywhere.
+        training: whether dropout is active.
+
+    Returns:
+        Float tensor `[B, T, hidden_dim]`.
+
+    Raises:
+        ValueError: if `position` is unknown, or a sequence is longer than the
+            table of absolute positions.
+
+    Example:
+
+    >>> embed = EncoderEmbedding(vocabulary_size=100, hidden_dim=8)
+    >>> tuple(embed(keras.ops.ones((2, 5), dtype="int32")).shape)
+    (2, 5, 8)
+
+    Reference:
+        Devlin et al., "BERT", section 3; Tian et al., "Shatter", equation 4; Lan
+        et al., "ALBERT", section 3.1.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        hidden_dim: int,
+        max_sequence_length: int = 512,
+        num_segments: int = 2,
+        embedding_dim: int | None = None,
+        position: str = "absolute",
+        dropout: float = 0.0,
+        layer_norm_epsilon: float = 1e-12,
+        embeddings_initializer="uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.vocabulary_size = checks.positive_int("vocabulary_size", vocabulary_size)
+        self.hidden_dim = checks.positive_int("hidden_dim", hidden_dim)
+        self.max_sequence_length = checks.positive_int(
+            "max_sequence_length", max_sequence_length
+        )
+        self.num_segments = checks.positive_int("num_segments", num_segments)
+        self.embedding_dim = (
+            self.hidden_dim
+            if embedding_dim is None
+            else checks.positive_int("embedding_dim", embedding_dim)
+        )
+        self.position = checks.one_of("position", position, POSITIONS)
+        self.dropout = checks.rate("dropout", dropout)
+        self.layer_norm_epsilon = layer_norm_epsilon
+        self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
+
+    def build(self, token_ids_shape):
+        # Reversible: a language model head shares this table.
+        self.token_embedding = self._table(
+            keras.layers.ReversibleEmbedding, self.vocabulary_size, "token_embedding"
+        )
+        self.segment_embedding = self._table(
+            keras.layers.Embedding, self.num_segments, "segment_embedding"
+        )
+        if self.position == "absolute":
+            self.position_embedding = self._table(
+                keras.layers.Embedding, self.max_sequence_length, "position_embedding"
+            )
+        self.norm = keras.layers.LayerNormalization(
+            epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name="norm"
+        )
+        self.norm.build((None, None, self.embedding_dim))
+        self.dropout_layer = keras.layers.Dropout(
+            self.dropout, dtype=self.dtype_policy, name="dropout"
+        )
+        if self.embedding_dim != self.hidden_dim:
+            self.projection = keras.layers.Dense(
+                self.hidden_dim,
+                kernel_initializer=self.embeddings_initializer.clone(),
+                dtype=self.dtype_policy,
+                name="projection",
+            )
+            self.projection.build((None, None, self.embedding_dim))
+
+    def _table(self, table_class, rows, name):
+        table = table_class(
+            rows,
+            self.embedding_dim,
+            embeddings_initializer=self.embeddings_initializer.clone(),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        table.build()
+        return table
+
+    def call(self, token_ids, segment_ids=None, training=None):
+        self._check_length(token_ids.shape)
+        if segment_ids is None:
+            segment_ids = ops.zeros_like(token_ids)
+        x = self.token_embedding(token_ids) + self.segment_embedding(segment_ids)
+        if self.position == "absolute":
+            # Cut before the look-up: where the length is known only at run time, a
+            # longer sequence then fails at the sum, on every device.
+            positions = ops.arange(self.max_sequence_length)[: ops.shape(token_ids)[1]]
+            x = x + self.position_embedding(positions)
+        x = self.dropout_layer(self.norm(x), training=training)
+        return x if self.embedding_dim == self.hidden_dim else self.projection(x)
+
+    def _check_length(self, shape):
+        if len(shape) != 2:
+            raise ValueError(
+                "`token_ids` must have shape (batch, length). "
+                f"Received: token_ids.shape={tuple(shape)}"
+            )
+        length = shape[1]
+        too_long = isinstance(length, int) and length > self.max_sequence_length
+        if self.position == "absolute" and too_long:
+            raise ValueError(
+                "With absolute positions, a sequence must not be longer than "
+                f"`max_sequence_length`, which is {self.max_sequence_length}. "
+                f"Received: token_ids.shape={tuple(shape)}"
+            )
+
+    def compute_output_shape(self, token_ids_shape, segment_ids_shape=None):
+        return (*token_ids_shape, self.hidden_dim)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            vocabulary_size=self.vocabulary_size,
+            hidden_dim=self.hidden_dim,
+            max_sequence_length=self.max_sequence_length,
+            num_segments=self.num_segments,
+            embedding_dim=self.embedding_dim,
+            position=self.position,
+            dropout=self.dropout,
+            layer_norm_epsilon=self.layer_norm_epsilon,
+            embeddings_initializer=keras.initializers.serialize(
+                self.embeddings_initializer
+            ),
+        )
+        return config

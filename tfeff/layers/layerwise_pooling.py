@@ -1,0 +1,117 @@
+from collections.abc import Sequence
+
+import keras
+from keras import ops
+
+from tfeff.layers import checks
+from tfeff.layers.encoder_block import EncoderBlock
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class LayerwisePooling(keras.layers.Layer):
+    """One vector a sequence, read from every layer without a position.
+
+    A learnt `y⁰` passes through the encoder's own blocks as the only query, while
+    block `k` takes keys and values from its own input `X^k`:
+
+        Y       = LayerNorm(y^k + attention_k(y^k, X^k))
+        y^{k+1} = LayerNorm(Y + feedforward_k(Y))
+
+    `y` has no place in the sequence, so whatever depends on relative positions is
+    left out of the attention: a partition counts as 1, its embeddings and relative
+    biases take no part. What remains is multi-head softmax, or one-head attention
+    with the encoder's normaliser. `X^L` is never read. The blocks' weights are
+    shared with the encoder, not copied.
+
+    Args:
+        blocks: the `EncoderBlock`s of an encoder, in order.
+        initializer: initializer of `y⁰`.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        hidden_states: list of `len(blocks) + 1` float tensors `[B, T, D]`,
+            `X^0 … X^L`.
+        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
+            `None` when all are real.
+        training: whether dropout is active.
+
+    Returns:
+        Float tensor `y^L` `[B, D]`.
+
+    Raises:
+        TypeError: if `blocks` are not `EncoderBlock`s.
+        ValueError: if there are none, or the hidden states are not one more.
+
+    Example:
+
+    >>> from tfeff.layers import FeedForward, OneHeadAttention
+    >>> block = EncoderBlock(OneHeadAttention(num_parts=4), FeedForward(32))
+    >>> x = keras.random.normal((2, 5, 8))
+    >>> tuple(LayerwisePooling([block])([x, block(x)]).shape)
+    (2, 8)
+
+    Reference:
+        Tian et al., "Shatter", section 3.4.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[EncoderBlock],
+        initializer="truncated_normal",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        blocks = list(blocks)
+        if not blocks:
+            raise ValueError("`blocks` must not be empty. Received: blocks=[]")
+        for block in blocks:
+            if not isinstance(block, EncoderBlock):
+                raise TypeError(
+                    "`blocks` must be `tfeff.layers.EncoderBlock`s. "
+                    f"Received: {block!r} among them"
+                )
+        self.blocks = blocks
+        self.initializer = keras.initializers.get(initializer)
+
+    def build(self, hidden_states_shape):
+        checks.hidden_state("hidden_states[0]", hidden_states_shape[0])
+        for block in self.blocks:
+            if not block.built:
+                block.build(hidden_states_shape[0])
+        self.initial_vector = self.add_weight(
+            name="initial_vector",
+            shape=(hidden_states_shape[0][-1],),
+            initializer=self.initializer,
+        )
+
+    def call(self, hidden_states, padding_mask=None, training=None):
+        if len(hidden_states) != len(self.blocks) + 1:
+            raise ValueError(
+                "`hidden_states` must be one more than the blocks, X^0 to X^L. "
+                f"Received: {len(hidden_states)} hidden states for "
+                f"{len(self.blocks)} blocks"
+            )
+        batch_size = ops.shape(hidden_states[0])[0]
+        y = ops.broadcast_to(
+            self.initial_vector, (batch_size, 1, self.initial_vector.shape[0])
+        )
+        for block, hidden in zip(self.blocks, hidden_states):
+            y = block.pool(y, hidden, padding_mask, training)
+        return y[:, 0]
+
+    def compute_output_shape(self, hidden_states_shape, padding_mask_shape=None):
+        return (hidden_states_shape[0][0], hidden_states_shape[0][-1])
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            blocks=[keras.layers.serialize(block) for block in self.blocks],
+            initializer=keras.initializers.serialize(self.initializer),
+        )
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        config["blocks"] = [keras.layers.deserialize(b) for b in config["blocks"]]
+        return cls(**config)

@@ -1,0 +1,152 @@
+from collections.abc import Sequence
+
+import keras
+
+from tfeff import ops as functional
+from tfeff.layers import checks
+from tfeff.layers.attention import Attention
+from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
+from tfeff.ops.attention import NORMALIZERS
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class OneHeadAttention(Attention):
+    """Shatter's attention: one matrix of scores, values by part of the sequence.
+
+    With `Q = X W^Q + b^Q`, `V = X W^V + b^V` cut into `n` parts by columns, the
+    partition `N` (`PartitionOfUnityMask`) and partition embeddings `R` `[n, D]`:
+
+        B[i, j]  = Σ_h (Q Rᵀ)[i, h] N[h, i, j]
+        A[h]     = φ(Q Xᵀ / sqrt(D) + B) ⊙ N[h]
+        X̄[h]     = A[h] V[h]
+        Y[i]     = (concat_h(X̄[h])[i] + Σ_h Σ_j A[h, i, j] (R W^V)[h]) W^O + b^O
+
+    where `φ` is the L2-normalised sigmoid or softmax over the keys. There is no
+    key projection: the keys are `X`. `B` and `R` come with `partition_bias`, the
+    last sum with `partition_value`. The models of the paper:
+
+    | model | `normalizer` | `partition_bias` | `partition_value` |
+    |---|---|---|---|
+    | 1H_Softmax | `"softmax"` | `False` | `False` |
+    | 1H_Sigmoid | `"sigmoid_l2"` | `False` | `False` |
+    | Part_Bias | `"sigmoid_l2"` | `True` | `False` |
+    | Shatter | `"sigmoid_l2"` | `True` | `True` |
+
+    Args:
+        num_parts: integer `n`, even (unless `boundaries` are given); divides the
+            hidden size.
+        normalizer: `"sigmoid_l2"` or `"softmax"`.
+        partition_bias: whether the scores get the bias `B`.
+        partition_value: whether the partition embeddings add to the values.
+        layer_index: integer, the layer's place in its stack, from 0.
+        num_layers: integer, the number of layers of the stack.
+        boundaries: `None` for the Bernstein partition, or the `num_parts - 1`
+            inner boundaries of a hard one.
+        dropout: float in [0, 1), dropout rate of the normalised scores. It acts
+            before the partition, so that all parts lose the same pairs.
+        kernel_initializer: initializer of the projection kernels.
+        bias_initializer: initializer of the projection biases.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        hidden: float tensor `[B, T, D]`.
+        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
+            `None` when all are real.
+        training: whether dropout is active.
+        return_attention_scores: whether to return `(output, scores)`, scores
+            `A` `[B, n, T, T]`, instead of the output `[B, T, D]` alone.
+
+    Raises:
+        ValueError: if `normalizer` is unknown, `num_parts` does not divide the
+            hidden size, the shape of `padding_mask` is not that of the tokens, or
+            as `PartitionOfUnityMask`.
+        TypeError: if `padding_mask` is neither bool nor integer.
+
+    Example:
+
+    >>> hidden = keras.random.normal((2, 5, 8))
+    >>> output, scores = OneHeadAttention(num_parts=4)(
+    ...     hidden, return_attention_scores=True
+    ... )
+    >>> tuple(output.shape), tuple(scores.shape)
+    ((2, 5, 8), (2, 4, 5, 5))
+
+    Reference:
+        Tian et al., "Shatter", sections 3.2 and 3.3.
+    """
+
+    def __init__(
+        self,
+        num_parts: int,
+        normalizer: str = "sigmoid_l2",
+        partition_bias: bool = True,
+        partition_value: bool = True,
+        layer_index: int = 0,
+        num_layers: int = 12,
+        boundaries: Sequence[float] | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_parts = checks.positive_int("num_parts", num_parts)
+        self.normalizer = checks.one_of("normalizer", normalizer, NORMALIZERS)
+        self.partition_bias = bool(partition_bias)
+        self.partition_value = bool(partition_value)
+        self.partition_layer = PartitionOfUnityMask(
+            num_parts,
+            layer_index,
+            num_layers,
+            boundaries,
+            dtype=self.dtype_policy,
+            name="partition",
+        )
+
+    def build(self, hidden_shape):
+        checks.hidden_state("hidden", hidden_shape)
+        checks.divides("num_parts", self.num_parts, hidden_shape[-1])
+        self.build_projections(hidden_shape[-1], ("query", "value"))
+        if self.partition_bias or self.partition_value:
+            self.partition_embeddings = self.add_weight(
+                name="partition_embeddings",
+                shape=(self.num_parts, hidden_shape[-1]),
+                initializer=keras.initializers.TruncatedNormal(stddev=0.02),
+            )
+
+    def attend(self, query, hidden, mask, training, positional=True):
+        partition = bias_embeddings = part_values = None
+        if positional:
+            partition = self.partition_layer(hidden)
+            if self.partition_bias:
+                bias_embeddings = self.partition_embeddings
+            if self.partition_value:
+                part_values = self._part_values()
+        return functional.one_head_attention(
+            self.query_dense(query),
+            hidden,
+            self.value_dense(hidden),
+            mask=None if mask is None else mask[:, None, :],
+            partition=partition,
+            bias_embeddings=bias_embeddings,
+            part_values=part_values,
+            normalizer=self.normalizer,
+            dropout=lambda scores: self.dropout_layer(scores, training=training),
+        )
+
+    def _part_values(self):
+        """`R W^V`, without the bias that the layer adds to ordinary values.
+
+        Through the layer, not its kernel, so that LoRA and quantization count.
+        """
+        return self.value_dense(self.partition_embeddings) - self.value_dense.bias
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            num_parts=self.num_parts,
+            normalizer=self.normalizer,
+            partition_bias=self.partition_bias,
+            partition_value=self.partition_value,
+            layer_index=self.partition_layer.layer_index,
+            num_layers=self.partition_layer.num_layers,
+            boundaries=self.partition_layer.boundaries,
+        )
+        return config

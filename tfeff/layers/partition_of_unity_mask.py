@@ -1,0 +1,126 @@
+import numbers
+from collections.abc import Sequence
+
+import keras
+from keras import ops
+
+from tfeff import ops as functional
+from tfeff.layers import checks
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class PartitionOfUnityMask(keras.layers.Layer):
+    """The mask that divides a sequence softly by relative position.
+
+        N[h, i, j] = f_h(j - i),   f_h ≥ 0,   Σ_h f_h(x) = 1 at every x
+
+    By default the `f_h` are Bernstein polynomials on a half-line bent to [0, 1],
+    a different bend in every layer: the parts of the first layer crowd around
+    position 0, those of the last are evenly spaced, about 12 positions apart
+    (`tfeff.ops.partition_functions` has the equations). Parts are ordered from 0
+    outwards, right half first. Position 0 counts half to either side.
+
+    With `boundaries`, the `f_h` are step functions instead: part `h` holds the
+    positions `b_h ≤ x < b_{h+1}`, from left to right.
+
+    The mask has no weights, extends to any length, and is computed in float32 at
+    least, then cast to the layer's compute dtype.
+
+    Args:
+        num_parts: integer `n`; even and at least 2, or, with `boundaries`, one
+            more than their number.
+        layer_index: integer `k`, the layer's place in its stack, from 0.
+        num_layers: integer `L > k`, the number of layers of the stack.
+        boundaries: increasing finite numbers `b_1 … b_{n-1}`, or `None` for the
+            Bernstein partition. `tfeff.ops.t5_boundaries` gives T5's.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        hidden: tensor `[B, T, D]`, only for its length.
+
+    Returns:
+        Float tensor `[n, T, T]`, to multiply scores `[B, n, T, T]`.
+
+    Raises:
+        ValueError: if `num_parts` is odd or below 2, `layer_index` is not in
+            `[0, num_layers)`, or `boundaries` are not `num_parts - 1` increasing
+            finite numbers.
+
+    Example:
+
+    >>> mask = PartitionOfUnityMask(num_parts=8)(keras.ops.zeros((1, 5, 16)))
+    >>> tuple(mask.shape)
+    (8, 5, 5)
+
+    Reference:
+        Tian et al., "Shatter", sections 3.1 and A.1.
+    """
+
+    def __init__(
+        self,
+        num_parts: int,
+        layer_index: int = 0,
+        num_layers: int = 12,
+        boundaries: Sequence[float] | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_parts = checks.positive_int("num_parts", num_parts)
+        self.num_layers = checks.positive_int("num_layers", num_layers)
+        self.layer_index = layer_index
+        self.boundaries = None if boundaries is None else list(boundaries)
+        if not isinstance(layer_index, numbers.Integral):
+            raise TypeError(
+                "`layer_index` must be an integer. "
+                f"Received: layer_index={layer_index!r}"
+            )
+        if not 0 <= layer_index < num_layers:
+            raise ValueError(
+                "`layer_index` must be in [0, num_layers). "
+                f"Received: layer_index={layer_index}, num_layers={num_layers}"
+            )
+        if self.boundaries is None:
+            if num_parts % 2:
+                raise ValueError(
+                    "`num_parts` must be even: half of the parts lie on each side of "
+                    f"a position. Received: num_parts={num_parts}"
+                )
+        else:
+            increasing = all(a < b for a, b in zip(self.boundaries, self.boundaries[1:]))
+            finite = all(abs(b) < float("inf") for b in self.boundaries)
+            if len(self.boundaries) != num_parts - 1 or not (increasing and finite):
+                raise ValueError(
+                    "`boundaries` must be `num_parts - 1` increasing finite numbers. "
+                    f"Received: boundaries={boundaries}, num_parts={num_parts}"
+                )
+
+    def call(self, hidden):
+        mask = functional.partition_mask(self._functions, ops.shape(hidden)[1])
+        return ops.cast(mask, self.compute_dtype)
+
+    def _functions(self, relative_positions):
+        if self.boundaries is not None:
+            return functional.bucket_functions(relative_positions, self.boundaries)
+        return functional.partition_functions(
+            # A float64 layer gets a float64 partition.
+            ops.cast(
+                relative_positions,
+                keras.backend.result_type(self.compute_dtype, "float32"),
+            ),
+            self.num_parts,
+            self.layer_index,
+            self.num_layers,
+        )
+
+    def compute_output_shape(self, hidden_shape):
+        return (self.num_parts, hidden_shape[1], hidden_shape[1])
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            num_parts=self.num_parts,
+            layer_index=self.layer_index,
+            num_layers=self.num_layers,
+            boundaries=self.boundaries,
+        )
+        return config

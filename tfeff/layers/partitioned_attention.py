@@ -1,0 +1,81 @@
+from collections.abc import Sequence
+
+import keras
+
+from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
+from tfeff.layers.self_attention import SelfAttention
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class PartitionedAttention(SelfAttention):
+    """Multi-head softmax attention, each head bent to a part of the sequence.
+
+        A[h] = softmax(Q[h] K[h]ᵀ / sqrt(H)) ⊙ N[h]
+
+    and otherwise as `SelfAttention`. `N` is `PartitionOfUnityMask`, one part a
+    head; the product is not normalised again. This is the model "Part_Mask": it
+    knows the order of tokens without any position table.
+
+    Args:
+        num_heads: integer, heads and parts, even (unless `boundaries` are given);
+            divides the hidden size.
+        layer_index: integer, the layer's place in its stack, from 0.
+        num_layers: integer, the number of layers of the stack.
+        boundaries: `None` for the Bernstein partition, or the `num_heads - 1`
+            inner boundaries of a hard one.
+        dropout: float in [0, 1), dropout rate of the normalised scores.
+        kernel_initializer: initializer of the projection kernels.
+        bias_initializer: initializer of the projection biases.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        hidden: float tensor `[B, T, D]`.
+        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
+            `None` when all are real.
+        training: whether dropout is active.
+        return_attention_scores: whether to return `(output, scores)`, scores
+            `A` `[B, num_heads, T, T]`, instead of the output `[B, T, D]` alone.
+
+    Raises:
+        ValueError: as `SelfAttention` and `PartitionOfUnityMask`.
+        TypeError: if `padding_mask` is neither bool nor integer.
+
+    Example:
+
+    >>> hidden = keras.random.normal((2, 5, 8))
+    >>> tuple(PartitionedAttention(num_heads=4)(hidden).shape)
+    (2, 5, 8)
+
+    Reference:
+        Tian et al., "Shatter", section 3.1, equation 5.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        layer_index: int = 0,
+        num_layers: int = 12,
+        boundaries: Sequence[float] | None = None,
+        **kwargs,
+    ):
+        super().__init__(num_heads, **kwargs)
+        self.partition_layer = PartitionOfUnityMask(
+            num_heads,
+            layer_index,
+            num_layers,
+            boundaries,
+            dtype=self.dtype_policy,
+            name="partition",
+        )
+
+    def partition(self, hidden):
+        return self.partition_layer(hidden)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            layer_index=self.partition_layer.layer_index,
+            num_layers=self.partition_layer.num_layers,
+            boundaries=self.partition_layer.boundaries,
+        )
+        return config

@@ -1,0 +1,80 @@
+import keras
+
+from tfeff import ops as functional
+from tfeff.layers import checks
+from tfeff.layers.attention import Attention
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class SelfAttention(Attention):
+    """Multi-head softmax self-attention, the baseline of every paper.
+
+    With `Q = X W^Q + b^Q`, and `K`, `V` likewise, cut into `N` heads of size
+    `H = D / N` by columns:
+
+        A[h] = softmax(Q[h] K[h]ᵀ / sqrt(H))        [T, T]
+        Y    = concat_h(A[h] V[h]) W^O + b^O         [T, D]
+
+    A padded key gets weight 0. A sequence that is all padding mixes nothing: its
+    `A` is 0 and its output is `b^O`.
+
+    Args:
+        num_heads: integer `N ≥ 1` that divides the hidden size.
+        dropout: float in [0, 1), dropout rate of the normalised scores `A`.
+        kernel_initializer: initializer of the projection kernels.
+        bias_initializer: initializer of the projection biases.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        hidden: float tensor `[B, T, D]`.
+        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
+            `None` when all are real.
+        training: whether dropout is active.
+        return_attention_scores: whether to return `(output, scores)`, scores
+            `[B, N, T, T]`, instead of the output `[B, T, D]` alone.
+
+    Raises:
+        ValueError: if `num_heads` does not divide the hidden size, or the shape of
+            `padding_mask` is not that of the tokens.
+        TypeError: if `padding_mask` is neither bool nor integer.
+
+    Example:
+
+    >>> hidden = keras.random.normal((2, 5, 8))
+    >>> mask = keras.ops.convert_to_tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]])
+    >>> tuple(SelfAttention(num_heads=2)(hidden, padding_mask=mask).shape)
+    (2, 5, 8)
+
+    Reference:
+        Vaswani et al., "Attention is all you need", section 3.2; in the notation
+        of Tian et al., "Shatter", equations 1 to 3.
+    """
+
+    def __init__(self, num_heads: int, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = checks.positive_int("num_heads", num_heads)
+
+    def build(self, hidden_shape):
+        checks.hidden_state("hidden", hidden_shape)
+        checks.divides("num_heads", self.num_heads, hidden_shape[-1])
+        self.build_projections(hidden_shape[-1], ("query", "key", "value"))
+
+    def attend(self, query, hidden, mask, training, positional=True):
+        return functional.softmax_attention(
+            self.query_dense(query),
+            self.key_dense(hidden),
+            self.value_dense(hidden),
+            self.num_heads,
+            mask=None if mask is None else mask[:, None, None, :],
+            partition=self.partition(hidden) if positional else None,
+            dropout=lambda scores: self.dropout_layer(scores, training=training),
+        )
+
+    def partition(self, hidden):
+        """What multiplies the scores, `[N, T, T]`; here nothing."""
+        return None
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(num_heads=self.num_heads)
+        return config

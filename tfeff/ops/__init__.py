@@ -1,0 +1,28 @@
+"""The mathematics of tfeff: pure functions of `keras.ops`, with no weights.
+
+They run on every Keras backend and take and return backend tensors.
+"""
+
+from tfeff.ops.attention import merge_heads
+from tfeff.ops.attention import one_head_attention
+from tfeff.ops.attention import softmax_attention
+from tfeff.ops.attention import split_heads
+from tfeff.ops.masking import l2_normalized_sigmoid
+from tfeff.ops.masking import masked_softmax
+from tfeff.ops.partition import bucket_functions
+from tfeff.ops.partition import partition_functions
+from tfeff.ops.partition import partition_mask
+from tfeff.ops.partition import t5_boundaries
+
+__all__ = [
+    "bucket_functions",
+    "l2_normalized_sigmoid",
+    "masked_softmax",
+    "merge_heads",
+    "one_head_attention",
+    "partition_functions",
+    "partition_mask",
+    "softmax_attention",
+    "split_heads",
+    "t5_boundaries",
+]

@@ -1,0 +1,80 @@
+"""Normalisations over the keys that hold for any mask.
+
+A masked key gets weight 0, and a row whose keys are all masked gets zeros:
+the row then attends to nothing, instead of to an average of the padding.
+"""
+
+import keras
+from keras import ops
+
+
+def _at_least_float32(scores):
+    """Casts half precision up: sums over hundreds of keys need the digits."""
+    return ops.cast(
+        scores,
+        keras.backend.result_type(
+            keras.backend.standardize_dtype(scores.dtype), "float32"
+        ),
+    )
+
+
+def masked_softmax(scores, mask=None):
+    """Softmax over the last axis, restricted to the visible keys.
+
+    `A[..., j] = mask[j] exp(s[..., j]) / Σ_m mask[m] exp(s[..., m])`, and 0 in
+    rows where nothing is visible. Computed in float32 or better.
+
+    Args:
+        scores: float tensor `[..., T, S]`.
+        mask: bool tensor broadcastable to `scores`, true where a key is visible,
+            or `None` when all are.
+
+    Returns:
+        Tensor like `scores`, in its dtype.
+
+    Example:
+
+    >>> weights = masked_softmax(
+    ...     ops.zeros((1, 2, 4)), ops.convert_to_tensor([[[True, True, False, False]]])
+    ... )
+    >>> ops.convert_to_numpy(weights[0, 0]).tolist()
+    [0.5, 0.5, 0.0, 0.0]
+    """
+    precise = _at_least_float32(scores)
+    if mask is None:
+        return ops.cast(ops.softmax(precise, axis=-1), scores.dtype)
+    # A finite number, not -inf: a row of -inf would give NaN.
+    weights = ops.softmax(ops.where(mask, precise, -1e30), axis=-1)
+    return ops.cast(ops.where(mask, weights, 0.0), scores.dtype)
+
+
+def l2_normalized_sigmoid(scores, mask=None):
+    """Sigmoid over the last axis, scaled to unit Euclidean length.
+
+    `A[..., j] = σ(s[..., j]) / sqrt(Σ_m σ(s[..., m])²)`, sums over visible keys
+    only; masked keys, and rows where nothing is visible, get 0. Computed in
+    float32 or better. It favours many positions where softmax favours few.
+
+    Args:
+        scores: float tensor `[..., T, S]`.
+        mask: bool tensor broadcastable to `scores`, true where a key is visible,
+            or `None` when all are.
+
+    Returns:
+        Tensor like `scores`, in its dtype.
+
+    Example:
+
+    >>> weights = l2_normalized_sigmoid(ops.zeros((1, 4)))
+    >>> ops.convert_to_numpy(weights).tolist()
+    [[0.5, 0.5, 0.5, 0.5]]
+
+    Reference:
+        Tian et al., "Shatter", section 3.2, equation 6.
+    """
+    weights = ops.sigmoid(_at_least_float32(scores))
+    if mask is not None:
+        weights = ops.where(mask, weights, 0.0)
+    square = ops.sum(ops.square(weights), axis=-1, keepdims=True)
+    # The floor keeps a row without visible keys at 0 / 1e-6, not 0 / 0.
+    return ops.cast(weights / ops.sqrt(ops.maximum(square, 1e-12)), scores.dtype)

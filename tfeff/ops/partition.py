@@ -1,0 +1,192 @@
+"""Partitions of unity over relative positions (Shatter, sections 3.1 and A.1).
+
+A partition of unity is a group of functions `f_0 … f_{n-1}` of the relative
+position `x = j - i`, none negative, that add up to 1 everywhere.
+"""
+
+import math
+from collections.abc import Sequence
+
+import keras
+from keras import ops
+
+
+def partition_functions(
+    relative_positions, num_parts: int, layer_index: int = 0, num_layers: int = 12
+):
+    """The Bernstein partition of one layer, at any relative positions.
+
+    With `D = n/2 - 1`, `p = (k + 1) / L`, `α = -p D` and
+    `β = -(1/D) (D/12)^p`, the half-line `x ≥ 0` is mapped to `[0, 1]` by
+
+        u(x) = ln(e^{βx} (1 - e^α) + e^α) / α
+
+    and the right half of the partition is `f_ν(x) = C(D, ν) u^ν (1 - u)^(D - ν)`
+    for `x > 0`. The left half mirrors it, `f_{n/2 + ν}(x) = f_ν(-x)`. Position 0
+    counts half to either side, so that the sum is 1 there too. Parts are ordered
+    from 0 outwards, right half first. Two parts are two step functions.
+
+    Args:
+        relative_positions: integer or float tensor of any shape `[...]`: `j - i`
+            in tokens.
+        num_parts: even integer `n ≥ 2`.
+        layer_index: integer `k`, the layer's place in the stack, from 0.
+        num_layers: integer `L > k`, the number of layers of the stack.
+
+    Returns:
+        Tensor `[n, ...]`, float32 (float64 for float64 positions).
+
+    Example:
+
+    >>> f = partition_functions(ops.arange(-3, 4), num_parts=8)
+    >>> bool(ops.all(ops.abs(ops.sum(f, axis=0) - 1) < 1e-6))
+    True
+
+    Reference:
+        Tian et al., "Shatter", sections 3.1 and A.1.
+    """
+    dtype = keras.backend.standardize_dtype(
+        getattr(relative_positions, "dtype", "float32")
+    )
+    x = ops.cast(relative_positions, "float64" if dtype == "float64" else "float32")
+    right = 0.5 * (1.0 + ops.sign(x))
+    bernstein = _bernstein(
+        _unit_interval(ops.abs(x), num_parts, layer_index, num_layers),
+        degree=num_parts // 2 - 1,
+    )
+    return ops.concatenate([bernstein * right, bernstein * (1.0 - right)], axis=0)
+
+
+def _unit_interval(distance, num_parts, layer_index, num_layers):
+    """`(u, 1 - u)` of a distance, each without cancellation."""
+    degree = num_parts // 2 - 1
+    if degree == 0:
+        return ops.zeros_like(distance), ops.ones_like(distance)
+    progress = (layer_index + 1) / num_layers
+    alpha = -progress * degree
+    beta = -((degree / 12) ** progress) / degree
+    # e^{βx}(1 - e^α) + e^α is 1 + (e^{βx} - 1)(1 - e^α), near x = 0, and
+    # e^α (1 + e^{βx}(e^{-α} - 1)), far from it.
+    u = ops.log1p(ops.expm1(beta * distance) * -math.expm1(alpha)) / alpha
+    rest = ops.log1p(ops.exp(beta * distance) * math.expm1(-alpha)) / -alpha
+    return ops.clip(u, 0.0, 1.0), ops.clip(rest, 0.0, 1.0)
+
+
+def _bernstein(unit_interval, degree):
+    """`B_ν(u) = C(D, ν) u^ν (1 - u)^(D - ν)` stacked over ν on a new first axis."""
+    u, rest = unit_interval
+    return ops.stack(
+        [
+            math.comb(degree, nu) * u**nu * rest ** (degree - nu)
+            for nu in range(degree + 1)
+        ],
+        axis=0,
+    )
+
+
+def bucket_functions(relative_positions, boundaries: Sequence[float]):
+    """The hard partition: step functions between given boundaries.
+
+    `f_h(x) = 1` if `b_h ≤ x < b_{h+1}`, else 0, where `b_1 … b_{n-1}` are
+    `boundaries`, `b_0 = -∞` and `b_n = ∞`. Parts are ordered from left to right.
+
+    Args:
+        relative_positions: integer or float tensor of any shape `[...]`: `j - i`
+            in tokens.
+        boundaries: `n - 1` numbers in increasing order.
+
+    Returns:
+        float32 tensor `[n, ...]`.
+
+    Example:
+
+    >>> f = bucket_functions(ops.arange(-2, 3), boundaries=[0, 1])
+    >>> ops.convert_to_numpy(f).tolist()[1]
+    [0.0, 0.0, 1.0, 0.0, 0.0]
+
+    Reference:
+        Tian et al., "Shatter", section 3.1.
+    """
+    x = ops.cast(relative_positions, "float32")
+    edges = [-math.inf, *boundaries, math.inf]
+    return ops.stack(
+        [
+            ops.cast(ops.logical_and(x >= low, x < high), "float32")
+            for low, high in zip(edges, edges[1:])
+        ],
+        axis=0,
+    )
+
+
+def t5_boundaries(num_buckets: int = 32, max_distance: int = 128) -> list[int]:
+    """Where the buckets of T5's bidirectional relative positions begin.
+
+    Half the buckets serve each side. In a half, distances below half its size
+    have a bucket each; the rest grow logarithmically up to `max_distance`.
+    Position 0 belongs to the left. The first bucket of the right half would hold
+    the distance 0, which never occurs there, so `num_buckets - 1` buckets are in
+    use, and the list has `num_buckets - 2` entries.
+
+    Args:
+        num_buckets: even integer, buckets on both sides together.
+        max_distance: integer distance in tokens from which all are in the last
+            bucket at the latest.
+
+    Returns:
+        List of integers in increasing order, for `bucket_functions`.
+
+    Example:
+
+    >>> t5_boundaries()[-3:], len(t5_boundaries())
+    ([46, 64, 91], 30)
+
+    Reference:
+        Raffel et al., "Exploring the limits of transfer learning", section 2.1;
+        used by the relative attention bias of Tian et al., "Shatter", section 2.
+    """
+    half = num_buckets // 2
+    exact = half // 2
+
+    def bucket(distance):
+        if distance < exact:
+            return distance
+        growth = math.log(distance / exact) / math.log(max_distance / exact)
+        return min(half - 1, exact + int(growth * (half - exact)))
+
+    starts = [
+        x for x in range(1, max_distance + 1) if bucket(x) != bucket(x - 1) or x == 1
+    ]
+    return [1 - x for x in reversed(starts)] + starts
+
+
+def partition_mask(functions, length):
+    """Lays functions of the relative position out over all pairs of positions.
+
+    `N[h, i, j] = f_h(j - i)`.
+
+    Args:
+        functions: callable from an integer tensor `[2T - 1]` of relative positions
+            to a tensor `[n, 2T - 1]`, such as `partition_functions`.
+        length: integer or integer tensor `T`.
+
+    Returns:
+        Tensor `[n, T, T]` in the dtype of `functions`.
+
+    Example:
+
+    >>> mask = partition_mask(lambda x: bucket_functions(x, [1]), 3)
+    >>> ops.convert_to_numpy(mask[1]).tolist()
+    [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
+
+    Reference:
+        Tian et al., "Shatter", section 3.1.
+    """
+    values = functions(ops.arange(1 - length, length + 1))
+    # A row of 2T values (the last is unused), written T times and read back in
+    # rows of 2T - 1, moves right by one a row: no gather.
+    num_parts = values.shape[0]
+    values = ops.broadcast_to(values[:, None, :], (num_parts, length, 2 * length))
+    values = ops.reshape(values, (num_parts, 2 * length * length))
+    values = values[:, : length * (2 * length - 1)]
+    values = ops.reshape(values, (num_parts, length, 2 * length - 1))
+    return values[:, :, length - 1 :]
