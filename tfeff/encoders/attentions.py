@@ -1,0 +1,128 @@
+"""The registry of attentions that an encoder can be made of."""
+
+import difflib
+import inspect
+from collections.abc import Callable
+
+import keras
+
+from tfeff import layers
+
+_REGISTRY: dict[str, Callable] = {}
+
+
+def register_attention(name: str, make: Callable | None = None) -> Callable:
+    """Makes an attention known to `Encoder` by a name.
+
+    `make` is a layer class, or any callable that returns an attention layer. The
+    encoder calls it once a layer with those of its settings that its signature
+    names: `num_heads` (also offered as `num_parts`), `hidden_dim`, `layer_index`,
+    `num_layers`, `max_sequence_length`, `dropout`, `kernel_initializer`, `dtype`
+    and `name`, and with the user's own arguments on top. A `**kwargs` in the
+    signature stands for `dropout`, `kernel_initializer`, `dtype` and `name`.
+
+    Usable as a decorator. A registered class should be serialisable by Keras.
+
+    Args:
+        name: the name for `Encoder(attention=name)`.
+        make: the class or callable; if left out, a decorator is returned.
+
+    Returns:
+        `make`, or the decorator.
+
+    Raises:
+        ValueError: if the name is taken by something else.
+
+    Example:
+
+    >>> import tfeff
+    >>> @tfeff.encoders.register_attention("wide")
+    ... def wide(num_heads, **kwargs):
+    ...     return tfeff.layers.SelfAttention(2 * num_heads, **kwargs)
+    >>> encoder = tfeff.encoders.build(
+    ...     "bert_tiny", vocabulary_size=100, attention="wide"
+    ... )
+    >>> encoder.blocks[0].attention.num_heads
+    4
+    """
+    if make is None:
+        return lambda decorated: register_attention(name, decorated)
+    if not callable(make):
+        raise TypeError(f"`make` must be callable. Received: make={make!r}")
+    if _REGISTRY.get(name, make) is not make:
+        raise ValueError(
+            f"`name` must not be taken. Received: name={name!r}, which is "
+            f"{_REGISTRY[name]!r}"
+        )
+    _REGISTRY[name] = make
+    return make
+
+
+def attentions() -> list[str]:
+    """The names of the registered attentions, sorted."""
+    return sorted(_REGISTRY)
+
+
+def make_attention(spec: str | dict, settings: dict) -> keras.layers.Layer:
+    """One attention layer from its specification and the encoder's settings.
+
+    Args:
+        spec: a registered name, or a dict with `"name"` and further arguments of
+            the attention.
+        settings: what the encoder offers, by argument name.
+
+    Raises:
+        ValueError: if the name is not registered, or an argument is not one of the
+            attention's.
+        TypeError: if `spec` is neither a name nor a dict.
+    """
+    if not isinstance(spec, (str, dict)):
+        raise TypeError(
+            "`attention` must be a registered name or a dict with a 'name'. "
+            f"Received: attention={spec!r}"
+        )
+    arguments = {"name": spec} if isinstance(spec, str) else dict(spec)
+    name = arguments.pop("name", None)
+    if name not in _REGISTRY:
+        close = difflib.get_close_matches(str(name), _REGISTRY, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(
+            f"`attention` must be one of {attentions()}. "
+            f"Received: attention={name!r}.{hint}"
+        )
+    make = _REGISTRY[name]
+    accepted = _arguments_of(make)
+    unknown = sorted(set(arguments) - accepted)
+    if unknown:
+        raise ValueError(
+            f"Attention {name!r} takes the arguments {sorted(accepted)}. "
+            f"Received: {', '.join(unknown)}"
+        )
+    offered = {key: value for key, value in settings.items() if key in accepted}
+    return make(**{**offered, **arguments})
+
+
+def _arguments_of(make: Callable) -> set[str]:
+    """Names that can be passed, those behind a layer's `**kwargs` included."""
+    accepted = set()
+    # A layer class hands **kwargs on to its bases.
+    for step in inspect.getmro(make) if inspect.isclass(make) else (make,):
+        if step in (keras.layers.Layer, object):
+            return accepted | {"dtype", "name"}
+        function = step.__dict__.get("__init__") if inspect.isclass(step) else step
+        if function is None:
+            continue
+        parameters = inspect.signature(function).parameters.values()
+        accepted |= {
+            p.name
+            for p in parameters
+            if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "self"
+        }
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            return accepted
+    return accepted | {"dropout", "kernel_initializer", "dtype", "name"}
+
+
+register_attention("self", layers.SelfAttention)
+register_attention("partitioned", layers.PartitionedAttention)
+register_attention("one_head", layers.OneHeadAttention)

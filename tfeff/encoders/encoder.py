@@ -1,0 +1,206 @@
+import keras
+import keras_nlp
+
+from tfeff.encoders.attentions import make_attention
+from tfeff.layers import EncoderBlock
+from tfeff.layers import EncoderEmbedding
+from tfeff.layers import FeedForward
+from tfeff.layers import checks
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class Encoder(keras_nlp.models.Backbone):
+    """A Transformer encoder: one embedding and a stack of one kind of block.
+
+    What the papers change is which attention, which positions and which sizes, so
+    every model of tfeff is an `Encoder` with some configuration.
+    `tfeff.encoders.build` makes the published ones by name.
+
+    As a KerasHub backbone it has `save_to_preset`, `from_preset`, `enable_lora` and
+    `quantize`. Weights start as in BERT: kernels and tables from a normal
+    distribution cut at two standard deviations of 0.02, biases at 0.
+
+    Args:
+        vocabulary_size: integer, number of token ids.
+        num_layers: integer `L`, number of blocks.
+        num_heads: integer, heads of each attention, or parts of a partition;
+            divides `hidden_dim`.
+        hidden_dim: integer `D`, width of the hidden states.
+        intermediate_dim: integer, inner width of the feed-forward networks.
+        max_sequence_length: integer, rows of the table of absolute positions. An
+            encoder without such a table takes longer sequences too; it is then
+            only the length that data and serving default to.
+        num_segments: integer, number of segment ids.
+        embedding_dim: integer, width of the embedding tables, with a projection to
+            `hidden_dim` behind them when it differs; `None` means `hidden_dim`.
+        attention: a registered name (`tfeff.encoders.attentions()`), a dict with
+            that `"name"` and arguments of the attention, or a list of these, one a
+            layer.
+        position: `"absolute"` or `"none"`.
+        dropout: float in [0, 1), dropout rate of the embedding, of the attention
+            scores and of both branches of the blocks.
+        dtype: dtype or dtype policy, such as `"mixed_bfloat16"`.
+        **kwargs: `name` and `trainable`.
+
+    Call arguments:
+        inputs: dict of integer tensors `[B, T]`: `token_ids`, `segment_ids`, and
+            `padding_mask` with 1 at real tokens.
+
+    Returns:
+        Dict of `sequence_output`, the last hidden state `[B, T, D]`, and
+        `hidden_states`, the list `X^0 … X^L` of `L + 1` tensors `[B, T, D]`, from
+        the embedding to the last block.
+
+    Raises:
+        ValueError: if an argument is out of range, `num_heads` does not divide
+            `hidden_dim`, an attention is unknown, or a list of attentions does not
+            have one entry a layer.
+
+    Example:
+
+    >>> encoder = Encoder(
+    ...     vocabulary_size=100,
+    ...     num_layers=2,
+    ...     num_heads=4,
+    ...     hidden_dim=16,
+    ...     intermediate_dim=64,
+    ...     attention="one_head",
+    ...     position="none",
+    ... )
+    >>> ones = keras.ops.ones((2, 7), dtype="int32")
+    >>> outputs = encoder(
+    ...     {"token_ids": ones, "segment_ids": ones, "padding_mask": ones}
+    ... )
+    >>> tuple(outputs["sequence_output"].shape), len(outputs["hidden_states"])
+    ((2, 7, 16), 3)
+
+    Reference:
+        Devlin et al., "BERT"; Tian et al., "Shatter".
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        num_layers: int,
+        num_heads: int,
+        hidden_dim: int,
+        intermediate_dim: int,
+        max_sequence_length: int = 512,
+        num_segments: int = 2,
+        embedding_dim: int | None = None,
+        attention: str | dict | list = "self",
+        position: str = "absolute",
+        dropout: float = 0.1,
+        dtype=None,
+        **kwargs,
+    ):
+        checks.positive_int("num_layers", num_layers)
+        checks.positive_int("hidden_dim", hidden_dim)
+        checks.positive_int("num_heads", num_heads)
+        checks.divides("num_heads", num_heads, hidden_dim)
+        if isinstance(attention, (list, tuple)) and len(attention) != num_layers:
+            raise ValueError(
+                "`attention` as a list must have one entry a layer. "
+                f"Received: {len(attention)} entries, num_layers={num_layers}"
+            )
+        attentions = (
+            list(attention)
+            if isinstance(attention, (list, tuple))
+            else [attention] * num_layers
+        )
+        embedding = EncoderEmbedding(
+            vocabulary_size,
+            hidden_dim,
+            max_sequence_length=max_sequence_length,
+            num_segments=num_segments,
+            embedding_dim=embedding_dim,
+            position=position,
+            dropout=dropout,
+            embeddings_initializer=_initializer(),
+            dtype=dtype,
+            name="embedding",
+        )
+        blocks = [
+            EncoderBlock(
+                make_attention(
+                    spec,
+                    {
+                        "num_heads": num_heads,
+                        "num_parts": num_heads,
+                        "hidden_dim": hidden_dim,
+                        "layer_index": index,
+                        "num_layers": num_layers,
+                        "max_sequence_length": max_sequence_length,
+                        "dropout": dropout,
+                        "kernel_initializer": _initializer(),
+                        "dtype": dtype,
+                        "name": "attention",
+                    },
+                ),
+                FeedForward(
+                    intermediate_dim,
+                    kernel_initializer=_initializer(),
+                    dtype=dtype,
+                    name="feedforward",
+                ),
+                dropout=dropout,
+                dtype=dtype,
+                name=f"block_{index}",
+            )
+            for index, spec in enumerate(attentions)
+        ]
+
+        inputs = {
+            name: keras.Input((None,), dtype="int32", name=name)
+            for name in ("token_ids", "segment_ids", "padding_mask")
+        }
+        hidden_states = [embedding(inputs["token_ids"], inputs["segment_ids"])]
+        for block in blocks:
+            hidden_states.append(
+                block(hidden_states[-1], padding_mask=inputs["padding_mask"])
+            )
+        super().__init__(
+            inputs=inputs,
+            outputs={
+                "sequence_output": hidden_states[-1],
+                "hidden_states": hidden_states,
+            },
+            dtype=dtype,
+            **kwargs,
+        )
+        self.embedding = embedding
+        self.token_embedding = embedding.token_embedding
+        self.blocks = blocks
+
+        self.vocabulary_size = vocabulary_size
+        self.num_layers = num_layers
+        self.num_heads = num_heads
+        self.hidden_dim = hidden_dim
+        self.intermediate_dim = intermediate_dim
+        self.max_sequence_length = max_sequence_length
+        self.num_segments = num_segments
+        self.embedding_dim = embedding.embedding_dim
+        self.attention = attention
+        self.position = position
+        self.dropout = dropout
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            vocabulary_size=self.vocabulary_size,
+            num_layers=self.num_layers,
+            num_heads=self.num_heads,
+            hidden_dim=self.hidden_dim,
+            intermediate_dim=self.intermediate_dim,
+            max_sequence_length=self.max_sequence_length,
+            num_segments=self.num_segments,
+            embedding_dim=self.embedding_dim,
+            attention=self.attention,
+            position=self.position,
+            dropout=self.dropout,
+        )
+        return config
+
+
+def _initializer():
+    return keras.initializers.TruncatedNormal(stddev=0.02)
