@@ -1,0 +1,63 @@
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class GlobalMeanCrossentropy(keras.losses.Loss):
+    """Cross-entropy averaged over every weighted target of the global batch.
+
+        loss = Σ_r Σ_t w_t (-log softmax(z_t)[y_t]) / Σ_r Σ_t w_t
+
+    with `r` over the replicas and `t` over the targets of each. Keras averages
+    inside a replica and then over the replicas, which weighs a target more where a
+    replica happens to hold fewer. Here each replica divides its own sum by the
+    weight of all of them, so that the gradients, summed over the replicas by the
+    optimizer, are those of one device with the whole batch.
+
+    Call arguments:
+        y_true: integer tensor `[...]` of target ids.
+        y_pred: float tensor `[..., V]` of logits.
+        sample_weight: float tensor `[...]`; `None` means 1 everywhere.
+
+    Returns:
+        Scalar: this replica's part of the loss. The parts add up to the loss. 0 if
+        there is no weight at all.
+
+    Example:
+
+    >>> loss = GlobalMeanCrossentropy()
+    >>> value = loss([[1, 0]], [[[0.0, 0.0], [5.0, 0.0]]], sample_weight=[[1.0, 0.0]])
+    >>> round(float(value), 4)
+    0.6931
+    """
+
+    def __init__(self, name: str = "cross_entropy", dtype=None):
+        super().__init__(name=name, reduction="sum", dtype=dtype)
+
+    def call(self, y_true, y_pred):
+        return ops.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        with keras.name_scope(self.name):
+            y_true = ops.convert_to_tensor(y_true)
+            losses = self.call(y_true, ops.convert_to_tensor(y_pred, dtype=self.dtype))
+            if sample_weight is None:
+                sample_weight = ops.ones_like(losses)
+            weights = ops.cast(ops.convert_to_tensor(sample_weight), losses.dtype)
+            total_weight = _sum_over_replicas(ops.sum(weights))
+            return ops.divide_no_nan(ops.sum(losses * weights), total_weight)
+
+    def get_config(self):
+        return {"name": self.name, "dtype": self.dtype}
+
+
+def _sum_over_replicas(value):
+    if keras.backend.backend() != "tensorflow":
+        return value
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    # Outside of `strategy.run`, as when Keras traces shapes, there is no replica.
+    if context is None or context.num_replicas_in_sync == 1:
+        return value
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)

@@ -1,0 +1,61 @@
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class LinearWarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """A straight line up to the peak, then a straight line down to 0.
+
+        rate(s) = peak · s / warmup_steps                                s ≤ warm-up
+        rate(s) = peak · (total_steps - s) / (total_steps - warmup_steps)     after
+        rate(s) = 0                                                 s ≥ total_steps
+
+    Args:
+        peak_rate: float, the highest rate, reached at step `warmup_steps`.
+        warmup_steps: integer in [0, total_steps).
+        total_steps: integer, the step where the rate is 0.
+
+    Call arguments:
+        step: number of updates made so far.
+
+    Raises:
+        ValueError: if `peak_rate` is not positive, or the steps are out of order.
+
+    Example:
+
+    >>> schedule = LinearWarmupDecay(1.0, warmup_steps=10, total_steps=30)
+    >>> [round(float(schedule(step)), 2) for step in (0, 5, 10, 20, 30)]
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+
+    Reference:
+        Devlin et al., "BERT", section A.2.
+    """
+
+    def __init__(self, peak_rate: float, warmup_steps: int, total_steps: int):
+        if not peak_rate > 0:
+            raise ValueError(
+                f"`peak_rate` must be positive. Received: peak_rate={peak_rate}"
+            )
+        if not 0 <= warmup_steps < total_steps:
+            raise ValueError(
+                "`warmup_steps` must be in [0, total_steps). Received: "
+                f"warmup_steps={warmup_steps}, total_steps={total_steps}"
+            )
+        super().__init__()
+        self.peak_rate = float(peak_rate)
+        self.warmup_steps = int(warmup_steps)
+        self.total_steps = int(total_steps)
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32")
+        rising = step / max(self.warmup_steps, 1)
+        falling = (self.total_steps - step) / (self.total_steps - self.warmup_steps)
+        share = ops.where(step < self.warmup_steps, rising, falling)
+        return self.peak_rate * ops.clip(share, 0.0, 1.0)
+
+    def get_config(self):
+        return {
+            "peak_rate": self.peak_rate,
+            "warmup_steps": self.warmup_steps,
+            "total_steps": self.total_steps,
+        }
