@@ -6,18 +6,42 @@ mapping from names such as "query/kernel" to arrays. Functions take one sequence
 `hidden` [T, D] and `visible` [T] (True = real token); `batched` adds the batch.
 """
 
-from tests.reference.attention import batched
-from tests.reference.attention import one_head_attention
-from tests.reference.attention import one_head_pooling
-from tests.reference.attention import partitioned_attention
-from tests.reference.attention import self_attention
-from tests.reference.attention import softmax_pooling
-from tests.reference.encoder import embedding
-from tests.reference.encoder import encoder_block
-from tests.reference.encoder import feed_forward
-from tests.reference.encoder import gelu
-from tests.reference.encoder import layerwise_pooling
-from tests.reference.encoder import part_of
-from tests.reference.partition import bucket_function
-from tests.reference.partition import partition_function
-from tests.reference.partition import partition_mask
+from tests.reference.attention import (
+    batched,
+    one_head_attention,
+    one_head_pooling,
+    partitioned_attention,
+    self_attention,
+    softmax_pooling,
+)
+from tests.reference.encoder import (
+    embedding,
+    encoder_block,
+    feed_forward,
+    gelu,
+    layerwise_pooling,
+    part_of,
+)
+from tests.reference.partition import (
+    bucket_function,
+    partition_function,
+    partition_mask,
+)
+
+__all__ = [
+    "batched",
+    "bucket_function",
+    "embedding",
+    "encoder_block",
+    "feed_forward",
+    "gelu",
+    "layerwise_pooling",
+    "one_head_attention",
+    "one_head_pooling",
+    "part_of",
+    "partition_function",
+    "partition_mask",
+    "partitioned_attention",
+    "self_attention",
+    "softmax_pooling",
+]

@@ -1,0 +1,48 @@
+"""Two replicas compute what one device computes."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+
+def check_two_replicas(make_model, dataset, steps=20, tolerance=1e-5):
+    """`fit` under MirroredStrategy on two logical CPUs equals one device.
+
+    Args:
+        make_model: builds and compiles a model; called once on one device and
+            once in the strategy's scope. Dropout must be 0.
+        dataset: a `tf.data.Dataset` of global batches, the same at each pass.
+        steps: how many batches to train on.
+        tolerance: how far any weight may be off after `steps` steps.
+
+    Returns:
+        The two models, the one device's first.
+    """
+    keras.utils.set_random_seed(0)
+    single = make_model()
+    start = single.get_weights()
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    assert strategy.num_replicas_in_sync == 2
+    with strategy.scope():
+        double = make_model()
+    double.set_weights(start)
+
+    dataset = dataset.take(steps)
+    losses = [
+        model.fit(dataset, epochs=1, shuffle=False, verbose=0).history["loss"]
+        for model in (single, double)
+    ]
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4, err_msg="loss")
+    assert int(single.optimizer.iterations) == steps
+    assert int(double.optimizer.iterations) == steps
+
+    moved = 0.0
+    for variable, before, one, two in zip(
+        single.weights, start, single.get_weights(), double.get_weights()
+    ):
+        np.testing.assert_allclose(
+            two, one, rtol=0, atol=tolerance, err_msg=variable.path
+        )
+        moved = max(moved, np.max(np.abs(one - before), initial=0.0))
+    assert moved > 100 * tolerance, f"Training moved no weight further than {moved}."
+    return single, double

@@ -1,0 +1,259 @@
+"""Self-attention, Part_Mask and one-head attention against the equations."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from tests.checks import (
+    assert_close,
+    check_equations,
+    check_layer,
+    randomize,
+    variables_of,
+)
+from tests.reference import (
+    batched,
+    one_head_attention,
+    partition_mask,
+    partitioned_attention,
+    self_attention,
+)
+from tfeff.layers import OneHeadAttention, PartitionedAttention, SelfAttention
+
+
+def self_reference(num_heads):
+    return batched(partial(self_attention, num_heads=num_heads))
+
+
+def partitioned_reference(num_heads, *place):
+    @batched
+    def reference(hidden, visible, weights):
+        mask = partition_mask(len(hidden), num_heads, *place)
+        return partitioned_attention(hidden, visible, weights, num_heads, mask)
+
+    return reference
+
+
+def one_head_reference(num_parts, normalizer, bias, value, *place):
+    @batched
+    def reference(hidden, visible, weights):
+        mask = partition_mask(len(hidden), num_parts, *place)
+        return one_head_attention(
+            hidden, visible, weights, mask, normalizer, bias, value
+        )
+
+    return reference
+
+
+def one_head(num_parts, normalizer, bias, value, layer_index, num_layers, boundaries):
+    return partial(
+        OneHeadAttention,
+        num_parts,
+        normalizer=normalizer,
+        partition_bias=bias,
+        partition_value=value,
+        layer_index=layer_index,
+        num_layers=num_layers,
+        boundaries=boundaries,
+    )
+
+
+@pytest.mark.parametrize("num_heads", [1, 4])
+def test_self_attention(num_heads):
+    check = check_layer if num_heads == 4 else check_equations
+    check(partial(SelfAttention, num_heads), self_reference(num_heads))
+
+
+def test_partitioned_attention():
+    check_layer(
+        partial(PartitionedAttention, 4, layer_index=1, num_layers=3),
+        partitioned_reference(4, 1, 3),
+    )
+
+
+@pytest.mark.parametrize(
+    "num_heads, layer_index, num_layers, boundaries",
+    [(2, 0, 12, None), (8, 11, 12, None), (4, 0, 1, (-2, 0, 3)), (1, 0, 1, ())],
+)
+def test_partitioned_attention_of_any_partition(
+    num_heads, layer_index, num_layers, boundaries
+):
+    place = (layer_index, num_layers, boundaries)
+    names = ("layer_index", "num_layers", "boundaries")
+    check_equations(
+        partial(PartitionedAttention, num_heads, **dict(zip(names, place))),
+        partitioned_reference(num_heads, *place),
+    )
+
+
+@pytest.mark.parametrize(
+    "normalizer, bias, value, boundaries",
+    [("sigmoid_l2", True, True, None), ("softmax", True, False, (-1, 1, 2))],
+)
+def test_one_head_attention(normalizer, bias, value, boundaries):
+    arguments = (4, normalizer, bias, value, 1, 3, boundaries)
+    check_layer(one_head(*arguments), one_head_reference(*arguments))
+
+
+@pytest.mark.parametrize("normalizer", ["softmax", "sigmoid_l2"])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("value", [False, True])
+def test_one_head_attention_of_every_kind(normalizer, bias, value):
+    arguments = (4, normalizer, bias, value, 0, 12, None)
+    check_equations(one_head(*arguments), one_head_reference(*arguments))
+
+
+@pytest.mark.parametrize(
+    "num_parts, layer_index, num_layers, boundaries",
+    [(2, 0, 12, None), (6, 4, 5, None), (3, 0, 12, (0, 1))],
+)
+def test_shatter_of_any_partition(num_parts, layer_index, num_layers, boundaries):
+    place = (layer_index, num_layers, boundaries)
+    arguments = (num_parts, "sigmoid_l2", True, True, *place)
+    check_equations(one_head(*arguments), one_head_reference(*arguments), hidden_dim=6)
+
+
+def test_one_head_defaults_are_the_first_layer_of_shatter():
+    check_equations(
+        partial(OneHeadAttention, 4),
+        one_head_reference(4, "sigmoid_l2", True, True, 0, 12, None),
+    )
+
+
+def shapes(layer, hidden_dim=8):
+    layer.build((None, None, hidden_dim))
+    return {name: tuple(v.shape) for name, v in variables_of(layer).items()}
+
+
+def test_weights():
+    def dense(*names):
+        kernels = {f"{name}/kernel": (8, 8) for name in names}
+        return kernels | {f"{name}/bias": (8,) for name in names}
+
+    four = dense("query", "key", "value", "output")
+    assert shapes(SelfAttention(2)) == four
+    assert shapes(PartitionedAttention(2)) == four
+    three = dense("query", "value", "output")
+    plain = OneHeadAttention(2, partition_bias=False, partition_value=False)
+    assert shapes(plain) == three
+    embeddings = {"partition_embeddings": (4, 8)}
+    assert shapes(OneHeadAttention(4)) == three | embeddings
+    assert shapes(OneHeadAttention(4, partition_value=False)) == three | embeddings
+
+
+def randomized(layer, hidden_dim=8):
+    layer.build((None, None, hidden_dim))
+    randomize(variables_of(layer))
+    return layer
+
+
+LAYERS = {
+    "self": partial(SelfAttention, 2),
+    "partitioned": partial(PartitionedAttention, 4),
+    "shatter": partial(OneHeadAttention, 4),
+    "one head": partial(
+        OneHeadAttention, 4, "softmax", partition_bias=False, partition_value=False
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_is_shift_invariant(name):
+    """Padding in front moves the outputs and changes none."""
+    layer = randomized(LAYERS[name]())
+    hidden = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32")
+    visible = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], bool)
+    shifted = layer(
+        np.pad(hidden, ((0, 0), (3, 0), (0, 0)), constant_values=9.0),
+        padding_mask=np.pad(visible, ((0, 0), (3, 0))),
+    )
+    assert_close(shifted[:, 3:], layer(hidden, padding_mask=visible), 1e-5)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_only_the_partition_knows_the_order(name):
+    layer = randomized(LAYERS[name]())
+    hidden = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32")
+    order = [3, 0, 4, 1, 2]
+    permuted, output = layer(hidden[:, order]), np.asarray(layer(hidden))[:, order]
+    if name == "self":
+        assert_close(permuted, output, 1e-5)
+    else:
+        assert np.abs(permuted - output).max() > 1e-2 * np.abs(output).max()
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_half_precision_over_many_positions(name):
+    """Sums over hundreds of keys keep the accuracy of the inputs."""
+    hidden = np.random.default_rng(0).normal(size=(1, 300, 8)).astype("float32")
+    expected = np.asarray(randomized(LAYERS[name](dtype="float64"))(hidden))
+    for dtype, tolerance in (("mixed_float16", 0.01), ("mixed_bfloat16", 0.06)):
+        output = np.asarray(randomized(LAYERS[name](dtype=dtype))(hidden), "float64")
+        error = np.abs(output - expected).max()
+        assert error <= tolerance * np.abs(expected).max(), (dtype, error)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_seeded_initializer_gives_different_kernels(name):
+    from keras.initializers import RandomNormal
+
+    layer = LAYERS[name](kernel_initializer=RandomNormal(seed=1))
+    layer.build((None, None, 8))
+    kernels = [
+        np.asarray(v.value) for k, v in variables_of(layer).items() if "ker" in k
+    ]
+    for i, kernel in enumerate(kernels):
+        for other in kernels[:i]:
+            assert not np.allclose(kernel, other)
+
+
+@pytest.mark.parametrize("layer_class", [SelfAttention, PartitionedAttention])
+@pytest.mark.parametrize("num_heads", [0, -2, 2.0, "2", None])
+def test_names_bad_num_heads(layer_class, num_heads):
+    with pytest.raises((ValueError, TypeError), match="`num_heads` must .*Received: "):
+        layer_class(num_heads)
+
+
+@pytest.mark.parametrize(
+    "arguments, name",
+    [
+        ({"num_parts": 3}, "num_parts"),
+        ({"num_parts": 0}, "num_parts"),
+        ({"num_parts": 4.0}, "num_parts"),
+        ({"num_parts": 4, "normalizer": "l2"}, "normalizer"),
+        ({"num_parts": 4, "normalizer": None}, "normalizer"),
+        ({"num_parts": 4, "layer_index": 12}, "layer_index"),
+        ({"num_parts": 4, "layer_index": -1}, "layer_index"),
+        ({"num_parts": 4, "layer_index": 0.5}, "layer_index"),
+        ({"num_parts": 4, "num_layers": 0}, "num_layers"),
+        ({"num_parts": 4, "boundaries": (0, 1)}, "boundaries"),
+        ({"num_parts": 3, "boundaries": (1, 0)}, "boundaries"),
+        ({"num_parts": 3, "boundaries": (0, float("nan"))}, "boundaries"),
+        ({"num_parts": 3, "boundaries": "01"}, "boundaries"),
+        ({"num_parts": 4, "dropout": 1.0}, "dropout"),
+        ({"num_parts": 4, "dropout": -0.1}, "dropout"),
+        ({"num_parts": 4, "dropout": "0.1"}, "dropout"),
+    ],
+)
+def test_one_head_names_a_bad_argument(arguments, name):
+    with pytest.raises((ValueError, TypeError), match=f"`{name}` must .*Received: "):
+        OneHeadAttention(**arguments)
+
+
+def test_partitioned_attention_names_odd_heads():
+    with pytest.raises(ValueError, match="`num_heads` must be even.*num_heads=3"):
+        PartitionedAttention(3)
+
+
+@pytest.mark.parametrize(
+    "layer, name",
+    [
+        (SelfAttention(3), "num_heads"),
+        (PartitionedAttention(6), "num_heads"),
+        (OneHeadAttention(6), "num_parts"),
+    ],
+)
+def test_heads_must_divide_the_hidden_size(layer, name):
+    with pytest.raises(ValueError, match=f"`{name}` must divide.*{name}=.*dim=8"):
+        layer(np.zeros((1, 2, 8), "float32"))

@@ -1,0 +1,198 @@
+"""The partition of unity against its literal version, and its laws."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.checks import assert_close
+from tests.reference import bucket_function, partition_function
+from tfeff.ops import bucket_functions, partition_functions, t5_boundaries
+
+PARTS = (2, 4, 6, 8, 12, 16)
+POSITIONS = np.concatenate([np.arange(-40, 41), [-5000, -512, 511, 5000]])
+
+
+@st.composite
+def places(draw):
+    """A number of parts and a layer's place in a stack."""
+    num_parts = 2 * draw(st.integers(1, 8))
+    num_layers = draw(st.integers(1, 48))
+    return num_parts, draw(st.integers(0, num_layers - 1)), num_layers
+
+
+def literal(positions, *place):
+    values = [
+        [partition_function(h, float(x), *place) for x in np.ravel(positions)]
+        for h in range(place[0])
+    ]
+    return np.reshape(values, (place[0], *np.shape(positions)))
+
+
+@pytest.mark.parametrize("num_parts", PARTS)
+@pytest.mark.parametrize(
+    "layer_index, num_layers", [(0, 12), (5, 12), (11, 12), (0, 1)]
+)
+def test_equals_literal_version(num_parts, layer_index, num_layers):
+    place = (num_parts, layer_index, num_layers)
+    expected = literal(POSITIONS, *place)
+    actual = partition_functions(POSITIONS.astype("int32"), *place)
+    assert_close(actual, expected, 1e-5)
+    actual = partition_functions(POSITIONS.astype("float64"), *place)
+    assert actual.dtype == tf.float64
+    assert_close(actual, expected, 1e-12)
+
+
+def test_between_integers_and_in_any_shape():
+    positions = np.random.default_rng(0).normal(scale=9.0, size=(2, 3, 4))
+    expected = literal(positions, 6, 2, 5)
+    assert_close(partition_functions(positions, 6, 2, 5), expected, 1e-12)
+
+
+def test_defaults_are_the_first_of_twelve_layers():
+    np.testing.assert_array_equal(
+        partition_functions(POSITIONS, 8), partition_functions(POSITIONS, 8, 0, 12)
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=20),
+    st.lists(st.floats(-1e5, 1e5, width=32), min_size=1, max_size=20),
+    places(),
+)
+def test_is_a_partition_of_unity(integers, floats, place):
+    for positions in (np.array(integers, "int32"), np.array(floats, "float32")):
+        values = np.asarray(partition_functions(positions, *place), "float64")
+        assert values.shape == (place[0], len(positions))
+        assert (values >= 0).all()
+        np.testing.assert_allclose(values.sum(axis=0), 1, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("num_parts", range(2, 17, 2))
+def test_sums_to_one_in_every_layer(num_parts):
+    positions = np.arange(-600, 601).astype("float64")
+    for layer_index in range(12):
+        values = np.asarray(partition_functions(positions, num_parts, layer_index, 12))
+        assert (values >= 0).all()
+        np.testing.assert_allclose(values.sum(axis=0), 1, rtol=0, atol=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=20), places())
+def test_is_symmetric(positions, place):
+    positions = np.array(positions, "int32")
+    half = place[0] // 2
+    right = partition_functions(positions, *place)[:half]
+    left = partition_functions(-positions, *place)[half:]
+    np.testing.assert_allclose(right, left, rtol=0, atol=1e-7)
+
+
+def test_figure_2():
+    """Eight parts, the first of twelve layers: f_0 peaks at 1 and f_2 at 4."""
+    values = np.asarray(partition_functions(np.arange(1, 50), 8, 0, 12))
+    assert 1 + values[0].argmax() == 1
+    assert 1 + values[2].argmax() == 4
+
+
+def test_two_parts_are_steps():
+    values = partition_functions(np.array([-7, -1, 0, 1, 7]), 2)
+    np.testing.assert_array_equal(values, [[0, 0, 0.5, 1, 1], [1, 1, 0.5, 0, 0]])
+
+
+def test_innermost_functions_share_position_zero():
+    values = np.asarray(partition_functions(np.array([0]), 12, 3, 12))[:, 0]
+    expected = np.zeros(12)
+    expected[[0, 6]] = 0.5
+    np.testing.assert_array_equal(values, expected)
+
+
+def test_half_precision_settings_do_not_lower_the_precision():
+    policy, floatx = keras.config.dtype_policy(), keras.config.floatx()
+    try:
+        keras.config.set_dtype_policy("float16")
+        keras.config.set_floatx("float16")
+        values = partition_functions(POSITIONS.astype("int32"), 12, 11, 12)
+    finally:
+        keras.config.set_dtype_policy(policy)
+        keras.config.set_floatx(floatx)
+    assert values.dtype in (tf.float32, tf.float64)
+    assert_close(values, literal(POSITIONS, 12, 11, 12), 1e-5)
+
+
+def test_half_precision_positions_do_not_lower_the_precision():
+    positions = np.arange(-20, 21).astype("float16")
+    values = partition_functions(positions, 12, 11, 12)
+    assert values.dtype in (tf.float32, tf.float64)
+    assert_close(values, literal(positions, 12, 11, 12), 1e-5)
+
+
+@pytest.mark.parametrize(
+    "arguments, name",
+    [
+        ({"num_parts": 3}, "num_parts"),
+        ({"num_parts": 0}, "num_parts"),
+        ({"num_parts": -2}, "num_parts"),
+        ({"num_parts": 4.0}, "num_parts"),
+        ({"num_parts": 4, "layer_index": -1}, "layer_index"),
+        ({"num_parts": 4, "layer_index": 12}, "layer_index"),
+        ({"num_parts": 4, "num_layers": 0}, "num_layers"),
+    ],
+)
+def test_partition_names_a_bad_argument(arguments, name):
+    with pytest.raises((ValueError, TypeError), match=f"`{name}` must .*Received: "):
+        partition_functions(POSITIONS, **arguments)
+
+
+@pytest.mark.parametrize("boundaries", [[0], [-3, 0, 1, 8], [-1.5, 2.5]])
+def test_buckets_equal_literal_version(boundaries):
+    for positions in (POSITIONS.astype("int32"), np.linspace(-9, 9, 61)):
+        expected = [
+            [bucket_function(h, x, boundaries) for x in positions]
+            for h in range(len(boundaries) + 1)
+        ]
+        actual = bucket_functions(positions, boundaries)
+        np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("boundaries", [[2, 1], [0, 0], [[0, 1]], ["a"]])
+def test_buckets_name_bad_boundaries(boundaries):
+    with pytest.raises((ValueError, TypeError), match="`boundaries` must .*Received: "):
+        bucket_functions(POSITIONS, boundaries)
+
+
+def t5_bucket(x, num_buckets, max_distance):
+    """T5's bidirectional bucket of `x`, in exact integer arithmetic."""
+    half = num_buckets // 2
+    exact = half // 2
+    distance = abs(x)
+    bucket = min(distance, exact)
+    # Above `exact` distances grow by equal factors: step m is reached when
+    # (distance / exact)^(half - exact) >= (max_distance / exact)^m.
+    steps = half - exact
+    for m in range(1, steps):
+        if distance**steps * exact**m >= max_distance**m * exact**steps:
+            bucket = exact + m
+    return bucket + (half if x > 0 else 0)
+
+
+@pytest.mark.parametrize("num_buckets, max_distance", [(32, 128), (16, 64), (8, 20)])
+def test_t5_boundaries(num_buckets, max_distance):
+    boundaries = t5_boundaries(num_buckets, max_distance)
+    positions = range(-2 * max_distance, 2 * max_distance + 1)
+    buckets = [t5_bucket(x, num_buckets, max_distance) for x in positions]
+    changes = [
+        x for x, old, new in zip(positions[1:], buckets, buckets[1:]) if old != new
+    ]
+    assert list(boundaries) == changes
+
+
+def test_t5_defaults():
+    """32 buckets up to 128: the last ones start at a distance of 91."""
+    boundaries = list(t5_boundaries())
+    assert boundaries == list(t5_boundaries(32, 128))
+    assert boundaries[-1] == 91
+    assert boundaries[0] == -90
+    assert len(boundaries) == 30
