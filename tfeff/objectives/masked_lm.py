@@ -3,13 +3,14 @@ import keras_nlp
 
 from tfeff.encoders import Encoder
 from tfeff.objectives.losses import GlobalMeanCrossentropy
+from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
 
 _TOKEN_LOSS = "cross_entropy"
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class MaskedLM(keras.Model):
+class MaskedLM(DistributedModel):
     """Masked language modelling: guess the tokens that were masked out.
 
     The last hidden states at the masked positions go through a dense layer with

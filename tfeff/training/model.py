@@ -1,0 +1,56 @@
+import keras
+import tensorflow as tf
+
+
+class DistributedModel(keras.Model):
+    """A Keras model whose `steps_per_execution` works on several replicas.
+
+    Keras 3 loops over the steps of an execution with optional values and nested
+    conditionals, in which TensorFlow cannot run several replicas
+    (keras-team/keras#19246). On several replicas this class uses a plain loop. All else is `keras.Model`.
+    """
+
+    def make_train_function(self, force=False):
+        if self.train_function is None or force:
+            super().make_train_function(force)
+            self.train_function = self._looped(self.train_step, self.train_function)
+        return self.train_function
+
+    def make_test_function(self, force=False):
+        if self.test_function is None or force:
+            super().make_test_function(force)
+            self.test_function = self._looped(self.test_step, self.test_function)
+        return self.test_function
+
+    def _looped(self, step, default):
+        strategy = self.distribute_strategy
+        steps = self.steps_per_execution
+        if steps == 1 or strategy.num_replicas_in_sync == 1 or self.run_eagerly:
+            return default
+
+        @tf.function(reduce_retracing=True)
+        @tf.autograph.experimental.do_not_convert
+        def execute(iterator):
+            def goes_on(count, batch):
+                return tf.logical_and(count < steps, batch.has_value())
+
+            def one_step(count, batch):
+                strategy.run(step, args=(batch.get_value(),))
+                count += 1
+                # The batch after the last step stays for the next execution.
+                batch = tf.cond(
+                    count < steps, iterator.get_next_as_optional, lambda: batch
+                )
+                return count, batch
+
+            count, _ = tf.while_loop(
+                goes_on, one_step, [tf.constant(0), iterator.get_next_as_optional()]
+            )
+            return count
+
+        def execute_and_report(iterator):
+            if not execute(iterator):
+                raise StopIteration
+            return self.get_metrics_result()
+
+        return execute_and_report
