@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.checks.numeric import assert_close, randomize
+from tests.checks.numeric import assert_close, flat, randomize
 
 # The third sequence is nothing but padding.
 LENGTHS = (7, 4, 0)
@@ -114,11 +114,9 @@ def check_compiled(encoder):
     output, gradients = run(batch)
     compiled_output, compiled_gradients = tf.function(run, jit_compile=True)(batch)
     assert_close(compiled_output, output, 1e-5, "XLA")
-    for variable, one, two in zip(
-        encoder.trainable_variables, gradients, compiled_gradients
-    ):
-        assert np.isfinite(one).all(), variable.path
-        assert_close(two, one, 1e-4, f"XLA gradient of {variable.path}")
+    gradients = flat(gradients)
+    assert np.isfinite(gradients).all()
+    assert_close(flat(compiled_gradients), gradients, 1e-5, "XLA, gradients")
 
 
 def check_saving(encoder):

@@ -150,7 +150,7 @@ def check_bad_input(subject):
     """Errors name the argument, what it must be and what came."""
     layer = subject.layer()
     hidden = subject.hidden(RAGGED)
-    named = r"(?s)`padding_mask` must .*Received: padding_mask="
+    named = r"(?s)`padding_mask` must .*Received: padding_mask"
     batch, length = RAGGED.shape
     for bad in (
         np.ones((length,), bool),

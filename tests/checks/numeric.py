@@ -23,6 +23,15 @@ def assert_close(actual, expected, tolerance, what=""):
     )
 
 
+def flat(arrays):
+    """All arrays in one vector, to be judged by the size of the largest element.
+
+    Some gradients are exactly zero in theory, such as that of a key bias under
+    softmax, and consist of rounding errors alone.
+    """
+    return np.concatenate([np.ravel(array) for array in arrays])
+
+
 def variables_of(layer, prefix=""):
     """The layer's weights by path below it: {"query/kernel": variable, ...}."""
     named = {}
