@@ -1,0 +1,40 @@
+"""Text to tokens to a cache on disk to masked batches.
+
+A corpus (`docstrings`, `text_files`, `tfds`, or any list of strings) trains a
+tokenizer (`train_tokenizer`); both make a cache of token ids (`build_cache`),
+from which any number of runs read masked batches (`Cache.masked_lm`).
+
+The names are imported when first used: the processes that write a cache import
+this package too, and must not wait for TensorFlow.
+"""
+
+import importlib
+
+_HOMES = {
+    "build_cache": "build",
+    "Cache": "cache",
+    "open_cache": "cache",
+    "split": "corpora",
+    "text_files": "corpora",
+    "tfds": "corpora",
+    "docstrings": "docstring_corpus",
+    "mask_tokens": "masking",
+    "load_tokenizer": "tokenizers",
+    "save_tokenizer": "tokenizers",
+    "tokenizer_fingerprint": "tokenizers",
+    "train_tokenizer": "tokenizers",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,67 @@
+"""Checks of arguments that several functions of `tfeff.data` share."""
+
+import os
+from collections.abc import Iterable, Iterator
+
+
+def check_integer(
+    name: str, value: object, minimum: int | None = None, maximum: int | None = None
+) -> None:
+    """Raises unless `value` is an integer from `minimum` to `maximum`."""
+    kind = "an integer"
+    if minimum is not None:
+        kind += f" of at least {minimum}"
+    if maximum is not None:
+        kind += f" and at most {maximum}"
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"`{name}` must be {kind}. Received: {name}={value!r}")
+    too_small = minimum is not None and value < minimum
+    too_large = maximum is not None and value > maximum
+    if too_small or too_large:
+        raise ValueError(f"`{name}` must be {kind}. Received: {name}={value!r}")
+
+
+def check_documents(documents: object) -> None:
+    """Raises unless `documents` can be iterated over more than once."""
+    if isinstance(documents, (str, bytes)):
+        raise TypeError(
+            "`documents` must be a collection of strings, one a document, but one "
+            f"string came; put it into a list. Received: documents={documents[:60]!r}"
+        )
+    if not isinstance(documents, Iterable):
+        raise TypeError(
+            "`documents` must be an iterable of strings. Received: "
+            f"documents of type {type(documents).__name__}"
+        )
+    if isinstance(documents, Iterator):
+        raise TypeError(
+            "`documents` must be iterable more than once (they are read to train "
+            "the tokenizer, to compare with a cache, and to fill it), but an "
+            "iterator is used up by its first reading; pass a list. Received: "
+            f"documents of type {type(documents).__name__}"
+        )
+
+
+def encoded(documents: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Yields each document with its UTF-8 bytes; raises where one has none."""
+    for index, document in enumerate(documents):
+        if not isinstance(document, str):
+            raise TypeError(
+                "`documents` must hold strings. Received: document "
+                f"{index} of type {type(document).__name__}"
+            )
+        try:
+            yield document, document.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                "`documents` must hold text that UTF-8 can encode. Received: "
+                f"document {index} with {document[error.start]!a} at character "
+                f"{error.start}"
+            ) from error
+
+
+def check_path(name: str, value: object) -> str:
+    """Returns `value` as a path string, or raises."""
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        raise TypeError(f"`{name}` must be a path. Received: {name}={value!r}")
+    return os.fspath(value)

@@ -1,0 +1,97 @@
+"""An ordered map over processes."""
+
+import collections
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+from tfeff.data.checks import check_integer
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def available_cores() -> int:
+    """The number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def ordered_map(
+    function: Callable[[T], R], items: Iterable[T], num_processes: int | None = None
+) -> Iterator[R]:
+    """Yields `function(item)` for each item, in order, computed by processes.
+
+    At most two items a process are under way, so that neither `items` nor the
+    results pile up. New processes are spawned, not forked: forking a process in
+    which TensorFlow's threads run can hang. With `num_processes=1` everything runs
+    in this process.
+
+    Args:
+        function: a function of an importable module.
+        items: what to compute; any iterable.
+        num_processes: at least 1; by default one a core.
+
+    Raises:
+        RuntimeError: if a process ends abruptly (killed, out of memory).
+        Exception: whatever `function` or `items` raises; no process runs any more
+            when it arrives.
+    """
+    if num_processes is None:
+        num_processes = available_cores()
+    check_integer("num_processes", num_processes, 1)
+    if num_processes == 1:
+        return (function(item) for item in items)
+    return _map(function, items, num_processes)
+
+
+def _map(
+    function: Callable[[T], R], items: Iterable[T], num_processes: int
+) -> Iterator[R]:
+    pool = ProcessPoolExecutor(
+        num_processes,
+        mp_context=multiprocessing.get_context("spawn"),
+        # Ctrl-C reaches every process; the one that answers is this one.
+        initializer=signal.signal,
+        initargs=(signal.SIGINT, signal.SIG_IGN),
+    )
+    pending = collections.deque()
+    try:
+        for item in items:
+            if len(pending) == 2 * num_processes:
+                yield pending.popleft().result()
+            with _hidden_main():
+                pending.append(pool.submit(function, item))
+        while pending:
+            yield pending.popleft().result()
+    except BrokenProcessPool as error:
+        raise RuntimeError(
+            "A worker process ended abruptly; perhaps it was killed, or memory ran "
+            "out. Fewer processes (`num_processes`) need less memory."
+        ) from error
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _hidden_main() -> Iterator[None]:
+    """Lets processes start without running the user's script again.
+
+    A spawned process first runs the main script as a module, which fails for a
+    script without a guard, from standard input, or in a session. Our functions live
+    in importable modules and need nothing of it.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

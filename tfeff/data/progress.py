@@ -1,0 +1,74 @@
+"""Progress of a long job: a bar on a terminal, plain lines elsewhere."""
+
+import time
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class ProgressReport:
+    """Context manager that reports a growing count on standard error.
+
+    Args:
+        label: what is done, as in "Tokenizing".
+        unit: what is counted, as in "documents".
+        total: the final count, if known.
+        enabled: False silences it.
+    """
+
+    def __init__(self, label: str, unit: str, total: int | None, enabled: bool):
+        self._label, self._unit, self._total = label, unit, total
+        self._enabled = enabled
+        self._count = 0
+        self._console = Console(stderr=True)
+        self._bar = None
+
+    def __enter__(self) -> "ProgressReport":
+        self._start = self._last = time.monotonic()
+        if self._enabled and self._console.is_terminal:
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn(self._unit),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+            )
+            self._bar = Progress(*columns, console=self._console)
+            self._bar.start()
+            self._task = self._bar.add_task(self._label, total=self._total)
+        return self
+
+    def advance(self, amount: int) -> None:
+        """Adds `amount` to the count."""
+        self._count += amount
+        if self._bar is not None:
+            self._bar.advance(self._task, amount)
+        elif time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES:
+            self._print()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        elif kind is None:
+            self._print()
+
+    def _print(self) -> None:
+        if not self._enabled:
+            return
+        self._last = time.monotonic()
+        total = "" if self._total is None else f" of {self._total:,}"
+        self._console.print(
+            f"{self._label}: {self._count:,}{total} {self._unit}, "
+            f"{self._last - self._start:.0f} s",
+            highlight=False,
+        )
