@@ -9,7 +9,7 @@ from tests.checks.numeric import (
     randomize,
     variables_of,
 )
-from tests.checks.replicas import check_two_replicas
+from tests.checks.replicas import check_two_replicas, two_replicas
 
 __all__ = [
     "arrays_of",
@@ -20,5 +20,6 @@ __all__ = [
     "check_layer",
     "check_two_replicas",
     "randomize",
+    "two_replicas",
     "variables_of",
 ]
