@@ -1,11 +1,12 @@
 import keras
 import keras_nlp
 
+from tfeff.checks import check_integer
 from tfeff.encoders.attentions import make_attention
 from tfeff.layers import EncoderBlock
 from tfeff.layers import EncoderEmbedding
 from tfeff.layers import FeedForward
-from tfeff.layers import checks
+from tfeff.layers.checks import check_divides
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -94,10 +95,10 @@ class Encoder(keras_nlp.models.Backbone):
         dtype=None,
         **kwargs,
     ):
-        checks.positive_int("num_layers", num_layers)
-        checks.positive_int("hidden_dim", hidden_dim)
-        checks.positive_int("num_heads", num_heads)
-        checks.divides("num_heads", num_heads, hidden_dim)
+        check_integer("num_layers", num_layers)
+        check_integer("hidden_dim", hidden_dim)
+        check_integer("num_heads", num_heads)
+        check_divides("num_heads", num_heads, hidden_dim)
         if isinstance(attention, (list, tuple)) and len(attention) != num_layers:
             raise ValueError(
                 "`attention` as a list must have one entry a layer. "

@@ -2,7 +2,8 @@
 
 import keras
 
-from tfeff.layers import checks
+from tfeff.checks import check_rate
+from tfeff.layers.checks import visible_keys
 
 
 class Attention(keras.layers.Layer):
@@ -27,7 +28,7 @@ class Attention(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.dropout = checks.rate("dropout", dropout)
+        self.dropout = check_rate("dropout", dropout)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
 
@@ -36,7 +37,7 @@ class Attention(keras.layers.Layer):
         for name in (*names, "output"):
             dense = keras.layers.Dense(
                 hidden_dim,
-                # Clones: a seeded initializer used twice gives equal weights.
+                # Clones: one initializer used twice gives equal weights.
                 kernel_initializer=self.kernel_initializer.clone(),
                 bias_initializer=self.bias_initializer.clone(),
                 dtype=self.dtype_policy,
@@ -66,14 +67,14 @@ class Attention(keras.layers.Layer):
 
     def pool(self, query, hidden, padding_mask=None, training=None):
         """Attention of queries that have no position, `[B, T, D]` to `[B, T, D]`."""
-        mask = checks.visible_keys(padding_mask, hidden)
+        mask = visible_keys(padding_mask, hidden)
         mixed, _ = self.attend(query, hidden, mask, training, positional=False)
         return self.output_dense(mixed)
 
     def call(
         self, hidden, padding_mask=None, training=None, return_attention_scores=False
     ):
-        mask = checks.visible_keys(padding_mask, hidden)
+        mask = visible_keys(padding_mask, hidden)
         mixed, scores = self.attend(hidden, hidden, mask, training)
         output = self.output_dense(mixed)
         return (output, scores) if return_attention_scores else output

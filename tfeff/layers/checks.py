@@ -1,39 +1,10 @@
-"""Checks of arguments that several layers share. Each names what was wrong."""
-
-import numbers
+"""Checks of shapes and masks that several layers share."""
 
 import keras
 from keras import ops
 
 
-def positive_int(name: str, value) -> int:
-    """Returns `value` if it is an integer of at least 1, else raises."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
-        raise TypeError(f"`{name}` must be an integer. Received: {name}={value!r}")
-    if value < 1:
-        raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}")
-    return int(value)
-
-
-def rate(name: str, value) -> float:
-    """Returns `value` if it is a probability below 1, else raises."""
-    if not isinstance(value, numbers.Real) or not 0 <= value < 1:
-        raise ValueError(
-            f"`{name}` must be a number in [0, 1). Received: {name}={value!r}"
-        )
-    return float(value)
-
-
-def one_of(name: str, value, choices) -> str:
-    """Returns `value` if it is among `choices`, else raises."""
-    if value not in choices:
-        raise ValueError(
-            f"`{name}` must be one of {sorted(choices)}. Received: {name}={value!r}"
-        )
-    return value
-
-
-def divides(name: str, parts: int, dim: int) -> None:
+def check_divides(name: str, parts: int, dim: int) -> None:
     """Raises unless `parts` equal pieces make up the hidden size `dim`."""
     if dim is None:
         raise ValueError(
@@ -47,12 +18,39 @@ def divides(name: str, parts: int, dim: int) -> None:
         )
 
 
-def hidden_state(name: str, shape) -> None:
+def check_hidden(name: str, shape) -> None:
     """Raises unless `shape` is that of a batch of sequences of vectors."""
     if len(shape) != 3:
         raise ValueError(
             f"`{name}` must have shape (batch, length, hidden_dim). "
             f"Received: {name}.shape={tuple(shape)}"
+        )
+
+
+def check_token_ids(name: str, ids) -> None:
+    """Raises unless `ids` is an integer tensor `[B, T]`."""
+    dtype = keras.backend.standardize_dtype(ids.dtype)
+    if len(ids.shape) != 2:
+        raise ValueError(
+            f"`{name}` must have shape (batch, length). "
+            f"Received: {name}.shape={tuple(ids.shape)}"
+        )
+    if "int" not in dtype:
+        raise TypeError(
+            f"`{name}` must be an integer tensor. Received: {name}.dtype={dtype}"
+        )
+
+
+def check_same_shape(name: str, tensor, expected) -> None:
+    """Raises unless the shape of `tensor` can be `expected`; None fits anything."""
+    shape, expected = tuple(tensor.shape), tuple(expected)
+    if len(shape) != len(expected) or any(
+        size is not None and wanted is not None and size != wanted
+        for size, wanted in zip(shape, expected)
+    ):
+        raise ValueError(
+            f"`{name}` must have shape (batch, length), that of the tokens: "
+            f"{expected}. Received: {name}.shape={shape}"
         )
 
 
@@ -73,15 +71,5 @@ def visible_keys(padding_mask, hidden):
             "`padding_mask` must be a bool or integer tensor with 1 at real tokens. "
             f"Received: padding_mask.dtype={dtype}"
         )
-    shape = tuple(padding_mask.shape)
-    expected = tuple(hidden.shape[:2])
-    fits = len(shape) == 2 and all(
-        known is None or wanted is None or known == wanted
-        for known, wanted in zip(shape, expected)
-    )
-    if not fits:
-        raise ValueError(
-            "`padding_mask` must have shape (batch, length), that of the tokens: "
-            f"{expected}. Received: padding_mask.shape={shape}"
-        )
+    check_same_shape("padding_mask", padding_mask, hidden.shape[:2])
     return ops.cast(padding_mask, "bool")

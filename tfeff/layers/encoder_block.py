@@ -1,6 +1,8 @@
 import keras
 
-from tfeff.layers import checks
+from tfeff.checks import check_positive
+from tfeff.checks import check_rate
+from tfeff.layers.checks import check_hidden
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -59,11 +61,13 @@ class EncoderBlock(keras.layers.Layer):
                 )
         self.attention = attention
         self.feedforward = feedforward
-        self.dropout = checks.rate("dropout", dropout)
-        self.layer_norm_epsilon = layer_norm_epsilon
+        self.dropout = check_rate("dropout", dropout)
+        self.layer_norm_epsilon = check_positive(
+            "layer_norm_epsilon", layer_norm_epsilon
+        )
 
     def build(self, hidden_shape):
-        checks.hidden_state("hidden", hidden_shape)
+        check_hidden("hidden", hidden_shape)
         if not self.attention.built:
             self.attention.build(hidden_shape)
         if not self.feedforward.built:
@@ -108,9 +112,6 @@ class EncoderBlock(keras.layers.Layer):
         hidden = self.attention_norm(hidden + mixed)
         change = self.feedforward_dropout(self.feedforward(hidden), training=training)
         return self.feedforward_norm(hidden + change)
-
-    def compute_output_shape(self, hidden_shape, padding_mask_shape=None):
-        return tuple(hidden_shape)
 
     def get_config(self):
         config = super().get_config()

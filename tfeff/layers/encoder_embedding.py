@@ -1,7 +1,12 @@
 import keras
 from keras import ops
 
-from tfeff.layers import checks
+from tfeff.checks import check_choice
+from tfeff.checks import check_integer
+from tfeff.checks import check_positive
+from tfeff.checks import check_rate
+from tfeff.layers.checks import check_same_shape
+from tfeff.layers.checks import check_token_ids
 
 POSITIONS = ("absolute", "none")
 
@@ -67,20 +72,22 @@ class EncoderEmbedding(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.vocabulary_size = checks.positive_int("vocabulary_size", vocabulary_size)
-        self.hidden_dim = checks.positive_int("hidden_dim", hidden_dim)
-        self.max_sequence_length = checks.positive_int(
+        self.vocabulary_size = check_integer("vocabulary_size", vocabulary_size)
+        self.hidden_dim = check_integer("hidden_dim", hidden_dim)
+        self.max_sequence_length = check_integer(
             "max_sequence_length", max_sequence_length
         )
-        self.num_segments = checks.positive_int("num_segments", num_segments)
+        self.num_segments = check_integer("num_segments", num_segments)
         self.embedding_dim = (
             self.hidden_dim
             if embedding_dim is None
-            else checks.positive_int("embedding_dim", embedding_dim)
+            else check_integer("embedding_dim", embedding_dim)
         )
-        self.position = checks.one_of("position", position, POSITIONS)
-        self.dropout = checks.rate("dropout", dropout)
-        self.layer_norm_epsilon = layer_norm_epsilon
+        self.position = check_choice("position", position, POSITIONS)
+        self.dropout = check_rate("dropout", dropout)
+        self.layer_norm_epsilon = check_positive(
+            "layer_norm_epsilon", layer_norm_epsilon
+        )
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
 
     def build(self, token_ids_shape):
@@ -123,9 +130,12 @@ class EncoderEmbedding(keras.layers.Layer):
         return table
 
     def call(self, token_ids, segment_ids=None, training=None):
+        check_token_ids("token_ids", token_ids)
         self._check_length(token_ids.shape)
         if segment_ids is None:
             segment_ids = ops.zeros_like(token_ids)
+        check_token_ids("segment_ids", segment_ids)
+        check_same_shape("segment_ids", segment_ids, token_ids.shape)
         x = self.token_embedding(token_ids) + self.segment_embedding(segment_ids)
         if self.position == "absolute":
             # Cut before the look-up: where the length is known only at run time, a
@@ -136,11 +146,6 @@ class EncoderEmbedding(keras.layers.Layer):
         return x if self.embedding_dim == self.hidden_dim else self.projection(x)
 
     def _check_length(self, shape):
-        if len(shape) != 2:
-            raise ValueError(
-                "`token_ids` must have shape (batch, length). "
-                f"Received: token_ids.shape={tuple(shape)}"
-            )
         length = shape[1]
         too_long = isinstance(length, int) and length > self.max_sequence_length
         if self.position == "absolute" and too_long:
@@ -149,9 +154,6 @@ class EncoderEmbedding(keras.layers.Layer):
                 f"`max_sequence_length`, which is {self.max_sequence_length}. "
                 f"Received: token_ids.shape={tuple(shape)}"
             )
-
-    def compute_output_shape(self, token_ids_shape, segment_ids_shape=None):
-        return (*token_ids_shape, self.hidden_dim)
 
     def get_config(self):
         config = super().get_config()

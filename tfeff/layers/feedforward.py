@@ -1,6 +1,8 @@
 import keras
 
-from tfeff.layers import checks
+from tfeff import ops as functional
+from tfeff.checks import check_integer
+from tfeff.layers.checks import check_hidden
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -47,15 +49,18 @@ class FeedForward(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.intermediate_dim = checks.positive_int(
-            "intermediate_dim", intermediate_dim
+        self.intermediate_dim = check_integer("intermediate_dim", intermediate_dim)
+        # Keras' own GELU is exact to float32 only, in every dtype.
+        self.activation = (
+            functional.gelu
+            if activation == "gelu"
+            else keras.activations.get(activation)
         )
-        self.activation = keras.activations.get(activation)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
 
     def build(self, hidden_shape):
-        checks.hidden_state("hidden", hidden_shape)
+        check_hidden("hidden", hidden_shape)
         self.intermediate_dense = self._dense(
             hidden_shape[-1], self.intermediate_dim, self.activation, "intermediate"
         )
@@ -78,14 +83,13 @@ class FeedForward(keras.layers.Layer):
     def call(self, hidden):
         return self.output_dense(self.intermediate_dense(hidden))
 
-    def compute_output_shape(self, hidden_shape):
-        return tuple(hidden_shape)
-
     def get_config(self):
         config = super().get_config()
         config.update(
             intermediate_dim=self.intermediate_dim,
-            activation=keras.activations.serialize(self.activation),
+            activation="gelu"
+            if self.activation is functional.gelu
+            else keras.activations.serialize(self.activation),
             kernel_initializer=keras.initializers.serialize(self.kernel_initializer),
             bias_initializer=keras.initializers.serialize(self.bias_initializer),
         )

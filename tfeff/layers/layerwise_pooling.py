@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
-from tfeff.layers import checks
+from tfeff.layers.checks import check_hidden
 from tfeff.layers.encoder_block import EncoderBlock
 
 
@@ -61,20 +61,22 @@ class LayerwisePooling(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        blocks = list(blocks)
-        if not blocks:
-            raise ValueError("`blocks` must not be empty. Received: blocks=[]")
+        if not isinstance(blocks, Sequence) or not blocks:
+            raise ValueError(
+                "`blocks` must be a list of at least one block. "
+                f"Received: blocks={blocks!r}"
+            )
         for block in blocks:
             if not isinstance(block, EncoderBlock):
                 raise TypeError(
                     "`blocks` must be `tfeff.layers.EncoderBlock`s. "
                     f"Received: {block!r} among them"
                 )
-        self.blocks = blocks
+        self.blocks = list(blocks)
         self.initializer = keras.initializers.get(initializer)
 
     def build(self, hidden_states_shape):
-        checks.hidden_state("hidden_states[0]", hidden_states_shape[0])
+        check_hidden("hidden_states[0]", hidden_states_shape[0])
         for block in self.blocks:
             if not block.built:
                 block.build(hidden_states_shape[0])
@@ -98,9 +100,6 @@ class LayerwisePooling(keras.layers.Layer):
         for block, hidden in zip(self.blocks, hidden_states):
             y = block.pool(y, hidden, padding_mask, training)
         return y[:, 0]
-
-    def compute_output_shape(self, hidden_states_shape, padding_mask_shape=None):
-        return (hidden_states_shape[0][0], hidden_states_shape[0][-1])
 
     def get_config(self):
         config = super().get_config()

@@ -3,8 +3,10 @@ from collections.abc import Sequence
 import keras
 
 from tfeff import ops as functional
-from tfeff.layers import checks
+from tfeff.checks import check_choice
 from tfeff.layers.attention import Attention
+from tfeff.layers.checks import check_divides
+from tfeff.layers.checks import check_hidden
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
 from tfeff.ops.attention import NORMALIZERS
 
@@ -87,8 +89,7 @@ class OneHeadAttention(Attention):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.num_parts = checks.positive_int("num_parts", num_parts)
-        self.normalizer = checks.one_of("normalizer", normalizer, NORMALIZERS)
+        self.normalizer = check_choice("normalizer", normalizer, NORMALIZERS)
         self.partition_bias = bool(partition_bias)
         self.partition_value = bool(partition_value)
         self.partition_layer = PartitionOfUnityMask(
@@ -99,10 +100,11 @@ class OneHeadAttention(Attention):
             dtype=self.dtype_policy,
             name="partition",
         )
+        self.num_parts = self.partition_layer.num_parts
 
     def build(self, hidden_shape):
-        checks.hidden_state("hidden", hidden_shape)
-        checks.divides("num_parts", self.num_parts, hidden_shape[-1])
+        check_hidden("hidden", hidden_shape)
+        check_divides("num_parts", self.num_parts, hidden_shape[-1])
         self.build_projections(hidden_shape[-1], ("query", "value"))
         if self.partition_bias or self.partition_value:
             self.partition_embeddings = self.add_weight(

@@ -1,11 +1,10 @@
-import numbers
 from collections.abc import Sequence
 
 import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.layers import checks
+from tfeff.ops.partition import check_partition
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -65,34 +64,11 @@ class PartitionOfUnityMask(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.num_parts = checks.positive_int("num_parts", num_parts)
-        self.num_layers = checks.positive_int("num_layers", num_layers)
+        check_partition(num_parts, layer_index, num_layers, boundaries)
+        self.num_parts = num_parts
         self.layer_index = layer_index
+        self.num_layers = num_layers
         self.boundaries = None if boundaries is None else list(boundaries)
-        if not isinstance(layer_index, numbers.Integral):
-            raise TypeError(
-                "`layer_index` must be an integer. "
-                f"Received: layer_index={layer_index!r}"
-            )
-        if not 0 <= layer_index < num_layers:
-            raise ValueError(
-                "`layer_index` must be in [0, num_layers). "
-                f"Received: layer_index={layer_index}, num_layers={num_layers}"
-            )
-        if self.boundaries is None:
-            if num_parts % 2:
-                raise ValueError(
-                    "`num_parts` must be even: half of the parts lie on each side of "
-                    f"a position. Received: num_parts={num_parts}"
-                )
-        else:
-            increasing = all(a < b for a, b in zip(self.boundaries, self.boundaries[1:]))
-            finite = all(abs(b) < float("inf") for b in self.boundaries)
-            if len(self.boundaries) != num_parts - 1 or not (increasing and finite):
-                raise ValueError(
-                    "`boundaries` must be `num_parts - 1` increasing finite numbers. "
-                    f"Received: boundaries={boundaries}, num_parts={num_parts}"
-                )
 
     def call(self, hidden):
         mask = functional.partition_mask(self._functions, ops.shape(hidden)[1])
@@ -111,9 +87,6 @@ class PartitionOfUnityMask(keras.layers.Layer):
             self.layer_index,
             self.num_layers,
         )
-
-    def compute_output_shape(self, hidden_shape):
-        return (self.num_parts, hidden_shape[1], hidden_shape[1])
 
     def get_config(self):
         config = super().get_config()

@@ -59,6 +59,11 @@ class PartitionedAttention(SelfAttention):
         **kwargs,
     ):
         super().__init__(num_heads, **kwargs)
+        if boundaries is None and num_heads % 2:
+            raise ValueError(
+                "`num_heads` must be even, half of the heads for each side of a "
+                f"position. Received: num_heads={num_heads}"
+            )
         self.partition_layer = PartitionOfUnityMask(
             num_heads,
             layer_index,

@@ -1,8 +1,10 @@
 import keras
 
 from tfeff import ops as functional
-from tfeff.layers import checks
+from tfeff.checks import check_integer
 from tfeff.layers.attention import Attention
+from tfeff.layers.checks import check_divides
+from tfeff.layers.checks import check_hidden
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -52,11 +54,11 @@ class SelfAttention(Attention):
 
     def __init__(self, num_heads: int, **kwargs):
         super().__init__(**kwargs)
-        self.num_heads = checks.positive_int("num_heads", num_heads)
+        self.num_heads = check_integer("num_heads", num_heads)
 
     def build(self, hidden_shape):
-        checks.hidden_state("hidden", hidden_shape)
-        checks.divides("num_heads", self.num_heads, hidden_shape[-1])
+        check_hidden("hidden", hidden_shape)
+        check_divides("num_heads", self.num_heads, hidden_shape[-1])
         self.build_projections(hidden_shape[-1], ("query", "key", "value"))
 
     def attend(self, query, hidden, mask, training, positional=True):

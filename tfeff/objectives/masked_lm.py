@@ -67,7 +67,9 @@ class MaskedLM(DistributedModel):
             )
         inputs = {
             **encoder.input,
-            "mask_positions": keras.Input((None,), dtype="int32", name="mask_positions"),
+            "mask_positions": keras.Input(
+                (None,), dtype="int32", name="mask_positions"
+            ),
         }
         head = keras_nlp.layers.MaskedLMHead(
             vocabulary_size=encoder.vocabulary_size,
@@ -115,6 +117,10 @@ class MaskedLM(DistributedModel):
         super().compile(
             optimizer=optimizer, loss=loss, weighted_metrics=weighted_metrics, **kwargs
         )
+
+    def compile_from_config(self, config):
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
 
     def get_metrics_result(self):
         """Metrics by name; `loss` is weighted by masked positions, not by batches."""

@@ -3,6 +3,7 @@
 They run on every Keras backend and take and return backend tensors.
 """
 
+from tfeff.ops.activations import gelu
 from tfeff.ops.attention import merge_heads
 from tfeff.ops.attention import one_head_attention
 from tfeff.ops.attention import softmax_attention
@@ -16,6 +17,7 @@ from tfeff.ops.partition import t5_boundaries
 
 __all__ = [
     "bucket_functions",
+    "gelu",
     "l2_normalized_sigmoid",
     "masked_softmax",
     "merge_heads",

@@ -5,10 +5,47 @@ position `x = j - i`, none negative, that add up to 1 everywhere.
 """
 
 import math
+import numbers
 from collections.abc import Sequence
 
 import keras
 from keras import ops
+
+from tfeff.checks import check_integer
+
+
+def check_partition(
+    num_parts: int, layer_index: int = 0, num_layers: int = 1, boundaries=None
+) -> None:
+    """Raises unless the arguments describe a partition of unity.
+
+    Raises:
+        ValueError: if `num_parts` is odd without `boundaries`, `layer_index` is not
+            in `[0, num_layers)`, or `boundaries` are not `num_parts - 1` increasing
+            finite numbers.
+        TypeError: if an integer is expected and something else comes.
+    """
+    check_integer("num_parts", num_parts)
+    check_integer("num_layers", num_layers)
+    check_integer("layer_index", layer_index, minimum=0, maximum=num_layers - 1)
+    if boundaries is None:
+        if num_parts % 2:
+            raise ValueError(
+                "`num_parts` must be even: half of the parts lie on each side of a "
+                f"position. Received: num_parts={num_parts}"
+            )
+        return
+    numeric = all(isinstance(b, numbers.Real) for b in boundaries)
+    if (
+        len(boundaries) != num_parts - 1
+        or not numeric
+        or not all(abs(b) < math.inf for b in boundaries)
+        or not all(a < b for a, b in zip(boundaries, boundaries[1:]))
+    ):
+        raise ValueError(
+            "`boundaries` must be `num_parts - 1` finite numbers in increasing "
+            f"order. Received: boundaries={boundaries!r}, num_parts={num_parts}"
+        )
 
 
 def partition_functions(
@@ -36,6 +73,9 @@ def partition_functions(
     Returns:
         Tensor `[n, ...]`, float32 (float64 for float64 positions).
 
+    Raises:
+        ValueError: if `num_parts` is odd, or `layer_index` not below `num_layers`.
+
     Example:
 
     >>> f = partition_functions(ops.arange(-3, 4), num_parts=8)
@@ -45,6 +85,7 @@ def partition_functions(
     Reference:
         Tian et al., "Shatter", sections 3.1 and A.1.
     """
+    check_partition(num_parts, layer_index, num_layers)
     dtype = keras.backend.standardize_dtype(
         getattr(relative_positions, "dtype", "float32")
     )
@@ -69,7 +110,9 @@ def _unit_interval(distance, num_parts, layer_index, num_layers):
     # e^α (1 + e^{βx}(e^{-α} - 1)), far from it.
     u = ops.log1p(ops.expm1(beta * distance) * -math.expm1(alpha)) / alpha
     rest = ops.log1p(ops.exp(beta * distance) * math.expm1(-alpha)) / -alpha
-    return ops.clip(u, 0.0, 1.0), ops.clip(rest, 0.0, 1.0)
+    # Of the two, take the one that is exact here, and the other as what remains.
+    u = ops.clip(ops.where(u < 0.5, u, 1.0 - rest), 0.0, 1.0)
+    return u, ops.where(u < 0.5, 1.0 - u, ops.clip(rest, 0.0, 1.0))
 
 
 def _bernstein(unit_interval, degree):
@@ -98,6 +141,9 @@ def bucket_functions(relative_positions, boundaries: Sequence[float]):
     Returns:
         float32 tensor `[n, ...]`.
 
+    Raises:
+        ValueError: if `boundaries` are not finite numbers in increasing order.
+
     Example:
 
     >>> f = bucket_functions(ops.arange(-2, 3), boundaries=[0, 1])
@@ -107,6 +153,7 @@ def bucket_functions(relative_positions, boundaries: Sequence[float]):
     Reference:
         Tian et al., "Shatter", section 3.1.
     """
+    check_partition(len(boundaries) + 1, boundaries=boundaries)
     x = ops.cast(relative_positions, "float32")
     edges = [-math.inf, *boundaries, math.inf]
     return ops.stack(
@@ -144,6 +191,7 @@ def t5_boundaries(num_buckets: int = 32, max_distance: int = 128) -> list[int]:
         Raffel et al., "Exploring the limits of transfer learning", section 2.1;
         used by the relative attention bias of Tian et al., "Shatter", section 2.
     """
+    check_integer("num_buckets", num_buckets, minimum=4)
     half = num_buckets // 2
     exact = half // 2
 

@@ -7,7 +7,8 @@ class DistributedModel(keras.Model):
 
     Keras 3 loops over the steps of an execution with optional values and nested
     conditionals, in which TensorFlow cannot run several replicas
-    (keras-team/keras#19246). On several replicas this class uses a plain loop. All else is `keras.Model`.
+    (keras-team/keras#19246). On several replicas this class uses a plain loop.
+    All else is `keras.Model`.
     """
 
     def make_train_function(self, force=False):
@@ -44,7 +45,10 @@ class DistributedModel(keras.Model):
                 return count, batch
 
             count, _ = tf.while_loop(
-                goes_on, one_step, [tf.constant(0), iterator.get_next_as_optional()]
+                goes_on,
+                one_step,
+                [tf.constant(0), iterator.get_next_as_optional()],
+                parallel_iterations=1,
             )
             return count
 
