@@ -1,0 +1,45 @@
+# Python 3.10 or newer and make are all that a machine needs beforehand.
+PYTHON ?= python3
+PRETRAIN_FLAGS ?= --run_dir=runs/pretrain
+PYTEST_FLAGS ?= -n auto
+
+venv := .venv/bin
+pip := $(venv)/python -m pip --disable-pip-version-check
+
+.PHONY: pretrain test test-slow lint format clean
+
+pretrain: .venv/.installed-plots
+	$(venv)/python examples/pretrain.py $(PRETRAIN_FLAGS)
+
+test: lint
+	$(venv)/python -m pytest -m "not slow" $(PYTEST_FLAGS)
+
+test-slow: .venv/.installed-test
+	$(venv)/python -m pytest -m slow $(PYTEST_FLAGS)
+
+lint: .venv/.installed-test
+	$(venv)/ruff check
+	$(venv)/ruff format --check
+
+format: .venv/.installed-test
+	$(venv)/ruff check --fix
+	$(venv)/ruff format
+
+clean:
+	rm -rf .venv build tfeff.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# The stamps make a second run start at once; a changed file installs again.
+.venv/.installed-%: setup.cfg pyproject.toml constraints.txt | $(venv)/pip
+	@echo "Installing tfeff[$*] into .venv (minutes, the first time)"
+	@$(pip) install --quiet --constraint constraints.txt --editable ".[$*]"
+	@touch $@
+
+$(venv)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "tfeff needs Python 3.10 or newer; $(PYTHON) is not." \
+	    "Name another one: make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || { \
+	  echo "$(PYTHON) cannot make virtual environments." \
+	    "On Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@$(PYTHON) -m venv --clear .venv

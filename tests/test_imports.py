@@ -1,0 +1,80 @@
+"""`tfeff.ops` and `tfeff.layers` are light: Keras and NumPy, nothing else."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tfeff
+
+PACKAGE = Path(tfeff.__file__).parent
+LEVELS = ["checks", "ops", "layers", "encoders"]
+LIGHT = {"keras", "numpy", "tfeff", *sys.stdlib_module_names}
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Absolute names of all modules that the source file imports, at any depth."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports are not used here"
+            names.add(node.module)
+            if node.module == "tfeff":
+                names.update(f"tfeff.{alias.name}" for alias in node.names)
+    return names
+
+
+def sources(*names: str) -> list[Path]:
+    """The files of a module or of a package of tfeff."""
+    found = []
+    for name in names:
+        module, package = PACKAGE / f"{name}.py", PACKAGE / name
+        found += [module] if module.is_file() else sorted(package.glob("**/*.py"))
+    assert len(found) >= len(names)
+    return found
+
+
+@pytest.mark.parametrize(
+    "path",
+    sources("checks", "ops", "layers"),
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_ops_and_layers_import_keras_alone(path):
+    assert {name.split(".")[0] for name in imported_modules(path)} <= LIGHT
+
+
+@pytest.mark.parametrize("level", range(len(LEVELS)))
+def test_imports_point_downwards(level):
+    below = tuple(f"tfeff.{name}" for name in LEVELS[: level + 1])
+    for path in sources(LEVELS[level]):
+        for name in imported_modules(path):
+            if name.startswith("tfeff."):
+                assert name.startswith(below), f"{path} imports {name}"
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"import sys; {statement}; print(*sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return set(result.stdout.split())
+
+
+def test_importing_tfeff_loads_no_library():
+    assert not {"keras", "tensorflow", "numpy"} & loaded_after("import tfeff")
+
+
+def test_importing_layers_loads_neither_kerashub_nor_tensorflow_text():
+    loaded = loaded_after("import tfeff; tfeff.layers")
+    assert "keras" in loaded
+    assert not {"keras_hub", "keras_nlp", "tensorflow_text"} & loaded
+
+
+def test_unknown_attribute():
+    with pytest.raises(AttributeError, match="'tfeff' has no attribute 'nonsense'"):
+        _ = tfeff.nonsense
+    assert {"layers", "training", "__version__"} <= set(dir(tfeff))
