@@ -6,9 +6,11 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 
 import keras_hub
 import numpy as np
+import tensorflow as tf
 
 from tfeff.data.cache import Cache, open_cache
 from tfeff.data.checks import check_documents, check_integer, check_path, encoded
@@ -24,6 +26,7 @@ _FIRST_SHARD_BYTES = 1 << 20
 _LARGEST_SHARD_BYTES = 1 << 24
 _SHARDS_OF_A_SIZE = 64
 _DOCUMENTS_IN_A_CALL = 256
+_SPECIAL_NAMES = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
 
 
 def build_cache(
@@ -77,20 +80,24 @@ def build_cache(
     import tfeff
 
     documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
-    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=50)
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
     cache = tfeff.data.build_cache(documents, tokenizer, "cache", sequence_length=16)
     inputs, labels, weights = next(iter(cache.masked_lm(batch_size=8)))
     ```
     """
     check_documents(documents)
     check_integer("sequence_length", sequence_length, 3)
+    if not isinstance(cross_documents, bool):
+        raise TypeError(
+            f"`cross_documents` must be True or False. Received: {cross_documents=}"
+        )
     if num_processes is not None:
         check_integer("num_processes", num_processes, 1)
     directory = os.path.abspath(check_path("directory", directory))
     special = _special_token_ids(tokenizer)
     wanted = {
         "sequence_length": sequence_length,
-        "cross_documents": bool(cross_documents),
+        "cross_documents": cross_documents,
         "tokenizer_hash": tokenizer_fingerprint(tokenizer),
         "vocabulary_size": tokenizer.vocabulary_size(),
         **special,
@@ -125,20 +132,20 @@ def build_cache(
 
 
 def _special_token_ids(tokenizer: keras_hub.tokenizers.Tokenizer) -> dict[str, int]:
-    names = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
-    missing = [name for name in names if getattr(tokenizer, name, None) is None]
+    missing = [
+        name for name in _SPECIAL_NAMES if getattr(tokenizer, name, None) is None
+    ]
     if missing:
         raise TypeError(
-            f"`tokenizer` must be a KerasHub tokenizer with {', '.join(names)}. "
-            f"Received: tokenizer of type {type(tokenizer).__name__} without "
-            f"{', '.join(missing)}"
+            f"`tokenizer` must be a KerasHub tokenizer with {_SPECIAL_NAMES}. "
+            f"Received: tokenizer of type {type(tokenizer).__name__} without {missing}"
         )
     if getattr(tokenizer, "sequence_length", None) is not None:
         raise ValueError(
             "`tokenizer` must neither pad nor truncate. Received: tokenizer with "
             f"sequence_length={tokenizer.sequence_length}"
         )
-    return {name: int(getattr(tokenizer, name)) for name in names}
+    return {name: int(getattr(tokenizer, name)) for name in _SPECIAL_NAMES}
 
 
 def _reuse(
@@ -195,6 +202,7 @@ def _fill(
     report: ProgressReport,
 ) -> None:
     """Writes the shards and the manifest."""
+    special = [wanted[name] for name in _SPECIAL_NAMES]
     names = {field.name for field in dataclasses.fields(ShardSettings)} - {"proto"}
     settings = ShardSettings(
         proto=_proto(tokenizer), **{name: wanted[name] for name in names}
@@ -209,9 +217,11 @@ def _fill(
             yield ShardTask(path, chunk, settings)
 
     results: list[ShardResult] = []
-    for result in ordered_map(write_shard, tasks(), num_processes):
-        report.advance(result.num_documents)
-        results.append(result)
+    # Closing waits for the workers: none writes any more when this function ends.
+    with closing(ordered_map(write_shard, tasks(), num_processes)) as written:
+        for result in written:
+            report.advance(result.num_documents)
+            results.append(result)
     num_sequences = sum(result.num_records for result in results)
     if num_sequences == 0:
         raise ValueError(
@@ -225,7 +235,7 @@ def _fill(
         num_documents=sum(result.num_documents for result in results),
         num_sequences=num_sequences,
         num_tokens=int(counts.sum()),
-        unigram_entropy=_entropy(counts, [v for k, v in wanted.items() if "_id" in k]),
+        unigram_entropy=_entropy(counts, special),
         shards=[
             Shard(r.file, r.num_bytes, r.num_records, r.sha256)
             for r in results
@@ -260,12 +270,13 @@ def _proto(tokenizer: keras_hub.tokenizers.Tokenizer) -> bytes | None:
 def _call_tokenizer(
     tokenizer: keras_hub.tokenizers.Tokenizer, documents: list[str]
 ) -> list[np.ndarray]:
-    ids = []
+    arrays = []
     for start in range(0, len(documents), _DOCUMENTS_IN_A_CALL):
-        ragged = tokenizer(documents[start : start + _DOCUMENTS_IN_A_CALL])
-        ends = np.cumsum(ragged.row_lengths().numpy())[:-1]
-        ids += np.split(ragged.values.numpy(), ends)
-    return ids
+        ids = tokenizer(documents[start : start + _DOCUMENTS_IN_A_CALL])
+        # KerasHub's tokenizers return ragged tensors, or lists where they can.
+        rows = ids.to_list() if isinstance(ids, tf.RaggedTensor) else ids
+        arrays += [np.asarray(row, np.int32) for row in rows]
+    return arrays
 
 
 def _entropy(counts: np.ndarray, special_token_ids: list[int]) -> float:

@@ -16,7 +16,7 @@ class Cache:
     """Sequences of token ids on disk; made by `build_cache` and `open_cache`.
 
     Attributes:
-        directory: the folder.
+        directory: the folder, as an absolute path.
         sequence_length: T, tokens in a full sequence, with `[CLS]` and `[SEP]`.
         num_sequences: sequences in all.
         num_tokens: tokens of the text, without `[CLS]` and `[SEP]`.
@@ -189,13 +189,13 @@ def open_cache(
     import tfeff
 
     documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
-    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=50)
-    tfeff.data.build_cache(documents, tokenizer, "cache", sequence_length=16)
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    tfeff.data.build_cache(documents, tokenizer, "cache", sequence_length=64)
     cache = tfeff.data.open_cache("cache", tokenizer)
     assert cache.num_sequences == 100
     ```
     """
-    directory = check_path("directory", directory)
+    directory = os.path.abspath(check_path("directory", directory))
     manifest = Manifest.read(directory)
     if tokenizer is not None:
         fingerprint = tokenizer_fingerprint(tokenizer)

@@ -81,13 +81,15 @@ def _read(path: str) -> Iterator[str]:
     with open(path, "rb") as file:
         for raw in file:
             try:
-                line = raw.decode("utf-8-sig" if offset == 0 else "utf-8").rstrip()
+                line = raw.decode("utf-8").rstrip()
             except UnicodeDecodeError as error:
                 raise ValueError(
                     f"The file {path} must be UTF-8 text. Received: byte "
                     f"0x{error.object[error.start]:02x} at offset "
                     f"{offset + error.start} ({error.reason})"
                 ) from error
+            if offset == 0:
+                line = line.removeprefix("\ufeff")  # a byte-order mark
             offset += len(raw)
             if line:
                 lines.append(line)
@@ -137,19 +139,14 @@ def tfds(
             "`tfds` needs TensorFlow Datasets: pip install tensorflow-datasets"
         ) from error
     builder = tensorflow_datasets.builder(name, data_dir=data_dir)
-    features = builder.info.features
-    texts = [k for k, v in features.items() if v.np_dtype is object and v.shape == ()]
+    text_type = tensorflow_datasets.features.Text
+    texts = [k for k, v in builder.info.features.items() if isinstance(v, text_type)]
     if feature not in texts:
         raise ValueError(
             f"`feature` must be one of the text features {texts} of {name}. "
             f"Received: feature={feature!r}"
         )
     builder.download_and_prepare()
-    if split.split("[")[0] not in builder.info.splits:
-        raise ValueError(
-            f"`split` must be one of {list(builder.info.splits)} of {name}, or a "
-            f"slice of one. Received: split={split!r}"
-        )
     # Other features are not decoded: an image would cost far more than its caption.
     dataset = builder.as_dataset(
         split=split,

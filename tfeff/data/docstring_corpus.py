@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from importlib.machinery import PathFinder
 
 from tfeff.data.checks import check_integer
@@ -74,15 +75,12 @@ def docstrings(
         for start in range(0, len(order), _FILES_PER_TASK)
     ]
     documents, length = [], 0
-    modules = ordered_map(_parse_files, tasks, num_processes)
-    try:
+    with closing(ordered_map(_parse_files, tasks, num_processes)) as modules:
         for document in _without_repetition(itertools.chain.from_iterable(modules)):
             documents.append(document)
             length += len(document)
             if max_characters is not None and length >= max_characters:
                 break
-    finally:
-        modules.close()
     if not documents:
         raise ValueError(
             "`packages` must have documentation strings, and none was found. "

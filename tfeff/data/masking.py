@@ -63,8 +63,8 @@ def mask_tokens(
         position, label and weight 0.
 
     Raises:
-        ValueError: if `seed` or `mask_rate` is out of range, `max_masks` is below 1,
-            or every id is special.
+        ValueError: if `token_ids` is not of rank 2, `seed` or `mask_rate` is out of
+            range, `max_masks` is below 1, or every id is special.
         TypeError: if one of them has the wrong type.
 
     Example:
@@ -100,6 +100,11 @@ def mask_tokens(
             f"{special_token_ids=} with {vocabulary_size=}"
         )
     token_ids = tf.convert_to_tensor(token_ids, tf.int32)
+    if token_ids.shape.rank != 2:
+        raise ValueError(
+            "`token_ids` must have shape [batch, length]. Received: token_ids with "
+            f"shape {token_ids.shape}"
+        )
     rows, length = tf.unstack(tf.shape(token_ids))
     which, action, word = _random_bits(seed, first_example, rows, length)
 
@@ -145,11 +150,11 @@ def _random_bits(
     can be had by starting its counter at the example.
     """
     steps = -(-3 * length // 4)
-    first = tf.cast(first_example, tf.uint64) * tf.cast(steps, tf.uint64)
+    first = tf.cast(first_example, tf.int64) * tf.cast(steps, tf.int64)
     bits = tf.raw_ops.StatelessRandomUniformFullIntV2(
         shape=[rows, 4 * steps],
         key=tf.constant([seed % 2**64], tf.uint64),
-        counter=tf.stack([first, tf.constant(0, tf.uint64)]),
+        counter=tf.cast(tf.stack([first, 0]), tf.uint64),
         alg=1,  # Philox, on every device
         dtype=tf.uint32,
     )

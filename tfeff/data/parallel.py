@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import itertools
 import multiprocessing
 import os
 import signal
@@ -32,8 +33,8 @@ def ordered_map(
 
     At most two items a process are under way, so that neither `items` nor the
     results pile up. New processes are spawned, not forked: forking a process in
-    which TensorFlow's threads run can hang. With `num_processes=1` everything runs
-    in this process.
+    which TensorFlow's threads run can hang. With `num_processes=1`, or a single
+    item, everything runs in this process.
 
     Args:
         function: a function of an importable module.
@@ -48,7 +49,10 @@ def ordered_map(
     if num_processes is None:
         num_processes = available_cores()
     check_integer("num_processes", num_processes, 1)
-    if num_processes == 1:
+    items = iter(items)
+    first = list(itertools.islice(items, 2))
+    items = itertools.chain(first, items)
+    if num_processes == 1 or len(first) < 2:
         return (function(item) for item in items)
     return _map(function, items, num_processes)
 

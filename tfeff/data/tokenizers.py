@@ -58,7 +58,7 @@ def train_tokenizer(
     import tfeff
 
     documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
-    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=50)
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
     ids = tokenizer("Green wall")
     assert tokenizer.detokenize(ids) == "green wall"
     ```
@@ -74,11 +74,21 @@ def train_tokenizer(
     if first is None:
         raise ValueError("`documents` must hold text. Received: none")
 
+    failures = []  # SentencePiece makes a RuntimeError of any error of its iterator
+
+    def sentences() -> Iterator[str]:
+        yield first
+        try:
+            yield from parts
+        except BaseException as error:
+            failures.append(error)
+            raise
+
     model = io.BytesIO()
     sentencepiece.set_random_generator_seed(0)
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_chain(first, parts),
+            sentence_iterator=sentences(),
             model_writer=model,
             model_type="unigram",
             vocab_size=vocabulary_size,
@@ -99,6 +109,8 @@ def train_tokenizer(
             minloglevel=2,
         )
     except RuntimeError as error:
+        if failures:
+            raise failures[0] from None
         raise ValueError(_too_small(vocabulary_size, str(error))) from error
     return keras_hub.tokenizers.AlbertTokenizer(proto=model.getvalue())
 
@@ -107,11 +119,6 @@ def _parts(documents: Iterable[str]) -> Iterator[str]:
     for document, _ in encoded(documents):
         for line in document.splitlines():
             yield from _PART.findall(line)
-
-
-def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
 
 
 def _too_small(vocabulary_size: int, message: str) -> str:
@@ -147,7 +154,7 @@ def save_tokenizer(
     import tfeff
 
     documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
-    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=50)
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
     tfeff.data.save_tokenizer(tokenizer, "tokenizer.spm")
     same = tfeff.data.load_tokenizer("tokenizer.spm")
     ```
@@ -241,5 +248,5 @@ def tokenizer_fingerprint(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
         tokenizer.save_assets(directory)
         for name in sorted(os.listdir(directory)):
             with open(os.path.join(directory, name), "rb") as file:
-                checksum.update(hashlib.file_digest(file, "sha256").digest())
+                checksum.update(hashlib.sha256(file.read()).digest())
     return checksum.hexdigest()

@@ -1,0 +1,155 @@
+"""Text files, TensorFlow Datasets, and the split into training and validation."""
+
+import builtins
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfeff.data import split, text_files, tfds
+
+
+def write(path, data):
+    path.write_bytes(data if isinstance(data, bytes) else data.encode("utf-8"))
+    return path
+
+
+def test_blank_lines_separate_documents(tmp_path):
+    text = "\ufeffOne,\r\ntwo lines.\r\n\r\n \t\n\nÜber  \n\nlast"
+    path = write(tmp_path / "a.txt", text)
+    documents = text_files(path)
+    expected = ["One,\ntwo lines.", "Über", "last"]
+    assert list(documents) == expected
+    assert list(documents) == expected  # again
+
+
+def test_patterns_in_order_and_each_file_once(tmp_path):
+    (tmp_path / "deep").mkdir()
+    for name in ("b.txt", "a.txt", "[c].txt", "deep/d.txt"):
+        write(tmp_path / name, name)
+    pattern = str(tmp_path / "*.txt")
+    assert list(text_files(pattern)) == ["[c].txt", "a.txt", "b.txt"]
+    both = text_files([tmp_path / "b.txt", pattern, str(tmp_path / "**" / "d.*")])
+    assert list(both) == ["b.txt", "[c].txt", "a.txt", "deep/d.txt"]
+    assert list(text_files(str(tmp_path / "[c].txt"))) == ["[c].txt"]
+
+
+def test_no_file_matches(tmp_path):
+    write(tmp_path / "a.txt", "text")
+    with pytest.raises(ValueError, match=r"no file matches.*\*\.md"):
+        text_files([tmp_path / "a.txt", str(tmp_path / "*.md")])
+    with pytest.raises(ValueError, match="no file matches"):
+        text_files(tmp_path)  # a folder
+    with pytest.raises(ValueError, match="must not be empty"):
+        text_files([])
+
+
+def test_empty_files(tmp_path):
+    with pytest.raises(ValueError, match=r"empty\.txt is empty"):
+        text_files(write(tmp_path / "empty.txt", ""))
+    with pytest.raises(ValueError, match=r"blank\.txt.*blank lines only"):
+        list(text_files(write(tmp_path / "blank.txt", "\n \n")))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_unreadable_file(tmp_path):
+    path = write(tmp_path / "secret.txt", "text")
+    path.chmod(0)
+    with pytest.raises(ValueError, match=r"cannot read .*secret\.txt"):
+        text_files(path)
+
+
+@pytest.mark.parametrize(
+    ("data", "byte", "offset"),
+    [
+        (b"good\n\nbad: \xff", "0xff", 11),
+        ("latin ü".encode("latin-1"), "0xfc", 6),
+        (b"cut \xe2\x82", "0xe2", 4),
+        (b"\xef\xbb\xbfmark \xff", "0xff", 8),
+        (b"\xff\xfeu\x00", "0xff", 0),
+    ],
+)
+def test_not_utf8(tmp_path, data, byte, offset):
+    documents = text_files(write(tmp_path / "bad.txt", data))
+    with pytest.raises(ValueError, match=rf"bad\.txt.*{byte} at offset {offset} "):
+        list(documents)
+
+
+def test_real_text_files(data_dir):
+    documents = list(text_files(data_dir / "text" / "brown.txt"))
+    assert len(documents) == 500
+    documents = list(text_files(data_dir / "text" / "ptb_sample.txt"))
+    assert len(documents) == 199
+    assert all(document.strip() for document in documents)
+
+
+@given(st.lists(st.text()), st.floats(0.001, 0.999))
+def test_split_parts_the_documents(documents, fraction):
+    training, validation = (list(part) for part in split(documents, fraction))
+    assert sorted(training + validation) == sorted(documents)
+    assert not set(training) & set(validation)  # equal documents stay together
+    again = [list(part) for part in split(documents[::-1], fraction)]
+    assert again == [training[::-1], validation[::-1]]
+
+
+def test_split_has_the_fraction():
+    _, validation = split([str(i) for i in range(20_000)], 0.1)
+    assert abs(len(list(validation)) - 2000) < 5 * (20_000 * 0.1 * 0.9) ** 0.5
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -0.1, 2.0])
+def test_split_needs_a_fraction(fraction):
+    with pytest.raises(ValueError, match="`validation_fraction`"):
+        split(["a"], fraction)
+
+
+def test_documents_must_last():
+    with pytest.raises(TypeError, match="more than once.*generator"):
+        split((d for d in ["a"]), 0.5)
+    with pytest.raises(TypeError, match="one string came"):
+        split("text", 0.5)
+
+
+def test_tfds_without_the_package(monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name == "tensorflow_datasets":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ImportError, match="pip install tensorflow-datasets"):
+        tfds("imdb_reviews")
+
+
+def test_tfds_prepared_on_disk(tmp_path):
+    datasets = pytest.importorskip("tensorflow_datasets")
+    texts = ["A first.", "Zweitens: ü", "third"]
+    folder = tmp_path / "tiny" / "1.0.0"
+    folder.mkdir(parents=True)
+    identity = datasets.core.dataset_info.DatasetIdentity(
+        "tiny", datasets.core.Version("1.0.0"), str(folder), module_name=""
+    )
+    features = datasets.features.FeaturesDict(
+        {"text": datasets.features.Text(), "label": datasets.features.Scalar(np.int64)}
+    )
+    writer = datasets.core.SequentialWriter(
+        datasets.core.DatasetInfo(builder=identity, features=features),
+        max_examples_per_shard=2,
+    )
+    writer.initialize_splits(["train"])
+    writer.add_examples({"train": [{"text": text, "label": 0} for text in texts]})
+    writer.close_all()
+
+    documents = tfds("tiny", data_dir=str(tmp_path))
+    assert list(documents) == texts
+    assert list(documents) == texts  # again
+    part = tfds("tiny", split="train[:2]", data_dir=str(tmp_path))
+    assert list(part) == texts[:2]
+    with pytest.raises(ValueError, match=r"`feature`.*\['text'\].*'label'"):
+        tfds("tiny", feature="label", data_dir=str(tmp_path))
+    with pytest.raises(ValueError, match="nowhere"):
+        tfds("tiny", split="nowhere", data_dir=str(tmp_path))
