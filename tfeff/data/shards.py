@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import hashlib
-import itertools
 import os
 
 import numpy as np
@@ -95,10 +94,11 @@ def write_shard(task: ShardTask) -> ShardResult:
 def _tokenize(documents: list, proto: bytes | None) -> tuple[np.ndarray, np.ndarray]:
     """Returns all ids [S] int32, one document after another, and the lengths [N]."""
     if proto is not None:
-        documents = _processor(proto).encode(documents, out_type=int, num_threads=1)
+        documents = _processor(proto).encode(
+            documents, return_type="numpy", num_threads=1
+        )
     lengths = np.array([len(ids) for ids in documents], np.int64)
-    flat = itertools.chain.from_iterable(documents)
-    return np.fromiter(flat, np.int32, lengths.sum()), lengths
+    return np.concatenate(documents).astype(np.int32, copy=False), lengths
 
 
 @functools.lru_cache(maxsize=1)
