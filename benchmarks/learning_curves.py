@@ -19,8 +19,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
 import machine
-from absl import app
-from absl import flags
+from absl import app, flags
 
 import tfeff
 
@@ -59,6 +58,7 @@ FIELDS = ("variant", "seed", "step", "loss", "val_loss", "val_accuracy")
 
 
 def main(_):
+    """Runs what is missing, and reports after every run."""
     files = sorted(glob.glob(os.path.join(FLAGS.data, "text", "*.txt")))
     held_out = [path for path in files if path.endswith("ptb_sample.txt")]
     if not held_out:

@@ -14,7 +14,16 @@ import importlib
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("data", "encoders", "export", "layers", "objectives", "ops", "training")
+_SUBPACKAGES = (
+    "data",
+    "encoders",
+    "export",
+    "layers",
+    "objectives",
+    "ops",
+    "plots",
+    "training",
+)
 
 __all__ = [*_SUBPACKAGES, "__version__"]
 

@@ -3,9 +3,7 @@ import keras_nlp
 
 from tfeff.checks import check_integer
 from tfeff.encoders.attentions import make_attention
-from tfeff.layers import EncoderBlock
-from tfeff.layers import EncoderEmbedding
-from tfeff.layers import FeedForward
+from tfeff.layers import EncoderBlock, EncoderEmbedding, FeedForward
 from tfeff.layers.checks import check_divides
 
 

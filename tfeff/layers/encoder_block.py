@@ -1,7 +1,6 @@
 import keras
 
-from tfeff.checks import check_positive
-from tfeff.checks import check_rate
+from tfeff.checks import check_positive, check_rate
 from tfeff.layers.checks import check_hidden
 
 

@@ -1,12 +1,8 @@
 import keras
 from keras import ops
 
-from tfeff.checks import check_choice
-from tfeff.checks import check_integer
-from tfeff.checks import check_positive
-from tfeff.checks import check_rate
-from tfeff.layers.checks import check_same_shape
-from tfeff.layers.checks import check_token_ids
+from tfeff.checks import check_choice, check_integer, check_positive, check_rate
+from tfeff.layers.checks import check_same_shape, check_token_ids
 
 POSITIONS = ("absolute", "none")
 

@@ -5,8 +5,7 @@ import keras
 from tfeff import ops as functional
 from tfeff.checks import check_choice
 from tfeff.layers.attention import Attention
-from tfeff.layers.checks import check_divides
-from tfeff.layers.checks import check_hidden
+from tfeff.layers.checks import check_divides, check_hidden
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
 from tfeff.ops.attention import NORMALIZERS
 

@@ -3,8 +3,7 @@ import keras
 from tfeff import ops as functional
 from tfeff.checks import check_integer
 from tfeff.layers.attention import Attention
-from tfeff.layers.checks import check_divides
-from tfeff.layers.checks import check_hidden
+from tfeff.layers.checks import check_divides, check_hidden
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

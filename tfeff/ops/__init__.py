@@ -4,16 +4,19 @@ They run on every Keras backend and take and return backend tensors.
 """
 
 from tfeff.ops.activations import gelu
-from tfeff.ops.attention import merge_heads
-from tfeff.ops.attention import one_head_attention
-from tfeff.ops.attention import softmax_attention
-from tfeff.ops.attention import split_heads
-from tfeff.ops.masking import l2_normalized_sigmoid
-from tfeff.ops.masking import masked_softmax
-from tfeff.ops.partition import bucket_functions
-from tfeff.ops.partition import partition_functions
-from tfeff.ops.partition import partition_mask
-from tfeff.ops.partition import t5_boundaries
+from tfeff.ops.attention import (
+    merge_heads,
+    one_head_attention,
+    softmax_attention,
+    split_heads,
+)
+from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
+from tfeff.ops.partition import (
+    bucket_functions,
+    partition_functions,
+    partition_mask,
+    t5_boundaries,
+)
 
 __all__ = [
     "bucket_functions",

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from keras import ops
 
-from tfeff.ops.masking import l2_normalized_sigmoid
-from tfeff.ops.masking import masked_softmax
+from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
 
 NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
 

@@ -1,5 +1,28 @@
-from tfeff.training.optimizers import AdamW
-from tfeff.training.optimizers import adamw
+"""What training needs besides a model: optimizers, strategies, runs that resume."""
+
+from tfeff.training.checkpoints import (
+    Checkpoints,
+    latest_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
+from tfeff.training.distribution import make_strategy
+from tfeff.training.model import DistributedModel
+from tfeff.training.optimizers import AdamW, adamw
+from tfeff.training.progress import TrainingProgress
+from tfeff.training.run import Run
 from tfeff.training.schedules import LinearWarmupDecay
 
-__all__ = ["AdamW", "LinearWarmupDecay", "adamw"]
+__all__ = [
+    "AdamW",
+    "Checkpoints",
+    "DistributedModel",
+    "LinearWarmupDecay",
+    "Run",
+    "TrainingProgress",
+    "adamw",
+    "latest_checkpoint",
+    "load_checkpoint",
+    "make_strategy",
+    "save_checkpoint",
+]

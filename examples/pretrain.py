@@ -1,0 +1,206 @@
+r"""Pretrains any encoder of tfeff by masked language modelling, on any text.
+
+Without further flags, a small Shatter on the documentation strings of the installed
+packages:
+
+    python examples/pretrain.py --run_dir=runs/first
+
+The paper's setting, on one's own text and every GPU of the machine:
+
+    python examples/pretrain.py --run_dir=runs/shatter --preset=shatter_base \
+        --corpus='corpus/*.txt' --vocabulary_size=32000 --sequence_length=512 \
+        --batch_size=256 --steps=1000000 --eval_every=10000 --warmup_steps=10000 \
+        --learning_rate=1e-4 --dtype=mixed_bfloat16 --strategy=mirrored
+
+A run that was stopped goes on when it is started again with the same flags. The run
+directory holds the configuration, tokenizer, token caches, checkpoints, metrics,
+curves and, at the end, `export/`: a SavedModel that takes text.
+"""
+
+import json
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+from absl import app, flags
+
+import tfeff
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
+flags.DEFINE_string("preset", "shatter_tiny", "A name of tfeff.encoders.presets().")
+flags.DEFINE_multi_string(
+    "override",
+    [],
+    "NAME=VALUE (JSON), an argument of Encoder to replace the preset's.",
+)
+flags.DEFINE_list(
+    "corpus", ["docstrings"], "Text files and globs, or tfds:NAME, or docstrings."
+)
+flags.DEFINE_list("validation", [], "Like --corpus; default: a part of the corpus.")
+flags.DEFINE_float("validation_fraction", 0.02, "Documents held out of the corpus.")
+flags.DEFINE_integer(
+    "max_characters", 24_000_000, "Where the docstrings corpus ends.", lower_bound=1
+)
+flags.DEFINE_string("tokenizer", None, "A tokenizer file; default: train one.")
+flags.DEFINE_integer("vocabulary_size", 32_000, "Pieces of the tokenizer to train.")
+flags.DEFINE_integer("sequence_length", 128, "Tokens in a sequence.", lower_bound=3)
+flags.DEFINE_boolean("cross_documents", False, "Whether sequences span documents.")
+flags.DEFINE_float("mask_rate", 0.15, "Share of tokens to guess.", 0.0, 1.0)
+flags.DEFINE_integer("batch_size", 32, "Sequences in a batch, over all replicas.", 1)
+flags.DEFINE_integer("steps", 1500, "Training steps.", lower_bound=1)
+flags.DEFINE_integer(
+    "eval_every", 250, "Steps between validations and checkpoints.", lower_bound=1
+)
+flags.DEFINE_float("learning_rate", 2e-3, "Peak learning rate.")
+flags.DEFINE_integer("warmup_steps", 150, "Steps up to the peak.", lower_bound=0)
+flags.DEFINE_float("weight_decay", 0.01, "Decay of all but biases and norms.")
+flags.DEFINE_float("global_clipnorm", 1.0, "Largest norm of the batch's gradient.")
+flags.DEFINE_integer("seed", 0, "Seed of weights, order, masks and dropout.")
+flags.DEFINE_enum(
+    "dtype", "float32", ["float32", "mixed_bfloat16", "mixed_float16"], "Precision."
+)
+flags.DEFINE_enum(
+    "strategy", "default", ["default", "mirrored", "tpu"], "Where to train."
+)
+flags.DEFINE_string("tpu", "", "Name or address of the TPU.")
+flags.DEFINE_integer("steps_per_execution", 1, "Steps in one call.", lower_bound=1)
+flags.DEFINE_boolean("jit_compile", False, "Whether to compile the step with XLA.")
+flags.DEFINE_integer("keep_checkpoints", 2, "How many to keep.", lower_bound=1)
+
+# What decides a run's numbers; the other flags say where and how fast it runs.
+CONFIGURATION = """
+    preset override corpus validation validation_fraction max_characters
+    tokenizer vocabulary_size sequence_length cross_documents mask_rate
+    batch_size steps eval_every learning_rate warmup_steps weight_decay
+    global_clipnorm seed dtype
+""".split()
+
+
+def main(_):
+    """Corpus, tokenizer, caches, training, export."""
+    keras.utils.set_random_seed(FLAGS.seed)
+    strategy = tfeff.training.make_strategy(FLAGS.strategy, FLAGS.tpu)
+    with strategy.scope():
+        model = make_model()
+    train_text, valid_text = corpora()
+    run = tfeff.training.Run(
+        FLAGS.run_dir, {name: FLAGS[name].value for name in CONFIGURATION}
+    )
+    tokenizer = make_tokenizer(run, train_text)
+    train, valid = (
+        tfeff.data.build_cache(
+            text,
+            tokenizer,
+            run.path("cache", name),
+            FLAGS.sequence_length,
+            cross_documents=FLAGS.cross_documents,
+        )
+        for name, text in (("train", train_text), ("validation", valid_text))
+    )
+    print(
+        f"training text: {train.num_tokens:,} tokens; "
+        f"validation text: {valid.num_tokens:,} tokens"
+    )
+
+    validation_data = valid.masked_lm(
+        FLAGS.batch_size, mask_rate=FLAGS.mask_rate, shuffle=False, repeat=False
+    )
+    with strategy.scope():
+        model = run.fit(
+            lambda: model,
+            lambda batches: train.masked_lm(
+                FLAGS.batch_size,
+                FLAGS.seed,
+                mask_rate=FLAGS.mask_rate,
+                skip_batches=batches,
+            ),
+            total_steps=FLAGS.steps,
+            steps_per_epoch=FLAGS.eval_every,
+            tokens_per_step=FLAGS.batch_size * FLAGS.sequence_length,
+            validation_data=validation_data,
+            keep_checkpoints=FLAGS.keep_checkpoints,
+        )
+        loss = model.evaluate(validation_data, verbose=0, return_dict=True)["loss"]
+    entropy = valid.unigram_entropy()
+    print(
+        f"unigram entropy of the validation text: {entropy:.3f} nats a token\n"
+        f"validation loss: {loss:.3f} nats a masked token, "
+        f"{abs(entropy - loss):.3f} {'below' if loss < entropy else 'above'} that"
+    )
+    if not os.path.exists(run.path("export")):
+        tfeff.export.save_for_serving(model, tokenizer, run.path("export"))
+    print(f"text in, embeddings and fillings out: {run.path('export')}")
+
+
+def make_model():
+    """The model that the flags describe, compiled."""
+    encoder = tfeff.encoders.build(
+        FLAGS.preset,
+        **{
+            "vocabulary_size": FLAGS.vocabulary_size,
+            "max_sequence_length": FLAGS.sequence_length,
+            "dtype": FLAGS.dtype,
+            **dict(parse(text) for text in FLAGS.override),
+        },
+    )
+    model = tfeff.objectives.MaskedLM(encoder)
+    model.compile(
+        optimizer=tfeff.training.adamw(
+            FLAGS.learning_rate,
+            FLAGS.warmup_steps,
+            FLAGS.steps,
+            weight_decay=FLAGS.weight_decay,
+            global_clipnorm=FLAGS.global_clipnorm,
+        ),
+        steps_per_execution=FLAGS.steps_per_execution,
+        jit_compile=FLAGS.jit_compile,
+    )
+    return model
+
+
+def parse(override):
+    """`"num_layers=4"` to `("num_layers", 4)`; what is not JSON is a string."""
+    name, equals, value = override.partition("=")
+    if not equals:
+        raise app.UsageError(f"--override must be NAME=VALUE. Received: {override!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def corpora():
+    """Training and validation documents."""
+    documents = corpus(FLAGS.corpus)
+    if FLAGS.validation:
+        return documents, corpus(FLAGS.validation)
+    return tfeff.data.split(documents, FLAGS.validation_fraction)
+
+
+def corpus(names):
+    """Documents by the names that --corpus takes."""
+    if names == ["docstrings"]:
+        return tfeff.data.docstrings(max_characters=FLAGS.max_characters)
+    if len(names) == 1 and names[0].startswith("tfds:"):
+        return tfeff.data.tfds(names[0].removeprefix("tfds:"))
+    return tfeff.data.text_files(names)
+
+
+def make_tokenizer(run, documents):
+    """The run's tokenizer: from the flag, from an earlier start, or trained now."""
+    path = run.path("tokenizer.spm")
+    if FLAGS.tokenizer and not os.path.exists(path):
+        tokenizer = tfeff.data.load_tokenizer(FLAGS.tokenizer)
+        tfeff.data.save_tokenizer(tokenizer, path)
+    if os.path.exists(path):
+        return tfeff.data.load_tokenizer(path)
+    print(f"training a tokenizer of {FLAGS.vocabulary_size:,} pieces")
+    tokenizer = tfeff.data.train_tokenizer(documents, FLAGS.vocabulary_size)
+    tfeff.data.save_tokenizer(tokenizer, path)
+    return tokenizer
+
+
+if __name__ == "__main__":
+    app.run(main)

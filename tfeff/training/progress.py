@@ -1,0 +1,88 @@
+"""One line that tells how a training run is doing."""
+
+import time
+
+import keras
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+
+class TrainingProgress(keras.callbacks.Callback):
+    """Shows step, loss, tokens per second and time left of a whole run.
+
+    On a terminal it is a live bar; elsewhere, and after every epoch, it is a line
+    of text on standard error. Use it with `fit(..., verbose=0)`.
+
+    Args:
+        total_steps: integer, steps of the whole run.
+        steps_per_epoch: integer, steps of an epoch.
+        tokens_per_step: integer, tokens in a batch, padding included.
+
+    Example:
+
+    >>> callback = TrainingProgress(10_000, steps_per_epoch=500, tokens_per_step=4096)
+    """
+
+    def __init__(self, total_steps: int, steps_per_epoch: int, tokens_per_step: int):
+        super().__init__()
+        self._total = total_steps
+        self._steps_per_epoch = steps_per_epoch
+        self._tokens_per_step = tokens_per_step
+        self._bar = None
+
+    def on_train_begin(self, logs=None):
+        console = Console(stderr=True)
+        self._print = console.print
+        self._seconds = 0.0
+        self._steps = 0
+        if console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}"), BarColumn(), console=console
+            )
+            self._bar.start()
+            self._task = self._bar.add_task("compiling", total=self._total)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._first = epoch * self._steps_per_epoch
+        self._done = self._first
+        self._began = None
+
+    def on_train_batch_end(self, batch, logs=None):
+        done = self._first + batch + 1
+        now = time.monotonic()
+        # The first step of a run compiles: it says nothing about the speed.
+        if self._began is not None:
+            self._seconds += now - self._began
+            self._steps += done - self._done
+        self._began, self._done = now, done
+        if self._bar is not None:
+            self._bar.update(
+                self._task, completed=done, description=self._line(done, logs)
+            )
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._print(self._line(self._done, logs), highlight=False)
+
+    def on_train_end(self, logs=None):
+        if self._bar is not None:
+            self._bar.stop()
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Mean speed so far, validation and the first step left out."""
+        return self._steps * self._tokens_per_step / max(self._seconds, 1e-9)
+
+    def _line(self, step, logs):
+        values = " ".join(
+            f"{name} {float(logs[name]):.4f}"
+            for name in ("loss", "val_loss")
+            if name in (logs or {})
+        )
+        if not self._steps:
+            return f"step {step:,}/{self._total:,} {values}"
+        left = (self._total - step) * self._seconds / self._steps
+        minutes, seconds = divmod(round(left), 60)
+        return (
+            f"step {step:,}/{self._total:,} {values} "
+            f"{self.tokens_per_second:,.0f} tokens/s {minutes}:{seconds:02d} left"
+        )
