@@ -70,12 +70,28 @@ flags.DEFINE_boolean("jit_compile", False, "Whether to compile the step with XLA
 flags.DEFINE_integer("keep_checkpoints", 2, "How many to keep.", lower_bound=1)
 
 # What decides a run's numbers; the other flags say where and how fast it runs.
-CONFIGURATION = """
-    preset override corpus validation validation_fraction max_characters
-    tokenizer vocabulary_size sequence_length cross_documents mask_rate
-    batch_size steps eval_every learning_rate warmup_steps weight_decay
-    global_clipnorm seed dtype
-""".split()
+CONFIGURATION = (  # fmt: skip
+    "preset",
+    "override",
+    "corpus",
+    "validation",
+    "validation_fraction",
+    "max_characters",
+    "tokenizer",
+    "vocabulary_size",
+    "sequence_length",
+    "cross_documents",
+    "mask_rate",
+    "batch_size",
+    "steps",
+    "eval_every",
+    "learning_rate",
+    "warmup_steps",
+    "weight_decay",
+    "global_clipnorm",
+    "seed",
+    "dtype",
+)
 
 
 def main(_):

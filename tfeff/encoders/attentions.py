@@ -18,8 +18,10 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
     encoder calls it once a layer with those of its settings that its signature
     names: `num_heads` (also offered as `num_parts`), `hidden_dim`, `layer_index`,
     `num_layers`, `max_sequence_length`, `dropout`, `kernel_initializer`, `dtype`
-    and `name`, and with the user's own arguments on top. A `**kwargs` in the
-    signature stands for `dropout`, `kernel_initializer`, `dtype` and `name`.
+    and `name`, and with the user's own arguments on top. `**kwargs` of a class
+    stands for what its base classes take, which is `dtype` and `name` for a Keras
+    layer; `**kwargs` of a function for `dropout`, `kernel_initializer`, `dtype` and
+    `name`.
 
     Usable as a decorator. A registered class should be serialisable by Keras.
 

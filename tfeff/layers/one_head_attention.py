@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 
 import keras
+from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_choice
@@ -137,7 +138,8 @@ class OneHeadAttention(Attention):
 
         Through the layer, not its kernel, so that LoRA and quantization count.
         """
-        return self.value_dense(self.partition_embeddings) - self.value_dense.bias
+        embeddings = ops.expand_dims(self.partition_embeddings, 0)
+        return self.value_dense(embeddings)[0] - self.value_dense.bias
 
     def get_config(self):
         config = super().get_config()
