@@ -12,8 +12,9 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from tfeff.checks import check_integer
 from tfeff.data.cache import Cache, open_cache
-from tfeff.data.checks import check_documents, check_integer, check_path, encoded
+from tfeff.data.checks import check_documents, check_path, encoded
 from tfeff.data.manifest import Manifest, Shard
 from tfeff.data.parallel import ordered_map
 from tfeff.data.progress import ProgressReport

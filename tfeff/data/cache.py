@@ -5,7 +5,8 @@ import os
 import keras_hub
 import tensorflow as tf
 
-from tfeff.data.checks import check_integer, check_path
+from tfeff.checks import check_integer
+from tfeff.data.checks import check_path
 from tfeff.data.manifest import Manifest
 from tfeff.data.masking import mask_tokens, num_masks
 from tfeff.data.records import raw_records

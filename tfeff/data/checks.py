@@ -1,24 +1,7 @@
-"""Checks of arguments that several functions of `tfeff.data` share."""
+"""Checks of documents and paths, which several functions of `tfeff.data` take."""
 
 import os
 from collections.abc import Iterable, Iterator
-
-
-def check_integer(
-    name: str, value: object, minimum: int | None = None, maximum: int | None = None
-) -> None:
-    """Raises unless `value` is an integer from `minimum` to `maximum`."""
-    kind = "an integer"
-    if minimum is not None:
-        kind += f" of at least {minimum}"
-    if maximum is not None:
-        kind += f" and at most {maximum}"
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"`{name}` must be {kind}. Received: {name}={value!r}")
-    too_small = minimum is not None and value < minimum
-    too_large = maximum is not None and value > maximum
-    if too_small or too_large:
-        raise ValueError(f"`{name}` must be {kind}. Received: {name}={value!r}")
 
 
 def check_documents(documents: object) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from importlib.machinery import PathFinder
 
-from tfeff.data.checks import check_integer
+from tfeff.checks import check_integer
 from tfeff.data.parallel import ordered_map
 
 _FILES_PER_TASK = 128

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfeff.data.checks import check_integer
+from tfeff.checks import check_integer
 
 
 def num_masks(sequence_length: int, mask_rate: float) -> int:

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
-from tfeff.data.checks import check_integer
+from tfeff.checks import check_integer
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -12,12 +12,8 @@ import keras_hub
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from tfeff.data.checks import (
-    check_documents,
-    check_integer,
-    check_path,
-    encoded,
-)
+from tfeff.checks import check_integer
+from tfeff.data.checks import check_documents, check_path, encoded
 
 _SPECIAL_PIECES = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
 # SentencePiece drops longer sentences than its limit without an error: lines are cut
