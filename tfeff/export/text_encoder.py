@@ -1,0 +1,92 @@
+import keras_hub
+import tensorflow as tf
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+MASK = "[MASK]"
+_BEGINS_WITH_SPACE = r"(?s)[\s\p{Z}].*"
+
+
+class TextEncoder(tf.Module):
+    """Turns strings into the inputs of an encoder, inside a TensorFlow graph.
+
+    A text becomes `[CLS] tokens [SEP]`, its tokens cut so that the whole has at most
+    `sequence_length` ids; a batch is padded to its longest text.
+
+    Args:
+        tokenizer: a KerasHub tokenizer with the ids `cls_token_id`, `sep_token_id`,
+            `pad_token_id` and `mask_token_id`.
+        sequence_length: integer, most ids of a text, `[CLS]` and `[SEP]` included.
+    """
+
+    def __init__(self, tokenizer: keras_hub.tokenizers.Tokenizer, sequence_length: int):
+        super().__init__()
+        self.tokenizer = tokenizer
+        self.sequence_length = sequence_length
+        self.word_continuation = _without_word_start(tokenizer)
+
+    def plain(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Ids `[B, (T)]` of texts `[B]`; `[MASK]` in a text is six characters."""
+        return self._framed(self.tokenizer(text))
+
+    def with_masks(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Ids `[B, (T)]` of texts `[B]`; each literal `[MASK]` is the mask's id."""
+        parts = tf.strings.split(text, MASK)
+        part, place = parts.flat_values, tf.ragged.range(parts.row_lengths())
+        # Right behind a mask, as the point in "a [MASK].", a word goes on: without
+        # this, it would get the mark with which SentencePiece begins a word.
+        begins_word = tf.logical_or(
+            place.flat_values == 0,
+            tf.strings.regex_full_match(part, _BEGINS_WITH_SPACE),
+        )
+        tokens = tf.concat(
+            [
+                self.tokenizer(tf.where(begins_word, part, "")),
+                self.word_continuation(tf.where(begins_word, "", part)),
+                tf.fill([tf.size(part), 1], self.tokenizer.mask_token_id),
+            ],
+            axis=1,
+        )
+        # Each part of a text has a mask behind it now, the last one wrongly.
+        joined = tf.RaggedTensor.from_row_splits(tokens, parts.row_splits)
+        return self._framed(joined.merge_dims(1, 2)[:, :-1])
+
+    def _framed(self, tokens: tf.RaggedTensor) -> tf.RaggedTensor:
+        rows = tokens.nrows(out_type=tf.int32)
+        return tf.concat(
+            [
+                tf.fill([rows, 1], self.tokenizer.cls_token_id),
+                tokens[:, : self.sequence_length - 2],
+                tf.fill([rows, 1], self.tokenizer.sep_token_id),
+            ],
+            axis=1,
+        )
+
+    def inputs(self, ids: tf.RaggedTensor) -> dict[str, tf.Tensor]:
+        """The encoder's inputs, int32 tensors `[B, T]` with T the longest row."""
+        token_ids = ids.to_tensor(self.tokenizer.pad_token_id)
+        return {
+            "token_ids": token_ids,
+            "segment_ids": tf.zeros_like(token_ids),
+            "padding_mask": tf.sequence_mask(
+                ids.row_lengths(), tf.shape(token_ids)[1], dtype=tf.int32
+            ),
+        }
+
+    def is_special(self, token_ids: tf.Tensor) -> tf.Tensor:
+        """True where an id is `[CLS]`, `[SEP]`, padding or the mask."""
+        ids = [
+            self.tokenizer.cls_token_id,
+            self.tokenizer.sep_token_id,
+            self.tokenizer.pad_token_id,
+            self.tokenizer.mask_token_id,
+        ]
+        return tf.reduce_any(token_ids[..., tf.newaxis] == tf.constant(ids), axis=-1)
+
+
+def _without_word_start(tokenizer):
+    """The tokenizer with which a text does not begin a new word."""
+    if not isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
+        return tokenizer
+    model = ModelProto.FromString(tokenizer.proto)
+    model.normalizer_spec.add_dummy_prefix = False
+    return type(tokenizer)(proto=model.SerializeToString())
