@@ -1,0 +1,65 @@
+"""Softmax and the L2-normalised sigmoid over visible keys, at extreme scores."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.checks import assert_close
+from tests.reference.attention import NORMALIZERS
+from tfeff.ops import l2_normalized_sigmoid, masked_softmax
+
+FUNCTIONS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
+# Around -14 the squares of sigmoids add up to 1e-12, where the norm has its floor.
+LEVELS = [0.0, 300.0, -10.0, -13.0, -14.0, -16.0, -30.0, -300.0, -5000.0]
+MASKS = {
+    "all": np.ones(7, bool),
+    "some": np.array([0, 1, 1, 0, 1, 0, 0], bool),
+    "one": np.arange(7) == 3,
+    "none": np.zeros(7, bool),
+}
+
+
+def scores_at(level):
+    return level + np.random.default_rng(0).normal(size=(3, 7))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("which", MASKS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_equals_literal_version_and_has_finite_gradients(name, which, level):
+    visible = MASKS[which]
+    scores = tf.constant(scores_at(level))
+    expected = NORMALIZERS[name](scores.numpy(), visible)
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        weights = FUNCTIONS[name](scores, tf.constant(visible))
+        loss = tf.reduce_sum(tf.sin(weights))
+    np.testing.assert_allclose(weights, expected, rtol=1e-11, atol=1e-300)
+    assert not np.asarray(weights)[:, ~visible].any()
+    assert np.isfinite(tape.gradient(loss, scores)).all()
+    if which == "all":
+        np.testing.assert_array_equal(FUNCTIONS[name](scores), weights)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype, digits", [("float16", 11), ("bfloat16", 8)])
+def test_half_precision_only_rounds_the_result(name, dtype, digits):
+    """At -12 a float16 sum of squares would be zero."""
+    for level in (0.0, -12.0):
+        scores = tf.cast(scores_at(level), dtype)
+        expected = NORMALIZERS[name](np.asarray(scores, "float64"), MASKS["some"])
+        weights = FUNCTIONS[name](scores, tf.constant(MASKS["some"]))
+        assert weights.dtype == scores.dtype
+        error = np.abs(np.asarray(weights, "float64") - expected)
+        assert (error <= 2.0**-digits * expected + 1e-6).all()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_masks_broadcast(name):
+    scores = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype("float32")
+    visible = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], bool)
+    weights = FUNCTIONS[name](scores, visible[:, None, None])
+    for b in range(2):
+        for h in range(3):
+            expected = NORMALIZERS[name](scores[b, h].astype("float64"), visible[b])
+            assert_close(weights[b, h], expected, 1e-5)
