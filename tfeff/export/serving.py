@@ -11,7 +11,7 @@ from tfeff.encoders import Encoder
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.objectives import MaskedLM
 
-_TEXT = [tf.TensorSpec([None], tf.string, name="text")]
+_TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
 def save_for_serving(
@@ -102,11 +102,8 @@ def save_for_serving(
     if isinstance(model, MaskedLM):
         endpoints["fill_mask"] = _fill_mask(model, text_encoder, top_k)
     for name, function in endpoints.items():
-        function = tf.function(function, input_signature=_TEXT, autograph=False)
-        # Traced here once; the archive by itself would trace it twice.
-        function.get_concrete_function()
         # The first one becomes the default signature.
-        archive.add_endpoint(name, function)
+        archive.add_endpoint(name, function, input_signature=[_TEXT])
     _write(archive, path)
 
 
