@@ -67,8 +67,8 @@ def save_for_serving(
     import tfeff
 
     documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
-    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=50)
-    encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=50)
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=40)
     model = tfeff.objectives.MaskedLM(encoder)
     tfeff.export.save_for_serving(model, tokenizer, "export/1")
 
