@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.checks import two_replicas
 from tests.data.conftest import token_lists
 from tests.data.test_masking import check_rule
 from tfeff.data import build as build_module
@@ -220,7 +221,7 @@ def test_batch_size_changes_neither_order_nor_masks(cache):
 
 
 def test_replicas_get_parts_of_the_batches(cache):
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    strategy = two_replicas()
     expected = take(cache.masked_lm(8), 4)
     batches = []
     for inputs, labels, _ in itertools.islice(

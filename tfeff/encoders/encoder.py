@@ -6,6 +6,8 @@ from tfeff.encoders.attentions import make_attention
 from tfeff.layers import EncoderBlock, EncoderEmbedding, FeedForward
 from tfeff.layers.checks import check_divides
 
+INPUTS = ("token_ids", "segment_ids", "padding_mask")
+
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class Encoder(keras_nlp.models.Backbone):
@@ -43,7 +45,7 @@ class Encoder(keras_nlp.models.Backbone):
 
     Call arguments:
         inputs: dict of integer tensors `[B, T]`: `token_ids`, `segment_ids`, and
-            `padding_mask` with 1 at real tokens.
+            `padding_mask` with 1 at real tokens. Further entries are ignored.
 
     Returns:
         Dict of `sequence_output`, the last hidden state `[B, T, D]`, and
@@ -150,8 +152,7 @@ class Encoder(keras_nlp.models.Backbone):
         ]
 
         inputs = {
-            name: keras.Input((None,), dtype="int32", name=name)
-            for name in ("token_ids", "segment_ids", "padding_mask")
+            name: keras.Input((None,), dtype="int32", name=name) for name in INPUTS
         }
         hidden_states = [embedding(inputs["token_ids"], inputs["segment_ids"])]
         for block in blocks:
@@ -182,6 +183,12 @@ class Encoder(keras_nlp.models.Backbone):
         self.attention = attention
         self.position = position
         self.dropout = dropout
+
+    def call(self, inputs, training=None, mask=None):
+        # Keras pairs inputs with names by their order alone: an entry more, such as
+        # the `mask_positions` of a masked language model, would shift the others.
+        inputs = {name: inputs[name] for name in INPUTS}
+        return super().call(inputs, training=training, mask=mask)
 
     def get_config(self):
         config = super().get_config()

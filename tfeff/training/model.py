@@ -1,15 +1,39 @@
 import keras
 import tensorflow as tf
 
+_SEED = "seed_generator_"
+
 
 class DistributedModel(keras.Model):
-    """A Keras model whose `steps_per_execution` works on several replicas.
+    """A Keras model that trains right on several replicas and after loading.
+
+    It adds two things to `keras.Model`.
 
     Keras 3 loops over the steps of an execution with optional values and nested
     conditionals, in which TensorFlow cannot run several replicas
-    (keras-team/keras#19246). On several replicas this class uses a plain loop.
-    All else is `keras.Model`.
+    (keras-team/keras#19246). On several replicas this class uses a plain loop, so
+    that `steps_per_execution` works there.
+
+    Keras does not save the state of dropout's random numbers. This class does: a
+    model that was loaded goes on with the masks that it would have had.
     """
+
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        for index, state in enumerate(self._seed_states()):
+            store[f"{_SEED}{index}"] = state.numpy()
+
+    def load_own_variables(self, store):
+        seeds = {name: store[name] for name in store.keys() if name.startswith(_SEED)}
+        super().load_own_variables(
+            {name: store[name] for name in store.keys() if name not in seeds}
+        )
+        for index, state in enumerate(self._seed_states()):
+            if f"{_SEED}{index}" in seeds:
+                state.assign(seeds[f"{_SEED}{index}"])
+
+    def _seed_states(self):
+        return [v for v in self.variables if v.path.endswith("seed_generator_state")]
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:

@@ -1,0 +1,226 @@
+"""Masked language modelling: head, loss, metrics, replicas, precision, saving."""
+
+import keras
+import numpy as np
+import pytest
+
+import tfeff
+from tests.checks import (
+    arrays_of,
+    assert_close,
+    check_two_replicas,
+    randomize,
+    two_replicas,
+)
+from tests.reference.encoder import gelu, layer_norm
+from tests.training.batches import VOCABULARY_SIZE, masked_lm_batches
+from tfeff.objectives import GlobalMeanCrossentropy, MaskedLM
+
+PRESETS = ("bert_tiny", "shatter_tiny")
+
+
+def make_model(preset, dropout=0.0, global_clipnorm=0.1, encoder=None, **kwargs):
+    encoder = tfeff.encoders.build(
+        preset,
+        vocabulary_size=VOCABULARY_SIZE,
+        hidden_dim=16,
+        intermediate_dim=32,
+        max_sequence_length=16,
+        dropout=dropout,
+        **(encoder or {}),
+    )
+    model = MaskedLM(encoder)
+    optimizer = tfeff.training.adamw(1e-3, 5, 40, global_clipnorm=global_clipnorm)
+    model.compile(optimizer=optimizer, **kwargs)
+    return model
+
+
+def literal_loss(logits, labels, weights):
+    """The mean over weighted targets, one at a time."""
+    total = count = 0.0
+    for index in np.ndindex(labels.shape):
+        z = logits[index].astype("float64")
+        log_sum = np.log(np.sum(np.exp(z - z.max()))) + z.max()
+        total += weights[index] * (log_sum - z[labels[index]])
+        count += weights[index]
+    return total, count
+
+
+def test_loss_is_the_mean_over_weighted_targets():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(3, 4, 7)).astype("float32") * 5
+    labels = rng.integers(0, 7, (3, 4))
+    weights = rng.random((3, 4)).astype("float32")
+    weights[1] = 0
+    total, count = literal_loss(logits, labels, weights)
+    loss = GlobalMeanCrossentropy()
+    assert float(loss(labels, logits, weights)) == pytest.approx(total / count, 1e-5)
+    everywhere, _ = literal_loss(logits, labels, np.ones((3, 4)))
+    assert float(loss(labels, logits)) == pytest.approx(everywhere / 12, 1e-5)
+    assert float(loss(labels, logits, weights * 0)) == 0.0
+
+
+@pytest.mark.parametrize("embedding_dim", [None, 6])
+def test_head_is_tied_to_the_token_table(embedding_dim):
+    model = make_model("shatter_tiny", encoder=dict(embedding_dim=embedding_dim))
+    randomize({w.path: w for w in model.weights if "seed" not in w.path}, scale=0.3)
+    inputs, _, _ = next(iter(masked_lm_batches()))
+    inputs["mask_positions"] = inputs["mask_positions"][:, ::-1] + 2
+    hidden = np.asarray(model.encoder(inputs)["sequence_output"], "float64")
+    weights = arrays_of(
+        {"/".join(w.path.split("/")[-2:]): w for w in model.head.weights}
+    )
+    table = model.encoder.token_embedding.embeddings.numpy().astype("float64")
+    positions = np.asarray(inputs["mask_positions"])
+    expected = np.zeros((*positions.shape, VOCABULARY_SIZE))
+    (bias,) = (value for name, value in weights.items() if "output_bias" in name)
+    for b, m in np.ndindex(positions.shape):
+        x = hidden[b, positions[b, m]]
+        x = (
+            x @ weights["intermediate_dense/kernel"]
+            + weights["intermediate_dense/bias"]
+        )
+        norm = {
+            name: weights[f"intermediate_layer_norm/{name}"]
+            for name in ("gamma", "beta")
+        }
+        x = layer_norm(gelu(x)[None], norm)[0]
+        expected[b, m] = table @ x + bias
+    assert_close(model(inputs), expected, 1e-5, "logits")
+
+
+def test_reported_loss_counts_targets_not_batches():
+    """Batches with few targets must not weigh as much as those with many."""
+    model = make_model("bert_tiny")
+    randomize({w.path: w for w in model.weights if "seed" not in w.path})
+    dataset = masked_lm_batches(batches=5)
+    logs = model.evaluate(dataset, verbose=0, return_dict=True)
+    total = count = right = 0.0
+    for inputs, labels, weights in dataset:
+        logits = np.asarray(model(inputs))
+        labels, weights = np.asarray(labels), np.asarray(weights)
+        total += literal_loss(logits, labels, weights)[0]
+        right += np.sum(weights * (logits.argmax(-1) == labels))
+        count += weights.sum()
+    assert set(logs) == {"loss", "accuracy"}
+    assert logs["loss"] == pytest.approx(total / count, rel=1e-5)
+    assert logs["accuracy"] == pytest.approx(right / count, rel=1e-5)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_two_replicas_equal_one_device_with_clipping(preset):
+    single, double = check_two_replicas(
+        lambda: make_model(preset), masked_lm_batches(), steps=20
+    )
+    logs = [m.evaluate(masked_lm_batches(), verbose=0) for m in (single, double)]
+    np.testing.assert_allclose(logs[1], logs[0], rtol=1e-4)
+
+
+def test_clipping_is_active_in_the_comparison():
+    """Without it, other weights come out: the test above does test clipping."""
+    dataset = masked_lm_batches()
+    weights = []
+    for norm in (0.1, None):
+        keras.utils.set_random_seed(0)
+        model = make_model("bert_tiny", global_clipnorm=norm)
+        model.fit(dataset, shuffle=False, verbose=0)
+        weights.append(np.concatenate([np.ravel(w) for w in model.get_weights()]))
+    assert np.abs(weights[0] - weights[1]).max() > 1e-4
+
+
+@pytest.mark.parametrize("steps_per_execution", [1, 3])
+def test_two_replicas_with_dropout(steps_per_execution):
+    with two_replicas().scope():
+        model = make_model(
+            "shatter_tiny", dropout=0.2, steps_per_execution=steps_per_execution
+        )
+    # 20 steps are no multiple of 3: the last execution is shorter, not padded.
+    losses = model.fit(masked_lm_batches(), epochs=3, shuffle=False, verbose=0).history[
+        "loss"
+    ]
+    assert int(model.optimizer.iterations.numpy()) == 60
+    assert np.isfinite(losses).all() and losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_steps_per_execution_changes_nothing(replicas):
+    histories = []
+    for steps in (1, 5):
+        keras.utils.set_random_seed(0)
+        if replicas == 2:
+            with two_replicas().scope():
+                model = make_model("bert_tiny", steps_per_execution=steps)
+        else:
+            model = make_model("bert_tiny", steps_per_execution=steps)
+        histories.append(
+            model.fit(
+                masked_lm_batches().repeat(),
+                epochs=2,
+                steps_per_epoch=10,
+                validation_data=masked_lm_batches(batches=7, seed=1),
+                shuffle=False,
+                verbose=0,
+            ).history
+        )
+    for name, values in histories[0].items():
+        np.testing.assert_allclose(histories[1][name], values, rtol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
+def test_half_precision_trains_like_float32(dtype):
+    losses = []
+    for policy in ("float32", dtype):
+        keras.utils.set_random_seed(0)
+        model = make_model("shatter_tiny", encoder=dict(dtype=policy))
+        history = model.fit(masked_lm_batches(), epochs=3, shuffle=False, verbose=0)
+        losses.append(history.history["loss"])
+        assert all(w.dtype == "float32" for w in model.trainable_weights)
+    scales = isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+    assert scales == (dtype == "mixed_float16")
+    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-2)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_compiled_training_equals_uncompiled(preset):
+    weights = []
+    for jit_compile in (False, True):
+        keras.utils.set_random_seed(0)
+        model = make_model(preset, jit_compile=jit_compile)
+        model.fit(masked_lm_batches(batches=8), shuffle=False, verbose=0)
+        weights.append(model.get_weights())
+    for one, two in zip(*weights):
+        np.testing.assert_allclose(two, one, atol=1e-5)
+
+
+def test_a_saved_model_trains_on_as_if_it_had_not_been_saved(tmp_path):
+    keras.utils.set_random_seed(0)
+    model = make_model("shatter_tiny", dropout=0.3)
+    first, second = masked_lm_batches(seed=0), masked_lm_batches(seed=1)
+    model.fit(first, shuffle=False, verbose=0)
+    model.save(tmp_path / "model.keras")
+    keras.utils.set_random_seed(123)
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert isinstance(loaded, MaskedLM)
+    assert loaded.head.token_embedding is loaded.encoder.token_embedding
+    assert loaded.optimizer.global_clipnorm == 0.1
+    histories = [
+        m.fit(second, epochs=2, shuffle=False, verbose=0).history
+        for m in (model, loaded)
+    ]
+    assert histories[0] == histories[1]
+    for one, two in zip(model.get_weights(), loaded.get_weights()):
+        np.testing.assert_array_equal(two, one)
+
+
+def test_defaults_are_those_of_the_paper():
+    model = MaskedLM(make_model("shatter_tiny").encoder)
+    model.compile()
+    schedule = model.optimizer._learning_rate
+    assert (schedule.peak_rate, schedule.warmup_steps) == (1e-4, 10_000)
+    assert schedule.total_steps == 1_000_000
+    assert model.optimizer.weight_decay == 0.01
+
+
+def test_wrong_encoder_is_named():
+    with pytest.raises(TypeError, match="`encoder`.*Dense"):
+        MaskedLM(keras.layers.Dense(3))

@@ -1,0 +1,212 @@
+"""Runs that are killed and go on, and checkpoints that are never half there."""
+
+import csv
+import os
+import shutil
+
+import keras
+import numpy as np
+import pytest
+
+from tests.objectives.test_masked_lm import make_model
+from tests.training.batches import masked_lm_batches
+from tfeff.training import (
+    Run,
+    latest_checkpoint,
+    load_checkpoint,
+    make_strategy,
+    save_checkpoint,
+)
+
+
+class Killed(Exception):
+    """Stands for the signal that ends a process."""
+
+
+def train(directory, dies_after=None):
+    """A run of 4 epochs of 5 steps; dies within the step after `dies_after`."""
+
+    def batches(skip):
+        keras.utils.set_random_seed(99)  # Whatever the process did before.
+        endless = masked_lm_batches(batches=13).repeat()
+        for index, batch in enumerate(endless.skip(skip), start=skip):
+            if index == dies_after:
+                raise Killed
+            yield batch
+
+    def dataset(skip):
+        import tensorflow as tf
+
+        return tf.data.Dataset.from_generator(
+            lambda: batches(skip), output_signature=masked_lm_batches().element_spec
+        )
+
+    def model():
+        keras.utils.set_random_seed(0)
+        return make_model("shatter_tiny", dropout=0.2)
+
+    run = Run(directory, {"seed": 0})
+    model = run.fit(
+        model,
+        dataset,
+        total_steps=20,
+        steps_per_epoch=5,
+        tokens_per_step=44,
+        validation_data=masked_lm_batches(batches=3, seed=1),
+    )
+    return run, model
+
+
+def metrics(run):
+    with open(run.path("metrics.csv"), encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    """A run that nothing interrupts, and its model."""
+    return train(tmp_path_factory.mktemp("whole") / "run")
+
+
+@pytest.mark.parametrize(
+    "dies_after", [12, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 15))]
+)
+def test_a_killed_run_goes_on_to_the_same_numbers(whole_run, tmp_path, dies_after):
+    whole, model = whole_run
+    with pytest.raises(Exception, match="Killed"):
+        train(tmp_path / "killed", dies_after)
+    resumed, again = train(tmp_path / "killed")
+    assert metrics(resumed) == metrics(whole)
+    assert [row["step"] for row in metrics(whole)] == ["5", "10", "15", "20"]
+    assert {"loss", "val_loss", "learning_rate", "accuracy"} <= set(metrics(whole)[0])
+    for one, two in zip(model.get_weights(), again.get_weights()):
+        np.testing.assert_array_equal(two, one)
+
+
+def test_what_a_run_leaves_behind(tmp_path, capsys):
+    run, _ = train(tmp_path / "run")
+    assert sorted(os.listdir(run.directory)) == [
+        "checkpoints",
+        "config.json",
+        "learning_curve.png",
+        "metrics.csv",
+        "tensorboard",
+    ]
+    assert sorted(os.listdir(run.path("checkpoints"))) == [
+        "step-00000015.keras",
+        "step-00000020.keras",
+    ]
+    with open(run.path("learning_curve.png"), "rb") as file:
+        assert file.read(8) == b"\x89PNG\r\n\x1a\n"
+    lines = capsys.readouterr().err
+    assert "step 20/20 loss " in lines and "tokens/s 0:00 left" in lines
+    before = metrics(run)
+    train(tmp_path / "run")  # Nothing is left to do.
+    assert metrics(run) == before
+
+
+def test_a_row_without_its_checkpoint_is_written_again(whole_run, tmp_path):
+    """Killed between the row of metrics and the checkpoint, or within a row."""
+    expected = metrics(whole_run[0])
+    shutil.copytree(whole_run[0].directory, tmp_path / "run")
+    os.remove(tmp_path / "run" / "checkpoints" / "step-00000020.keras")
+    with open(tmp_path / "run" / "metrics.csv", "a", encoding="utf-8") as file:
+        file.write("4,0.1,")
+    run, _ = train(tmp_path / "run")
+    assert metrics(run) == expected
+
+
+def test_another_configuration_is_refused(tmp_path):
+    Run(tmp_path / "run", {"preset": "bert_tiny", "seed": 0, "steps": [1, 2]})
+    Run(tmp_path / "run", {"preset": "bert_tiny", "seed": 0, "steps": (1, 2)})
+    with pytest.raises(ValueError, match="seed: there 0, now 1.*"):
+        Run(tmp_path / "run", {"preset": "bert_tiny", "seed": 1, "steps": [1, 2]})
+    with pytest.raises(ValueError, match="seed: there 0, now None"):
+        Run(tmp_path / "run", {"preset": "bert_tiny", "steps": [1, 2]})
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("text")
+    with pytest.raises(ValueError, match="no config.json"):
+        Run(tmp_path, {})
+    with pytest.raises(ValueError, match="no config.json"):
+        Run(tmp_path / "thesis.tex", {})
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        (dict(total_steps=11, steps_per_epoch=5), "total_steps=11, steps_per_epoch=5"),
+        (dict(total_steps=0, steps_per_epoch=5), "`total_steps`.*0"),
+        (dict(total_steps=10, steps_per_epoch=5), "steps_per_execution=2"),
+    ],
+)
+def test_steps_that_do_not_fit(tmp_path, steps, message):
+    run = Run(tmp_path / "run", {})
+    with pytest.raises(ValueError, match=message):
+        run.fit(
+            lambda: make_model("bert_tiny", steps_per_execution=2),
+            lambda skip: masked_lm_batches(),
+            tokens_per_step=1,
+            **steps,
+        )
+
+
+def trained():
+    model = make_model("bert_tiny")
+    model.fit(masked_lm_batches(batches=2), shuffle=False, verbose=0)
+    return model
+
+
+def test_a_full_disk_leaves_earlier_checkpoints_intact(tmp_path, monkeypatch):
+    model = trained()
+    path = str(tmp_path / "step-00000001.keras")
+    save_checkpoint(model, path)
+    with open(path, "rb") as file:
+        before = file.read()
+
+    def full(self, path, *args, **kwargs):
+        with open(path, "wb") as file:
+            file.write(b"half of a mod")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(model), "save", full)
+    for name in ("step-00000001.keras", "step-00000002.keras"):
+        with pytest.raises(OSError, match="No space left"):
+            save_checkpoint(model, str(tmp_path / name))
+    assert os.listdir(tmp_path) == ["step-00000001.keras"]
+    with open(path, "rb") as file:
+        assert file.read() == before
+    assert load_checkpoint(path).optimizer.iterations.numpy() == 2
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty"])
+def test_a_damaged_checkpoint_is_named(tmp_path, damage):
+    path = tmp_path / "step-00000001.keras"
+    save_checkpoint(trained(), str(path))
+    content = bytearray(path.read_bytes())
+    if damage == "truncated":
+        content = content[: len(content) // 2]
+    elif damage == "flipped":
+        content[len(content) // 2] ^= 0xFF
+    else:
+        content = b""
+    path.write_bytes(content)
+    assert latest_checkpoint(str(tmp_path)) == (str(path), 1)
+    with pytest.raises(ValueError, match="step-00000001.keras is truncated or corr"):
+        load_checkpoint(str(path))
+
+
+def test_missing_checkpoints(tmp_path):
+    assert latest_checkpoint(str(tmp_path / "nowhere")) == (None, 0)
+    with pytest.raises(ValueError, match="no checkpoint at .*x.keras"):
+        load_checkpoint(str(tmp_path / "x.keras"))
+
+
+def test_strategies():
+    assert make_strategy("default").num_replicas_in_sync == 1
+    with pytest.raises(ValueError, match="`strategy`.*'gpu'"):
+        make_strategy("gpu")
+    with pytest.raises(ValueError, match="TPU"):
+        make_strategy("tpu")
