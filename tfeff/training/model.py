@@ -24,10 +24,9 @@ class DistributedModel(keras.Model):
             store[f"{_SEED}{index}"] = state.numpy()
 
     def load_own_variables(self, store):
-        seeds = {name: store[name] for name in store.keys() if name.startswith(_SEED)}
-        super().load_own_variables(
-            {name: store[name] for name in store.keys() if name not in seeds}
-        )
+        saved = dict(store.items())
+        seeds = {name: saved.pop(name) for name in list(saved) if _SEED in name}
+        super().load_own_variables(saved)
         for index, state in enumerate(self._seed_states()):
             if f"{_SEED}{index}" in seeds:
                 state.assign(seeds[f"{_SEED}{index}"])

@@ -1,0 +1,149 @@
+"""`examples/pretrain.py` as a user runs it: to the end, killed, and misused."""
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tfeff
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SMALL = (
+    "--vocabulary_size=400",
+    "--sequence_length=24",
+    "--batch_size=4",
+    "--steps=9",
+    "--eval_every=3",
+    "--warmup_steps=2",
+    "--validation_fraction=0.1",
+    "--override=hidden_dim=16",
+    "--override=intermediate_dim=32",
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A text file of some documentation, documents separated by blank lines."""
+    documents = tfeff.data.docstrings(["keras"], max_characters=60_000)
+    path = tmp_path_factory.mktemp("corpus") / "text.txt"
+    paragraphs = (re.sub(r"\n\s*\n", "\n", text) for text in documents)
+    path.write_text("\n\n".join(paragraphs), encoding="utf-8")
+    return str(path)
+
+
+def command(run_dir, *flags):
+    return [
+        sys.executable,
+        str(REPOSITORY / "examples" / "pretrain.py"),
+        f"--run_dir={run_dir}",
+        *flags,
+    ]
+
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+
+
+def run(run_dir, *flags):
+    return subprocess.run(
+        command(run_dir, *flags), env=ENVIRONMENT, capture_output=True, text=True
+    )
+
+
+def metrics(run_dir):
+    with open(run_dir / "metrics.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def finished(corpus, tmp_path_factory):
+    """The folder of a run that nothing interrupted, and what it printed."""
+    run_dir = tmp_path_factory.mktemp("runs") / "whole"
+    result = run(run_dir, *SMALL, f"--corpus={corpus}")
+    assert result.returncode == 0, result.stderr
+    return run_dir, result
+
+
+def test_a_run_from_text_to_a_served_model(finished):
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401
+
+    run_dir, result = finished
+    entropy = float(re.search(r"validation text: ([\d.]+) nats", result.stdout)[1])
+    loss = float(re.search(r"validation loss: ([\d.]+) nats", result.stdout)[1])
+    rows = metrics(run_dir)
+    assert [row["step"] for row in rows] == ["3", "6", "9"]
+    assert float(rows[-1]["val_loss"]) == pytest.approx(loss, abs=6e-4)
+    assert 3 < entropy < 6 and 3 < loss < 6.2  # ln 400 = 5.99
+    assert "step 9/9 loss" in result.stderr
+    config = json.loads((run_dir / "config.json").read_text())
+    assert config["preset"] == "shatter_tiny" and config["steps"] == 9
+    for name in ("tokenizer.spm", "cache", "checkpoints", "tensorboard", "export"):
+        assert (run_dir / name).exists(), name
+    assert (run_dir / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    served = tf.saved_model.load(str(run_dir / "export"))
+    output = served.signatures["fill_mask"](text=tf.constant(["a [MASK] of a layer"]))
+    assert output["fillings"].shape == (1, 1, 5)
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_has_the_same_metrics(finished, corpus, tmp_path):
+    run_dir = tmp_path / "killed"
+    flags = (*SMALL, f"--corpus={corpus}")
+    with subprocess.Popen(
+        command(run_dir, *flags),
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        first = run_dir / "checkpoints" / "step-00000003.keras"
+        while process.poll() is None and not first.exists():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert first.exists()
+    assert not (run_dir / "export").exists()
+    result = run(run_dir, *flags)
+    assert result.returncode == 0, result.stderr
+    assert metrics(run_dir) == metrics(finished[0])
+
+
+@pytest.mark.slow
+def test_other_flags_in_the_same_folder_are_refused(finished, corpus):
+    before = metrics(finished[0])
+    result = run(finished[0], *SMALL, f"--corpus={corpus}", "--seed=1")
+    assert result.returncode != 0
+    assert "seed: there 0, now 1" in result.stderr
+    assert metrics(finished[0]) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--preset=shater_tiny"], "Did you mean 'shatter_tiny'?"),
+        (["--strategy=gpu"], "--strategy"),
+        (["--override=num_layers"], "NAME=VALUE"),
+        (["--override=num_layer=2"], "Did you mean 'num_layers'?"),
+        (["--corpus=nowhere/*.txt"], "nowhere/*.txt"),
+        (["--strategy=tpu"], "TPU"),
+    ],
+)
+def test_bad_flags_leave_no_folder(tmp_path, flags, message):
+    result = run(tmp_path / "run", *flags)
+    assert result.returncode != 0
+    assert message in result.stderr + result.stdout
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_every_strategy_and_precision_runs(corpus, tmp_path):
+    flags = ("--strategy=mirrored", "--dtype=mixed_float16", "--steps_per_execution=3")
+    result = run(tmp_path / "run", *SMALL, f"--corpus={corpus}", *flags)
+    assert result.returncode == 0, result.stderr
+    assert len(metrics(tmp_path / "run")) == 3

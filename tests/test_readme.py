@@ -1,0 +1,50 @@
+"""The README's code runs as it stands, in its order, in an empty folder."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def test_code_of_the_readme(tmp_path):
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 5
+    result = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    printed = result.stdout
+    for expected in ("(2, 2)", "(2, 9, 512) 3", "'shatter_base'", "(2, 128)"):
+        assert expected in printed, printed
+    assert "b''" in printed  # The text without a mask has no filling.
+
+
+def test_files_that_the_readme_names_exist():
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#]+)\)", prose):
+        assert (REPOSITORY / target).exists(), target
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    for command in set(re.findall(r"make ([a-z-]+)", text)):
+        assert re.search(rf"^{command}:", makefile, re.MULTILINE), command
+
+
+def test_presets_and_layers_that_the_readme_names_exist():
+    import tfeff
+
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    rows = text.split("| presets | model |")[1].split("\n\n")[0]
+    named = re.findall(r"`(\w+)`", rows)
+    assert sorted(named) == sorted(tfeff.encoders.presets())
+    rows = text.split("| layer | what it computes |")[1].split("\n\n")[0]
+    named = [name for row in rows.splitlines() for name in row.split("|")[1:2]]
+    layers = [name for cell in named for name in re.findall(r"`(\w+)`", cell)]
+    assert sorted(layers) == sorted(tfeff.layers.__all__)
