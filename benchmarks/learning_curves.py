@@ -6,7 +6,7 @@ sample. Prints the validation loss (nats a masked token) and writes the table, t
 curves and the command to `--results`. Runs that are already in the CSV file there
 are not run again, so an interrupted benchmark goes on where it was.
 
-    python benchmarks/learning_curves.py --steps=800 --seeds=0,1
+    python benchmarks/learning_curves.py --steps=400 --seeds=0,1
 """
 
 import csv
@@ -46,13 +46,13 @@ flags.DEFINE_string(
 )
 flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
 flags.DEFINE_string("cache", None, "Where the token caches go; default temporary.")
-flags.DEFINE_integer("steps", 800, "Training steps of each run.")
-flags.DEFINE_integer("eval_every", 200, "Steps between validations.")
+flags.DEFINE_integer("steps", 400, "Training steps of each run.")
+flags.DEFINE_integer("eval_every", 100, "Steps between validations.")
 flags.DEFINE_integer("batch_size", 4, "Sequences in a batch.")
 flags.DEFINE_integer("sequence_length", 128, "Tokens in a sequence.")
 flags.DEFINE_integer("validation_sequences", 192, "Sequences to validate on.")
-flags.DEFINE_integer("vocabulary_size", 8000, "Pieces of the tokenizer.")
-flags.DEFINE_float("learning_rate", 7e-4, "Peak learning rate.")
+flags.DEFINE_integer("vocabulary_size", 2000, "Pieces of the tokenizer.")
+flags.DEFINE_float("learning_rate", 1e-3, "Peak learning rate.")
 flags.DEFINE_list("seeds", ["0", "1"], "One run of each variant a seed.")
 FIELDS = ("variant", "seed", "step", "loss", "val_loss", "val_accuracy")
 

@@ -24,8 +24,9 @@ class DistributedModel(keras.Model):
             store[f"{_SEED}{index}"] = state.numpy()
 
     def load_own_variables(self, store):
-        saved = dict(store.items())
-        seeds = {name: saved.pop(name) for name in list(saved) if _SEED in name}
+        names = list(store.keys())
+        saved = {name: store[name] for name in names}
+        seeds = {name: saved.pop(name) for name in names if name.startswith(_SEED)}
         super().load_own_variables(saved)
         for index, state in enumerate(self._seed_states()):
             if f"{_SEED}{index}" in seeds:
