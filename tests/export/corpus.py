@@ -32,7 +32,7 @@ def _proto():
 
 
 def tokenizer():
-    """A new one: setting a seed, as every test does, ends the older ones.
+    """A new one: setting TensorFlow's seed, as some tests do, ends the older ones.
 
     TensorFlow then drops its cached kernels, and with them the models that the
     kernels of tensorflow-text own; graphs made before cannot run any more.
