@@ -1,6 +1,8 @@
 # Python 3.10 or newer and make are all that a machine needs beforehand.
 PYTHON ?= python3
-PRETRAIN_FLAGS ?= --run_dir=runs/pretrain
+# Small enough for two cores, and too short a run to need dropout.
+PRETRAIN_FLAGS ?= --run_dir=runs/pretrain --vocabulary_size=4000 \
+  --override=dropout=0
 PYTEST_FLAGS ?= -n auto
 
 venv := .venv/bin

@@ -41,20 +41,20 @@ flags.DEFINE_list(
 flags.DEFINE_list("validation", [], "Like --corpus; default: a part of the corpus.")
 flags.DEFINE_float("validation_fraction", 0.02, "Documents held out of the corpus.")
 flags.DEFINE_integer(
-    "max_characters", 24_000_000, "Where the docstrings corpus ends.", lower_bound=1
+    "max_characters", 10_000_000, "Where the docstrings corpus ends.", lower_bound=1
 )
 flags.DEFINE_string("tokenizer", None, "A tokenizer file; default: train one.")
 flags.DEFINE_integer("vocabulary_size", 32_000, "Pieces of the tokenizer to train.")
 flags.DEFINE_integer("sequence_length", 128, "Tokens in a sequence.", lower_bound=3)
 flags.DEFINE_boolean("cross_documents", False, "Whether sequences span documents.")
 flags.DEFINE_float("mask_rate", 0.15, "Share of tokens to guess.", 0.0, 1.0)
-flags.DEFINE_integer("batch_size", 32, "Sequences in a batch, over all replicas.", 1)
-flags.DEFINE_integer("steps", 1500, "Training steps.", lower_bound=1)
+flags.DEFINE_integer("batch_size", 16, "Sequences in a batch, over all replicas.", 1)
+flags.DEFINE_integer("steps", 1000, "Training steps.", lower_bound=1)
 flags.DEFINE_integer(
-    "eval_every", 250, "Steps between validations and checkpoints.", lower_bound=1
+    "eval_every", 200, "Steps between validations and checkpoints.", lower_bound=1
 )
 flags.DEFINE_float("learning_rate", 2e-3, "Peak learning rate.")
-flags.DEFINE_integer("warmup_steps", 150, "Steps up to the peak.", lower_bound=0)
+flags.DEFINE_integer("warmup_steps", 100, "Steps up to the peak.", lower_bound=0)
 flags.DEFINE_float("weight_decay", 0.01, "Decay of all but biases and norms.")
 flags.DEFINE_float("global_clipnorm", 1.0, "Largest norm of the batch's gradient.")
 flags.DEFINE_integer("seed", 0, "Seed of weights, order, masks and dropout.")

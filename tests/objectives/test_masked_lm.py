@@ -142,6 +142,16 @@ def test_two_replicas_with_dropout(steps_per_execution):
     assert np.isfinite(losses).all() and losses[-1] < losses[0]
 
 
+def test_two_replicas_with_scaled_losses():
+    with two_replicas().scope():
+        model = make_model("shatter_tiny", encoder=dict(dtype="mixed_float16"))
+    losses = model.fit(masked_lm_batches(), epochs=2, shuffle=False, verbose=0).history[
+        "loss"
+    ]
+    assert int(model.optimizer.inner_optimizer.iterations.numpy()) == 40
+    assert losses[1] < losses[0]
+
+
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_steps_per_execution_changes_nothing(replicas):
     histories = []
