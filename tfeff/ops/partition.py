@@ -235,6 +235,6 @@ def partition_mask(functions, length):
     num_parts = values.shape[0]
     values = ops.broadcast_to(values[:, None, :], (num_parts, length, 2 * length))
     values = ops.reshape(values, (num_parts, 2 * length * length))
-    values = values[:, : length * (2 * length - 1)]
+    values = values[:, :-length]
     values = ops.reshape(values, (num_parts, length, 2 * length - 1))
     return values[:, :, length - 1 :]
