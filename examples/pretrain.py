@@ -69,8 +69,8 @@ flags.DEFINE_integer("steps_per_execution", 1, "Steps in one call.", lower_bound
 flags.DEFINE_boolean("jit_compile", False, "Whether to compile the step with XLA.")
 flags.DEFINE_integer("keep_checkpoints", 2, "How many to keep.", lower_bound=1)
 
-# What decides a run's numbers; the other flags say where and how fast it runs.
-CONFIGURATION = (  # fmt: skip
+# What a checkpoint holds or depends on; the other flags may change on resuming.
+CONFIGURATION = (
     "preset",
     "override",
     "corpus",
@@ -91,6 +91,8 @@ CONFIGURATION = (  # fmt: skip
     "global_clipnorm",
     "seed",
     "dtype",
+    "steps_per_execution",
+    "jit_compile",
 )
 
 
