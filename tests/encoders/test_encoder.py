@@ -44,7 +44,16 @@ TINY = dict(
 )
 
 
-@pytest.mark.parametrize("preset", VARIANTS)
+# The layers of the slow ones have all of these checks of their own.
+@pytest.mark.parametrize(
+    "preset",
+    [
+        name
+        if name in ("bert_base", "part_mask_base", "shatter_base")
+        else pytest.param(name, marks=pytest.mark.slow)
+        for name in VARIANTS
+    ],
+)
 def test_encoder_checks(preset):
     check_encoder(lambda dtype: build(preset, **TINY, dtype=dtype))
 
