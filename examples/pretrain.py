@@ -23,7 +23,7 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
-from absl import app, flags
+from absl import app, flags, logging
 
 import tfeff
 
@@ -98,6 +98,7 @@ CONFIGURATION = (
 
 def main(_):
     """Corpus, tokenizer, caches, training, export."""
+    logging.set_verbosity(logging.WARNING)  # TensorFlow tells much when it exports.
     keras.utils.set_random_seed(FLAGS.seed)
     strategy = tfeff.training.make_strategy(FLAGS.strategy, FLAGS.tpu)
     with strategy.scope():
