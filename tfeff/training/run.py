@@ -1,5 +1,6 @@
 """A run directory: everything that one training run needs and leaves behind."""
 
+import contextlib
 import csv
 import importlib.util
 import json
@@ -61,9 +62,8 @@ class Run:
                 f"{self.directory}, which has other content and no config.json"
             )
         os.makedirs(self.directory, exist_ok=True)
-        with open(path + ".partial", "w", encoding="utf-8") as file:
+        with _replacing(path) as file:
             json.dump(self.config, file, indent=2)
-        os.replace(path + ".partial", path)
 
     def _compare(self, path):
         try:
@@ -181,9 +181,16 @@ class Run:
             for row in rows[1:]
             if len(row) == len(rows[0]) and int(row[column]) <= step
         ]
-        with open(path + ".partial", "w", encoding="utf-8", newline="") as file:
+        with _replacing(path) as file:
             csv.writer(file, lineterminator="\n").writerows([rows[0], *kept])
-        os.replace(path + ".partial", path)
+
+
+@contextlib.contextmanager
+def _replacing(path):
+    """A text file to write, which takes the place of `path` once it is whole."""
+    with open(path + ".partial", "w", encoding="utf-8", newline="") as file:
+        yield file
+    os.replace(path + ".partial", path)
 
 
 class _Rates(keras.callbacks.Callback):
