@@ -1,6 +1,6 @@
-"""Literal NumPy float64 versions of the Shatter paper's equations.
+"""Literal NumPy float64 versions of the papers' equations.
 
-They are written from the paper alone, one function an equation, with loops over
+They are written from the papers alone, one function an equation, with loops over
 positions and heads, and know nothing of `tfeff`. A layer's weights come as a
 mapping from names such as "query/kernel" to arrays. Functions take one sequence:
 `hidden` [T, D] and `visible` [T] (True = real token); `batched` adds the batch.
@@ -14,6 +14,17 @@ from tests.reference.attention import (
     self_attention,
     softmax_pooling,
 )
+from tests.reference.blockwise import (
+    block_pairs,
+    blockwise_attention,
+    sparse_attention,
+    sparse_pairs,
+)
+from tests.reference.convolution import (
+    convolution_layer,
+    grouped_linear,
+    mixed_attention,
+)
 from tests.reference.encoder import (
     embedding,
     encoder_block,
@@ -22,26 +33,49 @@ from tests.reference.encoder import (
     layerwise_pooling,
     part_of,
 )
+from tests.reference.pairwise import all_pairs, pair_attention
 from tests.reference.partition import (
     bucket_function,
     partition_function,
     partition_mask,
 )
+from tests.reference.relative import (
+    relative_attention,
+    relative_embedding,
+    relative_pair_attention,
+    t5_bucket,
+)
+from tests.reference.two_stream import one_head_pairs, two_stream_blocks
 
 __all__ = [
+    "all_pairs",
     "batched",
+    "block_pairs",
+    "blockwise_attention",
     "bucket_function",
+    "convolution_layer",
     "embedding",
     "encoder_block",
     "feed_forward",
     "gelu",
+    "grouped_linear",
     "layerwise_pooling",
+    "mixed_attention",
     "one_head_attention",
+    "one_head_pairs",
     "one_head_pooling",
+    "pair_attention",
     "part_of",
     "partition_function",
     "partition_mask",
     "partitioned_attention",
+    "relative_attention",
+    "relative_embedding",
+    "relative_pair_attention",
     "self_attention",
     "softmax_pooling",
+    "sparse_attention",
+    "sparse_pairs",
+    "t5_bucket",
+    "two_stream_blocks",
 ]
