@@ -3,19 +3,25 @@
 from tfeff.layers.encoder_block import EncoderBlock
 from tfeff.layers.encoder_embedding import EncoderEmbedding
 from tfeff.layers.feedforward import FeedForward
+from tfeff.layers.grouped_dense import GroupedDense
 from tfeff.layers.layerwise_pooling import LayerwisePooling
 from tfeff.layers.one_head_attention import OneHeadAttention
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
 from tfeff.layers.partitioned_attention import PartitionedAttention
+from tfeff.layers.relative_attention import RelativeAttention
+from tfeff.layers.relative_embedding import RelativeEmbedding
 from tfeff.layers.self_attention import SelfAttention
 
 __all__ = [
     "EncoderBlock",
     "EncoderEmbedding",
     "FeedForward",
+    "GroupedDense",
     "LayerwisePooling",
     "OneHeadAttention",
     "PartitionOfUnityMask",
     "PartitionedAttention",
+    "RelativeAttention",
+    "RelativeEmbedding",
     "SelfAttention",
 ]

@@ -32,50 +32,73 @@ class Attention(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
 
-    def build_projections(self, hidden_dim: int, names) -> None:
-        """Makes one `Dense` of `hidden_dim` units a name, and `W^O`, and dropout."""
-        for name in (*names, "output"):
-            dense = keras.layers.Dense(
-                hidden_dim,
-                # Clones: one initializer used twice gives equal weights.
-                kernel_initializer=self.kernel_initializer.clone(),
-                bias_initializer=self.bias_initializer.clone(),
-                dtype=self.dtype_policy,
-                name=name,
-            )
-            dense.build((None, None, hidden_dim))
-            setattr(self, f"{name}_dense", dense)
+    def build_projections(self, hidden_dim: int, names, mixed_dim=None) -> None:
+        """Makes the projections of the attention, its output's, and the dropout.
+
+        Args:
+            hidden_dim: `D`.
+            names: for each, `self.<name>_dense` projects `D` to `mixed_dim`.
+            mixed_dim: size of the projections; `None` means `D`.
+        """
+        mixed_dim = mixed_dim or hidden_dim
+        for name in names:
+            self.add_dense(name, hidden_dim, mixed_dim)
+        self.add_dense("output", mixed_dim, hidden_dim)
         self.dropout_layer = keras.layers.Dropout(
             self.dropout, dtype=self.dtype_policy, name="dropout"
         )
 
-    def attend(self, query, hidden, mask, training, positional=True):
+    def add_dense(self, name: str, input_dim: int, units: int, use_bias=True) -> None:
+        """Makes `self.<name>_dense`, from `input_dim` to `units`."""
+        dense = keras.layers.Dense(
+            units,
+            use_bias=use_bias,
+            # Clones: one initializer used twice gives equal weights.
+            kernel_initializer=self.kernel_initializer.clone(),
+            bias_initializer=self.bias_initializer.clone(),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        dense.build((None, None, input_dim))
+        setattr(self, f"{name}_dense", dense)
+
+    def attend(self, query, hidden, mask, training, positional=True, **place):
         """Mixes the values of `hidden` for every query.
 
         Args:
             query: float tensor `[B, T, D]`, what the queries are made of.
             hidden: float tensor `[B, S, D]`, what keys and values are made of.
-            mask: bool tensor `[B, S]`, true at visible keys, or `None`.
+            mask: bool tensor broadcastable to `[B, T, S]`, true where the key is
+                visible to the query, or `None`.
             training: whether dropout is active.
             positional: whether relative positions count; if not, all positions
                 are alike, and `T` may differ from `S`.
+            **place: what the call takes beyond hidden state and mask.
 
         Returns:
             `(mixed, scores)`: `[B, T, D]` and `[B, heads, T, S]`.
         """
         raise NotImplementedError
 
-    def pool(self, query, hidden, padding_mask=None, training=None):
-        """Attention of queries that have no position, `[B, T, D]` to `[B, T, D]`."""
-        mask = visible_keys(padding_mask, hidden)
-        mixed, _ = self.attend(query, hidden, mask, training, positional=False)
+    def mix(self, query, hidden, mask=None, training=None, positional=True, **place):
+        """As `attend`, after the output projection and without the scores."""
+        mixed, _ = self.attend(query, hidden, mask, training, positional, **place)
         return self.output_dense(mixed)
 
     def call(
         self, hidden, padding_mask=None, training=None, return_attention_scores=False
     ):
+        return self.mix_sequence(
+            hidden, padding_mask, training, return_attention_scores
+        )
+
+    def mix_sequence(
+        self, hidden, padding_mask, training, return_attention_scores, **place
+    ):
+        """What `call` does in every attention; subclasses add their `place`."""
         mask = visible_keys(padding_mask, hidden)
-        mixed, scores = self.attend(hidden, hidden, mask, training)
+        mask = None if mask is None else mask[:, None, :]
+        mixed, scores = self.attend(hidden, hidden, mask, training, **place)
         output = self.output_dense(mixed)
         return (output, scores) if return_attention_scores else output
 

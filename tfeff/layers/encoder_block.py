@@ -1,7 +1,9 @@
+import inspect
+
 import keras
 
 from tfeff.checks import check_positive, check_rate
-from tfeff.layers.checks import check_hidden
+from tfeff.layers.checks import check_hidden, visible_keys
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -24,6 +26,9 @@ class EncoderBlock(keras.layers.Layer):
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
             `None` when all are real.
+        segment_ids: integer tensor `[B, T]`, handed to an attention that takes it.
+        layer_index: integer, the block's place in its stack, handed to an attention
+            that takes it.
         training: whether dropout is active.
 
     Returns:
@@ -86,8 +91,18 @@ class EncoderBlock(keras.layers.Layer):
     def _dropout(self, name):
         return keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name=name)
 
-    def call(self, hidden, padding_mask=None, training=None):
-        mixed = self.attention(hidden, padding_mask=padding_mask, training=training)
+    def call(
+        self,
+        hidden,
+        padding_mask=None,
+        segment_ids=None,
+        layer_index=None,
+        training=None,
+    ):
+        place = self._place(segment_ids=segment_ids, layer_index=layer_index)
+        mixed = self.attention(
+            hidden, padding_mask=padding_mask, training=training, **place
+        )
         return self._add(hidden, mixed, training)
 
     def pool(self, query, hidden, padding_mask=None, training=None):
@@ -102,8 +117,33 @@ class EncoderBlock(keras.layers.Layer):
         Returns:
             Float tensor `[B, T, D]`.
         """
-        mixed = self.attention.pool(query, hidden, padding_mask, training)
+        mask = visible_keys(padding_mask, hidden)
+        mask = None if mask is None else mask[:, None, :]
+        mixed = self.attention.mix(query, hidden, mask, training, positional=False)
         return self._add(query, mixed, training)
+
+    def stream(self, query, hidden, mask, training=None, **place):
+        """The block applied to queries at the positions of `hidden`, under any mask.
+
+        Args:
+            query: float tensor `[B, T, D]`.
+            hidden: float tensor `[B, T, D]`, what keys and values are made of.
+            mask: bool tensor `[B, T, T]`, true where the key is visible to the query.
+            training: whether dropout is active.
+            **place: `segment_ids` and `layer_index`, as in the call.
+
+        Returns:
+            Float tensor `[B, T, D]`.
+        """
+        mixed = self.attention.mix(
+            query, hidden, mask, training, **self._place(**place)
+        )
+        return self._add(query, mixed, training)
+
+    def _place(self, **place):
+        """Of what the block knows, what its attention's call takes."""
+        taken = inspect.signature(self.attention.call).parameters
+        return {name: value for name, value in place.items() if name in taken}
 
     def _add(self, hidden, mixed, training):
         """Residuals, norms and the feed-forward network after the attention."""

@@ -2,7 +2,11 @@ import keras
 
 from tfeff import ops as functional
 from tfeff.checks import check_integer
-from tfeff.layers.checks import check_hidden
+from tfeff.layers.checks import check_divides, check_hidden
+from tfeff.layers.grouped_dense import GroupedDense
+
+# Keras' own GELU is exact to float32 only, in every dtype.
+_ACTIVATIONS = {"gelu": functional.gelu, "gelu_tanh": functional.gelu_tanh}
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -12,11 +16,14 @@ class FeedForward(keras.layers.Layer):
         Y = g(X W_1 + b_1) W_2 + b_2
 
     `W_1` is `[D, intermediate_dim]`, `W_2` back to `[intermediate_dim, D]`, and
-    `g` by default the exact GELU, `x Φ(x)`.
+    `g` by default the exact GELU, `x Φ(x)`. With `num_groups`, both matrices are
+    block-diagonal (`GroupedDense`).
 
     Args:
         intermediate_dim: integer, the inner width.
-        activation: activation function `g`, by name or callable.
+        activation: activation function `g`, by a name of Keras' or callable;
+            `"gelu"` is the exact one, `"gelu_tanh"` its approximation by tanh.
+        num_groups: integer, number of blocks of both matrices; 1 means dense.
         kernel_initializer: initializer of both kernels.
         bias_initializer: initializer of both biases.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
@@ -28,7 +35,8 @@ class FeedForward(keras.layers.Layer):
         Float tensor `[B, T, D]`.
 
     Raises:
-        ValueError: if `intermediate_dim` is below 1.
+        ValueError: if `intermediate_dim` is below 1, or `num_groups` does not divide
+            it or the hidden size.
 
     Example:
 
@@ -37,30 +45,37 @@ class FeedForward(keras.layers.Layer):
 
     Reference:
         Vaswani et al., "Attention is all you need", section 3.3; Devlin et al.,
-        "BERT", for the GELU.
+        "BERT", for the GELU; Jiang et al., "ConvBERT", section 3.3, for groups.
     """
 
     def __init__(
         self,
         intermediate_dim: int,
         activation="gelu",
+        num_groups: int = 1,
         kernel_initializer="glorot_uniform",
         bias_initializer="zeros",
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.intermediate_dim = check_integer("intermediate_dim", intermediate_dim)
-        # Keras' own GELU is exact to float32 only, in every dtype.
         self.activation = (
-            functional.gelu
-            if activation == "gelu"
+            _ACTIVATIONS[activation]
+            if activation in _ACTIVATIONS
             else keras.activations.get(activation)
         )
+        self.num_groups = check_integer("num_groups", num_groups)
+        if intermediate_dim % num_groups:
+            raise ValueError(
+                "`num_groups` must divide `intermediate_dim`. Received: "
+                f"num_groups={num_groups}, intermediate_dim={intermediate_dim}"
+            )
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
 
     def build(self, hidden_shape):
         check_hidden("hidden", hidden_shape)
+        check_divides("num_groups", self.num_groups, hidden_shape[-1])
         self.intermediate_dense = self._dense(
             hidden_shape[-1], self.intermediate_dim, self.activation, "intermediate"
         )
@@ -69,8 +84,10 @@ class FeedForward(keras.layers.Layer):
         )
 
     def _dense(self, input_dim, units, activation, name):
-        dense = keras.layers.Dense(
+        groups = {} if self.num_groups == 1 else {"num_groups": self.num_groups}
+        dense = (GroupedDense if groups else keras.layers.Dense)(
             units,
+            **groups,
             activation=activation,
             kernel_initializer=self.kernel_initializer.clone(),
             bias_initializer=self.bias_initializer.clone(),
@@ -87,9 +104,12 @@ class FeedForward(keras.layers.Layer):
         config = super().get_config()
         config.update(
             intermediate_dim=self.intermediate_dim,
-            activation="gelu"
-            if self.activation is functional.gelu
-            else keras.activations.serialize(self.activation),
+            activation=next(
+                (name for name, g in _ACTIVATIONS.items() if g is self.activation),
+                None,
+            )
+            or keras.activations.serialize(self.activation),
+            num_groups=self.num_groups,
             kernel_initializer=keras.initializers.serialize(self.kernel_initializer),
             bias_initializer=keras.initializers.serialize(self.bias_initializer),
         )

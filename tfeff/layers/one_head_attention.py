@@ -54,6 +54,8 @@ class OneHeadAttention(Attention):
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
             `None` when all are real.
+        layer_index: integer, the layer's place in its stack in this call, where
+            several layers share these weights; `None` means the constructor's.
         training: whether dropout is active.
         return_attention_scores: whether to return `(output, scores)`, scores
             `A` `[B, n, T, T]`, instead of the output `[B, T, D]` alone.
@@ -113,10 +115,26 @@ class OneHeadAttention(Attention):
                 initializer=keras.initializers.TruncatedNormal(stddev=0.02),
             )
 
-    def attend(self, query, hidden, mask, training, positional=True):
+    def call(
+        self,
+        hidden,
+        padding_mask=None,
+        layer_index=None,
+        training=None,
+        return_attention_scores=False,
+    ):
+        return self.mix_sequence(
+            hidden,
+            padding_mask,
+            training,
+            return_attention_scores,
+            layer_index=layer_index,
+        )
+
+    def attend(self, query, hidden, mask, training, positional=True, layer_index=None):
         partition = bias_embeddings = part_values = None
         if positional:
-            partition = self.partition_layer(hidden)
+            partition = self.partition_layer(hidden, layer_index)
             if self.partition_bias:
                 bias_embeddings = self.partition_embeddings
             if self.partition_value:
@@ -125,12 +143,12 @@ class OneHeadAttention(Attention):
             self.query_dense(query),
             hidden,
             self.value_dense(hidden),
-            mask=None if mask is None else mask[:, None, :],
+            mask=mask,
             partition=partition,
             bias_embeddings=bias_embeddings,
             part_values=part_values,
             normalizer=self.normalizer,
-            dropout=lambda scores: self.dropout_layer(scores, training=training),
+            dropout=lambda weights: self.dropout_layer(weights, training=training),
         )
 
     def _part_values(self):

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
+from tfeff.checks import check_integer
 from tfeff.ops.partition import check_partition
 
 
@@ -36,6 +37,7 @@ class PartitionOfUnityMask(keras.layers.Layer):
 
     Call arguments:
         hidden: tensor `[B, T, D]`, only for its length.
+        layer_index: integer `k` in place of the constructor's, or `None`.
 
     Returns:
         Float tensor `[n, T, T]`, to multiply scores `[B, n, T, T]`.
@@ -70,11 +72,17 @@ class PartitionOfUnityMask(keras.layers.Layer):
         self.num_layers = num_layers
         self.boundaries = None if boundaries is None else list(boundaries)
 
-    def call(self, hidden):
-        mask = functional.partition_mask(self._functions, ops.shape(hidden)[1])
+    def call(self, hidden, layer_index=None):
+        if layer_index is None:
+            layer_index = self.layer_index
+        check_integer("layer_index", layer_index, 0, self.num_layers - 1)
+        mask = functional.partition_mask(
+            lambda positions: self._functions(positions, layer_index),
+            ops.shape(hidden)[1],
+        )
         return ops.cast(mask, self.compute_dtype)
 
-    def _functions(self, relative_positions):
+    def _functions(self, relative_positions, layer_index):
         if self.boundaries is not None:
             return functional.bucket_functions(relative_positions, self.boundaries)
         return functional.partition_functions(
@@ -84,7 +92,7 @@ class PartitionOfUnityMask(keras.layers.Layer):
                 keras.backend.result_type(self.compute_dtype, "float32"),
             ),
             self.num_parts,
-            self.layer_index,
+            layer_index,
             self.num_layers,
         )
 

@@ -32,6 +32,8 @@ class PartitionedAttention(SelfAttention):
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
             `None` when all are real.
+        layer_index: integer, the layer's place in its stack in this call, where
+            several layers share these weights; `None` means the constructor's.
         training: whether dropout is active.
         return_attention_scores: whether to return `(output, scores)`, scores
             `A` `[B, num_heads, T, T]`, instead of the output `[B, T, D]` alone.
@@ -73,8 +75,27 @@ class PartitionedAttention(SelfAttention):
             name="partition",
         )
 
-    def partition(self, hidden):
-        return self.partition_layer(hidden)
+    def call(
+        self,
+        hidden,
+        padding_mask=None,
+        layer_index=None,
+        training=None,
+        return_attention_scores=False,
+    ):
+        return self.mix_sequence(
+            hidden,
+            padding_mask,
+            training,
+            return_attention_scores,
+            layer_index=layer_index,
+        )
+
+    def attend(self, query, hidden, mask, training, positional=True, layer_index=None):
+        partition = self.partition_layer(hidden, layer_index) if positional else None
+        return self.softmax_attention(
+            query, hidden, mask, training, partition=partition
+        )
 
     def get_config(self):
         config = super().get_config()

@@ -61,19 +61,19 @@ class SelfAttention(Attention):
         self.build_projections(hidden_shape[-1], ("query", "key", "value"))
 
     def attend(self, query, hidden, mask, training, positional=True):
+        return self.softmax_attention(query, hidden, mask, training)
+
+    def softmax_attention(self, query, hidden, mask, training, **arguments):
+        """`tfeff.ops.softmax_attention` with this layer's projections and dropout."""
         return functional.softmax_attention(
             self.query_dense(query),
             self.key_dense(hidden),
             self.value_dense(hidden),
             self.num_heads,
-            mask=None if mask is None else mask[:, None, None, :],
-            partition=self.partition(hidden) if positional else None,
-            dropout=lambda scores: self.dropout_layer(scores, training=training),
+            mask=None if mask is None else mask[:, None],
+            dropout=lambda weights: self.dropout_layer(weights, training=training),
+            **arguments,
         )
-
-    def partition(self, hidden):
-        """What multiplies the scores, `[N, T, T]`; here nothing."""
-        return None
 
     def get_config(self):
         config = super().get_config()

@@ -3,7 +3,7 @@
 They run on every Keras backend and take and return backend tensors.
 """
 
-from tfeff.ops.activations import gelu
+from tfeff.ops.activations import gelu, gelu_tanh
 from tfeff.ops.attention import (
     merge_heads,
     one_head_attention,
@@ -16,18 +16,51 @@ from tfeff.ops.partition import (
     partition_functions,
     partition_mask,
     t5_boundaries,
+    t5_buckets,
+)
+from tfeff.ops.relative import (
+    bias_scores,
+    dot_product_scores,
+    gated_scores,
+    pairwise_scores,
+    relative_positions,
+    relative_shift,
+    relative_unshift,
+    relative_values,
+    scaled_scores,
+    segment_scores,
+    shaw_scores,
+    sinusoids,
+    toeplitz,
+    xlnet_scores,
 )
 
 __all__ = [
+    "bias_scores",
     "bucket_functions",
+    "dot_product_scores",
+    "gated_scores",
     "gelu",
+    "gelu_tanh",
     "l2_normalized_sigmoid",
     "masked_softmax",
     "merge_heads",
     "one_head_attention",
+    "pairwise_scores",
     "partition_functions",
     "partition_mask",
+    "relative_positions",
+    "relative_shift",
+    "relative_unshift",
+    "relative_values",
+    "scaled_scores",
+    "segment_scores",
+    "shaw_scores",
+    "sinusoids",
     "softmax_attention",
     "split_heads",
     "t5_boundaries",
+    "t5_buckets",
+    "toeplitz",
+    "xlnet_scores",
 ]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from keras import ops
 
 from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
+from tfeff.ops.relative import dot_product_scores
 
 NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
 
@@ -65,10 +66,9 @@ def softmax_attention(
     Reference:
         Tian et al., "Shatter", equations 1, 2, 3 and 5.
     """
-    head_dim = query.shape[-1] // num_heads
-    query = split_heads(query, num_heads) * (1.0 / math.sqrt(head_dim))
-    key = split_heads(key, num_heads)
-    scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
+    scores = dot_product_scores(
+        split_heads(query, num_heads), split_heads(key, num_heads)
+    )
     scores = masked_softmax(scores, mask)
     if dropout is not None:
         scores = dropout(scores)

@@ -12,6 +12,7 @@ import keras
 from keras import ops
 
 from tfeff.checks import check_integer
+from tfeff.ops.relative import relative_positions, toeplitz
 
 
 def check_partition(
@@ -191,9 +192,48 @@ def t5_boundaries(num_buckets: int = 32, max_distance: int = 128) -> list[int]:
         Raffel et al., "Exploring the limits of transfer learning", section 2.1;
         used by the relative attention bias of Tian et al., "Shatter", section 2.
     """
+    buckets = _t5_buckets_of_a_side(num_buckets, max_distance)
+    starts = [x for x, y in enumerate(zip(buckets, buckets[1:]), 1) if y[0] != y[1]]
+    return [1 - x for x in reversed(starts)] + starts
+
+
+def t5_buckets(relative_positions, num_buckets: int = 32, max_distance: int = 128):
+    """The number of T5's bidirectional bucket of each relative position.
+
+    Position 0 and those to the left have the buckets from 0, by distance, those to
+    the right from `num_buckets / 2`, the first of which is never used:
+    `t5_boundaries` says where each begins.
+
+    Args:
+        relative_positions: integer tensor of any shape: `j - i` in tokens.
+        num_buckets: even integer, buckets on both sides together.
+        max_distance: integer distance in tokens from which all are in the last
+            bucket at the latest.
+
+    Returns:
+        int32 tensor of the same shape.
+
+    Example:
+
+    >>> t5_buckets(ops.convert_to_tensor([-1, 0, 1, 128])).numpy().tolist()
+    [1, 0, 17, 31]
+
+    Reference:
+        Raffel et al., "Exploring the limits of transfer learning", section 2.1.
+    """
+    x = ops.cast(relative_positions, "int32")
+    buckets = _t5_buckets_of_a_side(num_buckets, max_distance)
+    distance = ops.minimum(ops.abs(x), max_distance)
+    right = ops.cast(x > 0, "int32") * (num_buckets // 2)
+    return ops.take(ops.convert_to_tensor(buckets, "int32"), distance) + right
+
+
+def _t5_buckets_of_a_side(num_buckets: int, max_distance: int) -> list[int]:
+    """The buckets of the distances 0 to `max_distance`."""
     check_integer("num_buckets", num_buckets, minimum=4)
     half = num_buckets // 2
     exact = half // 2
+    check_integer("max_distance", max_distance, minimum=exact + 1)
 
     def bucket(distance):
         if distance < exact:
@@ -201,10 +241,7 @@ def t5_boundaries(num_buckets: int = 32, max_distance: int = 128) -> list[int]:
         growth = math.log(distance / exact) / math.log(max_distance / exact)
         return min(half - 1, exact + int(growth * (half - exact)))
 
-    starts = [
-        x for x in range(1, max_distance + 1) if bucket(x) != bucket(x - 1) or x == 1
-    ]
-    return [1 - x for x in reversed(starts)] + starts
+    return [bucket(distance) for distance in range(max_distance + 1)]
 
 
 def partition_mask(functions, length):
@@ -213,8 +250,8 @@ def partition_mask(functions, length):
     `N[h, i, j] = f_h(j - i)`.
 
     Args:
-        functions: callable from an integer tensor `[2T - 1]` of relative positions
-            to a tensor `[n, 2T - 1]`, such as `partition_functions`.
+        functions: callable from an integer tensor `[R]` of relative positions to a
+            tensor `[n, R]`, such as `partition_functions`.
         length: integer or integer tensor `T`.
 
     Returns:
@@ -229,12 +266,4 @@ def partition_mask(functions, length):
     Reference:
         Tian et al., "Shatter", section 3.1.
     """
-    values = functions(ops.arange(1 - length, length + 1))
-    # A row of 2T values (the last is unused), written T times and read back in
-    # rows of 2T - 1, moves right by one a row: no gather.
-    num_parts = values.shape[0]
-    values = ops.broadcast_to(values[:, None, :], (num_parts, length, 2 * length))
-    values = ops.reshape(values, (num_parts, 2 * length * length))
-    values = values[:, :-length]
-    values = ops.reshape(values, (num_parts, length, 2 * length - 1))
-    return values[:, :, length - 1 :]
+    return toeplitz(functions(relative_positions(length)))

@@ -1,0 +1,76 @@
+"""ALBERT as Hugging Face publishes it."""
+
+from collections.abc import Iterator
+
+from tfeff.convert import bert
+from tfeff.convert.config import Config
+from tfeff.convert.weights import Weight, dense, norm
+
+PREFIX = "albert."
+LEFT_OUT = {
+    r"pooler\.": "pooler",
+    r"predictions\.": "masked language model head",
+    r"sop_classifier\.": "sentence order head",
+    r"(classifier|qa_outputs)\.": "task head",
+    r"embeddings\.(position|token_type)_ids$": "buffer",
+}
+
+
+def arguments(config: Config) -> dict:
+    """The arguments of `Encoder` that the configuration means."""
+    config.only("position_embedding_type", "absolute", default="absolute")
+    sizes = bert.sizes(config)
+    embedding_dim = config.integer("embedding_size", 128)
+    if embedding_dim == sizes["hidden_dim"]:
+        raise ValueError(
+            f"{config.path!r} asks for a projection of the embedding with "
+            f"embedding_size=hidden_size={embedding_dim}, which tfeff does not have"
+        )
+    return shared(config, sizes) | dict(
+        embedding_dim=embedding_dim,
+        # Its authors' activation, where the file does not say another.
+        feedforward=dict(
+            activation=config.activation("hidden_act")
+            if "hidden_act" in config.values
+            else "gelu_tanh"
+        ),
+    )
+
+
+def shared(config: Config, sizes: dict) -> dict:
+    """The arguments of an encoder whose layers share weights in groups."""
+    config.only("inner_group_num", 1, default=1)
+    groups = config.integer("num_hidden_groups", 1)
+    if sizes["num_layers"] % groups:
+        raise ValueError(
+            f"In {config.path!r}: `num_hidden_groups` must divide "
+            f"`num_hidden_layers`. Received: num_hidden_groups={groups}, "
+            f"num_hidden_layers={sizes['num_layers']}"
+        )
+    return sizes | dict(
+        max_sequence_length=config.integer("max_position_embeddings", 512),
+        attention=bert.attention(config, "self"),
+        sharing="all",
+        sharing_group_size=sizes["num_layers"] // groups,
+    )
+
+
+def left_out(encoder) -> dict[str, str]:
+    """The known tensors that this encoder has no place for."""
+    return LEFT_OUT
+
+
+def weights(encoder) -> Iterator[Weight]:
+    """Where the weights of an encoder are in the checkpoint."""
+    yield from bert.embedding(encoder)
+    yield from dense(
+        encoder.embedding.projection, "encoder.embedding_hidden_mapping_in"
+    )
+    for group, block in enumerate(encoder.blocks[:: encoder.sharing_group_size]):
+        layer = f"encoder.albert_layer_groups.{group}.albert_layers.0"
+        yield from bert.projections(block.attention, f"{layer}.attention")
+        yield from dense(block.attention.output_dense, f"{layer}.attention.dense")
+        yield from norm(block.attention_norm, f"{layer}.attention.LayerNorm")
+        yield from dense(block.feedforward.intermediate_dense, f"{layer}.ffn")
+        yield from dense(block.feedforward.output_dense, f"{layer}.ffn_output")
+        yield from norm(block.feedforward_norm, f"{layer}.full_layer_layer_norm")

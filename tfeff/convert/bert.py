@@ -1,0 +1,123 @@
+"""BERT as Hugging Face publishes it: absolute or relative positions."""
+
+from collections.abc import Iterator
+
+from tfeff.convert.config import Config
+from tfeff.convert.weights import Weight, dense, norm
+
+PREFIX = "bert."
+LEFT_OUT = {
+    r"pooler\.": "pooler",
+    r"cls\.predictions\.": "masked language model head",
+    r"cls\.seq_relationship\.": "next sentence head",
+    r"(classifier|qa_outputs)\.": "task head",
+    r"embeddings\.(position|token_type)_ids$": "buffer",
+}
+_METHODS = {
+    "absolute": None,
+    "relative_key": "shaw",
+    "relative_key_query": "huang4",
+}
+
+
+def arguments(config: Config) -> dict:
+    """The arguments of `Encoder` that the configuration means."""
+    method = _METHODS[
+        config.only("position_embedding_type", *_METHODS, default="absolute")
+    ]
+    table = config.integer("max_position_embeddings", 512)
+    return sizes(config) | dict(
+        max_sequence_length=table,
+        position="absolute" if method is None else "none",
+        attention=attention(config, "self")
+        if method is None
+        else attention(
+            config,
+            "relative",
+            method=method,
+            max_distance=max(table - 1, 1),
+            shared_heads=True,
+        ),
+    )
+
+
+def sizes(config: Config) -> dict:
+    """What the configurations of BERT, ALBERT and ConvBERT have in common."""
+    config.only("is_decoder", False, default=False)
+    config.only("add_cross_attention", False, default=False)
+    config.only("pruned_heads", {}, default={})
+    return dict(
+        vocabulary_size=config.integer("vocab_size"),
+        num_layers=config.integer("num_hidden_layers"),
+        num_heads=config.integer("num_attention_heads"),
+        hidden_dim=config.integer("hidden_size"),
+        intermediate_dim=config.integer("intermediate_size"),
+        num_segments=config.integer("type_vocab_size", 2),
+        feedforward=dict(activation=config.activation("hidden_act")),
+        dropout=config.rate("hidden_dropout_prob", 0.1),
+        layer_norm_epsilon=config.positive("layer_norm_eps", 1e-12),
+    )
+
+
+def attention(config: Config, name: str, **changes) -> dict:
+    """The specification of an attention, with its dropout rate."""
+    rate = config.rate("attention_probs_dropout_prob", 0.1)
+    return dict(name=name, dropout=rate, **changes)
+
+
+def left_out(encoder) -> dict[str, str]:
+    """The known tensors that this encoder has no place for."""
+    if encoder.position == "absolute":
+        return LEFT_OUT
+    # Hugging Face stores the table though nothing reads it.
+    return LEFT_OUT | {r"embeddings\.position_embeddings\.": "unused position table"}
+
+
+def weights(encoder) -> Iterator[Weight]:
+    """Where the weights of an encoder are in the checkpoint."""
+    yield from embedding(encoder)
+    for index, block in enumerate(encoder.blocks):
+        layer = f"encoder.layer.{index}"
+        yield from projections(block.attention, f"{layer}.attention.self")
+        if encoder.position == "none":
+            # Theirs are indexed by query minus key, ours by key minus query.
+            yield Weight(
+                block.attention.relative_embedding.embeddings,
+                f"{layer}.attention.self.distance_embedding.weight",
+                reverse=True,
+            )
+        yield from rest_of_block(block, layer)
+
+
+def embedding(encoder) -> Iterator[Weight]:
+    """The tables, and their norm."""
+    tables = {
+        "word": encoder.embedding.token_embedding,
+        "token_type": encoder.embedding.segment_embedding,
+    }
+    if encoder.position == "absolute":
+        tables["position"] = encoder.embedding.position_embedding
+    for name, table in tables.items():
+        yield Weight(table.embeddings, f"embeddings.{name}_embeddings.weight")
+    yield from norm(encoder.embedding.norm, "embeddings.LayerNorm")
+
+
+def projections(attention, name: str) -> Iterator[Weight]:
+    """Query, key and value of an attention."""
+    yield from dense(attention.query_dense, f"{name}.query")
+    yield from dense(attention.key_dense, f"{name}.key")
+    yield from dense(attention.value_dense, f"{name}.value")
+
+
+def rest_of_block(block, name: str) -> Iterator[Weight]:
+    """The output of the attention, the feed-forward, and both norms."""
+    yield from dense(block.attention.output_dense, f"{name}.attention.output.dense")
+    yield from norm(block.attention_norm, f"{name}.attention.output.LayerNorm")
+    yield from feedforward(block.feedforward, name)
+    yield from norm(block.feedforward_norm, f"{name}.output.LayerNorm")
+
+
+def feedforward(layer, name: str) -> Iterator[Weight]:
+    """The feed-forward network."""
+    yield from dense(layer.intermediate_dense, f"{name}.intermediate.dense")
+    yield from dense(layer.output_dense, f"{name}.output.dense")

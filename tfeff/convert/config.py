@@ -1,0 +1,87 @@
+"""The configuration file of a checkpoint, value by value."""
+
+import json
+
+from tfeff.checks import check_integer, check_positive, check_rate
+
+_MISSING = object()
+_ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
+
+
+class Config:
+    """Values of a JSON object, each checked when it is taken.
+
+    Args:
+        values: dict of the values.
+        path: the file that they come from, for messages.
+    """
+
+    def __init__(self, values: dict, path: str):
+        self.values = values
+        self.path = path
+
+    @classmethod
+    def read(cls, path: str) -> "Config":
+        """The configuration in a JSON file."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                values = json.load(file)
+        except OSError as error:
+            raise ValueError(
+                f"{path!r} must be the checkpoint's configuration. It cannot be "
+                f"read: {error.strerror}"
+            ) from error
+        except ValueError as error:
+            raise ValueError(f"{path!r} must be JSON. It is not: {error}") from error
+        if not isinstance(values, dict):
+            raise ValueError(f"{path!r} must be a JSON object. Received: {values!r}")
+        return cls(values, path)
+
+    def get(self, name: str, default=_MISSING):
+        """The value of `name`, or `default` where the file has none."""
+        if name not in self.values and default is _MISSING:
+            raise ValueError(f"{self.path!r} must have {name!r}. It has none")
+        return self.values.get(name, default)
+
+    def integer(self, name: str, default=_MISSING) -> int:
+        """A value that must be a positive integer."""
+        return self._checked(check_integer, name, default)
+
+    def positive(self, name: str, default=_MISSING) -> float:
+        """A value that must be a positive number."""
+        return self._checked(check_positive, name, default)
+
+    def rate(self, name: str, default=_MISSING) -> float:
+        """A value that must be a number in [0, 1)."""
+        return self._checked(check_rate, name, default)
+
+    def activation(self, name: str, names: dict = _ACTIVATIONS) -> str:
+        """The activation of tfeff that the value means."""
+        return names[self.only(name, *names, default="gelu")]
+
+    def only(self, name: str, *known, default=_MISSING):
+        """A value that must be among those that tfeff has."""
+        value = self.get(name, default)
+        # 0 == False, but a configuration that says 0 means a number.
+        if not any(value == v and type(value) is type(v) for v in known):
+            raise ValueError(
+                f"{self.path!r} asks for {name}={value!r}, which tfeff does not have. "
+                f"It has: {', '.join(f'{name}={v!r}' for v in known)}"
+            )
+        return value
+
+    def _checked(self, check, name, default):
+        try:
+            return check(name, self.get(name, default))
+        except TypeError as error:
+            raise ValueError(f"In {self.path!r}: {error}") from error
+        except ValueError as error:
+            raise ValueError(f"In {self.path!r}: {error}") from error

@@ -1,0 +1,65 @@
+"""Reading of TensorFlow checkpoints, by variable names alone."""
+
+import contextlib
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+# What `tf.train.Checkpoint` adds to the variables of the model.
+_BOOKKEEPING = ("_CHECKPOINTABLE_OBJECT_GRAPH", "save_counter")
+
+
+@dataclasses.dataclass(frozen=True)
+class Variable:
+    """One variable of a checkpoint, read when it is asked for."""
+
+    prefix: str
+    reader: object
+    key: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def read(self) -> np.ndarray:
+        """The variable's value."""
+        with _damage_named(self.prefix):
+            return self.reader.get_tensor(self.key)
+
+
+def read_tf_checkpoint(prefix: str) -> dict[str, Variable]:
+    """The variables of a TensorFlow 1 or 2 checkpoint.
+
+    Args:
+        prefix: the path of the checkpoint's files without `.index` and
+            `.data-00000-of-00001`.
+
+    Returns:
+        Dict from the variables' names, those of objects without their suffix, to
+        the variables, unread.
+
+    Raises:
+        ValueError: if a file is missing or damaged; of the data only when read.
+    """
+    with _damage_named(prefix):
+        reader = tf.train.load_checkpoint(prefix)
+        shapes = reader.get_variable_to_shape_map()
+        dtypes = reader.get_variable_to_dtype_map()
+    return {
+        key.removesuffix(_SUFFIX): Variable(
+            prefix, reader, key, tuple(shape), np.dtype(dtypes[key].as_numpy_dtype)
+        )
+        for key, shape in shapes.items()
+        if key.removesuffix(_SUFFIX) not in _BOOKKEEPING
+    }
+
+
+@contextlib.contextmanager
+def _damage_named(prefix):
+    try:
+        yield
+    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"{prefix!r} must be a whole TensorFlow checkpoint. It is damaged, or "
+            f"its data is missing: {error}"
+        ) from error

@@ -1,0 +1,117 @@
+"""From the tensors of a checkpoint to the weights of an encoder, one by one."""
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Weight:
+    """A weight of an encoder, and where a checkpoint keeps it.
+
+    The tensor `name` of shape `shape` is transposed by `axes`, then reshaped to the
+    variable's shape.
+
+    Args:
+        variable: the Keras variable.
+        name: the tensor's name in the checkpoint.
+        axes: order of the tensor's axes in the variable; `None` means as they are.
+        shape: the tensor's shape; `None` means that of the variable, with `axes`
+            undone.
+        reverse: whether the rows come in the opposite order.
+    """
+
+    variable: object
+    name: str
+    axes: tuple[int, ...] | None = None
+    shape: tuple[int, ...] | None = None
+    reverse: bool = False
+
+    @property
+    def expected_shape(self) -> tuple[int, ...]:
+        """The shape that the tensor must have."""
+        shape = tuple(self.variable.shape)
+        if self.shape is not None:
+            return tuple(self.shape)
+        return shape if self.axes is None else tuple(_permute(shape, self.axes))
+
+    def value(self, tensor) -> np.ndarray:
+        """The variable's value."""
+        array = tensor.read()
+        if self.axes is not None:
+            array = np.transpose(array, self.axes)
+        array = array.reshape(self.variable.shape)
+        return array[::-1] if self.reverse else array
+
+
+def _permute(shape, axes):
+    original = [0] * len(axes)
+    for place, axis in enumerate(axes):
+        original[axis] = shape[place]
+    return original
+
+
+def dense(layer, name: str) -> Iterator[Weight]:
+    """A `Dense` layer from PyTorch's linear layer, which stores `W` transposed."""
+    yield Weight(layer.kernel, f"{name}.weight", axes=(1, 0))
+    yield Weight(layer.bias, f"{name}.bias")
+
+
+def norm(layer, name: str) -> Iterator[Weight]:
+    """A layer norm from PyTorch's."""
+    yield Weight(layer.gamma, f"{name}.weight")
+    yield Weight(layer.beta, f"{name}.bias")
+
+
+def assign(
+    weights: Iterable[Weight], tensors: Mapping, left_out: Mapping[str, str]
+) -> Counter:
+    """Fills the weights from the tensors; every tensor must be accounted for.
+
+    Args:
+        weights: the weights, with the tensors' names.
+        tensors: name to tensor with `shape` and `read()`.
+        left_out: regular expressions of the names of known tensors that have no
+            place in an encoder, with what they are.
+
+    Returns:
+        How many tensors of each kind were left out.
+
+    Raises:
+        ValueError: if tensors are missing, unknown, not of floating point, or of
+            another shape; all of them are listed, and no weight is changed.
+    """
+    weights = list(weights)
+    used = {weight.name for weight in weights}
+    skipped, unknown = Counter(), []
+    for name in sorted(set(tensors) - used):
+        kinds = [kind for pattern, kind in left_out.items() if re.match(pattern, name)]
+        skipped.update(kinds[:1])
+        unknown += [] if kinds else [name]
+    missing = sorted(used - set(tensors))
+    if missing or unknown:
+        raise ValueError(
+            "The checkpoint must hold the weights that its configuration says, and "
+            f"no others. Missing: {missing}. Unknown: {unknown}"
+        )
+    wrong = [
+        f"{w.name} has shape {tuple(tensors[w.name].shape)}, not {w.expected_shape}"
+        for w in weights
+        if tuple(tensors[w.name].shape) != w.expected_shape
+    ]
+    wrong += [
+        f"{name} has dtype {tensors[name].dtype}, not one of floats"
+        for name in sorted(used)
+        if tensors[name].dtype.kind in "biu"
+    ]
+    if wrong:
+        raise ValueError(
+            "The checkpoint's tensors must be as its configuration says. "
+            f"Received: {'; '.join(wrong)}"
+        )
+    for weight in weights:
+        weight.variable.assign(weight.value(tensors[weight.name]).astype("float32"))
+    return skipped

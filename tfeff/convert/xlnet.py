@@ -1,0 +1,85 @@
+"""XLNet as Hugging Face publishes it, without memory."""
+
+from collections.abc import Iterator
+
+from tfeff.convert.config import Config
+from tfeff.convert.weights import Weight, dense, norm
+
+PREFIX = "transformer."
+LEFT_OUT = {
+    r"lm_loss\.": "language model head",
+    r"mask_emb$": "first state of the query stream",
+    r"sequence_summary\.": "pooler",
+    r"(logits_proj|classifier|qa_outputs|start_logits|end_logits|answer_class)\.": (
+        "task head"
+    ),
+}
+
+
+def arguments(config: Config) -> dict:
+    """The arguments of `Encoder` that the configuration means."""
+    config.only("attn_type", "bi", default="bi")
+    config.only("bi_data", False, default=False)
+    config.only("clamp_len", -1, default=-1)
+    config.only("same_length", False, default=False)
+    config.only("reuse_len", None, default=None)
+    config.only("untie_r", True, default=True)
+    num_heads, hidden_dim = config.integer("n_head"), config.integer("d_model")
+    if "d_head" in config.values:
+        config.only("d_head", hidden_dim // num_heads)
+    rate = config.rate("dropout", 0.1)
+    return dict(
+        vocabulary_size=config.integer("vocab_size"),
+        num_layers=config.integer("n_layer"),
+        num_heads=num_heads,
+        hidden_dim=hidden_dim,
+        intermediate_dim=config.integer("d_inner"),
+        num_segments=0,
+        embedding_layer_norm=False,
+        position="none",
+        attention=dict(
+            name="relative",
+            method="xlnet",
+            sinusoid="concatenated",
+            relative_segments=True,
+        ),
+        feedforward=dict(activation=config.activation("ff_activation")),
+        dropout=rate,
+        layer_norm_epsilon=config.positive("layer_norm_eps", 1e-12),
+    )
+
+
+def left_out(encoder) -> dict[str, str]:
+    """The known tensors that this encoder has no place for."""
+    return LEFT_OUT
+
+
+def weights(encoder) -> Iterator[Weight]:
+    """Where the weights of an encoder are in the checkpoint; its biases are zeros."""
+    yield Weight(
+        encoder.embedding.token_embedding.embeddings, "word_embedding.weight"
+    )
+    heads = (encoder.num_heads, encoder.hidden_dim // encoder.num_heads)
+    shape = (encoder.hidden_dim, *heads)
+    for index, block in enumerate(encoder.blocks):
+        attention, name = block.attention, f"layer.{index}.rel_attn"
+        for key, layer in (
+            ("q", attention.query_dense),
+            ("k", attention.key_dense),
+            ("v", attention.value_dense),
+            ("r", attention.relative_dense),
+        ):
+            yield Weight(layer.kernel, f"{name}.{key}", shape=shape)
+        # Stored as (output, head, size).
+        yield Weight(
+            attention.output_dense.kernel, f"{name}.o", shape=shape, axes=(1, 2, 0)
+        )
+        yield Weight(attention.content_bias, f"{name}.r_w_bias")
+        yield Weight(attention.position_bias, f"{name}.r_r_bias")
+        yield Weight(attention.segment_bias, f"{name}.r_s_bias")
+        yield Weight(attention.segment_embeddings, f"{name}.seg_embed")
+        yield from norm(block.attention_norm, f"{name}.layer_norm")
+        feedforward = f"layer.{index}.ff"
+        yield from dense(block.feedforward.intermediate_dense, f"{feedforward}.layer_1")
+        yield from dense(block.feedforward.output_dense, f"{feedforward}.layer_2")
+        yield from norm(block.feedforward_norm, f"{feedforward}.layer_norm")

@@ -1,0 +1,109 @@
+import keras
+from keras import ops
+
+from tfeff.checks import check_integer
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class GroupedDense(keras.layers.Layer):
+    """A dense layer in groups: a linear map whose matrix is block-diagonal.
+
+        y = g(concat_m(x[m] W[m]) + b),   m = 0 … G - 1
+
+    The features of `x` are cut into `G` equal, adjacent groups `x[m]`; group `m`
+    of the output depends on group `m` of the input alone. It has `1 / G` of the
+    kernel weights of a `Dense` layer; with one group it is one.
+
+    Args:
+        units: integer, size of the output; a multiple of `num_groups`.
+        num_groups: integer `G`, which divides the size of the input, too.
+        activation: activation function `g`, by name or callable; `None` for none.
+        kernel_initializer: initializer of the kernel.
+        bias_initializer: initializer of the bias.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        inputs: float tensor `[..., D]`.
+
+    Returns:
+        Float tensor `[..., units]`.
+
+    Raises:
+        ValueError: if `num_groups` does not divide `units` or the input's size.
+
+    Example:
+
+    >>> tuple(GroupedDense(units=6, num_groups=2)(keras.ops.ones((2, 5, 8))).shape)
+    (2, 5, 6)
+
+    Reference:
+        Jiang et al., "ConvBERT", section 3.3, grouped linear operator.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        num_groups: int,
+        activation=None,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.units = check_integer("units", units)
+        self.num_groups = check_integer("num_groups", num_groups)
+        if units % num_groups:
+            raise ValueError(
+                "`num_groups` must divide `units`. "
+                f"Received: num_groups={num_groups}, units={units}"
+            )
+        self.activation = keras.activations.get(activation)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+
+    def build(self, inputs_shape):
+        size = inputs_shape[-1]
+        if size is None or size % self.num_groups:
+            raise ValueError(
+                "`num_groups` must divide the size of the last axis of `inputs`. "
+                f"Received: num_groups={self.num_groups}, "
+                f"inputs.shape={tuple(inputs_shape)}"
+            )
+        # Axes by letter: Keras cannot quantize an equation with an ellipsis.
+        axes = "abcdef"[: len(inputs_shape) - 1]
+        self.dense = keras.layers.EinsumDense(
+            f"{axes}gi,gio->{axes}go",
+            output_shape=(
+                *(None for _ in axes[1:]),
+                self.num_groups,
+                self.units // self.num_groups,
+            ),
+            kernel_initializer=self.kernel_initializer.clone(),
+            dtype=self.dtype_policy,
+            name="dense",
+        )
+        # Not EinsumDense's own bias: with one unit a group, Keras on TensorFlow may
+        # add a bias of shape (groups, 1) along another axis of the same size.
+        self.bias = self.add_weight(
+            name="bias", shape=(self.units,), initializer=self.bias_initializer
+        )
+        self.dense.build(
+            (*(None for _ in axes), self.num_groups, size // self.num_groups)
+        )
+
+    def call(self, inputs):
+        leading = ops.shape(inputs)[:-1]
+        grouped = ops.reshape(inputs, (*leading, self.num_groups, -1))
+        outputs = ops.reshape(self.dense(grouped), (*leading, self.units))
+        return self.activation(outputs + self.bias)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            units=self.units,
+            num_groups=self.num_groups,
+            activation=keras.activations.serialize(self.activation),
+            kernel_initializer=keras.initializers.serialize(self.kernel_initializer),
+            bias_initializer=keras.initializers.serialize(self.bias_initializer),
+        )
+        return config

@@ -1,0 +1,309 @@
+import keras
+from keras import ops
+
+from tfeff import ops as functional
+from tfeff.checks import check_choice, check_integer
+from tfeff.layers.attention import Attention
+from tfeff.layers.checks import (
+    check_divides,
+    check_hidden,
+    check_same_shape,
+    check_token_ids,
+)
+from tfeff.layers.relative_embedding import RelativeEmbedding
+
+# Of each method with a table: how scores are made of it, and how it starts. Factors
+# start at 1, so that a new layer is plain attention.
+_SCORES = {
+    "shaw": functional.shaw_scores,
+    "rpe": functional.shaw_scores,
+    "bias": functional.bias_scores,
+    "huang1": functional.scaled_scores,
+    "huang2": functional.scaled_scores,
+    "huang3": functional.gated_scores,
+    "huang4": functional.pairwise_scores,
+}
+METHODS = (*_SCORES, "xlnet")
+_FACTORS = ("huang1", "huang2", "huang3")
+_SCALARS = ("bias", "huang1", "huang2")
+_DISTANCES = {"bias": 128, "xlnet": None}
+LAYOUTS = ("interleaved", "concatenated")
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class RelativeAttention(Attention):
+    """Multi-head softmax attention that knows the distance of query and key.
+
+    `SelfAttention` with other scores. For a head, with `q = X W^Q + b^Q`,
+    `k = X W^K + b^K`, `x = j - i` and a learnt `a_x` of the layer:
+
+    | `method` | score of `i`, `j`, times `sqrt(H)` | `a_x` |
+    |---|---|---|
+    | `"shaw"` | `q_i · (k_j + a_x)` | vector |
+    | `"rpe"` | `q_i · (k_j + a_x W^K)`; `a_x W^V` joins the value | vector of size `D` |
+    | `"bias"` | `q_i · k_j + a_x sqrt(H)` | scalar, in T5's buckets |
+    | `"huang1"` | `(q_i · k_j) a_abs(x)` | scalar |
+    | `"huang2"` | `(q_i · k_j) a_x` | scalar |
+    | `"huang3"` | `Σ_h q_i[h] k_j[h] a_x[h]` | vector |
+    | `"huang4"` | `q_i · k_j + q_i · a_x + k_j · a_x` | vector |
+    | `"xlnet"` | `(q_i + u) · k_j + (q_i + v) · W^R s_{-x}` | `s`, fixed sinusoids |
+
+    A table `a` is a `RelativeEmbedding`, clipped at `max_distance`: the layer takes
+    sequences of any length. Tables start at small values, factors (`"huang1"` to
+    `"huang3"`) at 1, that is, as plain attention.
+
+    Args:
+        num_heads: integer `N ≥ 1` that divides the hidden size.
+        method: one of the table above.
+        max_distance: integer, distance in tokens from which on all positions share a
+            row. Default: 127; 128 for `"bias"`; no limit for `"xlnet"`.
+        shared_heads: whether the heads share one table (`"shaw"`, `"huang1"` to
+            `"huang4"`).
+        num_buckets: even integer, rows of the table of `"bias"`.
+        sinusoid: layout of the sinusoids of `"xlnet"`, `"interleaved"` or, as in
+            published checkpoints, `"concatenated"`.
+        relative_segments: for `"xlnet"`: whether `(q_i + b) · e_g` joins the score,
+            with one learnt `e_0` for pairs in one segment and `e_1` for others.
+        relative_embedding: a `RelativeEmbedding` to use instead of an own one, such
+            as the one table that all layers of T5 share.
+        dropout: float in [0, 1), dropout rate of the normalised scores.
+        kernel_initializer: initializer of the projection kernels.
+        bias_initializer: initializer of the projection biases.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        hidden: float tensor `[B, T, D]`.
+        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
+            `None` when all are real.
+        segment_ids: integer tensor `[B, T]`, needed with `relative_segments` and not
+            read otherwise.
+        training: whether dropout is active.
+        return_attention_scores: whether to return `(output, scores)`, scores
+            `[B, N, T, T]` after the softmax, instead of the output `[B, T, D]` alone.
+
+    Raises:
+        ValueError: if `method` is unknown, `max_distance` is below 1, an argument is
+            not one of the method's, `num_heads` does not divide the hidden size, or
+            `segment_ids` are missing.
+        TypeError: if `padding_mask` is neither bool nor integer.
+
+    Example:
+
+    >>> hidden = keras.random.normal((2, 5, 8))
+    >>> layer = RelativeAttention(num_heads=2, method="huang4", max_distance=3)
+    >>> tuple(layer(hidden).shape), tuple(layer.relative_embedding.embeddings.shape)
+    ((2, 5, 8), (7, 2, 4))
+
+    Reference:
+        Huang et al., "Improve Transformer models with better relative position
+        embeddings", section 3; Shaw et al., "Self-attention with relative position
+        representations"; Raffel et al., "Exploring the limits of transfer learning",
+        section 2.1; Yang et al., "XLNet", section 2.5.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        method: str,
+        max_distance: int | None = None,
+        shared_heads: bool = False,
+        num_buckets: int = 32,
+        sinusoid: str = "interleaved",
+        relative_segments: bool = False,
+        relative_embedding: RelativeEmbedding | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_heads = check_integer("num_heads", num_heads)
+        self.method = check_choice("method", method, METHODS)
+        if max_distance is None:
+            max_distance = _DISTANCES.get(method, 127)
+        else:
+            check_integer("max_distance", max_distance)
+        self.max_distance = max_distance
+        self.shared_heads = bool(shared_heads)
+        self.num_buckets = check_integer("num_buckets", num_buckets, minimum=4)
+        self.sinusoid = check_choice("sinusoid", sinusoid, LAYOUTS)
+        self.relative_segments = bool(relative_segments)
+        if relative_segments and method != "xlnet":
+            raise ValueError(
+                "`relative_segments` must be False unless the method is 'xlnet'. "
+                f"Received: relative_segments={relative_segments}, method={method!r}"
+            )
+        if shared_heads and method in ("rpe", "bias", "xlnet"):
+            raise ValueError(
+                "`shared_heads` must be False for the methods 'rpe', 'bias' and "
+                f"'xlnet'. Received: shared_heads={shared_heads}, method={method!r}"
+            )
+        self.shares_embedding = relative_embedding is not None
+        if self.shares_embedding:
+            if method == "xlnet" or not isinstance(
+                relative_embedding, RelativeEmbedding
+            ):
+                raise TypeError(
+                    "`relative_embedding` must be a `RelativeEmbedding`, for a method "
+                    "with a table. Received: "
+                    f"relative_embedding={relative_embedding!r}, method={method!r}"
+                )
+            self.relative_embedding = relative_embedding
+
+    def build(self, hidden_shape):
+        check_hidden("hidden", hidden_shape)
+        hidden_dim = hidden_shape[-1]
+        check_divides("num_heads", self.num_heads, hidden_dim)
+        self.build_projections(hidden_dim, ("query", "key", "value"))
+        heads = (self.num_heads, hidden_dim // self.num_heads)
+        if self.method == "xlnet":
+            self._build_xlnet(hidden_dim, heads)
+            return
+        shape = heads[:1] if self.method in _SCALARS else heads
+        if self.shared_heads:
+            shape = shape[1:]
+        if self.method == "rpe":
+            shape = (hidden_dim,)
+        if not self.shares_embedding:
+            self.relative_embedding = RelativeEmbedding(
+                self.max_distance,
+                shape,
+                index={"huang1": "distance", "bias": "t5"}.get(self.method, "signed"),
+                num_buckets=self.num_buckets,
+                embeddings_initializer="ones"
+                if self.method in _FACTORS
+                else keras.initializers.TruncatedNormal(stddev=0.02),
+                dtype=self.dtype_policy,
+                name="relative",
+            )
+        if not self.relative_embedding.built:
+            self.relative_embedding.build(None)
+        if self.relative_embedding.shape != shape:
+            raise ValueError(
+                f"`relative_embedding` must have rows of shape {shape}. Received: "
+                f"relative_embedding with rows of {self.relative_embedding.shape}"
+            )
+
+    def _build_xlnet(self, hidden_dim, heads):
+        if hidden_dim % 2:
+            raise ValueError(
+                "The hidden size must be even: sinusoids come in pairs. "
+                f"Received: hidden_dim={hidden_dim}"
+            )
+        self.add_dense("relative", hidden_dim, hidden_dim, use_bias=False)
+        shapes = {"content_bias": heads, "position_bias": heads}
+        if self.relative_segments:
+            shapes |= {"segment_bias": heads, "segment_embeddings": (2, *heads)}
+        for name, shape in shapes.items():
+            initializer = keras.initializers.TruncatedNormal(stddev=0.02)
+            weight = self.add_weight(name=name, shape=shape, initializer=initializer)
+            setattr(self, name, weight)
+
+    def call(
+        self,
+        hidden,
+        padding_mask=None,
+        segment_ids=None,
+        training=None,
+        return_attention_scores=False,
+    ):
+        return self.mix_sequence(
+            hidden,
+            padding_mask,
+            training,
+            return_attention_scores,
+            segment_ids=segment_ids,
+        )
+
+    def attend(self, query, hidden, mask, training, positional=True, segment_ids=None):
+        query, key, value = (
+            functional.split_heads(x, self.num_heads)
+            for x in (
+                self.query_dense(query),
+                self.key_dense(hidden),
+                self.value_dense(hidden),
+            )
+        )
+        if not positional:
+            scores = functional.dot_product_scores(query, key)
+        elif self.method == "xlnet":
+            scores = self._xlnet_scores(query, key, hidden, segment_ids)
+        else:
+            scores = _SCORES[self.method](query, key, self._embed_key)
+        weights = functional.masked_softmax(
+            scores, None if mask is None else mask[:, None]
+        )
+        weights = self.dropout_layer(weights, training=training)
+        mixed = ops.matmul(weights, value)
+        if positional and self.method == "rpe":
+            mixed = mixed + functional.relative_values(weights, self._embed_value)
+        return functional.merge_heads(mixed), weights
+
+    def _embed_key(self, positions):
+        rows = self.relative_embedding(positions)
+        return self._projected(rows, self.key_dense) if self.method == "rpe" else rows
+
+    def _embed_value(self, positions):
+        return self._projected(self.relative_embedding(positions), self.value_dense)
+
+    def _projected(self, rows, dense):
+        """`R W` in heads, without the bias that the layer adds to tokens.
+
+        Through the layer, not its kernel, so that LoRA and quantization count.
+        """
+        rows = dense(ops.expand_dims(rows, 0))[0]
+        return self._in_heads(rows if dense.bias is None else rows - dense.bias)
+
+    def _in_heads(self, rows):
+        return ops.reshape(rows, (-1, self.num_heads, rows.shape[-1] // self.num_heads))
+
+    def _embed_sinusoids(self, positions):
+        if self.max_distance is not None:
+            positions = ops.clip(positions, -self.max_distance, self.max_distance)
+        positions = ops.cast(
+            positions, keras.backend.result_type(self.compute_dtype, "float32")
+        )
+        rows = functional.sinusoids(
+            -positions, self.relative_dense.kernel.shape[0], self.sinusoid
+        )
+        return self._in_heads(self.relative_dense(ops.expand_dims(rows, 0))[0])
+
+    def _xlnet_scores(self, query, key, hidden, segment_ids):
+        scores = functional.xlnet_scores(
+            query, key, self._embed_sinusoids, self.content_bias, self.position_bias
+        )
+        if not self.relative_segments:
+            return scores
+        if segment_ids is None:
+            raise ValueError(
+                "`segment_ids` must be given to an attention with relative segments. "
+                "Received: segment_ids=None"
+            )
+        segment_ids = ops.convert_to_tensor(segment_ids)
+        check_token_ids("segment_ids", segment_ids)
+        check_same_shape("segment_ids", segment_ids, hidden.shape[:2])
+        return scores + functional.segment_scores(
+            query, segment_ids, self.segment_embeddings, self.segment_bias
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            num_heads=self.num_heads,
+            method=self.method,
+            max_distance=self.max_distance,
+            shared_heads=self.shared_heads,
+            num_buckets=self.num_buckets,
+            sinusoid=self.sinusoid,
+            relative_segments=self.relative_segments,
+            relative_embedding=keras.layers.serialize(self.relative_embedding)
+            if self.shares_embedding
+            else None,
+        )
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        if config["relative_embedding"] is not None:
+            config["relative_embedding"] = keras.layers.deserialize(
+                config["relative_embedding"]
+            )
+        return cls(**config)

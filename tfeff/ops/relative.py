@@ -1,0 +1,337 @@
+"""Relative positions in attention scores, without a tensor over T × T × H.
+
+Whatever depends on positions through `x = j - i` alone has only `2T - 1` different
+values in a sequence of T. The functions here compute with those and lay the results
+out over all pairs by a shift of rows. `embed` is a function from relative positions
+`[R]` to embeddings `[R, …]`, such as `tfeff.layers.RelativeEmbedding`.
+
+Shapes: B batch, T queries and keys, N heads, H head size, R relative positions.
+"""
+
+import math
+from collections.abc import Callable
+
+import keras
+from keras import ops
+
+
+def relative_positions(length):
+    """`1 - T … T`, the columns of what `relative_shift` takes: `[2T]` int32."""
+    return ops.arange(1 - length, length + 1)
+
+
+def relative_shift(x):
+    """From columns by relative position to columns by key.
+
+    `y[..., i, j] = x[..., i, j - i + T - 1]`.
+
+    Args:
+        x: tensor `[..., T, 2T]`, whose columns stand for the relative positions
+            `1 - T … T` (the last is never read).
+
+    Returns:
+        Tensor `[..., T, T]`.
+
+    Example:
+
+    >>> x = ops.broadcast_to(relative_positions(3), (3, 6))
+    >>> ops.convert_to_numpy(relative_shift(x)).tolist()
+    [[0, 1, 2], [-1, 0, 1], [-2, -1, 0]]
+
+    Reference:
+        Dai et al., "Transformer-XL", appendix B; Huang et al., "Music transformer".
+    """
+    leading, length = ops.shape(x)[:-2], ops.shape(x)[-2]
+    # Rows of 2T, read back in rows of 2T - 1, move right by one a row: no gather.
+    x = ops.reshape(x, (*leading, 2 * length * length))
+    x = x[..., :-length]
+    x = ops.reshape(x, (*leading, length, 2 * length - 1))
+    return x[..., length - 1 :]
+
+
+def relative_unshift(x):
+    """The inverse of `relative_shift`: from columns by key to relative position.
+
+    `y[..., i, j - i + T - 1] = x[..., i, j]`, and 0 elsewhere.
+
+    Args:
+        x: tensor `[..., T, T]`.
+
+    Returns:
+        Tensor `[..., T, 2T]`.
+
+    Example:
+
+    >>> y = relative_unshift(ops.ones((2, 2)))
+    >>> ops.convert_to_numpy(y).tolist()
+    [[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]]
+    """
+    leading, length = ops.shape(x)[:-2], ops.shape(x)[-1]
+    zeros = ops.zeros_like(x)
+    # Rows of 2T - 1, read back in rows of 2T, move left by one a row.
+    x = ops.concatenate([zeros[..., 1:], x], axis=-1)
+    x = ops.reshape(x, (*leading, length * (2 * length - 1)))
+    x = ops.concatenate([x, zeros[..., 0, :]], axis=-1)
+    return ops.reshape(x, (*leading, length, 2 * length))
+
+
+def toeplitz(values):
+    """Lays values by relative position out over all pairs of positions.
+
+    `y[..., i, j] = values[..., j - i + T - 1]`.
+
+    Args:
+        values: tensor `[..., 2T]` at the relative positions `1 - T … T`.
+
+    Returns:
+        Tensor `[..., T, T]`.
+
+    Example:
+
+    >>> ops.convert_to_numpy(toeplitz(relative_positions(2))).tolist()
+    [[0, 1], [-1, 0]]
+    """
+    leading, width = ops.shape(values)[:-1], ops.shape(values)[-1]
+    rows = ops.broadcast_to(values[..., None, :], (*leading, width // 2, width))
+    return relative_shift(rows)
+
+
+def sinusoids(positions, dim: int, layout: str = "interleaved"):
+    """Fixed sinusoid embeddings of positions, absolute or relative.
+
+    With the frequencies `ω_m = 10000^(-2m / dim)`, `m = 0 … dim/2 - 1`, the row of
+    `x` is `sin(ω_0 x), cos(ω_0 x), sin(ω_1 x), …` when interleaved, and all sines
+    before all cosines when concatenated.
+
+    Args:
+        positions: integer or float tensor `[R]`, in tokens.
+        dim: even integer, size of an embedding.
+        layout: `"interleaved"` or `"concatenated"`.
+
+    Returns:
+        Tensor `[R, dim]`, float32 (float64 for float64 positions).
+
+    Example:
+
+    >>> ops.convert_to_numpy(sinusoids(ops.zeros((1,)), 4)).tolist()
+    [[0.0, 1.0, 0.0, 1.0]]
+
+    Reference:
+        Vaswani et al., "Attention is all you need", section 3.5; Huang et al.,
+        "Improve Transformer models with better relative position embeddings",
+        equations 1 and 2.
+    """
+    dtype = keras.backend.standardize_dtype(positions.dtype)
+    dtype = "float64" if dtype == "float64" else "float32"
+    frequencies = [10000.0 ** (-2.0 * m / dim) for m in range(dim // 2)]
+    angles = ops.cast(positions, dtype)[:, None] * ops.convert_to_tensor(
+        frequencies, dtype
+    )
+    waves = [ops.sin(angles), ops.cos(angles)]
+    if layout == "concatenated":
+        return ops.concatenate(waves, axis=-1)
+    return ops.reshape(ops.stack(waves, axis=-1), (-1, dim))
+
+
+def dot_product_scores(query, key):
+    """`s[i, j] = q_i · k_j / sqrt(H)`.
+
+    Args:
+        query: float tensor `[B, N, T, H]`.
+        key: float tensor `[B, N, S, H]`.
+
+    Returns:
+        Tensor `[B, N, T, S]`.
+    """
+    return ops.matmul(_scaled(query), ops.transpose(key, (0, 1, 3, 2)))
+
+
+def shaw_scores(query, key, embed: Callable):
+    """Relative embeddings added to the keys: `s[i, j] = q_i · (k_j + a_x) / sqrt(H)`.
+
+    Args:
+        query: float tensor `[B, N, T, H]`.
+        key: float tensor `[B, N, T, H]`.
+        embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N, H]`, or
+            to `[R, H]` for all heads.
+
+    Returns:
+        Tensor `[B, N, T, T]`.
+
+    Reference:
+        Shaw et al., "Self-attention with relative position representations";
+        Huang et al., equation 5.
+    """
+    rows = embed(relative_positions(ops.shape(key)[2]))
+    return dot_product_scores(query, key) + relative_shift(
+        _products(_scaled(query), rows)
+    )
+
+
+def bias_scores(query, key, embed: Callable):
+    """A bias by relative position: `s[i, j] = q_i · k_j / sqrt(H) + a_x`.
+
+    Args:
+        query: float tensor `[B, N, T, H]`.
+        key: float tensor `[B, N, T, H]`.
+        embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N]`.
+
+    Returns:
+        Tensor `[B, N, T, T]`.
+
+    Reference:
+        Raffel et al., "Exploring the limits of transfer learning", section 2.1.
+    """
+    return dot_product_scores(query, key) + _scalars(key, embed)
+
+
+def scaled_scores(query, key, embed: Callable):
+    """A factor by relative position: `s[i, j] = (q_i · k_j) a_x / sqrt(H)`.
+
+    Args:
+        query: float tensor `[B, N, T, H]`.
+        key: float tensor `[B, N, T, H]`.
+        embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N]`, or to
+            `[R]` for all heads.
+
+    Returns:
+        Tensor `[B, N, T, T]`.
+
+    Reference:
+        Huang et al., methods 1 and 2, equations 11 to 13.
+    """
+    return dot_product_scores(query, key) * _scalars(key, embed)
+
+
+def gated_scores(query, key, embed: Callable):
+    """A factor by relative position and feature.
+
+    `s[i, j] = Σ_h q_i[h] k_j[h] a_x[h] / sqrt(H)`. Unlike the other methods, this
+    one is a product over three tensors, and holds one of `[B, N, T, T, H]`.
+
+    Args:
+        query: float tensor `[B, N, T, H]`.
+        key: float tensor `[B, N, T, H]`.
+        embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N, H]`, or
+            to `[R, H]` for all heads.
+
+    Returns:
+        Tensor `[B, N, T, T]`.
+
+    Reference:
+        Huang et al., method 3, equations 14 and 15.
+    """
+    rows = embed(relative_positions(ops.shape(key)[2]))
+    gates = toeplitz(ops.moveaxis(rows, 0, -1))
+    shared = len(rows.shape) == 2
+    return ops.einsum(
+        "bnih,hij,bnjh->bnij" if shared else "bnih,nhij,bnjh->bnij",
+        _scaled(query),
+        gates,
+        key,
+    )
+
+
+def pairwise_scores(query, key, embed: Callable):
+    """All products of two among query, key and relative embedding.
+
+    `s[i, j] = (q_i · k_j + q_i · a_x + k_j · a_x) / sqrt(H)`, which is
+    `((q_i + a_x) · (k_j + a_x) - a_x · a_x) / sqrt(H)`.
+
+    Args:
+        query: float tensor `[B, N, T, H]`.
+        key: float tensor `[B, N, T, H]`.
+        embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N, H]`, or
+            to `[R, H]` for all heads.
+
+    Returns:
+        Tensor `[B, N, T, T]`.
+
+    Reference:
+        Huang et al., method 4, equations 16 and 17.
+    """
+    positions = relative_positions(ops.shape(key)[2])
+    # Seen from the key, the other position lies at -x.
+    of_key = relative_shift(_products(_scaled(key), embed(-positions)))
+    return shaw_scores(query, key, embed) + ops.transpose(of_key, (0, 1, 3, 2))
+
+
+def xlnet_scores(query, key, embed: Callable, content_bias, position_bias):
+    """Sinusoid relative positions with two global biases.
+
+    `s[i, j] = ((q_i + u) · k_j + (q_i + v) · r_x) / sqrt(H)`.
+
+    Args:
+        query: float tensor `[B, N, T, H]`.
+        key: float tensor `[B, N, T, H]`.
+        embed: gives `r`, the projected sinusoids, at relative positions `x = j - i`,
+            `[R]` to `[R, N, H]`.
+        content_bias: `u`, float tensor `[N, H]`.
+        position_bias: `v`, float tensor `[N, H]`.
+
+    Returns:
+        Tensor `[B, N, T, T]`.
+
+    Reference:
+        Yang et al., "XLNet", section 2.5; Huang et al., section 3.4.
+    """
+    rows = embed(relative_positions(ops.shape(key)[2]))
+    of_position = _products(_scaled(query + position_bias[:, None]), rows)
+    return dot_product_scores(query + content_bias[:, None], key) + relative_shift(
+        of_position
+    )
+
+
+def segment_scores(query, segment_ids, embeddings, bias):
+    """XLNet's relative segments: `s[i, j] = (q_i + b) · e_{[g_i ≠ g_j]} / sqrt(H)`.
+
+    Args:
+        query: float tensor `[B, N, T, H]`.
+        segment_ids: integer tensor `g` `[B, T]`.
+        embeddings: float tensor `e` `[2, N, H]`: of a pair in the same segment, and
+            of one in different segments.
+        bias: `b`, float tensor `[N, H]`.
+
+    Returns:
+        Tensor `[B, N, T, T]`.
+
+    Reference:
+        Yang et al., "XLNet", section 2.5, relative segment encodings.
+    """
+    scores = _products(_scaled(query + bias[:, None]), embeddings)
+    differ = segment_ids[:, None, :, None] != segment_ids[:, None, None, :]
+    return ops.where(differ, scores[..., 1:], scores[..., :1])
+
+
+def relative_values(weights, embed: Callable):
+    """What relative embeddings of the values add: `y_i = Σ_j A[i, j] a_{j - i}`.
+
+    Args:
+        weights: float tensor `A` `[B, N, T, T]`.
+        embed: gives `a` at relative positions, `[R]` to `[R, N, H]`.
+
+    Returns:
+        Tensor `[B, N, T, H]`.
+
+    Reference:
+        Shaw et al., "Self-attention with relative position representations",
+        equation 3.
+    """
+    rows = embed(relative_positions(ops.shape(weights)[2]))
+    return ops.einsum("bntr,rnh->bnth", relative_unshift(weights), rows)
+
+
+def _scaled(x):
+    return x * (1.0 / math.sqrt(x.shape[-1]))
+
+
+def _products(x, rows):
+    """`[B, N, T, H]` times `[R, N, H]` or `[R, H]` to `[B, N, T, R]`."""
+    shared = len(rows.shape) == 2
+    return ops.einsum("bnth,rh->bntr" if shared else "bnth,rnh->bntr", x, rows)
+
+
+def _scalars(key, embed):
+    """Scalars by relative position, over all pairs: `[N, T, T]` or `[T, T]`."""
+    rows = embed(relative_positions(ops.shape(key)[2]))
+    return toeplitz(ops.moveaxis(rows, 0, -1))
