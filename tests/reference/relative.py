@@ -44,14 +44,13 @@ def table_row(x, index, max_distance, num_buckets=32):
     return t5_bucket(x, num_buckets, max_distance)
 
 
-def relative_embedding(table, length, index, max_distance, num_buckets=32):
-    """The rows for x = 1 - T ... T - 1."""
-    return np.stack(
-        [
-            table[table_row(x, index, max_distance, num_buckets)]
-            for x in range(1 - length, length)
-        ]
-    )
+def relative_embedding(table, positions, index, max_distance, num_buckets=32):
+    """The rows for relative positions of any shape: [..., *shape of a row]."""
+    rows = [
+        table[table_row(int(x), index, max_distance, num_buckets)]
+        for x in np.ravel(positions)
+    ]
+    return np.reshape(rows, (*np.shape(positions), *table.shape[1:]))
 
 
 def sinusoid(position, width, layout):
