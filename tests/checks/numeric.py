@@ -29,7 +29,8 @@ def flat(arrays):
     Some gradients are exactly zero in theory, such as that of a key bias under
     softmax, and consist of rounding errors alone.
     """
-    return np.concatenate([np.ravel(array) for array in arrays])
+    # The gradient of a table of embeddings comes as slices of it.
+    return np.concatenate([np.ravel(tf.convert_to_tensor(array)) for array in arrays])
 
 
 def variables_of(layer, prefix=""):

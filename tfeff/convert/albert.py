@@ -19,6 +19,7 @@ LEFT_OUT = {
 def arguments(config: Config) -> dict:
     """The arguments of `Encoder` that the configuration means."""
     config.only("position_embedding_type", "absolute", default="absolute")
+    config.values.setdefault("hidden_act", "gelu_new")
     sizes = bert.sizes(config)
     embedding_dim = config.integer("embedding_size", 128)
     if embedding_dim == sizes["hidden_dim"]:
@@ -26,15 +27,7 @@ def arguments(config: Config) -> dict:
             f"{config.path!r} asks for a projection of the embedding with "
             f"embedding_size=hidden_size={embedding_dim}, which tfeff does not have"
         )
-    return shared(config, sizes) | dict(
-        embedding_dim=embedding_dim,
-        # Its authors' activation, where the file does not say another.
-        feedforward=dict(
-            activation=config.activation("hidden_act")
-            if "hidden_act" in config.values
-            else "gelu_tanh"
-        ),
-    )
+    return shared(config, sizes) | dict(embedding_dim=embedding_dim)
 
 
 def shared(config: Config, sizes: dict) -> dict:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tfeff.convert.config import Config
-from tfeff.convert.weights import Weight, dense, norm
+from tfeff.convert.config import ACTIVATIONS, Config
+from tfeff.convert.weights import Weight, dense, grouped, norm
 
 PREFIX = "bert."
 LEFT_OUT = {
@@ -41,8 +41,13 @@ def arguments(config: Config) -> dict:
     )
 
 
-def sizes(config: Config) -> dict:
-    """What the configurations of BERT, ALBERT and ConvBERT have in common."""
+def sizes(config: Config, activations: dict = ACTIVATIONS) -> dict:
+    """What the configurations of BERT, ALBERT and ConvBERT have in common.
+
+    Args:
+        config: the configuration.
+        activations: the activations of tfeff by the names of the checkpoint's kind.
+    """
     config.only("is_decoder", False, default=False)
     config.only("add_cross_attention", False, default=False)
     config.only("pruned_heads", {}, default={})
@@ -53,7 +58,7 @@ def sizes(config: Config) -> dict:
         hidden_dim=config.integer("hidden_size"),
         intermediate_dim=config.integer("intermediate_size"),
         num_segments=config.integer("type_vocab_size", 2),
-        feedforward=dict(activation=config.activation("hidden_act")),
+        feedforward=dict(activation=config.activation("hidden_act", activations)),
         dropout=config.rate("hidden_dropout_prob", 0.1),
         layer_norm_epsilon=config.positive("layer_norm_eps", 1e-12),
     )
@@ -119,5 +124,6 @@ def rest_of_block(block, name: str) -> Iterator[Weight]:
 
 def feedforward(layer, name: str) -> Iterator[Weight]:
     """The feed-forward network."""
-    yield from dense(layer.intermediate_dense, f"{name}.intermediate.dense")
-    yield from dense(layer.output_dense, f"{name}.output.dense")
+    matrix = dense if layer.num_groups == 1 else grouped
+    yield from matrix(layer.intermediate_dense, f"{name}.intermediate.dense")
+    yield from matrix(layer.output_dense, f"{name}.output.dense")

@@ -5,7 +5,7 @@ import json
 from tfeff.checks import check_integer, check_positive, check_rate
 
 _MISSING = object()
-_ACTIVATIONS = {
+ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_python": "gelu",
     "gelu_new": "gelu_tanh",
@@ -63,8 +63,8 @@ class Config:
         """A value that must be a number in [0, 1)."""
         return self._checked(check_rate, name, default)
 
-    def activation(self, name: str, names: dict = _ACTIVATIONS) -> str:
-        """The activation of tfeff that the value means."""
+    def activation(self, name: str, names: dict = ACTIVATIONS) -> str:
+        """The activation of tfeff that a value means, by the names in `names`."""
         return names[self.only(name, *names, default="gelu")]
 
     def only(self, name: str, *known, default=_MISSING):
@@ -81,7 +81,5 @@ class Config:
     def _checked(self, check, name, default):
         try:
             return check(name, self.get(name, default))
-        except TypeError as error:
-            raise ValueError(f"In {self.path!r}: {error}") from error
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"In {self.path!r}: {error}") from error

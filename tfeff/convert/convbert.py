@@ -28,14 +28,13 @@ def arguments(config: Config) -> dict:
     return sizes | dict(
         embedding_dim=config.integer("embedding_size", 768),
         max_sequence_length=config.integer("max_position_embeddings", 512),
-        attention=mixed(config, config.integer("conv_kernel_size", 9)),
-    )
-
-
-def mixed(config: Config, kernel_size: int) -> dict:
-    """The specification of the attention; published models let padding leak."""
-    return bert.attention(
-        config, "mixed", head_ratio=2, kernel_size=kernel_size, mask_conv=False
+        attention=bert.attention(
+            config,
+            "mixed",
+            head_ratio=2,
+            kernel_size=config.integer("conv_kernel_size", 9),
+            mask_conv=False,  # Published models let padding into the convolutions.
+        ),
     )
 
 
@@ -57,7 +56,7 @@ def weights(encoder) -> Iterator[Weight]:
         yield from dense(convolution.value_dense, f"{own}.conv_out_layer")
         yield from dense(convolution.kernel_dense, f"{own}.conv_kernel_layer")
         yield from _separable(convolution.span_key, f"{own}.key_conv_attn_layer")
-        yield from bert.rest_of_block(block, layer, _grouped(block.feedforward))
+        yield from bert.rest_of_block(block, layer)
 
 
 def _separable(layer, name):

@@ -60,6 +60,12 @@ def dense(layer, name: str) -> Iterator[Weight]:
     yield Weight(layer.bias, f"{name}.bias")
 
 
+def grouped(layer, name: str) -> Iterator[Weight]:
+    """A `GroupedDense` layer from one that stores `(groups, in, out)`."""
+    yield Weight(layer.dense.kernel, f"{name}.weight")
+    yield Weight(layer.bias, f"{name}.bias")
+
+
 def norm(layer, name: str) -> Iterator[Weight]:
     """A layer norm from PyTorch's."""
     yield Weight(layer.gamma, f"{name}.weight")

@@ -56,9 +56,7 @@ def left_out(encoder) -> dict[str, str]:
 
 def weights(encoder) -> Iterator[Weight]:
     """Where the weights of an encoder are in the checkpoint; its biases are zeros."""
-    yield Weight(
-        encoder.embedding.token_embedding.embeddings, "word_embedding.weight"
-    )
+    yield Weight(encoder.embedding.token_embedding.embeddings, "word_embedding.weight")
     heads = (encoder.num_heads, encoder.hidden_dim // encoder.num_heads)
     shape = (encoder.hidden_dim, *heads)
     for index, block in enumerate(encoder.blocks):

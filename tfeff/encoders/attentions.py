@@ -1,6 +1,7 @@
 """The registry of attentions that an encoder can be made of."""
 
 import difflib
+import functools
 import inspect
 from collections.abc import Callable
 
@@ -9,6 +10,7 @@ import keras
 from tfeff import layers
 
 _REGISTRY: dict[str, Callable] = {}
+_UNCLIPPED = ("shaw", "huang1", "huang2", "huang3", "huang4")
 
 
 def register_attention(name: str, make: Callable | None = None) -> Callable:
@@ -17,11 +19,14 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
     `make` is a layer class, or any callable that returns an attention layer. The
     encoder calls it once a layer with those of its settings that its signature
     names: `num_heads` (also offered as `num_parts`), `hidden_dim`, `layer_index`,
-    `num_layers`, `max_sequence_length`, `dropout`, `kernel_initializer`, `dtype`
-    and `name`, and with the user's own arguments on top. `**kwargs` of a class
-    stands for what its base classes take, which is `dtype` and `name` for a Keras
-    layer; `**kwargs` of a function for `dropout`, `kernel_initializer`, `dtype` and
-    `name`.
+    `num_layers`, `max_sequence_length`, `earlier` (the tuple of the attentions of
+    the layers before), `dropout`, `kernel_initializer`, `dtype` and `name`, and with
+    the user's own arguments on top. `**kwargs` of a class stands for what its base
+    classes take, which is `dtype` and `name` for a Keras layer; `**kwargs` of a
+    function for `dropout`, `kernel_initializer`, `dtype` and `name`.
+
+    An encoder calls the layer with `padding_mask`, and with `segment_ids` and
+    `layer_index` if its `call` names them.
 
     Usable as a decorator. A registered class should be serialisable by Keras.
 
@@ -125,6 +130,55 @@ def _arguments_of(make: Callable) -> set[str]:
     return accepted | {"dropout", "kernel_initializer", "dtype", "name"}
 
 
+def _relative(
+    num_heads,
+    method,
+    max_sequence_length,
+    earlier=(),
+    max_distance=None,
+    shared_heads=False,
+    num_buckets=32,
+    sinusoid="interleaved",
+    relative_segments=False,
+    **kwargs,
+):
+    """`RelativeAttention`, with what it depends on in an encoder.
+
+    Tables of Shaw and Huang are not clipped below the encoder's length by default.
+    All layers with the method `"bias"` share one table, as in T5.
+    """
+    if max_distance is None and method in _UNCLIPPED:
+        max_distance = max(1, max_sequence_length - 1)
+    make = functools.partial(
+        layers.RelativeAttention,
+        num_heads,
+        method,
+        max_distance,
+        shared_heads,
+        num_buckets,
+        sinusoid,
+        relative_segments,
+        **kwargs,
+    )
+    if method != "bias":
+        return make()
+    table = layers.RelativeEmbedding(
+        max_distance or 128,
+        (num_heads,),
+        index="t5",
+        num_buckets=num_buckets,
+        embeddings_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
+        dtype=kwargs["dtype"],
+        name="relative",
+    )
+    for layer in earlier:
+        other = getattr(layer, "relative_embedding", None)
+        if other is not None and other.get_config() == table.get_config():
+            return make(relative_embedding=other)
+    return make(relative_embedding=table)
+
+
 register_attention("self", layers.SelfAttention)
 register_attention("partitioned", layers.PartitionedAttention)
 register_attention("one_head", layers.OneHeadAttention)
+register_attention("relative", _relative)

@@ -1,12 +1,14 @@
 import keras
 import keras_nlp
 
-from tfeff.checks import check_integer
+from tfeff.checks import check_choice, check_integer
 from tfeff.encoders.attentions import make_attention
 from tfeff.layers import EncoderBlock, EncoderEmbedding, FeedForward
 from tfeff.layers.checks import check_divides
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
+SHARING = ("none", "all", "attention", "feedforward")
+_FEEDFORWARD = ("activation", "num_groups")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -31,13 +33,22 @@ class Encoder(keras_nlp.models.Backbone):
         max_sequence_length: integer, rows of the table of absolute positions. An
             encoder without such a table takes longer sequences too; it is then
             only the length that data and serving default to.
-        num_segments: integer, number of segment ids.
+        num_segments: integer, number of segment ids; 0 for no segment table.
         embedding_dim: integer, width of the embedding tables, with a projection to
             `hidden_dim` behind them when it differs; `None` means `hidden_dim`.
         attention: a registered name (`tfeff.encoders.attentions()`), a dict with
             that `"name"` and arguments of the attention, or a list of these, one a
             layer.
+        feedforward: dict of arguments of `tfeff.layers.FeedForward`, `activation` and
+            `num_groups`; `None` for its defaults.
         position: `"absolute"` or `"none"`.
+        sharing: what layers share weights, as in ALBERT: `"none"`, `"attention"`,
+            `"feedforward"`, or `"all"`, the norms included.
+        sharing_group_size: integer `M`, so many layers in a row share, layer `l` being
+            in group `l // M`; divides `num_layers`. `None` means all layers. Layers
+            that share weights keep their own place in the stack, for a partition.
+        embedding_layer_norm: whether the sum of the embeddings is normalised.
+        layer_norm_epsilon: float added to the variance in every norm.
         dropout: float in [0, 1), dropout rate of the embedding, of the attention
             scores and of both branches of the blocks.
         dtype: dtype or dtype policy, such as `"mixed_bfloat16"`.
@@ -54,8 +65,8 @@ class Encoder(keras_nlp.models.Backbone):
 
     Raises:
         ValueError: if an argument is out of range, `num_heads` does not divide
-            `hidden_dim`, an attention is unknown, or a list of attentions does not
-            have one entry a layer.
+            `hidden_dim`, an attention is unknown, a list of attentions does not have
+            one entry a layer, or layers of different attentions are to share one.
 
     Example:
 
@@ -76,7 +87,8 @@ class Encoder(keras_nlp.models.Backbone):
     ((2, 7, 16), 3)
 
     Reference:
-        Devlin et al., "BERT"; Tian et al., "Shatter".
+        Devlin et al., "BERT"; Tian et al., "Shatter"; Lan et al., "ALBERT", for
+        `embedding_dim` and `sharing`.
     """
 
     def __init__(
@@ -90,7 +102,12 @@ class Encoder(keras_nlp.models.Backbone):
         num_segments: int = 2,
         embedding_dim: int | None = None,
         attention: str | dict | list = "self",
+        feedforward: dict | None = None,
         position: str = "absolute",
+        sharing: str = "none",
+        sharing_group_size: int | None = None,
+        embedding_layer_norm: bool = True,
+        layer_norm_epsilon: float = 1e-12,
         dropout: float = 0.1,
         dtype=None,
         **kwargs,
@@ -99,15 +116,10 @@ class Encoder(keras_nlp.models.Backbone):
         check_integer("hidden_dim", hidden_dim)
         check_integer("num_heads", num_heads)
         check_divides("num_heads", num_heads, hidden_dim)
-        if isinstance(attention, (list, tuple)) and len(attention) != num_layers:
-            raise ValueError(
-                "`attention` as a list must have one entry a layer. "
-                f"Received: {len(attention)} entries, num_layers={num_layers}"
-            )
-        attentions = (
-            list(attention)
-            if isinstance(attention, (list, tuple))
-            else [attention] * num_layers
+        _check_feedforward(feedforward)
+        specs = _one_a_layer(attention, num_layers)
+        leaders = _leaders(
+            specs, check_choice("sharing", sharing, SHARING), sharing_group_size
         )
         embedding = EncoderEmbedding(
             vocabulary_size,
@@ -117,47 +129,75 @@ class Encoder(keras_nlp.models.Backbone):
             embedding_dim=embedding_dim,
             position=position,
             dropout=dropout,
+            layer_norm=embedding_layer_norm,
+            layer_norm_epsilon=layer_norm_epsilon,
             embeddings_initializer=_initializer(),
             dtype=dtype,
             name="embedding",
         )
-        blocks = [
-            EncoderBlock(
-                make_attention(
-                    spec,
-                    {
-                        "num_heads": num_heads,
-                        "num_parts": num_heads,
-                        "hidden_dim": hidden_dim,
-                        "layer_index": index,
-                        "num_layers": num_layers,
-                        "max_sequence_length": max_sequence_length,
-                        "dropout": dropout,
-                        "kernel_initializer": _initializer(),
-                        "dtype": dtype,
-                        "name": "attention",
-                    },
-                ),
-                FeedForward(
+        settings = {
+            "num_heads": num_heads,
+            "num_parts": num_heads,
+            "hidden_dim": hidden_dim,
+            "num_layers": num_layers,
+            "max_sequence_length": max_sequence_length,
+            "dropout": dropout,
+            "dtype": dtype,
+        }
+        blocks, attentions = [], []
+        for index, (spec, leader) in enumerate(zip(specs, leaders)):
+            if leader != index and sharing == "all":
+                attentions.append(attentions[leader])
+                blocks.append(blocks[leader])
+                continue
+            if leader != index and sharing == "attention":
+                attentions.append(attentions[leader])
+            else:
+                attentions.append(
+                    make_attention(
+                        spec,
+                        {
+                            **settings,
+                            "layer_index": index,
+                            "earlier": tuple(attentions),
+                            "kernel_initializer": _initializer(),
+                            "name": "attention",
+                        },
+                    )
+                )
+            if leader != index and sharing == "feedforward":
+                network = blocks[leader].feedforward
+            else:
+                network = FeedForward(
                     intermediate_dim,
+                    **(feedforward or {}),
                     kernel_initializer=_initializer(),
                     dtype=dtype,
                     name="feedforward",
-                ),
-                dropout=dropout,
-                dtype=dtype,
-                name=f"block_{index}",
+                )
+            blocks.append(
+                EncoderBlock(
+                    attentions[index],
+                    network,
+                    dropout=dropout,
+                    layer_norm_epsilon=layer_norm_epsilon,
+                    dtype=dtype,
+                    name=f"block_{index}",
+                )
             )
-            for index, spec in enumerate(attentions)
-        ]
 
         inputs = {
             name: keras.Input((None,), dtype="int32", name=name) for name in INPUTS
         }
         hidden_states = [embedding(inputs["token_ids"], inputs["segment_ids"])]
-        for block in blocks:
+        for index, block in enumerate(blocks):
             hidden_states.append(
-                block(hidden_states[-1], padding_mask=inputs["padding_mask"])
+                block(
+                    hidden_states[-1],
+                    padding_mask=inputs["padding_mask"],
+                    segment_ids=inputs["segment_ids"],
+                    layer_index=index,
+                )
             )
         super().__init__(
             inputs=inputs,
@@ -181,7 +221,12 @@ class Encoder(keras_nlp.models.Backbone):
         self.num_segments = num_segments
         self.embedding_dim = embedding.embedding_dim
         self.attention = attention
+        self.feedforward = feedforward
         self.position = position
+        self.sharing = sharing
+        self.sharing_group_size = sharing_group_size
+        self.embedding_layer_norm = embedding_layer_norm
+        self.layer_norm_epsilon = layer_norm_epsilon
         self.dropout = dropout
 
     def call(self, inputs, training=None, mask=None):
@@ -202,10 +247,74 @@ class Encoder(keras_nlp.models.Backbone):
             num_segments=self.num_segments,
             embedding_dim=self.embedding_dim,
             attention=self.attention,
+            feedforward=self.feedforward,
             position=self.position,
+            sharing=self.sharing,
+            sharing_group_size=self.sharing_group_size,
+            embedding_layer_norm=self.embedding_layer_norm,
+            layer_norm_epsilon=self.layer_norm_epsilon,
             dropout=self.dropout,
         )
         return config
+
+
+def _one_a_layer(attention, num_layers: int) -> list:
+    """The specification of each layer's attention."""
+    if not isinstance(attention, (list, tuple)):
+        return [attention] * num_layers
+    if len(attention) != num_layers:
+        raise ValueError(
+            "`attention` as a list must have one entry a layer. "
+            f"Received: {len(attention)} entries, num_layers={num_layers}"
+        )
+    return list(attention)
+
+
+def _leaders(attentions: list, sharing: str, group_size: int | None) -> list[int]:
+    """For each layer the first of those that it shares weights with."""
+    num_layers = len(attentions)
+    if sharing == "none":
+        if group_size is not None:
+            raise ValueError(
+                "`sharing_group_size` must be None without sharing. "
+                f"Received: sharing_group_size={group_size}, sharing={sharing!r}"
+            )
+        return list(range(num_layers))
+    if group_size is None:
+        group_size = num_layers
+    check_integer("sharing_group_size", group_size)
+    if num_layers % group_size:
+        raise ValueError(
+            "`sharing_group_size` must divide `num_layers`. Received: "
+            f"sharing_group_size={group_size}, num_layers={num_layers}"
+        )
+    leaders = [index - index % group_size for index in range(num_layers)]
+    for index, leader in enumerate(leaders):
+        if sharing != "feedforward" and attentions[index] != attentions[leader]:
+            raise ValueError(
+                "`attention` must be the same in layers that share it. Received: "
+                f"{attentions[leader]!r} in layer {leader}, {attentions[index]!r} in "
+                f"layer {index}, sharing={sharing!r}, "
+                f"sharing_group_size={group_size}"
+            )
+    return leaders
+
+
+def _check_feedforward(feedforward) -> None:
+    """Raises unless this is a dict of arguments that a user may set."""
+    if feedforward is None:
+        return
+    if not isinstance(feedforward, dict):
+        raise TypeError(
+            "`feedforward` must be a dict of arguments of `FeedForward`, or None. "
+            f"Received: feedforward={feedforward!r}"
+        )
+    unknown = sorted(set(feedforward) - set(_FEEDFORWARD))
+    if unknown:
+        raise ValueError(
+            f"`feedforward` must have no other keys than {list(_FEEDFORWARD)}. "
+            f"Received: {', '.join(map(str, unknown))}"
+        )
 
 
 def _initializer():

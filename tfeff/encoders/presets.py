@@ -1,5 +1,6 @@
 """The papers' models by name: sizes, and what each changes against BERT."""
 
+import copy
 import difflib
 import inspect
 
@@ -11,13 +12,43 @@ _SIZES = {
     "base": dict(num_layers=12, num_heads=12, hidden_dim=768, intermediate_dim=3072),
     "large": dict(num_layers=24, num_heads=16, hidden_dim=1024, intermediate_dim=4096),
 }
+_ALBERT_SIZES = {
+    "base": _SIZES["base"],
+    "large": _SIZES["large"],
+    "xlarge": dict(num_layers=24, num_heads=16, hidden_dim=2048, intermediate_dim=8192),
+    "xxlarge": dict(
+        num_layers=12, num_heads=64, hidden_dim=4096, intermediate_dim=16384
+    ),
+}
+_CONVBERT_SIZES = {
+    "small": dict(
+        num_heads=4, hidden_dim=256, intermediate_dim=1024, embedding_dim=128
+    ),
+    "medium_small": dict(
+        num_heads=8,
+        hidden_dim=384,
+        intermediate_dim=1536,
+        embedding_dim=128,
+        feedforward={"num_groups": 2},
+    ),
+    "base": dict(num_heads=12, hidden_dim=768, intermediate_dim=3072),
+}
 _BERT = "Devlin et al., 2019, BERT"
 _MINIATURES = "Turc et al., 2019, Well-read students learn better"
 _SHATTER = "Tian et al., 2021, Shatter"
+_HUANG = "Huang et al., 2020, Better relative position embeddings"
+_BLOCKBERT = "Qiu et al., 2020, BlockBERT"
+_CONVBERT = "Jiang et al., 2020, ConvBERT"
+_ALBERT = "Lan et al., 2020, ALBERT"
 
 
 def _one_head(**arguments):
     return dict(attention={"name": "one_head", **arguments}, position="none")
+
+
+def _relative(method, position="none", **arguments):
+    attention = {"name": "relative", "method": method, **arguments}
+    return dict(attention=attention, position=position)
 
 
 # Shatter's models share one tokenizer of 32,000 pieces; BERT's has 30,522.
@@ -34,24 +65,66 @@ _SHATTER_MODELS = {
     ),
     "part_bias": ("section 3.3", _one_head(partition_value=False)),
     "shatter": ("section 3.3", _one_head()),
+    "bert_rpe": ("section 5", _relative("rpe", max_distance=127)),
+    "bert_rab": ("section 5", _relative("bias", position="absolute")),
+    # XLNet embeds segments as it embeds positions, relative to each other.
+    "xlnet": (
+        "section 5",
+        _relative("xlnet", relative_segments=True)
+        | dict(num_segments=0, embedding_layer_norm=False),
+    ),
+}
+_BASE_MODELS = {
+    "shaw": (f"{_HUANG}, section 3.3", _relative("shaw")),
+    **{
+        f"huang{n}": (f"{_HUANG}, section 3.5.{n}", _relative(f"huang{n}"))
+        for n in (1, 2, 3, 4)
+    },
+    "blockbert_n2": (
+        f"{_BLOCKBERT}, section 4",
+        dict(attention={"name": "blockwise", "head_blocks": "10:2"}),
+    ),
+    "blockbert_n3": (
+        f"{_BLOCKBERT}, section 4",
+        dict(attention={"name": "blockwise", "head_blocks": "8:2:2"}),
+    ),
+    "sparsebert": (f"{_BLOCKBERT}, section 4", dict(attention="sparse")),
 }
 
 
 def _make_presets() -> dict[str, dict]:
     table = {}
+
+    def add(name, source, **config):
+        table[name] = dict(source=source, config=config)
+
     for size, sizes in _SIZES.items():
         source = _MINIATURES if size in ("tiny", "small") else _BERT
-        table[f"bert_{size}"] = dict(
-            source=source, config=dict(vocabulary_size=30_522, **sizes)
-        )
+        add(f"bert_{size}", source, vocabulary_size=30_522, **sizes)
     for model, (section, changes) in _SHATTER_MODELS.items():
         for size in _SIZES if model == "shatter" else ("base",):
-            config = dict(vocabulary_size=32_000, **_SIZES[size], **changes)
+            sizes = dict(_SIZES[size])
             if (model, size) == ("shatter", "tiny"):
-                config["num_heads"] = 4  # Two parts would be mere left and right.
-            table[f"{model}_{size}"] = dict(
-                source=f"{_SHATTER}, {section}", config=config
-            )
+                sizes["num_heads"] = 4  # Two parts would be mere left and right.
+            source = f"{_SHATTER}, {section}"
+            add(f"{model}_{size}", source, vocabulary_size=32_000, **sizes, **changes)
+    for model, (source, changes) in _BASE_MODELS.items():
+        config = dict(vocabulary_size=30_522, **_SIZES["base"], **changes)
+        add(f"{model}_base", source, **config)
+    for size, sizes in _CONVBERT_SIZES.items():
+        source = f"{_CONVBERT}, section 4.1"
+        config = dict(vocabulary_size=30_522, num_layers=12, attention="mixed", **sizes)
+        add(f"convbert_{size}", source, **config)
+    for size, sizes in _ALBERT_SIZES.items():
+        add(
+            f"albert_{size}",
+            f"{_ALBERT}, table 1",
+            vocabulary_size=30_000,
+            **sizes,
+            embedding_dim=128,
+            sharing="all",
+            dropout=0.0,
+        )
     return table
 
 
@@ -71,7 +144,7 @@ def presets() -> dict[str, dict]:
     768
     """
     return {
-        name: dict(source=preset["source"], config=dict(preset["config"]))
+        name: dict(source=preset["source"], config=copy.deepcopy(preset["config"]))
         for name, preset in _PRESETS.items()
     }
 

@@ -13,19 +13,22 @@ class EncoderEmbedding(keras.layers.Layer):
 
         X = dropout(LayerNorm(E[w_i] + S[s_i] + P[i]))
 
-    without `P` when `position="none"`. When `embedding_dim` is not `hidden_dim`
-    (ALBERT's factorisation), the tables and the norm have width `embedding_dim`
-    and a projection `X W + b` to `hidden_dim` comes last.
+    without `P` when `position="none"`, without `S` when `num_segments=0`, and without
+    the norm when `layer_norm=False` (XLNet has none of the three). When
+    `embedding_dim` is not `hidden_dim` (ALBERT's factorisation), the tables and the
+    norm have width `embedding_dim` and a projection `X W + b` to `hidden_dim` comes
+    last.
 
     Args:
         vocabulary_size: integer, rows of the token table `E`.
         hidden_dim: integer `D`, width of the result.
         max_sequence_length: integer, rows of the position table `P`; no limit
             when `position="none"`.
-        num_segments: integer, rows of the segment table `S`.
+        num_segments: integer, rows of the segment table `S`; 0 for no such table.
         embedding_dim: integer, width of the tables; `None` means `hidden_dim`.
         position: `"absolute"` or `"none"`.
         dropout: float in [0, 1), dropout rate.
+        layer_norm: whether the sum is normalised.
         layer_norm_epsilon: float added to the variance.
         embeddings_initializer: initializer of the tables and of the projection.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
@@ -33,7 +36,7 @@ class EncoderEmbedding(keras.layers.Layer):
     Call arguments:
         token_ids: integer tensor `[B, T]`, each in `[0, vocabulary_size)`.
         segment_ids: integer tensor `[B, T]`, each in `[0, num_segments)`; `None`
-            means segment 0 everywhere.
+            means segment 0 everywhere. Not read without a segment table.
         training: whether dropout is active.
 
     Returns:
@@ -63,6 +66,7 @@ class EncoderEmbedding(keras.layers.Layer):
         embedding_dim: int | None = None,
         position: str = "absolute",
         dropout: float = 0.0,
+        layer_norm: bool = True,
         layer_norm_epsilon: float = 1e-12,
         embeddings_initializer="uniform",
         **kwargs,
@@ -73,7 +77,7 @@ class EncoderEmbedding(keras.layers.Layer):
         self.max_sequence_length = check_integer(
             "max_sequence_length", max_sequence_length
         )
-        self.num_segments = check_integer("num_segments", num_segments)
+        self.num_segments = check_integer("num_segments", num_segments, 0)
         self.embedding_dim = (
             self.hidden_dim
             if embedding_dim is None
@@ -81,6 +85,7 @@ class EncoderEmbedding(keras.layers.Layer):
         )
         self.position = check_choice("position", position, POSITIONS)
         self.dropout = check_rate("dropout", dropout)
+        self.layer_norm = bool(layer_norm)
         self.layer_norm_epsilon = check_positive(
             "layer_norm_epsilon", layer_norm_epsilon
         )
@@ -91,17 +96,19 @@ class EncoderEmbedding(keras.layers.Layer):
         self.token_embedding = self._table(
             keras.layers.ReversibleEmbedding, self.vocabulary_size, "token_embedding"
         )
-        self.segment_embedding = self._table(
-            keras.layers.Embedding, self.num_segments, "segment_embedding"
-        )
+        if self.num_segments:
+            self.segment_embedding = self._table(
+                keras.layers.Embedding, self.num_segments, "segment_embedding"
+            )
         if self.position == "absolute":
             self.position_embedding = self._table(
                 keras.layers.Embedding, self.max_sequence_length, "position_embedding"
             )
-        self.norm = keras.layers.LayerNormalization(
-            epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name="norm"
-        )
-        self.norm.build((None, None, self.embedding_dim))
+        if self.layer_norm:
+            self.norm = keras.layers.LayerNormalization(
+                epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name="norm"
+            )
+            self.norm.build((None, None, self.embedding_dim))
         self.dropout_layer = keras.layers.Dropout(
             self.dropout, dtype=self.dtype_policy, name="dropout"
         )
@@ -128,17 +135,21 @@ class EncoderEmbedding(keras.layers.Layer):
     def call(self, token_ids, segment_ids=None, training=None):
         check_token_ids("token_ids", token_ids)
         self._check_length(token_ids.shape)
-        if segment_ids is None:
-            segment_ids = ops.zeros_like(token_ids)
-        check_token_ids("segment_ids", segment_ids)
-        check_same_shape("segment_ids", segment_ids, token_ids.shape)
-        x = self.token_embedding(token_ids) + self.segment_embedding(segment_ids)
+        x = self.token_embedding(token_ids)
+        if self.num_segments:
+            if segment_ids is None:
+                segment_ids = ops.zeros_like(token_ids)
+            check_token_ids("segment_ids", segment_ids)
+            check_same_shape("segment_ids", segment_ids, token_ids.shape)
+            x = x + self.segment_embedding(segment_ids)
         if self.position == "absolute":
             # Cut before the look-up: where the length is known only at run time, a
             # longer sequence then fails at the sum, on every device.
             positions = ops.arange(self.max_sequence_length)[: ops.shape(token_ids)[1]]
             x = x + self.position_embedding(positions)
-        x = self.dropout_layer(self.norm(x), training=training)
+        if self.layer_norm:
+            x = self.norm(x)
+        x = self.dropout_layer(x, training=training)
         return x if self.embedding_dim == self.hidden_dim else self.projection(x)
 
     def _check_length(self, shape):
@@ -161,6 +172,7 @@ class EncoderEmbedding(keras.layers.Layer):
             embedding_dim=self.embedding_dim,
             position=self.position,
             dropout=self.dropout,
+            layer_norm=self.layer_norm,
             layer_norm_epsilon=self.layer_norm_epsilon,
             embeddings_initializer=keras.initializers.serialize(
                 self.embeddings_initializer

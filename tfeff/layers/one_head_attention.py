@@ -134,7 +134,7 @@ class OneHeadAttention(Attention):
     def attend(self, query, hidden, mask, training, positional=True, layer_index=None):
         partition = bias_embeddings = part_values = None
         if positional:
-            partition = self.partition_layer(hidden, layer_index)
+            partition = self.partition_layer(hidden, layer_index=layer_index)
             if self.partition_bias:
                 bias_embeddings = self.partition_embeddings
             if self.partition_value:

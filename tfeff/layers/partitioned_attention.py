@@ -92,7 +92,11 @@ class PartitionedAttention(SelfAttention):
         )
 
     def attend(self, query, hidden, mask, training, positional=True, layer_index=None):
-        partition = self.partition_layer(hidden, layer_index) if positional else None
+        partition = (
+            self.partition_layer(hidden, layer_index=layer_index)
+            if positional
+            else None
+        )
         return self.softmax_attention(
             query, hidden, mask, training, partition=partition
         )

@@ -11,6 +11,7 @@ from tfeff.layers.checks import (
     check_token_ids,
 )
 from tfeff.layers.relative_embedding import RelativeEmbedding
+from tfeff.ops.partition import check_t5_buckets
 
 # Of each method with a table: how scores are made of it, and how it starts. Factors
 # start at 1, so that a new layer is plain attention.
@@ -40,7 +41,7 @@ class RelativeAttention(Attention):
     | `method` | score of `i`, `j`, times `sqrt(H)` | `a_x` |
     |---|---|---|
     | `"shaw"` | `q_i · (k_j + a_x)` | vector |
-    | `"rpe"` | `q_i · (k_j + a_x W^K)`; `a_x W^V` joins the value | vector of size `D` |
+    | `"rpe"` | `q_i · (k_j + a_x W^K)`; `a_x W^V` joins the value | vector of `D` |
     | `"bias"` | `q_i · k_j + a_x sqrt(H)` | scalar, in T5's buckets |
     | `"huang1"` | `(q_i · k_j) a_abs(x)` | scalar |
     | `"huang2"` | `(q_i · k_j) a_x` | scalar |
@@ -122,7 +123,9 @@ class RelativeAttention(Attention):
             check_integer("max_distance", max_distance)
         self.max_distance = max_distance
         self.shared_heads = bool(shared_heads)
-        self.num_buckets = check_integer("num_buckets", num_buckets, minimum=4)
+        self.num_buckets = num_buckets
+        if method == "bias":
+            check_t5_buckets(num_buckets, max_distance)
         self.sinusoid = check_choice("sinusoid", sinusoid, LAYOUTS)
         self.relative_segments = bool(relative_segments)
         if relative_segments and method != "xlnet":

@@ -5,6 +5,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_choice, check_integer
+from tfeff.ops.partition import check_t5_buckets
 
 INDICES = ("signed", "distance", "t5")
 
@@ -41,7 +42,8 @@ class RelativeEmbedding(keras.layers.Layer):
 
     Raises:
         ValueError: if `max_distance` is below 1, `index` is unknown, or
-            `num_buckets` is odd or below 4.
+            `num_buckets` is odd, below 4, or too many for `max_distance`.
+        TypeError: if `shape` is not a sequence of integers.
 
     Example:
 
@@ -67,14 +69,16 @@ class RelativeEmbedding(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.max_distance = check_integer("max_distance", max_distance)
+        if not isinstance(shape, Sequence):
+            raise TypeError(
+                "`shape` must be a sequence of integers, () for scalars. "
+                f"Received: shape={shape!r}"
+            )
         self.shape = tuple(check_integer("shape", size) for size in shape)
         self.index = check_choice("index", index, INDICES)
-        self.num_buckets = check_integer("num_buckets", num_buckets, minimum=4)
-        if num_buckets % 2:
-            raise ValueError(
-                "`num_buckets` must be even, half for each side. "
-                f"Received: num_buckets={num_buckets}"
-            )
+        self.num_buckets = num_buckets
+        if index == "t5":
+            check_t5_buckets(num_buckets, max_distance)
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
 
     def build(self, relative_positions_shape=None):

@@ -49,6 +49,22 @@ def check_partition(
         )
 
 
+def check_t5_buckets(num_buckets: int, max_distance: int) -> None:
+    """Raises unless T5's buckets can cover the distances up to `max_distance`."""
+    check_integer("num_buckets", num_buckets, minimum=4)
+    if num_buckets % 2:
+        raise ValueError(
+            "`num_buckets` must be even, half for each side. "
+            f"Received: num_buckets={num_buckets}"
+        )
+    check_integer("max_distance", max_distance)
+    if max_distance <= num_buckets // 2:
+        raise ValueError(
+            "`max_distance` must be above half of `num_buckets`. "
+            f"Received: max_distance={max_distance}, num_buckets={num_buckets}"
+        )
+
+
 def partition_functions(
     relative_positions, num_parts: int, layer_index: int = 0, num_layers: int = 12
 ):
@@ -230,10 +246,9 @@ def t5_buckets(relative_positions, num_buckets: int = 32, max_distance: int = 12
 
 def _t5_buckets_of_a_side(num_buckets: int, max_distance: int) -> list[int]:
     """The buckets of the distances 0 to `max_distance`."""
-    check_integer("num_buckets", num_buckets, minimum=4)
+    check_t5_buckets(num_buckets, max_distance)
     half = num_buckets // 2
     exact = half // 2
-    check_integer("max_distance", max_distance, minimum=exact + 1)
 
     def bucket(distance):
         if distance < exact:

@@ -1,0 +1,10 @@
+"""Published checkpoints in: Hugging Face, Model Garden, ConvBERT's authors.
+
+`python -m tfeff.convert SOURCE DESTINATION` is the same as `convert`.
+"""
+
+from tfeff.convert.conversion import Converted, convert, load
+from tfeff.convert.positions import swap_positions
+from tfeff.convert.xlnet_tokenizer import XLNetTokenizer
+
+__all__ = ["Converted", "XLNetTokenizer", "convert", "load", "swap_positions"]

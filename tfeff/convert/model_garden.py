@@ -1,0 +1,130 @@
+"""BERT and ALBERT as TensorFlow's Model Garden publishes them."""
+
+import os
+import re
+from collections.abc import Iterator
+
+from tfeff.convert import albert, bert
+from tfeff.convert.config import Config
+from tfeff.convert.weights import Weight
+
+# Their "gelu" is the approximation by tanh.
+_ACTIVATIONS = {
+    "gelu": "gelu_tanh",
+    "relu": "relu",
+    "swish": "silu",
+}
+_LEFT_OUT = {
+    r"(_pooler_layer|next_sentence\.\.pooler_dense)/": "pooler",
+    r"masked_lm/": "masked language model head",
+    r"(next_sentence|classification_heads)": "task head",
+    r"(optimizer|global_step|save_counter)": "training state",
+    r".*/\.OPTIMIZER_SLOT/": "training state",
+}
+_TABLE = "_embedding_layer/embeddings"
+
+
+def is_albert(config: Config) -> bool:
+    """Whether the configuration is ALBERT's."""
+    name = os.path.basename(config.path)
+    return "num_hidden_groups" in config.values or name.startswith("albert")
+
+
+def arguments(config: Config) -> dict:
+    """The arguments of `Encoder` that the configuration means."""
+    sizes = bert.sizes(config, _ACTIVATIONS)
+    if config.get("embedding_size", None) is not None:
+        sizes["embedding_dim"] = config.integer("embedding_size")
+    if is_albert(config):
+        config.only("num_hidden_groups", 1, default=1)
+        return albert.shared(config, sizes)
+    return sizes | dict(
+        max_sequence_length=config.integer("max_position_embeddings", 512),
+        attention=bert.attention(config, "self"),
+    )
+
+
+def rename(tensors: dict, config: Config) -> dict:
+    """The tensors by the attributes of Model Garden's encoder.
+
+    Its functional encoders are stored by the order of their layers.
+    """
+    hidden_dim = config.integer("hidden_size")
+    projected = config.get("embedding_size", None) not in (None, hidden_dim)
+    num_blocks = 1 if is_albert(config) else config.integer("num_hidden_layers")
+    places = [
+        "_embedding_layer",
+        "_position_embedding_layer",
+        "_type_embedding_layer",
+        "_embedding_norm_layer",
+        *["_embedding_projection"] * projected,
+        *(f"_transformer_layers/{index}" for index in range(num_blocks)),
+        "_pooler_layer",
+    ]
+
+    def renamed(name):
+        name = re.sub(r"^(encoder|model)/", "", name)
+        if match := re.match(r"layer_with_weights-(\d+)/(.*)", name):
+            place = int(match[1])
+            if place < len(places):
+                name = f"{places[place]}/{match[2]}"
+        # An earlier version of the block had its own name for this layer.
+        return name.replace(
+            "/_attention_output_dense/", "/_attention_layer/_output_dense/"
+        )
+
+    tensors = {renamed(name): tensor for name, tensor in tensors.items()}
+    # With a masked language model, the table that both use is stored once.
+    if _TABLE not in tensors and "masked_lm/embedding_table" in tensors:
+        tensors[_TABLE] = tensors.pop("masked_lm/embedding_table")
+    return tensors
+
+
+def left_out(encoder) -> dict[str, str]:
+    """The known tensors that this encoder has no place for."""
+    return _LEFT_OUT
+
+
+def weights(encoder) -> Iterator[Weight]:
+    """Where the weights of an encoder are in the checkpoint, after `rename`."""
+    embedding = encoder.embedding
+    for name, table in (
+        ("", embedding.token_embedding),
+        ("_position", embedding.position_embedding),
+        ("_type", embedding.segment_embedding),
+    ):
+        yield Weight(table.embeddings, f"{name}_embedding_layer/embeddings")
+    yield from _norm(embedding.norm, "_embedding_norm_layer")
+    if encoder.embedding_dim != encoder.hidden_dim:
+        yield from _dense(embedding.projection, "_embedding_projection")
+    heads = (encoder.num_heads, encoder.hidden_dim // encoder.num_heads)
+    blocks = encoder.blocks[:1] if encoder.sharing == "all" else encoder.blocks
+    for index, block in enumerate(blocks):
+        layer = f"_transformer_layers/{index}"
+        attention = f"{layer}/_attention_layer"
+        for name in ("query", "key", "value"):
+            dense = getattr(block.attention, f"{name}_dense")
+            shape = (encoder.hidden_dim, *heads)
+            yield Weight(dense.kernel, f"{attention}/_{name}_dense/kernel", shape=shape)
+            yield Weight(dense.bias, f"{attention}/_{name}_dense/bias", shape=heads)
+        dense = block.attention.output_dense
+        shape = (*heads, encoder.hidden_dim)
+        yield Weight(dense.kernel, f"{attention}/_output_dense/kernel", shape=shape)
+        yield Weight(dense.bias, f"{attention}/_output_dense/bias")
+        yield from _norm(block.attention_norm, f"{layer}/_attention_layer_norm")
+        feedforward = block.feedforward
+        yield from _dense(
+            feedforward.intermediate_dense, f"{layer}/_intermediate_dense"
+        )
+        yield from _dense(feedforward.output_dense, f"{layer}/_output_dense")
+        yield from _norm(block.feedforward_norm, f"{layer}/_output_layer_norm")
+
+
+def _dense(layer, name):
+    yield Weight(layer.kernel, f"{name}/kernel")
+    yield Weight(layer.bias, f"{name}/bias")
+
+
+def _norm(layer, name):
+    yield Weight(layer.gamma, f"{name}/gamma")
+    yield Weight(layer.beta, f"{name}/beta")

@@ -1,0 +1,111 @@
+"""A pretrained encoder with relative in place of absolute positions."""
+
+import keras
+
+from tfeff.checks import check_choice, check_integer
+from tfeff.encoders import Encoder
+
+# What a new weight starts at, so that scores are those of plain attention.
+_NEUTRAL = {
+    "shaw": "zeros",
+    "rpe": "zeros",
+    "bias": "zeros",
+    "huang1": "ones",
+    "huang2": "ones",
+    "huang3": "ones",
+    "huang4": "zeros",
+    "xlnet": "zeros",
+}
+_CLIPPED = set(_NEUTRAL) - {"bias", "xlnet"}
+
+
+def swap_positions(
+    encoder: Encoder, method: str, max_distance: int | None = None
+) -> Encoder:
+    """Exchanges absolute for relative positions, and keeps all other weights.
+
+    The new weights start neutral, as zeros or as factors of one: at first the result
+    is the given encoder without its table of positions, exactly. Fine-tuned, it
+    learns relative positions and takes sequences of any length.
+
+    Args:
+        encoder: an encoder with absolute positions and `"self"` attention, such as
+            `load` gives for a BERT. It is left as it is.
+        method: a method of `tfeff.layers.RelativeAttention`: `"shaw"`, `"rpe"`,
+            `"bias"`, `"huang1"` to `"huang4"` or `"xlnet"`.
+        max_distance: integer, distance from which on all positions share a row.
+            Default: `max_sequence_length - 1`, so that no distance seen in
+            pretraining is clipped; for `"bias"` T5's 128; for `"xlnet"` no limit.
+
+    Returns:
+        A new `Encoder` with `position="none"`.
+
+    Raises:
+        TypeError: if `encoder` is not an `Encoder`.
+        ValueError: if it has other positions or another attention, `method` is
+            unknown, or `max_distance` is below 1.
+
+    Example:
+
+    >>> import tfeff
+    >>> encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=100)
+    >>> swapped = swap_positions(encoder, "huang4")
+    >>> tuple(swapped.blocks[0].attention.relative_embedding.embeddings.shape)
+    (1023, 2, 64)
+
+    Reference:
+        Huang et al., "Improve Transformer models with better relative position
+        embeddings", section 4.4.
+    """
+    if not isinstance(encoder, Encoder):
+        raise TypeError(
+            "`encoder` must be a `tfeff.encoders.Encoder`. "
+            f"Received: encoder={encoder!r}"
+        )
+    check_choice("method", method, _NEUTRAL)
+    if encoder.position != "absolute":
+        raise ValueError(
+            "`encoder` must have absolute positions. "
+            f"Received: encoder.position={encoder.position!r}"
+        )
+    if max_distance is not None:
+        check_integer("max_distance", max_distance)
+    elif method in _CLIPPED:
+        max_distance = max(encoder.max_sequence_length - 1, 1)
+    config = encoder.get_config()
+    specs = config["attention"]
+    config["attention"] = (
+        [_relative(spec, method, max_distance) for spec in specs]
+        if isinstance(specs, (list, tuple))
+        else _relative(specs, method, max_distance)
+    )
+    config["position"] = "none"
+    swapped = Encoder.from_config(config)
+    _copy_weights(encoder, swapped, method)
+    return swapped
+
+
+def _relative(spec, method, max_distance):
+    arguments = {"name": spec} if isinstance(spec, str) else dict(spec)
+    if arguments["name"] != "self":
+        raise ValueError(
+            "`encoder` must have the attention 'self' in every layer. "
+            f"Received: encoder.attention={arguments['name']!r}"
+        )
+    return arguments | dict(name="relative", method=method, max_distance=max_distance)
+
+
+def _copy_weights(encoder, swapped, method):
+    neutral = keras.initializers.get(_NEUTRAL[method])
+    kept = {weight.path: weight for weight in encoder.weights}
+    for weight in swapped.weights:
+        if weight.path in kept:
+            weight.assign(kept.pop(weight.path))
+        else:
+            weight.assign(neutral(weight.shape, weight.dtype))
+    table = encoder.embedding.position_embedding.embeddings
+    if set(kept) != {table.path}:
+        raise ValueError(
+            "`encoder` must have the weights that its configuration says, without "
+            f"adapters or quantization. Received more: {sorted(set(kept))}"
+        )

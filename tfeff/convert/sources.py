@@ -1,0 +1,148 @@
+"""Finding a published checkpoint: a folder, or a name on the Hugging Face hub."""
+
+import dataclasses
+import os
+import re
+
+from tfeff.convert import albert, bert, convbert, convbert_tf1, model_garden, xlnet
+from tfeff.convert.config import Config
+from tfeff.convert.safetensors import read_safetensors
+from tfeff.convert.tf_checkpoint import read_tf_checkpoint
+
+_FAMILIES = {"bert": bert, "albert": albert, "convbert": convbert, "xlnet": xlnet}
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".pdparams")
+_OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".ot", ".npz")
+_FILES = ["*.safetensors", "*.json", "vocab.txt", "spiece.model"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A checkpoint on disk.
+
+    Args:
+        directory: the folder.
+        family: the tokenizer's family, `"bert"`, `"albert"` or `"xlnet"`.
+        format: the module that knows the configuration and the names.
+        config: the configuration.
+        tensors: the tensors by their names in the format, unread.
+    """
+
+    directory: str
+    family: str
+    format: object
+    config: Config
+    tensors: dict
+
+
+def find(source: str | os.PathLike) -> Source:
+    """The checkpoint in a folder, or of a name on the hub.
+
+    Raises:
+        TypeError: if `source` is not a path.
+        ValueError: if there is none, or none in a format that tfeff reads.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(f"`source` must be a path or a name. Received: {source!r}")
+    directory = os.fspath(source)
+    if not os.path.isdir(directory):
+        directory = _download(directory)
+    files = sorted(os.listdir(directory))
+    if any(name.endswith(".safetensors") for name in files):
+        return _hugging_face(directory)
+    indices = [name for name in files if name.endswith(".index")]
+    if len(indices) > 1:
+        raise ValueError(
+            f"`source` must hold one TensorFlow checkpoint. Received: {directory!r} "
+            f"with {indices}: leave one of them there"
+        )
+    if indices:
+        return _tensorflow(directory, files, indices[0].removesuffix(".index"))
+    pickles = [name for name in files if name.endswith(_PICKLES)]
+    if pickles:
+        raise ValueError(
+            "`source` must hold safetensors or a TensorFlow checkpoint. Received: "
+            f"{directory!r} with {pickles}. These are pickles, which can run any code "
+            "when they are read, so tfeff does not read them. Where you trust them, "
+            "load the model in transformers and save it with "
+            "`model.save_pretrained(folder, safe_serialization=True)`"
+        )
+    others = [name for name in files if name.endswith(_OTHERS)]
+    raise ValueError(
+        "`source` must hold safetensors or a TensorFlow checkpoint. "
+        f"Received: {directory!r} with {others or 'neither'}"
+    )
+
+
+def _hugging_face(directory):
+    config = Config.read(os.path.join(directory, "config.json"))
+    family = config.only("model_type", *_FAMILIES)
+    form = _FAMILIES[family]
+    tensors = {}
+    for name, tensor in read_safetensors(directory).items():
+        # Old checkpoints have TensorFlow's names of the weights of norms.
+        short = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
+        short = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", short)
+        short = short.removeprefix(form.PREFIX)
+        if short in tensors:
+            raise ValueError(f"{directory!r} must hold one {short!r}. It holds two")
+        tensors[short] = tensor
+    tokens = "bert" if family == "convbert" else family
+    return Source(directory, tokens, form, config, tensors)
+
+
+def _tensorflow(directory, files, name):
+    tensors = read_tf_checkpoint(os.path.join(directory, name))
+    configs = [file for file in files if file.endswith("config.json")]
+    configs = [file for file in configs if file != "tokenizer_config.json"]
+    if len(configs) > 1:
+        raise ValueError(
+            f"`source` must hold one configuration. Received: {directory!r} with "
+            f"{configs}"
+        )
+    if any(key.startswith("electra/") for key in tensors):
+        config = (
+            Config.read(os.path.join(directory, configs[0]))
+            if configs
+            else Config({}, os.path.join(directory, name))
+        )
+        config = convbert_tf1.config_of(tensors, config)
+        return Source(directory, "bert", convbert_tf1, config, tensors)
+    if not any("layer_with_weights" in key or "_layer/" in key for key in tensors):
+        raise ValueError(
+            f"{directory!r} must hold an encoder of Model Garden or a ConvBERT of its "
+            f"authors. Its variables are {sorted(tensors)}"
+        )
+    if not configs:
+        raise ValueError(
+            "`source` must hold the configuration of its checkpoint, such as "
+            f"'bert_config.json'. Received: {directory!r} with {files}"
+        )
+    config = Config.read(os.path.join(directory, configs[0]))
+    family = "albert" if model_garden.is_albert(config) else "bert"
+    tensors = model_garden.rename(tensors, config)
+    return Source(directory, family, model_garden, config, tensors)
+
+
+def _download(name):
+    """The local folder of a snapshot from the hub."""
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or name.startswith("."):
+        raise ValueError(
+            f"`source` must be a folder that exists, or a name on the Hugging Face "
+            f"hub. Received: source={name!r}"
+        )
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise ValueError(
+            f"`source` must be a folder that exists. Received: source={name!r}. To "
+            "fetch a name from the Hugging Face hub, `pip install huggingface_hub`"
+        ) from error
+    try:
+        return snapshot_download(name, allow_patterns=_FILES)
+    except Exception as error:  # Of many libraries: requests, httpx, the hub's own.
+        raise ValueError(
+            f"`source` must be a folder that exists, or a name on the Hugging Face "
+            f"hub. Received: source={name!r}, which is no folder and cannot be "
+            f"fetched: {error}. Where there is no network, fetch it elsewhere with "
+            f"`hf download {name}` and give the folder"
+        ) from error

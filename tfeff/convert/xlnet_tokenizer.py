@@ -1,0 +1,29 @@
+import keras
+import keras_hub
+
+from tfeff.encoders import Encoder
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class XLNetTokenizer(keras_hub.tokenizers.SentencePieceTokenizer):
+    """The SentencePiece tokenizer of XLNet, with its special tokens' names.
+
+    Text to ids, without special tokens. `cls_token_id`, `sep_token_id`,
+    `pad_token_id` and `mask_token_id` are those of `<cls>`, `<sep>`, `<pad>` and
+    `<mask>`. XLNet puts `<sep>` and `<cls>` behind a text, and padding before it.
+
+    Args:
+        proto: path or bytes of a SentencePiece model.
+        **kwargs: arguments of `keras_hub.tokenizers.SentencePieceTokenizer`.
+
+    Raises:
+        ValueError: if the model lacks a special token.
+    """
+
+    # KerasHub finds the tokenizer of a preset by the class of its backbone.
+    backbone_cls = Encoder
+
+    def __init__(self, proto, **kwargs):
+        for name in ("cls", "sep", "pad", "mask"):
+            self._add_special_token(f"<{name}>", f"{name}_token")
+        super().__init__(proto=proto, **kwargs)
