@@ -1,5 +1,6 @@
 """Keras layers of tfeff. They need Keras alone and run on any of its backends."""
 
+from tfeff.layers.blockwise_attention import BlockwiseAttention
 from tfeff.layers.encoder_block import EncoderBlock
 from tfeff.layers.encoder_embedding import EncoderEmbedding
 from tfeff.layers.feedforward import FeedForward
@@ -11,8 +12,10 @@ from tfeff.layers.partitioned_attention import PartitionedAttention
 from tfeff.layers.relative_attention import RelativeAttention
 from tfeff.layers.relative_embedding import RelativeEmbedding
 from tfeff.layers.self_attention import SelfAttention
+from tfeff.layers.sparse_attention import SparseAttention
 
 __all__ = [
+    "BlockwiseAttention",
     "EncoderBlock",
     "EncoderEmbedding",
     "FeedForward",
@@ -24,4 +27,5 @@ __all__ = [
     "RelativeAttention",
     "RelativeEmbedding",
     "SelfAttention",
+    "SparseAttention",
 ]

@@ -10,6 +10,7 @@ from tfeff.ops.attention import (
     softmax_attention,
     split_heads,
 )
+from tfeff.ops.blockwise import blockwise_attention, dense_scores
 from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.partition import (
     bucket_functions,
@@ -34,11 +35,15 @@ from tfeff.ops.relative import (
     toeplitz,
     xlnet_scores,
 )
+from tfeff.ops.sparse import fixed_pattern
 
 __all__ = [
     "bias_scores",
+    "blockwise_attention",
     "bucket_functions",
+    "dense_scores",
     "dot_product_scores",
+    "fixed_pattern",
     "gated_scores",
     "gelu",
     "gelu_tanh",

@@ -58,9 +58,9 @@ def check_t5_buckets(num_buckets: int, max_distance: int) -> None:
             f"Received: num_buckets={num_buckets}"
         )
     check_integer("max_distance", max_distance)
-    if max_distance <= num_buckets // 2:
+    if max_distance <= num_buckets // 4:
         raise ValueError(
-            "`max_distance` must be above half of `num_buckets`. "
+            "`max_distance` must be above a quarter of `num_buckets`. "
             f"Received: max_distance={max_distance}, num_buckets={num_buckets}"
         )
 

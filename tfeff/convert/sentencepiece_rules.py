@@ -1,0 +1,131 @@
+"""Clean-up of text before SentencePiece, moved into the SentencePiece model.
+
+Hugging Face's tokenizers of ALBERT and XLNet change a text in Python before the model
+sees it. SentencePiece has rules of its own for this, from strings to strings, so that
+a changed model gives the same ids from the raw text, in a graph too.
+"""
+
+import io
+import os
+import struct
+import sys
+import tempfile
+import unicodedata
+
+import sentencepiece
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+
+def with_rules(proto: bytes, lowercase: bool, keep_accents: bool) -> bytes:
+    """A SentencePiece model that also cleans text as Hugging Face does.
+
+    Every white space counts as a space, and both ways to type double quotes as `"`;
+    accents are dropped unless `keep_accents`, then capitals if `lowercase`.
+
+    Args:
+        proto: the SentencePiece model.
+        lowercase: whether capitals become small letters.
+        keep_accents: whether accents stay.
+
+    Returns:
+        The changed model: same pieces, same ids.
+    """
+    model = ModelProto.FromString(proto)
+    known = _decompiled(model.normalizer_spec.precompiled_charsmap)
+
+    def clean(character):
+        if character.isspace():
+            return " "
+        if not keep_accents:
+            parts = unicodedata.normalize("NFKD", character)
+            character = "".join(c for c in parts if not unicodedata.combining(c))
+        return character.lower() if lowercase else character
+
+    rules = {
+        source: target
+        for source, target in known.items()
+        # Rules about letters that are gone by then never apply.
+        if len(source) > 1 and all(clean(c) == c for c in source)
+    }
+    rules |= {quotes: _apply(known, '"') for quotes in ("``", "''")}
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        if unicodedata.category(character) in ("Cs", "Cn"):
+            continue
+        target = _apply(known, clean(character))
+        if target != character:
+            rules[character] = target
+    model.normalizer_spec.precompiled_charsmap = _compiled(rules)
+    return model.SerializeToString()
+
+
+def _apply(rules, text):
+    """The text with the longest rules applied from left to right."""
+    longest = max(map(len, rules), default=1)
+    result, start = [], 0
+    while start < len(text):
+        for end in range(min(start + longest, len(text)), start, -1):
+            if text[start:end] in rules:
+                result.append(rules[text[start:end]])
+                break
+        else:
+            end = start + 1
+            result.append(text[start:end])
+        start = end
+    return "".join(result)
+
+
+def _compiled(rules):
+    """The rules in SentencePiece's format, which only its trainer writes."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "rules.tsv")
+        with open(path, "w", encoding="ascii") as file:
+            for source, target in sorted(rules.items()):
+                file.write(f"{_codes(source)}\t{_codes(target)}\n")
+        model = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(["a"]),
+            model_writer=model,
+            model_type="char",
+            vocab_size=5,
+            hard_vocab_limit=False,
+            normalization_rule_tsv=path,
+            minloglevel=2,
+        )
+    return ModelProto.FromString(model.getvalue()).normalizer_spec.precompiled_charsmap
+
+
+def _codes(text):
+    return " ".join(f"{ord(character):X}" for character in text)
+
+
+def _decompiled(charsmap):
+    """The rules in SentencePiece's format: a trie of UTF-8 keys, then the values.
+
+    The trie is a double array: a unit holds its label in the low 8 bits, the offset of
+    its children from bit 10 (by 256 if bit 9 is set), and in bit 8 whether a key ends
+    there; the unit at that very offset then holds the place of the value.
+    """
+    if not charsmap:
+        return {}
+    (size,) = struct.unpack_from("<I", charsmap)
+    units = struct.unpack_from(f"<{size // 4}I", charsmap, 4)
+    values = charsmap[4 + size :]
+
+    def children(unit, place):
+        return place ^ ((unit >> 10) << (8 if unit >> 9 & 1 else 0))
+
+    rules, stack = {}, [(b"", children(units[0], 0))]
+    while stack:
+        key, place = stack.pop()
+        for byte in range(1, 256):
+            child = place ^ byte
+            if child >= len(units) or units[child] & 0x800000FF != byte:
+                continue
+            longer, below = key + bytes([byte]), children(units[child], child)
+            if units[child] >> 8 & 1:
+                begin = units[below] & 0x7FFFFFFF
+                value = values[begin : values.index(b"\0", begin)]
+                rules[longer.decode()] = value.decode()
+            stack.append((longer, below))
+    return rules

@@ -1,0 +1,125 @@
+from collections.abc import Sequence
+
+import keras
+from keras import ops
+
+from tfeff import ops as functional
+from tfeff.checks import check_integer
+from tfeff.layers.checks import visible_keys
+from tfeff.layers.self_attention import SelfAttention
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class BlockwiseAttention(SelfAttention):
+    """Multi-head softmax attention of blocks of queries to blocks of keys (BlockBERT).
+
+    The sequence is cut into `n` equal blocks. In a head of shift `s`, the queries of
+    block `b` read the keys of block `(b + s) mod n` and no others; heads of shift 0
+    see their neighbourhood, the others carry over long distances. Only `1 / n` of
+    the scores is computed and stored. With `n = 1` this is `SelfAttention`.
+
+    A sequence whose length is not a multiple of `n` is padded at its end with masked
+    keys, and cut back afterwards.
+
+    Args:
+        num_heads: integer `N ≥ 1` that divides the hidden size.
+        head_blocks: how many heads have the shifts `0, 1, … n - 1`, in this order,
+            such as `"10:2"` or `(10, 2)`: two blocks, ten heads of shift 0 and two of
+            shift 1. They add up to `num_heads`.
+        dropout: float in [0, 1), dropout rate of the normalised scores.
+        kernel_initializer: initializer of the projection kernels.
+        bias_initializer: initializer of the projection biases.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        hidden: float tensor `[B, T, D]`.
+        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
+            `None` when all are real.
+        training: whether dropout is active.
+        return_attention_scores: whether to return `(output, scores)` instead of the
+            output `[B, T, D]` alone. Scores are laid out densely for that, `[B, N, T,
+            T]`, with zeros outside of the blocks.
+
+    Raises:
+        ValueError: if `head_blocks` does not add up to `num_heads`, or as
+            `SelfAttention`.
+        TypeError: if `padding_mask` is neither bool nor integer.
+
+    Example:
+
+    >>> hidden = keras.random.normal((2, 7, 8))
+    >>> tuple(BlockwiseAttention(num_heads=4, head_blocks="3:1")(hidden).shape)
+    (2, 7, 8)
+
+    Reference:
+        Qiu et al., "Blockwise self-attention for long document understanding",
+        section 3.
+    """
+
+    def __init__(self, num_heads: int, head_blocks: str | Sequence[int], **kwargs):
+        super().__init__(num_heads, **kwargs)
+        self.head_blocks = _head_blocks(head_blocks, self.num_heads)
+
+    def call(
+        self, hidden, padding_mask=None, training=None, return_attention_scores=False
+    ):
+        mixed, scores = self._attend_in_blocks(
+            hidden, visible_keys(padding_mask, hidden), training
+        )
+        output = self.output_dense(mixed)
+        if not return_attention_scores:
+            return output
+        length = ops.shape(hidden)[1]
+        scores = functional.dense_scores(scores, self.head_blocks)
+        return output, scores[:, :, :length, :length]
+
+    def attend(self, query, hidden, mask, training, positional=True):
+        if positional:
+            raise ValueError(
+                "Blockwise attention has no scores of arbitrary pairs of positions: "
+                "it cannot mix under another mask than a padding mask."
+            )
+        return self.softmax_attention(query, hidden, mask, training)
+
+    def _attend_in_blocks(self, hidden, visible, training):
+        num_blocks = len(self.head_blocks)
+        length = ops.shape(hidden)[1]
+        missing = -length % num_blocks
+        if num_blocks > 1:
+            if visible is None:
+                visible = ops.ones(ops.shape(hidden)[:2], dtype="bool")
+            hidden = ops.pad(hidden, ((0, 0), (0, missing), (0, 0)))
+            visible = ops.pad(visible, ((0, 0), (0, missing)))
+        mixed, scores = functional.blockwise_attention(
+            *(
+                functional.split_heads(project(hidden), self.num_heads)
+                for project in (self.query_dense, self.key_dense, self.value_dense)
+            ),
+            self.head_blocks,
+            mask=visible,
+            dropout=lambda weights: self.dropout_layer(weights, training=training),
+        )
+        return functional.merge_heads(mixed)[:, :length], scores
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(head_blocks=self.head_blocks)
+        return config
+
+
+def _head_blocks(head_blocks, num_heads: int) -> list[int]:
+    """The numbers of heads, checked, from a string or a sequence."""
+    received = f"Received: head_blocks={head_blocks!r}, num_heads={num_heads}"
+    try:
+        counts = head_blocks.split(":") if isinstance(head_blocks, str) else head_blocks
+        counts = [int(count) if isinstance(count, str) else count for count in counts]
+        for count in counts:
+            check_integer("head_blocks", count, minimum=0)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "`head_blocks` must be numbers of heads, such as '10:2' or (10, 2). "
+            + received
+        ) from error
+    if sum(counts) != num_heads:
+        raise ValueError(f"`head_blocks` must add up to `num_heads`. {received}")
+    return counts
