@@ -49,20 +49,9 @@ def inputs_of(batch, length, size=8):
 VISIBLE = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], bool)
 
 
-@pytest.mark.parametrize("method", ["rpe", "huang4", "xlnet"])
+@pytest.mark.parametrize("method", METHODS)
 def test_layer(method):
     check(check_layer, method, **CLIPPED[method])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["shaw", "bias", "huang1", "huang2", "huang3"])
-def test_layer_of_the_other_methods(method):
-    check(check_layer, method, **CLIPPED[method])
-
-
-@pytest.mark.parametrize("method", ["shaw", "bias", "huang1", "huang2", "huang3"])
-def test_equations_clipped(method):
-    check(check_equations, method, **CLIPPED[method])
 
 
 @pytest.mark.parametrize("method", ["shaw", "huang1", "huang2", "huang3", "huang4"])
