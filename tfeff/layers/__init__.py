@@ -1,31 +1,39 @@
 """Keras layers of tfeff. They need Keras alone and run on any of its backends."""
 
 from tfeff.layers.blockwise_attention import BlockwiseAttention
+from tfeff.layers.dynamic_conv import DynamicConv1D
 from tfeff.layers.encoder_block import EncoderBlock
 from tfeff.layers.encoder_embedding import EncoderEmbedding
 from tfeff.layers.feedforward import FeedForward
 from tfeff.layers.grouped_dense import GroupedDense
 from tfeff.layers.layerwise_pooling import LayerwisePooling
+from tfeff.layers.lightweight_conv import LightweightConv1D
+from tfeff.layers.mixed_attention import MixedAttention
 from tfeff.layers.one_head_attention import OneHeadAttention
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
 from tfeff.layers.partitioned_attention import PartitionedAttention
 from tfeff.layers.relative_attention import RelativeAttention
 from tfeff.layers.relative_embedding import RelativeEmbedding
 from tfeff.layers.self_attention import SelfAttention
+from tfeff.layers.span_dynamic_conv import SpanDynamicConv1D
 from tfeff.layers.sparse_attention import SparseAttention
 
 __all__ = [
     "BlockwiseAttention",
+    "DynamicConv1D",
     "EncoderBlock",
     "EncoderEmbedding",
     "FeedForward",
     "GroupedDense",
     "LayerwisePooling",
+    "LightweightConv1D",
+    "MixedAttention",
     "OneHeadAttention",
     "PartitionOfUnityMask",
     "PartitionedAttention",
     "RelativeAttention",
     "RelativeEmbedding",
     "SelfAttention",
+    "SpanDynamicConv1D",
     "SparseAttention",
 ]

@@ -32,21 +32,11 @@ class Attention(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
 
-    def build_projections(self, hidden_dim: int, names, mixed_dim=None) -> None:
-        """Makes the projections of the attention, its output's, and the dropout.
-
-        Args:
-            hidden_dim: `D`.
-            names: for each, `self.<name>_dense` projects `D` to `mixed_dim`.
-            mixed_dim: size of the projections; `None` means `D`.
-        """
-        mixed_dim = mixed_dim or hidden_dim
-        for name in names:
-            self.add_dense(name, hidden_dim, mixed_dim)
-        self.add_dense("output", mixed_dim, hidden_dim)
-        self.dropout_layer = keras.layers.Dropout(
-            self.dropout, dtype=self.dtype_policy, name="dropout"
-        )
+    def build_projections(self, hidden_dim: int, names) -> None:
+        """Makes a square projection of each name, the output's, and the dropout."""
+        for name in (*names, "output"):
+            self.add_dense(name, hidden_dim, hidden_dim)
+        self.dropout_layer = self.make_dropout()
 
     def add_dense(self, name: str, input_dim: int, units: int, use_bias=True) -> None:
         """Makes `self.<name>_dense`, from `input_dim` to `units`."""
@@ -61,6 +51,29 @@ class Attention(keras.layers.Layer):
         )
         dense.build((None, None, input_dim))
         setattr(self, f"{name}_dense", dense)
+
+    def make_dropout(self) -> keras.layers.Layer:
+        """The dropout of normalised scores."""
+        return keras.layers.Dropout(
+            self.dropout, dtype=self.dtype_policy, name="dropout"
+        )
+
+    def make_separable(
+        self, name: str, input_dim: int, units: int, kernel_size: int
+    ) -> keras.layers.Layer:
+        """A depthwise and a pointwise convolution, with one bias after both."""
+        convolution = keras.layers.SeparableConv1D(
+            units,
+            kernel_size,
+            padding="same",
+            depthwise_initializer=self.kernel_initializer.clone(),
+            pointwise_initializer=self.kernel_initializer.clone(),
+            bias_initializer=self.bias_initializer.clone(),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        convolution.build((None, None, input_dim))
+        return convolution
 
     def attend(self, query, hidden, mask, training, positional=True, **place):
         """Mixes the values of `hidden` for every query.
@@ -77,8 +90,14 @@ class Attention(keras.layers.Layer):
 
         Returns:
             `(mixed, scores)`: `[B, T, D]` and `[B, heads, T, S]`.
+
+        Raises:
+            ValueError: if the layer cannot mix under any mask, or for any query.
         """
-        raise NotImplementedError
+        raise ValueError(
+            f"{type(self).__name__} mixes a sequence with itself, under a padding "
+            "mask: it has no scores for other queries or under other masks."
+        )
 
     def mix(self, query, hidden, mask=None, training=None, positional=True, **place):
         """As `attend`, after the output projection and without the scores."""

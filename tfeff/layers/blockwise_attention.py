@@ -75,10 +75,7 @@ class BlockwiseAttention(SelfAttention):
 
     def attend(self, query, hidden, mask, training, positional=True):
         if positional:
-            raise ValueError(
-                "Blockwise attention has no scores of arbitrary pairs of positions: "
-                "it cannot mix under another mask than a padding mask."
-            )
+            return super(SelfAttention, self).attend(query, hidden, mask, training)
         return self.softmax_attention(query, hidden, mask, training)
 
     def _attend_in_blocks(self, hidden, visible, training):

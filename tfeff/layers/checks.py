@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from tfeff.checks import check_integer
+
 
 def check_divides(name: str, parts: int, dim: int) -> None:
     """Raises unless `parts` equal pieces make up the hidden size `dim`."""
@@ -16,6 +18,17 @@ def check_divides(name: str, parts: int, dim: int) -> None:
             f"`{name}` must divide `hidden_dim`. "
             f"Received: {name}={parts}, hidden_dim={dim}"
         )
+
+
+def check_kernel_size(kernel_size) -> int:
+    """Returns `kernel_size` if it is an odd integer above 0, else raises."""
+    check_integer("kernel_size", kernel_size)
+    if kernel_size % 2 == 0:
+        raise ValueError(
+            "`kernel_size` must be odd, with as many taps to the left as to the right. "
+            f"Received: kernel_size={kernel_size}"
+        )
+    return kernel_size
 
 
 def check_hidden(name: str, shape) -> None:
@@ -73,3 +86,8 @@ def visible_keys(padding_mask, hidden):
         )
     check_same_shape("padding_mask", padding_mask, hidden.shape[:2])
     return ops.cast(padding_mask, "bool")
+
+
+def zero_padding(x, visible):
+    """`x` `[B, T, D]` with zeros where `visible` `[B, T]`, unless `None`, is false."""
+    return x if visible is None else ops.where(visible[..., None], x, 0.0)

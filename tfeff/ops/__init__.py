@@ -11,6 +11,7 @@ from tfeff.ops.attention import (
     split_heads,
 )
 from tfeff.ops.blockwise import blockwise_attention, dense_scores
+from tfeff.ops.convolution import banded_scores, dynamic_convolution
 from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.partition import (
     bucket_functions,
@@ -38,11 +39,13 @@ from tfeff.ops.relative import (
 from tfeff.ops.sparse import fixed_pattern
 
 __all__ = [
+    "banded_scores",
     "bias_scores",
     "blockwise_attention",
     "bucket_functions",
     "dense_scores",
     "dot_product_scores",
+    "dynamic_convolution",
     "fixed_pattern",
     "gated_scores",
     "gelu",

@@ -42,7 +42,8 @@ def fixed_pattern(length, stride: int, expressivity: int, pattern: str = "fairse
     # Position w·stride belongs to the window w - 1, but for w = 0.
     start = ops.maximum(i - 1, 0) // stride * stride
     window = ops.logical_and(j >= start, j <= start + stride)
-    summary = ops.logical_and(
-        ops.logical_or(j % stride >= stride - expressivity, j % stride == 0), j > 0
+    summary = ops.logical_or(
+        j % stride >= stride - expressivity,
+        ops.logical_and(j % stride == 0, j > 0),
     )
     return ops.logical_or(window, summary)

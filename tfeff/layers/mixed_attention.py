@@ -1,0 +1,191 @@
+import keras
+from keras import ops
+
+from tfeff import ops as functional
+from tfeff.checks import check_choice, check_integer
+from tfeff.layers.attention import Attention
+from tfeff.layers.checks import (
+    check_divides,
+    check_hidden,
+    check_kernel_size,
+    visible_keys,
+    zero_padding,
+)
+from tfeff.layers.dynamic_conv import DynamicConv1D
+from tfeff.layers.lightweight_conv import LightweightConv1D
+from tfeff.layers.span_dynamic_conv import SpanDynamicConv1D
+
+_CONVOLUTIONS = {
+    "span_dynamic": SpanDynamicConv1D,
+    "dynamic": DynamicConv1D,
+    "lightweight": LightweightConv1D,
+}
+CONVOLUTIONS = (*_CONVOLUTIONS, "separable", "none")
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class MixedAttention(Attention):
+    """Attention heads and convolution heads side by side, in a bottleneck (ConvBERT).
+
+    Of the `N` heads of a usual attention, `N / γ` heads of unchanged size `D / N`
+    attend, and as many convolve. With `A = D / γ`:
+
+        q, k, v = X W^Q + b^Q, X W^K + b^K, X W^V + b^V        [T, A]
+        Y = [attention(q, k, v) | convolution(q, X)] W^O + b^O
+
+    The convolution shares the query and has values of its own. Which one it is:
+
+    | `convolution` | |
+    |---|---|
+    | `"span_dynamic"` | `SpanDynamicConv1D`: ConvBERT |
+    | `"dynamic"` | `DynamicConv1D` |
+    | `"lightweight"` | `LightweightConv1D` |
+    | `"separable"` | a conventional depthwise-separable convolution of `X` |
+    | `"none"` | attention heads only: the bottleneck alone |
+
+    Args:
+        num_heads: integer `N`, heads before the bottleneck; divides the hidden size.
+        head_ratio: integer `γ`, which divides `num_heads`. A single head remains one
+            whatever the ratio.
+        kernel_size: odd integer `K`, taps of a kernel.
+        convolution: one of the table above.
+        mask_conv: whether padding counts as 0 in the convolutions. If not, it leaks
+            into its neighbours, as in the published model, whose checkpoints need
+            that.
+        dropout: float in [0, 1), dropout rate of the normalised scores. There is none
+            on the convolution heads.
+        kernel_initializer: initializer of the kernels.
+        bias_initializer: initializer of the biases.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        hidden: float tensor `[B, T, D]`.
+        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
+            `None` when all are real.
+        training: whether dropout is active.
+        return_attention_scores: whether to return `(output, scores)`, scores of the
+            attention heads `[B, N / γ, T, T]`, instead of the output `[B, T, D]`
+            alone.
+
+    Raises:
+        ValueError: if `head_ratio` leaves no head or does not divide `num_heads`,
+            `kernel_size` is even, `convolution` is unknown, or `num_heads` does not
+            divide the hidden size.
+        TypeError: if `padding_mask` is neither bool nor integer.
+
+    Example:
+
+    >>> hidden = keras.random.normal((2, 7, 8))
+    >>> tuple(MixedAttention(num_heads=4, kernel_size=3)(hidden).shape)
+    (2, 7, 8)
+
+    Reference:
+        Jiang et al., "ConvBERT", section 3.2.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        head_ratio: int = 2,
+        kernel_size: int = 9,
+        convolution: str = "span_dynamic",
+        mask_conv: bool = True,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_heads = check_integer("num_heads", num_heads)
+        self.head_ratio = check_integer("head_ratio", head_ratio)
+        self.kernel_size = check_kernel_size(kernel_size)
+        self.convolution_type = check_choice("convolution", convolution, CONVOLUTIONS)
+        self.mask_conv = bool(mask_conv)
+        # The heads that remain: one cannot become fewer.
+        self.mixed_heads = max(1, num_heads // head_ratio)
+        if num_heads > 1 and num_heads % head_ratio:
+            what = (
+                "leave at least one of `num_heads`"
+                if head_ratio > num_heads
+                else "divide `num_heads`"
+            )
+            raise ValueError(
+                f"`head_ratio` must {what}. "
+                f"Received: head_ratio={head_ratio}, num_heads={num_heads}"
+            )
+
+    def build(self, hidden_shape):
+        check_hidden("hidden", hidden_shape)
+        hidden_dim = hidden_shape[-1]
+        check_divides("num_heads", self.num_heads, hidden_dim)
+        mixed_dim = hidden_dim // self.num_heads * self.mixed_heads
+        self.mixed_dim = mixed_dim * (1 if self.convolution_type == "none" else 2)
+        for name in ("query", "key", "value"):
+            self.add_dense(name, hidden_dim, mixed_dim)
+        self.add_dense("output", self.mixed_dim, hidden_dim)
+        self.dropout_layer = self.make_dropout()
+        if self.convolution_type == "separable":
+            self.convolution = self.make_separable(
+                "convolution", hidden_dim, mixed_dim, self.kernel_size
+            )
+        elif self.convolution_type != "none":
+            self.convolution = _CONVOLUTIONS[self.convolution_type](
+                self.mixed_heads,
+                self.kernel_size,
+                self.mask_conv,
+                kernel_initializer=self.kernel_initializer.clone(),
+                bias_initializer=self.bias_initializer.clone(),
+                dtype=self.dtype_policy,
+                name="convolution",
+            )
+            with keras.name_scope("convolution", caller=self.convolution):
+                self.convolution.build_convolution(hidden_dim, mixed_dim)
+            self.convolution.built = True
+
+    def call(
+        self, hidden, padding_mask=None, training=None, return_attention_scores=False
+    ):
+        visible = visible_keys(padding_mask, hidden)
+        query = self.query_dense(hidden)
+        mask = None if visible is None else visible[:, None, :]
+        mixed, scores = self._attention_heads(query, hidden, mask, training)
+        if self.convolution_type != "none":
+            convolved = self._convolution_heads(query, hidden, visible, training)
+            mixed = ops.concatenate([mixed, convolved], axis=-1)
+        output = self.output_dense(mixed)
+        return (output, scores) if return_attention_scores else output
+
+    def attend(self, query, hidden, mask, training, positional=True):
+        if positional:
+            return super().attend(query, hidden, mask, training)
+        # A convolution is nothing but position: its heads give nothing here.
+        mixed, scores = self._attention_heads(
+            self.query_dense(query), hidden, mask, training
+        )
+        rest = self.mixed_dim - mixed.shape[-1]
+        return ops.pad(mixed, ((0, 0), (0, 0), (0, rest))), scores
+
+    def _attention_heads(self, query, hidden, mask, training):
+        return functional.softmax_attention(
+            query,
+            self.key_dense(hidden),
+            self.value_dense(hidden),
+            self.mixed_heads,
+            mask=None if mask is None else mask[:, None],
+            dropout=lambda weights: self.dropout_layer(weights, training=training),
+        )
+
+    def _convolution_heads(self, query, hidden, visible, training):
+        if self.convolution_type != "separable":
+            return self.convolution.convolve(hidden, visible, training, query)[0]
+        if self.mask_conv:
+            hidden = zero_padding(hidden, visible)
+        return self.convolution(hidden)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            num_heads=self.num_heads,
+            head_ratio=self.head_ratio,
+            kernel_size=self.kernel_size,
+            convolution=self.convolution_type,
+            mask_conv=self.mask_conv,
+        )
+        return config
