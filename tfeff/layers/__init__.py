@@ -17,6 +17,7 @@ from tfeff.layers.relative_embedding import RelativeEmbedding
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.layers.span_dynamic_conv import SpanDynamicConv1D
 from tfeff.layers.sparse_attention import SparseAttention
+from tfeff.layers.two_stream_blocks import TwoStreamBlocks
 
 __all__ = [
     "BlockwiseAttention",
@@ -36,4 +37,5 @@ __all__ = [
     "SelfAttention",
     "SpanDynamicConv1D",
     "SparseAttention",
+    "TwoStreamBlocks",
 ]

@@ -1,6 +1,8 @@
 import inspect
+from collections.abc import Sequence
 
 import keras
+from keras import ops
 
 from tfeff.checks import check_positive, check_rate
 from tfeff.layers.checks import check_hidden, visible_keys
@@ -122,22 +124,32 @@ class EncoderBlock(keras.layers.Layer):
         mixed = self.attention.mix(query, hidden, mask, training, positional=False)
         return self._add(query, mixed, training)
 
-    def stream(self, query, hidden, mask, training=None, **place):
-        """The block applied to queries at the positions of `hidden`, under any mask.
+    def stream(self, query, hidden, mask, training=None, rows=None, **place):
+        """The block applied to queries at positions of `hidden`, under any mask.
 
         Args:
-            query: float tensor `[B, T, D]`.
+            query: float tensor `[B, M, D]`.
             hidden: float tensor `[B, T, D]`, what keys and values are made of.
-            mask: bool tensor `[B, T, T]`, true where the key is visible to the query.
+            mask: bool tensor `[B, T, T]`, true where the key is visible to a query
+                at the position.
             training: whether dropout is active.
+            rows: float tensor `[B, M, T]`, 1 at the position of each query; `None` if
+                the queries are those of all positions in order.
             **place: `segment_ids` and `layer_index`, as in the call.
 
         Returns:
-            Float tensor `[B, T, D]`.
+            Float tensor `[B, M, D]`.
         """
-        mixed = self.attention.mix(
-            query, hidden, mask, training, **self._place(**place)
-        )
+        place = self._place(**place)
+        if rows is None:
+            mixed = self.attention.mix(query, hidden, mask, training, **place)
+            return self._add(query, mixed, training)
+        # Queries take their places, so that relative positions are the usual ones.
+        # Queries of one position are equal: their mean is any of them.
+        count = ops.maximum(ops.sum(rows, axis=1), 1)[..., None]
+        placed = ops.einsum("bmt,bmd->btd", rows, query) / count
+        mixed = self.attention.mix(placed, hidden, mask, training, **place)
+        mixed = ops.einsum("bmt,btd->bmd", rows, mixed)
         return self._add(query, mixed, training)
 
     def _place(self, **place):
@@ -168,3 +180,19 @@ class EncoderBlock(keras.layers.Layer):
         for name in ("attention", "feedforward"):
             config[name] = keras.layers.deserialize(config[name])
         return cls(**config)
+
+
+def check_blocks(blocks) -> list[EncoderBlock]:
+    """Returns `blocks` as a list if they are an encoder's blocks, else raises."""
+    if not isinstance(blocks, Sequence) or not blocks:
+        raise ValueError(
+            "`blocks` must be a list of at least one block. "
+            f"Received: blocks={blocks!r}"
+        )
+    for block in blocks:
+        if not isinstance(block, EncoderBlock):
+            raise TypeError(
+                "`blocks` must be `tfeff.layers.EncoderBlock`s. "
+                f"Received: {block!r} among them"
+            )
+    return list(blocks)

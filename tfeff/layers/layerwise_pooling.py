@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from tfeff.layers.checks import check_hidden
-from tfeff.layers.encoder_block import EncoderBlock
+from tfeff.layers.encoder_block import EncoderBlock, check_blocks
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -61,18 +61,7 @@ class LayerwisePooling(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if not isinstance(blocks, Sequence) or not blocks:
-            raise ValueError(
-                "`blocks` must be a list of at least one block. "
-                f"Received: blocks={blocks!r}"
-            )
-        for block in blocks:
-            if not isinstance(block, EncoderBlock):
-                raise TypeError(
-                    "`blocks` must be `tfeff.layers.EncoderBlock`s. "
-                    f"Received: {block!r} among them"
-                )
-        self.blocks = list(blocks)
+        self.blocks = check_blocks(blocks)
         self.initializer = keras.initializers.get(initializer)
 
     def build(self, hidden_states_shape):

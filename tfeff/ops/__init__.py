@@ -20,6 +20,7 @@ from tfeff.ops.partition import (
     t5_boundaries,
     t5_buckets,
 )
+from tfeff.ops.permutation import permutation_masks
 from tfeff.ops.relative import (
     bias_scores,
     dot_product_scores,
@@ -57,6 +58,7 @@ __all__ = [
     "pairwise_scores",
     "partition_functions",
     "partition_mask",
+    "permutation_masks",
     "relative_positions",
     "relative_shift",
     "relative_unshift",

@@ -1,0 +1,143 @@
+from collections.abc import Sequence
+
+import keras
+from keras import ops
+
+from tfeff import ops as functional
+from tfeff.layers.checks import (
+    check_hidden,
+    check_same_shape,
+    check_token_ids,
+    visible_keys,
+)
+from tfeff.layers.encoder_block import EncoderBlock, check_blocks
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class TwoStreamBlocks(keras.layers.Layer):
+    """An encoder's blocks run on two streams, to predict tokens in any order (XLNet).
+
+    The content stream `h` of a position knows its own token and those of lower or
+    equal rank; the query stream `g` knows the position, and the tokens of lower rank
+    only, so that it can predict its own. Both pass through the same blocks:
+
+        g^{k+1}_i = block_k(g^k_i, keys and values from h^k_j with rank_j < rank_i)
+        h^{k+1}_i = block_k(h^k_i, keys and values from h^k_j with rank_j ≤ rank_i)
+
+    from `h⁰`, the embedding, and a learnt vector as `g⁰`. The weights of the blocks
+    are shared with the encoder, not copied. Ranks are places in the order of
+    prediction; tokens that are not to be predicted all have one lowest rank, such as
+    -1 (partial prediction): they are visible to all and see no predicted token. The
+    query of a position without any token of lower rank mixes nothing.
+
+    Any attention that scores all pairs will do: softmax, partitioned, one-head,
+    relative and sparse, but not blockwise attention or convolutions.
+
+    Args:
+        blocks: the `EncoderBlock`s of an encoder, in order.
+        initializer: initializer of `g⁰`.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        hidden: float tensor `h⁰` `[B, T, D]`.
+        ranks: integer tensor `[B, T]`.
+        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
+            `None` when all are real.
+        target_positions: integer tensor `[B, M]` of the positions whose query stream
+            is wanted; `None` means all, in order. Slots may repeat a position.
+        segment_ids: integer tensor `[B, T]`, for attentions that take it.
+        training: whether dropout is active.
+
+    Returns:
+        `(content, query)`, both streams after the last block: `h^L` `[B, T, D]` and
+        `g^L` `[B, M, D]` (`M = T` without `target_positions`).
+
+    Raises:
+        ValueError: if there are no blocks, an attention cannot mix under such masks,
+            or a shape is wrong.
+        TypeError: if `blocks` are not `EncoderBlock`s, or ids are not integers.
+
+    Example:
+
+    >>> import tfeff
+    >>> encoder = tfeff.encoders.build(
+    ...     "xlnet_base", vocabulary_size=50, num_layers=2, hidden_dim=24
+    ... )
+    >>> ids = keras.ops.ones((2, 5), dtype="int32")
+    >>> content, query = TwoStreamBlocks(encoder.blocks)(
+    ...     encoder.embedding(ids),
+    ...     keras.ops.convert_to_tensor([[-1, 0, -1, 1, -1]] * 2),
+    ...     target_positions=keras.ops.convert_to_tensor([[1, 3]] * 2),
+    ...     segment_ids=ids,
+    ... )
+    >>> tuple(content.shape), tuple(query.shape)
+    ((2, 5, 24), (2, 2, 24))
+
+    Reference:
+        Yang et al., "XLNet", section 2.3.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[EncoderBlock],
+        initializer="truncated_normal",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.blocks = check_blocks(blocks)
+        self.initializer = keras.initializers.get(initializer)
+
+    def build(self, hidden_shape, **_):
+        check_hidden("hidden", hidden_shape)
+        for block in self.blocks:
+            if not block.built:
+                block.build(hidden_shape)
+        self.mask_embedding = self.add_weight(
+            name="mask_embedding",
+            shape=(hidden_shape[-1],),
+            initializer=self.initializer,
+        )
+
+    def call(
+        self,
+        hidden,
+        ranks,
+        padding_mask=None,
+        target_positions=None,
+        segment_ids=None,
+        training=None,
+    ):
+        check_token_ids("ranks", ranks)
+        check_same_shape("ranks", ranks, hidden.shape[:2])
+        content_mask, query_mask = functional.permutation_masks(
+            ranks, visible_keys(padding_mask, hidden)
+        )
+        batch, length, size = ops.shape(hidden)
+        rows, count = None, length
+        if target_positions is not None:
+            check_token_ids("target_positions", target_positions)
+            rows = ops.one_hot(target_positions, length, dtype=hidden.dtype)
+            count = ops.shape(target_positions)[1]
+        content = hidden
+        query = ops.broadcast_to(self.mask_embedding, (batch, count, size))
+        for index, block in enumerate(self.blocks):
+            place = {"segment_ids": segment_ids, "layer_index": index}
+            query, content = (
+                block.stream(query, content, query_mask, training, rows, **place),
+                block.stream(content, content, content_mask, training, **place),
+            )
+        return content, query
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            blocks=[keras.layers.serialize(block) for block in self.blocks],
+            initializer=keras.initializers.serialize(self.initializer),
+        )
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        config["blocks"] = [keras.layers.deserialize(b) for b in config["blocks"]]
+        return cls(**config)

@@ -1,0 +1,36 @@
+"""Masks of permutation language modelling."""
+
+from keras import ops
+
+
+def permutation_masks(ranks, visible=None):
+    """Who sees whom when the tokens of a sequence are predicted in some order.
+
+    The rank of a position is its place in that order. The content of `i` may know of
+    every `j` with `rank_j ≤ rank_i`, itself included; the query of `i`, which is to
+    predict the token there, of every `j` with `rank_j < rank_i`. Positions that are
+    given and not predicted share one rank below all others: everybody sees them, and
+    they see only each other.
+
+    Args:
+        ranks: integer tensor `[B, T]`.
+        visible: bool tensor `[B, T]`, false at padding, or `None`.
+
+    Returns:
+        `(content, query)`: bool tensors `[B, T, T]`, true where `i` sees `j`.
+
+    Example:
+
+    >>> content, query = permutation_masks(ops.convert_to_tensor([[1, 0, -1]]))
+    >>> ops.convert_to_numpy(query[0]).astype(int).tolist()
+    [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
+
+    Reference:
+        Yang et al., "XLNet", sections 2.2 and 2.3.
+    """
+    of_query, of_key = ranks[:, :, None], ranks[:, None, :]
+    content, query = of_key <= of_query, of_key < of_query
+    if visible is None:
+        return content, query
+    visible = visible[:, None, :]
+    return ops.logical_and(content, visible), ops.logical_and(query, visible)
