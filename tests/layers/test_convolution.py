@@ -1,0 +1,189 @@
+"""ConvBERT's three convolutions against its equations 2 to 5."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from tests.checks import (
+    arrays_of,
+    assert_close,
+    check_equations,
+    check_layer,
+    randomize,
+    variables_of,
+)
+from tests.reference import batched, convolution_layer
+from tests.reference.programs import largest_tensor
+from tfeff.layers import DynamicConv1D, LightweightConv1D, SpanDynamicConv1D
+
+LAYERS = {
+    "lightweight": LightweightConv1D,
+    "dynamic": DynamicConv1D,
+    "span_dynamic": SpanDynamicConv1D,
+}
+VISIBLE = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 0, 0, 1]], bool)
+
+
+def reference(kind, num_heads):
+    return batched(partial(convolution_layer, kind=kind, num_heads=num_heads))
+
+
+def check(check, kind, num_heads=2, **options):
+    check(partial(LAYERS[kind], num_heads, **options), reference(kind, num_heads))
+
+
+def randomized(kind, num_heads=2, hidden_dim=8, **options):
+    layer = LAYERS[kind](num_heads, **options)
+    layer.build((None, None, hidden_dim))
+    randomize(variables_of(layer))
+    return layer
+
+
+def inputs_of(batch, length, size=8):
+    return np.random.default_rng(0).normal(size=(batch, length, size)).astype("float32")
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_layer(kind):
+    check(check_layer, kind, kernel_size=3)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("num_heads, kernel_size", [(1, 5), (4, 1)])
+def test_equations(kind, num_heads, kernel_size):
+    check(check_equations, kind, num_heads, kernel_size=kernel_size)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_default_kernel_is_longer_than_the_sequence(kind):
+    """Nine taps over 1, 5, 8 and 13 positions."""
+    layer = randomized(kind)
+    weights = arrays_of(variables_of(layer))
+    for length in (1, 5, 8, 13):
+        hidden = inputs_of(2, length)
+        visible = np.arange(length) < np.array([[length], [length - 2]])
+        expected = reference(kind, 2)(hidden.astype("float64"), visible, weights)
+        output = layer(hidden, padding_mask=visible, return_attention_scores=True)
+        for actual, literal in zip(output, expected):
+            assert_close(actual, literal, 1e-5)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_without_mask_conv_padding_leaks_in(kind):
+    """The mask then changes nothing: padding is text like any other."""
+    leaky = randomized(kind, kernel_size=3, mask_conv=False)
+    masked = randomized(kind, kernel_size=3)
+    hidden = inputs_of(3, 5)
+    weights = arrays_of(variables_of(leaky))
+    everything = np.ones((3, 5), bool)
+    expected = reference(kind, 2)(hidden.astype("float64"), everything, weights)[0]
+    output = leaky(hidden, padding_mask=VISIBLE)
+    assert_close(output, expected, 1e-5)
+    assert_close(output, masked(hidden), 1e-6)
+    difference = np.abs(output - masked(hidden, padding_mask=VISIBLE))
+    assert difference[VISIBLE].max() > 1e-2
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_is_local_and_shift_invariant(kind):
+    layer = randomized(kind, kernel_size=5)
+    hidden = inputs_of(1, 14)
+    output = np.asarray(layer(hidden))
+    changed = hidden.copy()
+    changed[0, 6] += 1.0
+    moved = np.abs(layer(changed) - output).max(axis=(0, 2)) > 1e-5
+    # Taps that depend on a span that is read with taps reach two positions on.
+    assert set(np.flatnonzero(moved)) == {4, 5, 6, 7, 8}
+    visible = np.ones((1, 14), bool)
+    shifted = layer(
+        np.pad(hidden, ((0, 0), (3, 0), (0, 0)), constant_values=9.0),
+        padding_mask=np.pad(visible, ((0, 0), (3, 0))),
+    )
+    assert_close(shifted[:, 3:], output, 1e-5)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_taps_add_up_to_one(kind):
+    """In the middle of a sequence, where no tap reads beyond its ends."""
+    layer = randomized(kind, kernel_size=3)
+    _, scores = layer(inputs_of(2, 7), return_attention_scores=True)
+    sums = np.asarray(scores).sum(axis=-1)
+    assert_close(sums[:, :, 1:-1], np.ones((2, 2, 5)), 1e-5)
+    assert (sums[:, :, [0, -1]] < 0.999).all()
+
+
+def test_dynamic_taps_without_kernel_weights_are_lightweight():
+    """Then the bias alone makes the taps, the same at every position."""
+    light = randomized("lightweight", kernel_size=3)
+    hidden = inputs_of(3, 5)
+    for kind in ("dynamic", "span_dynamic"):
+        layer = randomized(kind, kernel_size=3)
+        named, source = variables_of(layer), variables_of(light)
+        named["kernel/kernel"].assign(np.zeros((8, 6)))
+        named["kernel/bias"].assign(np.ravel(source["taps"].numpy()))
+        for name in ("value", "output"):
+            for part in ("kernel", "bias"):
+                named[f"{name}/{part}"].assign(source[f"{name}/{part}"])
+        assert_close(
+            layer(hidden, padding_mask=VISIBLE),
+            light(hidden, padding_mask=VISIBLE),
+            1e-5,
+        )
+
+
+def test_weights():
+    def shapes(kind):
+        named = variables_of(randomized(kind, kernel_size=3))
+        return {name: tuple(v.shape) for name, v in named.items()}
+
+    def dense(*names):
+        kernels = {f"{name}/kernel": (8, 8) for name in names}
+        return kernels | {f"{name}/bias": (8,) for name in names}
+
+    assert shapes("lightweight") == dense("value", "output") | {"taps": (2, 3)}
+    dynamic = dense("query", "value", "output")
+    dynamic |= {"kernel/kernel": (8, 6), "kernel/bias": (6,)}
+    assert shapes("dynamic") == dynamic
+    assert shapes("span_dynamic") == dynamic | {
+        "span_key/depthwise_kernel": (3, 8, 1),
+        "span_key/pointwise_kernel": (1, 8, 8),
+        "span_key/bias": (8,),
+    }
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_never_unfolds_the_sequence(kind):
+    """No copy of the sequence for every tap: K T D elements."""
+    length, size, taps = 64, 8, 9
+    layer = LAYERS[kind](2, kernel_size=taps)
+    hidden = inputs_of(2, length, size)
+    layer(hidden)
+    visible = np.arange(length) < np.array([[length], [length - 3]])
+    largest = largest_tensor(layer, layer.trainable_variables, hidden, visible)
+    # The taps themselves are [B, T, N, K].
+    assert largest < 3 * 2 * length * size < taps * length * size
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize(
+    "arguments, name",
+    [
+        ({"num_heads": 0}, "num_heads"),
+        ({"num_heads": 2.0}, "num_heads"),
+        ({"kernel_size": 4}, "kernel_size"),
+        ({"kernel_size": 0}, "kernel_size"),
+        ({"kernel_size": -3}, "kernel_size"),
+        ({"kernel_size": 3.0}, "kernel_size"),
+        ({"dropout": 1.0}, "dropout"),
+    ],
+)
+def test_names_a_bad_argument(kind, arguments, name):
+    with pytest.raises((ValueError, TypeError), match=f"`{name}` must .*Received: "):
+        LAYERS[kind](**{"num_heads": 2, **arguments})
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_heads_must_divide_the_hidden_size(kind):
+    with pytest.raises(ValueError, match="`num_heads` must divide.*num_heads=3.*dim=8"):
+        LAYERS[kind](3)(inputs_of(1, 2))
