@@ -124,9 +124,7 @@ def mixed_attention(
 def grouped_linear(x, weights):
     """Equation 7: slice g of the input through matrix g, side by side."""
     groups = []
-    for g, (kernel, bias) in enumerate(
-        zip(weights["dense/kernel"], weights["dense/bias"])
-    ):
+    for g, kernel in enumerate(weights["dense/kernel"]):
         width = len(kernel)
-        groups.append(x[..., g * width : (g + 1) * width] @ kernel + bias)
-    return np.concatenate(groups, axis=-1)
+        groups.append(x[..., g * width : (g + 1) * width] @ kernel)
+    return np.concatenate(groups, axis=-1) + weights["bias"]

@@ -38,14 +38,17 @@ def two_stream_blocks(hidden, visible, ranks, mask_embedding, block_weights, att
         ranks: [T], the place of each position in the factorisation order.
         mask_embedding: [D], where the query stream starts at every position.
         block_weights: the weights of each block.
-        attend: `attend(queries, hidden, sees, attention_weights)` gives [T, D].
+        attend: `attend(queries, hidden, sees, attention_weights, place)` gives
+            [T, D]; `place` is the number of the block, from 0.
     """
     content = hidden
     query = np.stack([mask_embedding] * len(hidden))
-    for weights in block_weights:
+    for place, weights in enumerate(block_weights):
         attention = part_of(weights, "attention")
-        of_query = attend(query, content, query_pairs(ranks, visible), attention)
-        of_content = attend(content, content, content_pairs(ranks, visible), attention)
+        of_query = attend(query, content, query_pairs(ranks, visible), attention, place)
+        of_content = attend(
+            content, content, content_pairs(ranks, visible), attention, place
+        )
         query = after_attention(query, of_query, weights)
         content = after_attention(content, of_content, weights)
     return content, query
