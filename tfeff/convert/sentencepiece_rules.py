@@ -12,6 +12,7 @@ import sys
 import tempfile
 import unicodedata
 
+import numpy as np
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
@@ -20,7 +21,8 @@ def with_rules(proto: bytes, lowercase: bool, keep_accents: bool) -> bytes:
     """A SentencePiece model that also cleans text as Hugging Face does.
 
     Every white space counts as a space, and both ways to type double quotes as `"`;
-    accents are dropped unless `keep_accents`, then capitals if `lowercase`.
+    accents are dropped unless `keep_accents`, then capitals if `lowercase`. A piece
+    that ends in a digit and a comma is used only where nothing else fits.
 
     Args:
         proto: the SentencePiece model.
@@ -28,7 +30,7 @@ def with_rules(proto: bytes, lowercase: bool, keep_accents: bool) -> bytes:
         keep_accents: whether accents stay.
 
     Returns:
-        The changed model: same pieces, same ids.
+        The changed model, with the same pieces.
     """
     model = ModelProto.FromString(proto)
     known = _decompiled(model.normalizer_spec.precompiled_charsmap)
@@ -56,15 +58,17 @@ def with_rules(proto: bytes, lowercase: bool, keep_accents: bool) -> bytes:
         if target != character:
             rules[character] = target
     model.normalizer_spec.precompiled_charsmap = _compiled(rules)
+    for piece in model.pieces:
+        if piece.piece[-1:] == "," and piece.piece[-2:-1].isdigit():
+            piece.score -= 100
     return model.SerializeToString()
 
 
 def _apply(rules, text):
     """The text with the longest rules applied from left to right."""
-    longest = max(map(len, rules), default=1)
     result, start = [], 0
     while start < len(text):
-        for end in range(min(start + longest, len(text)), start, -1):
+        for end in range(len(text), start, -1):
             if text[start:end] in rules:
                 result.append(rules[text[start:end]])
                 break
@@ -109,22 +113,22 @@ def _decompiled(charsmap):
     if not charsmap:
         return {}
     (size,) = struct.unpack_from("<I", charsmap)
-    units = struct.unpack_from(f"<{size // 4}I", charsmap, 4)
+    units = np.frombuffer(charsmap, "<u4", size // 4, offset=4)
     values = charsmap[4 + size :]
 
-    def children(unit, place):
+    def children(place):
+        unit = int(units[place])
         return place ^ ((unit >> 10) << (8 if unit >> 9 & 1 else 0))
 
-    rules, stack = {}, [(b"", children(units[0], 0))]
+    rules, stack = {}, [(b"", children(0))]
     while stack:
         key, place = stack.pop()
-        for byte in range(1, 256):
-            child = place ^ byte
-            if child >= len(units) or units[child] & 0x800000FF != byte:
-                continue
-            longer, below = key + bytes([byte]), children(units[child], child)
+        around = place ^ np.arange(1, 256)
+        around = around[around < len(units)]
+        for child in around[units[around] & 0x800000FF == around ^ place].tolist():
+            longer, below = key + bytes([child ^ place]), children(child)
             if units[child] >> 8 & 1:
-                begin = units[below] & 0x7FFFFFFF
+                begin = int(units[below]) & 0x7FFFFFFF
                 value = values[begin : values.index(b"\0", begin)]
                 rules[longer.decode()] = value.decode()
             stack.append((longer, below))
