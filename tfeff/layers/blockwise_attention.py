@@ -81,7 +81,7 @@ class BlockwiseAttention(SelfAttention):
     def _attend_in_blocks(self, hidden, visible, training):
         num_blocks = len(self.head_blocks)
         length = ops.shape(hidden)[1]
-        missing = -length % num_blocks
+        missing = (length + num_blocks - 1) // num_blocks * num_blocks - length
         if num_blocks > 1:
             if visible is None:
                 visible = ops.ones(ops.shape(hidden)[:2], dtype="bool")

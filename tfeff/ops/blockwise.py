@@ -50,11 +50,10 @@ def blockwise_attention(
     key = _shifted(_blocks(key, num_blocks), head_blocks)
     value = _shifted(_blocks(value, num_blocks), head_blocks)
     if mask is not None:
-        mask = ops.reshape(mask, (ops.shape(mask)[0], 1, num_blocks, 1, -1))
-        repeated = ops.broadcast_to(
-            mask, (ops.shape(mask)[0], sum(head_blocks), *ops.shape(mask)[2:])
-        )
-        mask = _shifted(repeated, head_blocks)
+        heads = sum(head_blocks)
+        mask = ops.repeat(mask[:, None, None, :], heads, axis=1)
+        mask = _blocks(ops.transpose(mask, (0, 1, 3, 2)), num_blocks)
+        mask = ops.swapaxes(_shifted(mask, head_blocks), -1, -2)
     scores = masked_softmax(ops.matmul(query, ops.swapaxes(key, -1, -2)), mask)
     if dropout is not None:
         scores = dropout(scores)
@@ -93,8 +92,8 @@ def dense_scores(scores, head_blocks: Sequence[int]):
 
 def _blocks(x, num_blocks):
     """`[B, N, T, H]` to `[B, N, n, t, H]`."""
-    batch, heads, _, size = ops.shape(x)
-    return ops.reshape(x, (batch, heads, num_blocks, -1, size))
+    batch, heads, length, size = ops.shape(x)
+    return ops.reshape(x, (batch, heads, num_blocks, length // num_blocks, size))
 
 
 def _shifted(x, head_blocks):

@@ -68,11 +68,12 @@ def relative_unshift(x):
     """
     leading, length = ops.shape(x)[:-2], ops.shape(x)[-1]
     zeros = ops.zeros_like(x)
-    # Rows of 2T - 1, read back in rows of 2T, move left by one a row.
-    x = ops.concatenate([zeros[..., 1:], x], axis=-1)
-    x = ops.reshape(x, (*leading, length * (2 * length - 1)))
-    x = ops.concatenate([x, zeros[..., 0, :]], axis=-1)
-    return ops.reshape(x, (*leading, length, 2 * length))
+    # Rows of 2T + 1, read back in rows of 2T, move right by one a row. They are to
+    # move left, so they are turned about before and after.
+    x = ops.concatenate([zeros[..., :1], ops.flip(x, axis=-1), zeros], axis=-1)
+    x = ops.reshape(x, (*leading, length * (2 * length + 1)))
+    x = ops.reshape(x[..., :-length], (*leading, length, 2 * length))
+    return ops.flip(x, axis=-1)
 
 
 def toeplitz(values):
