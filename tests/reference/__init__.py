@@ -8,6 +8,7 @@ mapping from names such as "query/kernel" to arrays. Functions take one sequence
 
 from tests.reference.attention import (
     batched,
+    grouped_linear,
     one_head_attention,
     one_head_pooling,
     partitioned_attention,
@@ -22,7 +23,6 @@ from tests.reference.blockwise import (
 )
 from tests.reference.convolution import (
     convolution_layer,
-    grouped_linear,
     mixed_attention,
 )
 from tests.reference.encoder import (

@@ -20,6 +20,15 @@ def linear(x, weights, name):
     return x @ weights[f"{name}/kernel"] + weights[f"{name}/bias"]
 
 
+def grouped_linear(x, weights):
+    """ConvBERT, equation 7: slice g of the input through matrix g, side by side."""
+    groups = []
+    for g, kernel in enumerate(weights["dense/kernel"]):
+        width = len(kernel)
+        groups.append(x[..., g * width : (g + 1) * width] @ kernel)
+    return np.concatenate(groups, axis=-1) + weights["bias"]
+
+
 def split(x, num_heads):
     """[T, D] -> [n, T, D/n]: head h holds columns h D/n to (h+1) D/n."""
     size = x.shape[1] // num_heads

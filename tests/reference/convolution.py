@@ -111,6 +111,8 @@ def mixed_attention(
             row = np.array([[content_score(q[i], k) for k in key[h]]])
             scores[h, i] = softmax(row, sees[i])[0]
             context[h, i] = sum(a * v for a, v in zip(scores[h, i], value[h]))
+    if kind == "none":
+        return linear(merge(context), weights, "output"), scores
     readable = visible if mask_conv else [True] * len(visible)
     below = part_of(weights, "convolution")
     if kind == "separable":
@@ -119,12 +121,3 @@ def mixed_attention(
         local, _ = convolution(kind, hidden, readable, query, below, num_heads)
     both = np.concatenate([merge(context), local], axis=1)
     return linear(both, weights, "output"), scores
-
-
-def grouped_linear(x, weights):
-    """Equation 7: slice g of the input through matrix g, side by side."""
-    groups = []
-    for g, kernel in enumerate(weights["dense/kernel"]):
-        width = len(kernel)
-        groups.append(x[..., g * width : (g + 1) * width] @ kernel)
-    return np.concatenate(groups, axis=-1) + weights["bias"]

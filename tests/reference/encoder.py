@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tests.reference.attention import linear
+from tests.reference.attention import grouped_linear, linear
 
 
 def part_of(weights, prefix):
@@ -34,8 +34,14 @@ def layer_norm(x, weights, epsilon=1e-12):
 
 
 def feed_forward(x, weights):
-    """`gelu(x W_1 + b_1) W_2 + b_2`."""
-    return linear(gelu(linear(x, weights, "intermediate")), weights, "output")
+    """`gelu(x W_1 + b_1) W_2 + b_2`, with matrices in groups if they are."""
+
+    def transform(x, name):
+        part = part_of(weights, name)
+        grouped = "dense/kernel" in part
+        return grouped_linear(x, part) if grouped else linear(x, weights, name)
+
+    return transform(gelu(transform(x, "intermediate")), "output")
 
 
 def after_attention(x, attended, weights):
@@ -52,15 +58,18 @@ def encoder_block(hidden, visible, weights, attention):
 
 
 def embedding(token_ids, segment_ids, weights):
-    """Equation 4 with segments; position table and projection if they exist."""
+    """Equation 4; segment and position table, norm and projection if they exist."""
     rows = []
     for i in range(len(token_ids)):
         row = weights["token_embedding/embeddings"][token_ids[i]]
-        row = row + weights["segment_embedding/embeddings"][segment_ids[i]]
+        if "segment_embedding/embeddings" in weights:
+            row = row + weights["segment_embedding/embeddings"][segment_ids[i]]
         if "position_embedding/embeddings" in weights:
             row = row + weights["position_embedding/embeddings"][i]
         rows.append(row)
-    result = layer_norm(np.stack(rows), part_of(weights, "norm"))
+    result = np.stack(rows)
+    if "norm/gamma" in weights:
+        result = layer_norm(result, part_of(weights, "norm"))
     if "projection/kernel" in weights:
         result = linear(result, weights, "projection")
     return result

@@ -106,7 +106,20 @@ def make_attention(spec: str | dict, settings: dict) -> keras.layers.Layer:
             f"Received: {', '.join(unknown)}"
         )
     offered = {key: value for key, value in settings.items() if key in accepted}
-    return make(**{**offered, **arguments})
+    given = {**offered, **arguments}
+    missing = [
+        parameter.name
+        for parameter in inspect.signature(make).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        and parameter.name not in given
+    ]
+    if missing:
+        raise ValueError(
+            f"Attention {name!r} needs the arguments {missing}, as in "
+            f"{{'name': {name!r}, {missing[0]!r}: …}}. Received: attention={spec!r}"
+        )
+    return make(**given)
 
 
 def _arguments_of(make: Callable) -> set[str]:
