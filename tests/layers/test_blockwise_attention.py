@@ -98,7 +98,7 @@ def test_padding_changes_nothing_while_the_blocks_stay():
     "head_blocks", ["4", "4:0", "0:4", "1:2:1", "1:0:2", "0:1:0:1"]
 )
 def test_equations(head_blocks):
-    check(check_equations, head_blocks, hidden_dim=12 if head_blocks == "1:0:2" else 8)
+    check(check_equations, head_blocks, hidden_dim=6 if head_blocks == "1:0:2" else 4)
 
 
 def test_more_blocks_than_tokens():

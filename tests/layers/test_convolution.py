@@ -30,7 +30,11 @@ def reference(kind, num_heads):
 
 
 def check(check, kind, num_heads=2, **options):
-    check(partial(LAYERS[kind], num_heads, **options), reference(kind, num_heads))
+    check(
+        partial(LAYERS[kind], num_heads, **options),
+        reference(kind, num_heads),
+        hidden_dim=4 if check is check_equations else 8,
+    )
 
 
 def randomized(kind, num_heads=2, hidden_dim=8, **options):

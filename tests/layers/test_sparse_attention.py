@@ -18,6 +18,7 @@ def check(check, **options):
     check(
         partial(SparseAttention, 2, **options),
         batched(partial(sparse_attention, num_heads=2, **options)),
+        hidden_dim=4 if check is check_equations else 8,
     )
 
 

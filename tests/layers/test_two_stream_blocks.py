@@ -238,8 +238,8 @@ def test_identity_permutation_is_causal_attention(name):
 @given(st.permutations(range(6)), st.integers(0, 5))
 def test_what_a_token_changes(ranks, at):
     """A change of x_i reaches the content of rank >= its own, the query of > it."""
-    layer, _ = two_streams("xlnet")
-    hidden, order = inputs_of(1, 6), np.array([ranks], "int32")
+    layer, _ = two_streams("xlnet", size=4)
+    hidden, order = inputs_of(1, 6, 4), np.array([ranks], "int32")
     changed = hidden.copy()
     changed[0, at] += 1.0
     segments = np.zeros((1, 6), "int32")
