@@ -32,7 +32,9 @@ TEXTS = [
     "UPPER lower MiXeD iPhone NASA e.g. U.S.A.",
     "日本語 and 中文 text, with ελληνικά and русский.",
     "unbelievably uncharacteristically 🙂 zzzzqqq",
-    "½ ﬁne ①",
+    "½ ﬁne ① wait… x² ™ straße ΑΣΣΟΣ zero\u200bwidth a\u00a0b soft\u00adhyphen",
+    "\u3000漢字かな が ガ e\u0301te\u0301 İstanbul 한국어 \u1112\u1161\u11ab",
+    "\ufeffbom a\x01b",
 ]
 BATCH = dict(
     lengths=(11, 7, 2),
@@ -102,10 +104,12 @@ def two_streams(model, arrays):
             [-1] * 10 + [0],
         ]
     )
-    targets = np.array([[3, 5, 8, 1], [5, 8, 5, 8], [10, 10, 10, 10]])
+    targets = np.array([[3, 5, 8, 1], [5, 8, 0, 0], [10, 0, 0, 0]])
+    used = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]])
     hidden = ranks[:, None, :] >= ranks[:, :, None]
     perm_mask = torch.from_numpy((hidden & (ranks[:, None, :] >= 0)).astype(np.float32))
     mapping = torch.nn.functional.one_hot(torch.from_numpy(targets), 11).float()
+    mapping *= torch.from_numpy(used)[..., None]  # Slots of one position would add up.
     with torch.no_grad():
         outputs = model(
             **inputs_of(arrays),
@@ -117,6 +121,7 @@ def two_streams(model, arrays):
     return dict(
         ranks=ranks.astype(np.int32),
         target_positions=targets.astype(np.int32),
+        target_used=used.astype(bool),
         content=content.numpy(),
         query=query.numpy(),
     )

@@ -43,16 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if tokenizer is None:
         print("Without a tokenizer: the source has no vocab.txt or spiece.model")
     else:
-        print(f"With its {type(tokenizer).__name__}, {describe(tokenizer)}")
+        folds = ", lower-casing" if tokenizer.get_config().get("lowercase") else ""
+        size = tokenizer.vocabulary_size()
+        print(f"With its {type(tokenizer).__name__} of {size:,} ids{folds}")
     for kind, count in sorted(converted.left_out.items()):
         print(f"Left out: {kind} ({count} tensors)")
     return 0
-
-
-def describe(tokenizer) -> str:
-    """The size of a tokenizer, and whether it folds case."""
-    size = f"{tokenizer.vocabulary_size()} ids"
-    return f"{size}, lower-casing" if getattr(tokenizer, "lowercase", False) else size
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def read_tf_checkpoint(prefix: str) -> dict[str, Variable]:
 def _damage_named(prefix):
     try:
         yield
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+    except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{prefix!r} must be a whole TensorFlow checkpoint. It is damaged, or "
             f"its data is missing: {error}"

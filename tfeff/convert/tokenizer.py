@@ -4,6 +4,7 @@ import os
 
 import keras_hub
 
+from tfeff.convert.bert_tokenizer import BertTokenizer
 from tfeff.convert.config import Config
 from tfeff.convert.sentencepiece_rules import with_rules
 from tfeff.convert.xlnet_tokenizer import XLNetTokenizer
@@ -51,7 +52,7 @@ def _word_piece(path, config):
     lowercase = config.only("do_lower_case", True, False, default=not cased)
     strip_accents = config.only("strip_accents", True, False, None, default=None)
     try:
-        return keras_hub.tokenizers.BertTokenizer(
+        return BertTokenizer(
             vocabulary,
             lowercase=lowercase,
             strip_accents=lowercase if strip_accents is None else strip_accents,

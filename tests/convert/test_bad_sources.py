@@ -1,0 +1,265 @@
+"""What cannot be converted is refused by name, and nothing is written."""
+
+import json
+import os
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import tfeff
+from tests.convert.conversions import GOLDENS, copied
+from tests.convert.test_safetensors import write
+from tfeff.convert import convert, load
+from tfeff.convert.__main__ import main
+from tfeff.convert.safetensors import read_safetensors
+
+
+def changed(name, folder, file="config.json", **changes):
+    """A copy of a golden with changes in its configuration."""
+    source = copied(name, folder)
+    config = json.loads((source / file).read_text()) | changes
+    (source / file).write_text(json.dumps(config))
+    return source
+
+
+def with_tensors(name, folder, change):
+    """A copy of a golden with tensors changed by a function of their dict."""
+    source = copied(name, folder)
+    tensors = {k: t.read() for k, t in read_safetensors(str(source)).items()}
+    change(tensors)
+    write(source / "model.safetensors", tensors)
+    return source
+
+
+@pytest.mark.parametrize(
+    "name, changes, message",
+    [
+        ("bert", dict(model_type="gpt2"), "model_type='gpt2'"),
+        ("bert", dict(is_decoder=True), "is_decoder=True"),
+        ("bert", dict(add_cross_attention=True), "add_cross_attention=True"),
+        ("bert", dict(hidden_act="mish"), "hidden_act='mish'"),
+        ("bert", dict(hidden_act=["gelu"]), r"hidden_act=\['gelu'\]"),
+        ("bert", dict(position_embedding_type="rotary"), "='rotary'"),
+        ("bert", dict(pruned_heads={"0": [1]}), "pruned_heads="),
+        ("bert", dict(hidden_size="16"), "`hidden_size` must be an integer"),
+        ("bert", dict(hidden_size=-16), "`hidden_size` must be an integer"),
+        ("bert", dict(hidden_dropout_prob=1.5), "`hidden_dropout_prob` must be"),
+        ("bert", dict(layer_norm_eps=0), "`layer_norm_eps` must be"),
+        ("bert", dict(num_attention_heads=5), "`num_heads` must divide"),
+        ("albert", dict(embedding_size=16), "embedding_size=hidden_size=16"),
+        ("albert", dict(inner_group_num=2), "inner_group_num=2"),
+        ("albert", dict(num_hidden_groups=3), "`num_hidden_groups` must divide"),
+        ("convbert_base", dict(head_ratio=4), "head_ratio=4"),
+        ("convbert_base", dict(num_attention_heads=3), "num_attention_heads=3"),
+        ("convbert_base", dict(conv_kernel_size=4), "odd"),
+        ("convbert_base", dict(num_groups=5), "`num_groups` must divide"),
+        ("xlnet", dict(attn_type="uni"), "attn_type='uni'"),
+        ("xlnet", dict(bi_data=True), "bi_data=True"),
+        ("xlnet", dict(clamp_len=400), "clamp_len=400"),
+        ("xlnet", dict(reuse_len=64), "reuse_len=64"),
+        ("xlnet", dict(same_length=True), "same_length=True"),
+        ("xlnet", dict(untie_r=False), "untie_r=False"),
+        ("xlnet", dict(d_head=8), "d_head=8"),
+    ],
+)
+def test_configurations_that_tfeff_does_not_have(name, changes, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        load(changed(name, tmp_path, **changes))
+
+
+def test_a_garden_configuration_that_tfeff_does_not_have(tmp_path):
+    source = changed("garden_albert", tmp_path, "albert_config.json", hidden_act="tanh")
+    with pytest.raises(ValueError, match="hidden_act='tanh'"):
+        load(source)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '"bert"', b"\xff"])
+def test_a_configuration_that_is_no_json_object(text, tmp_path):
+    source = copied("bert", tmp_path)
+    (source / "config.json").write_bytes(text if text == b"\xff" else text.encode())
+    with pytest.raises(ValueError, match=r"config\.json' must be"):
+        load(source)
+
+
+def test_a_configuration_without_a_size(tmp_path):
+    source = copied("bert", tmp_path)
+    (source / "config.json").write_text('{"model_type": "bert", "vocab_size": 220}')
+    with pytest.raises(ValueError, match="must have 'num_hidden_layers'"):
+        load(source)
+
+
+@pytest.mark.parametrize("name", ["bert", "garden_bert"])
+def test_no_configuration(name, tmp_path):
+    source = copied(name, tmp_path)
+    for path in source.glob("*config.json"):
+        path.unlink()
+    with pytest.raises(ValueError, match="configuration"):
+        load(source)
+
+
+def test_missing_and_unknown_tensors_are_all_listed(tmp_path):
+    def change(tensors):
+        del tensors["encoder.layer.0.output.dense.bias"]
+        del tensors["encoder.layer.1.attention.self.key.weight"]
+        tensors["adapter.weight"] = np.ones(2, np.float32)
+
+    with pytest.raises(ValueError) as raised:
+        load(with_tensors("bert", tmp_path, change))
+    assert (
+        "Missing: ['encoder.layer.0.output.dense.bias', "
+        "'encoder.layer.1.attention.self.key.weight']. "
+        "Unknown: ['adapter.weight']" in str(raised.value)
+    )
+
+
+def test_a_layer_more_than_the_configuration_says(tmp_path):
+    source = changed("bert", tmp_path, num_hidden_layers=1)
+    with pytest.raises(ValueError, match=r"Unknown: \['encoder.layer.1.attention"):
+        load(source)
+
+
+def test_a_tensor_is_not_broadcast_or_transposed_to_fit(tmp_path):
+    def change(tensors):
+        name = "encoder.layer.0.intermediate.dense.weight"
+        tensors[name] = tensors[name].T.copy()
+        tensors["encoder.layer.0.output.LayerNorm.bias"] = np.ones(1, np.float32)
+
+    with pytest.raises(ValueError) as raised:
+        load(with_tensors("bert", tmp_path, change))
+    for part in (
+        "encoder.layer.0.intermediate.dense.weight has shape (16, 24), not (24, 16)",
+        "encoder.layer.0.output.LayerNorm.bias has shape (1,), not (16,)",
+    ):
+        assert part in str(raised.value)
+
+
+def test_heads_in_another_order_do_not_fit_xlnet(tmp_path):
+    def change(tensors):
+        name = "transformer.layer.0.rel_attn.q"
+        tensors[name] = tensors[name].reshape(16, 2, 8)
+
+    with pytest.raises(ValueError, match=r"rel_attn.q has shape \(16, 2, 8\), not"):
+        load(with_tensors("xlnet", tmp_path, change))
+
+
+def test_quantized_weights(tmp_path):
+    def change(tensors):
+        tensors["embeddings.LayerNorm.bias"] = np.ones(16, np.int64)
+
+    with pytest.raises(ValueError, match="LayerNorm.bias has dtype int64"):
+        load(with_tensors("bert", tmp_path, change))
+
+
+@pytest.mark.parametrize("part", [".index", ".data-00000-of-00001"])
+def test_damaged_tensorflow_checkpoints(part, tmp_path):
+    source = copied("garden_bert", tmp_path)
+    path = source / f"bert_model.ckpt{part}"
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(ValueError, match="must be a whole TensorFlow checkpoint"):
+        load(source)
+    if part != ".index":
+        path.unlink()
+        with pytest.raises(ValueError, match="must be a whole TensorFlow checkpoint"):
+            load(source)
+
+
+def test_two_tensorflow_checkpoints(tmp_path):
+    source = copied("garden_bert", tmp_path)
+    (source / "other.ckpt.index").write_bytes(b"")
+    with pytest.raises(ValueError, match="one TensorFlow checkpoint.*other.ckpt"):
+        load(source)
+
+
+def test_an_unknown_tensorflow_checkpoint(tmp_path):
+    import tensorflow as tf
+
+    tf.train.Checkpoint(w=tf.Variable(1.0)).write(str(tmp_path / "m.ckpt"))
+    with pytest.raises(ValueError, match=r"Its variables are \['w'\]"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["pytorch_model.bin", "model.ckpt", "model.pt"])
+def test_pickles_are_refused_unread(file, tmp_path):
+    source = copied("bert", tmp_path)
+    (source / "model.safetensors").rename(source / file)
+    with pytest.raises(ValueError, match=f"{file}.*pickles.*safe_serialization=True"):
+        load(source)
+
+
+@pytest.mark.parametrize("file", ["tf_model.h5", "notes.txt"])
+def test_folders_without_a_checkpoint(file, tmp_path):
+    (tmp_path / file).write_bytes(b"")
+    found = r"\['tf_model.h5'\]" if file.endswith("h5") else "neither"
+    with pytest.raises(ValueError, match=f"must hold safetensors.*{found}"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("source", ["/no/such/folder", "./none", "a/b/c", ""])
+def test_folders_that_do_not_exist(source):
+    with pytest.raises(ValueError, match="`source` must be a folder that exists"):
+        load(source)
+
+
+def test_types():
+    with pytest.raises(TypeError, match="`source` must be a path"):
+        load(3)
+    with pytest.raises(TypeError, match="`destination` must be a path"):
+        convert(GOLDENS / "bert", None)
+
+
+def hub(monkeypatch, snapshot_download):
+    module = types.ModuleType("huggingface_hub")
+    module.snapshot_download = snapshot_download
+    monkeypatch.setitem(sys.modules, "huggingface_hub", module)
+
+
+def test_names_on_the_hub(monkeypatch, tmp_path):
+    asked = []
+
+    def snapshot_download(name, allow_patterns):
+        asked.append((name, allow_patterns))
+        return str(GOLDENS / "bert")
+
+    hub(monkeypatch, snapshot_download)
+    convert("someone/some-bert", tmp_path / "preset")
+    ((name, patterns),) = asked
+    assert name == "someone/some-bert"
+    assert "*.safetensors" in patterns
+    assert not any(pattern.endswith((".bin", "*")) for pattern in patterns)
+
+
+def test_no_network(monkeypatch):
+    def snapshot_download(name, allow_patterns):
+        raise ConnectionError("no route")
+
+    hub(monkeypatch, snapshot_download)
+    with pytest.raises(ValueError, match="no route.*hf download some-bert"):
+        load("some-bert")
+
+
+def test_no_hub_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(ValueError, match="pip install huggingface_hub"):
+        load("some-bert")
+
+
+def test_a_destination_that_exists_is_left_alone(tmp_path, capsys):
+    destination = tmp_path / "preset"
+    destination.mkdir()
+    (destination / "mine").write_text("mine")
+    assert main([str(GOLDENS / "bert"), str(destination)]) == 1
+    assert "`destination` must not exist yet" in capsys.readouterr().err
+    assert (destination / "mine").read_text() == "mine"
+    assert [path.name for path in destination.iterdir()] == ["mine"]
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch, capsys):
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(tfeff.convert.BertTokenizer, "save_to_preset", fail)
+    assert main([str(GOLDENS / "bert"), str(tmp_path / "out" / "preset")]) == 1
+    assert "disk full" in capsys.readouterr().err
+    assert list((tmp_path / "out").iterdir()) == []

@@ -1,0 +1,133 @@
+"""Converted checkpoints compute what the originals compute."""
+
+import json
+import os
+import subprocess
+import sys
+
+import keras_hub
+import numpy as np
+import pytest
+
+import tfeff
+from tests.checks import assert_close
+from tests.convert.conversions import GOLDENS, INPUTS, arrays, check_hidden_states
+from tfeff.convert.__main__ import main
+from tfeff.convert.safetensors import read_safetensors
+from tfeff.layers import TwoStreamBlocks
+
+NAMES = sorted(folder.name for folder in GOLDENS.iterdir())
+WITH_TOKENS = sorted(path.parent.name for path in GOLDENS.glob("*/tokens.json"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_hidden_states(name, preset):
+    check_hidden_states(preset(name), name)
+
+
+def test_there_is_a_golden_of_each_kind():
+    assert len(NAMES) == 14
+    for name in NAMES:
+        golden = arrays(name)
+        assert golden["padding_mask"].sum(axis=1).tolist() == [11, 7, 2]
+        assert set(np.unique(golden["segment_ids"])) == {0, 1}
+        outputs = golden.get("hidden_states", golden.get("blocks"))
+        assert outputs.std() > 0.5
+
+
+@pytest.mark.parametrize("name", WITH_TOKENS)
+def test_tokenizers_give_the_ids_of_hugging_face(name, preset):
+    tokenizer = keras_hub.tokenizers.Tokenizer.from_preset(preset(name))
+    rows = json.loads((GOLDENS / name / "tokens.json").read_text("utf-8"))
+    assert len(rows) > 10
+    batch = tokenizer([text for text, _ in rows])
+    for (text, ids), row in zip(rows, batch):
+        assert [int(i) for i in tokenizer(text)] == ids, text
+        assert [int(i) for i in row] == ids, text
+
+
+def test_special_tokens_of_xlnet(preset):
+    tokenizer = keras_hub.tokenizers.Tokenizer.from_preset(preset("xlnet"))
+    names = ("cls", "sep", "pad", "mask")
+    ids = [getattr(tokenizer, f"{name}_token_id") for name in names]
+    assert ids == [3, 4, 5, 6]
+
+
+def test_a_tokenizer_serves_text(preset, tmp_path):
+    directory = preset("bert")
+    tokenizer = keras_hub.tokenizers.Tokenizer.from_preset(directory)
+    encoder = tfeff.encoders.Encoder.from_preset(directory)
+    tfeff.export.save_for_serving(encoder, tokenizer, tmp_path / "served")
+
+
+def test_two_streams_of_xlnet(preset):
+    golden = arrays("xlnet")
+    encoder = tfeff.encoders.Encoder.from_preset(preset("xlnet"))
+    streams = TwoStreamBlocks(encoder.blocks)
+    hidden = encoder.embedding(golden["token_ids"], golden["segment_ids"])
+    arguments = dict(
+        padding_mask=golden["padding_mask"],
+        target_positions=golden["target_positions"],
+        segment_ids=golden["segment_ids"],
+    )
+    streams(hidden, golden["ranks"], **arguments)
+    # The query stream's first state has no place in an encoder.
+    tensors = read_safetensors(str(GOLDENS / "xlnet"))
+    streams.mask_embedding.assign(tensors["transformer.mask_emb"].read()[0, 0])
+    content, query = streams(hidden, golden["ranks"], **arguments)
+    real, used = golden["padding_mask"].astype(bool), golden["target_used"]
+    for stream, places in (("content", real), ("query", used)):
+        actual = np.asarray({"content": content, "query": query}[stream])
+        assert_close(actual[places], golden[stream][places], 1e-5, stream)
+
+
+def test_load_gives_the_encoder_in_memory():
+    golden = arrays("bert")
+    encoder = tfeff.convert.load(GOLDENS / "bert")
+    outputs = encoder({name: golden[name] for name in INPUTS})
+    real = golden["padding_mask"].astype(bool)
+    expected = golden["hidden_states"][-1][real]
+    assert_close(np.asarray(outputs["sequence_output"])[real], expected, 1e-5)
+
+
+def test_the_command_says_what_it_wrote_and_left_out(tmp_path, capsys):
+    destination = tmp_path / "new" / "preset"
+    assert main([str(GOLDENS / "bert_pretraining"), str(destination)]) == 0
+    said = capsys.readouterr().out
+    assert f"Wrote {destination}: an encoder of 2 layers" in said
+    assert "BertTokenizer of" in said
+    assert "Left out: next sentence head (2 tensors)" in said
+    assert "Left out: pooler (2 tensors)" in said
+    assert [entry.name for entry in destination.parent.iterdir()] == ["preset"]
+
+
+def test_the_command_in_a_process_of_its_own(tmp_path):
+    destination = tmp_path / "preset"
+    command = [sys.executable, "-m", "tfeff.convert", GOLDENS / "albert_groups"]
+    root = str(GOLDENS.parents[2])
+    finished = subprocess.run(
+        [*command, destination],
+        env=os.environ | {"PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "Without a tokenizer" in finished.stdout
+    check_hidden_states(destination, "albert_groups")
+    again = subprocess.run(
+        [*command, destination],
+        env=os.environ | {"PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert again.returncode == 1
+    assert "`destination` must not exist yet" in again.stderr
+
+
+def test_converted_encoders_keep_the_dropout_of_their_configuration(preset):
+    bert = tfeff.encoders.Encoder.from_preset(preset("bert"))
+    assert (bert.dropout, bert.blocks[0].attention.dropout) == (0.1, 0.1)
+    albert = tfeff.encoders.Encoder.from_preset(preset("albert"))
+    assert (albert.dropout, albert.blocks[0].attention.dropout) == (0.0, 0.0)

@@ -1,0 +1,143 @@
+"""Exchanging absolute for relative positions loses the table and nothing else."""
+
+import keras
+import numpy as np
+import pytest
+
+import tfeff
+from tests.checks import assert_close, randomize
+from tests.checks.encoder import batch_of
+from tests.convert.conversions import GOLDENS
+from tfeff.convert import load, swap_positions
+from tfeff.encoders import Encoder
+
+METHODS = ("shaw", "rpe", "bias", "huang1", "huang2", "huang3", "huang4", "xlnet")
+TINY = dict(
+    vocabulary_size=19,
+    num_layers=3,
+    num_heads=2,
+    hidden_dim=8,
+    intermediate_dim=12,
+    max_sequence_length=9,
+    dropout=0.25,
+)
+
+
+def random_encoder(**changes):
+    encoder = Encoder(**TINY | changes)
+    randomize({weight.path: weight for weight in encoder.weights})
+    return encoder
+
+
+def states(encoder, batch):
+    real = batch["padding_mask"].astype(bool)
+    return [np.asarray(x)[real] for x in encoder(batch)["hidden_states"]]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_start_is_the_encoder_without_its_table(method):
+    encoder = random_encoder(layer_norm_epsilon=1e-3)
+    before = [weight.numpy() for weight in encoder.weights]
+    swapped = swap_positions(encoder, method)
+    for weight, value in zip(encoder.weights, before):
+        np.testing.assert_array_equal(weight, value)
+    paths = {weight.path: weight for weight in encoder.weights}
+    for weight in swapped.weights:
+        if weight.path in paths:
+            np.testing.assert_array_equal(weight, paths[weight.path])
+
+    batch = batch_of(encoder, lengths=(9, 4, 1))
+    table = encoder.embedding.position_embedding.embeddings
+    table.assign(np.zeros(table.shape))
+    for index, (actual, expected) in enumerate(
+        zip(states(swapped, batch), states(encoder, batch))
+    ):
+        assert_close(actual, expected, 1e-5, f"X^{index} of {method}")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_it_learns_positions_and_runs_beyond_the_table(method):
+    swapped = swap_positions(random_encoder(), method)
+    assert swapped.position == "none"
+    batch = batch_of(swapped, lengths=(31, 17))
+    flat = states(swapped, batch)[-1]
+    assert np.isfinite(flat).all()
+    new = [
+        weight
+        for weight in swapped.weights
+        if "relative" in weight.path or "position_bias" in weight.path
+    ]
+    assert new
+    randomize({weight.path: weight for weight in new}, scale=1.0)
+    assert np.abs(states(swapped, batch)[-1] - flat).max() > 1e-3
+
+
+def test_distances():
+    encoder = random_encoder()
+
+    def rows(method, **arguments):
+        swapped = swap_positions(encoder, method, **arguments)
+        return swapped.blocks[1].attention.relative_embedding.embeddings.shape
+
+    assert rows("huang4") == (17, 2, 4)
+    assert rows("huang1") == (9, 2)
+    assert rows("huang4", max_distance=3) == (7, 2, 4)
+    assert rows("bias") == (32, 2)
+    assert swap_positions(encoder, "bias").blocks[0].attention.max_distance == 128
+
+
+def test_the_result_is_saved_and_loaded(tmp_path):
+    swapped = swap_positions(load(GOLDENS / "bert"), "huang4")
+    randomize({weight.path: weight for weight in swapped.weights})
+    swapped.save_to_preset(str(tmp_path / "preset"))
+    again = Encoder.from_preset(str(tmp_path / "preset"))
+    batch = batch_of(swapped, lengths=(20, 5))
+    assert_close(states(again, batch)[-1], states(swapped, batch)[-1], 1e-6)
+
+
+def test_settings_are_kept():
+    encoder = random_encoder(
+        attention=[{"name": "self", "dropout": 0.5}, "self", "self"],
+        feedforward={"activation": "relu"},
+        embedding_dim=4,
+        dtype="mixed_bfloat16",
+    )
+    swapped = swap_positions(encoder, "huang4")
+    assert [block.attention.dropout for block in swapped.blocks] == [0.5, 0.25, 0.25]
+    expected = encoder.get_config() | dict(position="none", attention=swapped.attention)
+    assert swapped.get_config() == expected
+
+
+def test_sharing_is_kept():
+    encoder = random_encoder(sharing="all")
+    swapped = swap_positions(encoder, "huang4")
+    assert swapped.blocks[0] is swapped.blocks[2]
+    added = 17 * 2 * 4 - 9 * 8
+    assert swapped.count_params() == encoder.count_params() + added
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (dict(position="none"), "must have absolute positions"),
+        (dict(attention="partitioned"), "attention 'self' in every layer.*partitioned"),
+        (dict(attention=["self", "self", "one_head"]), "Received:.*'one_head'"),
+    ],
+)
+def test_other_encoders(changes, message):
+    with pytest.raises(ValueError, match=message):
+        swap_positions(random_encoder(**changes), "huang4")
+
+
+def test_bad_arguments():
+    encoder = random_encoder()
+    with pytest.raises(TypeError, match="`encoder` must be a `tfeff"):
+        swap_positions(keras.layers.Dense(3), "huang4")
+    with pytest.raises(ValueError, match="`method` must be one of.*'huang5'"):
+        swap_positions(encoder, "huang5")
+    with pytest.raises(ValueError, match="`max_distance` must be.*=0"):
+        swap_positions(encoder, "huang4", max_distance=0)
+    encoder.blocks[0].attention.query_dense.enable_lora(2)
+    with pytest.raises(ValueError, match="adapters"):
+        swap_positions(encoder, "huang4")
+    assert tfeff.convert.swap_positions is swap_positions
