@@ -1,6 +1,7 @@
-"""Presets: their sizes, and the parameter counts that the Shatter paper prints."""
+"""Presets: their sizes, and the parameter counts that the papers print."""
 
 import inspect
+import math
 
 import pytest
 
@@ -8,21 +9,29 @@ from tfeff.encoders import Encoder, build, presets
 
 
 def _counted(encoder) -> int:
-    """Parameters as Table 1 counts them: kernels and partition embeddings.
+    """Parameters as Table 1 counts them: kernels and tables of relative positions.
 
     No biases, norms, or tables of words, segments and absolute positions.
     """
     return sum(
-        int(weight.shape[0]) * int(weight.shape[1])
+        math.prod(weight.shape)
         for weight in encoder.weights
         if weight.name in ("kernel", "partition_embeddings")
+        or weight.path.endswith("relative/embeddings")
     )
 
 
 @pytest.mark.parametrize(
-    ("preset", "millions"), [("bert_base", 84.9), ("shatter_base", 78.0)]
+    ("preset", "millions"),
+    [
+        ("bert_base", 84.9),
+        ("shatter_base", 78.0),
+        ("bert_rpe_base", 87.3),
+        ("bert_rab_base", 84.9),
+        ("xlnet_base", 92.0),
+    ],
 )
-def test_table_1_base(preset, millions):
+def test_shatter_table_1_base(preset, millions):
     encoder = build(preset, vocabulary_size=10, max_sequence_length=4)
     assert round(_counted(encoder) / 1e6, 1) == millions
 
@@ -31,7 +40,9 @@ def test_table_1_base(preset, millions):
     ("preset", "printed", "real"),
     [("bert_large", 151.0, 302.0), ("shatter_large", 138.6, 277.2)],
 )
-def test_table_1_large_rows_count_twelve_of_the_24_layers(preset, printed, real):
+def test_shatter_table_1_large_rows_count_twelve_of_the_24_layers(
+    preset, printed, real
+):
     encoder = build(
         preset, vocabulary_size=10, max_sequence_length=4, num_layers=3, dropout=0.0
     )
@@ -42,14 +53,89 @@ def test_table_1_large_rows_count_twelve_of_the_24_layers(preset, printed, real)
     assert round(layers * per_layer, 1) == real
 
 
+@pytest.mark.parametrize(
+    ("preset", "millions"),
+    [("small", 13.14), ("medium_small", 17.48), ("base", 105.68)],
+)
+def test_convbert_sizes(preset, millions):
+    assert round(build(f"convbert_{preset}").count_params() / 1e6, 2) == millions
+
+
+def _albert_millions(preset="albert_base", **changes) -> int:
+    """As the survey counts: with the pooler, but where nothing is shared."""
+    encoder = build(preset, **changes)
+    width = encoder.hidden_dim
+    pooler = 0 if encoder.sharing == "none" else width * width + width
+    return round((encoder.count_params() + pooler) / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("embedding_dim", "sharing", "millions"),
+    [
+        (128, "all", 12),
+        (128, "attention", 64),
+        (128, "feedforward", 38),
+        (128, "none", 89),
+        *[
+            pytest.param(*row, marks=pytest.mark.slow)
+            for row in (
+                (64, "all", 10),
+                (256, "all", 16),
+                (768, "all", 31),
+                (64, "none", 87),
+                (256, "none", 93),
+                (768, "none", 108),
+                (768, "attention", 83),
+                (768, "feedforward", 57),
+            )
+        ],
+    ],
+)
+def test_albert_table_of_sharing(embedding_dim, sharing, millions):
+    changes = dict(embedding_dim=embedding_dim, sharing=sharing)
+    assert _albert_millions(**changes) == millions
+
+
+def test_albert_large():
+    assert _albert_millions("albert_large") == 18
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "millions"), [("xlarge", 58.7), ("xxlarge", 222.6)])
+def test_albert_sizes_that_the_paper_rounds_otherwise(size, millions):
+    """The paper prints 60M and 235M, which its own sizes do not give."""
+    encoder = build(f"albert_{size}")
+    width = encoder.hidden_dim
+    total = encoder.count_params() + width * width + width
+    assert round(total / 1e6, 1) == millions
+
+
+@pytest.mark.parametrize(
+    ("method", "entries"),
+    [
+        ("shaw", 12 * 12 * 1023 * 64),
+        ("huang1", 12 * 12 * 512),
+        ("huang2", 12 * 12 * 1023),
+        ("huang3", 12 * 12 * 1023 * 64),
+        ("huang4", 12 * 12 * 1023 * 64),
+    ],
+)
+def test_huang_table_1(method, entries):
+    encoder = build(f"{method}_base", vocabulary_size=10, intermediate_dim=8)
+    tables = [w for w in encoder.weights if w.path.endswith("relative/embeddings")]
+    assert len(tables) == 12
+    assert sum(math.prod(table.shape) for table in tables) == entries
+
+
 def test_every_preset_is_an_encoder_configuration():
     arguments = inspect.signature(Encoder).parameters
     for name, preset in presets().items():
-        assert set(preset["config"]) <= set(arguments), name
+        config = preset["config"]
+        assert set(config) <= set(arguments), name
         assert preset["source"]
-        small = dict(num_layers=1, hidden_dim=16, intermediate_dim=8)
-        heads = 2 if preset["config"]["num_heads"] == 2 else 4
-        assert build(name, **small, num_heads=heads, vocabulary_size=7).num_layers == 1
+        width = 2 * config["num_heads"]
+        small = dict(num_layers=1, hidden_dim=width, intermediate_dim=8)
+        assert build(name, **small, vocabulary_size=7).num_layers == 1
 
 
 @pytest.mark.parametrize("kind", ["bert", "shatter"])
