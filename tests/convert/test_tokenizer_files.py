@@ -35,7 +35,8 @@ def test_settings_count(tmp_path):
             tokenize_chinese_chars=False,
         )
     )
-    config = make_tokenizer(source, "bert").get_config()
+    tokenizer = make_tokenizer(source, "bert")
+    config = BertTokenizer.from_config(tokenizer.get_config()).get_config()
     assert config["lowercase"] is True
     assert config["strip_accents"] is False
     assert config["split_on_cjk"] is False

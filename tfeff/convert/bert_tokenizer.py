@@ -46,10 +46,13 @@ class BertTokenizer(keras_hub.tokenizers.BertTokenizer):
         text = tf.strings.regex_replace(text, r"[\p{C}\x{FFFD}]", "")
         text = tf_text.normalize_utf8(text, "NFC")
         if self.to_lower:
+            # On its own, without a look at the end of the word.
+            text = tf.strings.regex_replace(text, "Σ", "σ")
             text = tf.strings.lower(text, encoding="utf-8")
         return super().tokenize(text)
 
     def get_config(self):
         config = super().get_config()
-        config.update(lowercase=self.to_lower)
+        # KerasHub forgets the second one.
+        config.update(lowercase=self.to_lower, split_on_cjk=self.split_on_cjk)
         return config

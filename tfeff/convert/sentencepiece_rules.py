@@ -5,6 +5,7 @@ sees it. SentencePiece has rules of its own for this, from strings to strings, s
 a changed model gives the same ids from the raw text, in a graph too.
 """
 
+import collections
 import io
 import os
 import struct
@@ -12,7 +13,6 @@ import sys
 import tempfile
 import unicodedata
 
-import numpy as np
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
@@ -22,7 +22,7 @@ def with_rules(proto: bytes, lowercase: bool, keep_accents: bool) -> bytes:
 
     Every white space counts as a space, and both ways to type double quotes as `"`;
     accents are dropped unless `keep_accents`, then capitals if `lowercase`. A piece
-    that ends in a digit and a comma is used only where nothing else fits.
+    that ends in a digit and a comma is not used.
 
     Args:
         proto: the SentencePiece model.
@@ -60,7 +60,7 @@ def with_rules(proto: bytes, lowercase: bool, keep_accents: bool) -> bytes:
     model.normalizer_spec.precompiled_charsmap = _compiled(rules)
     for piece in model.pieces:
         if piece.piece[-1:] == "," and piece.piece[-2:-1].isdigit():
-            piece.score -= 100
+            piece.type = ModelProto.SentencePiece.UNUSED
     return model.SerializeToString()
 
 
@@ -106,30 +106,34 @@ def _codes(text):
 def _decompiled(charsmap):
     """The rules in SentencePiece's format: a trie of UTF-8 keys, then the values.
 
-    The trie is a double array: a unit holds its label in the low 8 bits, the offset of
-    its children from bit 10 (by 256 if bit 9 is set), and in bit 8 whether a key ends
-    there; the unit at that very offset then holds the place of the value.
+    The trie is a double array. A unit holds a byte of keys in its low 8 bits; from
+    bit 10, times 256 if bit 9 is set, the offset of its children, which lie at its
+    place ^ offset ^ their byte; and in bit 8 whether a key ends there. Then the unit
+    at place ^ offset holds where the value begins.
     """
     if not charsmap:
         return {}
     (size,) = struct.unpack_from("<I", charsmap)
-    units = np.frombuffer(charsmap, "<u4", size // 4, offset=4)
+    units = struct.unpack_from(f"<{size // 4}I", charsmap, 4)
     values = charsmap[4 + size :]
 
+    below = collections.defaultdict(list)
+    for place, unit in enumerate(units):
+        if 0 < unit & 0x800000FF < 256:
+            below[place ^ (unit & 0xFF)].append(place)
+
     def children(place):
-        unit = int(units[place])
+        unit = units[place]
         return place ^ ((unit >> 10) << (8 if unit >> 9 & 1 else 0))
 
     rules, stack = {}, [(b"", children(0))]
     while stack:
-        key, place = stack.pop()
-        around = place ^ np.arange(1, 256)
-        around = around[around < len(units)]
-        for child in around[units[around] & 0x800000FF == around ^ place].tolist():
-            longer, below = key + bytes([child ^ place]), children(child)
-            if units[child] >> 8 & 1:
-                begin = int(units[below]) & 0x7FFFFFFF
+        key, first = stack.pop()
+        for place in below[first]:
+            longer, next_first = key + bytes([place ^ first]), children(place)
+            if units[place] >> 8 & 1:
+                begin = units[next_first] & 0x7FFFFFFF
                 value = values[begin : values.index(b"\0", begin)]
                 rules[longer.decode()] = value.decode()
-            stack.append((longer, below))
+            stack.append((longer, next_first))
     return rules
