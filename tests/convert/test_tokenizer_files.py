@@ -6,7 +6,7 @@ import pytest
 
 from tests.convert.conversions import GOLDENS, copied
 from tests.convert.test_bad_sources import changed
-from tfeff.convert import BertTokenizer, load
+from tfeff.convert import BertTokenizer, convert, load
 from tfeff.convert.tokenizer import make_tokenizer
 
 
@@ -68,18 +68,24 @@ def test_sentencepiece_settings_count(tmp_path):
 def test_settings_that_no_tokenizer_has(name, settings, message, tmp_path):
     source = changed(name, tmp_path, "tokenizer_config.json", **settings)
     with pytest.raises(ValueError, match=message):
-        load(source)
+        convert(source, tmp_path / "preset")
 
 
 def test_vocabularies_that_are_none(tmp_path):
     source = copied("bert", tmp_path)
     (source / "vocab.txt").write_text("the\nfox\n")
     with pytest.raises(ValueError, match="vocab.txt' must be the vocabulary of a BERT"):
-        load(source)
+        convert(source, tmp_path / "preset")
     source = copied("albert", tmp_path)
     (source / "spiece.model").write_bytes(b"no model")
     with pytest.raises(ValueError, match="spiece.model' must be the SentencePiece"):
-        load(source)
+        convert(source, tmp_path / "preset")
+
+
+def test_an_encoder_is_loaded_without_its_vocabulary(tmp_path):
+    source = copied("bert", tmp_path)
+    (source / "vocab.txt").write_text("the\nfox\n")
+    assert load(source).vocabulary_size == 220
 
 
 def test_a_vocabulary_larger_than_the_table(tmp_path):
@@ -88,7 +94,7 @@ def test_a_vocabulary_larger_than_the_table(tmp_path):
     words = "".join(f"word{index}\n" for index in range(220))
     (source / "vocab.txt").write_text(vocabulary + words)
     with pytest.raises(ValueError, match="no more ids than the embedding has rows"):
-        load(source)
+        convert(source, tmp_path / "preset")
 
 
 def test_bert_tokenizer_in_a_graph(tmp_path):

@@ -14,12 +14,15 @@ LEFT_OUT = {
     r"(classifier|qa_outputs)\.": "task head",
     r"embeddings\.(position|token_type)_ids$": "buffer",
 }
+_DEFAULTS = dict(
+    hidden_act="gelu_new", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+)
 
 
 def arguments(config: Config) -> dict:
     """The arguments of `Encoder` that the configuration means."""
+    config = Config(_DEFAULTS | config.values, config.path)
     config.only("position_embedding_type", "absolute", default="absolute")
-    config.values.setdefault("hidden_act", "gelu_new")
     sizes = bert.sizes(config)
     embedding_dim = config.integer("embedding_size", 128)
     if embedding_dim == sizes["hidden_dim"]:

@@ -41,7 +41,7 @@ def config_of(tensors: dict, config: Config) -> Config:
     vocabulary, embedding_size = shape(_TABLE.format("word"))
     hidden_size, attention_size = shape(f"{_OWN}/query/kernel")
     kernel_size = shape(f"{_OWN}/conv_attn_key/depthwise_kernel")[0]
-    num_groups, intermediate_size = 1, None
+    num_groups = 1
     own_heads = shape(f"{_OWN}/conv_attn_kernel/bias")[0] // kernel_size
     num_heads = hidden_size * own_heads // attention_size
     intermediate = _LAYER.format(0) + "/intermediate"
@@ -66,7 +66,8 @@ def config_of(tensors: dict, config: Config) -> Config:
         max_position_embeddings=shape(_TABLE.format("position"))[0],
         type_vocab_size=shape(_TABLE.format("token_type"))[0],
     )
-    return Config(implied | config.values, config.path)
+    said = {name: value for name, value in config.values.items() if value is not None}
+    return Config(implied | said, config.path)
 
 
 arguments = convbert.arguments

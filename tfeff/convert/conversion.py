@@ -48,7 +48,7 @@ def load(source: str | os.PathLike) -> Encoder:
     encoder = tfeff.convert.load("bert-base-uncased")
     ```
     """
-    return _read(source).encoder
+    return _read(source)[1]
 
 
 def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Converted:
@@ -91,28 +91,7 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
     ```
     """
     destination = _check_new_path(destination)
-    converted = _read(source)
-    parent, name = os.path.split(destination)
-    os.makedirs(parent, exist_ok=True)
-    # In the same folder, so that the last step is one rename.
-    temporary = tempfile.mkdtemp(prefix=f".{name}-", dir=parent)
-    try:
-        unfinished = os.path.join(temporary, name)
-        converted.encoder.save_to_preset(unfinished)
-        if converted.tokenizer is not None:
-            converted.tokenizer.save_to_preset(unfinished)
-        os.rename(unfinished, destination)
-    finally:
-        shutil.rmtree(temporary)
-    return converted
-
-
-def _read(source):
-    found = find(source)
-    encoder = Encoder(**found.format.arguments(found.config))
-    left_out = assign(
-        found.format.weights(encoder), found.tensors, found.format.left_out(encoder)
-    )
+    found, encoder, left_out = _read(source)
     tokenizer = make_tokenizer(found.directory, found.family)
     if tokenizer and tokenizer.vocabulary_size() > encoder.vocabulary_size:
         raise ValueError(
@@ -120,7 +99,29 @@ def _read(source):
             f"Received: {tokenizer.vocabulary_size()} ids, "
             f"{encoder.vocabulary_size} rows"
         )
-    return Converted(encoder, tokenizer, dict(left_out))
+    parent, name = os.path.split(destination)
+    os.makedirs(parent, exist_ok=True)
+    # In the same folder, so that the last step is one rename.
+    temporary = tempfile.mkdtemp(prefix=f".{name}-", dir=parent)
+    try:
+        unfinished = os.path.join(temporary, name)
+        encoder.save_to_preset(unfinished)
+        if tokenizer is not None:
+            tokenizer.save_to_preset(unfinished)
+        os.rename(unfinished, destination)
+    finally:
+        shutil.rmtree(temporary)
+    return Converted(encoder, tokenizer, left_out)
+
+
+def _read(source):
+    """What was found, its encoder, and counts of what was left out."""
+    found = find(source)
+    encoder = Encoder(**found.format.arguments(found.config))
+    left_out = assign(
+        found.format.weights(encoder), found.tensors, found.format.left_out(encoder)
+    )
+    return found, encoder, dict(left_out)
 
 
 def _check_new_path(path):

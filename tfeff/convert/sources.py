@@ -69,7 +69,8 @@ def find(source: str | os.PathLike) -> Source:
     others = [name for name in files if name.endswith(_OTHERS)]
     raise ValueError(
         "`source` must hold safetensors or a TensorFlow checkpoint. "
-        f"Received: {directory!r} with {others or 'neither'}"
+        f"Received: {directory!r} with {others or 'neither'}. From the hub, pickles "
+        "such as pytorch_model.bin are not even fetched"
     )
 
 
