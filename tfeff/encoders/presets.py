@@ -96,7 +96,7 @@ def _make_presets() -> dict[str, dict]:
     table = {}
 
     def add(name, source, **config):
-        table[name] = dict(source=source, config=config)
+        table[name] = dict(source=source, parameters=_PARAMETERS[name], config=config)
 
     for size, sizes in _SIZES.items():
         source = _MINIATURES if size in ("tiny", "small") else _BERT
@@ -128,6 +128,39 @@ def _make_presets() -> dict[str, dict]:
     return table
 
 
+_PARAMETERS = {
+    "bert_tiny": 4_369_408,
+    "bert_small": 28_500_992,
+    "bert_base": 108_891_648,
+    "bert_large": 334_092_288,
+    "no_position_base": 109_633_536,
+    "part_mask_base": 109_633_536,
+    "one_head_softmax_base": 102_546_432,
+    "one_head_sigmoid_base": 102_546_432,
+    "part_bias_base": 102_657_024,
+    "shatter_tiny": 4_461_056,
+    "shatter_small": 27_961_344,
+    "shatter_base": 102_657_024,
+    "shatter_large": 310_284_288,
+    "bert_rpe_base": 111_983_616,
+    "bert_rab_base": 110_027_136,
+    "xlnet_base": 116_754_432,
+    "shaw_base": 117_926_400,
+    "huang1_base": 108_572_160,
+    "huang2_base": 108_645_744,
+    "huang3_base": 117_926_400,
+    "huang4_base": 117_926_400,
+    "blockbert_n2_base": 108_891_648,
+    "blockbert_n3_base": 108_891_648,
+    "sparsebert_base": 108_891_648,
+    "convbert_small": 13_143_768,
+    "convbert_medium_small": 17_475_888,
+    "convbert_base": 105_680_520,
+    "albert_base": 11_092_992,
+    "albert_large": 16_634_368,
+    "albert_xlarge": 54_528_512,
+    "albert_xxlarge": 205_814_272,
+}
 _PRESETS = _make_presets()
 
 
@@ -135,18 +168,15 @@ def presets() -> dict[str, dict]:
     """The presets of `build`, with their sizes and sources.
 
     Returns:
-        Dict from name to a dict with `source`, the paper, and `config`, the
-        arguments of `tfeff.encoders.Encoder`.
+        Dict from name to a dict with `source`, the paper; `parameters`, their number
+        in the encoder; and `config`, the arguments of `tfeff.encoders.Encoder`.
 
     Example:
 
     >>> presets()["shatter_base"]["config"]["hidden_dim"]
     768
     """
-    return {
-        name: dict(source=preset["source"], config=copy.deepcopy(preset["config"]))
-        for name, preset in _PRESETS.items()
-    }
+    return copy.deepcopy(_PRESETS)
 
 
 def build(preset: str, **overrides) -> Encoder:

@@ -1,0 +1,62 @@
+"""The table of systems: what each preset is, and what it is checked against."""
+
+from tfeff.encoders.presets import presets
+
+# By the beginning of a preset's name: the model, the module of `tests/reference` that
+# has its equations, and the implementations by others that it agrees with.
+_SYSTEMS = {
+    "bert_rpe": (
+        "BERT-RPE: relative embeddings of keys and values",
+        "relative",
+        "–",
+    ),
+    "bert_rab": ("BERT-RAB: T5's bias", "relative", "Model Garden T5 bias"),
+    "bert": ("BERT", "attention", "Hugging Face, Model Garden"),
+    "no_position": ("BERT without positions", "attention", "–"),
+    "part_mask": ("Part_Mask: heads × partition", "attention", "–"),
+    "one_head_softmax": ("1H_Softmax: one score for all parts", "attention", "–"),
+    "one_head_sigmoid": ("1H_Sigmoid: normalised sigmoid", "attention", "–"),
+    "part_bias": ("Part_Bias: + partition bias", "attention", "–"),
+    "shatter": ("Shatter: + partition values", "attention", "–"),
+    "xlnet": ("XLNet", "relative, two_stream", "Hugging Face, Model Garden"),
+    "shaw": ("Shaw, keys only", "relative", "Hugging Face `relative_key`"),
+    "huang1": ("Method 1: factor by distance", "relative", "–"),
+    "huang2": ("Method 2: signed factor", "relative", "–"),
+    "huang3": ("Method 3: factor a feature", "relative", "–"),
+    "huang4": (
+        "Method 4: all pairwise products",
+        "relative",
+        "Hugging Face `relative_key_query`",
+    ),
+    "blockbert_n2": ("BlockBERT, 2 blocks, heads 10:2", "blockwise", "–"),
+    "blockbert_n3": ("BlockBERT, 3 blocks, heads 8:2:2", "blockwise", "–"),
+    "sparsebert": ("SparseBERT, fixed pattern", "blockwise", "–"),
+    "convbert": ("ConvBERT", "convolution", "Hugging Face"),
+    "albert": ("ALBERT", "attention", "Hugging Face, Model Garden"),
+}
+
+
+def systems_table() -> str:
+    """All presets as a Markdown table.
+
+    Its columns are the preset, the model, the paper, the parameters of the encoder in
+    millions, the module of `tests/reference` with the literal equations, and the
+    implementations by others whose outputs agree on the same weights.
+
+    Example:
+
+    >>> print(systems_table().splitlines()[0])
+    | preset | model | paper | parameters | reference | peer |
+    """
+    rows = [
+        "| preset | model | paper | parameters | reference | peer |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, preset in presets().items():
+        # The longest beginning wins: `bert_rpe_base` is no `bert`.
+        kind = max((k for k in _SYSTEMS if name.startswith(f"{k}_")), key=len)
+        model, reference, peer = _SYSTEMS[kind]
+        millions = f"{preset['parameters'] / 1e6:.1f}M"
+        cells = (f"`{name}`", model, preset["source"], millions, reference, peer)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
