@@ -15,6 +15,7 @@ import importlib
 __version__ = "0.1.0"
 
 _SUBPACKAGES = (
+    "convert",
     "data",
     "encoders",
     "export",

@@ -222,6 +222,12 @@ def convbert(**changes):
     return hf.ConvBertConfig(**sizes | changes)
 
 
+def xlnet(**changes):
+    return hf.XLNetConfig(
+        vocab_size=220, d_model=16, n_layer=2, n_head=4, d_inner=24, **changes
+    )
+
+
 def main():
     write("bert", hf.BertModel(bert()), tokenizer=word_piece(lowercase=True))
     write(
@@ -245,9 +251,9 @@ def main():
         hf.ConvBertForMaskedLM(convbert(embedding_size=12, num_groups=2)),
     )
     write("convbert_base", hf.ConvBertModel(convbert()))
-    config = hf.XLNetConfig(vocab_size=220, d_model=16, n_layer=2, n_head=4, d_inner=24)
     spiece = sentence_piece(hf.XLNetTokenizer, hf.XLNetTokenizerFast, XLNET_PIECES)
-    write("xlnet", hf.XLNetLMHeadModel(config), left_padding=True, tokenizer=spiece)
+    write("xlnet", hf.XLNetLMHeadModel(xlnet()), left_padding=True, tokenizer=spiece)
+    write("xlnet_clamped", hf.XLNetModel(xlnet(clamp_len=3)), left_padding=True)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def with_tensors(name, folder, change):
         ("convbert_base", dict(num_groups=5), "`num_groups` must divide"),
         ("xlnet", dict(attn_type="uni"), "attn_type='uni'"),
         ("xlnet", dict(bi_data=True), "bi_data=True"),
-        ("xlnet", dict(clamp_len=400), "clamp_len=400"),
+        ("xlnet", dict(clamp_len=0), "clamp_len=0"),
         ("xlnet", dict(reuse_len=64), "reuse_len=64"),
         ("xlnet", dict(same_length=True), "same_length=True"),
         ("xlnet", dict(untie_r=False), "untie_r=False"),

@@ -21,8 +21,8 @@ GOLDENS = Path(__file__).parent / "goldens"
 VOCABULARY, LENGTH = 30, 7
 LENGTHS = (7, 4, 6)
 # The order of prediction: -1 for tokens that are given. Each predicted token sees one,
-# as the peer averages the padding where nothing is visible, and each stands in one slot,
-# as it adds up the queries of one position.
+# as the peer averages the padding where nothing is visible, and stands in one slot, as
+# it adds up the queries of one position.
 RANKS = np.array(
     [[-1, 1, -1, 0, 2, -1, -1], [0, -1, 1, -1, -1, -1, -1], [1, 2, -1, 0, 3, 4, -1]]
 )

@@ -20,7 +20,6 @@ def arguments(config: Config) -> dict:
     """The arguments of `Encoder` that the configuration means."""
     config.only("attn_type", "bi", default="bi")
     config.only("bi_data", False, default=False)
-    config.only("clamp_len", -1, default=-1)
     config.only("same_length", False, default=False)
     config.only("reuse_len", None, default=None)
     config.only("untie_r", True, default=True)
@@ -42,11 +41,19 @@ def arguments(config: Config) -> dict:
             method="xlnet",
             sinusoid="concatenated",
             relative_segments=True,
+            max_distance=_clamp(config),
         ),
         feedforward=dict(activation=config.activation("ff_activation")),
         dropout=rate,
         layer_norm_epsilon=config.positive("layer_norm_eps", 1e-12),
     )
+
+
+def _clamp(config):
+    """The distance at which sinusoids are clamped, or `None`."""
+    if config.get("clamp_len", -1) == -1:
+        return None
+    return config.integer("clamp_len")
 
 
 def left_out(encoder) -> dict[str, str]:
