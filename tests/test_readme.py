@@ -6,13 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def test_code_of_the_readme(tmp_path):
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     result = subprocess.run(
         [sys.executable, "-c", "\n".join(blocks)],
         cwd=tmp_path,
@@ -22,7 +24,13 @@ def test_code_of_the_readme(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     printed = result.stdout
-    for expected in ("(2, 2)", "(2, 9, 512) 3", "'shatter_base'", "(2, 128)"):
+    for expected in (
+        "(2, 2)",
+        "(2, 9, 512) 3",
+        "'shatter_base'",
+        "(2, 128)",
+        "(1, 700, 128)",
+    ):
         assert expected in printed, printed
     assert "b''" in printed  # The text without a mask has no filling.
 
@@ -39,12 +47,34 @@ def test_files_that_the_readme_names_exist():
 
 def test_presets_and_layers_that_the_readme_names_exist():
     import tfeff
+    from tfeff.encoders.systems import systems_table
 
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    rows = text.split("| presets | model |")[1].split("\n\n")[0]
-    named = re.findall(r"`(\w+)`", rows)
-    assert sorted(named) == sorted(tfeff.encoders.presets())
+    assert systems_table() in text
     rows = text.split("| layer | what it computes |")[1].split("\n\n")[0]
     named = [name for row in rows.splitlines() for name in row.split("|")[1:2]]
     layers = [name for cell in named for name in re.findall(r"`(\w+)`", cell)]
     assert sorted(layers) == sorted(tfeff.layers.__all__)
+    rows = text.split("| argument | choices |")[1].split("\n| `feedforward`")[0]
+    named = set(re.findall(r'`"(\w+)"`', rows))
+    assert named == set(tfeff.encoders.attentions())
+
+
+def _ablations():
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    table = text.split("| preset | overrides | row | parameters |")[1].split("\n\n")[0]
+    rows = [row.strip("|").split("|") for row in table.splitlines()[2:]]
+    return [
+        (*re.findall(r"`([^`]*)`", a + b), float(d.split("M")[0]))
+        for a, b, _, d in rows
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", _ablations(), ids=lambda row: f"{row[0]}, {row[1]}")
+def test_ablations_of_the_readme_have_the_sizes_that_it_says(row):
+    import tfeff
+
+    preset, *overrides, millions = row
+    encoder = tfeff.encoders.build(preset, **eval(f"dict({''.join(overrides)})"))
+    assert round(encoder.count_params() / 1e6, 1) == millions
