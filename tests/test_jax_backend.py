@@ -11,44 +11,87 @@ import numpy as np
 import pytest
 
 from tests.checks import assert_close
-from tfeff.layers import EncoderBlock, FeedForward, LayerwisePooling, OneHeadAttention
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-CODE = """
+# Both processes make these layers, in this order.
+LAYERS = """
+from tfeff.layers import *
+attentions = [
+    OneHeadAttention(4),
+    PartitionedAttention(4),
+    *(RelativeAttention(4, method) for method in ("bias", "xlnet")),
+    *(RelativeAttention(4, f"huang{n}", max_distance=3) for n in (1, 2, 3, 4)),
+    *(RelativeAttention(4, method, max_distance=3) for method in ("shaw", "rpe")),
+    BlockwiseAttention(4, "2:1:1"),
+    SparseAttention(4, stride=3, expressivity=1),
+    LightweightConv1D(4, 3),
+    DynamicConv1D(4, 3),
+    *(MixedAttention(4, 2, 3, kind) for kind in ("span_dynamic", "separable")),
+]
+blocks = [
+    EncoderBlock(attention, FeedForward(12, num_groups=2), dropout=0.1)
+    for attention in attentions
+]
+"""
+CODE = (
+    """
 import sys, numpy as np, keras
-from tfeff.layers import EncoderBlock, FeedForward, LayerwisePooling, OneHeadAttention
+"""
+    + LAYERS
+    + """
 assert "tensorflow" not in sys.modules and keras.backend.backend() == "jax"
 saved = np.load(sys.argv[1])
-weights = [saved[f"w{i}"] for i in range(len(saved.files) - 2)]
 x, mask = saved["x"], saved["mask"]
-block = EncoderBlock(OneHeadAttention(4), FeedForward(12), dropout=0.1)
-hidden, visible = keras.Input((None, 8)), keras.Input((None,), dtype="bool")
-model = keras.Model([hidden, visible], block(hidden, padding_mask=visible))
-block.set_weights(weights)
-y = model([x, mask])
-pooling = LayerwisePooling([block], initializer="ones")
-pooled = pooling([x, y], padding_mask=mask)
-np.savez(sys.argv[2], y=np.asarray(y), pooled=np.asarray(pooled))
-model.compile("adam", "mse")
-assert np.isfinite(model.fit([x, mask], x, verbose=0).history["loss"]).all()
+results = {}
+for number, block in enumerate(blocks):
+    hidden, visible = keras.Input((None, 8)), keras.Input((None,), dtype="bool")
+    model = keras.Model([hidden, visible], block(hidden, padding_mask=visible))
+    block.set_weights([saved[f"{number}/{i}"] for i in range(len(block.weights))])
+    results[f"{number}"] = np.asarray(model([x, mask]))
+    if number == 0:
+        pooling = LayerwisePooling([block], initializer="ones")
+        results["pooled"] = np.asarray(pooling([x, x], padding_mask=mask))
+    if number == 3:
+        streams = TwoStreamBlocks([block], initializer="ones")
+        results["content"], results["query"] = streams(
+            x, saved["ranks"], mask, target_positions=saved["targets"]
+        )
+    if number in (0, 7):
+        model.compile("adam", "mse")
+        losses = model.fit([x, mask], x, verbose=0).history["loss"]
+        assert np.isfinite(losses).all()
+np.savez(sys.argv[2], **results)
 """
+)
 
 
 @pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="jax is not installed (extra tpu)"
 )
 def test_layers_on_jax(tmp_path):
+    made = {}
+    exec(LAYERS, made)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2, 7, 8)).astype("float32")
     mask = np.arange(7) < np.array([[7], [4]])
-    block = EncoderBlock(OneHeadAttention(4), FeedForward(12), dropout=0.1)
-    block.build((None, None, 8))
-    weights = [rng.normal(size=w.shape).astype("float32") for w in block.weights[:]]
-    block.set_weights(weights)
-    y = block(x, padding_mask=mask)
-    pooled = LayerwisePooling([block], initializer="ones")([x, y], padding_mask=mask)
-    named = {f"w{i}": w for i, w in enumerate(weights)}
-    np.savez(tmp_path / "in.npz", x=x, mask=mask, **named)
+    ranks = np.array([[-1, 0, 2, 1, -1, -1, 3], [0, -1, -1, 1, -1, -1, -1]], "int32")
+    targets = np.array([[1, 6, 3], [0, 3, 0]], "int32")
+    arrays, expected = {}, {}
+    for number, block in enumerate(made["blocks"]):
+        block.build((None, None, 8))
+        weights = [rng.normal(size=w.shape).astype("float32") for w in block.weights]
+        block.set_weights(weights)
+        arrays |= {f"{number}/{i}": w for i, w in enumerate(weights)}
+        expected[f"{number}"] = block(x, padding_mask=mask)
+    pooling = made["LayerwisePooling"]([made["blocks"][0]], initializer="ones")
+    expected["pooled"] = pooling([x, x], padding_mask=mask)
+    streams = made["TwoStreamBlocks"]([made["blocks"][3]], initializer="ones")
+    expected["content"], expected["query"] = streams(
+        x, ranks, mask, target_positions=targets
+    )
+    np.savez(
+        tmp_path / "in.npz", x=x, mask=mask, ranks=ranks, targets=targets, **arrays
+    )
     result = subprocess.run(
         [sys.executable, "-c", CODE, tmp_path / "in.npz", tmp_path / "out.npz"],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), "KERAS_BACKEND": "jax"},
@@ -58,5 +101,6 @@ def test_layers_on_jax(tmp_path):
     assert result.returncode == 0, result.stderr
     assert keras.backend.backend() == "tensorflow"
     with np.load(tmp_path / "out.npz") as out:
-        assert_close(out["y"], y, 1e-5, "block")
-        assert_close(out["pooled"], pooled, 1e-5, "pooling")
+        assert set(out.files) == set(expected)
+        for name, value in expected.items():
+            assert_close(out[name], value, 1e-5, name)

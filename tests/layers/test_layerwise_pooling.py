@@ -16,12 +16,17 @@ from tests.reference import (
     softmax_pooling,
 )
 from tfeff.layers import (
+    BlockwiseAttention,
+    DynamicConv1D,
     EncoderBlock,
     FeedForward,
     LayerwisePooling,
+    MixedAttention,
     OneHeadAttention,
     PartitionedAttention,
+    RelativeAttention,
     SelfAttention,
+    SparseAttention,
 )
 
 VISIBLE = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 0, 0, 0, 0]], bool)
@@ -40,13 +45,35 @@ KINDS = {
 }
 
 
+def mixed_pooling(vector, hidden, visible, weights, num_heads):
+    """The attention heads of ConvBERT; convolution heads have nothing to give."""
+    kernel = weights["output/kernel"]
+    heads = weights | {"output/kernel": kernel[: len(kernel) // 2]}
+    return softmax_pooling(vector, hidden, visible, heads, num_heads)
+
+
+# Whose positions play no part at all: the equation is the one of softmax attention.
+WITHOUT_POSITIONS = {
+    **{
+        method: (partial(RelativeAttention, 2, method), SOFTMAX)
+        for method in ("xlnet", "rpe", "bias", "huang2", "huang4")
+    },
+    "blockwise": (partial(BlockwiseAttention, 2, "1:1"), SOFTMAX),
+    "sparse": (partial(SparseAttention, 2, 3, 1), SOFTMAX),
+    "mixed": (
+        partial(MixedAttention, 4, kernel_size=3),
+        partial(mixed_pooling, num_heads=2),
+    ),
+}
+
+
 def make(kind, dtype="float32", num_layers=2):
     """Blocks and their pooling, all weights random."""
-    make_attention, _ = KINDS[kind]
+    make_attention, _ = (KINDS | WITHOUT_POSITIONS)[kind]
     blocks = [
         EncoderBlock(
             make_attention(layer_index=k, num_layers=num_layers, dtype=dtype)
-            if kind != "self"
+            if kind in KINDS and kind != "self"
             else make_attention(dtype=dtype),
             FeedForward(12, dtype=dtype),
             dtype=dtype,
@@ -80,14 +107,14 @@ def literal(arrays, hidden_states, visible, kind):
                 visible[b],
                 arrays["initial_vector"],
                 [part_of(arrays, str(k)) for k in range(num_layers)],
-                KINDS[kind][1],
+                (KINDS | WITHOUT_POSITIONS)[kind][1],
             )
             for b in range(len(visible))
         ]
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS | WITHOUT_POSITIONS)
 def test_equals_literal_version(kind):
     for dtype, tolerance in (("float32", 1e-5), ("float64", 1e-10)):
         pooling, blocks = make(kind, dtype)
@@ -212,3 +239,9 @@ def test_names_a_bad_argument():
     for bad in ([], [keras.layers.Dense(3)], None):
         with pytest.raises((ValueError, TypeError), match="`blocks` must .*Received: "):
             LayerwisePooling(bad)
+
+
+def test_a_convolution_has_no_queries_without_a_place():
+    pooling = LayerwisePooling([EncoderBlock(DynamicConv1D(2, 3), FeedForward(12))])
+    with pytest.raises(ValueError, match="DynamicConv1D mixes a sequence with itself"):
+        pooling(states(num_layers=1))

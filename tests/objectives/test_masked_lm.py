@@ -116,6 +116,34 @@ def test_two_replicas_equal_one_device_with_clipping(preset):
     np.testing.assert_allclose(logs[1], logs[0], rtol=1e-4)
 
 
+@pytest.mark.slow
+def test_two_replicas_equal_one_device_with_every_attention():
+    def relative(method, **arguments):
+        return {"name": "relative", "method": method, "max_distance": 5, **arguments}
+
+    attentions = [
+        relative("bias", num_buckets=8),
+        *(relative(method) for method in ("rpe", "huang2", "huang3", "huang4")),
+        relative("xlnet", relative_segments=True),
+        {"name": "blockwise", "head_blocks": "1:1"},
+        {"name": "mixed", "kernel_size": 3},
+        relative("bias", num_buckets=8),
+        "one_head",
+    ]
+    encoder = dict(
+        attention=attentions,
+        num_layers=len(attentions),
+        num_heads=2,
+        embedding_dim=8,
+        feedforward={"num_groups": 2},
+        sharing="feedforward",
+        sharing_group_size=5,
+    )
+    check_two_replicas(
+        lambda: make_model("bert_tiny", encoder=encoder), masked_lm_batches(), steps=5
+    )
+
+
 def test_clipping_is_active_in_the_comparison():
     """Without it, other weights come out: the test above does test clipping."""
     dataset = masked_lm_batches()
