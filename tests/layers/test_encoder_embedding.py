@@ -22,6 +22,8 @@ KINDS = {
     "none": {"position": "none"},
     "factorised": {"embedding_dim": 6},
     "factorised, none": {"embedding_dim": 6, "position": "none"},
+    "tokens alone": {"num_segments": 0, "layer_norm": False, "position": "none"},
+    "without segments, factorised": {"num_segments": 0, "embedding_dim": 6},
 }
 
 
@@ -30,8 +32,7 @@ def make(kind="absolute", **kwargs):
         vocabulary_size=11,
         hidden_dim=8,
         max_sequence_length=7,
-        num_segments=3,
-        **KINDS[kind],
+        **{"num_segments": 3} | KINDS[kind],
         **kwargs,
     )
     layer(TOKENS, SEGMENTS)
@@ -142,7 +143,7 @@ def test_longer_than_the_position_table(length):
         {"vocabulary_size": 0},
         {"hidden_dim": -8},
         {"max_sequence_length": 0},
-        {"num_segments": 0},
+        {"num_segments": -1},
         {"embedding_dim": 0},
         {"embedding_dim": 2.5},
         {"position": "relative"},
