@@ -1,0 +1,307 @@
+"""What a pretraining step costs on a TPU, estimated by its compiler, without a TPU.
+
+Compiles the whole step of each preset (embeddings, blocks, masked LM head on the
+masked positions, gradients, AdamW, mixed bfloat16) for one core of a TPU, with the
+compiler in `libtpu` (`pip install tfeff[tpu]`), and reports what that expects: time,
+operations, bytes and memory, beside what the papers measured. The step is that of
+Keras' TensorFlow backend, as `fit` runs it, or that of its JAX backend. `keras_hub`
+among the presets is KerasHub's BERT with the same head, loss and optimizer.
+
+Rows are added to `tpu.csv` in `--results` as they come, and rows that are already
+there are not made again: delete those that the code has overtaken.
+
+    python benchmarks/tpu.py --layers=2 --presets=bert_base,shatter_base
+"""
+
+import concurrent.futures
+import csv
+import importlib.metadata
+import math
+import multiprocessing
+import os
+import re
+import time
+
+import machine
+from absl import app, flags
+
+PEER = "keras_hub"
+REFERENCE = "bert_base"
+PRESETS = (
+    "bert_base,keras_hub,shatter_base,bert_rab_base,bert_rpe_base,xlnet_base,shaw_base,"
+    "huang1_base,huang2_base,huang3_base,huang4_base,blockbert_n2_base,"
+    "blockbert_n3_base,sparsebert_base,convbert_base,albert_base,no_position_base,"
+    "part_mask_base,one_head_softmax_base,one_head_sigmoid_base,part_bias_base"
+)
+# Training time over BERT's: Shatter's section 5, on TPU v3 (its XLNet runs two
+# streams, twice the work of one); BlockBERT's table 2, on GPUs and over RoBERTa's.
+PAPERS = {
+    "shatter_base": 0.85,
+    "bert_rab_base": 1.21,
+    "xlnet_base": 2.3,
+    "bert_rpe_base": 3.9,
+    "blockbert_n2_base": 0.88,
+    "blockbert_n3_base": 0.875,
+}
+SETTINGS = ("backend", "topology", "layers", "batch_size", "length", "dropout")
+COSTS = ("seconds", "flops", "bytes", "temporary", "arguments", "compiled_in")
+FIELDS = (*SETTINGS, "preset", *COSTS)
+VOCABULARY = 32_000  # Shatter's; the same for all.
+MASKED = 0.15
+
+FLAGS = flags.FLAGS
+flags.DEFINE_list("presets", PRESETS, "Presets of `tfeff.encoders`, and keras_hub.")
+flags.DEFINE_enum("backend", "tensorflow", ["tensorflow", "jax"], "Keras' backend.")
+flags.DEFINE_string("topology", "v3:2x2", "TPU, such as v3:2x2, v5e:2x2 or v6e:2x2.")
+flags.DEFINE_integer("layers", 12, "Blocks of each encoder.", lower_bound=1)
+flags.DEFINE_integer("batch_size", 16, "Sequences on the core.", lower_bound=1)
+flags.DEFINE_integer("length", 512, "Tokens in a sequence.", lower_bound=1)
+flags.DEFINE_float("dropout", 0.0, "Dropout rate of every preset.")
+flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
+
+
+def main(_):
+    """Makes the rows that are missing, and reports after each."""
+    os.makedirs(FLAGS.results, exist_ok=True)
+    path = os.path.join(FLAGS.results, "tpu.csv")
+    settings = {name: str(getattr(FLAGS, name)) for name in SETTINGS}
+    failures = []
+    for preset in FLAGS.presets:
+        case = {**settings, "preset": preset}
+        if any(case.items() <= row.items() for row in read(path)):
+            continue
+        try:
+            row = {**case, **in_own_process(measure, case)}
+        except Exception as error:  # The other presets may well compile.
+            failures.append(preset)
+            print(f"{preset} failed: {error}", flush=True)
+            continue
+        append(path, row)
+        print(", ".join(f"{name} {row[name]}" for name in row), flush=True)
+        report(path)
+    if failures:
+        raise SystemExit(f"not compiled: {', '.join(failures)}")
+
+
+def in_own_process(function, *args):
+    """`function(*args)` in a fresh process: Keras has one backend a process."""
+    with concurrent.futures.ProcessPoolExecutor(
+        1, mp_context=multiprocessing.get_context("spawn")
+    ) as pool:
+        return pool.submit(function, *args).result()
+
+
+def measure(case: dict[str, str]) -> dict[str, float]:
+    """Compiles the step of a case (`SETTINGS` and preset); returns its `COSTS`:
+
+    the estimated `seconds`, corrected; `flops`; `bytes` accessed; bytes of
+    `temporary` memory and of `arguments`; and in how many seconds it compiled.
+    """
+    os.environ.update(
+        KERAS_BACKEND=case["backend"],
+        JAX_PLATFORMS="cpu",
+        TPU_SKIP_MDS_QUERY="1",
+        ALLOW_MULTIPLE_LIBTPU_LOAD="true",
+        TF_CPP_MIN_LOG_LEVEL="3",
+    )
+    import keras
+    from jax.experimental import topologies
+
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    topology = topologies.get_topology_desc(case["topology"], "tpu")
+    model = make_model(
+        case["preset"],
+        num_layers=int(case["layers"]),
+        dropout=float(case["dropout"]),
+        max_sequence_length=max(512, int(case["length"])),
+    )
+    batch = make_batch(int(case["batch_size"]), int(case["length"]))
+    compile_step = (
+        compile_tensorflow if case["backend"] == "tensorflow" else compile_jax
+    )
+    start = time.time()
+    program = compile_step(model, batch, topology.devices[0])
+    costs, memory = program.cost_analysis(), program.get_compiled_memory_stats()
+    return {
+        "seconds": round(corrected(costs["optimal_seconds"]), 6),
+        "flops": int(costs["flops"]),
+        "bytes": int(costs["bytes accessed"]),
+        "temporary": memory.temp_size_in_bytes,
+        "arguments": memory.argument_size_in_bytes,
+        "compiled_in": round(time.time() - start, 1),
+    }
+
+
+def corrected(seconds: float) -> float:
+    """The compiler's estimate without its −1 s for each operation of unknown cost.
+
+    Right for steps of less than a second, as all here are.
+    """
+    return seconds - math.floor(seconds) if seconds < 0 else seconds
+
+
+def make_model(preset: str, **sizes):
+    """A compiled masked language model: `preset`, or KerasHub's BERT."""
+    import keras
+    import keras_nlp
+
+    import tfeff
+
+    sizes["vocabulary_size"] = VOCABULARY
+    if preset == PEER:
+        backbone = keras_nlp.models.BertBackbone(
+            num_heads=12, hidden_dim=768, intermediate_dim=3072, **sizes
+        )
+        head = keras_nlp.layers.MaskedLMHead(
+            token_embedding=backbone.token_embedding,
+            intermediate_activation="gelu",
+            layer_norm_epsilon=1e-12,
+        )
+        positions = keras.Input((None,), dtype="int32", name="mask_positions")
+        hidden = backbone(backbone.input)["sequence_output"]
+        model = keras.Model(
+            {**backbone.input, "mask_positions": positions}, head(hidden, positions)
+        )
+    else:
+        model = tfeff.objectives.MaskedLM(tfeff.encoders.build(preset, **sizes))
+    model.compile(
+        optimizer=tfeff.training.adamw(1e-4, warmup_steps=10_000, total_steps=10**6),
+        loss=tfeff.objectives.GlobalMeanCrossentropy(),
+        weighted_metrics=[],
+    )
+    model.optimizer.build(model.trainable_variables)
+    return model
+
+
+def make_batch(batch_size: int, length: int) -> tuple:
+    """Inputs, labels and weights of zeros: only their shapes matter here."""
+    from keras import ops
+
+    tokens = ops.zeros((batch_size, length), "int32")
+    targets = ops.zeros((batch_size, math.ceil(MASKED * length)), "int32")
+    names = ("token_ids", "segment_ids", "padding_mask")
+    inputs = {**dict.fromkeys(names, tokens), "mask_positions": targets}
+    return inputs, targets, ops.cast(targets, "float32")
+
+
+def compile_tensorflow(model, batch, device):
+    """TensorFlow's program of `model.train_step`, compiled for a TPU `device`."""
+    import numpy as np
+    import tensorflow as tf
+    from jax._src import compiler
+    from jax._src.interpreters import mlir
+    from jaxlib import _jax
+    from jaxlib.mlir import ir
+
+    step = tf.function(model.train_step, jit_compile=True)
+    hlo = step.experimental_get_compiler_ir(batch)(stage="hlo_serialized")
+    with mlir.make_ir_context():
+        text = str(ir.Module.parse(_jax.mlir.hlo_to_stablehlo(hlo)))
+        module = ir.Module.parse(without_copies(text))
+        assignment = np.array([[device.id]])
+        options = compiler.get_compile_options(
+            num_replicas=1, num_partitions=1, device_assignment=assignment
+        )
+        return device.client.compile(module, _jax.DeviceList((device,)), options)
+
+
+def without_copies(text: str) -> str:
+    """StableHLO whose copies, foreign to it, are barriers to optimization."""
+    return re.sub(
+        r"mhlo\.copy (%[\w#]+)(?: \{[^}]*\})? : (tensor<[^>]*>)",
+        r"stablehlo.optimization_barrier \1 : \2",
+        text,
+    )
+
+
+def compile_jax(model, batch, device):
+    """JAX's program of `model.train_step`, compiled for a TPU `device`."""
+    import jax
+
+    sharding = jax.sharding.SingleDeviceSharding(device)
+    state = (
+        model.trainable_variables,
+        model.non_trainable_variables,
+        model.optimizer.variables,
+        model.metrics_variables,
+    )
+    shapes = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
+        (jax.tree.map(lambda variable: variable.value, state), batch),
+    )
+    step = jax.jit(model.train_step, donate_argnums=0)
+    return step.lower(*shapes).compile().runtime_executable()
+
+
+def read(path: str) -> list[dict[str, str]]:
+    """The rows of the CSV file; none if there is no such file."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def append(path: str, row: dict) -> None:
+    """Adds a row to the CSV file."""
+    exists = os.path.exists(path)
+    with open(path, "a", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        if not exists:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def report(path: str) -> None:
+    """Writes the Markdown tables, one for each of the settings in the CSV file."""
+    rows = read(path)
+    versions = ", ".join(
+        f"{name} {importlib.metadata.version(name)}" for name in ("jax", "libtpu")
+    )
+    lines = [
+        "# A pretraining step on one TPU core, as its compiler estimates it\n",
+        f"Masked language model with {VOCABULARY} tokens, 15 % masked, AdamW, mixed "
+        "bfloat16. Nothing ran on a TPU.\n",
+        machine.description() + f"- compiler: {versions}\n",
+    ]
+    for settings in dict.fromkeys(
+        tuple(row[name] for name in SETTINGS) for row in rows
+    ):
+        group = [row for row in rows if settings == tuple(row[n] for n in SETTINGS)]
+        title = ", ".join(f"{name} {value}" for name, value in zip(SETTINGS, settings))
+        lines += [f"## {title}\n", *table(group), ""]
+    with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+
+
+def table(rows: list[dict[str, str]]) -> list[str]:
+    """The lines of a Markdown table of rows with the same settings."""
+    by_preset = {row["preset"]: row for row in rows}
+    bert = by_preset.get(REFERENCE)
+    lines = [
+        "| preset | ms | / BERT | paper | TFLOP | GB accessed | temporary MB | "
+        "/ BERT | argument MB |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for preset, row in by_preset.items():
+        cells = (
+            preset,
+            f"{float(row['seconds']) * 1e3:.1f}",
+            ratio(row, bert, "seconds"),
+            str(PAPERS.get(preset, "")),
+            f"{float(row['flops']) / 1e12:.3f}",
+            f"{float(row['bytes']) / 1e9:.1f}",
+            f"{float(row['temporary']) / 1e6:.0f}",
+            ratio(row, bert, "temporary"),
+            f"{float(row['arguments']) / 1e6:.0f}",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def ratio(row: dict[str, str], reference: dict[str, str] | None, cost: str) -> str:
+    """A cost over that of `reference`; empty without one."""
+    return f"{float(row[cost]) / float(reference[cost]):.3f}" if reference else ""
+
+
+if __name__ == "__main__":
+    app.run(main)

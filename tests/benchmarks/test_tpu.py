@@ -1,0 +1,64 @@
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+ROW = dict(
+    backend="tensorflow",
+    topology="v3:2x2",
+    layers="2",
+    batch_size="16",
+    length="512",
+    dropout="0.0",
+    flops="2000000000000",
+    bytes="30000000000",
+    arguments="400000000",
+    compiled_in="9.5",
+)
+
+
+@pytest.fixture(scope="module")
+def tpu():
+    sys.path.insert(0, str(FOLDER))
+    yield runpy.run_path(str(FOLDER / "tpu.py"))
+    sys.path.remove(str(FOLDER))
+
+
+@pytest.mark.parametrize(
+    "estimate, seconds", [(0.124, 0.124), (-2.876, 0.124), (-0.25, 0.75), (0.0, 0.0)]
+)
+def test_operations_of_unknown_cost(tpu, estimate, seconds):
+    assert tpu["corrected"](estimate) == pytest.approx(seconds, abs=1e-12)
+
+
+def test_table(tpu, tmp_path):
+    path = str(tmp_path / "tpu.csv")
+    assert tpu["read"](path) == []
+    rows = [
+        ROW | dict(preset="shatter_base", seconds="0.018", temporary="300000000"),
+        ROW | dict(preset="bert_base", seconds="0.02", temporary="600000000"),
+    ]
+    for row in rows:
+        tpu["append"](path, row)
+    assert tpu["read"](path) == rows
+    assert tpu["table"](rows)[2:] == [
+        "| shatter_base | 18.0 | 0.900 | 0.85 | 2.000 | 30.0 | 300 | 0.500 | 400 |",
+        "| bert_base | 20.0 | 1.000 |  | 2.000 | 30.0 | 600 | 1.000 | 400 |",
+    ]
+    assert tpu["table"](rows[:1])[2:] == [
+        "| shatter_base | 18.0 |  | 0.85 | 2.000 | 30.0 | 300 |  | 400 |"
+    ]
+
+
+def test_copies_become_barriers(tpu):
+    text = "%3 = mhlo.copy %2 : tensor<2x3xf32>\n%4 = stablehlo.add %3, %3"
+    assert tpu["without_copies"](text) == (
+        "%3 = stablehlo.optimization_barrier %2 : tensor<2x3xf32>\n"
+        "%4 = stablehlo.add %3, %3"
+    )
+    text = "%3 = mhlo.copy %2 {x = 1} : tensor<f32>"
+    assert tpu["without_copies"](text) == (
+        "%3 = stablehlo.optimization_barrier %2 : tensor<f32>"
+    )
