@@ -1,14 +1,11 @@
-from collections.abc import Sequence
-
 import keras
 from keras import ops
 
-from tfeff.layers.checks import check_hidden
-from tfeff.layers.encoder_block import EncoderBlock, check_blocks
+from tfeff.layers.over_blocks import OverBlocks
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class LayerwisePooling(keras.layers.Layer):
+class LayerwisePooling(OverBlocks):
     """One vector a sequence, read from every layer without a position.
 
     A learnt `y⁰` passes through the encoder's own blocks as the only query, while
@@ -54,25 +51,9 @@ class LayerwisePooling(keras.layers.Layer):
         Tian et al., "Shatter", section 3.4.
     """
 
-    def __init__(
-        self,
-        blocks: Sequence[EncoderBlock],
-        initializer="truncated_normal",
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.blocks = check_blocks(blocks)
-        self.initializer = keras.initializers.get(initializer)
-
     def build(self, hidden_states_shape):
-        check_hidden("hidden_states[0]", hidden_states_shape[0])
-        for block in self.blocks:
-            if not block.built:
-                block.build(hidden_states_shape[0])
-        self.initial_vector = self.add_weight(
-            name="initial_vector",
-            shape=(hidden_states_shape[0][-1],),
-            initializer=self.initializer,
+        self.initial_vector = self.add_first_state(
+            "initial_vector", "hidden_states[0]", hidden_states_shape[0]
         )
 
     def call(self, hidden_states, padding_mask=None, training=None):
@@ -89,17 +70,3 @@ class LayerwisePooling(keras.layers.Layer):
         for block, hidden in zip(self.blocks, hidden_states):
             y = block.pool(y, hidden, padding_mask, training)
         return y[:, 0]
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            blocks=[keras.layers.serialize(block) for block in self.blocks],
-            initializer=keras.initializers.serialize(self.initializer),
-        )
-        return config
-
-    @classmethod
-    def from_config(cls, config):
-        config = dict(config)
-        config["blocks"] = [keras.layers.deserialize(b) for b in config["blocks"]]
-        return cls(**config)

@@ -1,20 +1,13 @@
-from collections.abc import Sequence
-
 import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.layers.checks import (
-    check_hidden,
-    check_same_shape,
-    check_token_ids,
-    visible_keys,
-)
-from tfeff.layers.encoder_block import EncoderBlock, check_blocks
+from tfeff.layers.checks import check_same_shape, check_token_ids, visible_keys
+from tfeff.layers.over_blocks import OverBlocks
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class TwoStreamBlocks(keras.layers.Layer):
+class TwoStreamBlocks(OverBlocks):
     """An encoder's blocks run on two streams, to predict tokens in any order (XLNet).
 
     The content stream `h` of a position knows its own token and those of lower or
@@ -77,25 +70,9 @@ class TwoStreamBlocks(keras.layers.Layer):
         Yang et al., "XLNet", section 2.3.
     """
 
-    def __init__(
-        self,
-        blocks: Sequence[EncoderBlock],
-        initializer="truncated_normal",
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.blocks = check_blocks(blocks)
-        self.initializer = keras.initializers.get(initializer)
-
     def build(self, hidden_shape, **_):
-        check_hidden("hidden", hidden_shape)
-        for block in self.blocks:
-            if not block.built:
-                block.build(hidden_shape)
-        self.mask_embedding = self.add_weight(
-            name="mask_embedding",
-            shape=(hidden_shape[-1],),
-            initializer=self.initializer,
+        self.mask_embedding = self.add_first_state(
+            "mask_embedding", "hidden", hidden_shape
         )
 
     def call(
@@ -127,17 +104,3 @@ class TwoStreamBlocks(keras.layers.Layer):
                 block.stream(content, content, content_mask, training, **place),
             )
         return content, query
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            blocks=[keras.layers.serialize(block) for block in self.blocks],
-            initializer=keras.initializers.serialize(self.initializer),
-        )
-        return config
-
-    @classmethod
-    def from_config(cls, config):
-        config = dict(config)
-        config["blocks"] = [keras.layers.deserialize(b) for b in config["blocks"]]
-        return cls(**config)

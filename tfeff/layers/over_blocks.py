@@ -1,0 +1,52 @@
+"""What the layers that run an encoder's own blocks share."""
+
+from collections.abc import Sequence
+
+import keras
+
+from tfeff.layers.checks import check_hidden
+from tfeff.layers.encoder_block import EncoderBlock, check_blocks
+
+
+class OverBlocks(keras.layers.Layer):
+    """Base class of layers over the blocks of an encoder, whose weights they share.
+
+    Args:
+        blocks: the `EncoderBlock`s of an encoder, in order.
+        initializer: initializer of the layer's one weight, a first state `[D]`.
+        **kwargs: arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[EncoderBlock],
+        initializer="truncated_normal",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.blocks = check_blocks(blocks)
+        self.initializer = keras.initializers.get(initializer)
+
+    def add_first_state(self, name: str, hidden_name: str, hidden_shape):
+        """Builds the blocks and makes the weight."""
+        check_hidden(hidden_name, hidden_shape)
+        for block in self.blocks:
+            if not block.built:
+                block.build(hidden_shape)
+        return self.add_weight(
+            name=name, shape=(hidden_shape[-1],), initializer=self.initializer
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            blocks=[keras.layers.serialize(block) for block in self.blocks],
+            initializer=keras.initializers.serialize(self.initializer),
+        )
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        config["blocks"] = [keras.layers.deserialize(b) for b in config["blocks"]]
+        return cls(**config)
