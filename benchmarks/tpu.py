@@ -15,12 +15,11 @@ there are not made again: delete those that the code has overtaken.
 
 import concurrent.futures
 import csv
-import importlib.metadata
 import math
 import multiprocessing
 import os
-import re
 import time
+from importlib.metadata import version
 
 import machine
 from absl import app, flags
@@ -43,11 +42,11 @@ PAPERS = {
     "blockbert_n2_base": 0.88,
     "blockbert_n3_base": 0.875,
 }
+VOCABULARY = 32_000  # Shatter's; the same for all.
+MASKED = 0.15
 SETTINGS = ("backend", "topology", "layers", "batch_size", "length", "dropout")
 COSTS = ("seconds", "flops", "bytes", "temporary", "arguments", "compiled_in")
 FIELDS = (*SETTINGS, "preset", *COSTS)
-VOCABULARY = 32_000  # Shatter's; the same for all.
-MASKED = 0.15
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("presets", PRESETS, "Presets of `tfeff.encoders`, and keras_hub.")
@@ -85,9 +84,8 @@ def main(_):
 
 def in_own_process(function, *args):
     """`function(*args)` in a fresh process: Keras has one backend a process."""
-    with concurrent.futures.ProcessPoolExecutor(
-        1, mp_context=multiprocessing.get_context("spawn")
-    ) as pool:
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
         return pool.submit(function, *args).result()
 
 
@@ -102,7 +100,6 @@ def measure(case: dict[str, str]) -> dict[str, float]:
         JAX_PLATFORMS="cpu",
         TPU_SKIP_MDS_QUERY="1",
         ALLOW_MULTIPLE_LIBTPU_LOAD="true",
-        TF_CPP_MIN_LOG_LEVEL="3",
     )
     import keras
     from jax.experimental import topologies
@@ -116,11 +113,9 @@ def measure(case: dict[str, str]) -> dict[str, float]:
         max_sequence_length=max(512, int(case["length"])),
     )
     batch = make_batch(int(case["batch_size"]), int(case["length"]))
-    compile_step = (
-        compile_tensorflow if case["backend"] == "tensorflow" else compile_jax
-    )
+    compilers = {"tensorflow": compile_tensorflow, "jax": compile_jax}
     start = time.time()
-    program = compile_step(model, batch, topology.devices[0])
+    program = compilers[case["backend"]](model, batch, topology.devices[0])
     costs, memory = program.cost_analysis(), program.get_compiled_memory_stats()
     return {
         "seconds": round(corrected(costs["optimal_seconds"]), 6),
@@ -133,10 +128,7 @@ def measure(case: dict[str, str]) -> dict[str, float]:
 
 
 def corrected(seconds: float) -> float:
-    """The compiler's estimate without its −1 s for each operation of unknown cost.
-
-    Right for steps of less than a second, as all here are.
-    """
+    """An estimate below 1 s, without −1 s for each operation of unknown cost."""
     return seconds - math.floor(seconds) if seconds < 0 else seconds
 
 
@@ -153,15 +145,12 @@ def make_model(preset: str, **sizes):
             num_heads=12, hidden_dim=768, intermediate_dim=3072, **sizes
         )
         head = keras_nlp.layers.MaskedLMHead(
-            token_embedding=backbone.token_embedding,
-            intermediate_activation="gelu",
-            layer_norm_epsilon=1e-12,
+            token_embedding=backbone.token_embedding, intermediate_activation="gelu"
         )
         positions = keras.Input((None,), dtype="int32", name="mask_positions")
+        inputs = {**backbone.input, "mask_positions": positions}
         hidden = backbone(backbone.input)["sequence_output"]
-        model = keras.Model(
-            {**backbone.input, "mask_positions": positions}, head(hidden, positions)
-        )
+        model = keras.Model(inputs, head(hidden, positions))
     else:
         model = tfeff.objectives.MaskedLM(tfeff.encoders.build(preset, **sizes))
     model.compile(
@@ -196,8 +185,8 @@ def compile_tensorflow(model, batch, device):
     step = tf.function(model.train_step, jit_compile=True)
     hlo = step.experimental_get_compiler_ir(batch)(stage="hlo_serialized")
     with mlir.make_ir_context():
-        text = str(ir.Module.parse(_jax.mlir.hlo_to_stablehlo(hlo)))
-        module = ir.Module.parse(without_copies(text))
+        module = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(hlo))
+        drop_copies(module)
         assignment = np.array([[device.id]])
         options = compiler.get_compile_options(
             num_replicas=1, num_partitions=1, device_assignment=assignment
@@ -205,13 +194,21 @@ def compile_tensorflow(model, batch, device):
         return device.client.compile(module, _jax.DeviceList((device,)), options)
 
 
-def without_copies(text: str) -> str:
-    """StableHLO whose copies, foreign to it, are barriers to optimization."""
-    return re.sub(
-        r"mhlo\.copy (%[\w#]+)(?: \{[^}]*\})? : (tensor<[^>]*>)",
-        r"stablehlo.optimization_barrier \1 : \2",
-        text,
-    )
+def drop_copies(module) -> None:
+    """Takes out the copies of results: StableHLO has no such operation."""
+    from jaxlib.mlir import ir
+
+    copies = []
+
+    def collect(operation):
+        if operation.name == "mhlo.copy":
+            copies.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(collect)
+    for copy in copies:
+        copy.results[0].replace_all_uses_with(copy.operands[0])
+        copy.erase()
 
 
 def compile_jax(model, batch, device):
@@ -227,7 +224,7 @@ def compile_jax(model, batch, device):
     )
     shapes = jax.tree.map(
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
-        (jax.tree.map(lambda variable: variable.value, state), batch),
+        (state, batch),
     )
     step = jax.jit(model.train_step, donate_argnums=0)
     return step.lower(*shapes).compile().runtime_executable()
@@ -243,31 +240,27 @@ def read(path: str) -> list[dict[str, str]]:
 
 def append(path: str, row: dict) -> None:
     """Adds a row to the CSV file."""
-    exists = os.path.exists(path)
     with open(path, "a", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
-        if not exists:
+        if not file.tell():
             writer.writeheader()
         writer.writerow(row)
 
 
 def report(path: str) -> None:
     """Writes the Markdown tables, one for each of the settings in the CSV file."""
-    rows = read(path)
-    versions = ", ".join(
-        f"{name} {importlib.metadata.version(name)}" for name in ("jax", "libtpu")
-    )
+    groups = {}
+    for row in read(path):
+        title = ", ".join(f"{name} {row[name]}" for name in SETTINGS)
+        groups.setdefault(title, []).append(row)
     lines = [
         "# A pretraining step on one TPU core, as its compiler estimates it\n",
         f"Masked language model with {VOCABULARY} tokens, 15 % masked, AdamW, mixed "
         "bfloat16. Nothing ran on a TPU.\n",
-        machine.description() + f"- compiler: {versions}\n",
+        machine.description() + f"- compiler: libtpu {version('libtpu')}, through "
+        f"jax {version('jax')}\n",
     ]
-    for settings in dict.fromkeys(
-        tuple(row[name] for name in SETTINGS) for row in rows
-    ):
-        group = [row for row in rows if settings == tuple(row[n] for n in SETTINGS)]
-        title = ", ".join(f"{name} {value}" for name, value in zip(SETTINGS, settings))
+    for title, group in groups.items():
         lines += [f"## {title}\n", *table(group), ""]
     with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines))
@@ -275,19 +268,18 @@ def report(path: str) -> None:
 
 def table(rows: list[dict[str, str]]) -> list[str]:
     """The lines of a Markdown table of rows with the same settings."""
-    by_preset = {row["preset"]: row for row in rows}
-    bert = by_preset.get(REFERENCE)
+    bert = next((row for row in rows if row["preset"] == REFERENCE), None)
     lines = [
         "| preset | ms | / BERT | paper | TFLOP | GB accessed | temporary MB | "
         "/ BERT | argument MB |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for preset, row in by_preset.items():
+    for row in rows:
         cells = (
-            preset,
+            row["preset"],
             f"{float(row['seconds']) * 1e3:.1f}",
             ratio(row, bert, "seconds"),
-            str(PAPERS.get(preset, "")),
+            str(PAPERS.get(row["preset"], "")),
             f"{float(row['flops']) / 1e12:.3f}",
             f"{float(row['bytes']) / 1e9:.1f}",
             f"{float(row['temporary']) / 1e6:.0f}",

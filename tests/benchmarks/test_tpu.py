@@ -52,13 +52,28 @@ def test_table(tpu, tmp_path):
     ]
 
 
-def test_copies_become_barriers(tpu):
-    text = "%3 = mhlo.copy %2 : tensor<2x3xf32>\n%4 = stablehlo.add %3, %3"
-    assert tpu["without_copies"](text) == (
-        "%3 = stablehlo.optimization_barrier %2 : tensor<2x3xf32>\n"
-        "%4 = stablehlo.add %3, %3"
+def test_copies_are_dropped(tpu):
+    mlir = pytest.importorskip(
+        "jax._src.interpreters.mlir", reason="jax is not installed (extra tpu)"
     )
-    text = "%3 = mhlo.copy %2 {x = 1} : tensor<f32>"
-    assert tpu["without_copies"](text) == (
-        "%3 = stablehlo.optimization_barrier %2 : tensor<f32>"
-    )
+    from jaxlib.mlir import ir
+
+    text = """
+    func.func public @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %y = stablehlo.negate %x : tensor<2xf32>
+      %z = "mhlo.copy"(%y) : (tensor<2xf32>) -> tensor<2xf32>
+      %v = "mhlo.copy"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      return %z, %v : tensor<2xf32>, tensor<2xf32>
+    }
+    """
+    with mlir.make_ir_context():
+        module = ir.Module.parse(text)
+        tpu["drop_copies"](module)
+        operations = list(module.body.operations[0].entry_block)
+        assert [operation.name for operation in operations] == [
+            "stablehlo.negate",
+            "func.return",
+        ]
+        results = list(operations[1].operands)
+        assert results[0] == operations[0].result
+        assert results[1] == module.body.operations[0].entry_block.arguments[0]
