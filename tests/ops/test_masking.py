@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from tests.checks import assert_close
 from tests.reference.attention import NORMALIZERS
+from tests.reference.gradients import finite_differences
 from tfeff.ops import l2_normalized_sigmoid, masked_softmax
 
 FUNCTIONS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
@@ -63,3 +64,26 @@ def test_masks_broadcast(name):
         for h in range(3):
             expected = NORMALIZERS[name](scores[b, h].astype("float64"), visible[b])
             assert_close(weights[b, h], expected, 1e-5)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("which", MASKS)
+@pytest.mark.parametrize("level", [0.0, 4.0, -10.0, -16.0])
+def test_gradients_are_those_of_the_equations(name, which, level):
+    visible = MASKS[which]
+    cotangent = np.random.default_rng(1).normal(size=(3, 7))
+    cotangent = np.asarray(tf.cast(cotangent, "bfloat16"), "float64")
+    for dtype, tolerance in (("float64", 1e-6), ("bfloat16", 0.02)):
+        scores = tf.cast(scores_at(level), dtype)
+        expected = finite_differences(
+            lambda arrays: np.sum(NORMALIZERS[name](arrays["s"], visible) * cotangent),
+            {"s": np.asarray(scores, "float64")},
+        )["s"]
+        with tf.GradientTape() as tape:
+            tape.watch(scores)
+            weights = FUNCTIONS[name](scores, tf.constant(visible))
+        actual = tape.gradient(
+            weights, scores, output_gradients=tf.cast(cotangent, dtype)
+        )
+        error = np.abs(np.asarray(actual, "float64") - expected).max()
+        assert error <= tolerance * max(np.abs(expected).max(), 1e-3), dtype

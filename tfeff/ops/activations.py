@@ -22,7 +22,21 @@ def gelu(x):
     Reference:
         Hendrycks and Gimpel, "Gaussian error linear units".
     """
-    return 0.5 * x * (1.0 + ops.erf(x * 0.5**0.5))
+
+    @ops.custom_gradient
+    def activate(x):
+        def below(x):
+            return 0.5 * (1.0 + ops.erf(x * 0.5**0.5))
+
+        def gradient(*args, upstream=None):
+            # From the argument alone: nothing between it and the result is kept.
+            upstream = args[0] if upstream is None else upstream
+            density = ops.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
+            return upstream * (below(x) + x * density)
+
+        return x * below(x), gradient
+
+    return activate(x)
 
 
 def gelu_tanh(x):

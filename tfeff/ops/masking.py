@@ -40,12 +40,28 @@ def masked_softmax(scores, mask=None):
     >>> ops.convert_to_numpy(weights[0, 0]).tolist()
     [0.5, 0.5, 0.0, 0.0]
     """
-    precise = _at_least_float32(scores)
-    if mask is None:
-        return ops.cast(ops.softmax(precise, axis=-1), scores.dtype)
-    # A finite number, not -inf: a row of -inf would give NaN.
-    weights = ops.softmax(ops.where(mask, precise, -1e30), axis=-1)
-    return ops.cast(ops.where(mask, weights, 0.0), scores.dtype)
+
+    @ops.custom_gradient
+    def softmax(scores):
+        precise = _at_least_float32(scores)
+        if mask is not None:
+            # A finite number, not -inf: a row of -inf would give NaN.
+            precise = ops.where(mask, precise, -1e30)
+        weights = ops.softmax(precise, axis=-1)
+        if mask is not None:
+            weights = ops.where(mask, weights, 0.0)
+        weights = ops.cast(weights, scores.dtype)
+
+        def gradient(*args, upstream=None):
+            # From the rounded weights, which exist anyway: nothing else is kept.
+            upstream = _at_least_float32(args[0] if upstream is None else upstream)
+            kept = _at_least_float32(weights)
+            mean = ops.sum(upstream * kept, axis=-1, keepdims=True)
+            return ops.cast(kept * (upstream - mean), scores.dtype)
+
+        return weights, gradient
+
+    return softmax(scores)
 
 
 def l2_normalized_sigmoid(scores, mask=None):
