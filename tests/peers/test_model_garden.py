@@ -101,7 +101,7 @@ def test_t5_bias():
     embed = RelativeEmbedding(128, shape=(2,), index="t5")
     embed.build()
     embed.embeddings.assign(table)
-    nothing = np.zeros((1, 2, first.shape[1], 4), "float32")
+    nothing = np.zeros((1, first.shape[1], 2, 4), "float32")
     scores = np.asarray(bias_scores(nothing, nothing, embed))[0]
     np.testing.assert_array_equal(scores[:, 0], first)
     np.testing.assert_array_equal(scores[:, -1], last)

@@ -135,8 +135,8 @@ class LightweightConv1D(Attention):
         return ops.reshape(mixed, (batch, length, self.num_heads * size)), kernels
 
     def kernel_logits(self, hidden, query):
-        """Kernels before the softmax, `[N, K]` or `[B, T, N, K]`."""
-        return ops.convert_to_tensor(self.taps)
+        """Kernels before the softmax, `[1, N, K]` or `[B, T, N, K]`."""
+        return ops.expand_dims(self.taps, 0)
 
     def get_config(self):
         config = super().get_config()

@@ -234,7 +234,7 @@ class RelativeAttention(Attention):
             scores, None if mask is None else mask[:, None]
         )
         weights = self.dropout_layer(weights, training=training)
-        mixed = ops.matmul(weights, value)
+        mixed = functional.weighted_values(weights, value)
         if positional and self.method == "rpe":
             mixed = mixed + functional.relative_values(weights, self._embed_value)
         return functional.merge_heads(mixed), weights

@@ -9,6 +9,7 @@ from tfeff.ops.attention import (
     one_head_attention,
     softmax_attention,
     split_heads,
+    weighted_values,
 )
 from tfeff.ops.blockwise import blockwise_attention, dense_scores
 from tfeff.ops.convolution import banded_scores, dynamic_convolution
@@ -72,5 +73,6 @@ __all__ = [
     "t5_boundaries",
     "t5_buckets",
     "toeplitz",
+    "weighted_values",
     "xlnet_scores",
 ]

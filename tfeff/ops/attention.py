@@ -15,18 +15,29 @@ NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
 
 
 def split_heads(x, num_heads: int):
-    """`[B, T, D]` to `[B, N, T, D / N]`: head `h` has the columns from `h D / N`."""
-    length = ops.shape(x)[1]
-    x = ops.reshape(x, (-1, length, num_heads, x.shape[-1] // num_heads))
-    return ops.transpose(x, (0, 2, 1, 3))
+    """`[B, T, D]` to `[B, T, N, D / N]`: head `h` has the columns from `h D / N`."""
+    batch, length, size = ops.shape(x)
+    return ops.reshape(x, (batch, length, num_heads, size // num_heads))
 
 
 def merge_heads(x):
-    """`[B, N, T, H]` to `[B, T, N H]`, the inverse of `split_heads`."""
-    length = ops.shape(x)[2]
-    return ops.reshape(
-        ops.transpose(x, (0, 2, 1, 3)), (-1, length, x.shape[1] * x.shape[3])
-    )
+    """`[B, T, N, H]` to `[B, T, N H]`, the inverse of `split_heads`."""
+    batch, length, heads, size = ops.shape(x)
+    return ops.reshape(x, (batch, length, heads * size))
+
+
+def weighted_values(weights, value):
+    """`y[i, h] = Σ_j A[h, i, j] v[j, h]`.
+
+    Args:
+        weights: float tensor `A` `[B, N, T, S]`.
+        value: float tensor `v` `[B, S, N, H]`.
+
+    Returns:
+        Tensor `[B, T, N, H]`.
+    """
+    # No axis moves outside of the product: the compiler folds it into that.
+    return ops.einsum("bnts,bsnh->btnh", weights, value)
 
 
 def softmax_attention(
@@ -74,7 +85,7 @@ def softmax_attention(
         scores = dropout(scores)
     if partition is not None:
         scores = scores * partition
-    return merge_heads(ops.matmul(scores, split_heads(value, num_heads))), scores
+    return merge_heads(weighted_values(scores, split_heads(value, num_heads))), scores
 
 
 def one_head_attention(
@@ -137,7 +148,8 @@ def one_head_attention(
     if partition is None:
         return ops.matmul(scores, value), scores[:, None]
     scores = scores[:, None] * partition
-    mixed = merge_heads(ops.matmul(scores, split_heads(value, partition.shape[0])))
+    mixed = weighted_values(scores, split_heads(value, partition.shape[0]))
+    mixed = merge_heads(mixed)
     if part_values is not None:
         attention_to_parts = ops.transpose(ops.sum(scores, axis=-1), (0, 2, 1))
         mixed = mixed + ops.matmul(attention_to_parts, part_values)

@@ -30,16 +30,16 @@ def blockwise_attention(
     so that `n` blocks of `t × t` scores a head exist, and never `T × T`.
 
     Args:
-        query: float tensor `[B, N, T, H]`.
-        key: float tensor `[B, N, T, H]`.
-        value: float tensor `[B, N, T, H]`.
+        query: float tensor `[B, T, N, H]`.
+        key: float tensor `[B, T, N, H]`.
+        value: float tensor `[B, T, N, H]`.
         head_blocks: how many heads have the shifts `0, 1, … n - 1`, in this order;
             they add up to `N`, and their number `n` divides `T`.
         mask: bool tensor `[B, T]`, true at visible keys, or `None`.
         dropout: function applied to the normalised scores.
 
     Returns:
-        `(mixed, scores)`: `[B, N, T, H]` and `A` `[B, N, n, t, t]`.
+        `(mixed, scores)`: `[B, T, N, H]` and `A` `[B, N, n, t, t]`.
 
     Reference:
         Qiu et al., "Blockwise self-attention for long document understanding",
@@ -50,16 +50,15 @@ def blockwise_attention(
     key = _shifted(_blocks(key, num_blocks), head_blocks)
     value = _shifted(_blocks(value, num_blocks), head_blocks)
     if mask is not None:
-        heads = sum(head_blocks)
-        mask = ops.repeat(mask[:, None, None, :], heads, axis=1)
-        mask = _blocks(ops.transpose(mask, (0, 1, 3, 2)), num_blocks)
-        mask = ops.swapaxes(_shifted(mask, head_blocks), -1, -2)
-    scores = masked_softmax(ops.matmul(query, ops.swapaxes(key, -1, -2)), mask)
+        mask = ops.repeat(mask[:, :, None, None], sum(head_blocks), axis=2)
+        mask = _shifted(_blocks(mask, num_blocks), head_blocks)
+        mask = ops.transpose(mask, (0, 3, 1, 4, 2))
+    scores = masked_softmax(ops.einsum("bcqnh,bcknh->bncqk", query, key), mask)
     if dropout is not None:
         scores = dropout(scores)
-    mixed = ops.matmul(scores, value)
-    batch, heads, _, block, size = ops.shape(mixed)
-    return ops.reshape(mixed, (batch, heads, num_blocks * block, size)), scores
+    mixed = ops.einsum("bncqk,bcknh->bcqnh", scores, value)
+    batch, _, block, heads, size = ops.shape(mixed)
+    return ops.reshape(mixed, (batch, num_blocks * block, heads, size)), scores
 
 
 def dense_scores(scores, head_blocks: Sequence[int]):
@@ -91,18 +90,18 @@ def dense_scores(scores, head_blocks: Sequence[int]):
 
 
 def _blocks(x, num_blocks):
-    """`[B, N, T, H]` to `[B, N, n, t, H]`."""
-    batch, heads, length, size = ops.shape(x)
-    return ops.reshape(x, (batch, heads, num_blocks, length // num_blocks, size))
+    """`[B, T, N, H]` to `[B, n, t, N, H]`."""
+    batch, length, heads, size = ops.shape(x)
+    return ops.reshape(x, (batch, num_blocks, length // num_blocks, heads, size))
 
 
 def _shifted(x, head_blocks):
-    """Turns the blocks on axis 2 of each head by the head's shift."""
+    """Turns the blocks, axis 1, of each head, axis 3, by the head's shift."""
     parts, first = [], 0
     for shift, count in enumerate(head_blocks):
-        part = x[:, first : first + count]
+        part = x[:, :, :, first : first + count]
         if shift and count:
-            part = ops.concatenate([part[:, :, shift:], part[:, :, :shift]], axis=2)
+            part = ops.concatenate([part[:, shift:], part[:, :shift]], axis=1)
         parts.append(part)
         first += count
-    return ops.concatenate(parts, axis=1)
+    return ops.concatenate(parts, axis=3)

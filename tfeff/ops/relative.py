@@ -138,21 +138,21 @@ def dot_product_scores(query, key):
     """`s[i, j] = q_i · k_j / sqrt(H)`.
 
     Args:
-        query: float tensor `[B, N, T, H]`.
-        key: float tensor `[B, N, S, H]`.
+        query: float tensor `[B, T, N, H]`.
+        key: float tensor `[B, S, N, H]`.
 
     Returns:
         Tensor `[B, N, T, S]`.
     """
-    return ops.matmul(_scaled(query), ops.transpose(key, (0, 1, 3, 2)))
+    return ops.einsum("btnh,bsnh->bnts", _scaled(query), key)
 
 
 def shaw_scores(query, key, embed: Callable):
     """Relative embeddings added to the keys: `s[i, j] = q_i · (k_j + a_x) / sqrt(H)`.
 
     Args:
-        query: float tensor `[B, N, T, H]`.
-        key: float tensor `[B, N, T, H]`.
+        query: float tensor `[B, T, N, H]`.
+        key: float tensor `[B, T, N, H]`.
         embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N, H]`, or
             to `[R, H]` for all heads.
 
@@ -163,7 +163,7 @@ def shaw_scores(query, key, embed: Callable):
         Shaw et al., "Self-attention with relative position representations";
         Huang et al., equation 5.
     """
-    rows = embed(relative_positions(ops.shape(key)[2]))
+    rows = embed(relative_positions(ops.shape(key)[1]))
     return dot_product_scores(query, key) + relative_shift(
         _products(_scaled(query), rows)
     )
@@ -173,8 +173,8 @@ def bias_scores(query, key, embed: Callable):
     """A bias by relative position: `s[i, j] = q_i · k_j / sqrt(H) + a_x`.
 
     Args:
-        query: float tensor `[B, N, T, H]`.
-        key: float tensor `[B, N, T, H]`.
+        query: float tensor `[B, T, N, H]`.
+        key: float tensor `[B, T, N, H]`.
         embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N]`.
 
     Returns:
@@ -190,8 +190,8 @@ def scaled_scores(query, key, embed: Callable):
     """A factor by relative position: `s[i, j] = (q_i · k_j) a_x / sqrt(H)`.
 
     Args:
-        query: float tensor `[B, N, T, H]`.
-        key: float tensor `[B, N, T, H]`.
+        query: float tensor `[B, T, N, H]`.
+        key: float tensor `[B, T, N, H]`.
         embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N]`, or to
             `[R]` for all heads.
 
@@ -211,8 +211,8 @@ def gated_scores(query, key, embed: Callable):
     one is a product over three tensors, and holds one of `[B, N, T, T, H]`.
 
     Args:
-        query: float tensor `[B, N, T, H]`.
-        key: float tensor `[B, N, T, H]`.
+        query: float tensor `[B, T, N, H]`.
+        key: float tensor `[B, T, N, H]`.
         embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N, H]`, or
             to `[R, H]` for all heads.
 
@@ -222,11 +222,11 @@ def gated_scores(query, key, embed: Callable):
     Reference:
         Huang et al., method 3, equations 14 and 15.
     """
-    rows = embed(relative_positions(ops.shape(key)[2]))
+    rows = embed(relative_positions(ops.shape(key)[1]))
     gates = toeplitz(ops.moveaxis(rows, 0, -1))
     shared = len(rows.shape) == 2
     return ops.einsum(
-        "bnih,hij,bnjh->bnij" if shared else "bnih,nhij,bnjh->bnij",
+        "binh,hij,bjnh->bnij" if shared else "binh,nhij,bjnh->bnij",
         _scaled(query),
         gates,
         key,
@@ -240,8 +240,8 @@ def pairwise_scores(query, key, embed: Callable):
     `((q_i + a_x) · (k_j + a_x) - a_x · a_x) / sqrt(H)`.
 
     Args:
-        query: float tensor `[B, N, T, H]`.
-        key: float tensor `[B, N, T, H]`.
+        query: float tensor `[B, T, N, H]`.
+        key: float tensor `[B, T, N, H]`.
         embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N, H]`, or
             to `[R, H]` for all heads.
 
@@ -251,7 +251,7 @@ def pairwise_scores(query, key, embed: Callable):
     Reference:
         Huang et al., method 4, equations 16 and 17.
     """
-    positions = relative_positions(ops.shape(key)[2])
+    positions = relative_positions(ops.shape(key)[1])
     # Seen from the key, the other position lies at -x.
     of_key = relative_shift(_products(_scaled(key), embed(-positions)))
     return shaw_scores(query, key, embed) + ops.transpose(of_key, (0, 1, 3, 2))
@@ -263,8 +263,8 @@ def xlnet_scores(query, key, embed: Callable, content_bias, position_bias):
     `s[i, j] = ((q_i + u) · k_j + (q_i + v) · r_x) / sqrt(H)`.
 
     Args:
-        query: float tensor `[B, N, T, H]`.
-        key: float tensor `[B, N, T, H]`.
+        query: float tensor `[B, T, N, H]`.
+        key: float tensor `[B, T, N, H]`.
         embed: gives `r`, the projected sinusoids, at relative positions `x = j - i`,
             `[R]` to `[R, N, H]`.
         content_bias: `u`, float tensor `[N, H]`.
@@ -276,18 +276,20 @@ def xlnet_scores(query, key, embed: Callable, content_bias, position_bias):
     Reference:
         Yang et al., "XLNet", section 2.5; Huang et al., section 3.4.
     """
-    rows = embed(relative_positions(ops.shape(key)[2]))
-    of_position = _products(_scaled(query + position_bias[:, None]), rows)
-    return dot_product_scores(query + content_bias[:, None], key) + relative_shift(
-        of_position
+    rows = embed(relative_positions(ops.shape(key)[1]))
+    # As tensors: Keras may add a variable of one column along another axis.
+    content_bias, position_bias = map(
+        ops.convert_to_tensor, (content_bias, position_bias)
     )
+    of_position = _products(_scaled(query + position_bias), rows)
+    return dot_product_scores(query + content_bias, key) + relative_shift(of_position)
 
 
 def segment_scores(query, segment_ids, embeddings, bias):
     """XLNet's relative segments: `s[i, j] = (q_i + b) · e_{[g_i ≠ g_j]} / sqrt(H)`.
 
     Args:
-        query: float tensor `[B, N, T, H]`.
+        query: float tensor `[B, T, N, H]`.
         segment_ids: integer tensor `g` `[B, T]`.
         embeddings: float tensor `e` `[2, N, H]`: of a pair in the same segment, and
             of one in different segments.
@@ -299,7 +301,7 @@ def segment_scores(query, segment_ids, embeddings, bias):
     Reference:
         Yang et al., "XLNet", section 2.5, relative segment encodings.
     """
-    scores = _products(_scaled(query + bias[:, None]), embeddings)
+    scores = _products(_scaled(query + ops.convert_to_tensor(bias)), embeddings)
     differ = segment_ids[:, None, :, None] != segment_ids[:, None, None, :]
     return ops.where(differ, scores[..., 1:], scores[..., :1])
 
@@ -312,14 +314,14 @@ def relative_values(weights, embed: Callable):
         embed: gives `a` at relative positions, `[R]` to `[R, N, H]`.
 
     Returns:
-        Tensor `[B, N, T, H]`.
+        Tensor `[B, T, N, H]`.
 
     Reference:
         Shaw et al., "Self-attention with relative position representations",
         equation 3.
     """
     rows = embed(relative_positions(ops.shape(weights)[2]))
-    return ops.einsum("bntr,rnh->bnth", relative_unshift(weights), rows)
+    return ops.einsum("bntr,rnh->btnh", relative_unshift(weights), rows)
 
 
 def _scaled(x):
@@ -327,12 +329,12 @@ def _scaled(x):
 
 
 def _products(x, rows):
-    """`[B, N, T, H]` times `[R, N, H]` or `[R, H]` to `[B, N, T, R]`."""
+    """`[B, T, N, H]` times `[R, N, H]` or `[R, H]` to `[B, N, T, R]`."""
     shared = len(rows.shape) == 2
-    return ops.einsum("bnth,rh->bntr" if shared else "bnth,rnh->bntr", x, rows)
+    return ops.einsum("btnh,rh->bntr" if shared else "btnh,rnh->bntr", x, rows)
 
 
 def _scalars(key, embed):
     """Scalars by relative position, over all pairs: `[N, T, T]` or `[T, T]`."""
-    rows = embed(relative_positions(ops.shape(key)[2]))
+    rows = embed(relative_positions(ops.shape(key)[1]))
     return toeplitz(ops.moveaxis(rows, 0, -1))
