@@ -32,6 +32,7 @@ blocks = [
     EncoderBlock(attention, FeedForward(12, num_groups=2), dropout=0.1)
     for attention in attentions
 ]
+embed = EncoderEmbedding(11, 8, max_sequence_length=7, embedding_dim=6)
 """
 CODE = (
     """
@@ -60,6 +61,10 @@ for number, block in enumerate(blocks):
         model.compile("adam", "mse")
         losses = model.fit([x, mask], x, verbose=0).history["loss"]
         assert np.isfinite(losses).all()
+embed.build((None, None))
+embed.set_weights([saved[f"embedding/{i}"] for i in range(len(embed.weights))])
+ids = keras.Input((None,), dtype="int32")
+results["embedding"] = np.asarray(keras.Model(ids, embed(ids))(saved["targets"]))
 np.savez(sys.argv[2], **results)
 """
 )
@@ -89,6 +94,9 @@ def test_layers_on_jax(tmp_path):
     expected["content"], expected["query"] = streams(
         x, ranks, mask, target_positions=targets
     )
+    embed = made["embed"]
+    expected["embedding"] = embed(targets)
+    arrays |= {f"embedding/{i}": w for i, w in enumerate(embed.get_weights())}
     np.savez(
         tmp_path / "in.npz", x=x, mask=mask, ranks=ranks, targets=targets, **arrays
     )

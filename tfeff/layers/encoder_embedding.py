@@ -143,9 +143,12 @@ class EncoderEmbedding(keras.layers.Layer):
             check_same_shape("segment_ids", segment_ids, token_ids.shape)
             x = x + self.segment_embedding(segment_ids)
         if self.position == "absolute":
-            # Cut before the look-up: where the length is known only at run time, a
-            # longer sequence then fails at the sum, on every device.
-            positions = ops.arange(self.max_sequence_length)[: ops.shape(token_ids)[1]]
+            length = ops.shape(token_ids)[1]
+            positions = ops.arange(length)
+            if keras.backend.backend() == "tensorflow":
+                # Cut before the look-up: where the length is known only at run time,
+                # a longer sequence then fails at the sum, on every device.
+                positions = ops.arange(self.max_sequence_length)[:length]
             x = x + self.position_embedding(positions)
         if self.layer_norm:
             x = self.norm(x)
