@@ -9,7 +9,6 @@ are not run again, so an interrupted benchmark goes on where it was.
     python benchmarks/learning_curves.py --steps=400 --seeds=0,1
 """
 
-import csv
 import glob
 import os
 import statistics
@@ -20,6 +19,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import keras
 import machine
 from absl import app, flags
+from rows import append, read
 
 import tfeff
 
@@ -82,7 +82,7 @@ def main(_):
         for variant in VARIANTS:
             done = [(row["variant"], row["seed"]) for row in read(path)]
             if (variant, seed) not in done:
-                append(path, run(variant, int(seed), *caches))
+                append(path, FIELDS, run(variant, int(seed), *caches))
                 report(path, caches[1].unigram_entropy())
 
 
@@ -129,24 +129,6 @@ def run(variant, seed, train, valid):
     ]
     print(f"{variant} seed {seed}: {rows[-1]}", flush=True)
     return rows
-
-
-def read(path):
-    """The rows of the CSV file; none if there is no such file."""
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def append(path, rows):
-    """Adds rows to the CSV file."""
-    exists = os.path.exists(path)
-    with open(path, "a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if not exists:
-            writer.writeheader()
-        writer.writerows(rows)
 
 
 def report(path, unigram_entropy):

@@ -14,7 +14,6 @@ there are not made again: delete those that the code has overtaken.
 """
 
 import concurrent.futures
-import csv
 import math
 import multiprocessing
 import os
@@ -23,6 +22,7 @@ from importlib.metadata import version
 
 import machine
 from absl import app, flags
+from rows import append, read
 
 PEER = "keras_hub"
 REFERENCE = "bert_base"
@@ -74,7 +74,7 @@ def main(_):
             failures.append(preset)
             print(f"{preset} failed: {error}", flush=True)
             continue
-        append(path, row)
+        append(path, FIELDS, [row])
         print(", ".join(f"{name} {row[name]}" for name in row), flush=True)
         report(path)
     if failures:
@@ -224,23 +224,6 @@ def compile_jax(model, batch, device):
     )
     step = jax.jit(model.train_step, donate_argnums=0)
     return step.lower(*shapes).compile().runtime_executable()
-
-
-def read(path: str) -> list[dict[str, str]]:
-    """The rows of the CSV file; none if there is no such file."""
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def append(path: str, row: dict) -> None:
-    """Adds a row to the CSV file."""
-    with open(path, "a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if not file.tell():
-            writer.writeheader()
-        writer.writerow(row)
 
 
 def report(path: str) -> None:

@@ -41,7 +41,7 @@ def test_table(tpu, tmp_path):
         ROW | dict(preset="bert_base", seconds="0.02", temporary="600000000"),
     ]
     for row in rows:
-        tpu["append"](path, row)
+        tpu["append"](path, tpu["FIELDS"], [row])
     assert tpu["read"](path) == rows
     assert [cells(line) for line in tpu["table"](rows)[2:]] == [
         "shatter_base 18.0 0.900 0.85 18.8 1.000 2.000 30.0 300 0.500 400",
