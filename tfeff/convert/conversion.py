@@ -2,8 +2,6 @@
 
 import dataclasses
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 
 import keras_hub
@@ -12,6 +10,7 @@ from tfeff.convert.sources import find
 from tfeff.convert.tokenizer import make_tokenizer
 from tfeff.convert.weights import assign
 from tfeff.encoders import Encoder
+from tfeff.folders import appearing, check_new_path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +89,7 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
     encoder = tfeff.encoders.Encoder.from_preset("presets/bert")
     ```
     """
-    destination = _check_new_path(destination)
+    destination = check_new_path("destination", destination)
     found, encoder, left_out = _read(source)
     tokenizer = make_tokenizer(found.directory, found.family)
     if tokenizer and tokenizer.vocabulary_size() > encoder.vocabulary_size:
@@ -99,18 +98,10 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
             f"Received: {tokenizer.vocabulary_size()} ids, "
             f"{encoder.vocabulary_size} rows"
         )
-    parent, name = os.path.split(destination)
-    os.makedirs(parent, exist_ok=True)
-    # In the same folder, so that the last step is one rename.
-    temporary = tempfile.mkdtemp(prefix=f".{name}-", dir=parent)
-    try:
-        unfinished = os.path.join(temporary, name)
+    with appearing(destination) as unfinished:
         encoder.save_to_preset(unfinished)
         if tokenizer is not None:
             tokenizer.save_to_preset(unfinished)
-        os.rename(unfinished, destination)
-    finally:
-        shutil.rmtree(temporary)
     return Converted(encoder, tokenizer, left_out)
 
 
@@ -122,14 +113,3 @@ def _read(source):
         found.format.weights(encoder), found.tensors, found.format.left_out(encoder)
     )
     return found, encoder, dict(left_out)
-
-
-def _check_new_path(path):
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"`destination` must be a path. Received: {path!r}")
-    absolute = os.path.abspath(os.fspath(path))
-    if os.path.lexists(absolute):
-        raise ValueError(
-            f"`destination` must not exist yet. Received: {os.fspath(path)!r}"
-        )
-    return absolute

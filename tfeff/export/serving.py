@@ -1,6 +1,4 @@
 import os
-import shutil
-import tempfile
 
 import keras
 import keras_hub
@@ -9,6 +7,7 @@ import tensorflow as tf
 from tfeff.checks import check_integer
 from tfeff.encoders import Encoder
 from tfeff.export.text_encoder import TextEncoder
+from tfeff.folders import appearing, check_new_path
 from tfeff.objectives import MaskedLM
 
 _TEXT = tf.TensorSpec([None], tf.string, name="text")
@@ -90,7 +89,7 @@ def save_for_serving(
     limit = encoder.max_sequence_length if encoder.position == "absolute" else None
     check_integer("sequence_length", sequence_length, 3, limit)
     check_integer("top_k", top_k, 1, tokenizer.vocabulary_size())
-    path = _check_new_path(path)
+    path = check_new_path("path", path)
 
     text_encoder = TextEncoder(tokenizer, sequence_length)
     archive = keras.export.ExportArchive()
@@ -104,7 +103,8 @@ def save_for_serving(
     for name, function in endpoints.items():
         # The first one becomes the default signature.
         archive.add_endpoint(name, function, input_signature=[_TEXT])
-    _write(archive, path)
+    with appearing(path) as unfinished:
+        archive.write_out(unfinished, verbose=False)
 
 
 def _sentence_embeddings(encoder, text_encoder):
@@ -187,25 +187,3 @@ def _check_tokenizer(tokenizer, encoder):
             f"tokenizer.vocabulary_size()={tokenizer.vocabulary_size()}, "
             f"encoder.vocabulary_size={encoder.vocabulary_size}"
         )
-
-
-def _check_new_path(path):
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"`path` must be a path. Received: path={path!r}")
-    absolute = os.path.abspath(os.fspath(path))
-    if os.path.lexists(absolute):
-        raise ValueError(f"`path` must not exist yet. Received: path={str(path)!r}")
-    return absolute
-
-
-def _write(archive, path):
-    parent, name = os.path.split(path)
-    os.makedirs(parent, exist_ok=True)
-    # In the same folder, so that the last step is one rename.
-    temporary = tempfile.mkdtemp(prefix=f".{name}-", dir=parent)
-    try:
-        unfinished = os.path.join(temporary, name)
-        archive.write_out(unfinished, verbose=False)
-        os.rename(unfinished, path)
-    finally:
-        shutil.rmtree(temporary)
