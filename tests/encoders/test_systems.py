@@ -218,8 +218,8 @@ def test_tables_of_an_encoder_reach_over_its_length():
         table = tiny(preset).blocks[0].attention.relative_embedding
         assert table.max_distance == TINY["max_sequence_length"] - 1
     assert tiny("huang4_base", max_sequence_length=1) is not None
-    config = {name: presets()[name]["config"] for name in presets()}
-    assert config["bert_rpe_base"]["attention"]["max_distance"] == 127
+    attention = presets()["bert_rpe_base"]["config"]["attention"]
+    assert attention["max_distance"] == 127
 
 
 SHARED = ("attention", "feedforward", "attention_norm", "feedforward_norm")
@@ -238,9 +238,8 @@ SHARED = ("attention", "feedforward", "attention_norm", "feedforward_norm")
 def test_sharing_is_equal_weights(preset, sharing, shared):
     """Sharing computes what separate layers with the same weights compute."""
     sizes = dict(num_layers=4, num_segments=3)
-    encoder = tiny(preset, **sizes, sharing=sharing, sharing_group_size=None)
-    if sharing != "none":
-        encoder = tiny(preset, **sizes, sharing=sharing, sharing_group_size=2)
+    group_size = None if sharing == "none" else 2
+    encoder = tiny(preset, **sizes, sharing=sharing, sharing_group_size=group_size)
     check_hidden_states(encoder, partial(attention_of, preset))
     for name in SHARED:
         parts = [id(getattr(block, name)) for block in encoder.blocks]

@@ -20,6 +20,7 @@ from tests.checks.layer import (
     check_dynamic_shapes,
     check_mask_types,
 )
+from tests.checks.programs import largest_tensor
 from tests.checks.running import (
     check_dropout,
     check_half_precision,
@@ -28,7 +29,6 @@ from tests.checks.running import (
 )
 from tests.checks.subject import Subject
 from tests.reference import batched, block_pairs, blockwise_attention
-from tests.reference.programs import largest_tensor
 from tfeff.layers import BlockwiseAttention, SelfAttention
 
 

@@ -13,8 +13,8 @@ from tests.checks import (
     randomize,
     variables_of,
 )
+from tests.checks.programs import largest_tensor
 from tests.reference import batched, convolution_layer
-from tests.reference.programs import largest_tensor
 from tfeff.layers import DynamicConv1D, LightweightConv1D, SpanDynamicConv1D
 
 LAYERS = {

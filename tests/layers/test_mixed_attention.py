@@ -14,8 +14,8 @@ from tests.checks import (
     randomize,
     variables_of,
 )
+from tests.checks.programs import largest_tensor
 from tests.reference import batched, mixed_attention
-from tests.reference.programs import largest_tensor
 from tfeff.layers import MixedAttention
 
 KINDS = ("span_dynamic", "dynamic", "lightweight", "separable")

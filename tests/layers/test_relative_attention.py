@@ -17,8 +17,8 @@ from tests.checks import (
     randomize,
     variables_of,
 )
+from tests.checks.programs import largest_tensor
 from tests.reference import batched, relative_attention
-from tests.reference.programs import largest_tensor
 from tfeff.layers import RelativeAttention, RelativeEmbedding, SelfAttention
 
 TABLES = ("shaw", "rpe", "bias", "huang1", "huang2", "huang3", "huang4")
