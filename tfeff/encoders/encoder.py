@@ -144,29 +144,27 @@ class Encoder(keras_nlp.models.Backbone):
             "dropout": dropout,
             "dtype": dtype,
         }
-        blocks, attentions = [], []
+        blocks = []
         for index, (spec, leader) in enumerate(zip(specs, leaders)):
-            if leader != index and sharing == "all":
-                attentions.append(attentions[leader])
-                blocks.append(blocks[leader])
+            shared = blocks[leader] if leader < index else None
+            if shared is not None and sharing == "all":
+                blocks.append(shared)
                 continue
-            if leader != index and sharing == "attention":
-                attentions.append(attentions[leader])
+            if shared is not None and sharing == "attention":
+                attention_layer = shared.attention
             else:
-                attentions.append(
-                    make_attention(
-                        spec,
-                        {
-                            **settings,
-                            "layer_index": index,
-                            "earlier": tuple(attentions),
-                            "kernel_initializer": _initializer(),
-                            "name": "attention",
-                        },
-                    )
+                attention_layer = make_attention(
+                    spec,
+                    {
+                        **settings,
+                        "layer_index": index,
+                        "earlier": tuple(block.attention for block in blocks),
+                        "kernel_initializer": _initializer(),
+                        "name": "attention",
+                    },
                 )
-            if leader != index and sharing == "feedforward":
-                network = blocks[leader].feedforward
+            if shared is not None and sharing == "feedforward":
+                network = shared.feedforward
             else:
                 network = FeedForward(
                     intermediate_dim,
@@ -177,7 +175,7 @@ class Encoder(keras_nlp.models.Backbone):
                 )
             blocks.append(
                 EncoderBlock(
-                    attentions[index],
+                    attention_layer,
                     network,
                     dropout=dropout,
                     layer_norm_epsilon=layer_norm_epsilon,

@@ -67,6 +67,7 @@ class EncoderBlock(keras.layers.Layer):
                 )
         self.attention = attention
         self.feedforward = feedforward
+        self._taken = frozenset(inspect.signature(attention.call).parameters)
         self.dropout = check_rate("dropout", dropout)
         self.layer_norm_epsilon = check_positive(
             "layer_norm_epsilon", layer_norm_epsilon
@@ -154,8 +155,7 @@ class EncoderBlock(keras.layers.Layer):
 
     def _place(self, **place):
         """Of what the block knows, what its attention's call takes."""
-        taken = inspect.signature(self.attention.call).parameters
-        return {name: value for name, value in place.items() if name in taken}
+        return {name: value for name, value in place.items() if name in self._taken}
 
     def _add(self, hidden, mixed, training):
         """Residuals, norms and the feed-forward network after the attention."""

@@ -183,7 +183,7 @@ def bias_scores(query, key, embed: Callable):
     Reference:
         Raffel et al., "Exploring the limits of transfer learning", section 2.1.
     """
-    return dot_product_scores(query, key) + _scalars(key, embed)
+    return dot_product_scores(query, key) + _laid_out(key, embed)
 
 
 def scaled_scores(query, key, embed: Callable):
@@ -201,7 +201,7 @@ def scaled_scores(query, key, embed: Callable):
     Reference:
         Huang et al., methods 1 and 2, equations 11 to 13.
     """
-    return dot_product_scores(query, key) * _scalars(key, embed)
+    return dot_product_scores(query, key) * _laid_out(key, embed)
 
 
 def gated_scores(query, key, embed: Callable):
@@ -222,9 +222,8 @@ def gated_scores(query, key, embed: Callable):
     Reference:
         Huang et al., method 3, equations 14 and 15.
     """
-    rows = embed(relative_positions(ops.shape(key)[1]))
-    gates = toeplitz(ops.moveaxis(rows, 0, -1))
-    shared = len(rows.shape) == 2
+    gates = _laid_out(key, embed)
+    shared = len(gates.shape) == 3
     return ops.einsum(
         "binh,hij,bjnh->bnij" if shared else "binh,nhij,bjnh->bnij",
         _scaled(query),
@@ -334,7 +333,7 @@ def _products(x, rows):
     return ops.einsum("btnh,rh->bntr" if shared else "btnh,rnh->bntr", x, rows)
 
 
-def _scalars(key, embed):
-    """Scalars by relative position, over all pairs: `[N, T, T]` or `[T, T]`."""
+def _laid_out(key, embed):
+    """Embeddings `[R, ...]` over all pairs of positions, `[..., T, T]`."""
     rows = embed(relative_positions(ops.shape(key)[1]))
     return toeplitz(ops.moveaxis(rows, 0, -1))
