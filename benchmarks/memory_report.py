@@ -1,0 +1,256 @@
+"""Tables and plot of `memory.py`."""
+
+import statistics
+
+import machine
+from rows import read
+
+SETTINGS = ("target", "preset", "layers", "batch_size", "length")
+FIELDS = (*SETTINGS, "temporary", "held")
+PROCESS_FIELDS = ("backend", "preset", "layers", "batch_size", "length", "peak")
+REFERENCE = "bert_base"
+DEPTH = 12
+# Presets of the regression, the number of their blocks, and the GB of the parts that
+# grow with N and with N² in the paper's table 1, of 12 layers at N = 512.
+SPLIT = {
+    "bert_base": (1, 4.83, 3.66),
+    "blockbert_n2_base": (2, 4.84, 1.83),
+    "blockbert_n3_base": (3, 4.87, 1.22),
+}
+GOALS = (  # Preset, over which, at most, in the paper.
+    ("shatter_base", "bert_base", 0.55, "0.5 at half the length"),
+    ("huang3_base", "huang4_base", 1.3, "10"),
+    ("bert_rpe_base", "bert_base", 1.3, ""),
+)
+GOAL_SIZE = (16, 512)
+TOKENS = 4096  # In a batch of the paper's regression.
+WHOLE_BLOCKS = (192, 384, 768, 1536)  # Lengths that 2 and 3 blocks divide.
+
+
+def by_depth(rows, kind: str) -> dict[tuple, dict[int, int]]:
+    """Bytes by number of layers, for each (target, preset, batch size, length)."""
+    table = {}
+    for row in rows:
+        if row[kind]:
+            size = (int(row["batch_size"]), int(row["length"]))
+            key = (row["target"], row["preset"], *size)
+            table.setdefault(key, {})[int(row["layers"])] = int(row[kind])
+    return table
+
+
+def a_layer(depths: dict[int, int]) -> float:
+    """Bytes that one layer more costs, from the least and the greatest depth."""
+    few, many = min(depths), max(depths)
+    if few == many:
+        raise ValueError(f"needs two depths. Received: depths={depths}")
+    return (depths[many] - depths[few]) / (many - few)
+
+
+def at_depth(depths: dict[int, int], depth: int = DEPTH) -> float:
+    """Bytes with `depth` layers, on the line through the depths."""
+    few = min(depths)
+    return depths[few] + (depth - few) * a_layer(depths)
+
+
+def complete(rows, kind: str) -> dict[tuple, dict[int, int]]:
+    """As `by_depth`, without the cases of a single depth."""
+    table = by_depth(rows, kind)
+    return {key: depths for key, depths in table.items() if len(depths) > 1}
+
+
+def split(points: dict[int, float]) -> tuple[float, float]:
+    """Least squares of bytes by length at a fixed number of tokens.
+
+    Returns:
+        `(slope, intercept)`: `slope · N` is the part that grows with N² in a sequence,
+        `intercept` the rest.
+    """
+    fit = statistics.linear_regression(list(points), list(points.values()))
+    return fit.slope, fit.intercept
+
+
+def points_of(table, target: str, preset: str, tokens: int) -> dict[int, float]:
+    """Bytes a layer by length, of the batches with so many tokens."""
+    return {
+        length: a_layer(depths)
+        for (where, name, batch_size, length), depths in sorted(table.items())
+        if (where, name) == (target, preset) and batch_size * length == tokens
+    }
+
+
+def report(path: str) -> None:
+    """Writes `memory.md` and `memory.png` from the CSV files."""
+    rows = read(path)
+    process_rows = read(path.replace(".csv", "_process.csv"))
+    lines = [
+        "# The memory of a pretraining step\n",
+        "Masked language model with 32000 tokens, 15 % masked, AdamW, no dropout, by "
+        "Keras' JAX backend; float32 on the CPU, mixed bfloat16 on TPUs. XLA: "
+        "temporary memory as its compiler reports it. Held: what the forward pass "
+        f"keeps for the gradients. {DEPTH} layers and a layer's share are taken from "
+        "two smaller depths.\n",
+        machine.description(),
+    ]
+    targets = list(dict.fromkeys(row["target"] for row in rows))
+    for target in targets:
+        lines += [f"## {target}\n", *size_table(rows, target), ""]
+        lines += [*goal_table(rows, target), ""]
+        for tokens in (TOKENS, max(WHOLE_BLOCKS)):
+            table = regression_table(rows, target, tokens)
+            if table:
+                lines += [
+                    f"### Parts in N and N² of {DEPTH} layers at {tokens} tokens\n",
+                    *table,
+                    "",
+                ]
+    if process_rows:
+        lines += ["## Processes\n", *process_table(rows, process_rows), ""]
+    if plot(rows, targets, path.replace(".csv", ".png")):
+        lines.append("![memory against length](memory.png)\n")
+    with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+
+
+def size_table(rows, target: str) -> list[str]:
+    """Lines of a Markdown table: every preset and batch, beside BERT."""
+    lines = [
+        f"| preset | batch | GB of {DEPTH} layers, XLA | / BERT | MB a layer, XLA | "
+        "/ BERT | MB a layer, held | / BERT |",
+        "|---|" + "---|" * 7,
+    ]
+    temporary, held = complete(rows, "temporary"), complete(rows, "held")
+    for key in temporary:
+        if key[0] != target:
+            continue
+        bert = (target, REFERENCE, *key[2:])
+        cells = [key[1], f"{key[2]} × {key[3]}"]
+        for table, value, unit in (
+            (temporary, at_depth, 1e9),
+            (temporary, a_layer, 1e6),
+            (held, a_layer, 1e6),
+        ):
+            amount = value(table[key])
+            cells.append(f"{amount / unit:.{2 if unit == 1e9 else 0}f}")
+            cells.append(ratio(amount, value(table[bert]) if bert in table else None))
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def goal_table(rows, target: str) -> list[str]:
+    """Lines of a Markdown table: the ratios to reach, as far as they are known."""
+    lines = [
+        f"| {DEPTH} layers, {GOAL_SIZE[0]} × {GOAL_SIZE[1]} | XLA | a layer, XLA | "
+        "a layer, held | goal | paper |",
+        "|---|---|---|---|---|---|",
+    ]
+    temporary, held = complete(rows, "temporary"), complete(rows, "held")
+    for preset, other, goal, paper in GOALS:
+        keys = [(target, name, *GOAL_SIZE) for name in (preset, other)]
+        if all(key in temporary for key in keys):
+            cells = [
+                f"{preset} / {other}",
+                *(
+                    ratio(*(value(table[key]) for key in keys))
+                    for table, value in (
+                        (temporary, at_depth),
+                        (temporary, a_layer),
+                        (held, a_layer),
+                    )
+                ),
+                f"≤ {goal}",
+                paper,
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines if len(lines) > 2 else []
+
+
+def regression_table(rows, target: str, tokens: int) -> list[str]:
+    """Lines of a Markdown table: the parts of the bytes of BERT and BlockBERT."""
+    lines = []
+    for kind in ("temporary", "held"):
+        table, bert = complete(rows, kind), None
+        for preset, (blocks, paper_n, paper_n2) in SPLIT.items():
+            points = points_of(table, target, preset, tokens)
+            if len(points) < 2:
+                continue
+            slope, rest = split(points)
+            bert = slope if preset == REFERENCE else bert
+            cells = (
+                "XLA" if kind == "temporary" else kind,
+                preset,
+                f"{DEPTH * rest / 1e9:.2f}",
+                f"{DEPTH * slope * 512 / 1e9:.3f}",
+                ratio(slope, bert, 4),
+                f"{1 / blocks:.4f}",
+                f"{paper_n}" if tokens == TOKENS else "",
+                f"{paper_n2}" if tokens == TOKENS else "",
+            )
+            lines.append(f"| {' | '.join(cells)} |")
+    head = [
+        "| | preset | O(N) GB | O(N²) GB at N = 512 | / BERT | 1/n | paper O(N) | "
+        "paper O(N²) |",
+        "|---|" + "---|" * 7,
+    ]
+    return head + lines if lines else []
+
+
+def process_table(rows, process_rows) -> list[str]:
+    """Lines of a Markdown table: what processes took, beside XLA's report."""
+    of_xla, cases = by_depth(rows, "temporary"), {}
+    for row in process_rows:
+        size = (int(row["batch_size"]), int(row["length"]))
+        key = (row["preset"], int(row["layers"]), *size)
+        cases.setdefault(key, {})[row["backend"]] = int(row["peak"])
+    lines = [
+        "Resident memory at its peak in a step, above what it was before, in GB.\n",
+        "| preset | layers, batch | XLA's report | JAX process | / report | "
+        "TensorFlow process | / report |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for (preset, layers, *size), peaks in cases.items():
+        reported = of_xla.get(("cpu", preset, *size), {}).get(layers)
+        cells = [preset, f"{layers}, {size[0]} × {size[1]}"]
+        cells.append(f"{reported / 1e9:.2f}" if reported else "")
+        for backend in ("jax", "tensorflow"):
+            peak = peaks.get(backend)
+            cells.append(f"{peak / 1e9:.2f}" if peak else "")
+            cells.append(ratio(peak, reported) if peak else "")
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def ratio(value: float, reference: float | None, digits: int = 3) -> str:
+    """One over the other; empty without a reference."""
+    return f"{value / reference:.{digits}f}" if reference else ""
+
+
+def plot(rows, targets, path: str, tokens: int = TOKENS) -> bool:
+    """Draws bytes a layer over length with the fitted lines; says whether it could."""
+    drawn = [
+        (f"{preset}, {label}, {target}", style, points)
+        for target in targets
+        for kind, label, style in (("temporary", "XLA", "-"), ("held", "held", "--"))
+        for preset in SPLIT
+        if len(points := points_of(complete(rows, kind), target, preset, tokens)) > 1
+    ]
+    if not drawn:
+        return False
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.5))
+    for label, style, points in drawn:
+        slope, rest = split(points)
+        lengths = list(points)
+        fitted = [(slope * length + rest) / 1e6 for length in lengths]
+        (line,) = axes.plot(lengths, fitted, style, label=label)
+        measured = [value / 1e6 for value in points.values()]
+        axes.plot(lengths, measured, "o", color=line.get_color())
+    axes.set(xlabel=f"length N, {tokens} tokens in all", ylabel="MB a layer")
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+    return True

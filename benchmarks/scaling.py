@@ -1,0 +1,299 @@
+"""Time and memory of every attention of `tfeff.layers` against the length.
+
+One layer at base width, one sequence, float32, no dropout: the output and the gradients
+of input and weights, compiled by XLA for this CPU through Keras' JAX backend. The
+program that is timed is the one whose temporary memory is reported. The attentions of
+one length take turns, and the median counts; where XLA wants more than
+`--memory_limit`, only its report is kept. The exponents are those of the last two
+octaves: 1 is linear. Two-stream attention is left out: it runs a whole encoder.
+
+Rows are added to `scaling.csv` in `--results` after each length, and rows that are
+already there are not made again. Needs `pip install tfeff[tpu,plots]`.
+
+    python benchmarks/scaling.py --attentions=self,blockwise,dynamic_conv
+"""
+
+import functools
+import math
+import os
+import statistics
+import time
+
+import machine
+from absl import app, flags
+from rows import append, read
+
+REFERENCE = "self"
+LINEAR = ("blockwise", "lightweight_conv", "dynamic_conv", "span_dynamic_conv")
+BLOCK = 128  # Positions in a block of `blockwise`, whatever the length.
+RELATIVE = ("shaw", "rpe", "bias", "huang1", "huang2", "huang3", "huang4", "xlnet")
+SETTINGS = ("hidden_dim", "num_heads")
+FIELDS = (*SETTINGS, "attention", "length", "seconds", "temporary", "flops")
+COSTS = {"seconds": ("ms", 1e3), "temporary": ("MB", 1e-6)}
+
+FLAGS = flags.FLAGS
+flags.DEFINE_list("attentions", None, "Names of this file's table; all by default.")
+flags.DEFINE_list("lengths", "128,256,512,1024,2048,4096", "Tokens in the sequence.")
+flags.DEFINE_integer("hidden_dim", 768, "Width D.", lower_bound=1)
+flags.DEFINE_integer("num_heads", 12, "Heads or parts.", lower_bound=4)
+flags.DEFINE_integer("rounds", 5, "Runs of each program.", lower_bound=1)
+flags.DEFINE_float("memory_limit", 8, "GB of temporary memory to be run.")
+flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
+
+
+def main(_):
+    """Makes the rows that are missing, and reports after each length."""
+    os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
+    if not all(length.isdecimal() and int(length) for length in FLAGS.lengths):
+        raise app.UsageError(
+            f"--lengths must be integers above 0. Received: {FLAGS.lengths}"
+        )
+    if FLAGS.hidden_dim % FLAGS.num_heads:
+        raise app.UsageError(
+            "--num_heads must divide --hidden_dim. "
+            f"Received: {FLAGS.num_heads}, {FLAGS.hidden_dim}"
+        )
+    known = list(attentions(FLAGS.num_heads, BLOCK))
+    names = FLAGS.attentions or known
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise app.UsageError(f"--attentions must be among {known}. Received: {unknown}")
+
+    os.makedirs(FLAGS.results, exist_ok=True)
+    path = os.path.join(FLAGS.results, "scaling.csv")
+    settings = {name: str(getattr(FLAGS, name)) for name in SETTINGS}
+    for length in sorted(map(int, FLAGS.lengths)):
+        cases = [
+            settings | {"attention": name, "length": str(length)} for name in names
+        ]
+        done = read(path)
+        missing = [
+            case
+            for case in cases
+            if not any(case.items() <= row.items() for row in done)
+        ]
+        if missing:
+            append(path, FIELDS, measure(missing, length))
+        report(path)
+
+
+def attentions(num_heads: int, length: int) -> dict:
+    """Makers of the attentions for a length, by name."""
+    from tfeff import layers
+
+    def softmax_or_sigmoid(normalizer):
+        return functools.partial(
+            layers.OneHeadAttention,
+            num_heads,
+            normalizer=normalizer,
+            partition_bias=False,
+            partition_value=False,
+        )
+
+    def mixed(convolution):
+        return functools.partial(
+            layers.MixedAttention, num_heads, convolution=convolution
+        )
+
+    makers = {
+        "self": functools.partial(layers.SelfAttention, num_heads),
+        "partitioned": functools.partial(layers.PartitionedAttention, num_heads),
+        "one_head_softmax": softmax_or_sigmoid("softmax"),
+        "one_head_sigmoid": softmax_or_sigmoid("sigmoid_l2"),
+        "shatter": functools.partial(layers.OneHeadAttention, num_heads),
+    }
+    for method in RELATIVE:
+        makers[method] = functools.partial(layers.RelativeAttention, num_heads, method)
+    for name, blocks in (
+        ("blockwise_n2", 2),
+        ("blockwise_n3", 3),
+        ("blockwise", math.ceil(length / BLOCK)),
+    ):
+        makers[name] = functools.partial(
+            layers.BlockwiseAttention, num_heads, head_blocks(num_heads, blocks)
+        )
+    return makers | {
+        "sparse": functools.partial(layers.SparseAttention, num_heads),
+        "lightweight_conv": functools.partial(layers.LightweightConv1D, num_heads),
+        "dynamic_conv": functools.partial(layers.DynamicConv1D, num_heads),
+        "span_dynamic_conv": functools.partial(layers.SpanDynamicConv1D, num_heads),
+        "mixed": mixed("span_dynamic"),
+        "mixed_separable": mixed("separable"),
+    }
+
+
+def head_blocks(num_heads: int, blocks: int) -> list[int]:
+    """Two heads each for the shifts 1 and 2, as far as they exist; the rest shift 0."""
+    counts = [0, 2, 2][:blocks] + [0] * (blocks - 3)
+    counts[0] = num_heads - sum(counts)
+    return counts
+
+
+def measure(cases: list[dict[str, str]], length: int) -> list[dict]:
+    """Compiles the programs of a length and times them in turns; returns their rows."""
+    import jax
+    import keras
+    import numpy as np
+
+    keras.utils.set_random_seed(0)
+    makers = attentions(FLAGS.num_heads, length)
+    normal = np.random.default_rng(0).standard_normal
+    hidden, cotangent = (
+        jax.numpy.asarray(normal((1, length, FLAGS.hidden_dim)), "float32")
+        for _ in range(2)
+    )
+    rows, programs = [], []
+    for case in cases:
+        layer = makers[case["attention"]]()
+        layer.build(hidden.shape)
+        arguments = (
+            [weight.value for weight in layer.trainable_variables],
+            [weight.value for weight in layer.non_trainable_variables],
+            hidden,
+            cotangent,
+        )
+        program = jax.jit(functools.partial(step, layer)).lower(*arguments).compile()
+        temporary = program.memory_analysis().temp_size_in_bytes
+        fits = temporary <= FLAGS.memory_limit * 1e9
+        programs.append(functools.partial(program, *arguments) if fits else None)
+        flops = int(program.cost_analysis()["flops"])
+        rows.append({**case, "temporary": temporary, "flops": flops, "seconds": ""})
+    times = take_turns([program for program in programs if program], FLAGS.rounds)
+    timed = [row for row, program in zip(rows, programs) if program]
+    for row, seconds in zip(timed, times):
+        row["seconds"] = f"{statistics.median(seconds):.6f}"
+    for row in rows:
+        print(", ".join(f"{name} {row[name]}" for name in FIELDS), flush=True)
+    return rows
+
+
+def step(layer, weights, state, hidden, cotangent):
+    """The output of a layer, and the gradients of its weights and its input."""
+    import jax
+
+    def forward(weights, hidden):
+        return layer.stateless_call(weights, state, hidden, training=True)[0]
+
+    output, backward = jax.vjp(forward, weights, hidden)
+    return output, backward(cotangent)
+
+
+def take_turns(programs, rounds: int) -> list[list[float]]:
+    """Seconds of each program in each round, after a run that does not count."""
+    import jax
+
+    times = [[] for _ in programs]
+    for turn in range(rounds + 1):
+        for program, seconds in zip(programs, times):
+            start = time.perf_counter()
+            jax.block_until_ready(program())
+            if turn:
+                seconds.append(time.perf_counter() - start)
+    return times
+
+
+def exponent(points: dict[int, float], octaves: int = 2) -> float | None:
+    """Least squares of log cost by log length over the last octaves.
+
+    `None` if there are fewer than two lengths in them.
+    """
+    last = {
+        math.log(length): math.log(cost)
+        for length, cost in points.items()
+        if length * 2**octaves >= max(points) and cost > 0
+    }
+    if len(last) < 2:
+        return None
+    return statistics.linear_regression(list(last), list(last.values())).slope
+
+
+def curves(rows, cost: str) -> dict[str, dict[int, float]]:
+    """A cost by length for each attention, where it is known; lengths ascend."""
+    table = {}
+    for row in sorted(rows, key=lambda row: int(row["length"])):
+        points = table.setdefault(row["attention"], {})
+        if row[cost]:
+            points[int(row["length"])] = float(row[cost])
+    order = dict.fromkeys(row["attention"] for row in rows)
+    return {name: table[name] for name in order}
+
+
+def table(rows, cost: str) -> list[str]:
+    """Lines of a Markdown table of a cost, in its unit of `COSTS`."""
+    unit, scale = COSTS[cost]
+    lengths = sorted({int(row["length"]) for row in rows})
+    measured = curves(rows, cost)
+    reference = measured.get(REFERENCE, {})
+    lines = [
+        f"| {unit} | {' | '.join(map(str, lengths))} | exponent | goal | "
+        f"/ {REFERENCE} at {lengths[-1]} |",
+        "|---|" + "---|" * (len(lengths) + 3),
+    ]
+    for name, points in measured.items():
+        slope, last = exponent(points), points.get(lengths[-1])
+        cells = [name]
+        for length in lengths:
+            cells.append(f"{points[length] * scale:.1f}" if length in points else "–")
+        cells.append("–" if slope is None else f"{slope:.2f}")
+        cells.append("1" if name in LINEAR else "")
+        over = reference.get(lengths[-1])
+        cells.append(f"{last / over:.3f}" if last and over else "–")
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def report(path: str) -> None:
+    """Writes the Markdown tables and the plot from the CSV file."""
+    groups = {}
+    for row in read(path):
+        groups.setdefault(tuple(row[name] for name in SETTINGS), []).append(row)
+    lines = [
+        "# Every attention against the length\n",
+        "One layer and one sequence, float32, without dropout: output and gradients, "
+        "compiled by XLA for the CPU through Keras' JAX backend. Time is the median of "
+        "the runs; temporary memory is XLA's own report; – is more memory than the "
+        "machine was to give. The exponent is that of the last two octaves. "
+        f"`blockwise` has blocks of {BLOCK}, as many as the length needs; "
+        "`blockwise_n2` and `_n3` have 2 and 3 blocks.\n",
+        machine.description(),
+    ]
+    for (hidden_dim, num_heads), rows in groups.items():
+        lines.append(f"## Width {hidden_dim}, {num_heads} heads\n")
+        for cost, title in (("seconds", "Time"), ("temporary", "Temporary memory")):
+            lines += [f"### {title}\n", *table(rows, cost), ""]
+        name = f"scaling_{hidden_dim}_{num_heads}.png"
+        plot(rows, os.path.join(os.path.dirname(path), name))
+        lines.append(f"![cost against length]({name})\n")
+    with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+
+
+def plot(rows, path: str) -> None:
+    """Draws time and memory over length, both axes logarithmic."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(1, 2, figsize=(13, 6))
+    for axes, (cost, (unit, scale)) in zip(panels, COSTS.items()):
+        for index, (name, points) in enumerate(curves(rows, cost).items()):
+            style = {REFERENCE: "k-"}.get(name, "--" if name in LINEAR else "-")
+            width = 2.5 if name == REFERENCE or name in LINEAR else 1
+            values = [value * scale for value in points.values()]
+            color = {} if name == REFERENCE else {"color": plt.cm.tab20(index % 20)}
+            axes.loglog(
+                list(points), values, style, lw=width, marker=".", label=name, **color
+            )
+        axes.set(xlabel="length", ylabel=f"{cost} ({unit})")
+        lengths = sorted({int(row["length"]) for row in rows})
+        axes.set_xticks(lengths, lengths)
+        axes.minorticks_off()
+    panels[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    app.run(main)
