@@ -1,0 +1,278 @@
+"""A training step and inference on this machine's processor, ours and the peers'.
+
+All contenders of a case do the same work (see `peers`) on the same sizes, in one
+process: each is warmed up, then every round runs all of them once, in an order drawn
+anew, and times are compared within rounds. What Keras compiles runs as by default and
+with XLA, what PyTorch has runs eagerly; the better counts, on every side. A peer that
+cannot run here is named as left out, with the reason.
+
+Rows are added to `cpu.csv` in `--results` as they come, and comparisons that are
+already there are not made again: delete those that the code has overtaken.
+
+    python benchmarks/cpu.py --cases=bert --lengths=128 --dtypes=float32
+"""
+
+import gc
+import importlib.metadata
+import itertools
+import os
+import random
+import statistics
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ["KERAS_BACKEND"] = "tensorflow"
+
+import machine
+import peers
+from absl import app, flags
+from cpu_cases import CASES, COMPARISON, DTYPES, SETTINGS, SIZES, TASKS
+from rows import append, read
+
+FIELDS = (*SETTINGS, "contender", "mode", "parameters", "seconds", "left_out")
+SHORTEST = 0.2  # Seconds that are timed at once: a faster step runs several times.
+
+FLAGS = flags.FLAGS
+flags.DEFINE_multi_enum("tasks", TASKS, TASKS, "What is timed.")
+flags.DEFINE_list("cases", list(CASES), "What is compared.")
+flags.DEFINE_list("dtypes", list(DTYPES), "Keras' dtype policies.")
+flags.DEFINE_list("lengths", None, "Tokens in a sequence; default: the case's own.")
+flags.DEFINE_integer("tokens", 2048, "Tokens in a batch, at any length.")
+flags.DEFINE_integer("layers", 2, "Blocks of each encoder.", lower_bound=1)
+flags.DEFINE_integer("width", 768, "Hidden size; there are 12 heads.", lower_bound=12)
+flags.DEFINE_integer("vocabulary", 8000, "Tokens in the vocabulary.", lower_bound=2)
+flags.DEFINE_float("dropout", 0.0, "Dropout rate.", lower_bound=0, upper_bound=0.9)
+flags.DEFINE_integer("rounds", 9, "Times that all are timed.", lower_bound=2)
+flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
+
+
+def main(_):
+    """Makes the comparisons that are missing, and reports after each."""
+    comparisons = plan()
+    os.makedirs(FLAGS.results, exist_ok=True)
+    path = os.path.join(FLAGS.results, "cpu.csv")
+    failures = []
+    for comparison in comparisons:
+        settings = {name: str(getattr(FLAGS, name)) for name in SIZES} | comparison
+        if any(settings.items() <= row.items() for row in read(path)):
+            continue
+        name = " ".join(comparison.values())
+        try:
+            rows = compare(settings)
+        except Exception as error:  # The others may well run.
+            failures.append(name)
+            print(f"{name} failed: {error}", flush=True)
+            continue
+        append(path, FIELDS, [settings | row for row in rows])
+        report(path)
+        print(name, *(line for _, line in summary(rows, settings)), flush=True)
+    if failures:
+        raise SystemExit(f"failed: {', '.join(failures)}")
+
+
+def plan() -> list[dict[str, str]]:
+    """The comparisons that the flags ask for.
+
+    Raises:
+        absl.app.UsageError: if a flag makes no sense.
+    """
+    for flag, choices in (("cases", CASES), ("dtypes", DTYPES)):
+        for value in getattr(FLAGS, flag):
+            if value not in choices:
+                raise app.UsageError(
+                    f"--{flag} must be among {', '.join(choices)}. Received: {value}"
+                )
+    if FLAGS.width % peers.HEADS:
+        raise app.UsageError(
+            f"--width must be a multiple of {peers.HEADS}. Received: {FLAGS.width}"
+        )
+    comparisons = []
+    for name in FLAGS.cases:
+        case = CASES[name]
+        for length in FLAGS.lengths or map(str, case.lengths):
+            if not length.isdecimal() or not int(length) or FLAGS.tokens % int(length):
+                raise app.UsageError(
+                    f"--lengths must divide --tokens={FLAGS.tokens}. Received: {length}"
+                )
+            tasks = [task for task in case.tasks if task in FLAGS.tasks]
+            for task, dtype in itertools.product(tasks, FLAGS.dtypes):
+                values = (name, task, dtype, length)
+                comparisons.append(dict(zip(COMPARISON, values)))
+    return comparisons
+
+
+def compare(settings: dict[str, str]) -> list[dict[str, str]]:
+    """Times all contenders of a case; returns a row for each and its modes."""
+    import keras
+
+    keras.backend.clear_session()
+    gc.collect()
+    keras.utils.set_random_seed(0)
+    case = CASES[settings["case"]]
+    length = int(settings["length"])
+    sizes = peers.Sizes(
+        layers=int(settings["layers"]),
+        width=int(settings["width"]),
+        vocabulary=int(settings["vocabulary"]),
+        length=length,
+        batch_size=int(settings["tokens"]) // length,
+        dropout=float(settings["dropout"]),
+    )
+    rows, steps = [], []
+    for name in (*case.ours, *case.others):
+        row = dict.fromkeys(("mode", "parameters", "seconds", "left_out"), "")
+        row["contender"] = name
+        try:
+            contender = peers.make(name, sizes, settings["task"], settings["dtype"])
+            for mode, step in contender.modes.items():
+                row |= dict(mode=mode, parameters=str(contender.parameters))
+                calls = warm_up(step)
+                rows.append(dict(row))
+                steps.append((rows[-1], step, calls))
+        except Exception as error:
+            if name.startswith("tfeff:"):
+                raise
+            reason = str(error).strip().splitlines() or [""]
+            rows.append(row | dict(left_out=f"{type(error).__name__}: {reason[0]}"))
+    times = interleave([step[1:] for step in steps], int(settings["rounds"]))
+    for (row, _, _), seconds in zip(steps, times):
+        row["seconds"] = " ".join(f"{value:.6g}" for value in seconds)
+    return rows
+
+
+def warm_up(step) -> int:
+    """Runs the step until it is compiled; returns how often to run it at once."""
+    for _ in range(2):
+        start = time.perf_counter()
+        value = step()
+        seconds = time.perf_counter() - start
+    if value != value:
+        raise ArithmeticError("the step gives NaN")
+    return max(1, round(SHORTEST / seconds))
+
+
+def interleave(steps, rounds: int) -> list[list[float]]:
+    """Seconds of a call of each step in each round; `steps` are (step, calls)."""
+    generator = random.Random(0)
+    order = list(range(len(steps)))
+    times = [[] for _ in steps]
+    for _ in range(rounds):
+        generator.shuffle(order)
+        for index in order:
+            step, calls = steps[index]
+            start = time.perf_counter()
+            for _ in range(calls):
+                step()
+            times[index].append((time.perf_counter() - start) / calls)
+    return times
+
+
+def best(rows: list[dict[str, str]], contenders) -> dict[str, str] | None:
+    """The row with the lowest median among those contenders that ran."""
+    ran = [row for row in rows if row["contender"] in contenders and row["seconds"]]
+    return min(ran, key=lambda row: statistics.median(seconds(row)), default=None)
+
+
+def seconds(row: dict[str, str]) -> list[float]:
+    """The times of a row, one a round."""
+    return [float(value) for value in row["seconds"].split()]
+
+
+def ratios(row: dict[str, str], reference: dict[str, str]) -> list[float]:
+    """Times of a row over those of another in the same round."""
+    return [a / b for a, b in zip(seconds(row), seconds(reference), strict=True)]
+
+
+def spread(values: list[float], digits: int) -> str:
+    """The median, and the quartiles in brackets."""
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return f"{middle:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
+
+
+def summary(rows: list[dict[str, str]], settings: dict[str, str]):
+    """For each contender of ours its name and a line of the table of ratios."""
+    case = CASES[settings["case"]]
+    reference = best(rows, case.others)
+    for name in case.ours:
+        ours = best(rows, (name,))
+        if not ours or not reference:
+            continue
+        goal, paper = case.goals.get((settings["task"], name), (None, None))
+        cells = (
+            *(settings[key] for key in COMPARISON),
+            f"{name}, {ours['mode']}",
+            f"{reference['contender']}, {reference['mode']}",
+            spread(ratios(ours, reference), 3),
+            f"≤ {goal}" if goal else "",
+            paper or "",
+        )
+        yield name, f"| {' | '.join(map(str, cells))} |"
+
+
+def details(rows: list[dict[str, str]]) -> list[str]:
+    """The lines of the table of times."""
+    lines = [
+        "| contender | run | parameters | ms | left out |",
+        "|---|---|---|---|---|",
+    ]
+    for row in rows:
+        times = [1e3 * value for value in seconds(row)]
+        cells = (
+            row["contender"],
+            row["mode"],
+            row["parameters"],
+            spread(times, 1) if times else "",
+            row["left_out"].replace("|", "\\|"),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def report(path: str) -> None:
+    """Writes the Markdown tables of the comparisons in the CSV file."""
+    groups = {}
+    for row in read(path):
+        groups.setdefault(tuple(row[name] for name in SETTINGS), []).append(row)
+    sizes = {}
+    for values, rows in groups.items():
+        settings = dict(zip(SETTINGS, values))
+        title = ", ".join(f"{name} {settings[name]}" for name in SIZES)
+        sizes.setdefault(title, []).append((settings, rows))
+    lines = [
+        "# A training step and inference on a CPU\n",
+        "Masked language model with 15 % masked, AdamW; inference is of the encoder. "
+        "Ratios are of times in the same round: median (quartiles). A core is the "
+        "attention without output projection, an attention has it, a block has norms "
+        "and feed-forward too.\n",
+        machine.description() + f"- peers: {versions()}\n",
+    ]
+    for title, comparisons in sizes.items():
+        lines += [
+            f"## {title}\n",
+            "| case | task | dtype | length | ours | fastest peer | ratio | goal "
+            "| paper |",
+            "|---|" + "---|" * 8,
+        ]
+        for settings, rows in comparisons:
+            lines += [line for _, line in summary(rows, settings)]
+        for settings, rows in comparisons:
+            lines.append(f"\n### {', '.join(settings[key] for key in COMPARISON)}\n")
+            lines += details(rows)
+        lines.append("")
+    with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+
+
+def versions() -> str:
+    """The peers' packages that are installed."""
+    found = []
+    for name in ("tf-models-official", "tf-keras", "torch", "transformers"):
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            found.append(f"{name} missing")
+    return ", ".join(found)
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,32 @@
+"""What `cpu.py` times: tfeff's encoders and those of others, doing the same work.
+
+Every contender is an encoder of the same sizes. To train, all have the same masked LM
+head on the same masked positions (dense to the embeddings' size, GELU, norm, product
+with the token table), the mean cross-entropy in float32, gradients clipped at a global
+norm of 1, and AdamW of their framework. Inference ends at the last hidden state.
+
+A step returns a number for which all of its work is needed.
+"""
+
+import importlib
+
+from peers.common import HEADS, Contender, Sizes, make_batch
+
+__all__ = ["HEADS", "Contender", "Sizes", "make", "make_batch"]
+
+
+def make(name: str, sizes: Sizes, task: str, dtype: str) -> Contender:
+    """The contender `name`, a library (a module beside this one) and a model of it.
+
+    Args:
+        name: such as `"tfeff:bert_base"` or `"hugging_face:albert"`.
+        sizes: what it shares with the others.
+        task: `"train"` or `"inference"`.
+        dtype: `"float32"` or `"mixed_bfloat16"`.
+
+    Raises:
+        ImportError: if the library is not installed.
+    """
+    library, model = name.split(":")
+    module = importlib.import_module(f"peers.{library}")
+    return module.make(model, sizes, task, dtype, make_batch(sizes))

@@ -1,0 +1,104 @@
+"""PyTorch encoders of Hugging Face, run eagerly, with their default attention."""
+
+import os
+
+import torch
+import transformers as hf
+
+from peers.common import CLIP_NORM, HEADS, OPTIMIZER, Contender
+
+
+def make(model, sizes, task, dtype, batch):
+    """A PyTorch encoder of Hugging Face, run eagerly, with its default attention."""
+    torch.set_num_threads(os.cpu_count())
+    encoder = _encoder(model, sizes)
+    tensors = {name: torch.from_numpy(value).long() for name, value in batch.items()}
+    inputs = dict(
+        input_ids=tensors["token_ids"],
+        token_type_ids=tensors["segment_ids"],
+        attention_mask=tensors["padding_mask"],
+    )
+
+    def autocast():
+        enabled = dtype == "mixed_bfloat16"
+        return torch.autocast("cpu", torch.bfloat16, enabled=enabled)
+
+    def count(module):
+        return sum(parameter.numel() for parameter in module.parameters())
+
+    def infer():
+        with torch.inference_mode(), autocast():
+            return float(encoder(**inputs).last_hidden_state[0, 0, 0])
+
+    if task == "inference":
+        encoder.eval()
+        return Contender(count(encoder), {"eager": infer})
+
+    table = encoder.get_input_embeddings().weight
+    head = torch.nn.Sequential(
+        torch.nn.Linear(sizes.width, table.shape[1]),
+        torch.nn.GELU(),
+        torch.nn.LayerNorm(table.shape[1], eps=1e-12),
+    )
+    bias = torch.nn.Parameter(torch.zeros(sizes.vocabulary))
+    parameters = [*encoder.parameters(), *head.parameters(), bias]
+    encoder.train()
+    optimizer = torch.optim.AdamW(
+        parameters,
+        lr=OPTIMIZER["learning_rate"],
+        weight_decay=OPTIMIZER["weight_decay"],
+        eps=OPTIMIZER["epsilon"],
+        fused=True,  # As Hugging Face's trainer.
+    )
+    rows = torch.arange(sizes.batch_size)[:, None]
+
+    def train():
+        with autocast():
+            hidden = encoder(**inputs).last_hidden_state
+            hidden = hidden[rows, tensors["mask_positions"]]
+            logits = torch.nn.functional.linear(head(hidden), table, bias)
+        loss = torch.nn.functional.cross_entropy(
+            logits.float().flatten(0, 1), tensors["labels"].flatten()
+        )
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, CLIP_NORM)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.item()
+
+    return Contender(sum(p.numel() for p in parameters), {"eager": train})
+
+
+def _encoder(model, sizes):
+    shared = dict(vocab_size=sizes.vocabulary)
+    if model == "xlnet":
+        config = hf.XLNetConfig(
+            **shared,
+            d_model=sizes.width,
+            n_layer=sizes.layers,
+            n_head=HEADS,
+            d_inner=4 * sizes.width,
+            dropout=sizes.dropout,
+            use_mems_eval=False,
+            use_mems_train=False,
+        )
+        return hf.XLNetModel(config)
+    shared |= dict(
+        hidden_size=sizes.width,
+        num_hidden_layers=sizes.layers,
+        num_attention_heads=HEADS,
+        intermediate_size=4 * sizes.width,
+        max_position_embeddings=max(512, sizes.length),
+        type_vocab_size=2,
+        hidden_dropout_prob=sizes.dropout,
+        attention_probs_dropout_prob=sizes.dropout,
+    )
+    if model == "albert":
+        config = hf.AlbertConfig(**shared, embedding_size=128, hidden_act="gelu_new")
+        return hf.AlbertModel(config, add_pooling_layer=False)
+    if model == "convbert":
+        config = hf.ConvBertConfig(
+            **shared, embedding_size=sizes.width, head_ratio=2, conv_kernel_size=9
+        )
+        return hf.ConvBertModel(config)
+    return hf.BertModel(hf.BertConfig(**shared), add_pooling_layer=False)

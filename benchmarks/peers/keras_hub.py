@@ -1,0 +1,34 @@
+"""KerasHub's BERT."""
+
+import keras
+import keras_nlp
+
+from peers.common import CLIP_NORM, HEADS, OPTIMIZER
+from peers.keras3 import contender
+
+
+def make(model, sizes, task, dtype, batch):
+    """KerasHub's BERT and masked LM head. (Its GELU is the one by tanh.)"""
+    backbone = keras_nlp.models.BertBackbone(
+        vocabulary_size=sizes.vocabulary,
+        num_layers=sizes.layers,
+        num_heads=HEADS,
+        hidden_dim=sizes.width,
+        intermediate_dim=4 * sizes.width,
+        max_sequence_length=max(512, sizes.length),
+        dropout=sizes.dropout,
+        dtype=dtype,
+    )
+    head = keras_nlp.layers.MaskedLMHead(
+        token_embedding=backbone.token_embedding,
+        intermediate_activation="gelu",
+        dtype=dtype,
+    )
+    positions = keras.Input((None,), dtype="int32", name="mask_positions")
+    hidden = backbone.output["sequence_output"]
+    # Not through `backbone(...)`: its pooler is no part of the work.
+    encoder = keras.Model(backbone.input, {"sequence_output": hidden})
+    inputs = {**backbone.input, "mask_positions": positions}
+    model = keras.Model(inputs, head(hidden, positions))
+    optimizer = keras.optimizers.AdamW(**OPTIMIZER, global_clipnorm=CLIP_NORM)
+    return contender(encoder, model, optimizer, task, batch)

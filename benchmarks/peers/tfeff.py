@@ -1,0 +1,62 @@
+"""Encoders and attentions of this library."""
+
+import keras
+import tensorflow as tf
+
+import tfeff
+from peers.common import CLIP_NORM, HEADS, OPTIMIZER, Contender, compiled, count
+from peers.keras3 import contender
+
+ATTENTIONS = {
+    "self": tfeff.layers.SelfAttention,
+    "mixed": tfeff.layers.MixedAttention,
+}
+
+
+def make(model, sizes, task, dtype, batch):
+    """A preset in `tfeff.objectives.MaskedLM`, or an attention: `"mixed core"`."""
+    kind, _, part = model.partition(" ")
+    if part:
+        return _layer(kind, part, sizes, dtype, batch)
+    changes = {}
+    if model.startswith("albert"):
+        changes["feedforward"] = {"activation": "gelu_tanh"}  # As the peers'.
+    encoder = tfeff.encoders.build(
+        model,
+        vocabulary_size=sizes.vocabulary,
+        num_layers=sizes.layers,
+        hidden_dim=sizes.width,
+        intermediate_dim=4 * sizes.width,
+        max_sequence_length=max(512, sizes.length),
+        dropout=sizes.dropout,
+        dtype=dtype,
+        **changes,
+    )
+    masked_lm = tfeff.objectives.MaskedLM(encoder)
+    optimizer = tfeff.training.AdamW(**OPTIMIZER, global_clipnorm=CLIP_NORM)
+    return contender(encoder, masked_lm, optimizer, task, batch)
+
+
+def _layer(kind, part, sizes, dtype, batch):
+    """One attention of ours on hidden states, for inference.
+
+    `part` is `"attention"`, the layer with its output projection; `"core"`, the layer
+    without it, as ConvBERT's paper counts; or `"block"`, with all of an encoder block.
+    """
+    layer = ATTENTIONS[kind](HEADS, dtype=dtype)
+    shape = (sizes.batch_size, sizes.length, sizes.width)
+    if part == "block":
+        network = tfeff.layers.FeedForward(4 * sizes.width, dtype=dtype)
+        layer = tfeff.layers.EncoderBlock(layer, network, dtype=dtype)
+    layer.build(shape)
+    parameters = count(layer)
+    if part == "core":
+        parameters -= count(layer.output_dense)
+        layer.output_dense = keras.activations.linear
+    hidden = tf.cast(tf.random.stateless_normal(shape, (0, 0)), layer.compute_dtype)
+    mask = tf.constant(batch["padding_mask"])
+
+    def step(hidden, mask):
+        return layer(hidden, padding_mask=mask, training=False)
+
+    return Contender(parameters, compiled(step, hidden, mask))
