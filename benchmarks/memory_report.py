@@ -71,11 +71,12 @@ def split(points: dict[int, float]) -> tuple[float, float]:
 
 def points_of(table, target: str, preset: str, tokens: int) -> dict[int, float]:
     """Bytes a layer by length, of the batches with so many tokens."""
-    return {
+    points = {
         length: a_layer(depths)
-        for (where, name, batch_size, length), depths in sorted(table.items())
+        for (where, name, batch_size, length), depths in table.items()
         if (where, name) == (target, preset) and batch_size * length == tokens
     }
+    return dict(sorted(points.items()))
 
 
 def report(path: str) -> None:
