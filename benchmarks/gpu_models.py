@@ -189,17 +189,17 @@ class JaxAttention(layers.SelfAttention):
         super().__init__(num_heads, **kwargs)
         self.implementation = implementation
 
-    def attend(self, query, hidden, mask, training, positional=True):
+    def call(self, hidden, padding_mask=None, training=None):
         import jax
 
         def heads(x):
             return ops.reshape(x, (*ops.shape(x)[:2], self.num_heads, -1))
 
         mixed = jax.nn.dot_product_attention(
-            heads(self.query_dense(query)),
+            heads(self.query_dense(hidden)),
             heads(self.key_dense(hidden)),
             heads(self.value_dense(hidden)),
-            key_value_seq_lengths=ops.sum(ops.cast(mask[:, 0], "int32"), axis=-1),
+            key_value_seq_lengths=ops.sum(ops.cast(padding_mask, "int32"), axis=-1),
             implementation=self.implementation,
         )
-        return ops.reshape(mixed, ops.shape(query)), None
+        return self.output_dense(ops.reshape(mixed, ops.shape(hidden)))
