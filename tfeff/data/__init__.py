@@ -4,6 +4,11 @@ A corpus (`docstrings`, `text_files`, `tfds`, or any list of strings) trains a
 tokenizer (`train_tokenizer`); both make a cache of token ids (`build_cache`),
 from which any number of runs read masked batches (`Cache.masked_lm`).
 
+The examples of fine-tuning tasks come from their published files (`read_glue`,
+`read_superglue`, `read_race`, `read_squad`, `read_mrqa`). Questions and passages
+become windows of tokens (`make_span_features`), and logits for them become answers
+(`best_spans`).
+
 The names are imported when first used: the processes that write a cache import
 this package too, and must not wait for TensorFlow.
 """
@@ -18,7 +23,15 @@ _HOMES = {
     "text_files": "corpora",
     "tfds": "corpora",
     "docstrings": "docstring_corpus",
+    "Question": "examples",
+    "read_glue": "glue",
     "mask_tokens": "masking",
+    "read_mrqa": "mrqa",
+    "read_race": "race",
+    "best_spans": "span_answers",
+    "make_span_features": "span_features",
+    "read_squad": "squad",
+    "read_superglue": "superglue",
     "load_tokenizer": "tokenizers",
     "save_tokenizer": "tokenizers",
     "tokenizer_fingerprint": "tokenizers",

@@ -1,0 +1,103 @@
+"""What the readers of tasks return: columns of texts and labels."""
+
+import dataclasses
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TextExamples:
+    """Texts, or pairs of texts, to classify or to rate.
+
+    Attributes:
+        first: the texts, or the first ones of the pairs.
+        second: the second ones; None where there are no pairs.
+        labels: `[N]`, int32 places in `label_names`, or float32 ratings; None where
+            the file has none. It cannot be written to.
+        label_names: as in the benchmark's files; None for ratings.
+        ids: what the benchmark calls each example in predictions.
+        skipped: what was wrong with each line that was left out.
+    """
+
+    first: tuple[str, ...]
+    second: tuple[str, ...] | None
+    labels: np.ndarray | None
+    label_names: tuple[str, ...] | None
+    ids: tuple
+    skipped: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        _freeze(self.labels)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ChoiceExamples:
+    """Questions about passages, each with options of which one is right.
+
+    Attributes:
+        passages: the passage of each question.
+        questions: the questions; a "_" is a gap that the option fills.
+        options: the options of each question, equally many for all.
+        labels: `[N]` int32, the place of the right option; None where the files have
+            none. It cannot be written to.
+        label_names: `("A", "B", "C", "D")`.
+        ids: `"high1.txt-0"` is the first question of the passage `high1.txt`.
+    """
+
+    passages: tuple[str, ...]
+    questions: tuple[str, ...]
+    options: tuple[tuple[str, ...], ...]
+    labels: np.ndarray | None
+    label_names: tuple[str, ...]
+    ids: tuple[str, ...]
+
+    def __post_init__(self):
+        _freeze(self.labels)
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A question that a span of a passage answers.
+
+    Attributes:
+        id: what the benchmark calls it.
+        question: its text.
+        passage: the text that holds the answer.
+        answers: all texts that count as right; empty where there is no answer.
+        spans: (start, end) of answers in the passage, in characters, end exclusive.
+
+    Example: see `make_span_features`.
+    """
+
+    id: str
+    question: str
+    passage: str
+    answers: tuple[str, ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class SpanExamples:
+    """Questions that spans of passages answer.
+
+    Attributes:
+        questions: in the order of the file.
+        skipped: what was wrong with each question that was left out.
+    """
+
+    questions: tuple[Question, ...]
+    skipped: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+
+def _freeze(array):
+    if array is not None:
+        array.setflags(write=False)

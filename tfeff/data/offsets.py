@@ -1,0 +1,158 @@
+"""Tokens of a text, each with the characters of the text that it stands for."""
+
+import re
+import string
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+import keras_hub
+import numpy as np
+import sentencepiece
+import tensorflow as tf
+
+_CHUNK = re.compile(r"[^ \t\n\r]+")
+_IDEOGRAPHS = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH")
+_SPACE = "\u2581"  # what SentencePiece writes for a space
+
+
+def encode_with_offsets(
+    tokenizer: keras_hub.tokenizers.Tokenizer, texts: Sequence[str]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields, for each text, its ids and where each token lies in it.
+
+    The ids are those of `tokenizer(text)`. The places are (start, end) in characters
+    of the text as it is, before any folding, without white space and invisible
+    characters at either end. Tokens that share a character ("½" as "1", "⁄", "2") all
+    cover it. A token of white space alone is empty: its start is its end. Where
+    WordPiece gives no way to tell the parts of a word apart, each covers the word.
+
+    Args:
+        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub.
+        texts: the texts.
+
+    Yields:
+        Ids `[T]` int32 and places `[T, 2]` int32.
+
+    Raises:
+        TypeError: if the tokenizer is of another kind.
+        ValueError: if the tokenizer pads, having a `sequence_length`.
+    """
+    kinds = {
+        keras_hub.tokenizers.SentencePieceTokenizer: _sentence_piece,
+        keras_hub.tokenizers.WordPieceTokenizer: _word_piece,
+    }
+    encode = next((f for kind, f in kinds.items() if isinstance(tokenizer, kind)), None)
+    if encode is None:
+        raise TypeError(
+            "`tokenizer` must be a SentencePiece or WordPiece tokenizer. Received: "
+            f"tokenizer of type {type(tokenizer).__name__}"
+        )
+    if tokenizer.sequence_length is not None:
+        raise ValueError(
+            "`tokenizer` must not pad: its `sequence_length` must be None. Received: "
+            f"{tokenizer.sequence_length}"
+        )
+    for text, (ids, pieces, places) in zip(texts, encode(tokenizer, texts)):
+        places = _visible(text, pieces, places)
+        yield np.array(ids, np.int32), np.array(places, np.int32).reshape(-1, 2)
+
+
+def _sentence_piece(tokenizer, texts):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.proto)
+    for text in texts:
+        found = processor.encode(text, return_type="offset_mapping")
+        yield found["ids"], found["pieces"], found["offsets"]
+
+
+def _word_piece(tokenizer, texts):
+    # White space always ends a word, so each chunk has its own tokens.
+    chunks = dict.fromkeys(chunk for text in texts for chunk in _CHUNK.findall(text))
+    atoms = {chunk: list(_atoms(chunk)) for chunk in chunks}
+    words = dict.fromkeys(chunks)
+    words.update(dict.fromkeys(c[a:b] for c, spans in atoms.items() for a, b in spans))
+    ids_of = dict(zip(words, _rows(tokenizer(list(words))))) if words else {}
+    known = {}
+    for chunk, spans in atoms.items():
+        ids = ids_of[chunk]
+        if sum((ids_of[chunk[a:b]] for a, b in spans), []) != ids:
+            spans = [(0, len(chunk))]  # The tokenizer cuts it elsewhere.
+        pieces = [tokenizer.id_to_token(id) for id in ids]
+        places, count = [], 0
+        for begin, end in spans:
+            word = chunk[begin:end]
+            own = pieces[count : count + len(ids_of[word])]
+            count += len(own)
+            places += [(begin + a, begin + b) for a, b in _parts(word, own, tokenizer)]
+        known[chunk] = ids, pieces, places
+    for text in texts:
+        all_ids, all_pieces, all_places = [], [], []
+        for match in _CHUNK.finditer(text):
+            ids, pieces, places = known[match[0]]
+            all_ids += ids
+            all_pieces += pieces
+            all_places += [(match.start() + a, match.start() + b) for a, b in places]
+        yield all_ids, all_pieces, all_places
+
+
+def _rows(ids):
+    # A list, a dense tensor if all rows are equally long, or a ragged one.
+    return ids.to_list() if isinstance(ids, tf.RaggedTensor) else map(list, ids)
+
+
+def _atoms(chunk):
+    """Cuts at what is a word of its own: punctuation and ideographs."""
+    start = 0
+    for index, character in enumerate(chunk):
+        if (
+            character in string.punctuation
+            or unicodedata.category(character)[0] == "P"
+            or unicodedata.name(character, "").startswith(_IDEOGRAPHS)
+        ):
+            if start < index:
+                yield start, index
+            yield index, index + 1
+            start = index + 1
+    if start < len(chunk):
+        yield start, len(chunk)
+
+
+def _parts(word, pieces, tokenizer):
+    """Where the pieces of one word lie in it."""
+    whole = [(0, len(word))] * len(pieces)
+    if len(pieces) < 2 or tokenizer.oov_token in pieces:
+        return whole
+    ends = np.cumsum([len(p.removeprefix(tokenizer.suffix_indicator)) for p in pieces])
+    # A character of the pieces is one of the word, or one with its accents.
+    for starts in (range(len(word)), [i for i, c in enumerate(word) if not _joins(c)]):
+        if len(starts) == ends[-1]:
+            bounds = [0, *[[*starts, len(word)][end] for end in ends]]
+            return list(zip(bounds, bounds[1:]))
+    return whole
+
+
+def _joins(character):
+    return unicodedata.category(character) in ("Mn", "Cf", "Cc")
+
+
+def _visible(text, pieces, places):
+    """Cuts off what cannot be seen; a piece of no characters takes the next one's."""
+    found, next_place = [], (-1, -1)
+    for piece, (start, end) in zip(reversed(pieces), reversed(places)):
+        while start < end and _invisible(text[start]):
+            start += 1
+        while start < end and _invisible(text[end - 1]):
+            end -= 1
+        if start == end == next_place[0] and piece.strip(_SPACE):
+            end = next_place[1]
+        if start < end:
+            next_place = start, end
+        found.append((start, end))
+    return found[::-1]
+
+
+def _invisible(character):
+    return (
+        character.isspace()
+        or character == _SPACE
+        or unicodedata.category(character) in ("Cc", "Cf")
+    )

@@ -1,0 +1,113 @@
+"""Reading of text and JSON files. An error says which file, which line and what."""
+
+import difflib
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+
+_KINDS = {str: "a string", int: "an integer", list: "a list", dict: "an object"}
+
+
+def check_name(name: str, value: object, choices: Iterable[str]) -> str:
+    """Returns `value` if it is among `choices`, else raises, with a near miss."""
+    choices = list(choices)
+    if value in choices:
+        return value
+    message = f"`{name}` must be one of {choices}. Received: {name}={value!r}."
+    plain = {_plain(choice): choice for choice in choices}
+    near = difflib.get_close_matches(_plain(str(value)), plain, 1, 0.5)
+    raise ValueError(message + "".join(f" Did you mean {plain[n]!r}?" for n in near))
+
+
+def _plain(text):
+    return "".join(c for c in text.casefold() if c.isalnum())
+
+
+def first_file(folder: str, *names: str) -> str:
+    """The path of the first of the files that there is."""
+    paths = [os.path.join(folder, name) for name in names]
+    for path in paths:
+        if os.path.isfile(path):
+            return path
+    raise ValueError(f"`folder` must hold {' or '.join(names)}. Received: {folder!r}")
+
+
+def lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
+    """Yields the number, from 1, and the text of each line that is not blank.
+
+    Only a line feed, or carriage return and line feed, ends a line; other characters
+    that Unicode counts as line breaks are text. `.gz` files are decompressed.
+    """
+    found = False
+    for number, raw in enumerate(_bytes(path).split(b"\n"), start=1):
+        try:
+            line = raw.removesuffix(b"\r").decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise malformed(path, number, "must be UTF-8 text", str(error)) from error
+        if number == 1:
+            line = line.removeprefix("\ufeff")  # a byte-order mark
+        if line.strip():
+            found = True
+            yield number, line
+    if not found:
+        raise ValueError(f"{os.fspath(path)} must hold text. Received: an empty file")
+
+
+def json_lines(path: str | os.PathLike) -> Iterator[tuple[str, dict]]:
+    """Yields the place, to say in errors, and the object of each line."""
+    for number, line in lines(path):
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise malformed(path, number, "must be JSON", str(error)) from error
+        where = f"{os.fspath(path)}, line {number}"
+        yield where, checked(record, dict, where)
+
+
+def json_file(path: str | os.PathLike) -> dict:
+    """The object that a whole file holds."""
+    raw = _bytes(path)
+    if not raw.strip():
+        raise ValueError(f"{os.fspath(path)} must hold text. Received: an empty file")
+    try:
+        record = json.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        number = raw.count(b"\n", 0, error.start) + 1
+        raise malformed(path, number, "must be UTF-8 text", str(error)) from error
+    except json.JSONDecodeError as error:
+        raise malformed(path, error.lineno, "must be JSON", error.msg) from error
+    return checked(record, dict, os.fspath(path))
+
+
+def field(record: dict, key: str, kind: type, where: str):
+    """The value of a key that must be there, of the kind that it must have."""
+    if key not in record:
+        raise ValueError(f"{where}: must have {key!r}. Received: {sorted(record)}")
+    return checked(record[key], kind, f"{where}, {key!r}")
+
+
+def checked(value: object, kind: type, where: str):
+    """Returns `value` if it is of the kind, else raises."""
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ValueError(f"{where}: must be {_KINDS[kind]}. Received: {value!r:.80}")
+    if kind is str and any("\ud800" <= c <= "\udfff" for c in value):
+        raise ValueError(f"{where}: must be Unicode text. Received: {value!a:.80}")
+    return value
+
+
+def malformed(path, number: int, expected: str, received: str) -> ValueError:
+    """The error for a line."""
+    return ValueError(
+        f"{os.fspath(path)}, line {number}: {expected}. Received: {received}"
+    )
+
+
+def _bytes(path):
+    path = os.fspath(path)
+    try:
+        with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
+            return file.read()
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"cannot read {path!r}: {error}") from error

@@ -1,0 +1,115 @@
+"""SQuAD 1.1 and 2.0, from the files in which they are published."""
+
+import os
+
+from tfeff.data.checks import check_path
+from tfeff.data.examples import Question, SpanExamples
+from tfeff.data.reading import checked, field, json_file
+
+
+def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanExamples:
+    """Reads SQuAD 1.1 or 2.0, or another data set in their layout.
+
+    Args:
+        path: the JSON file.
+        skip_mismatched: leave out questions with an answer that is not in the passage
+            where the file says, and say so in `skipped`. By default they are errors.
+
+    Returns:
+        The questions. Those of SQuAD 2.0 that are impossible have no answers.
+
+    Raises:
+        ValueError: if the file is missing, empty or malformed, an answer is not where
+            the file says, or two questions have one id; the message has the file and
+            the question.
+
+    Example:
+    ```python
+    import json
+    import tfeff
+
+    answer = {"text": "Ada", "answer_start": 0}
+    question = {"id": "q1", "question": "Who wrote it?", "answers": [answer]}
+    paragraph = {"context": "Ada wrote it.", "qas": [question]}
+    with open("dev-v1.1.json", "w") as file:
+        json.dump({"data": [{"paragraphs": [paragraph]}], "version": "1.1"}, file)
+    (question,) = tfeff.data.read_squad("dev-v1.1.json").questions
+    assert question.spans == ((0, 3),)
+    ```
+
+    Reference:
+        Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of
+        Text", 2016, section 3; "Know What You Don't Know: Unanswerable Questions for
+        SQuAD", 2018, section 4.
+    """
+    path = check_path("path", path)
+    questions, skipped = [], []
+    for record, passage, where in _records(json_file(path), path):
+        question, problem = _question(record, passage, where)
+        if problem is None:
+            questions.append(question)
+        elif skip_mismatched:
+            skipped.append(problem)
+        else:
+            raise ValueError(problem)
+    return collected(path, questions, skipped)
+
+
+def collected(path: str, questions: list, skipped: list) -> SpanExamples:
+    """The questions, if there are some and their ids differ."""
+    if not questions:
+        raise ValueError(
+            f"{path} must hold questions. Received: none, and {len(skipped)} skipped"
+        )
+    ids = set()
+    for question in questions:
+        if question.id in ids:
+            raise ValueError(
+                f"{path}: ids must differ. Received: {question.id!r} twice"
+            )
+        ids.add(question.id)
+    return SpanExamples(tuple(questions), tuple(skipped))
+
+
+def _records(file, path):
+    for article in field(file, "data", list, path):
+        checked(article, dict, f"{path}, 'data'")
+        for paragraph in field(article, "paragraphs", list, path):
+            checked(paragraph, dict, f"{path}, 'paragraphs'")
+            passage = field(paragraph, "context", str, path)
+            where = f"{path}, passage {passage[:40]!r}"
+            for record in field(paragraph, "qas", list, where):
+                checked(record, dict, where)
+                name = field(record, "id", str, where)
+                yield record, passage, f"{path}, question {name!r}"
+
+
+def _question(record, passage, where):
+    impossible = record.get("is_impossible")
+    answers = field(record, "answers", list, where) if "answers" in record else []
+    if impossible not in (None, not answers):
+        raise ValueError(
+            f"{where}: a question must have answers if and only if it is possible. "
+            f"Received: is_impossible={impossible!r}, {len(answers)} answers"
+        )
+    texts, spans = [], []
+    for answer in answers:
+        checked(answer, dict, where)
+        text = field(answer, "text", str, where)
+        start = field(answer, "answer_start", int, where)
+        end = start + len(text)
+        if not text or start < 0 or passage[start:end] != text:
+            return None, (
+                f"{where}: the answer {text!r} must be at character {start}. "
+                f"Received: {passage[max(start, 0) : max(end, 0)]!r} there"
+            )
+        texts.append(text)
+        spans.append((start, end))
+    question = Question(
+        id=record["id"],
+        question=field(record, "question", str, where),
+        passage=passage,
+        answers=tuple(texts),
+        spans=tuple(spans),
+    )
+    return question, None
