@@ -36,7 +36,7 @@ flags.DEFINE_list("attentions", None, "Names of this file's table; all by defaul
 flags.DEFINE_list("lengths", "128,256,512,1024,2048,4096", "Tokens in the sequence.")
 flags.DEFINE_integer("hidden_dim", 768, "Width D.", lower_bound=1)
 flags.DEFINE_integer("num_heads", 12, "Heads or parts.", lower_bound=4)
-flags.DEFINE_integer("rounds", 5, "Runs of each program.", lower_bound=1)
+flags.DEFINE_integer("rounds", 3, "Runs of each program.", lower_bound=1)
 flags.DEFINE_float("memory_limit", 8, "GB of temporary memory to be run.")
 flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
 
