@@ -45,7 +45,7 @@ flags.DEFINE_list("sizes", "4x512,16x128,16x512", "Batches, as sequences x token
 flags.DEFINE_list("regression", "128,256,512,1024,2048", "Lengths N; empty for none.")
 flags.DEFINE_integer("layers", 2, "Blocks of the smaller encoder.", lower_bound=1)
 flags.DEFINE_string("process", "4x512", "Batch of the processes' step; empty for none.")
-flags.DEFINE_float("memory_limit", 12, "GB that a process may need to be run.")
+flags.DEFINE_float("memory_limit", 8, "GB that a process may need to be run.")
 flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
 
 
