@@ -368,7 +368,7 @@ def test_gold_spans_of_real_questions_come_back(trained, capsys):
             missed[question.id] = _reason(question, answer, gold)
     with capsys.disabled():
         for name, reason in missed.items():
-            print(f"\n{name}: {reason}")
+            print(f"\n{type(tokenizer).__name__}, {name}: {reason}")
     assert len(missed) <= 0.005 * len(questions)
     scores = squad_v1_metrics(questions, predictions)
     right = 100 * (1 - len(missed) / len(questions))

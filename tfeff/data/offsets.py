@@ -20,11 +20,12 @@ def encode_with_offsets(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yields, for each text, its ids and where each token lies in it.
 
-    The ids are those of `tokenizer(text)`. The places are (start, end) in characters
-    of the text as it is, before any folding, without white space and invisible
-    characters at either end. Tokens that share a character ("½" as "1", "⁄", "2") all
-    cover it. A token of white space alone is empty: its start is its end. Where
-    WordPiece gives no way to tell the parts of a word apart, each covers the word.
+    The ids are those of `tokenizer(text)`, less any begin and end mark. The places
+    are (start, end) in characters of the text as it is, before any folding, without
+    white space and invisible characters at either end. Tokens that share a character
+    ("½" as "1", "⁄", "2") all cover it. A token of white space alone is empty: its
+    start is its end. Where WordPiece gives no way to tell the parts of a word apart,
+    each covers the word.
 
     Args:
         tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub.

@@ -64,7 +64,7 @@ def best_spans(
     import tfeff
 
     question = tfeff.data.Question("q1", "Who?", "Ada wrote it.", spans=((0, 3),))
-    tokenizer = tfeff.data.train_tokenizer(["Who wrote it? Ada."], 22)
+    tokenizer = tfeff.data.train_tokenizer(["Who wrote it? Ada."], 18)
     features = tfeff.data.make_span_features([question], tokenizer, sequence_length=40)
     positions = np.arange(40)
     starts = positions == features.start_positions[:, None]

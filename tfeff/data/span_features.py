@@ -95,7 +95,7 @@ def make_span_features(
     import tfeff
 
     question = tfeff.data.Question("q1", "Who?", "Ada wrote it.", spans=((0, 3),))
-    tokenizer = tfeff.data.train_tokenizer(["Who wrote it? Ada."], 22)
+    tokenizer = tfeff.data.train_tokenizer(["Who wrote it? Ada."], 18)
     features = tfeff.data.make_span_features([question], tokenizer, sequence_length=40)
     start, end = features.start_positions[0], features.end_positions[0]
     first = features.passage_positions[0]

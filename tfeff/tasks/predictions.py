@@ -1,0 +1,172 @@
+"""Files of predictions, as the benchmarks want them. A file is never overwritten."""
+
+import collections
+import json
+import os
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tfeff.data.checks import check_path
+from tfeff.data.glue import GLUE_TASKS
+from tfeff.data.reading import check_name
+from tfeff.data.superglue import SUPERGLUE_TASKS
+from tfeff.folders import check_new_path
+from tfeff.tasks.checks import check_values
+
+_HIGHEST_RATING = 5.0
+
+
+def write_glue(
+    task: str,
+    split: str,
+    ids: Sequence[str],
+    predictions: np.ndarray,
+    folder: str | os.PathLike,
+) -> str:
+    """Writes predictions for a GLUE task: `CoLA.tsv`, `MNLI-m.tsv`, `MNLI-mm.tsv` ….
+
+    Args:
+        task: the name of one of the nine tasks.
+        split: of which part they are, as for `tfeff.data.read_glue`.
+        ids: `[N]`, of the examples.
+        predictions: `[N]`, classes; for STS-B ratings, written within 0 to 5.
+        folder: where the file shall be; it is made if it does not exist.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        ValueError: if the file exists, there is no such task or split, the lengths
+            differ, or a prediction is not a class of the task or a finite number.
+
+    Example:
+    ```python
+    import tfeff
+
+    path = tfeff.tasks.write_glue("RTE", "test", ["0", "1"], [1, 0], "submission")
+    with open(path) as file:
+        assert file.read().split("\\n")[1] == "0\\tnot_entailment"
+    ```
+
+    Reference:
+        Wang et al., "GLUE: A Multi-Task Benchmark and Analysis Platform for Natural
+        Language Understanding", 2019, section 3.
+    """
+    known = GLUE_TASKS[check_name("task", task, GLUE_TASKS)]
+    check_name("split", split, known.splits)
+    suffix = {"matched": "-m", "mismatched": "-mm"}.get(split.partition("_")[2], "")
+    predictions = _checked(ids, predictions, known.label_names)
+    if known.label_names is None:
+        texts = [f"{rating:.3f}" for rating in predictions.clip(0, _HIGHEST_RATING)]
+    else:
+        texts = [known.label_names[label] for label in predictions]
+    rows = ["index\tprediction", *(f"{i}\t{text}" for i, text in zip(ids, texts))]
+    return _write(
+        os.path.join(check_path("folder", folder), f"{task}{suffix}.tsv"), rows
+    )
+
+
+def write_superglue(
+    task: str,
+    ids: Sequence[int] | Sequence[tuple[int, int, int]],
+    predictions: np.ndarray,
+    folder: str | os.PathLike,
+) -> str:
+    """Writes predictions for SuperGLUE: `BoolQ.jsonl` or `MultiRC.jsonl`.
+
+    Args:
+        task: `"BoolQ"` or `"MultiRC"`.
+        ids: `[N]`, of the examples, as from `tfeff.data.read_superglue`.
+        predictions: `[N]`, classes, 0 or 1.
+        folder: where the file shall be; it is made if it does not exist.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        ValueError: if the file exists, there is no such task, the lengths differ, or a
+            prediction is not a class.
+
+    Example:
+    ```python
+    import tfeff
+
+    path = tfeff.tasks.write_superglue("BoolQ", [0], [1], "submission")
+    with open(path) as file:
+        assert file.read() == '{"idx": 0, "label": "true"}\\n'
+    ```
+
+    Reference:
+        Wang et al., "SuperGLUE: A Stickier Benchmark for General-Purpose Language
+        Understanding Systems", 2019, section 3.
+    """
+    names = SUPERGLUE_TASKS[check_name("task", task, SUPERGLUE_TASKS)]
+    predictions = _checked(ids, predictions, names)
+    if task == "BoolQ":
+        records = [{"idx": i, "label": names[p]} for i, p in zip(ids, predictions)]
+    else:
+        records = _multirc(ids, predictions)
+    path = os.path.join(check_path("folder", folder), f"{task}.jsonl")
+    return _write(path, map(json.dumps, records))
+
+
+def write_json(values: Mapping[str, str | float], path: str | os.PathLike) -> str:
+    """Writes a value for each id: what SQuAD and MRQA want.
+
+    That is the texts of the answers, and for SQuAD 2.0, in another file, how likely
+    each question has none. RACE has no layout of its own: write the letters so.
+
+    Args:
+        values: the value for each question's id.
+        path: the file.
+
+    Returns:
+        The path.
+
+    Raises:
+        ValueError: if the file exists, or there are no values.
+
+    Example:
+    ```python
+    import json
+    import tfeff
+
+    path = tfeff.tasks.write_json({"q1": "Ada"}, "predictions.json")
+    with open(path) as file:
+        assert json.load(file) == {"q1": "Ada"}
+    ```
+    """
+    if not values:
+        raise ValueError("`values` must not be empty. Received: none")
+    # NaN is not JSON.
+    return _write(path, [json.dumps(dict(values), allow_nan=False)])
+
+
+def _checked(ids, predictions, names):
+    predictions = check_values("predictions", predictions, names)
+    if len(ids) == 0 or len(ids) != len(predictions):
+        raise ValueError(
+            "`ids` and `predictions` must be equally many, at least 1. Received: "
+            f"{len(ids)} and {len(predictions)}"
+        )
+    return predictions
+
+
+def _multirc(ids, predictions):
+    passages = collections.defaultdict(lambda: collections.defaultdict(list))
+    for (passage, question, answer), label in zip(ids, predictions):
+        record = {"idx": answer, "label": int(label)}
+        passages[passage][question].append(record)
+    for passage, questions in passages.items():
+        records = [{"idx": q, "answers": answers} for q, answers in questions.items()]
+        yield {"idx": passage, "passage": {"questions": records}}
+
+
+def _write(path, rows):
+    text = "".join(f"{row}\n" for row in rows)
+    path = check_new_path("path", path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "x", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+    return path
