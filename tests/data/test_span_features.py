@@ -1,5 +1,7 @@
 """Tokens with their characters, windows, and answers from logits."""
 
+import collections
+import re
 import string
 import unicodedata
 
@@ -336,8 +338,10 @@ def trained(request, data_dir, tmp_path_factory):
         path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.spm"
         save_tokenizer(tokenizer, path)
         return load_tokenizer(path), questions
+    found = collections.Counter(re.findall(r"\w+", " ".join(passages).lower()))
+    words = [word for word, count in found.most_common(3000) if len(word) > 1]
     letters = sorted({c for passage in passages for c in passage.lower()})
-    vocabulary = [*SPECIAL, *letters, *(f"##{c}" for c in letters)]
+    vocabulary = [*SPECIAL, *words, *letters, *(f"##{c}" for c in letters)]
     tokenizer = BertTokenizer(vocabulary, lowercase=True, strip_accents=True)
     return tokenizer, questions
 
