@@ -1,6 +1,7 @@
 """Keras layers of tfeff. They need Keras alone and run on any of its backends."""
 
 from tfeff.layers.blockwise_attention import BlockwiseAttention
+from tfeff.layers.dropout import Dropout
 from tfeff.layers.dynamic_conv import DynamicConv1D
 from tfeff.layers.encoder_block import EncoderBlock
 from tfeff.layers.encoder_embedding import EncoderEmbedding
@@ -21,6 +22,7 @@ from tfeff.layers.two_stream_blocks import TwoStreamBlocks
 
 __all__ = [
     "BlockwiseAttention",
+    "Dropout",
     "DynamicConv1D",
     "EncoderBlock",
     "EncoderEmbedding",

@@ -1,9 +1,12 @@
 """What all attention layers share: projections, masks, dropout, the call."""
 
 import keras
+from keras import ops
 
+from tfeff import ops as functional
 from tfeff.checks import check_rate
 from tfeff.layers.checks import visible_keys
+from tfeff.layers.dropout import Dropout
 
 
 class Attention(keras.layers.Layer):
@@ -52,11 +55,9 @@ class Attention(keras.layers.Layer):
         dense.build((None, None, input_dim))
         setattr(self, f"{name}_dense", dense)
 
-    def make_dropout(self) -> keras.layers.Layer:
+    def make_dropout(self) -> Dropout:
         """The dropout of normalised scores."""
-        return keras.layers.Dropout(
-            self.dropout, dtype=self.dtype_policy, name="dropout"
-        )
+        return Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
 
     def make_separable(
         self, name: str, input_dim: int, units: int, kernel_size: int
@@ -75,7 +76,16 @@ class Attention(keras.layers.Layer):
         convolution.build((None, None, input_dim))
         return convolution
 
-    def attend(self, query, hidden, mask, training, positional=True, **place):
+    def attend(
+        self,
+        query,
+        hidden,
+        mask,
+        training,
+        positional=True,
+        return_scores=False,
+        **place,
+    ):
         """Mixes the values of `hidden` for every query.
 
         Args:
@@ -86,10 +96,12 @@ class Attention(keras.layers.Layer):
             training: whether dropout is active.
             positional: whether relative positions count; if not, all positions
                 are alike, and `T` may differ from `S`.
+            return_scores: whether the scores are wanted, which costs more.
             **place: what the call takes beyond hidden state and mask.
 
         Returns:
-            `(mixed, scores)`: `[B, T, D]` and `[B, heads, T, S]`.
+            `(mixed, scores)`: `[B, T, N, H]`, or `[B, T, D]` where there are no heads,
+            and the normalised scores `[B, heads, T, S]` without dropout, or `None`.
 
         Raises:
             ValueError: if the layer cannot mix under any mask, or for any query.
@@ -102,7 +114,7 @@ class Attention(keras.layers.Layer):
     def mix(self, query, hidden, mask=None, training=None, positional=True, **place):
         """As `attend`, after the output projection and without the scores."""
         mixed, _ = self.attend(query, hidden, mask, training, positional, **place)
-        return self.output_dense(mixed)
+        return self.project_output(mixed)
 
     def call(
         self, hidden, padding_mask=None, training=None, return_attention_scores=False
@@ -117,9 +129,42 @@ class Attention(keras.layers.Layer):
         """What `call` does in every attention; subclasses add their `place`."""
         mask = visible_keys(padding_mask, hidden)
         mask = None if mask is None else mask[:, None, :]
-        mixed, scores = self.attend(hidden, hidden, mask, training, **place)
-        output = self.output_dense(mixed)
+        mixed, scores = self.attend(
+            hidden,
+            hidden,
+            mask,
+            training,
+            return_scores=return_attention_scores,
+            **place,
+        )
+        output = self.project_output(mixed)
         return (output, scores) if return_attention_scores else output
+
+    def mix_scores(self, scores, value, mask, training, return_scores, partition=None):
+        """What `attend` returns, from scores before the softmax and from values.
+
+        Args:
+            scores: float tensor `[B, N, T, S]`.
+            value: float tensor `[B, S, N, H]`.
+            mask: bool tensor broadcastable to the scores, of their rank, or `None`.
+            training, return_scores: as in `attend`.
+            partition: float tensor `[N, T, S]` that the softmax is multiplied with,
+                or `None`.
+        """
+        kept = self.dropout_layer.kept(ops.shape(scores), training)
+        mixed = functional.softmax_values(
+            scores, self.dropout_layer.rescale(value, kept), mask, partition, kept
+        )
+        if not return_scores:
+            return mixed, None
+        weights = functional.masked_softmax(scores, mask)
+        return mixed, weights if partition is None else weights * partition
+
+    def project_output(self, mixed):
+        """The output projection, from `[B, T, N, H]` or `[B, T, D]`."""
+        if len(mixed.shape) == 4:
+            return project_heads(self.output_dense, mixed)
+        return self.output_dense(mixed)
 
     def get_config(self):
         config = super().get_config()
@@ -129,3 +174,26 @@ class Attention(keras.layers.Layer):
             bias_initializer=keras.initializers.serialize(self.bias_initializer),
         )
         return config
+
+
+def project_to_heads(dense: keras.layers.Dense, x, num_heads: int):
+    """`dense(x)` in heads, `[B, T, D]` to `[B, T, N, H]`.
+
+    One product, with the kernel cut into heads: the result's own axes would be cut
+    at the cost of a copy on some devices.
+    """
+    if dense.quantization_mode is not None:
+        return functional.split_heads(dense(x), num_heads)
+    kernel, bias = dense.kernel, dense.bias
+    size = kernel.shape[1] // num_heads
+    kernel = ops.reshape(kernel, (kernel.shape[0], num_heads, size))
+    heads = ops.einsum("btd,dnh->btnh", x, kernel)
+    return heads if bias is None else heads + ops.reshape(bias, (num_heads, size))
+
+
+def project_heads(dense: keras.layers.Dense, x):
+    """`dense` of merged heads, `[B, T, N, H]` to `[B, T, D]`, in one product."""
+    if dense.quantization_mode is not None:
+        return dense(functional.merge_heads(x))
+    kernel = ops.reshape(dense.kernel, (*x.shape[2:], dense.units))
+    return ops.einsum("btnh,nhd->btd", x, kernel) + ops.convert_to_tensor(dense.bias)

@@ -5,6 +5,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_integer
+from tfeff.layers.attention import project_to_heads
 from tfeff.layers.checks import visible_keys
 from tfeff.layers.self_attention import SelfAttention
 
@@ -63,40 +64,52 @@ class BlockwiseAttention(SelfAttention):
     def call(
         self, hidden, padding_mask=None, training=None, return_attention_scores=False
     ):
-        mixed, scores = self._attend_in_blocks(
-            hidden, visible_keys(padding_mask, hidden), training
-        )
-        output = self.output_dense(mixed)
-        if not return_attention_scores:
-            return output
-        length = ops.shape(hidden)[1]
-        scores = functional.dense_scores(scores, self.head_blocks)
-        return output, scores[:, :, :length, :length]
-
-    def attend(self, query, hidden, mask, training, positional=True):
-        if positional:
-            return super(SelfAttention, self).attend(query, hidden, mask, training)
-        return self.softmax_attention(query, hidden, mask, training)
-
-    def _attend_in_blocks(self, hidden, visible, training):
         num_blocks = len(self.head_blocks)
         length = ops.shape(hidden)[1]
-        missing = (length + num_blocks - 1) // num_blocks * num_blocks - length
+        visible = visible_keys(padding_mask, hidden)
         if num_blocks > 1:
+            missing = (length + num_blocks - 1) // num_blocks * num_blocks - length
             if visible is None:
                 visible = ops.ones(ops.shape(hidden)[:2], dtype="bool")
             hidden = ops.pad(hidden, ((0, 0), (0, missing), (0, 0)))
             visible = ops.pad(visible, ((0, 0), (0, missing)))
-        mixed, scores = functional.blockwise_attention(
-            *(
-                functional.split_heads(project(hidden), self.num_heads)
-                for project in (self.query_dense, self.key_dense, self.value_dense)
-            ),
-            self.head_blocks,
-            mask=visible,
-            dropout=lambda weights: self.dropout_layer(weights, training=training),
+        mixed, scores = self._mix_blocks(
+            hidden, visible, training, return_attention_scores
         )
-        return functional.merge_heads(mixed)[:, :length], scores
+        output = self.project_output(functional.from_blocks(mixed, num_blocks))
+        output = output[:, :length]
+        if not return_attention_scores:
+            return output
+        scores = functional.dense_scores(scores, self.head_blocks)
+        return output, scores[:, :, :length, :length]
+
+    def attend(
+        self, query, hidden, mask, training, positional=True, return_scores=False
+    ):
+        if positional:
+            return super(SelfAttention, self).attend(query, hidden, mask, training)
+        return self.softmax_attention(query, hidden, mask, training, return_scores)
+
+    def _mix_blocks(self, hidden, visible, training, return_scores):
+        query, key, value = (
+            project_to_heads(dense, hidden, self.num_heads)
+            for dense in (self.query_dense, self.key_dense, self.value_dense)
+        )
+        mask = None
+        if visible is not None:
+            mask = ops.repeat(visible[..., None], self.num_heads, axis=2)
+            mask = functional.key_blocks(mask, self.head_blocks)
+            mask = ops.transpose(mask, (0, 2, 1))[:, :, None]
+        return self.mix_scores(
+            functional.dot_product_scores(
+                functional.query_blocks(query, len(self.head_blocks)),
+                functional.key_blocks(key, self.head_blocks),
+            ),
+            functional.key_blocks(value, self.head_blocks),
+            mask,
+            training,
+            return_scores,
+        )
 
     def get_config(self):
         config = super().get_config()

@@ -6,6 +6,7 @@ from keras import ops
 
 from tfeff.checks import check_positive, check_rate
 from tfeff.layers.checks import check_hidden, visible_keys
+from tfeff.layers.dropout import Dropout
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -92,7 +93,7 @@ class EncoderBlock(keras.layers.Layer):
         return norm
 
     def _dropout(self, name):
-        return keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name=name)
+        return Dropout(self.dropout, dtype=self.dtype_policy, name=name)
 
     def call(
         self,

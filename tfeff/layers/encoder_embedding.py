@@ -3,6 +3,7 @@ from keras import ops
 
 from tfeff.checks import check_choice, check_integer, check_positive, check_rate
 from tfeff.layers.checks import check_same_shape, check_token_ids
+from tfeff.layers.dropout import Dropout
 
 POSITIONS = ("absolute", "none")
 
@@ -109,7 +110,7 @@ class EncoderEmbedding(keras.layers.Layer):
                 epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name="norm"
             )
             self.norm.build((None, None, self.embedding_dim))
-        self.dropout_layer = keras.layers.Dropout(
+        self.dropout_layer = Dropout(
             self.dropout, dtype=self.dtype_policy, name="dropout"
         )
         if self.embedding_dim != self.hidden_dim:

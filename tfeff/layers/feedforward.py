@@ -1,4 +1,5 @@
 import keras
+from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_integer
@@ -77,18 +78,17 @@ class FeedForward(keras.layers.Layer):
         check_hidden("hidden", hidden_shape)
         check_divides("num_groups", self.num_groups, hidden_shape[-1])
         self.intermediate_dense = self._dense(
-            hidden_shape[-1], self.intermediate_dim, self.activation, "intermediate"
+            hidden_shape[-1], self.intermediate_dim, "intermediate"
         )
         self.output_dense = self._dense(
-            self.intermediate_dim, hidden_shape[-1], None, "output"
+            self.intermediate_dim, hidden_shape[-1], "output"
         )
 
-    def _dense(self, input_dim, units, activation, name):
+    def _dense(self, input_dim, units, name):
         groups = {} if self.num_groups == 1 else {"num_groups": self.num_groups}
         dense = (GroupedDense if groups else keras.layers.Dense)(
             units,
             **groups,
-            activation=activation,
             kernel_initializer=self.kernel_initializer.clone(),
             bias_initializer=self.bias_initializer.clone(),
             dtype=self.dtype_policy,
@@ -98,7 +98,15 @@ class FeedForward(keras.layers.Layer):
         return dense
 
     def call(self, hidden):
-        return self.output_dense(self.intermediate_dense(hidden))
+        inner = self.intermediate_dense(hidden)
+        if (
+            self.activation is not functional.gelu
+            or self.num_groups > 1
+            or self.output_dense.quantization_mode is not None
+        ):
+            return self.output_dense(self.activation(inner))
+        bias = ops.convert_to_tensor(self.output_dense.bias)
+        return functional.gelu_product(inner, self.output_dense.kernel) + bias
 
     def get_config(self):
         config = super().get_config()

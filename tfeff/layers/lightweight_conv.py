@@ -3,7 +3,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_integer
-from tfeff.layers.attention import Attention
+from tfeff.layers.attention import Attention, project_to_heads
 from tfeff.layers.checks import (
     check_divides,
     check_hidden,
@@ -96,7 +96,7 @@ class LightweightConv1D(Attention):
         mixed, kernels = self.convolve(
             hidden, visible, training, query=self.project_query(hidden)
         )
-        output = self.output_dense(mixed)
+        output = self.project_output(mixed)
         if not return_attention_scores:
             return output
         return output, functional.banded_scores(
@@ -117,7 +117,7 @@ class LightweightConv1D(Attention):
             query: float tensor `[B, T, mixed_dim]`, or `None` where none is needed.
 
         Returns:
-            `(mixed, kernels)`: `[B, T, mixed_dim]` and `[B, T, N, K]`.
+            `(mixed, kernels)`: `[B, T, N, H]` and `[B, T, N, K]`.
         """
         if not self.mask_conv:
             visible = None
@@ -127,12 +127,10 @@ class LightweightConv1D(Attention):
         kernels = functional.masked_softmax(logits)
         kernels = ops.broadcast_to(kernels, (*heads, self.kernel_size))
         kernels = self.dropout_layer(kernels, training=training)
-        values = zero_padding(self.value_dense(hidden), visible)
-        size = values.shape[-1] // self.num_heads
-        mixed = functional.dynamic_convolution(
-            ops.reshape(values, (*heads, size)), kernels
-        )
-        return ops.reshape(mixed, (batch, length, self.num_heads * size)), kernels
+        values = project_to_heads(self.value_dense, hidden, self.num_heads)
+        if visible is not None:
+            values = ops.where(visible[..., None, None], values, 0.0)
+        return functional.dynamic_convolution(values, kernels), kernels
 
     def kernel_logits(self, hidden, query):
         """Kernels before the softmax, `[1, N, K]` or `[B, T, N, K]`."""

@@ -3,7 +3,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_choice, check_integer
-from tfeff.layers.attention import Attention
+from tfeff.layers.attention import Attention, project_to_heads
 from tfeff.layers.checks import (
     check_divides,
     check_hidden,
@@ -145,31 +145,37 @@ class MixedAttention(Attention):
         visible = visible_keys(padding_mask, hidden)
         query = self.query_dense(hidden)
         mask = None if visible is None else visible[:, None, :]
-        mixed, scores = self._attention_heads(query, hidden, mask, training)
+        mixed, scores = self._attention_heads(
+            query, hidden, mask, training, return_attention_scores
+        )
         if self.convolution_type != "none":
             convolved = self._convolution_heads(query, hidden, visible, training)
-            mixed = ops.concatenate([mixed, convolved], axis=-1)
-        output = self.output_dense(mixed)
+            mixed = ops.concatenate([mixed, convolved], axis=2)
+        output = self.project_output(mixed)
         return (output, scores) if return_attention_scores else output
 
-    def attend(self, query, hidden, mask, training, positional=True):
+    def attend(
+        self, query, hidden, mask, training, positional=True, return_scores=False
+    ):
         if positional:
             return super().attend(query, hidden, mask, training)
-        # A convolution is nothing but position: its heads give nothing here.
         mixed, scores = self._attention_heads(
-            self.query_dense(query), hidden, mask, training
+            self.query_dense(query), hidden, mask, training, return_scores
         )
-        rest = self.mixed_dim - mixed.shape[-1]
-        return ops.pad(mixed, ((0, 0), (0, 0), (0, rest))), scores
+        # A convolution is nothing but position: its heads give nothing here.
+        heads = 0 if self.convolution_type == "none" else self.mixed_heads
+        return ops.pad(mixed, ((0, 0), (0, 0), (0, heads), (0, 0))), scores
 
-    def _attention_heads(self, query, hidden, mask, training):
-        return functional.softmax_attention(
-            query,
-            self.key_dense(hidden),
-            self.value_dense(hidden),
-            self.mixed_heads,
-            mask=None if mask is None else mask[:, None],
-            dropout=lambda weights: self.dropout_layer(weights, training=training),
+    def _attention_heads(self, query, hidden, mask, training, return_scores):
+        return self.mix_scores(
+            functional.dot_product_scores(
+                functional.split_heads(query, self.mixed_heads),
+                project_to_heads(self.key_dense, hidden, self.mixed_heads),
+            ),
+            project_to_heads(self.value_dense, hidden, self.mixed_heads),
+            None if mask is None else mask[:, None],
+            training,
+            return_scores,
         )
 
     def _convolution_heads(self, query, hidden, visible, training):
@@ -177,7 +183,7 @@ class MixedAttention(Attention):
             return self.convolution.convolve(hidden, visible, training, query)[0]
         if self.mask_conv:
             hidden = zero_padding(hidden, visible)
-        return self.convolution(hidden)
+        return functional.split_heads(self.convolution(hidden), self.mixed_heads)
 
     def get_config(self):
         config = super().get_config()

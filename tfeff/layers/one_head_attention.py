@@ -5,7 +5,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_choice
-from tfeff.layers.attention import Attention
+from tfeff.layers.attention import Attention, project_to_heads
 from tfeff.layers.checks import check_divides, check_hidden
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
 from tfeff.ops.attention import NORMALIZERS
@@ -131,33 +131,50 @@ class OneHeadAttention(Attention):
             layer_index=layer_index,
         )
 
-    def attend(self, query, hidden, mask, training, positional=True, layer_index=None):
-        partition = bias_embeddings = part_values = None
+    def attend(
+        self,
+        query,
+        hidden,
+        mask,
+        training,
+        positional=True,
+        return_scores=False,
+        layer_index=None,
+    ):
+        partition = bias_embeddings = None
         if positional:
             partition = self.partition_layer(hidden, layer_index=layer_index)
             if self.partition_bias:
-                bias_embeddings = self.partition_embeddings
-            if self.partition_value:
-                part_values = self._part_values()
-        return functional.one_head_attention(
+                bias_embeddings = ops.convert_to_tensor(self.partition_embeddings)
+        weights = functional.one_head_weights(
             self.query_dense(query),
             hidden,
-            self.value_dense(hidden),
-            mask=mask,
-            partition=partition,
-            bias_embeddings=bias_embeddings,
-            part_values=part_values,
-            normalizer=self.normalizer,
-            dropout=lambda weights: self.dropout_layer(weights, training=training),
+            mask,
+            partition,
+            bias_embeddings,
+            self.normalizer,
         )
+        dropped = self.dropout_layer(weights, training=training)
+        if partition is None:
+            # Every part would have the same scores.
+            mixed = ops.einsum("bts,bsd->btd", dropped, self.value_dense(hidden))
+            return mixed, weights[:, None]
+        mixed = functional.part_values(
+            dropped,
+            project_to_heads(self.value_dense, hidden, self.num_parts),
+            partition,
+            self._part_embeddings() if self.partition_value else None,
+        )
+        return mixed, weights[:, None] * partition if return_scores else None
 
-    def _part_values(self):
-        """`R W^V`, without the bias that the layer adds to ordinary values.
+    def _part_embeddings(self):
+        """`R W^V` in parts, without the bias that the layer adds to ordinary values.
 
         Through the layer, not its kernel, so that LoRA and quantization count.
         """
         embeddings = ops.expand_dims(self.partition_embeddings, 0)
-        return self.value_dense(embeddings)[0] - self.value_dense.bias
+        embeddings = self.value_dense(embeddings)[0] - self.value_dense.bias
+        return functional.split_heads(embeddings[None], self.num_parts)[0]
 
     def get_config(self):
         config = super().get_config()

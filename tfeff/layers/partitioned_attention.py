@@ -91,14 +91,23 @@ class PartitionedAttention(SelfAttention):
             layer_index=layer_index,
         )
 
-    def attend(self, query, hidden, mask, training, positional=True, layer_index=None):
+    def attend(
+        self,
+        query,
+        hidden,
+        mask,
+        training,
+        positional=True,
+        return_scores=False,
+        layer_index=None,
+    ):
         partition = (
             self.partition_layer(hidden, layer_index=layer_index)
             if positional
             else None
         )
         return self.softmax_attention(
-            query, hidden, mask, training, partition=partition
+            query, hidden, mask, training, return_scores, partition
         )
 
     def get_config(self):

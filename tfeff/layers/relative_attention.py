@@ -3,7 +3,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_choice, check_integer
-from tfeff.layers.attention import Attention
+from tfeff.layers.attention import Attention, project_to_heads
 from tfeff.layers.checks import (
     check_divides,
     check_hidden,
@@ -215,29 +215,33 @@ class RelativeAttention(Attention):
             segment_ids=segment_ids,
         )
 
-    def attend(self, query, hidden, mask, training, positional=True, segment_ids=None):
-        query, key, value = (
-            functional.split_heads(x, self.num_heads)
-            for x in (
-                self.query_dense(query),
-                self.key_dense(hidden),
-                self.value_dense(hidden),
-            )
-        )
+    def attend(
+        self,
+        query,
+        hidden,
+        mask,
+        training,
+        positional=True,
+        return_scores=False,
+        segment_ids=None,
+    ):
+        query = project_to_heads(self.query_dense, query, self.num_heads)
+        key = project_to_heads(self.key_dense, hidden, self.num_heads)
+        value = project_to_heads(self.value_dense, hidden, self.num_heads)
         if not positional:
             scores = functional.dot_product_scores(query, key)
         elif self.method == "xlnet":
             scores = self._xlnet_scores(query, key, hidden, segment_ids)
         else:
             scores = _SCORES[self.method](query, key, self._embed_key)
-        weights = functional.masked_softmax(
-            scores, None if mask is None else mask[:, None]
-        )
-        weights = self.dropout_layer(weights, training=training)
-        mixed = functional.weighted_values(weights, value)
-        if positional and self.method == "rpe":
-            mixed = mixed + functional.relative_values(weights, self._embed_value)
-        return functional.merge_heads(mixed), weights
+        mask = None if mask is None else mask[:, None]
+        if not positional or self.method != "rpe":
+            return self.mix_scores(scores, value, mask, training, return_scores)
+        weights = functional.masked_softmax(scores, mask)
+        dropped = self.dropout_layer(weights, training=training)
+        mixed = functional.weighted_values(dropped, value)
+        mixed = mixed + functional.relative_values(dropped, self._embed_value)
+        return mixed, weights
 
     def _embed_key(self, positions):
         rows = self.relative_embedding(positions)

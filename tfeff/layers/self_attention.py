@@ -2,7 +2,7 @@ import keras
 
 from tfeff import ops as functional
 from tfeff.checks import check_integer
-from tfeff.layers.attention import Attention
+from tfeff.layers.attention import Attention, project_to_heads
 from tfeff.layers.checks import check_divides, check_hidden
 
 
@@ -60,19 +60,25 @@ class SelfAttention(Attention):
         check_divides("num_heads", self.num_heads, hidden_shape[-1])
         self.build_projections(hidden_shape[-1], ("query", "key", "value"))
 
-    def attend(self, query, hidden, mask, training, positional=True):
-        return self.softmax_attention(query, hidden, mask, training)
+    def attend(
+        self, query, hidden, mask, training, positional=True, return_scores=False
+    ):
+        return self.softmax_attention(query, hidden, mask, training, return_scores)
 
-    def softmax_attention(self, query, hidden, mask, training, **arguments):
+    def softmax_attention(
+        self, query, hidden, mask, training, return_scores, partition=None
+    ):
         """`tfeff.ops.softmax_attention` with this layer's projections and dropout."""
-        return functional.softmax_attention(
-            self.query_dense(query),
-            self.key_dense(hidden),
-            self.value_dense(hidden),
-            self.num_heads,
-            mask=None if mask is None else mask[:, None],
-            dropout=lambda weights: self.dropout_layer(weights, training=training),
-            **arguments,
+        return self.mix_scores(
+            functional.dot_product_scores(
+                project_to_heads(self.query_dense, query, self.num_heads),
+                project_to_heads(self.key_dense, hidden, self.num_heads),
+            ),
+            project_to_heads(self.value_dense, hidden, self.num_heads),
+            None if mask is None else mask[:, None],
+            training,
+            return_scores,
+            partition,
         )
 
     def get_config(self):

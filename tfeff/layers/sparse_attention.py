@@ -68,13 +68,15 @@ class SparseAttention(SelfAttention):
         )
         self.pattern = check_choice("pattern", pattern, PATTERNS)
 
-    def attend(self, query, hidden, mask, training, positional=True):
+    def attend(
+        self, query, hidden, mask, training, positional=True, return_scores=False
+    ):
         if positional:
             seen = functional.fixed_pattern(
                 ops.shape(hidden)[1], self.stride, self.expressivity, self.pattern
             )
             mask = seen[None] if mask is None else ops.logical_and(mask, seen)
-        return self.softmax_attention(query, hidden, mask, training)
+        return self.softmax_attention(query, hidden, mask, training, return_scores)
 
     def get_config(self):
         config = super().get_config()

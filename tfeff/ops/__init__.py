@@ -3,16 +3,24 @@
 They run on every Keras backend and take and return backend tensors.
 """
 
-from tfeff.ops.activations import gelu, gelu_tanh
+from tfeff.ops.activations import gelu, gelu_product, gelu_tanh
 from tfeff.ops.attention import (
     merge_heads,
-    one_head_attention,
+    one_head_weights,
+    part_values,
     softmax_attention,
+    softmax_values,
     split_heads,
     weighted_values,
 )
-from tfeff.ops.blockwise import blockwise_attention, dense_scores
+from tfeff.ops.blockwise import (
+    dense_scores,
+    from_blocks,
+    key_blocks,
+    query_blocks,
+)
 from tfeff.ops.convolution import banded_scores, dynamic_convolution
+from tfeff.ops.dropping import kept_elements
 from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.partition import (
     bucket_functions,
@@ -43,23 +51,28 @@ from tfeff.ops.sparse import fixed_pattern
 __all__ = [
     "banded_scores",
     "bias_scores",
-    "blockwise_attention",
     "bucket_functions",
     "dense_scores",
     "dot_product_scores",
     "dynamic_convolution",
     "fixed_pattern",
+    "from_blocks",
     "gated_scores",
     "gelu",
+    "gelu_product",
     "gelu_tanh",
+    "kept_elements",
+    "key_blocks",
     "l2_normalized_sigmoid",
     "masked_softmax",
     "merge_heads",
-    "one_head_attention",
+    "one_head_weights",
     "pairwise_scores",
+    "part_values",
     "partition_functions",
     "partition_mask",
     "permutation_masks",
+    "query_blocks",
     "relative_positions",
     "relative_shift",
     "relative_unshift",
@@ -69,6 +82,7 @@ __all__ = [
     "shaw_scores",
     "sinusoids",
     "softmax_attention",
+    "softmax_values",
     "split_heads",
     "t5_boundaries",
     "t5_buckets",

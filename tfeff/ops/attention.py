@@ -4,11 +4,10 @@ Shapes: B batch, T queries, S keys, N heads, n parts, D hidden size, H = D / N.
 """
 
 import math
-from collections.abc import Callable
 
 from keras import ops
 
-from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
+from tfeff.ops.masking import at_least_float32, l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.relative import dot_product_scores
 
 NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
@@ -40,117 +39,175 @@ def weighted_values(weights, value):
     return ops.einsum("bnts,bsnh->btnh", weights, value)
 
 
-def softmax_attention(
-    query,
-    key,
-    value,
-    num_heads: int,
-    mask=None,
-    partition=None,
-    dropout: Callable | None = None,
-):
+def softmax_values(scores, value, mask=None, partition=None, kept=None):
+    """Values mixed by the softmax of scores, as one operation.
+
+    `X̄[h] = (softmax(S[h]) ⊙ F[h]) V[h]`, where `F` is the product of `partition` and
+    `kept`, each 1 if not given. Rows without a visible key give 0.
+
+    With `E = exp(S - max S)` and its sums `z` over the keys, that is
+    `X̄ = ((E ⊙ F) V) / z`, and, with `G` the gradient of `X̄` over `z`, the gradients are
+    `(E ⊙ F)ᵀ G` for the values and `E ⊙ (F ⊙ (G Vᵀ) - δ)`, `δ[i] = G[i] · X̄[i]`, for
+    the scores. So nothing over pairs is divided, summed for the gradient, or held
+    besides `E`; and without `F` the product gives the sums `z`, too, as one more value.
+
+    Args:
+        scores: float tensor `S` `[B, N, T, S]`.
+        value: float tensor `V` `[B, S, N, H]`.
+        mask: bool tensor `[B or 1, N or 1, T or 1, S]`, true where a key is visible,
+            or `None` when all are.
+        partition: float tensor `[N, T, S]`, or `None`. It gets no gradient.
+        kept: bool tensor `[B, N, T, S]`, false at what dropout drops, or `None`. What
+            is kept is not scaled up here.
+
+    Returns:
+        Tensor `X̄` `[B, T, N, H]`.
+
+    Example:
+
+    >>> mixed = softmax_values(ops.zeros((2, 1, 3, 4)), ops.ones((2, 4, 1, 8)))
+    >>> tuple(mixed.shape), float(mixed[0, 0, 0, 0])
+    ((2, 3, 1, 8), 1.0)
+
+    Reference:
+        Dao et al., "FlashAttention", section B.2, for the rearranged gradient.
+    """
+    dtype = scores.dtype
+
+    def with_factors(x):
+        if partition is not None:
+            x = x * ops.cast(partition, x.dtype)
+        return x if kept is None else ops.where(kept, x, ops.zeros_like(x))
+
+    @ops.custom_gradient
+    def mix(scores, value):
+        precise = at_least_float32(scores)
+        if mask is not None:
+            # A finite number, not -inf: a row of -inf would give NaN.
+            precise = ops.where(mask, precise, -1e30)
+        powers = precise - ops.max(precise, axis=-1, keepdims=True)
+        powers = ops.cast(ops.exp(powers), dtype)
+        if partition is None and kept is None:
+            counted = ops.concatenate([value, ops.ones_like(value[..., :1])], axis=-1)
+            mixed = at_least_float32(weighted_values(powers, counted))
+            mixed, total = mixed[..., :-1], mixed[..., -1:]
+        else:
+            mixed = at_least_float32(weighted_values(with_factors(powers), value))
+            total = ops.sum(at_least_float32(powers), axis=-1, keepdims=True)
+            total = ops.transpose(total, (0, 2, 1, 3))
+        inverse = 1.0 / total
+        if mask is not None:
+            visible = ops.any(mask, axis=-1, keepdims=True)
+            visible = ops.transpose(visible, (0, 2, 1, 3))
+            inverse = ops.where(visible, inverse, 0.0)
+        mixed = ops.cast(mixed * inverse, dtype)
+
+        def gradient(*args, upstream=None):
+            upstream = at_least_float32(args[0] if upstream is None else upstream)
+            upstream = ops.cast(upstream * inverse, dtype)
+            mean = at_least_float32(upstream) * at_least_float32(mixed)
+            mean = ops.transpose(ops.sum(mean, axis=-1), (0, 2, 1))[..., None]
+            of_value = ops.einsum("bnts,btnh->bsnh", with_factors(powers), upstream)
+            of_powers = with_factors(ops.einsum("btnh,bsnh->bnts", upstream, value))
+            of_scores = at_least_float32(powers) * (at_least_float32(of_powers) - mean)
+            return ops.cast(of_scores, dtype), of_value
+
+        return mixed, gradient
+
+    return mix(scores, value)
+
+
+def softmax_attention(query, key, value, mask=None, partition=None, kept=None):
     """Multi-head softmax attention, optionally cut into parts.
 
     `A[h] = softmax(Q[h] K[h]ᵀ / sqrt(H)) ⊙ N[h]` and `X̄[h] = A[h] V[h]`, with
     `N = 1` unless a partition is given.
 
     Args:
-        query: float tensor `[B, T, D]`.
-        key: float tensor `[B, S, D]`.
-        value: float tensor `[B, S, D]`.
-        num_heads: integer that divides `D`.
-        mask: bool tensor broadcastable to `[B, N, T, S]`, true where a key is
-            visible.
+        query: float tensor `[B, T, N, H]`.
+        key: float tensor `[B, S, N, H]`.
+        value: float tensor `[B, S, N, H]`.
+        mask: as in `softmax_values`.
         partition: float tensor `[N, T, S]`, the partition mask.
-        dropout: function applied to the normalised scores.
+        kept: as in `softmax_values`.
 
     Returns:
-        `(mixed, scores)`: `X̄` `[B, T, D]` and `A` `[B, N, T, S]`.
+        Tensor `X̄` `[B, T, N, H]`.
 
     Example:
 
-    >>> x = ops.ones((2, 5, 8))
-    >>> mixed, scores = softmax_attention(x, x, x, num_heads=2)
-    >>> tuple(mixed.shape), tuple(scores.shape)
-    ((2, 5, 8), (2, 2, 5, 5))
+    >>> x = ops.ones((2, 5, 2, 4))
+    >>> tuple(softmax_attention(x, x, x).shape)
+    (2, 5, 2, 4)
 
     Reference:
         Tian et al., "Shatter", equations 1, 2, 3 and 5.
     """
-    scores = dot_product_scores(
-        split_heads(query, num_heads), split_heads(key, num_heads)
-    )
-    scores = masked_softmax(scores, mask)
-    if dropout is not None:
-        scores = dropout(scores)
-    if partition is not None:
-        scores = scores * partition
-    return merge_heads(weighted_values(scores, split_heads(value, num_heads))), scores
+    return softmax_values(dot_product_scores(query, key), value, mask, partition, kept)
 
 
-def one_head_attention(
-    query,
-    key,
-    value,
-    mask=None,
-    partition=None,
-    bias_embeddings=None,
-    part_values=None,
-    normalizer: str = "sigmoid_l2",
-    dropout: Callable | None = None,
+def one_head_weights(
+    query, key, mask=None, partition=None, bias_embeddings=None, normalizer="sigmoid_l2"
 ):
-    """One matrix of scores for all parts, optionally with partition embeddings.
+    """One matrix of normalised scores for all parts.
 
     With `N` the partition, `R` its embeddings and `φ` the normaliser:
 
-        B[i, j]     = Σ_h (Q Rᵀ)[i, h] N[h, i, j]
-        A[h]        = φ(Q Xᵀ / sqrt(D) + B) ⊙ N[h]
-        X̄[h]        = A[h] V[h]
-        result[i]   = X̄[i] + Σ_h (Σ_j A[h, i, j]) V_part[h]
-
-    Without a partition, every part would have the same scores: `result = A V`.
+        B[i, j] = Σ_h (Q Rᵀ)[i, h] N[h, i, j]
+        A       = φ(Q Xᵀ / sqrt(D) + B)
 
     Args:
         query: float tensor `Q` `[B, T, D]`.
         key: float tensor `[B, S, D]`; the hidden state `X` itself in Shatter.
-        value: float tensor `V` `[B, S, D]`.
         mask: bool tensor broadcastable to `[B, T, S]`, true where a key is visible.
-        partition: float tensor `N` `[n, T, S]`, or `None`.
+        partition: float tensor `N` `[n, T, S]`, read for the bias only.
         bias_embeddings: float tensor `R` `[n, D]` for the bias `B`, or `None`.
-        part_values: float tensor `V_part = R W^V` `[n, D]`, or `None`.
         normalizer: `"sigmoid_l2"` or `"softmax"`.
-        dropout: function applied to the normalised scores, before the partition.
 
     Returns:
-        `(mixed, scores)`: `[B, T, D]` and `A` `[B, n, T, S]` (`n = 1` without a
-        partition).
-
-    Example:
-
-    >>> x = ops.ones((2, 5, 8))
-    >>> n = ops.ones((4, 5, 5)) / 4
-    >>> mixed, scores = one_head_attention(x, x, x, partition=n)
-    >>> tuple(mixed.shape), tuple(scores.shape)
-    ((2, 5, 8), (2, 4, 5, 5))
+        Tensor `A` `[B, T, S]`.
 
     Reference:
         Tian et al., "Shatter", sections 3.2 (equation 6) and 3.3.
     """
     scale = 1.0 / math.sqrt(query.shape[-1])
-    scores = ops.matmul(query * scale, ops.transpose(key, (0, 2, 1)))
+    scores = ops.einsum("btd,bsd->bts", query * scale, key)
     if bias_embeddings is not None:
         # The bias stands outside the fraction: it is not scaled.
-        part_scores = ops.matmul(query, ops.transpose(bias_embeddings))
-        scores = scores + ops.einsum("bth,hts->bts", part_scores, partition)
-    scores = NORMALIZERS[normalizer](scores, mask)
-    if dropout is not None:
-        scores = dropout(scores)
-    if partition is None:
-        return ops.matmul(scores, value), scores[:, None]
-    scores = scores[:, None] * partition
-    mixed = weighted_values(scores, split_heads(value, partition.shape[0]))
-    mixed = merge_heads(mixed)
-    if part_values is not None:
-        attention_to_parts = ops.transpose(ops.sum(scores, axis=-1), (0, 2, 1))
-        mixed = mixed + ops.matmul(attention_to_parts, part_values)
-    return mixed, scores
+        part_scores = ops.einsum("btd,nd->btn", query, bias_embeddings)
+        scores = scores + ops.einsum("btn,nts->bts", part_scores, partition)
+    return NORMALIZERS[normalizer](scores, mask)
+
+
+def part_values(weights, value, partition, embeddings=None):
+    """Values mixed part by part, with the same weights in all.
+
+    With the partition `N` and partition embeddings `E`:
+
+        X̄[h]      = (A ⊙ N[h]) V[h]
+        result[i] = concat_h(X̄[h])[i] + Σ_h (Σ_j A[i, j] N[h, i, j]) E[h]
+
+    Args:
+        weights: float tensor `A` `[B, T, S]`.
+        value: float tensor `V` `[B, S, n, H]`.
+        partition: float tensor `N` `[n, T, S]`.
+        embeddings: float tensor `E` `[n, n, H]`, for each part a vector of the width
+            of all, or `None`.
+
+    Returns:
+        Tensor `[B, T, n, H]`.
+
+    Example:
+
+    >>> n = ops.ones((4, 5, 5)) / 4
+    >>> tuple(part_values(ops.ones((2, 5, 5)), ops.ones((2, 5, 4, 2)), n).shape)
+    (2, 5, 4, 2)
+
+    Reference:
+        Tian et al., "Shatter", sections 3.1 to 3.3.
+    """
+    mixed = weighted_values(weights[:, None] * partition, value)
+    if embeddings is not None:
+        of_parts = ops.einsum("bts,nts->btn", weights, partition)
+        mixed = mixed + ops.einsum("btn,nmh->btmh", of_parts, embeddings)
+    return mixed

@@ -8,8 +8,8 @@ import keras
 from keras import ops
 
 
-def _at_least_float32(scores):
-    """Casts half precision up: sums over hundreds of keys need the digits."""
+def at_least_float32(scores):
+    """Half precision cast up: sums over hundreds of keys need the digits."""
     return ops.cast(
         scores,
         keras.backend.result_type(
@@ -43,7 +43,7 @@ def masked_softmax(scores, mask=None):
 
     @ops.custom_gradient
     def softmax(scores):
-        precise = _at_least_float32(scores)
+        precise = at_least_float32(scores)
         if mask is not None:
             # A finite number, not -inf: a row of -inf would give NaN.
             precise = ops.where(mask, precise, -1e30)
@@ -54,8 +54,8 @@ def masked_softmax(scores, mask=None):
 
         def gradient(*args, upstream=None):
             # From the rounded weights, which exist anyway: nothing else is kept.
-            upstream = _at_least_float32(args[0] if upstream is None else upstream)
-            kept = _at_least_float32(weights)
+            upstream = at_least_float32(args[0] if upstream is None else upstream)
+            kept = at_least_float32(weights)
             mean = ops.sum(upstream * kept, axis=-1, keepdims=True)
             return ops.cast(kept * (upstream - mean), scores.dtype)
 
@@ -88,7 +88,7 @@ def l2_normalized_sigmoid(scores, mask=None):
     Reference:
         Tian et al., "Shatter", section 3.2, equation 6.
     """
-    weights = ops.sigmoid(_at_least_float32(scores))
+    weights = ops.sigmoid(at_least_float32(scores))
     if mask is not None:
         weights = ops.where(mask, weights, 0.0)
     square = ops.sum(ops.square(weights), axis=-1, keepdims=True)

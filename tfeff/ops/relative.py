@@ -14,6 +14,9 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
+# Rows that move one by one; whole blocks of them are copied. A TPU's rows of lanes.
+_BLOCK = 128
+
 
 def relative_positions(length):
     """`1 - T … T`, the columns of what `relative_shift` takes: `[2T]` int32."""
@@ -26,11 +29,11 @@ def relative_shift(x):
     `y[..., i, j] = x[..., i, j - i + T - 1]`.
 
     Args:
-        x: tensor `[..., T, 2T]`, whose columns stand for the relative positions
-            `1 - T … T` (the last is never read).
+        x: tensor `[..., T, T + S]`, whose columns stand for the relative positions
+            `1 - T … S` (the last is never read).
 
     Returns:
-        Tensor `[..., T, T]`.
+        Tensor `[..., T, S]`.
 
     Example:
 
@@ -41,11 +44,11 @@ def relative_shift(x):
     Reference:
         Dai et al., "Transformer-XL", appendix B; Huang et al., "Music transformer".
     """
-    leading, length = ops.shape(x)[:-2], ops.shape(x)[-2]
-    # Rows of 2T, read back in rows of 2T - 1, move right by one a row: no gather.
-    x = ops.reshape(x, (*leading, 2 * length * length))
+    *leading, length, width = ops.shape(x)
+    # Rows of T + S, read back in rows of one less, move right by one a row: no gather.
+    x = ops.reshape(x, (*leading, length * width))
     x = x[..., :-length]
-    x = ops.reshape(x, (*leading, length, 2 * length - 1))
+    x = ops.reshape(x, (*leading, length, width - 1))
     return x[..., length - 1 :]
 
 
@@ -93,8 +96,16 @@ def toeplitz(values):
     [[0, 1], [-1, 0]]
     """
     leading, width = ops.shape(values)[:-1], ops.shape(values)[-1]
-    rows = ops.broadcast_to(values[..., None, :], (*leading, width // 2, width))
-    return relative_shift(rows)
+    length = width // 2
+    blocks = isinstance(length, int) and length > _BLOCK and length % _BLOCK == 0
+    block = _BLOCK if blocks else length
+    rows = ops.broadcast_to(values[..., None, :], (*leading, block, width))
+    rows = relative_shift(rows)
+    if not blocks:
+        return rows
+    # Later rows repeat the first block of them, further to the right.
+    starts = range(length - block, -1, -block)
+    return ops.concatenate([rows[..., x : x + length] for x in starts], axis=-2)
 
 
 def sinusoids(positions, dim: int, layout: str = "interleaved"):

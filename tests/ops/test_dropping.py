@@ -1,0 +1,65 @@
+"""What dropout keeps: its share, and that elements do not depend on each other."""
+
+import keras
+import numpy as np
+import pytest
+
+from tfeff.layers import Dropout
+from tfeff.ops import kept_elements
+
+
+def drawn(shape, rate, seed=0):
+    return np.asarray(kept_elements(shape, rate, seed), "float64")
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.001, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("length", [1, 2, 77, 512])
+def test_share_of_every_column(rate, length):
+    rows = 20_000
+    kept = drawn((rows // 10, 10, length), rate).reshape(rows, length)
+    spread = np.sqrt(rate * (1 - rate) / rows)
+    assert np.abs(kept.mean(axis=0) - (1 - rate)).max() <= 5.5 * spread
+    assert abs(kept.mean() - (1 - rate)) <= 5 * spread / np.sqrt(length)
+
+
+def test_columns_and_rows_do_not_depend_on_each_other():
+    """In particular not the two elements that share a word, `j` and `j + 32`."""
+    rows, rate = 100_000, 0.3
+    kept = (drawn((rows, 64), rate) - (1 - rate)) / np.sqrt(rate * (1 - rate))
+    columns = kept.T @ kept / rows - np.eye(64)
+    assert np.abs(columns).max() <= 5.5 / np.sqrt(rows)
+    for distance in (1, 2, 64):
+        products = kept[distance:] * kept[:-distance]
+        assert np.abs(products.mean(axis=0)).max() <= 5.5 / np.sqrt(rows)
+    # Neither do three in a row, which linear generators get wrong.
+    triples = kept[:, :-2] * kept[:, 1:-1] * kept[:, 2:]
+    assert np.abs(triples.mean(axis=0)).max() <= 10 / np.sqrt(rows)
+
+
+def test_runs_in_a_row_are_as_long_as_chance_makes_them():
+    kept = drawn((4000, 512), 0.5).astype(int)
+    changes = np.abs(np.diff(kept, axis=1)).sum(axis=1)
+    assert abs(changes.mean() - 511 / 2) <= 5 * np.sqrt(511 / 4 / 4000)
+    assert abs(changes.var() - 511 / 4) <= 5 * 511 / 4 * np.sqrt(2 / 4000)
+
+
+def test_seeds():
+    generator = keras.random.SeedGenerator(7)
+    draws = [drawn((3, 50), 0.5, generator) for _ in range(2)]
+    assert (draws[0] != draws[1]).any()
+    again = keras.random.SeedGenerator(7)
+    np.testing.assert_array_equal(draws[0], drawn((3, 50), 0.5, again))
+    np.testing.assert_array_equal(drawn((3, 50), 0.5, 1), drawn((3, 50), 0.5, 1))
+
+
+def test_layer():
+    layer = Dropout(0.25, seed=3)
+    x = np.random.default_rng(0).normal(size=(40, 50, 11)).astype("float32")
+    np.testing.assert_array_equal(layer(x), x)
+    y = np.asarray(layer(x, training=True))
+    dropped = y == 0
+    np.testing.assert_allclose(y[~dropped], x[~dropped] / 0.75, rtol=1e-6)
+    assert abs(dropped.mean() - 0.25) < 5 * np.sqrt(0.25 * 0.75 / x.size)
+    copy = keras.layers.deserialize(keras.layers.serialize(layer))
+    assert isinstance(copy, Dropout)
+    np.testing.assert_array_equal(copy(x, training=True), y)

@@ -1,0 +1,51 @@
+import keras
+from keras import ops
+
+from tfeff import ops as functional
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class Dropout(keras.layers.Dropout):
+    """Dropout with few random bits: the same layer, several times cheaper.
+
+        y = m ⊙ x / (1 - rate),   m = 0 with probability rate, else 1
+
+    Random numbers are what makes dropout slow. This layer draws 32 random bits for a
+    whole row (the last axis) and stretches them by an integer hash
+    (`tfeff.ops.kept_elements`).
+
+    Args:
+        rate: float in [0, 1), share of dropped elements.
+        **kwargs: arguments of `keras.layers.Dropout`, `seed` among them.
+
+    Call arguments:
+        inputs: float tensor of any shape.
+        training: whether elements are dropped.
+
+    Example:
+
+    >>> layer = Dropout(0.5, seed=1)
+    >>> values = layer(keras.ops.ones((4, 100)), training=True)
+    >>> sorted(set(keras.ops.convert_to_numpy(values).ravel().tolist()))
+    [0.0, 2.0]
+
+    Reference:
+        Srivastava et al., "Dropout: a simple way to prevent neural networks from
+        overfitting".
+    """
+
+    def kept(self, shape, training):
+        """Bool tensor of the shape, false at what is dropped; `None` if nothing is."""
+        if not training or not self.rate:
+            return None
+        return functional.kept_elements(shape, self.rate, self.seed_generator)
+
+    def rescale(self, x, kept):
+        """`x` scaled for what `kept` drops, before or after it is dropped."""
+        return x if kept is None else x * (1.0 / (1.0 - self.rate))
+
+    def call(self, inputs, training=False):
+        kept = self.kept(ops.shape(inputs), training)
+        if kept is None:
+            return inputs
+        return ops.where(kept, self.rescale(inputs, kept), ops.zeros_like(inputs))

@@ -1,0 +1,47 @@
+"""What dropout keeps, from a few random bits stretched over many elements."""
+
+import keras
+from keras import ops
+
+
+def kept_elements(shape, rate: float, seed):
+    """Draws which elements dropout keeps: each, but a share of `rate`.
+
+    A row (the last axis) gets 32 random bits `r` from the backend's generator. From
+    them come words `h(r + γ w)`, where `w` counts words and `h` is an integer hash in
+    which every bit depends on all, and from each word two numbers with independent
+    leading 16 bits, for one element in either half of the row. An element is dropped if
+    its number is below `2³² rate`. So the generator, by far the most expensive part of
+    dropout, runs once a row, and the rest is arithmetic that a compiler fuses into what
+    reads the result.
+
+    Args:
+        shape: shape of the result, of integers and integer tensors.
+        rate: float in [0, 1), share of dropped elements.
+        seed: `keras.random.SeedGenerator`, or an integer.
+
+    Returns:
+        Bool tensor of the shape, false at dropped elements. The same for the same
+        seed.
+
+    Example:
+
+    >>> kept = kept_elements((1000, 9), rate=0.25, seed=0)
+    >>> 0.73 < float(ops.mean(ops.cast(kept, "float32"))) < 0.77
+    True
+    """
+    *rows, length = shape
+    half = (length + 1) // 2
+    seeds = keras.random.randint((*rows, 1), -(2**31), 2**31 - 1, seed=seed)
+    counts = ops.cast(ops.arange(half), "uint32") * _word(0x9E3779B9)
+    words = ops.cast(seeds, "uint32") + counts
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        words = ops.bitwise_xor(words, ops.right_shift(words, _word(shift)))
+        words = words * _word(factor)
+    others = ops.bitwise_xor(words, ops.left_shift(words, _word(16)))
+    limit = _word(int(rate * 2**32))
+    return ops.concatenate([words >= limit, others >= limit], axis=-1)[..., :length]
+
+
+def _word(number: int):
+    return ops.convert_to_tensor(number, "uint32")
