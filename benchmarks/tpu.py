@@ -13,9 +13,7 @@ there are not made again: delete those that the code has overtaken.
     python benchmarks/tpu.py --layers=2 --presets=bert_base,shatter_base
 """
 
-import concurrent.futures
 import math
-import multiprocessing
 import os
 import re
 from importlib.metadata import version
@@ -23,8 +21,8 @@ from importlib.metadata import version
 import machine
 from absl import app, flags
 from rows import append, read
+from steps import VOCABULARY, compile_jax, in_own_process, make_batch, make_model
 
-PEER = "keras_hub"
 REFERENCE = "bert_base"
 PRESETS = (
     "bert_base,keras_hub,shatter_base,bert_rab_base,bert_rpe_base,xlnet_base,shaw_base,"
@@ -42,7 +40,6 @@ PAPERS = {
     "blockbert_n2_base": 0.88,
     "blockbert_n3_base": 0.875,
 }
-VOCABULARY = 32_000  # Shatter's; the same for all.
 SETTINGS = ("backend", "topology", "layers", "batch_size", "length", "dropout")
 COSTS = ("seconds", "flops", "bytes", "temporary", "arguments", "cycles")
 FIELDS = (*SETTINGS, "preset", *COSTS)
@@ -79,13 +76,6 @@ def main(_):
         report(path)
     if failures:
         raise SystemExit(f"not compiled: {', '.join(failures)}")
-
-
-def in_own_process(function, *args):
-    """`function(*args)` in a fresh process: Keras has one backend a process."""
-    spawn = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
-        return pool.submit(function, *args).result()
 
 
 def measure(case: dict[str, str]) -> dict[str, float]:
@@ -128,47 +118,6 @@ def corrected(seconds: float) -> float:
     return seconds - math.floor(seconds) if seconds < 0 else seconds
 
 
-def make_model(preset: str, **sizes):
-    """A compiled masked language model: `preset`, or KerasHub's BERT."""
-    import keras
-    import keras_nlp
-
-    import tfeff
-
-    sizes["vocabulary_size"] = VOCABULARY
-    if preset == PEER:
-        backbone = keras_nlp.models.BertBackbone(
-            num_heads=12, hidden_dim=768, intermediate_dim=3072, **sizes
-        )
-        head = keras_nlp.layers.MaskedLMHead(
-            token_embedding=backbone.token_embedding, intermediate_activation="gelu"
-        )
-        positions = keras.Input((None,), dtype="int32", name="mask_positions")
-        inputs = {**backbone.input, "mask_positions": positions}
-        hidden = backbone(backbone.input)["sequence_output"]
-        model = keras.Model(inputs, head(hidden, positions))
-    else:
-        model = tfeff.objectives.MaskedLM(tfeff.encoders.build(preset, **sizes))
-    model.compile(
-        optimizer=tfeff.training.adamw(1e-4, warmup_steps=10_000, total_steps=10**6),
-        loss=tfeff.objectives.GlobalMeanCrossentropy(),
-        weighted_metrics=[],
-    )
-    model.optimizer.build(model.trainable_variables)
-    return model
-
-
-def make_batch(batch_size: int, length: int) -> tuple:
-    """Inputs, labels and weights of zeros: only their shapes matter here."""
-    from keras import ops
-
-    tokens = ops.zeros((batch_size, length), "int32")
-    targets = ops.zeros((batch_size, math.ceil(0.15 * length)), "int32")
-    names = ("token_ids", "segment_ids", "padding_mask")
-    inputs = {**dict.fromkeys(names, tokens), "mask_positions": targets}
-    return inputs, targets, ops.cast(targets, "float32")
-
-
 def compile_tensorflow(model, batch, device):
     """TensorFlow's program of `model.train_step`, compiled for a TPU `device`."""
     import numpy as np
@@ -205,25 +154,6 @@ def drop_copies(module) -> None:
     for copy in copies:
         copy.results[0].replace_all_uses_with(copy.operands[0])
         copy.erase()
-
-
-def compile_jax(model, batch, device):
-    """JAX's program of `model.train_step`, compiled for a TPU `device`."""
-    import jax
-
-    sharding = jax.sharding.SingleDeviceSharding(device)
-    state = (
-        model.trainable_variables,
-        model.non_trainable_variables,
-        model.optimizer.variables,
-        model.metrics_variables,
-    )
-    shapes = jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
-        (state, batch),
-    )
-    step = jax.jit(model.train_step, donate_argnums=0)
-    return step.lower(*shapes).compile().runtime_executable()
 
 
 def report(path: str) -> None:

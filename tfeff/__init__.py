@@ -23,6 +23,7 @@ _SUBPACKAGES = (
     "objectives",
     "ops",
     "plots",
+    "tasks",
     "training",
 )
 

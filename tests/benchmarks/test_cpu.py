@@ -24,16 +24,21 @@ SETTINGS = dict(
 
 @pytest.fixture(scope="module")
 def cpu():
-    """The benchmark as a module; its flags and `peers` are gone afterwards."""
-    before = set(flags.FLAGS)
+    """The benchmark as a module; its flags and what it imported are gone afterwards."""
+    forget_flags()  # A flag of another script, once set, would keep its value.
     sys.path.insert(0, str(FOLDER))
     yield runpy.run_path(str(FOLDER / "cpu.py"))
     sys.path.remove(str(FOLDER))
+    forget_flags()
     for name in list(sys.modules):
         if name.split(".")[0] in ("peers", "cpu_cases", "rows", "machine"):
             del sys.modules[name]
-    for name in set(flags.FLAGS) - before:
-        delattr(flags.FLAGS, name)
+
+
+def forget_flags():
+    """Deletes the flags of scripts that `runpy` ran."""
+    for flag in list(flags.FLAGS.flags_by_module_dict().get("<run_path>", ())):
+        delattr(flags.FLAGS, flag.name)
 
 
 @pytest.fixture
