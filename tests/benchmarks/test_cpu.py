@@ -38,7 +38,8 @@ def cpu():
 def forget_flags():
     """Deletes the flags of scripts that `runpy` ran."""
     for flag in list(flags.FLAGS.flags_by_module_dict().get("<run_path>", ())):
-        delattr(flags.FLAGS, flag.name)
+        if flag.name in flags.FLAGS:
+            delattr(flags.FLAGS, flag.name)
 
 
 @pytest.fixture
