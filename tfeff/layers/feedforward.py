@@ -100,13 +100,15 @@ class FeedForward(keras.layers.Layer):
     def call(self, hidden):
         inner = self.intermediate_dense(hidden)
         if (
-            self.activation is not functional.gelu
+            self.activation not in _ACTIVATIONS.values()
             or self.num_groups > 1
             or self.output_dense.quantization_mode is not None
         ):
             return self.output_dense(self.activation(inner))
         bias = ops.convert_to_tensor(self.output_dense.bias)
-        return functional.gelu_product(inner, self.output_dense.kernel) + bias
+        return bias + functional.activated_product(
+            inner, self.output_dense.kernel, self.activation
+        )
 
     def get_config(self):
         config = super().get_config()

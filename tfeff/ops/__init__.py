@@ -3,7 +3,7 @@
 They run on every Keras backend and take and return backend tensors.
 """
 
-from tfeff.ops.activations import gelu, gelu_product, gelu_tanh
+from tfeff.ops.activations import activated_product, gelu, gelu_tanh
 from tfeff.ops.attention import (
     merge_heads,
     one_head_weights,
@@ -36,6 +36,7 @@ from tfeff.ops.relative import (
     gated_scores,
     pairwise_scores,
     relative_positions,
+    relative_products,
     relative_shift,
     relative_unshift,
     relative_values,
@@ -49,6 +50,7 @@ from tfeff.ops.relative import (
 from tfeff.ops.sparse import fixed_pattern
 
 __all__ = [
+    "activated_product",
     "banded_scores",
     "bias_scores",
     "bucket_functions",
@@ -59,7 +61,6 @@ __all__ = [
     "from_blocks",
     "gated_scores",
     "gelu",
-    "gelu_product",
     "gelu_tanh",
     "kept_elements",
     "key_blocks",
@@ -74,6 +75,7 @@ __all__ = [
     "permutation_masks",
     "query_blocks",
     "relative_positions",
+    "relative_products",
     "relative_shift",
     "relative_unshift",
     "relative_values",

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-# Rows that move one by one; whole blocks of them are copied. A TPU's rows of lanes.
+# Positions of a block, within which rows move one by one: a TPU's row of lanes.
 _BLOCK = 128
 
 
@@ -58,10 +58,10 @@ def relative_unshift(x):
     `y[..., i, j - i + T - 1] = x[..., i, j]`, and 0 elsewhere.
 
     Args:
-        x: tensor `[..., T, T]`.
+        x: tensor `[..., T, S]`.
 
     Returns:
-        Tensor `[..., T, 2T]`.
+        Tensor `[..., T, T + S]`.
 
     Example:
 
@@ -69,14 +69,13 @@ def relative_unshift(x):
     >>> ops.convert_to_numpy(y).tolist()
     [[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]]
     """
-    leading, length = ops.shape(x)[:-2], ops.shape(x)[-1]
-    zeros = ops.zeros_like(x)
-    # Rows of 2T + 1, read back in rows of 2T, move right by one a row. They are to
-    # move left, so they are turned about before and after.
-    x = ops.concatenate([zeros[..., :1], ops.flip(x, axis=-1), zeros], axis=-1)
-    x = ops.reshape(x, (*leading, length * (2 * length + 1)))
-    x = ops.reshape(x[..., :-length], (*leading, length, 2 * length))
-    return ops.flip(x, axis=-1)
+    *leading, length, keys = ops.shape(x)
+    before = [(0, 0) for _ in leading]
+    # As in `relative_shift`, backwards.
+    x = ops.pad(x, (*before, (0, 0), (length - 1, 0)))
+    x = ops.reshape(x, (*leading, length * (length + keys - 1)))
+    x = ops.pad(x, (*before, (0, length)))
+    return ops.reshape(x, (*leading, length, length + keys))
 
 
 def toeplitz(values):
@@ -97,14 +96,10 @@ def toeplitz(values):
     """
     leading, width = ops.shape(values)[:-1], ops.shape(values)[-1]
     length = width // 2
-    blocks = isinstance(length, int) and length > _BLOCK and length % _BLOCK == 0
-    block = _BLOCK if blocks else length
+    block, starts = _blocks(length)
     rows = ops.broadcast_to(values[..., None, :], (*leading, block, width))
     rows = relative_shift(rows)
-    if not blocks:
-        return rows
     # Later rows repeat the first block of them, further to the right.
-    starts = range(length - block, -1, -block)
     return ops.concatenate([rows[..., x : x + length] for x in starts], axis=-2)
 
 
@@ -158,6 +153,31 @@ def dot_product_scores(query, key):
     return ops.einsum("btnh,bsnh->bnts", _scaled(query), key)
 
 
+def relative_products(x, embed: Callable):
+    """Products of each position with the embedding of every relative one.
+
+    `y[i, j] = x_i · a_{j - i}`.
+
+    Where 128 divides the length, positions go in blocks of so many, each with the
+    `T + 128` relative positions that it meets; else all `2T` are taken.
+
+    Args:
+        x: float tensor `[B, T, N, H]`.
+        embed: gives `a` at relative positions, `[R]` to `[R, N, H]`, or to `[R, H]`
+            for all heads.
+
+    Returns:
+        Tensor `[B, N, T, T]`.
+    """
+    batch, length, heads, size = ops.shape(x)
+    block, starts = _blocks(length)
+    windows = _windows(embed(relative_positions(length)), length + block, starts)
+    blocks = (batch, heads, len(starts), block, size)
+    x = ops.reshape(ops.transpose(x, (0, 2, 1, 3)), blocks)
+    products = relative_shift(ops.matmul(x, windows))
+    return ops.reshape(products, (batch, heads, length, length))
+
+
 def shaw_scores(query, key, embed: Callable):
     """Relative embeddings added to the keys: `s[i, j] = q_i · (k_j + a_x) / sqrt(H)`.
 
@@ -174,10 +194,7 @@ def shaw_scores(query, key, embed: Callable):
         Shaw et al., "Self-attention with relative position representations";
         Huang et al., equation 5.
     """
-    rows = embed(relative_positions(ops.shape(key)[1]))
-    return dot_product_scores(query, key) + relative_shift(
-        _products(_scaled(query), rows)
-    )
+    return dot_product_scores(query, key) + relative_products(_scaled(query), embed)
 
 
 def bias_scores(query, key, embed: Callable):
@@ -261,9 +278,8 @@ def pairwise_scores(query, key, embed: Callable):
     Reference:
         Huang et al., method 4, equations 16 and 17.
     """
-    positions = relative_positions(ops.shape(key)[1])
     # Seen from the key, the other position lies at -x.
-    of_key = relative_shift(_products(_scaled(key), embed(-positions)))
+    of_key = relative_products(_scaled(key), lambda positions: embed(-positions))
     return shaw_scores(query, key, embed) + ops.transpose(of_key, (0, 1, 3, 2))
 
 
@@ -286,13 +302,12 @@ def xlnet_scores(query, key, embed: Callable, content_bias, position_bias):
     Reference:
         Yang et al., "XLNet", section 2.5; Huang et al., section 3.4.
     """
-    rows = embed(relative_positions(ops.shape(key)[1]))
     # As tensors: Keras may add a variable of one column along another axis.
     content_bias, position_bias = map(
         ops.convert_to_tensor, (content_bias, position_bias)
     )
-    of_position = _products(_scaled(query + position_bias), rows)
-    return dot_product_scores(query + content_bias, key) + relative_shift(of_position)
+    of_position = relative_products(_scaled(query + position_bias), embed)
+    return dot_product_scores(query + content_bias, key) + of_position
 
 
 def segment_scores(query, segment_ids, embeddings, bias):
@@ -311,7 +326,8 @@ def segment_scores(query, segment_ids, embeddings, bias):
     Reference:
         Yang et al., "XLNet", section 2.5, relative segment encodings.
     """
-    scores = _products(_scaled(query + ops.convert_to_tensor(bias)), embeddings)
+    query = _scaled(query + ops.convert_to_tensor(bias))
+    scores = ops.einsum("btnh,rnh->bntr", query, embeddings)
     differ = segment_ids[:, None, :, None] != segment_ids[:, None, None, :]
     return ops.where(differ, scores[..., 1:], scores[..., :1])
 
@@ -330,18 +346,37 @@ def relative_values(weights, embed: Callable):
         Shaw et al., "Self-attention with relative position representations",
         equation 3.
     """
-    rows = embed(relative_positions(ops.shape(weights)[2]))
-    return ops.einsum("bntr,rnh->btnh", relative_unshift(weights), rows)
+    batch, heads, length, _ = ops.shape(weights)
+    block, starts = _blocks(length)
+    windows = _windows(embed(relative_positions(length)), length + block, starts)
+    weights = ops.reshape(weights, (batch, heads, len(starts), block, length))
+    weights = relative_unshift(weights)
+    mixed = ops.matmul(weights, ops.swapaxes(windows, -1, -2))
+    mixed = ops.reshape(mixed, (batch, heads, length, windows.shape[-2]))
+    return ops.transpose(mixed, (0, 2, 1, 3))
+
+
+def _blocks(length):
+    """Positions in a block, and the first relative position of each as a column.
+
+    All are one block where the length is not known or 128 does not divide it.
+    """
+    if not isinstance(length, int) or length % _BLOCK:
+        return length, [0]
+    return _BLOCK, range(length - _BLOCK, -1, -_BLOCK)
+
+
+def _windows(rows, width, starts):
+    """Columns of relative positions, `[2T, N, H]` or `[2T, H]`, for each block.
+
+    Tensor `[N, A, H, width]`, or `[A, H, width]`.
+    """
+    rows = ops.transpose(rows, (1, 2, 0) if len(rows.shape) == 3 else (1, 0))
+    return ops.stack([rows[..., x : x + width] for x in starts], axis=-3)
 
 
 def _scaled(x):
     return x * (1.0 / math.sqrt(x.shape[-1]))
-
-
-def _products(x, rows):
-    """`[B, T, N, H]` times `[R, N, H]` or `[R, H]` to `[B, N, T, R]`."""
-    shared = len(rows.shape) == 2
-    return ops.einsum("btnh,rh->bntr" if shared else "btnh,rnh->bntr", x, rows)
 
 
 def _laid_out(key, embed):

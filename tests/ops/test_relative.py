@@ -1,0 +1,92 @@
+"""Relative positions in blocks: lengths that 128 divides, and others, against sums."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.checks import assert_close
+from tfeff.ops import relative_products, relative_values, toeplitz
+
+LENGTHS = [1, 7, 128, 256, 384]
+
+
+def table_of(length, *shape):
+    return np.random.default_rng(0).normal(size=(2 * length, *shape))
+
+
+def laid_out(table, length):
+    """`[T, T, ...]`: the row of each pair of positions."""
+    return np.array(
+        [[table[j - i + length - 1] for j in range(length)] for i in range(length)]
+    )
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_toeplitz(length):
+    values = table_of(length, 3)
+    expected = np.moveaxis(laid_out(values, length), -1, 0)
+    weight = np.random.default_rng(1).normal(size=expected.shape)
+    variable = tf.constant(values.T)
+    with tf.GradientTape() as tape:
+        tape.watch(variable)
+        result = toeplitz(variable)
+        loss = tf.reduce_sum(result * weight)
+    np.testing.assert_array_equal(result, expected)
+    diagonals = [
+        weight.trace(offset, axis1=1, axis2=2) for offset in range(1 - length, length)
+    ]
+    slope = np.stack([*diagonals, np.zeros(3)], axis=1)
+    assert_close(tape.gradient(loss, variable), slope, 1e-12)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_products(length, shared):
+    generator = np.random.default_rng(2)
+    table = table_of(length, *((4,) if shared else (3, 4)))
+    x = generator.normal(size=(2, length, 3, 4))
+    weight = generator.normal(size=(2, 3, length, length))
+    pairs = laid_out(table, length)
+    if shared:
+        pairs = np.repeat(pairs[:, :, None], 3, axis=2)
+    expected = np.einsum("binh,ijnh->bnij", x, pairs)
+    of_x = np.einsum("bnij,ijnh->binh", weight, pairs)
+    of_pairs = np.einsum("bnij,binh->ijnh", weight, x)
+    of_pairs = of_pairs.sum(axis=2) if shared else of_pairs
+    check(relative_products, x, table, length, expected, weight, of_x, of_pairs)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_values(length):
+    generator = np.random.default_rng(3)
+    table = table_of(length, 3, 4)
+    weights = generator.normal(size=(2, 3, length, length))
+    weight = generator.normal(size=(2, length, 3, 4))
+    pairs = laid_out(table, length)
+    expected = np.einsum("bnij,ijnh->binh", weights, pairs)
+    of_weights = np.einsum("binh,ijnh->bnij", weight, pairs)
+    of_pairs = np.einsum("bnij,binh->ijnh", weights, weight)
+    check(
+        relative_values, weights, table, length, expected, weight, of_weights, of_pairs
+    )
+
+
+def check(function, x, table, length, expected, weight, of_x, of_pairs):
+    """Values; gradients of `x` and of the table, the latter summed by diagonals."""
+    of_table = np.zeros_like(table)
+    for i, j in np.ndindex(length, length):
+        of_table[j - i + length - 1] += of_pairs[i, j]
+    x, table = tf.constant(x), tf.constant(table)
+
+    @tf.function
+    def run(x, table):
+        with tf.GradientTape() as tape:
+            tape.watch([x, table])
+            y = function(x, lambda at: tf.gather(table, at + length - 1))
+            loss = tf.reduce_sum(y * weight)
+        return y, *tape.gradient(loss, [x, table])
+
+    y, slope_of_x, slope_of_table = run(x, table)
+    assert_close(y, expected, 1e-11)
+    assert_close(slope_of_x, of_x, 1e-11)
+    assert_close(tf.convert_to_tensor(slope_of_table), of_table, 1e-11)
