@@ -51,6 +51,9 @@ class Encoder(keras_nlp.models.Backbone):
         layer_norm_epsilon: float added to the variance in every norm.
         dropout: float in [0, 1), dropout rate of the embedding, of the attention
             scores and of both branches of the blocks.
+        memory_efficient: whether training keeps the input of each block alone and
+            computes the rest again for the gradient: far less memory, for about a
+            third more time. Values and gradients stay the same.
         dtype: dtype or dtype policy, such as `"mixed_bfloat16"`.
         **kwargs: `name` and `trainable`.
 
@@ -109,6 +112,7 @@ class Encoder(keras_nlp.models.Backbone):
         embedding_layer_norm: bool = True,
         layer_norm_epsilon: float = 1e-12,
         dropout: float = 0.1,
+        memory_efficient: bool = False,
         dtype=None,
         **kwargs,
     ):
@@ -179,6 +183,7 @@ class Encoder(keras_nlp.models.Backbone):
                     network,
                     dropout=dropout,
                     layer_norm_epsilon=layer_norm_epsilon,
+                    memory_efficient=memory_efficient,
                     dtype=dtype,
                     name=f"block_{index}",
                 )
@@ -226,6 +231,7 @@ class Encoder(keras_nlp.models.Backbone):
         self.embedding_layer_norm = embedding_layer_norm
         self.layer_norm_epsilon = layer_norm_epsilon
         self.dropout = dropout
+        self.memory_efficient = bool(memory_efficient)
 
     def call(self, inputs, training=None, mask=None):
         # Keras pairs inputs with names by their order alone: an entry more, such as
@@ -252,6 +258,7 @@ class Encoder(keras_nlp.models.Backbone):
             embedding_layer_norm=self.embedding_layer_norm,
             layer_norm_epsilon=self.layer_norm_epsilon,
             dropout=self.dropout,
+            memory_efficient=self.memory_efficient,
         )
         return config
 

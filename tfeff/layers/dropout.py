@@ -1,7 +1,23 @@
+import contextlib
+import contextvars
+
 import keras
 from keras import ops
 
 from tfeff import ops as functional
+
+# Seeds by layer, where a computation runs more than once and must drop the same.
+_DRAWN = contextvars.ContextVar("drawn")
+
+
+class _Drawn(keras.random.SeedGenerator):
+    """A generator of one seed, drawn before."""
+
+    def __init__(self, seed):
+        self.drawn = seed
+
+    def next(self, ordered=True):
+        return self.drawn
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -38,7 +54,8 @@ class Dropout(keras.layers.Dropout):
         """Bool tensor of the shape, false at what is dropped; `None` if nothing is."""
         if not training or not self.rate:
             return None
-        return functional.kept_elements(shape, self.rate, self.seed_generator)
+        seed = _DRAWN.get({}).get(self, self.seed_generator)
+        return functional.kept_elements(shape, self.rate, seed)
 
     def rescale(self, x, kept):
         """`x` scaled for what `kept` drops, before or after it is dropped."""
@@ -49,3 +66,22 @@ class Dropout(keras.layers.Dropout):
         if kept is None:
             return inputs
         return ops.where(kept, self.rescale(inputs, kept), ops.zeros_like(inputs))
+
+
+def draw_seeds(layers) -> dict:
+    """The next seed of each dropout layer that drops anything, for `drawn_seeds`."""
+    return {
+        layer: _Drawn(layer.seed_generator.next())
+        for layer in layers
+        if isinstance(layer, Dropout) and layer.rate
+    }
+
+
+@contextlib.contextmanager
+def drawn_seeds(seeds: dict):
+    """Where dropout layers use the given seeds, however often they are called."""
+    token = _DRAWN.set(seeds)
+    try:
+        yield
+    finally:
+        _DRAWN.reset(token)
