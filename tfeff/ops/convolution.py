@@ -7,13 +7,16 @@ from keras import ops
 
 from tfeff.ops.relative import relative_shift
 
+_BLOCK = 32
+
 
 def dynamic_convolution(values, kernels):
     """Mixes each position's neighbours with a kernel of the position and head.
 
     `y[i, h] = Σ_t w[i, h, t] u[i + t - (K - 1) / 2, h]`, where `u` is 0 beyond the
-    ends of the sequence. The sum runs tap by tap: no copy of the sequence for each
-    tap is held.
+    ends of the sequence. Positions go in blocks, whose kernels, laid out as a band
+    matrix, are multiplied with what the block reads: time and memory stay linear in
+    the length.
 
     Args:
         values: float tensor `u` `[B, T, N, H]`.
@@ -35,13 +38,24 @@ def dynamic_convolution(values, kernels):
         section 3; Jiang et al., "ConvBERT", section 3.1.
     """
     num_taps = kernels.shape[-1]
+    batch, length, heads, size = ops.shape(values)
+    block = max(_BLOCK, num_taps)
+    count = (length + block - 1) // block
+    missing = count * block - length
+    kernels = ops.broadcast_to(kernels, (batch, length, heads, num_taps))
+    # A block reads itself and the first taps of the next, which moves it by half.
     reach = (num_taps - 1) // 2
-    length = ops.shape(values)[1]
-    padded = ops.pad(values, ((0, 0), (reach, reach), (0, 0), (0, 0)))
-    mixed = 0.0
-    for tap in range(num_taps):
-        mixed = mixed + kernels[..., tap, None] * padded[:, tap : tap + length]
-    return mixed
+    values = ops.pad(values, ((0, 0), (reach, missing + block - reach), (0, 0), (0, 0)))
+    values = ops.reshape(values, (batch, count + 1, block, heads, size))
+    values = ops.concatenate([values[:, :-1], values[:, 1:, : num_taps - 1]], axis=2)
+    # `relative_shift` moves the taps of the first row, which end up in its columns
+    # from 0, furthest to the left.
+    sides = (block - 1, block)
+    kernels = ops.pad(kernels, ((0, 0), (0, missing), (0, 0), sides))
+    kernels = ops.reshape(kernels, (batch, count, block, heads, sum(sides) + num_taps))
+    band = relative_shift(ops.transpose(kernels, (0, 1, 3, 2, 4)))
+    mixed = ops.einsum("bcnij,bcjnh->bcinh", band, values)
+    return ops.reshape(mixed, (batch, count * block, heads, size))[:, :length]
 
 
 def banded_scores(kernels, length, visible=None):
