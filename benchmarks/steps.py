@@ -5,6 +5,7 @@ import math
 import multiprocessing
 
 PEER = "keras_hub"
+TWO_STREAMS = "xlnet_two_streams"
 VOCABULARY = 32_000  # Shatter's; the same for all.
 
 
@@ -16,7 +17,11 @@ def in_own_process(function, *args):
 
 
 def make_model(preset: str, **sizes):
-    """A compiled masked language model: `preset`, or KerasHub's BERT."""
+    """A compiled masked language model: `preset`, or KerasHub's BERT, or XLNet's.
+
+    XLNet's has the two streams of permutation language modelling: content, and queries
+    at the targets. Its order is that of the positions, targets last.
+    """
     import keras
     import keras_nlp
 
@@ -34,6 +39,8 @@ def make_model(preset: str, **sizes):
         inputs = {**backbone.input, "mask_positions": positions}
         hidden = backbone(backbone.input)["sequence_output"]
         model = keras.Model(inputs, head(hidden, positions))
+    elif preset == TWO_STREAMS:
+        model = _two_streams(tfeff.encoders.build("xlnet_base", **sizes))
     else:
         model = tfeff.objectives.MaskedLM(tfeff.encoders.build(preset, **sizes))
     model.compile(
@@ -43,6 +50,38 @@ def make_model(preset: str, **sizes):
     )
     model.optimizer.build(model.trainable_variables)
     return model
+
+
+def _two_streams(encoder):
+    import keras
+    import keras_nlp
+    from keras import ops
+
+    from tfeff.layers import TwoStreamBlocks
+
+    class Ranks(keras.layers.Layer):
+        """Targets rank in their order, from 0; the rest has -1 and is seen by all."""
+
+        def call(self, token_ids, positions):
+            at = ops.arange(ops.shape(token_ids)[1]) == positions[..., None]
+            order = ops.arange(1, ops.shape(positions)[1] + 1, dtype="int32")
+            return ops.max(ops.cast(at, "int32") * order[:, None], axis=1) - 1
+
+    positions = keras.Input((None,), dtype="int32", name="mask_positions")
+    inputs = {**encoder.input, "mask_positions": positions}
+    ranks = Ranks(dtype="int32")(inputs["token_ids"], positions)
+    _, queries = TwoStreamBlocks(encoder.blocks, dtype=encoder.dtype_policy)(
+        encoder.embedding(inputs["token_ids"], inputs["segment_ids"]),
+        ranks,
+        padding_mask=inputs["padding_mask"],
+        target_positions=positions,
+        segment_ids=inputs["segment_ids"],
+    )
+    head = keras_nlp.layers.MaskedLMHead(
+        token_embedding=encoder.token_embedding, intermediate_activation="gelu"
+    )
+    slots = ops.cumsum(ops.ones_like(positions), axis=1) - 1
+    return keras.Model(inputs, head(queries, slots))
 
 
 def make_batch(batch_size: int, length: int) -> tuple:

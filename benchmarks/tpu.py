@@ -25,7 +25,8 @@ from steps import VOCABULARY, compile_jax, in_own_process, make_batch, make_mode
 
 REFERENCE = "bert_base"
 PRESETS = (
-    "bert_base,keras_hub,shatter_base,bert_rab_base,bert_rpe_base,xlnet_base,shaw_base,"
+    "bert_base,keras_hub,shatter_base,bert_rab_base,bert_rpe_base,xlnet_base,"
+    "xlnet_two_streams,shaw_base,"
     "huang1_base,huang2_base,huang3_base,huang4_base,blockbert_n2_base,"
     "blockbert_n3_base,sparsebert_base,convbert_base,albert_base,no_position_base,"
     "part_mask_base,one_head_softmax_base,one_head_sigmoid_base,part_bias_base"
@@ -35,7 +36,7 @@ PRESETS = (
 PAPERS = {
     "shatter_base": 0.85,
     "bert_rab_base": 1.21,
-    "xlnet_base": 2.3,
+    "xlnet_two_streams": 2.3,
     "bert_rpe_base": 3.9,
     "blockbert_n2_base": 0.88,
     "blockbert_n3_base": 0.875,
