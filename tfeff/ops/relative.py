@@ -14,8 +14,12 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
+from tfeff.ops.masking import at_least_float32
+
 # Positions of a block, within which rows move one by one: a TPU's row of lanes.
 _BLOCK = 128
+# Features that `gated_scores` takes at once.
+_FEATURES = 8
 
 
 def relative_positions(length):
@@ -235,8 +239,10 @@ def scaled_scores(query, key, embed: Callable):
 def gated_scores(query, key, embed: Callable):
     """A factor by relative position and feature.
 
-    `s[i, j] = Σ_h q_i[h] k_j[h] a_x[h] / sqrt(H)`. Unlike the other methods, this
-    one is a product over three tensors, and holds one of `[B, N, T, T, H]`.
+    `s[i, j] = Σ_h q_i[h] k_j[h] a_x[h] / sqrt(H)`. This is a product over three
+    tensors, which no matrix product gives: it is summed over a few features at a time,
+    in the gradient, too, so that all pairs with all features, `[B, N, T, T, H]`, never
+    exist at once.
 
     Args:
         query: float tensor `[B, T, N, H]`.
@@ -250,14 +256,63 @@ def gated_scores(query, key, embed: Callable):
     Reference:
         Huang et al., method 3, equations 14 and 15.
     """
-    gates = _laid_out(key, embed)
-    shared = len(gates.shape) == 3
-    return ops.einsum(
-        "binh,hij,bjnh->bnij" if shared else "binh,nhij,bjnh->bnij",
-        _scaled(query),
-        gates,
-        key,
+    rows = embed(relative_positions(ops.shape(key)[1]))
+    if len(rows.shape) == 2:
+        rows = rows[:, None]
+    batch, length, heads, size = ops.shape(query)
+    together = math.gcd(size, _FEATURES)
+    count = size // together
+    query, key = (
+        ops.reshape(
+            ops.transpose(x, (3, 0, 2, 1)), (count, together, batch, heads, length)
+        )
+        for x in (_scaled(query), key)
     )
+    rows = ops.transpose(rows, (2, 1, 0))
+    rows = ops.reshape(rows, (count, together, *ops.shape(rows)[1:]))
+    return _gated(query, key, rows)
+
+
+@ops.custom_gradient
+def _gated(query, key, rows):
+    """`gated_scores` of `[H / f, f, B, N, T]` and rows `[H / f, f, N or 1, 2T]`."""
+    dtype, features = query.dtype, query.shape[1]
+
+    def add(step, scores):
+        some = [ops.take(x, step, axis=0) for x in (query, key, rows)]
+        gates = toeplitz(some[2])
+        for f in range(features):
+            pairs = some[0][f, ..., :, None] * some[1][f, ..., None, :] * gates[f]
+            scores = scores + at_least_float32(pairs)
+        # TensorFlow wants to see that the loop keeps the shape.
+        return ops.reshape(scores, shape)
+
+    zeros = at_least_float32(ops.zeros_like(query[0, 0])[..., None])
+    scores = zeros + ops.swapaxes(zeros, -1, -2)
+    shape = ops.shape(scores)
+    scores = ops.fori_loop(0, query.shape[0], add, scores)
+
+    def gradient(*args, upstream=None):
+        upstream = args[0] if upstream is None else upstream
+        shared = rows.shape[2] == 1
+
+        def derive(some):
+            query, key, rows = some
+            gates = toeplitz(rows)
+            of_query, of_key, of_gates = [], [], []
+            for f in range(features):
+                gated = upstream * gates[f]
+                of_query.append(ops.einsum("bnij,bnj->bni", gated, key[f]))
+                of_key.append(ops.einsum("bnij,bni->bnj", gated, query[f]))
+                pairs = upstream * query[f, ..., :, None] * key[f, ..., None, :]
+                pairs = ops.sum(pairs, axis=(0, 1) if shared else 0)
+                pairs = ops.sum(relative_unshift(pairs), axis=-2)
+                of_gates.append(pairs[None] if shared else pairs)
+            return tuple(map(ops.stack, (of_query, of_key, of_gates)))
+
+        return ops.map(derive, (query, key, rows))
+
+    return ops.cast(scores, dtype), gradient
 
 
 def pairwise_scores(query, key, embed: Callable):
