@@ -1,6 +1,5 @@
 """Encoders and attentions of this library."""
 
-import keras
 import tensorflow as tf
 
 import tfeff
@@ -52,7 +51,7 @@ def _layer(kind, part, sizes, dtype, batch):
     parameters = count(layer)
     if part == "core":
         parameters -= count(layer.output_dense)
-        layer.output_dense = keras.activations.linear
+        layer.project_output = tfeff.ops.merge_heads
     hidden = tf.cast(tf.random.stateless_normal(shape, (0, 0)), layer.compute_dtype)
     mask = tf.constant(batch["padding_mask"])
 
