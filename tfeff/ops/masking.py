@@ -88,9 +88,28 @@ def l2_normalized_sigmoid(scores, mask=None):
     Reference:
         Tian et al., "Shatter", section 3.2, equation 6.
     """
-    weights = ops.sigmoid(at_least_float32(scores))
-    if mask is not None:
-        weights = ops.where(mask, weights, 0.0)
-    square = ops.sum(ops.square(weights), axis=-1, keepdims=True)
-    # The floor keeps a row without visible keys at 0 / 1e-6, not 0 / 0.
-    return ops.cast(weights / ops.sqrt(ops.maximum(square, 1e-12)), scores.dtype)
+
+    @ops.custom_gradient
+    def normalize(scores):
+        sigmoid = ops.sigmoid(at_least_float32(scores))
+        if mask is not None:
+            sigmoid = ops.where(mask, sigmoid, 0.0)
+        square = ops.sum(ops.square(sigmoid), axis=-1, keepdims=True)
+        # The floor keeps a row without visible keys at 0 / 1e-6, not 0 / 0.
+        norm = ops.sqrt(ops.maximum(square, 1e-12))
+        weights = ops.cast(sigmoid / norm, scores.dtype)
+
+        def gradient(*args, upstream=None):
+            # From scores, rounded weights and norms: no float32 over pairs is kept.
+            upstream = at_least_float32(args[0] if upstream is None else upstream)
+            kept = at_least_float32(weights)
+            along = ops.sum(upstream * kept, axis=-1, keepdims=True)
+            # Below the floor the norm does not depend on the scores.
+            along = ops.where(square > 1e-12, along, 0.0)
+            # With σ(-s) for 1 - σ(s), which loses its digits where σ is near 1.
+            slope = kept * ops.sigmoid(-at_least_float32(scores))
+            return ops.cast((upstream - kept * along) * slope, scores.dtype)
+
+        return weights, gradient
+
+    return normalize(scores)
