@@ -75,11 +75,12 @@ def relative_unshift(x):
     """
     *leading, length, keys = ops.shape(x)
     before = [(0, 0) for _ in leading]
-    # As in `relative_shift`, backwards.
-    x = ops.pad(x, (*before, (0, 0), (length - 1, 0)))
-    x = ops.reshape(x, (*leading, length * (length + keys - 1)))
-    x = ops.pad(x, (*before, (0, length)))
-    return ops.reshape(x, (*leading, length, length + keys))
+    # Rows of T + S + 1, read back in rows of one less, move right by one a row. They
+    # are to move left, so they are turned about before and after.
+    x = ops.pad(ops.flip(x, axis=-1), (*before, (0, 0), (1, length)))
+    x = ops.reshape(x, (*leading, length * (length + keys + 1)))
+    x = ops.reshape(x[..., :-length], (*leading, length, length + keys))
+    return ops.flip(x, axis=-1)
 
 
 def toeplitz(values):
