@@ -119,6 +119,7 @@ def test_bad_flags(flag, message, tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.slow
 def test_end_to_end(scaling, tmp_path):
     pytest.importorskip("jax", reason="jax is not installed (extra tpu)")
     sizes = ["--hidden_dim=16", "--num_heads=4", "--rounds=1", f"--results={tmp_path}"]

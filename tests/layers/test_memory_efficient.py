@@ -52,8 +52,12 @@ def run(encoder):
     return hidden, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS, ids=str)
-@pytest.mark.parametrize("way", WRAPPERS)
+@pytest.mark.parametrize(
+    "way, attention",
+    [("eager", "one_head"), *(("graph", attention) for attention in ATTENTIONS)]
+    + [("XLA", "mixed")],
+    ids=str,
+)
 def test_values_gradients_and_seeds(way, attention):
     encoders = [make_encoder(efficient, attention) for efficient in (False, True)]
     encoders[1].set_weights(encoders[0].get_weights())
