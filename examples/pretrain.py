@@ -14,7 +14,8 @@ The paper's setting, on one's own text and every GPU of the machine:
 
 A run that was stopped goes on when it is started again with the same flags. The run
 directory holds the configuration, tokenizer, token caches, checkpoints, metrics,
-curves and, at the end, `export/`: a SavedModel that takes text.
+curves and, at the end, `preset/`: the encoder with its tokenizer, and `export/`: a
+SavedModel that takes text.
 """
 
 import json
@@ -26,6 +27,7 @@ import keras
 from absl import app, flags, logging
 
 import tfeff
+from tfeff.folders import appearing
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
@@ -47,6 +49,7 @@ flags.DEFINE_string("tokenizer", None, "A tokenizer file; default: train one.")
 flags.DEFINE_integer("vocabulary_size", 32_000, "Pieces of the tokenizer to train.")
 flags.DEFINE_integer("sequence_length", 128, "Tokens in a sequence.", lower_bound=3)
 flags.DEFINE_boolean("cross_documents", False, "Whether sequences span documents.")
+flags.DEFINE_enum("objective", "masked_lm", ["masked_lm"], "What to learn.")
 flags.DEFINE_float("mask_rate", 0.15, "Share of tokens to guess.", 0.0, 1.0)
 flags.DEFINE_integer("batch_size", 16, "Sequences in a batch, over all replicas.", 1)
 flags.DEFINE_integer("steps", 1000, "Training steps.", lower_bound=1)
@@ -81,6 +84,7 @@ CONFIGURATION = (
     "vocabulary_size",
     "sequence_length",
     "cross_documents",
+    "objective",
     "mask_rate",
     "batch_size",
     "steps",
@@ -148,8 +152,14 @@ def main(_):
         f"validation loss: {loss:.3f} nats a masked token, "
         f"{abs(entropy - loss):.3f} {'below' if loss < entropy else 'above'} that"
     )
+    preset = run.path("preset")
+    if not os.path.exists(preset):
+        with appearing(preset) as unfinished:
+            model.encoder.save_to_preset(unfinished)
+            tokenizer.save_to_preset(unfinished)
     if not os.path.exists(run.path("export")):
         tfeff.export.save_for_serving(model, tokenizer, run.path("export"))
+    print(f"the encoder and its tokenizer, to fine-tune: {preset}")
     print(f"text in, embeddings and fillings out: {run.path('export')}")
 
 
