@@ -7,6 +7,7 @@ from tfeff.training.checkpoints import (
     save_checkpoint,
 )
 from tfeff.training.distribution import make_strategy
+from tfeff.training.keep_best import KeepBest
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import AdamW, adamw
 from tfeff.training.progress import TrainingProgress
@@ -17,6 +18,7 @@ __all__ = [
     "AdamW",
     "Checkpoints",
     "DistributedModel",
+    "KeepBest",
     "LinearWarmupDecay",
     "Run",
     "TrainingProgress",

@@ -1,0 +1,131 @@
+import csv
+import math
+import os
+from collections.abc import Callable
+
+import keras
+
+from tfeff.checks import check_integer
+
+FILE = "dev_metrics.csv"
+
+
+class KeepBest(keras.callbacks.Callback):
+    """Evaluates every few steps and ends the training with the best weights.
+
+    After every `every_steps` steps, and at the end, `evaluate(model)` is called. The
+    weights that it liked best are kept in memory and put back into the model when
+    the training ends. Undefined metrics (NaN) count as worst of all; of equal ones
+    the earlier is kept.
+
+    A row a time goes into `directory/dev_metrics.csv`: the step, all metrics, and the
+    best value of `metric` so far, as `best_...`. The metrics of the training
+    itself are left as they are, whatever `evaluate` does with the model.
+
+    Args:
+        evaluate: takes the model, returns its metrics by name, always the same names.
+        metric: the name of the one to choose by; greater is better.
+        every_steps: integer, steps between evaluations. Where an execution of several
+            steps passes a multiple of it, the evaluation is at the execution's end.
+        directory: folder of `dev_metrics.csv`; made if missing.
+
+    Attributes:
+        best: the metrics of the kept weights; None before the first evaluation.
+        best_step: the step of the kept weights.
+
+    Raises:
+        ValueError: if the file is there already, `every_steps` is below 1, or
+            `evaluate` returns no `metric`.
+        TypeError: if `evaluate` cannot be called, or `every_steps` is no integer.
+
+    Example:
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> model = keras.Sequential([keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> x, y = np.ones((8, 1)), np.zeros((8, 1))
+    >>> def evaluate(model):
+    ...     return {"negative_loss": -model.evaluate(x, y, verbose=0)}
+    >>> best = KeepBest(evaluate, "negative_loss", 2, tempfile.mkdtemp())
+    >>> history = model.fit(x, y, batch_size=2, verbose=0, callbacks=[best])
+    >>> best.best_step
+    4
+
+    Reference:
+        Tian et al., "Shatter", section A.2: evaluated every 1000 steps, the best on
+        the development set kept.
+    """
+
+    def __init__(
+        self,
+        evaluate: Callable[[keras.Model], dict[str, float]],
+        metric: str,
+        every_steps: int,
+        directory: str | os.PathLike,
+    ):
+        super().__init__()
+        if not callable(evaluate):
+            raise TypeError(
+                f"`evaluate` must be a function. Received: evaluate={evaluate!r}"
+            )
+        self._evaluate = evaluate
+        self._metric = metric
+        self._every_steps = check_integer("every_steps", every_steps)
+        self._path = os.path.join(os.fspath(directory), FILE)
+        if os.path.exists(self._path):
+            raise ValueError(
+                f"`directory` must not hold {FILE} of another training. "
+                f"Received: directory={os.fspath(directory)!r}"
+            )
+        self.best = None
+        self.best_step = 0
+        self._best_weights = None
+        self._step = self._before_epoch = self._evaluated = 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        # With several steps in an execution, `batch` is the last of them.
+        self._step = self._before_epoch + batch + 1
+        if self._step // self._every_steps > self._evaluated // self._every_steps:
+            self._evaluate_now()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._before_epoch = self._step
+
+    def on_train_end(self, logs=None):
+        if self._step > self._evaluated:
+            self._evaluate_now()
+        if self._best_weights is not None:
+            self.model.set_weights(self._best_weights)
+
+    def _evaluate_now(self):
+        # `model.evaluate` would leave its own sums in the metrics of the training.
+        variables = [v for m in self.model.metrics for v in m.variables]
+        values = [variable.numpy() for variable in variables]
+        metrics = {name: float(v) for name, v in self._evaluate(self.model).items()}
+        for variable, value in zip(variables, values):
+            variable.assign(value)
+        if self._metric not in metrics:
+            raise ValueError(
+                f"`evaluate` must return {self._metric!r}. Received: {list(metrics)}"
+            )
+        value = metrics[self._metric]
+        self._evaluated = self._step
+        if self.best is None or value > _worst_if_nan(self.best[self._metric]):
+            self.best, self.best_step = metrics, self._step
+            self._best_weights = self.model.get_weights()
+        self._append({"step": self._step, **metrics})
+
+    def _append(self, row):
+        row[f"best_{self._metric}"] = self.best[self._metric]
+        os.makedirs(os.path.dirname(self._path), exist_ok=True)
+        is_new = not os.path.exists(self._path)
+        with open(self._path, "a", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(row), lineterminator="\n")
+            if is_new:
+                writer.writeheader()
+            writer.writerow(row)
+
+
+def _worst_if_nan(value):
+    return -math.inf if math.isnan(value) else value
