@@ -28,7 +28,7 @@ import machine
 import numpy as np
 import sentencepiece
 from absl import app, flags
-from rows import append, read
+from rows import append, read, write_tables
 
 import tfeff
 
@@ -234,10 +234,6 @@ def processor_seconds() -> float:
 
 def report(path: str) -> None:
     """Writes the Markdown tables, one for each of the settings in the CSV file."""
-    groups = {}
-    for row in read(path):
-        title = ", ".join(f"{name} {row[name]}" for name in SETTINGS[::-1])
-        groups.setdefault(title, []).append(row)
     lines = [
         "# Tokenizing into a cache, and reading it for training\n",
         "Ours over the other: rates, median of the rounds (quartiles), and processor "
@@ -245,10 +241,7 @@ def report(path: str) -> None:
         "whichever way SentencePiece is faster.\n",
         machine.description(),
     ]
-    for title, group in groups.items():
-        lines += [f"## {title}\n", *table(group), ""]
-    with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
-        file.write("\n".join(lines))
+    write_tables(path, SETTINGS[::-1], lines, table)
 
 
 def table(rows: list[dict[str, str]]) -> list[str]:

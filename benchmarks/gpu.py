@@ -16,10 +16,8 @@ there are not made again.
     PYTHONPATH=. python benchmarks/gpu.py --variants=bert,shatter,cudnn_attention
 """
 
-import concurrent.futures
 import importlib.metadata
 import math
-import multiprocessing
 import os
 import shlex
 import sys
@@ -33,11 +31,11 @@ import keras
 import numpy as np
 from absl import app, flags
 from gpu_models import PEERS, VARIANTS, make_batch, make_model
-from rows import append, read
+from rows import append, read, write_tables
+from steps import VOCABULARY, in_own_process
 
 REFERENCE = "bert"
 HEAD_DIM = 64
-VOCABULARY = 32_000
 SETTINGS = ("device", "layers", "hidden_dim", "batch_size", "length")
 TIMES = ("ms", "ratio", "low", "high")
 COSTS = tuple(f"{what}_{name}" for what in ("train", "infer") for name in TIMES)
@@ -103,13 +101,6 @@ def run():
         report(path)
     if failures:
         raise SystemExit(f"not measured: {', '.join(failures)}")
-
-
-def in_own_process(function, *args):
-    """`function(*args)` in a fresh process, whose peak of memory is its own."""
-    spawn = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
-        return pool.submit(function, *args).result()
 
 
 def find_device() -> tuple[str, str]:
@@ -246,10 +237,6 @@ def matrix_flops(jaxpr) -> int:
 
 def report(path: str) -> None:
     """Writes the Markdown tables, one for each of the settings in the CSV file."""
-    groups = {}
-    for row in read(path):
-        title = ", ".join(f"{name} {row[name]}" for name in SETTINGS)
-        groups.setdefault(title, []).append(row)
     packages = ("jax", "jaxlib", "keras", "numpy")
     versions = (f"{name} {importlib.metadata.version(name)}" for name in packages)
     command = shlex.join(["python", os.path.relpath(sys.argv[0]), *sys.argv[1:]])
@@ -262,10 +249,7 @@ def report(path: str) -> None:
         "the same rounds; peers are credited with BERT's operations.\n",
         f"- versions: {', '.join(versions)}\n- command: `{command}`\n",
     ]
-    for title, group in groups.items():
-        lines += [f"## {title}\n", *table(group), ""]
-    with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
-        file.write("\n".join(lines))
+    write_tables(path, SETTINGS, lines, table)
 
 
 def table(rows: list[dict[str, str]]) -> list[str]:

@@ -19,3 +19,23 @@ def append(path: str, fields, rows) -> None:
         if not file.tell():
             writer.writeheader()
         writer.writerows(rows)
+
+
+def write_tables(path: str, settings, head: list[str], table) -> None:
+    """Writes the rows of a CSV file as Markdown beside it.
+
+    Args:
+        path: the CSV file.
+        settings: the columns that a table's rows have in common, its title.
+        head: lines before the tables.
+        table: from such rows to the lines of their table.
+    """
+    groups = {}
+    for row in read(path):
+        title = ", ".join(f"{name} {row[name]}" for name in settings)
+        groups.setdefault(title, []).append(row)
+    lines = list(head)
+    for title, group in groups.items():
+        lines += [f"## {title}\n", *table(group), ""]
+    with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))

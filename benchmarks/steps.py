@@ -10,7 +10,10 @@ VOCABULARY = 32_000  # Shatter's; the same for all.
 
 
 def in_own_process(function, *args):
-    """`function(*args)` in a fresh process: Keras has one backend a process."""
+    """`function(*args)` in a fresh process: Keras has one backend a process.
+
+    What the process holds at its peak is its own, too.
+    """
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
         return pool.submit(function, *args).result()

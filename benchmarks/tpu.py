@@ -20,7 +20,7 @@ from importlib.metadata import version
 
 import machine
 from absl import app, flags
-from rows import append, read
+from rows import append, read, write_tables
 from steps import VOCABULARY, compile_jax, in_own_process, make_batch, make_model
 
 REFERENCE = "bert_base"
@@ -159,10 +159,6 @@ def drop_copies(module) -> None:
 
 def report(path: str) -> None:
     """Writes the Markdown tables, one for each of the settings in the CSV file."""
-    groups = {}
-    for row in read(path):
-        title = ", ".join(f"{name} {row[name]}" for name in SETTINGS)
-        groups.setdefault(title, []).append(row)
     lines = [
         "# A pretraining step on one TPU core, as its compiler estimates it\n",
         f"Masked language model with {VOCABULARY} tokens, 15 % masked, AdamW, mixed "
@@ -171,10 +167,7 @@ def report(path: str) -> None:
         machine.description() + f"- compiler: libtpu {version('libtpu')}, through "
         f"jax {version('jax')}\n",
     ]
-    for title, group in groups.items():
-        lines += [f"## {title}\n", *table(group), ""]
-    with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
-        file.write("\n".join(lines))
+    write_tables(path, SETTINGS, lines, table)
 
 
 def table(rows: list[dict[str, str]]) -> list[str]:

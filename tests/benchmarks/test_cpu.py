@@ -1,13 +1,8 @@
-import runpy
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from absl import app, flags
 from absl.testing import flagsaver
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 SETTINGS = dict(
     case="bert",
     task="train",
@@ -23,23 +18,8 @@ SETTINGS = dict(
 
 
 @pytest.fixture(scope="module")
-def cpu():
-    """The benchmark as a module; its flags and what it imported are gone afterwards."""
-    forget_flags()  # A flag of another script, once set, would keep its value.
-    sys.path.insert(0, str(FOLDER))
-    yield runpy.run_path(str(FOLDER / "cpu.py"))
-    sys.path.remove(str(FOLDER))
-    forget_flags()
-    for name in list(sys.modules):
-        if name.split(".")[0] in ("peers", "cpu_cases", "rows", "machine"):
-            del sys.modules[name]
-
-
-def forget_flags():
-    """Deletes the flags of scripts that `runpy` ran."""
-    for flag in list(flags.FLAGS.flags_by_module_dict().get("<run_path>", ())):
-        if flag.name in flags.FLAGS:
-            delattr(flags.FLAGS, flag.name)
+def cpu(load):
+    return load("cpu.py")
 
 
 @pytest.fixture

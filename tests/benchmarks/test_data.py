@@ -1,25 +1,21 @@
-import runpy
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from absl import app
 
 import tfeff
+from tests.benchmarks.scripts import FOLDER
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-FOLDER = REPOSITORY / "benchmarks"
+REPOSITORY = FOLDER.parent
 DOCUMENTS = [f"{i} green bottles\nhanging on the wall" for i in range(50)]
 
 
 @pytest.fixture(scope="module")
-def data():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(FOLDER)
-        module = runpy.run_path(str(FOLDER / "data.py"))
-        module["FLAGS"].mark_as_parsed()
-        yield module
+def data(load):
+    module = load("data.py")
+    module["FLAGS"].mark_as_parsed()
+    return module
 
 
 @pytest.fixture(scope="module")

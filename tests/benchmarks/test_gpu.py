@@ -1,19 +1,17 @@
 import os
-import runpy
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tfeff
+from tests.benchmarks.scripts import FOLDER
 from tests.checks import assert_close
 
 jax = pytest.importorskip("jax", reason="jax is not installed (extra tpu)")
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-FOLDER = REPOSITORY / "benchmarks"
+REPOSITORY = FOLDER.parent
 TINY = {
     "layers": 2,
     "hidden_dim": 192,
@@ -26,11 +24,10 @@ TINY = {
 
 
 @pytest.fixture(scope="module")
-def gpu():
+def gpu(load):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KERAS_BACKEND", "tensorflow")  # The module changes it.
-        patch.syspath_prepend(FOLDER)
-        yield runpy.run_path(str(FOLDER / "gpu.py"))
+        yield load("gpu.py")
 
 
 @pytest.fixture

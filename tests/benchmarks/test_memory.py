@@ -1,31 +1,20 @@
-import os
-import runpy
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+from tests.benchmarks.scripts import FOLDER, cells, refuses, run
+
 # Bytes a layer of every pair of positions, as `made_rows` makes them.
 PARTS = {"bert_base": 6, "blockbert_n2_base": 3, "blockbert_n3_base": 2}
 
 
 @pytest.fixture(scope="module")
-def memory():
-    sys.path.insert(0, str(FOLDER))
-    yield runpy.run_path(str(FOLDER / "memory_report.py"))
-    sys.path.remove(str(FOLDER))
+def memory(load):
+    return load("memory_report.py")
 
 
 def row(preset, layers, batch_size, length, temporary, held=0, target="cpu"):
     values = (target, preset, layers, batch_size, length, temporary, held)
     names = ("target", "preset", "layers", "batch_size", "length", "temporary", "held")
     return dict(zip(names, map(str, values)))
-
-
-def cells(line):
-    return [cell.strip() for cell in line.split("|")[1:-1]]
 
 
 def made_rows(lengths=(128, 256, 512, 1024, 2048)):
@@ -135,12 +124,6 @@ def test_plot(memory, tmp_path):
     assert path.stat().st_size
 
 
-def run(*arguments, file="memory.py"):
-    command = [sys.executable, str(FOLDER / file), *arguments]
-    environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
-
-
 @pytest.mark.parametrize(
     "flag, message",
     [
@@ -153,10 +136,7 @@ def run(*arguments, file="memory.py"):
 )
 def test_bad_flags(flag, message, tmp_path):
     pytest.importorskip("jax", reason="jax is not installed (extra tpu)")
-    result = run(flag, f"--results={tmp_path / 'results'}")
-    assert result.returncode == 1
-    assert message in result.stdout + result.stderr
-    assert not (tmp_path / "results").exists()
+    refuses("memory.py", flag, message, tmp_path)
 
 
 @pytest.mark.slow
@@ -164,7 +144,7 @@ def test_end_to_end(memory, tmp_path):
     pytest.importorskip("jax", reason="jax is not installed (extra tpu)")
     flags = ["--presets=bert_tiny", "--sizes=2x24", "--layers=1", "--process=2x16"]
     flags += ["--regression=", f"--results={tmp_path}"]
-    result = run(*flags)
+    result = run("memory.py", *flags)
     assert result.returncode == 0, result.stderr
     rows = memory["read"](str(tmp_path / "memory.csv"))
     assert [(row["layers"], row["length"]) for row in rows] == [
@@ -181,7 +161,7 @@ def test_end_to_end(memory, tmp_path):
     peaks = memory["read"](str(tmp_path / "memory_process.csv"))
     assert [row["backend"] for row in peaks] == ["jax", "tensorflow"]
     before = (tmp_path / "memory.csv").read_text()
-    assert run(*flags).returncode == 0
+    assert run("memory.py", *flags).returncode == 0
     assert (tmp_path / "memory.csv").read_text() == before
     assert "bert_tiny | 2 × 24" in (tmp_path / "memory.md").read_text()
 
@@ -211,9 +191,7 @@ for blocks in ("4", "3:1", "2:1:1"):
 """
     script = tmp_path / "held.py"
     script.write_text(program)
-    environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
-    command = [sys.executable, str(script)]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    result = run(script)
     assert result.returncode == 0, result.stderr
     by_blocks = [list(map(int, line.split())) for line in result.stdout.splitlines()]
     # Scores of 4 heads in float32 at 48 tokens in all: 4 · 4 · 48 · N / n bytes.

@@ -1,23 +1,15 @@
 import inspect
 import math
-import os
-import runpy
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 import tfeff
-
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+from tests.benchmarks.scripts import cells, refuses, run
 
 
 @pytest.fixture(scope="module")
-def scaling():
-    sys.path.insert(0, str(FOLDER))
-    yield runpy.run_path(str(FOLDER / "scaling.py"))
-    sys.path.remove(str(FOLDER))
+def scaling(load):
+    return load("scaling.py")
 
 
 def row(attention, length, seconds, temporary=1_000_000):
@@ -30,10 +22,6 @@ def row(attention, length, seconds, temporary=1_000_000):
         temporary=temporary,
         flops=1,
     )
-
-
-def cells(line):
-    return [cell.strip() for cell in line.split("|")[1:-1]]
 
 
 @pytest.mark.parametrize("power", [1, 2, 1.5])
@@ -97,12 +85,6 @@ def test_table(scaling):
     ]
 
 
-def run(*arguments):
-    command = [sys.executable, str(FOLDER / "scaling.py"), *arguments]
-    environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
-
-
 @pytest.mark.parametrize(
     "flag, message",
     [
@@ -113,10 +95,7 @@ def run(*arguments):
 )
 def test_bad_flags(flag, message, tmp_path):
     pytest.importorskip("jax", reason="jax is not installed (extra tpu)")
-    result = run(flag, f"--results={tmp_path / 'results'}")
-    assert result.returncode == 1
-    assert message in result.stdout + result.stderr
-    assert not (tmp_path / "results").exists()
+    refuses("scaling.py", flag, message, tmp_path)
 
 
 @pytest.mark.slow
@@ -124,11 +103,12 @@ def test_end_to_end(scaling, tmp_path):
     pytest.importorskip("jax", reason="jax is not installed (extra tpu)")
     sizes = ["--hidden_dim=16", "--num_heads=4", "--rounds=1", f"--results={tmp_path}"]
     names = "--attentions=self,dynamic_conv"
-    assert run(*sizes, names, "--lengths=8", "--memory_limit=0").returncode == 0
+    first = run("scaling.py", *sizes, names, "--lengths=8", "--memory_limit=0")
+    assert first.returncode == 0
     (one, other) = scaling["read"](str(tmp_path / "scaling.csv"))
     assert one["seconds"] == other["seconds"] == ""
     assert int(one["temporary"]) > 0
-    result = run(*sizes, names, "--lengths=16,8")
+    result = run("scaling.py", *sizes, names, "--lengths=16,8")
     assert result.returncode == 0, result.stderr
     rows = scaling["read"](str(tmp_path / "scaling.csv"))
     assert rows[:2] == [one, other]  # Not made again.

@@ -1,10 +1,5 @@
-import runpy
-import sys
-from pathlib import Path
-
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 ROW = dict(
     backend="tensorflow",
     topology="v3:2x2",
@@ -20,10 +15,8 @@ ROW = dict(
 
 
 @pytest.fixture(scope="module")
-def tpu():
-    sys.path.insert(0, str(FOLDER))
-    yield runpy.run_path(str(FOLDER / "tpu.py"))
-    sys.path.remove(str(FOLDER))
+def tpu(load):
+    return load("tpu.py")
 
 
 @pytest.mark.parametrize(
