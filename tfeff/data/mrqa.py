@@ -48,20 +48,16 @@ def read_mrqa(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanExa
         Comprehension", 2019, section 3.
     """
     path = check_path("path", path)
-    questions, skipped = [], []
+    return collected(path, _questions(path), skip_mismatched)
+
+
+def _questions(path):
     for index, (where, record) in enumerate(json_lines(path)):
         if index == 0 and "header" in record:
             continue
         passage = field(record, "context", str, where)
         for entry in field(record, "qas", list, where):
-            question, problem = _question(checked(entry, dict, where), passage, where)
-            if problem is None:
-                questions.append(question)
-            elif skip_mismatched:
-                skipped.append(problem)
-            else:
-                raise ValueError(problem)
-    return collected(path, questions, skipped)
+            yield _question(checked(entry, dict, where), passage, where)
 
 
 def _question(record, passage, where):

@@ -1,6 +1,7 @@
 """SQuAD 1.1 and 2.0, from the files in which they are published."""
 
 import os
+from collections.abc import Iterable
 
 from tfeff.data.checks import check_path
 from tfeff.data.examples import Question, SpanExamples
@@ -43,20 +44,23 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
         SQuAD", 2018, section 4.
     """
     path = check_path("path", path)
+    records = _records(json_file(path), path)
+    return collected(path, (_question(*r) for r in records), skip_mismatched)
+
+
+def collected(path: str, found: Iterable, skip_mismatched: bool) -> SpanExamples:
+    """The questions, if there are some and their ids differ.
+
+    `found` has a question, or `None` and what is wrong with its answers, for each.
+    """
     questions, skipped = [], []
-    for record, passage, where in _records(json_file(path), path):
-        question, problem = _question(record, passage, where)
+    for question, problem in found:
         if problem is None:
             questions.append(question)
         elif skip_mismatched:
             skipped.append(problem)
         else:
             raise ValueError(problem)
-    return collected(path, questions, skipped)
-
-
-def collected(path: str, questions: list, skipped: list) -> SpanExamples:
-    """The questions, if there are some and their ids differ."""
     if not questions:
         raise ValueError(
             f"{path} must hold questions. Received: none, and {len(skipped)} skipped"

@@ -89,5 +89,8 @@ def visible_keys(padding_mask, hidden):
 
 
 def zero_padding(x, visible):
-    """`x` `[B, T, D]` with zeros where `visible` `[B, T]`, unless `None`, is false."""
-    return x if visible is None else ops.where(visible[..., None], x, 0.0)
+    """`x` `[B, T, …]` with zeros where `visible` `[B, T]`, unless `None`, is false."""
+    if visible is None:
+        return x
+    visible = ops.expand_dims(visible, tuple(range(2, len(x.shape))))
+    return ops.where(visible, x, 0.0)

@@ -128,8 +128,7 @@ class LightweightConv1D(Attention):
         kernels = ops.broadcast_to(kernels, (*heads, self.kernel_size))
         kernels = self.dropout_layer(kernels, training=training)
         values = project_to_heads(self.value_dense, hidden, self.num_heads)
-        if visible is not None:
-            values = ops.where(visible[..., None, None], values, 0.0)
+        values = zero_padding(values, visible)
         return functional.dynamic_convolution(values, kernels), kernels
 
     def kernel_logits(self, hidden, query):
