@@ -68,7 +68,7 @@ class SelfAttention(Attention):
     def softmax_attention(
         self, query, hidden, mask, training, return_scores, partition=None
     ):
-        """`tfeff.ops.softmax_attention` with this layer's projections and dropout."""
+        """What `attend` returns, after this layer's projections."""
         return self.mix_scores(
             functional.dot_product_scores(
                 project_to_heads(self.query_dense, query, self.num_heads),

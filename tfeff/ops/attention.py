@@ -8,7 +8,6 @@ import math
 from keras import ops
 
 from tfeff.ops.masking import at_least_float32, l2_normalized_sigmoid, masked_softmax
-from tfeff.ops.relative import dot_product_scores
 
 NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
 
@@ -115,35 +114,6 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None):
         return mixed, gradient
 
     return mix(scores, value)
-
-
-def softmax_attention(query, key, value, mask=None, partition=None, kept=None):
-    """Multi-head softmax attention, optionally cut into parts.
-
-    `A[h] = softmax(Q[h] K[h]ᵀ / sqrt(H)) ⊙ N[h]` and `X̄[h] = A[h] V[h]`, with
-    `N = 1` unless a partition is given.
-
-    Args:
-        query: float tensor `[B, T, N, H]`.
-        key: float tensor `[B, S, N, H]`.
-        value: float tensor `[B, S, N, H]`.
-        mask: as in `softmax_values`.
-        partition: float tensor `[N, T, S]`, the partition mask.
-        kept: as in `softmax_values`.
-
-    Returns:
-        Tensor `X̄` `[B, T, N, H]`.
-
-    Example:
-
-    >>> x = ops.ones((2, 5, 2, 4))
-    >>> tuple(softmax_attention(x, x, x).shape)
-    (2, 5, 2, 4)
-
-    Reference:
-        Tian et al., "Shatter", equations 1, 2, 3 and 5.
-    """
-    return softmax_values(dot_product_scores(query, key), value, mask, partition, kept)
 
 
 def one_head_weights(
