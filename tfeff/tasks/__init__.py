@@ -7,7 +7,9 @@ import importlib
 
 _HOMES = {
     "glue_metrics": "metrics",
+    "load_pretrained": "pretrained",
     "race_metrics": "metrics",
+    "save_pretrained": "pretrained",
     "squad_v1_metrics": "squad_metrics",
     "squad_v2_metrics": "squad_metrics",
     "superglue_metrics": "metrics",

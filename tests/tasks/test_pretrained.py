@@ -1,0 +1,102 @@
+"""Presets of an encoder and its tokenizer: there and back, and what may be wrong."""
+
+import json
+import shutil
+
+import keras
+import numpy as np
+import pytest
+
+import tfeff
+from tests.checks.encoder import batch_of
+from tests.encoders.test_encoder import TINY
+from tests.export.corpus import tokenizer
+from tfeff.tasks import load_pretrained, save_pretrained
+
+TEXT = "A tiger watched seven boxes"
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A run directory with a preset in it, and the encoder."""
+    config = {**TINY, "vocabulary_size": 60, "max_sequence_length": 8, "dropout": 0.3}
+    encoder = tfeff.encoders.Encoder(**config)
+    run = tmp_path_factory.mktemp("runs") / "run"
+    save_pretrained(encoder, tokenizer(), run / "preset")
+    (run / "config.json").write_text(json.dumps({"seed": 0}))
+    return run, encoder
+
+
+def output(encoder):
+    hidden = encoder(batch_of(encoder, (8, 3), 8))["sequence_output"]
+    return np.asarray(keras.ops.convert_to_numpy(hidden), "float32")
+
+
+def test_there_and_back(saved):
+    run, encoder = saved
+    for path in (run, str(run / "preset")):
+        again, pieces = load_pretrained(path)
+        np.testing.assert_array_equal(output(again), output(encoder))
+        assert again.get_config() == encoder.get_config()
+        assert list(pieces(TEXT)) == list(tokenizer()(TEXT))
+    assert pieces.mask_token_id == 4
+
+
+def test_overrides(saved):
+    run, encoder = saved
+    with pytest.warns(UserWarning, match="from 8 to 12 rows"):
+        longer, _ = load_pretrained(run, 12, dropout=0.1, dtype="mixed_bfloat16")
+    assert (longer.max_sequence_length, longer.dropout) == (12, 0.1)
+    assert longer.blocks[0].dropout == longer.embedding.dropout == 0.1
+    assert longer.dtype_policy.name == "mixed_bfloat16"
+    np.testing.assert_allclose(output(longer), output(encoder), atol=0.1)
+    shorter, _ = load_pretrained(run, 5, dropout=0.0)
+    assert (shorter.max_sequence_length, shorter.dropout) == (8, 0.0)
+
+
+def test_nothing_is_overwritten(saved, tmp_path):
+    run, encoder = saved
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="`path` must not exist"):
+        save_pretrained(encoder, tokenizer(), tmp_path)
+    for arguments, name in (
+        ((tokenizer(), tokenizer()), "encoder"),
+        ((encoder, encoder), "tokenizer"),
+    ):
+        with pytest.raises(TypeError, match=f"`{name}`"):
+            save_pretrained(*arguments, tmp_path / "new")
+    small = tfeff.encoders.Encoder(**{**TINY, "vocabulary_size": 59})
+    with pytest.raises(ValueError, match="60 ids, 59 rows"):
+        save_pretrained(small, tokenizer(), tmp_path / "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_what_is_missing_is_named(saved, tmp_path):
+    run, _ = saved
+    preset = tmp_path / "copy"
+    with pytest.raises(TypeError, match="`path` must be a path"):
+        load_pretrained(3)
+    with pytest.raises(ValueError, match="`dropout`.*1.5"):
+        load_pretrained(run, dropout=1.5)
+    with pytest.raises(TypeError, match="`sequence_length`.*'9'"):
+        load_pretrained(run, "9")
+    with pytest.raises(ValueError, match="copy', no folder"):
+        load_pretrained(preset)
+    for name, what in (
+        ("config.json", "an encoder"),
+        ("tokenizer.json", "its tokenizer"),
+        ("model.weights.h5", "its weights"),
+    ):
+        shutil.copytree(run / "preset", preset)
+        (preset / name).unlink()
+        with pytest.raises(ValueError, match=f"without .*{what}"):
+            load_pretrained(preset)
+        shutil.rmtree(preset)
+    shutil.copytree(run / "preset", preset)
+    weights = (preset / "model.weights.h5").read_bytes()
+    (preset / "model.weights.h5").write_bytes(weights[: len(weights) // 2])
+    with pytest.raises(ValueError, match="encoder.*damaged"):
+        load_pretrained(preset)
+    (preset / "config.json").write_text("{")
+    with pytest.raises(ValueError, match="damaged"):
+        load_pretrained(preset)

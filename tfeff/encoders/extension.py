@@ -1,0 +1,101 @@
+"""A pretrained encoder for longer sequences."""
+
+import warnings
+
+import keras
+
+from tfeff.checks import check_integer
+from tfeff.encoders.encoder import Encoder
+from tfeff.layers import RelativeAttention
+
+
+def extend(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> Encoder:
+    """The same encoder for longer sequences, with all the weights that it has.
+
+    A table of absolute positions gets further rows, at the initial values of BERT: a
+    normal distribution of 0.02, cut at two deviations. They know nothing until they
+    are trained, so a `UserWarning` says how many they are. Tables of relative
+    positions keep their size: distances beyond it reuse the end rows. Up to the old
+    length, the hidden states stay exactly what they were.
+
+    Args:
+        encoder: a `tfeff.encoders.Encoder`; it is left as it is.
+        max_sequence_length: integer, larger than the encoder's.
+        seed: integer, for the values of new rows.
+
+    Returns:
+        A new `Encoder`. The seeds of its dropout are new too.
+
+    Raises:
+        TypeError: if `encoder` is not an `Encoder`, or a number is not an integer.
+        ValueError: if `max_sequence_length` is not larger than the encoder's, or the
+            encoder has adapters, is quantized, or has an attention with weights that
+            depend on the length.
+
+    Example:
+
+    >>> import tfeff
+    >>> encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=100)
+    >>> extend(encoder, 1024).max_sequence_length
+    1024
+
+    Reference:
+        Tian et al., "Shatter", section 4.1, and Huang et al., "Improve Transformer
+        models with better relative position embeddings", section 4.5, for what is
+        pretrained at one length and fine-tuned at another.
+    """
+    if not isinstance(encoder, Encoder):
+        raise TypeError(
+            "`encoder` must be a `tfeff.encoders.Encoder`. "
+            f"Received: encoder={encoder!r}"
+        )
+    old_length = encoder.max_sequence_length
+    check_integer("max_sequence_length", max_sequence_length, old_length + 1)
+    check_integer("seed", seed, 0)
+    config = encoder.get_config()
+    config["max_sequence_length"] = max_sequence_length
+    config["attention"] = _of_fixed_size(encoder)
+    extended = Encoder.from_config(config)
+    has_table = encoder.position == "absolute"
+    table = extended.embedding.position_embedding.embeddings if has_table else None
+    if len(encoder.weights) != len(extended.weights):
+        raise ValueError(
+            "`encoder` must have the weights that its configuration says, without "
+            f"adapters or quantization. Received: {len(encoder.weights)} weights, "
+            f"not {len(extended.weights)}"
+        )
+    for old, new in zip(encoder.weights, extended.weights):
+        value = old.value
+        if new is table:
+            initializer = keras.initializers.TruncatedNormal(stddev=0.02, seed=seed)
+            shape = (max_sequence_length - old_length, *new.shape[1:])
+            value = keras.ops.concatenate([value, initializer(shape, new.dtype)])
+        elif tuple(old.shape) != tuple(new.shape):
+            raise ValueError(
+                "`encoder` must have no weights that depend on the length but "
+                f"absolute positions. Received: {old.path} of shape "
+                f"{tuple(old.shape)}, which became {tuple(new.shape)}"
+            )
+        new.assign(value)
+    if has_table:
+        warnings.warn(
+            f"The table of absolute positions grew from {old_length} to "
+            f"{max_sequence_length} rows. The new ones are freshly initialised.",
+            stacklevel=2,
+        )
+    return extended
+
+
+def _of_fixed_size(encoder):
+    """The attention's specification, with distances that depended on the length."""
+
+    def fixed(spec, layer):
+        name = spec if isinstance(spec, str) else spec["name"]
+        if name != "relative" or not isinstance(layer, RelativeAttention):
+            return spec
+        return {**spec, "max_distance": layer.max_distance}
+
+    layers = [block.attention for block in encoder.blocks]
+    if isinstance(encoder.attention, (list, tuple)):
+        return [fixed(spec, layer) for spec, layer in zip(encoder.attention, layers)]
+    return fixed(encoder.attention, layers[0])

@@ -1,0 +1,154 @@
+"""Pretrained encoders on disk: a KerasHub preset of an encoder and its tokenizer."""
+
+import os
+
+import keras
+import keras_hub
+
+from tfeff.checks import check_integer, check_rate
+from tfeff.convert import BertTokenizer
+from tfeff.encoders import Encoder
+from tfeff.encoders.extension import extend
+from tfeff.folders import appearing, check_new_path
+
+_CONFIG = "config.json"
+_TOKENIZER = "tokenizer.json"
+
+
+def save_pretrained(
+    encoder: Encoder,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    path: str | os.PathLike,
+) -> None:
+    """Writes an encoder and its tokenizer as a KerasHub preset.
+
+    Args:
+        encoder: the encoder, such as `model.encoder` of an objective.
+        tokenizer: the KerasHub tokenizer that it was trained with.
+        path: the folder to write; it must not exist. The folders above it are made.
+            It appears when it is complete, or not at all.
+
+    Raises:
+        TypeError: if an argument is of another type.
+        ValueError: if `path` exists, or the tokenizer has more ids than the encoder.
+
+    Example:
+    ```python
+    import tfeff
+
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=40)
+    tfeff.tasks.save_pretrained(encoder, tokenizer, "preset")
+    encoder, tokenizer = tfeff.tasks.load_pretrained("preset")
+    ```
+    """
+    if not isinstance(encoder, Encoder):
+        raise TypeError(
+            "`encoder` must be a `tfeff.encoders.Encoder`. "
+            f"Received: encoder={encoder!r}"
+        )
+    if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
+        raise TypeError(
+            "`tokenizer` must be a KerasHub tokenizer. "
+            f"Received: tokenizer={tokenizer!r}"
+        )
+    _check_sizes("tokenizer", tokenizer, encoder)
+    with appearing(check_new_path("path", path)) as unfinished:
+        encoder.save_to_preset(unfinished)
+        tokenizer.save_to_preset(unfinished)
+
+
+def load_pretrained(
+    path: str | os.PathLike,
+    sequence_length: int | None = None,
+    dropout: float | None = None,
+    dtype=None,
+    seed: int = 0,
+) -> tuple[Encoder, keras_hub.tokenizers.Tokenizer]:
+    """Reads a pretrained encoder and its tokenizer, to fine-tune or to go on.
+
+    Args:
+        path: the folder of a preset, as `save_pretrained` and
+            `python -m tfeff.convert` write it; or a run directory that holds one as
+            `preset/`.
+        sequence_length: integer, the longest sequence to come. Where it is longer
+            than the encoder's, `tfeff.encoders.extend` extends the encoder, and warns
+            of rows that are new; a shorter one changes nothing. `None` means the
+            encoder's own.
+        dropout: float in [0, 1), dropout rate in place of the encoder's; `None` keeps
+            it. Most encoders are fine-tuned with the rate that they were pretrained
+            with; ALBERT is pretrained with 0.
+        dtype: dtype or dtype policy, such as `"mixed_bfloat16"`; `None` means the one
+            that the encoder was saved with.
+        seed: integer, for the rows of an extended table.
+
+    Returns:
+        The encoder and its KerasHub tokenizer.
+
+    Raises:
+        TypeError: if `path` is not a path, or an integer is none.
+        ValueError: if the folder, its encoder, weights or tokenizer is missing,
+            damaged, or of another kind; if another argument is out of range.
+
+    Example: see `save_pretrained`.
+    """
+    if sequence_length is not None:
+        check_integer("sequence_length", sequence_length)
+    overrides = {}
+    if dropout is not None:
+        overrides["dropout"] = check_rate("dropout", dropout)
+    if dtype is not None:
+        overrides["dtype"] = keras.dtype_policies.get(dtype)
+    preset = _find(path)
+    encoder = _read(Encoder, preset, **overrides)
+    # The file names its own class; KerasHub only asks for one that encoders have.
+    tokenizer = _read(BertTokenizer, preset)
+    _check_sizes("path", tokenizer, encoder)
+    if sequence_length is not None and sequence_length > encoder.max_sequence_length:
+        encoder = extend(encoder, sequence_length, seed=seed)
+    return encoder, tokenizer
+
+
+def _find(path):
+    """The folder of the preset."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"`path` must be a path. Received: path={path!r}")
+    path = os.fspath(path)
+    inner = os.path.join(path, "preset")
+    preset = inner if os.path.isdir(inner) else path
+    present = os.listdir(preset) if os.path.isdir(preset) else []
+    missing = [
+        f"{what} ({name})"
+        for name, what in ((_CONFIG, "an encoder"), (_TOKENIZER, "its tokenizer"))
+        if name not in present
+    ]
+    if not any(name.startswith("model.weights.") for name in present):
+        missing.append("its weights (model.weights.h5)")
+    if missing:
+        known = "no folder" if not os.path.isdir(preset) else f"without {missing}"
+        raise ValueError(
+            "`path` must be a preset with an encoder and its tokenizer, or a run "
+            f"directory that holds one as preset/. Received: {path!r}, {known}"
+        )
+    return preset
+
+
+def _read(cls, preset, **overrides):
+    try:
+        # Absolute, so that KerasHub never takes it for a name on the net.
+        return cls.from_preset(os.path.abspath(preset), **overrides)
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        kind = "encoder of tfeff" if cls is Encoder else "KerasHub tokenizer"
+        raise ValueError(
+            f"`path` must hold a whole {kind}. Received: {preset!r}, whose {kind} is "
+            f"missing, cut short or damaged: {error}"
+        ) from error
+
+
+def _check_sizes(name, tokenizer, encoder):
+    if tokenizer.vocabulary_size() > encoder.vocabulary_size:
+        raise ValueError(
+            f"`{name}` must have no more ids than the encoder has rows. Received: "
+            f"{tokenizer.vocabulary_size()} ids, {encoder.vocabulary_size} rows"
+        )
