@@ -1,5 +1,6 @@
 """Checks of arguments that many parts share. Each says what was wrong."""
 
+import difflib
 import numbers
 from collections.abc import Iterable
 
@@ -37,10 +38,22 @@ def check_positive(name: str, value: object) -> float:
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
-    """Returns `value` if it is among `choices`, else raises."""
-    choices = sorted(choices)
+    """Returns `value` if it is among `choices`, else raises, with a near miss."""
+    choices = list(choices)
     if value not in choices:
         raise ValueError(
-            f"`{name}` must be one of {choices}. Received: {name}={value!r}"
+            f"`{name}` must be one of {choices}. "
+            f"Received: {name}={value!r}.{near_miss(value, choices)}"
         )
     return value
+
+
+def near_miss(value: object, choices: Iterable[str]) -> str:
+    """A hint, to end an error with, at the choice that was perhaps meant; or ''."""
+    plain = {_plain(choice): choice for choice in choices}
+    near = difflib.get_close_matches(_plain(str(value)), plain, 1, 0.5)
+    return "".join(f" Did you mean {plain[name]!r}?" for name in near)
+
+
+def _plain(text):
+    return "".join(c for c in text.casefold() if c.isalnum())

@@ -6,9 +6,10 @@ import os
 
 import numpy as np
 
+from tfeff.checks import check_choice
 from tfeff.data.checks import check_path
 from tfeff.data.examples import TextExamples
-from tfeff.data.reading import check_name, first_file, lines, malformed
+from tfeff.data.reading import first_file, lines, malformed
 
 _BINARY = ("0", "1")
 _ENTAILMENT = ("entailment", "not_entailment")
@@ -104,8 +105,8 @@ def read_glue(
         Wang et al., "GLUE: A Multi-Task Benchmark and Analysis Platform for Natural
         Language Understanding", 2019, section 3.
     """
-    known = GLUE_TASKS[check_name("task", task, GLUE_TASKS)]
-    check_name("split", split, known.splits)
+    known = GLUE_TASKS[check_choice("task", task, GLUE_TASKS)]
+    check_choice("split", split, known.splits)
     names = [os.path.join(task, f"{split}.tsv")]
     if task == "MRPC" and split != "dev":
         names.append(os.path.join(task, f"msr_paraphrase_{split}.txt"))

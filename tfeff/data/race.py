@@ -5,9 +5,10 @@ import re
 
 import numpy as np
 
+from tfeff.checks import check_choice
 from tfeff.data.checks import check_path
 from tfeff.data.examples import ChoiceExamples
-from tfeff.data.reading import check_name, checked, field, json_file
+from tfeff.data.reading import checked, field, json_file
 
 RACE_LEVELS = ("middle", "high")
 _LETTERS = ("A", "B", "C", "D")
@@ -55,13 +56,13 @@ def read_race(
         Lai et al., "RACE: Large-scale ReAding Comprehension Dataset From
         Examinations", 2017, section 3.
     """
-    check_name("split", split, ("train", "dev", "test"))
+    check_choice("split", split, ("train", "dev", "test"))
     folder = check_path("folder", folder)
     if isinstance(levels, str) or not levels:
         raise ValueError(f"`levels` must be a tuple of levels. Received: {levels=}")
     rows = []
     for level in levels:
-        check_name("levels", level, RACE_LEVELS)
+        check_choice("levels", level, RACE_LEVELS)
         directory = os.path.join(folder, split, level)
         names = os.listdir(directory) if os.path.isdir(directory) else []
         names = sorted((n for n in names if n.endswith(".txt")), key=_number)

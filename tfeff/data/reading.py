@@ -1,28 +1,12 @@
 """Reading of text and JSON files. An error says which file, which line and what."""
 
-import difflib
 import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 _KINDS = {str: "a string", int: "an integer", list: "a list", dict: "an object"}
-
-
-def check_name(name: str, value: object, choices: Iterable[str]) -> str:
-    """Returns `value` if it is among `choices`, else raises, with a near miss."""
-    choices = list(choices)
-    if value in choices:
-        return value
-    message = f"`{name}` must be one of {choices}. Received: {name}={value!r}."
-    plain = {_plain(choice): choice for choice in choices}
-    near = difflib.get_close_matches(_plain(str(value)), plain, 1, 0.5)
-    raise ValueError(message + "".join(f" Did you mean {plain[n]!r}?" for n in near))
-
-
-def _plain(text):
-    return "".join(c for c in text.casefold() if c.isalnum())
 
 
 def first_file(folder: str, *names: str) -> str:

@@ -4,9 +4,10 @@ import os
 
 import numpy as np
 
+from tfeff.checks import check_choice
 from tfeff.data.checks import check_path
 from tfeff.data.examples import TextExamples
-from tfeff.data.reading import check_name, checked, field, first_file, json_lines
+from tfeff.data.reading import checked, field, first_file, json_lines
 
 SUPERGLUE_TASKS = {"BoolQ": ("false", "true"), "MultiRC": ("0", "1")}
 _FILES = {"train": "train.jsonl", "dev": "val.jsonl", "test": "test.jsonl"}
@@ -51,8 +52,8 @@ def read_superglue(task: str, split: str, folder: str | os.PathLike) -> TextExam
         Wang et al., "SuperGLUE: A Stickier Benchmark for General-Purpose Language
         Understanding Systems", 2019, section 3.
     """
-    check_name("task", task, SUPERGLUE_TASKS)
-    name = _FILES[check_name("split", split, _FILES)]
+    check_choice("task", task, SUPERGLUE_TASKS)
+    name = _FILES[check_choice("split", split, _FILES)]
     path = first_file(check_path("folder", folder), os.path.join(task, name))
     read = {"BoolQ": _boolq, "MultiRC": _multirc}[task]
     rows = [row for where, record in json_lines(path) for row in read(record, where)]

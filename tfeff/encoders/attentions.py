@@ -1,6 +1,5 @@
 """The registry of attentions that an encoder can be made of."""
 
-import difflib
 import functools
 import inspect
 from collections.abc import Callable
@@ -8,6 +7,7 @@ from collections.abc import Callable
 import keras
 
 from tfeff import layers
+from tfeff.checks import check_choice
 
 _REGISTRY: dict[str, Callable] = {}
 _UNCLIPPED = ("shaw", "huang1", "huang2", "huang3", "huang4")
@@ -90,14 +90,7 @@ def make_attention(spec: str | dict, settings: dict) -> keras.layers.Layer:
         )
     arguments = {"name": spec} if isinstance(spec, str) else dict(spec)
     name = arguments.pop("name", None)
-    if name not in _REGISTRY:
-        close = difflib.get_close_matches(str(name), _REGISTRY, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ValueError(
-            f"`attention` must be one of {attentions()}. "
-            f"Received: attention={name!r}.{hint}"
-        )
-    make = _REGISTRY[name]
+    make = _REGISTRY[check_choice("attention", name, attentions())]
     accepted = _arguments_of(make)
     unknown = sorted(set(arguments) - accepted)
     if unknown:

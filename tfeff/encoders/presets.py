@@ -1,9 +1,9 @@
 """The papers' models by name: sizes, and what each changes against BERT."""
 
 import copy
-import difflib
 import inspect
 
+from tfeff.checks import check_choice, near_miss
 from tfeff.encoders.encoder import Encoder
 
 _SIZES = {
@@ -199,22 +199,13 @@ def build(preset: str, **overrides) -> Encoder:
     >>> encoder.num_layers, encoder.hidden_dim
     (3, 128)
     """
-    if preset not in _PRESETS:
-        raise ValueError(
-            f"`preset` must be one of {sorted(_PRESETS)}. "
-            f"Received: preset={preset!r}.{_hint(preset, _PRESETS)}"
-        )
+    check_choice("preset", preset, sorted(_PRESETS))
     known = set(inspect.signature(Encoder).parameters) - {"kwargs"}
     known |= {"name", "trainable"}
     for name in overrides:
         if name not in known:
             raise ValueError(
                 f"Overrides must be arguments of `Encoder`: {sorted(known)}. "
-                f"Received: {name}={overrides[name]!r}.{_hint(name, known)}"
+                f"Received: {name}={overrides[name]!r}.{near_miss(name, known)}"
             )
     return Encoder(**{**_PRESETS[preset]["config"], **overrides})
-
-
-def _hint(name, choices) -> str:
-    close = difflib.get_close_matches(str(name), choices, n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""

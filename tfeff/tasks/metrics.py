@@ -12,8 +12,8 @@ import numpy as np
 import scipy.stats
 import sklearn.metrics
 
+from tfeff.checks import check_choice
 from tfeff.data.glue import GLUE_TASKS
-from tfeff.data.reading import check_name
 from tfeff.data.superglue import SUPERGLUE_TASKS
 from tfeff.tasks.checks import check_values
 
@@ -48,7 +48,7 @@ def glue_metrics(
         Wang et al., "GLUE: A Multi-Task Benchmark and Analysis Platform for Natural
         Language Understanding", 2019, section 3.
     """
-    names = GLUE_TASKS[check_name("task", task, GLUE_TASKS)].label_names
+    names = GLUE_TASKS[check_choice("task", task, GLUE_TASKS)].label_names
     labels, predictions = _checked(labels, predictions, names)
     metrics = {
         "CoLA": (matthews_correlation, accuracy),
@@ -90,7 +90,7 @@ def superglue_metrics(
         Wang et al., "SuperGLUE: A Stickier Benchmark for General-Purpose Language
         Understanding Systems", 2019, section 3.
     """
-    names = SUPERGLUE_TASKS[check_name("task", task, SUPERGLUE_TASKS)]
+    names = SUPERGLUE_TASKS[check_choice("task", task, SUPERGLUE_TASKS)]
     labels, predictions = _checked(labels, predictions, names)
     if task == "BoolQ":
         return {"accuracy": accuracy(labels, predictions)}

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tfeff.checks import check_choice
 from tfeff.data.checks import check_path
 from tfeff.data.glue import GLUE_TASKS
-from tfeff.data.reading import check_name
 from tfeff.data.superglue import SUPERGLUE_TASKS
 from tfeff.folders import check_new_path
 from tfeff.tasks.checks import check_values
@@ -53,8 +53,8 @@ def write_glue(
         Wang et al., "GLUE: A Multi-Task Benchmark and Analysis Platform for Natural
         Language Understanding", 2019, section 3.
     """
-    known = GLUE_TASKS[check_name("task", task, GLUE_TASKS)]
-    check_name("split", split, known.splits)
+    known = GLUE_TASKS[check_choice("task", task, GLUE_TASKS)]
+    check_choice("split", split, known.splits)
     suffix = {"matched": "-m", "mismatched": "-mm"}.get(split.partition("_")[2], "")
     predictions = _checked(ids, predictions, known.label_names)
     if known.label_names is None:
@@ -101,7 +101,7 @@ def write_superglue(
         Wang et al., "SuperGLUE: A Stickier Benchmark for General-Purpose Language
         Understanding Systems", 2019, section 3.
     """
-    names = SUPERGLUE_TASKS[check_name("task", task, SUPERGLUE_TASKS)]
+    names = SUPERGLUE_TASKS[check_choice("task", task, SUPERGLUE_TASKS)]
     predictions = _checked(ids, predictions, names)
     if task == "BoolQ":
         records = [{"idx": i, "label": names[p]} for i, p in zip(ids, predictions)]
