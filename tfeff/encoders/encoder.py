@@ -54,6 +54,9 @@ class Encoder(keras_nlp.models.Backbone):
         memory_efficient: whether training keeps the input of each block alone and
             computes the rest again for the gradient: far less memory, for about a
             third more time. Values and gradients stay the same.
+        tables_of: an `Encoder` whose embedding tables and embedding norm this one uses
+            instead of its own, as a generator does (`tfeff.objectives.generator_for`).
+            Not part of the config: a copy has tables of its own.
         dtype: dtype or dtype policy, such as `"mixed_bfloat16"`.
         **kwargs: `name` and `trainable`.
 
@@ -113,6 +116,7 @@ class Encoder(keras_nlp.models.Backbone):
         layer_norm_epsilon: float = 1e-12,
         dropout: float = 0.1,
         memory_efficient: bool = False,
+        tables_of: "Encoder | None" = None,
         dtype=None,
         **kwargs,
     ):
@@ -121,6 +125,10 @@ class Encoder(keras_nlp.models.Backbone):
         check_integer("num_heads", num_heads)
         check_divides("num_heads", num_heads, hidden_dim)
         _check_feedforward(feedforward)
+        if tables_of is not None and not isinstance(tables_of, Encoder):
+            raise TypeError(
+                f"`tables_of` must be an `Encoder`. Received: tables_of={tables_of!r}"
+            )
         specs = _one_a_layer(attention, num_layers)
         leaders = _leaders(
             specs, check_choice("sharing", sharing, SHARING), sharing_group_size
@@ -136,6 +144,7 @@ class Encoder(keras_nlp.models.Backbone):
             layer_norm=embedding_layer_norm,
             layer_norm_epsilon=layer_norm_epsilon,
             embeddings_initializer=_initializer(),
+            tables_of=None if tables_of is None else tables_of.embedding,
             dtype=dtype,
             name="embedding",
         )

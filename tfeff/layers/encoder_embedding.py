@@ -6,6 +6,17 @@ from tfeff.layers.checks import check_same_shape, check_token_ids
 from tfeff.layers.dropout import Dropout
 
 POSITIONS = ("absolute", "none")
+_TABLES = ("token_embedding", "segment_embedding", "position_embedding", "norm")
+# What the tables and the norm depend on.
+_OF_TABLES = (
+    "vocabulary_size",
+    "embedding_dim",
+    "num_segments",
+    "position",
+    "max_sequence_length",
+    "layer_norm",
+    "layer_norm_epsilon",
+)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -32,6 +43,9 @@ class EncoderEmbedding(keras.layers.Layer):
         layer_norm: whether the sum is normalised.
         layer_norm_epsilon: float added to the variance.
         embeddings_initializer: initializer of the tables and of the projection.
+        tables_of: an `EncoderEmbedding` whose tables and norm this one uses instead
+            of its own; the projection and dropout stay its own. It is not in the
+            config: a layer that is made from the config has tables of its own.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
@@ -44,8 +58,10 @@ class EncoderEmbedding(keras.layers.Layer):
         Float tensor `[B, T, hidden_dim]`.
 
     Raises:
-        ValueError: if `position` is unknown, or a sequence is longer than the
-            table of absolute positions.
+        ValueError: if `position` is unknown, a sequence is longer than the table of
+            absolute positions, or the tables of `tables_of` are not as described by
+            the other arguments.
+        TypeError: if `tables_of` is not an `EncoderEmbedding`.
 
     Example:
 
@@ -70,6 +86,7 @@ class EncoderEmbedding(keras.layers.Layer):
         layer_norm: bool = True,
         layer_norm_epsilon: float = 1e-12,
         embeddings_initializer="uniform",
+        tables_of=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -91,8 +108,46 @@ class EncoderEmbedding(keras.layers.Layer):
             "layer_norm_epsilon", layer_norm_epsilon
         )
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
+        self.shares_tables = tables_of is not None
+        if self.shares_tables:
+            self._take_tables(tables_of)
+
+    def _take_tables(self, other):
+        """Makes the tables and the norm of a built `EncoderEmbedding` this layer's."""
+        if not isinstance(other, EncoderEmbedding):
+            raise TypeError(
+                "`tables_of` must be an `EncoderEmbedding`. "
+                f"Received: tables_of={other!r}"
+            )
+        for name in _OF_TABLES:
+            if getattr(self, name) != getattr(other, name):
+                raise ValueError(
+                    f"`{name}` must be that of `tables_of`, which is "
+                    f"{getattr(other, name)!r}. "
+                    f"Received: {name}={getattr(self, name)!r}"
+                )
+        if not other.built:
+            other.build((None, None))
+        for name in _TABLES:
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
 
     def build(self, token_ids_shape):
+        if not self.shares_tables:
+            self._build_tables()
+        self.dropout_layer = Dropout(
+            self.dropout, dtype=self.dtype_policy, name="dropout"
+        )
+        if self.embedding_dim != self.hidden_dim:
+            self.projection = keras.layers.Dense(
+                self.hidden_dim,
+                kernel_initializer=self.embeddings_initializer.clone(),
+                dtype=self.dtype_policy,
+                name="projection",
+            )
+            self.projection.build((None, None, self.embedding_dim))
+
+    def _build_tables(self):
         # Reversible: a language model head shares this table.
         self.token_embedding = self._table(
             keras.layers.ReversibleEmbedding, self.vocabulary_size, "token_embedding"
@@ -110,17 +165,6 @@ class EncoderEmbedding(keras.layers.Layer):
                 epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name="norm"
             )
             self.norm.build((None, None, self.embedding_dim))
-        self.dropout_layer = Dropout(
-            self.dropout, dtype=self.dtype_policy, name="dropout"
-        )
-        if self.embedding_dim != self.hidden_dim:
-            self.projection = keras.layers.Dense(
-                self.hidden_dim,
-                kernel_initializer=self.embeddings_initializer.clone(),
-                dtype=self.dtype_policy,
-                name="projection",
-            )
-            self.projection.build((None, None, self.embedding_dim))
 
     def _table(self, table_class, rows, name):
         table = table_class(

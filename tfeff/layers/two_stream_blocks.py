@@ -17,7 +17,8 @@ class TwoStreamBlocks(OverBlocks):
         g^{k+1}_i = block_k(g^k_i, keys and values from h^k_j with rank_j < rank_i)
         h^{k+1}_i = block_k(h^k_i, keys and values from h^k_j with rank_j ≤ rank_i)
 
-    from `h⁰`, the embedding, and a learnt vector as `g⁰`. The weights of the blocks
+    from `h⁰`, the embedding, and a learnt vector as `g⁰`, the same at all positions
+    unless `query` says where they are. The weights of the blocks
     are shared with the encoder, not copied. Ranks are places in the order of
     prediction; tokens that are not to be predicted all have one lowest rank, such as
     -1 (partial prediction): they are visible to all and see no predicted token. The
@@ -39,6 +40,8 @@ class TwoStreamBlocks(OverBlocks):
         target_positions: integer tensor `[B, M]` of the positions whose query stream
             is wanted; `None` means all, in order. Slots may repeat a position.
         segment_ids: integer tensor `[B, T]`, for attentions that take it.
+        query: float tensor broadcastable to `[B, M, D]`, added to `g⁰`: absolute
+            positions, for blocks that do not see them otherwise; or `None`.
         training: whether dropout is active.
 
     Returns:
@@ -82,6 +85,7 @@ class TwoStreamBlocks(OverBlocks):
         padding_mask=None,
         target_positions=None,
         segment_ids=None,
+        query=None,
         training=None,
     ):
         check_token_ids("ranks", ranks)
@@ -96,7 +100,8 @@ class TwoStreamBlocks(OverBlocks):
             rows = ops.one_hot(target_positions, length, dtype=hidden.dtype)
             count = ops.shape(target_positions)[1]
         content = hidden
-        query = ops.broadcast_to(self.mask_embedding, (batch, count, size))
+        start = self.mask_embedding if query is None else self.mask_embedding + query
+        query = ops.broadcast_to(start, (batch, count, size))
         for index, block in enumerate(self.blocks):
             place = {"segment_ids": segment_ids, "layer_index": index}
             query, content = (

@@ -1,6 +1,20 @@
 """Pretraining objectives: Keras models around an encoder, ready for `fit`."""
 
-from tfeff.objectives.losses import GlobalMeanCrossentropy
+from tfeff.objectives.distillation import Distillation
+from tfeff.objectives.generator import generator_for
+from tfeff.objectives.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
 from tfeff.objectives.masked_lm import MaskedLM
+from tfeff.objectives.permutation_lm import PermutationLM
+from tfeff.objectives.replaced_token import ReplacedTokenDetection
+from tfeff.objectives.sentence_pair import SentencePairPrediction
 
-__all__ = ["GlobalMeanCrossentropy", "MaskedLM"]
+__all__ = [
+    "Distillation",
+    "GlobalMeanBinaryCrossentropy",
+    "GlobalMeanCrossentropy",
+    "MaskedLM",
+    "PermutationLM",
+    "ReplacedTokenDetection",
+    "SentencePairPrediction",
+    "generator_for",
+]

@@ -2,17 +2,42 @@ import keras
 from keras import ops
 
 
+class GlobalMean(keras.losses.Loss):
+    """Base of losses that average over every weighted target of the global batch.
+
+    Keras averages inside a replica and then over the replicas, which weighs a target
+    more where a replica happens to hold fewer. Here each replica divides its own sum
+    by the weight of all of them, so that the gradients, summed over the replicas by
+    the optimizer, are those of one device with the whole batch.
+
+    Subclasses implement `call(y_true, y_pred)`, the loss of each target.
+    """
+
+    def __init__(self, name: str, dtype=None):
+        super().__init__(name=name, reduction="sum", dtype=dtype)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        with keras.name_scope(self.name):
+            y_true = ops.convert_to_tensor(y_true)
+            losses = self.call(y_true, ops.convert_to_tensor(y_pred, dtype=self.dtype))
+            if sample_weight is None:
+                sample_weight = ops.ones_like(losses)
+            weights = ops.cast(ops.convert_to_tensor(sample_weight), losses.dtype)
+            total_weight = _sum_over_replicas(ops.sum(weights))
+            return ops.divide_no_nan(ops.sum(losses * weights), total_weight)
+
+    def get_config(self):
+        return {"name": self.name, "dtype": self.dtype}
+
+
 @keras.saving.register_keras_serializable(package="tfeff")
-class GlobalMeanCrossentropy(keras.losses.Loss):
+class GlobalMeanCrossentropy(GlobalMean):
     """Cross-entropy averaged over every weighted target of the global batch.
 
         loss = Σ_r Σ_t w_t (-log softmax(z_t)[y_t]) / Σ_r Σ_t w_t
 
-    with `r` over the replicas and `t` over the targets of each. Keras averages
-    inside a replica and then over the replicas, which weighs a target more where a
-    replica happens to hold fewer. Here each replica divides its own sum by the
-    weight of all of them, so that the gradients, summed over the replicas by the
-    optimizer, are those of one device with the whole batch.
+    with `r` over the replicas and `t` over the targets of each, so that all targets
+    count the same, however many a replica holds.
 
     Call arguments:
         y_true: integer tensor `[...]` of target ids.
@@ -32,23 +57,39 @@ class GlobalMeanCrossentropy(keras.losses.Loss):
     """
 
     def __init__(self, name: str = "cross_entropy", dtype=None):
-        super().__init__(name=name, reduction="sum", dtype=dtype)
+        super().__init__(name=name, dtype=dtype)
 
     def call(self, y_true, y_pred):
         return ops.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        with keras.name_scope(self.name):
-            y_true = ops.convert_to_tensor(y_true)
-            losses = self.call(y_true, ops.convert_to_tensor(y_pred, dtype=self.dtype))
-            if sample_weight is None:
-                sample_weight = ops.ones_like(losses)
-            weights = ops.cast(ops.convert_to_tensor(sample_weight), losses.dtype)
-            total_weight = _sum_over_replicas(ops.sum(weights))
-            return ops.divide_no_nan(ops.sum(losses * weights), total_weight)
 
-    def get_config(self):
-        return {"name": self.name, "dtype": self.dtype}
+@keras.saving.register_keras_serializable(package="tfeff")
+class GlobalMeanBinaryCrossentropy(GlobalMean):
+    """As `GlobalMeanCrossentropy`, of targets that are 0 or 1.
+
+        loss = Σ_r Σ_t w_t (-y_t log σ(z_t) - (1 - y_t) log σ(-z_t)) / Σ_r Σ_t w_t
+
+    Call arguments:
+        y_true: tensor `[...]` of zeros and ones.
+        y_pred: float tensor `[...]` of logits.
+        sample_weight: float tensor `[...]`; `None` means 1 everywhere.
+
+    Returns:
+        Scalar: this replica's part of the loss.
+
+    Example:
+
+    >>> value = GlobalMeanBinaryCrossentropy()([[1, 0]], [[0.0, 0.0]])
+    >>> round(float(value), 4)
+    0.6931
+    """
+
+    def __init__(self, name: str = "binary_cross_entropy", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+
+    def call(self, y_true, y_pred):
+        y_true = ops.cast(y_true, y_pred.dtype)
+        return ops.binary_crossentropy(y_true, y_pred, from_logits=True)
 
 
 def _sum_over_replicas(value):

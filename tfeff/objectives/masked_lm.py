@@ -2,15 +2,29 @@ import keras
 import keras_nlp
 
 from tfeff.encoders import Encoder
-from tfeff.objectives.losses import GlobalMeanCrossentropy
-from tfeff.training.model import DistributedModel
-from tfeff.training.optimizers import adamw
+from tfeff.objectives.objective import (
+    Objective,
+    check_encoder,
+    kernel_initializer,
+    mask_positions_input,
+)
 
-_TOKEN_LOSS = "cross_entropy"
+
+def masked_lm_head(encoder: Encoder, name: str = "head") -> keras.layers.Layer:
+    """BERT's head: from hidden states and positions to logits, table tied."""
+    return keras_nlp.layers.MaskedLMHead(
+        vocabulary_size=encoder.vocabulary_size,
+        token_embedding=encoder.token_embedding,
+        intermediate_activation="gelu",
+        layer_norm_epsilon=1e-12,
+        kernel_initializer=kernel_initializer(),
+        dtype=encoder.dtype_policy,
+        name=name,
+    )
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class MaskedLM(DistributedModel):
+class MaskedLM(Objective):
     """Masked language modelling: guess the tokens that were masked out.
 
     The last hidden states at the masked positions go through a dense layer with
@@ -60,26 +74,9 @@ class MaskedLM(DistributedModel):
     """
 
     def __init__(self, encoder: Encoder, **kwargs):
-        if not isinstance(encoder, Encoder):
-            raise TypeError(
-                "`encoder` must be a `tfeff.encoders.Encoder`. "
-                f"Received: encoder={encoder!r}"
-            )
-        inputs = {
-            **encoder.input,
-            "mask_positions": keras.Input(
-                (None,), dtype="int32", name="mask_positions"
-            ),
-        }
-        head = keras_nlp.layers.MaskedLMHead(
-            vocabulary_size=encoder.vocabulary_size,
-            token_embedding=encoder.token_embedding,
-            intermediate_activation="gelu",
-            layer_norm_epsilon=1e-12,
-            kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
-            dtype=encoder.dtype_policy,
-            name="head",
-        )
+        check_encoder("encoder", encoder)
+        inputs = {**encoder.input, "mask_positions": mask_positions_input()}
+        head = masked_lm_head(encoder)
         outputs = encoder(encoder.input)
         super().__init__(
             inputs=inputs,
@@ -90,54 +87,3 @@ class MaskedLM(DistributedModel):
         self.head = head
         # Mixed float16 needs the model's own policy for Keras to scale the loss.
         self.dtype_policy = encoder.dtype_policy
-
-    def compile(self, optimizer="auto", loss="auto", weighted_metrics="auto", **kwargs):
-        """As `keras.Model.compile`, with the papers' settings by default.
-
-        Args:
-            optimizer: by default Shatter's: `tfeff.training.adamw(1e-4,
-                warmup_steps=10_000, total_steps=1_000_000)`.
-            loss: by default `GlobalMeanCrossentropy`.
-            weighted_metrics: by default the accuracy over masked positions. The
-                reported `loss` is always the mean over all masked positions seen
-                since the metrics were last reset.
-            **kwargs: further arguments of `keras.Model.compile`.
-        """
-        if optimizer == "auto":
-            optimizer = adamw(1e-4, warmup_steps=10_000, total_steps=1_000_000)
-        if loss == "auto":
-            loss = GlobalMeanCrossentropy()
-        if weighted_metrics == "auto":
-            weighted_metrics = [
-                keras.metrics.SparseCategoricalCrossentropy(
-                    from_logits=True, name=_TOKEN_LOSS
-                ),
-                keras.metrics.SparseCategoricalAccuracy(name="accuracy"),
-            ]
-        super().compile(
-            optimizer=optimizer, loss=loss, weighted_metrics=weighted_metrics, **kwargs
-        )
-
-    def compile_from_config(self, config):
-        self.compile(**keras.saving.deserialize_keras_object(config))
-        self.optimizer.build(self.trainable_variables)
-
-    def get_metrics_result(self):
-        """Metrics by name; `loss` is weighted by masked positions, not by batches."""
-        logs = super().get_metrics_result()
-        if _TOKEN_LOSS in logs:
-            logs["loss"] = logs.pop(_TOKEN_LOSS)
-        return logs
-
-    def get_config(self):
-        return {
-            "name": self.name,
-            "trainable": self.trainable,
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        config = dict(config)
-        config["encoder"] = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(**config)

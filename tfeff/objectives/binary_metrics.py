@@ -1,0 +1,55 @@
+"""Keras' metrics of two classes, for logits."""
+
+import keras
+from keras import ops
+
+
+class _OfLogits:
+    """Takes logits where the metric takes probabilities."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        probabilities = ops.sigmoid(ops.cast(y_pred, "float32"))
+        return super().update_state(y_true, probabilities, sample_weight)
+
+
+class _OfTargets:
+    """Counts each target, where the metric takes a mean over the last axis."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        return super().update_state(y_true[..., None], y_pred[..., None], sample_weight)
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class CrossEntropy(_OfTargets, keras.metrics.BinaryCrossentropy):
+    """`keras.metrics.BinaryCrossentropy` of single targets."""
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class Accuracy(_OfLogits, _OfTargets, keras.metrics.BinaryAccuracy):
+    """`keras.metrics.BinaryAccuracy` of logits."""
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class Precision(_OfLogits, keras.metrics.Precision):
+    """`keras.metrics.Precision` of logits."""
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class Recall(_OfLogits, keras.metrics.Recall):
+    """`keras.metrics.Recall` of logits."""
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class AUC(_OfLogits, keras.metrics.AUC):
+    """`keras.metrics.AUC` of logits."""
+
+
+def binary_metrics(cross_entropy: str) -> list[keras.metrics.Metric]:
+    """Cross-entropy, by the given name, and what is said of detectors."""
+    return [
+        CrossEntropy(from_logits=True, name=cross_entropy),
+        Accuracy(name="accuracy"),
+        Precision(name="precision"),
+        Recall(name="recall"),
+        AUC(name="auc"),
+    ]

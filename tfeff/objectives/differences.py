@@ -1,0 +1,85 @@
+"""How far apart what student and teacher compute is, example by example."""
+
+from keras import backend, ops
+
+
+def state_squares(student, teacher, real, average: bool):
+    """Σ_i |student_i - teacher_i|² over real positions i.
+
+    Args:
+        student, teacher: float tensors `[B, T, D]`.
+        real: float tensor `[B, T]`, 1 at real tokens and 0 at padding.
+        average: whether to average over the `D` features, not sum.
+
+    Returns:
+        Tensor `[B]`, at least float32, as from all functions here.
+    """
+    squares = ops.square(_precise(student) - _precise(teacher))
+    reduce = ops.mean if average else ops.sum
+    return ops.sum(reduce(squares, axis=-1) * real, axis=-1)
+
+
+def map_squares(student, teacher, real):
+    """Σ_ij 1/h Σ_n (student_nij - teacher_nij)² over real i and j.
+
+    Args:
+        student, teacher: maps `[B, heads, T, T]`; of unequal numbers of heads, equal
+            groups of the larger one are averaged.
+        real: as in `state_squares`.
+
+    Raises:
+        ValueError: if neither number of heads divides the other.
+    """
+    heads = student.shape[1], teacher.shape[1]
+    if max(heads) % min(heads):
+        raise ValueError(
+            "Of the heads of student and teacher, one number must divide the other, "
+            "or `attention` must be None. Received: "
+            f"{heads[0]} heads in the student, {heads[1]} in the teacher"
+        )
+    student, teacher = (
+        _average_heads(_precise(scores), min(heads)) for scores in (student, teacher)
+    )
+    squares = ops.mean(ops.square(student - teacher), axis=1)
+    return ops.einsum("bts,bt,bs->b", squares, real, real)
+
+
+def _average_heads(scores, groups):
+    heads = scores.shape[1]
+    if heads == groups:
+        return scores
+    batch, _, length, _ = ops.shape(scores)
+    grouped = (batch, groups, heads // groups, length, length)
+    return ops.mean(ops.reshape(scores, grouped), axis=2)
+
+
+def prediction_divergence(student, teacher, temperature: float, soften: str):
+    """Σ_c p_c (log p_c - log q_c) of softmaxes p and q; of ratings, the square.
+
+    Args:
+        student, teacher: logits `[B, C]`, or ratings `[B]`.
+        temperature: what logits are divided by.
+        soften: `"both"`'s logits or the `"student"`'s.
+
+    Raises:
+        ValueError: if the shapes are of another kind, or differ.
+    """
+    shapes = [tuple(getattr(x, "shape", [None] * 3)) for x in (student, teacher)]
+    if shapes[0][1:] != shapes[1][1:] or len(shapes[0]) > 2:
+        raise ValueError(
+            "Student and teacher must have logits [B, C] of equally many classes, or "
+            "ratings [B], where `prediction` is compared. "
+            f"Received: {student!r} and {teacher!r}"
+        )
+    student, teacher = _precise(student), _precise(teacher)
+    if len(student.shape) == 1:
+        return ops.square(student - teacher)
+    if soften == "both":
+        teacher = teacher / temperature
+    teacher = ops.log_softmax(teacher)
+    student = ops.log_softmax(student / temperature)
+    return ops.sum(ops.exp(teacher) * (teacher - student), axis=-1)
+
+
+def _precise(tensor):
+    return ops.cast(tensor, backend.result_type(tensor.dtype, "float32"))

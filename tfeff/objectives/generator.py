@@ -1,0 +1,63 @@
+from fractions import Fraction
+
+from tfeff.encoders import Encoder
+from tfeff.objectives.objective import check_encoder
+
+
+def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides) -> Encoder:
+    """A smaller encoder of the same kind, as a generator of replaced tokens.
+
+    It has as many layers; hidden states and feed-forward networks are `ratio` times
+    as wide, with as many heads fewer (at least one), so that heads keep their size.
+    Its token, position and segment tables and the norm behind them **are** those of
+    `encoder`: trained and saved once. A projection takes their width to its own.
+
+    Args:
+        encoder: the discriminator's `tfeff.encoders.Encoder`.
+        ratio: float in (0, 1], such as 1/4 (ConvBERT small, medium-small; ELECTRA)
+            or 1/3 (ConvBERT base; ELECTRA base).
+        **overrides: arguments of `tfeff.encoders.Encoder` to set by hand, such as
+            `num_heads`, or an `attention` for fewer heads.
+
+    Returns:
+        A `tfeff.encoders.Encoder`.
+
+    Raises:
+        TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
+        ValueError: if `ratio` is out of range or does not give a whole width, or the
+            smaller encoder is not possible, such as a partition of an odd number
+            of parts.
+
+    Example:
+
+    >>> import tfeff
+    >>> encoder = tfeff.encoders.build("convbert_small", vocabulary_size=100)
+    >>> generator = generator_for(encoder)
+    >>> generator.hidden_dim, generator.num_heads, generator.embedding_dim
+    (64, 1, 128)
+    >>> generator.token_embedding is encoder.token_embedding
+    True
+
+    Reference:
+        Clark et al., "ELECTRA", sections 3.1 and 3.2; Jiang et al., "ConvBERT",
+        section 4.1.
+    """
+    check_encoder("encoder", encoder)
+    if isinstance(ratio, bool) or not isinstance(ratio, (int, float)):
+        raise TypeError(f"`ratio` must be a number. Received: ratio={ratio!r}")
+    if not 0 < ratio <= 1:
+        raise ValueError(f"`ratio` must be above 0, at most 1. Received: ratio={ratio}")
+    share = Fraction(ratio).limit_denominator(64)
+    config = encoder.get_config()
+    config["name"] = f"{encoder.name}_generator"
+    for name in ("hidden_dim", "intermediate_dim"):
+        width = share * config[name]
+        if width.denominator != 1 and name not in overrides:
+            raise ValueError(
+                f"`ratio` must give a whole `{name}`. "
+                f"Received: ratio={ratio}, {name}={config[name]}"
+            )
+        config[name] = int(width)
+    config["num_heads"] = max(1, int(share * config["num_heads"]))
+    config["embedding_dim"] = encoder.embedding_dim
+    return Encoder.from_config({**config, **overrides, "tables_of": encoder})

@@ -1,0 +1,115 @@
+"""What the pretraining objectives share."""
+
+import keras
+
+from tfeff.encoders import Encoder
+from tfeff.objectives.losses import GlobalMeanCrossentropy
+from tfeff.training.model import DistributedModel
+from tfeff.training.optimizers import adamw
+
+# The metric that stands for a loss: its mean over all targets seen.
+TARGET_MEAN = "cross_entropy"
+
+
+def token_metrics() -> list[keras.metrics.Metric]:
+    """Cross-entropy and accuracy over weighted targets."""
+    return [
+        keras.metrics.SparseCategoricalCrossentropy(from_logits=True, name=TARGET_MEAN),
+        keras.metrics.SparseCategoricalAccuracy(name="accuracy"),
+    ]
+
+
+class Objective(DistributedModel):
+    """Base of the pretraining objectives: defaults of `compile`, reports, config.
+
+    Subclasses set `encoder`, the network to pretrain. Those with several outputs set
+    `parts`, the weight of each output's loss by the output's name, and override
+    `default_loss` and `default_metrics`, which then are dicts of the same names.
+    """
+
+    parts: dict | None = None
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        return adamw(1e-4, warmup_steps=10_000, total_steps=1_000_000)
+
+    def default_loss(self):
+        return GlobalMeanCrossentropy()
+
+    def default_metrics(self):
+        return token_metrics()
+
+    def compile(self, optimizer="auto", loss="auto", weighted_metrics="auto", **kwargs):
+        """As `keras.Model.compile`, with the papers' settings by default.
+
+        Args:
+            optimizer: by default the paper's; for most objectives Shatter's,
+                `tfeff.training.adamw(1e-4, warmup_steps=10_000,
+                total_steps=1_000_000)`.
+            loss: by default a mean over all targets of the global batch, for each
+                output; with several outputs, weighted as the objective says.
+            weighted_metrics: by default what the field reports. The reported `loss`
+                is always a mean over all targets seen since the metrics were last
+                reset, or the weighted sum of such means.
+            **kwargs: further arguments of `keras.Model.compile`.
+        """
+        if optimizer == "auto":
+            optimizer = self.default_optimizer()
+        if isinstance(loss, str) and loss == "auto":
+            loss = self.default_loss()
+            if self.parts is not None:
+                kwargs.setdefault("loss_weights", dict(self.parts))
+        if isinstance(weighted_metrics, str) and weighted_metrics == "auto":
+            weighted_metrics = self.default_metrics()
+        super().compile(
+            optimizer=optimizer, loss=loss, weighted_metrics=weighted_metrics, **kwargs
+        )
+
+    def compile_from_config(self, config):
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
+
+    def get_metrics_result(self):
+        """Metrics by name; losses are weighted by targets, not by batches."""
+        logs = super().get_metrics_result()
+        if TARGET_MEAN in logs:
+            logs["loss"] = logs.pop(TARGET_MEAN)
+        means = {name: f"{name}_{TARGET_MEAN}" for name in self.parts or {}}
+        if means and all(key in logs for key in means.values()):
+            for name, key in means.items():
+                logs[f"{name}_loss"] = logs.pop(key)
+            logs["loss"] = sum(
+                weight * logs[f"{name}_loss"] for name, weight in self.parts.items()
+            )
+        return logs
+
+    def get_config(self):
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        config["encoder"] = keras.saving.deserialize_keras_object(config["encoder"])
+        return cls(**config)
+
+
+def check_encoder(name: str, encoder) -> Encoder:
+    """Returns `encoder` if it is one, else raises."""
+    if not isinstance(encoder, Encoder):
+        raise TypeError(
+            f"`{name}` must be a `tfeff.encoders.Encoder`. Received: {name}={encoder!r}"
+        )
+    return encoder
+
+
+def mask_positions_input() -> keras.KerasTensor:
+    """The input `[B, M]` of the positions to guess."""
+    return keras.Input((None,), dtype="int32", name="mask_positions")
+
+
+def kernel_initializer() -> keras.initializers.Initializer:
+    """BERT's, for the dense layers of heads."""
+    return keras.initializers.TruncatedNormal(stddev=0.02)

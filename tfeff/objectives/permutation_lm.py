@@ -1,0 +1,125 @@
+import keras
+
+from tfeff.encoders import Encoder
+from tfeff.layers import TwoStreamBlocks
+from tfeff.objectives.objective import (
+    Objective,
+    check_encoder,
+    kernel_initializer,
+    mask_positions_input,
+)
+from tfeff.objectives.token_logits import TokenLogits
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class PermutationLM(Objective):
+    """Permutation language modelling: guess some tokens, one after the other (XLNet).
+
+    Nothing is masked out. The tokens to guess have an order; each is predicted from
+    all tokens that are not to be guessed and from those before it in the order, by
+    the query stream of `tfeff.layers.TwoStreamBlocks` over the encoder's own blocks:
+
+        z = g^L_i Eᵀ + c        with g⁰_i = w, or w + P[i] with absolute positions
+
+    against the encoder's own token table `E`. Where the tables have another width
+    than the hidden states, a dense layer takes `g^L` to theirs, and the encoder's
+    projection takes `P[i]` to that of the hidden states. There is no memory of
+    earlier sequences. An encoder that knows no positions at all does not know which
+    position it is to guess.
+
+    Trained on `tfeff.data.Cache.permutation_lm(...)`. The loss is the mean over all
+    targets of the global batch.
+
+    Args:
+        encoder: a `tfeff.encoders.Encoder` whose attentions score all pairs of
+            positions: softmax, partitioned, one-head, relative or sparse.
+        **kwargs: `name` and `trainable`.
+
+    Call arguments:
+        inputs: dict of integer tensors: `token_ids`, `segment_ids`, `padding_mask`
+            and `ranks` `[B, T]`, places in the order, -1 for tokens that are not to
+            be guessed; `mask_positions` `[B, M]`, the positions to guess (unused
+            slots 0, with weight 0).
+
+    Returns:
+        Logits `[B, M, V]`.
+
+    Raises:
+        TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
+        ValueError: if an attention of the encoder cannot see tokens in any order:
+            blockwise attention, convolutions and mixed attention.
+
+    Example:
+
+    >>> import tfeff
+    >>> encoder = tfeff.encoders.build(
+    ...     "xlnet_base", vocabulary_size=50, num_layers=2, hidden_dim=24
+    ... )
+    >>> model = PermutationLM(encoder)
+    >>> model.compile()
+    >>> ids = keras.ops.ones((1, 4), dtype="int32")
+    >>> logits = model(
+    ...     {
+    ...         "token_ids": ids,
+    ...         "segment_ids": ids,
+    ...         "padding_mask": ids,
+    ...         "ranks": keras.ops.convert_to_tensor([[-1, 1, 0, -1]]),
+    ...         "mask_positions": keras.ops.convert_to_tensor([[1, 2]]),
+    ...     }
+    ... )
+    >>> tuple(logits.shape)
+    (1, 2, 50)
+
+    Reference:
+        Yang et al., "XLNet", sections 2.2 and 2.3.
+    """
+
+    def __init__(self, encoder: Encoder, **kwargs):
+        check_encoder("encoder", encoder)
+        inputs = {
+            **encoder.input,
+            "ranks": keras.Input((None,), dtype="int32", name="ranks"),
+            "mask_positions": mask_positions_input(),
+        }
+        streams = TwoStreamBlocks(
+            encoder.blocks,
+            initializer=kernel_initializer(),
+            dtype=encoder.dtype_policy,
+            name="streams",
+        )
+        head = TokenLogits(
+            encoder.token_embedding, dtype=encoder.dtype_policy, name="head"
+        )
+        try:
+            _, query = streams(
+                encoder.embedding(inputs["token_ids"], inputs["segment_ids"]),
+                inputs["ranks"],
+                padding_mask=inputs["padding_mask"],
+                target_positions=inputs["mask_positions"],
+                segment_ids=inputs["segment_ids"],
+                query=_absolute(encoder, inputs["mask_positions"]),
+            )
+        except (ValueError, AttributeError) as error:
+            kinds = sorted({type(b.attention).__name__ for b in encoder.blocks})
+            raise ValueError(
+                "`encoder` must have attentions that score any pair of positions, "
+                "because the order of prediction decides which pairs see each other; "
+                "blockwise attention and convolutions do not. "
+                f"Received: {', '.join(kinds)}"
+            ) from error
+        super().__init__(inputs=inputs, outputs=head(query), **kwargs)
+        self.encoder = encoder
+        self.streams = streams
+        self.head = head
+        self.dtype_policy = encoder.dtype_policy
+
+
+def _absolute(encoder, positions):
+    """What tells the query stream its absolute positions, if anything: [B, M, D]."""
+    embedding = encoder.embedding
+    if encoder.position != "absolute":
+        return None
+    vectors = embedding.position_embedding(positions)
+    if encoder.embedding_dim == encoder.hidden_dim:
+        return vectors
+    return embedding.projection(vectors)

@@ -1,0 +1,226 @@
+import keras
+from keras import ops
+
+from tfeff.checks import check_positive
+from tfeff.encoders import Encoder
+from tfeff.objectives.binary_metrics import binary_metrics
+from tfeff.objectives.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
+from tfeff.objectives.masked_lm import masked_lm_head
+from tfeff.objectives.objective import (
+    TARGET_MEAN,
+    Objective,
+    check_encoder,
+    kernel_initializer,
+    mask_positions_input,
+    token_metrics,
+)
+from tfeff.objectives.replacement import TokenReplacement, at_positions
+from tfeff.training.optimizers import adamw
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class ReplacedTokenDetection(Objective):
+    """Replaced-token detection: which tokens has a small generator made up?
+
+    The generator, a masked language model, draws a token for every masked position;
+    the discriminator reads the text with the draws in it and says of each token
+    whether it was replaced. A draw that is the original token counts as original.
+
+        x̂ = text with s ~ softmax(z / τ) at the masked positions
+        d_t = gelu(X^L_t W + b) w + c                        of the discriminator
+        loss = mean over masked positions of the generator's cross-entropy
+             + λ · mean over real tokens of the sigmoid cross-entropy of d
+
+    Real tokens are all but padding, `[CLS]` and `[SEP]` among them, as in the
+    authors' code. Both means are over the global batch. The draws pass no gradient.
+
+    Trained on `tfeff.data.Cache.masked_lm(...)`; the papers' masking is
+    `mask_share=0.85, random_share=0.0`. What one keeps is `encoder`, the
+    discriminator's.
+
+    Args:
+        generator: a `tfeff.encoders.Encoder`; `tfeff.objectives.generator_for` makes
+            one that shares the discriminator's embedding tables.
+        discriminator: the `tfeff.encoders.Encoder` to pretrain.
+        discriminator_weight: float `λ` > 0.
+        temperature: float `τ` > 0.
+        seed: integer, of the draws; `None` for one drawn by Keras.
+        **kwargs: `name` and `trainable`.
+
+    Call arguments:
+        inputs: as of `tfeff.objectives.MaskedLM`. Slots of `mask_positions` with
+            position 0 are unused.
+
+    Returns:
+        Dict of `masked_lm`, the generator's logits `[B, M, V]`; `replaced`, the
+        discriminator's logits `[B, T]`; `samples`, the draws `[B, M]` int32.
+
+    Raises:
+        TypeError: if `generator` or `discriminator` is not an `Encoder`.
+        ValueError: if their vocabularies differ, they are one and the same, or a
+            number is not positive.
+
+    Example:
+
+    >>> import tfeff
+    >>> encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=100)
+    >>> model = ReplacedTokenDetection(
+    ...     tfeff.objectives.generator_for(encoder, ratio=1 / 2), encoder
+    ... )
+    >>> model.compile()
+    >>> ones = keras.ops.ones((2, 7), dtype="int32")
+    >>> outputs = model(
+    ...     {
+    ...         "token_ids": ones,
+    ...         "segment_ids": ones,
+    ...         "padding_mask": ones,
+    ...         "mask_positions": ones[:, :1],
+    ...     }
+    ... )
+    >>> tuple(outputs["replaced"].shape)
+    (2, 7)
+
+    Reference:
+        Clark et al., "ELECTRA", sections 2 and 3; Jiang et al., "ConvBERT",
+        section 4.1.
+    """
+
+    def __init__(
+        self,
+        generator: Encoder,
+        discriminator: Encoder,
+        discriminator_weight: float = 50.0,
+        temperature: float = 1.0,
+        seed: int | None = None,
+        **kwargs,
+    ):
+        check_encoder("generator", generator)
+        check_encoder("discriminator", discriminator)
+        check_positive("discriminator_weight", discriminator_weight)
+        if generator is discriminator:
+            raise ValueError(
+                "`generator` must be another encoder than `discriminator`. "
+                "Received: the same object"
+            )
+        if generator.vocabulary_size != discriminator.vocabulary_size:
+            raise ValueError(
+                "`generator` must have the vocabulary of `discriminator`. Received: "
+                f"generator.vocabulary_size={generator.vocabulary_size}, "
+                f"discriminator.vocabulary_size={discriminator.vocabulary_size}"
+            )
+        policy = discriminator.dtype_policy
+        replacement = TokenReplacement(
+            temperature, seed, dtype=policy, name="replacement"
+        )
+        hidden_layer, output_layer = (
+            keras.layers.Dense(
+                units,
+                activation=activation,
+                kernel_initializer=kernel_initializer(),
+                dtype=policy,
+                name=f"discriminator_{name}",
+            )
+            for name, units, activation in (
+                ("hidden", discriminator.hidden_dim, "gelu"),
+                ("output", 1, None),
+            )
+        )
+        head = masked_lm_head(generator, name="generator_head")
+
+        inputs = {**generator.input, "mask_positions": mask_positions_input()}
+        logits = head(
+            generator(generator.input)["sequence_output"], inputs["mask_positions"]
+        )
+        replaced, samples = replacement(
+            inputs["token_ids"], inputs["mask_positions"], logits
+        )
+        hidden = discriminator(
+            {
+                "token_ids": replaced,
+                "segment_ids": inputs["segment_ids"],
+                "padding_mask": inputs["padding_mask"],
+            }
+        )["sequence_output"]
+        super().__init__(
+            inputs=inputs,
+            outputs={
+                "masked_lm": logits,
+                "replaced": output_layer(hidden_layer(hidden))[..., 0],
+                "samples": samples,
+            },
+            **kwargs,
+        )
+        self.generator = generator
+        self.encoder = discriminator
+        self.discriminator_weight = float(discriminator_weight)
+        self.temperature = replacement.temperature
+        self.seed = seed
+        self.parts = {"masked_lm": 1.0, "replaced": self.discriminator_weight}
+        self.dtype_policy = policy
+
+    @property
+    def share_embeddings(self) -> bool:
+        """Whether both networks have the same embedding tables."""
+        return self.generator.token_embedding is self.encoder.token_embedding
+
+    def default_optimizer(self):
+        return adamw(3e-4, warmup_steps=10_000, total_steps=1_000_000)
+
+    def default_loss(self):
+        return {
+            "masked_lm": GlobalMeanCrossentropy(),
+            "replaced": GlobalMeanBinaryCrossentropy(),
+        }
+
+    def default_metrics(self):
+        return {"masked_lm": token_metrics(), "replaced": binary_metrics(TARGET_MEAN)}
+
+    def compute_loss(self, x, y, y_pred, sample_weight=None, training=True):
+        y, y_pred, sample_weight = _of_both(x, y, y_pred, sample_weight)
+        return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        y, y_pred, sample_weight = _of_both(x, y, y_pred, sample_weight)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
+
+    def get_config(self):
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "generator": keras.saving.serialize_keras_object(self.generator),
+            "discriminator": keras.saving.serialize_keras_object(self.encoder),
+            "share_embeddings": self.share_embeddings,
+            "discriminator_weight": self.discriminator_weight,
+            "temperature": self.temperature,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        discriminator = keras.saving.deserialize_keras_object(config["discriminator"])
+        generator = config["generator"]
+        if config.pop("share_embeddings"):
+            inner = {**generator["config"], "tables_of": discriminator}
+            generator = {**generator, "config": inner}
+        config["generator"] = keras.saving.deserialize_keras_object(generator)
+        config["discriminator"] = discriminator
+        return cls(**config)
+
+
+def _of_both(x, y, y_pred, sample_weight):
+    """Labels, logits and weights of generator and discriminator, by output."""
+    positions = x["mask_positions"]
+    if sample_weight is None:
+        sample_weight = ops.cast(positions > 0, "float32")
+    length = ops.shape(x["token_ids"])[1]
+    samples = y_pred["samples"]
+    wrong = ops.cast(samples != ops.cast(y, samples.dtype), "float32")
+    return (
+        {"masked_lm": y, "replaced": at_positions(wrong, positions, length)},
+        {name: y_pred[name] for name in ("masked_lm", "replaced")},
+        {
+            "masked_lm": sample_weight,
+            "replaced": ops.cast(x["padding_mask"], "float32"),
+        },
+    )

@@ -1,0 +1,110 @@
+import keras
+
+from tfeff.encoders import Encoder
+from tfeff.objectives.losses import GlobalMeanCrossentropy
+from tfeff.objectives.masked_lm import masked_lm_head
+from tfeff.objectives.objective import (
+    Objective,
+    check_encoder,
+    kernel_initializer,
+    mask_positions_input,
+    token_metrics,
+)
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class SentencePairPrediction(Objective):
+    """Whether two segments belong together: sentence order, or next sentence.
+
+    The last hidden state at the first position, `[CLS]`, goes through BERT's pooler
+    and a dense layer with two classes:
+
+        z = tanh(X^L[0] W_p + b_p) W + b
+
+    What the classes mean is up to the data, `tfeff.data.Cache.sentence_pairs`: with
+    `kind="order"` (ALBERT) class 1 is swapped segments, with `kind="next"` (BERT) a
+    second segment from elsewhere. By default the model learns masked language
+    modelling beside it, as both papers do:
+
+        loss = mean over pairs + mean over masked positions
+
+    each over the global batch.
+
+    Args:
+        encoder: a `tfeff.encoders.Encoder`.
+        masked_lm: whether the tokens that were masked out are to be guessed too, as
+            in `tfeff.objectives.MaskedLM`.
+        **kwargs: `name` and `trainable`.
+
+    Call arguments:
+        inputs: dict of the encoder's inputs, integer tensors `[B, T]` `token_ids`,
+            `segment_ids` and `padding_mask`, and, with `masked_lm`,
+            `mask_positions` `[B, M]`.
+
+    Returns:
+        Dict of logits: `sentence` `[B, 2]` and, with `masked_lm`, `masked_lm`
+        `[B, M, V]`.
+
+    Raises:
+        TypeError: if `encoder` is not a `tfeff.encoders.Encoder`, or `masked_lm` is
+            not a bool.
+
+    Example:
+
+    >>> import tfeff
+    >>> encoder = tfeff.encoders.build("albert_base", vocabulary_size=100,
+    ...     num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    >>> model = SentencePairPrediction(encoder, masked_lm=False)
+    >>> model.compile()
+    >>> ones = keras.ops.ones((2, 7), dtype="int32")
+    >>> logits = model(
+    ...     {"token_ids": ones, "segment_ids": ones, "padding_mask": ones}
+    ... )
+    >>> tuple(logits["sentence"].shape)
+    (2, 2)
+
+    Reference:
+        Lan et al., "ALBERT", section 3.1, inter-sentence coherence loss; Devlin et
+        al., "BERT", section 3.1, task 2.
+    """
+
+    def __init__(self, encoder: Encoder, masked_lm: bool = True, **kwargs):
+        check_encoder("encoder", encoder)
+        if not isinstance(masked_lm, bool):
+            raise TypeError(
+                f"`masked_lm` must be a bool. Received: masked_lm={masked_lm!r}"
+            )
+        inputs = dict(encoder.input)
+        hidden = encoder(encoder.input)["sequence_output"]
+        pooler = keras.layers.Dense(
+            encoder.hidden_dim,
+            activation="tanh",
+            kernel_initializer=kernel_initializer(),
+            dtype=encoder.dtype_policy,
+            name="pooler",
+        )
+        classifier = keras.layers.Dense(
+            2,
+            kernel_initializer=kernel_initializer(),
+            dtype=encoder.dtype_policy,
+            name="sentence",
+        )
+        outputs = {"sentence": classifier(pooler(hidden[:, 0]))}
+        if masked_lm:
+            inputs["mask_positions"] = mask_positions_input()
+            head = masked_lm_head(encoder)
+            outputs["masked_lm"] = head(hidden, inputs["mask_positions"])
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+        self.encoder = encoder
+        self.masked_lm = masked_lm
+        self.parts = {name: 1.0 for name in outputs}
+        self.dtype_policy = encoder.dtype_policy
+
+    def default_loss(self):
+        return {name: GlobalMeanCrossentropy() for name in self.parts}
+
+    def default_metrics(self):
+        return {name: token_metrics() for name in self.parts}
+
+    def get_config(self):
+        return {**super().get_config(), "masked_lm": self.masked_lm}

@@ -1,0 +1,68 @@
+import keras
+
+from tfeff.objectives.objective import kernel_initializer
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class TokenLogits(keras.layers.Layer):
+    """Logits of all tokens against an encoder's own token table.
+
+        z = x Eᵀ + c,   or (x W + b) Eᵀ + c where `x` is not as wide as the table
+
+    Args:
+        token_embedding: the `keras.layers.ReversibleEmbedding` that holds `E`.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        x: float tensor `[B, M, D]`.
+
+    Returns:
+        Logits `[B, M, V]`.
+
+    Example:
+
+    >>> table = keras.layers.ReversibleEmbedding(10, 4)
+    >>> tuple(TokenLogits(table)(keras.ops.ones((2, 3, 8))).shape)
+    (2, 3, 10)
+
+    Reference:
+        Yang et al., "XLNet", equation 4.
+    """
+
+    def __init__(self, token_embedding: keras.layers.ReversibleEmbedding, **kwargs):
+        super().__init__(**kwargs)
+        self.token_embedding = token_embedding
+
+    def build(self, shape):
+        table = self.token_embedding
+        if not table.built:
+            table.build()
+        self.projection = None
+        if shape[-1] != table.output_dim:
+            self.projection = keras.layers.Dense(
+                table.output_dim,
+                kernel_initializer=kernel_initializer(),
+                dtype=self.dtype_policy,
+                name="projection",
+            )
+            self.projection.build(shape)
+        self.bias = self.add_weight(
+            name="bias", shape=(table.input_dim,), initializer="zeros"
+        )
+
+    def call(self, x):
+        if self.projection is not None:
+            x = self.projection(x)
+        logits = self.token_embedding(x, reverse=True)
+        return keras.ops.cast(logits, self.compute_dtype) + self.bias
+
+    def get_config(self):
+        config = super().get_config()
+        config["token_embedding"] = keras.layers.serialize(self.token_embedding)
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        config["token_embedding"] = keras.layers.deserialize(config["token_embedding"])
+        return cls(**config)
