@@ -5,7 +5,8 @@ tokenizer (`train_tokenizer`); both make a cache of token ids (`build_cache`),
 from which any number of runs read masked batches (`Cache.masked_lm`).
 
 The examples of fine-tuning tasks come from their published files (`read_glue`,
-`read_superglue`, `read_race`, `read_squad`, `read_mrqa`). Questions and passages
+`read_superglue`, `read_race`, `read_squad`, `read_mrqa`). Texts, pairs and options
+become rows of tokens (`text_features`). Questions and passages
 become windows of tokens (`make_span_features`), and logits for them become answers
 (`best_spans`).
 
@@ -23,7 +24,9 @@ _HOMES = {
     "text_files": "corpora",
     "tfds": "corpora",
     "docstrings": "docstring_corpus",
+    "ChoiceExamples": "examples",
     "Question": "examples",
+    "TextExamples": "examples",
     "read_glue": "glue",
     "mask_tokens": "masking",
     "read_mrqa": "mrqa",
@@ -32,6 +35,7 @@ _HOMES = {
     "make_span_features": "span_features",
     "read_squad": "squad",
     "read_superglue": "superglue",
+    "text_features": "text_features",
     "load_tokenizer": "tokenizers",
     "save_tokenizer": "tokenizers",
     "tokenizer_fingerprint": "tokenizers",

@@ -17,6 +17,8 @@ class TextExamples:
         label_names: as in the benchmark's files; None for ratings.
         ids: what the benchmark calls each example in predictions.
         skipped: what was wrong with each line that was left out.
+
+    Example: see `text_features`.
     """
 
     first: tuple[str, ...]
@@ -45,6 +47,8 @@ class ChoiceExamples:
             none. It cannot be written to.
         label_names: `("A", "B", "C", "D")`.
         ids: `"high1.txt-0"` is the first question of the passage `high1.txt`.
+
+    Example: see `read_race`.
     """
 
     passages: tuple[str, ...]
