@@ -6,6 +6,9 @@ The names are imported when first used.
 import importlib
 
 _HOMES = {
+    "Classifier": "classifier",
+    "MultipleChoice": "multiple_choice",
+    "Regressor": "regressor",
     "glue_metrics": "metrics",
     "load_pretrained": "pretrained",
     "race_metrics": "metrics",

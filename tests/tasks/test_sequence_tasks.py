@@ -1,0 +1,204 @@
+"""Classification, rating and multiple choice: heads, losses, replicas, saving."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfeff
+from tests.checks import assert_close, check_two_replicas, randomize
+from tests.objectives.test_masked_lm import literal_loss
+from tfeff.tasks import Classifier, MultipleChoice, Regressor
+
+VOCABULARY_SIZE = 50
+KINDS = ("classifier", "regressor", "choice")
+CHOICES = 3
+
+
+def make_encoder(**kwargs):
+    arguments = dict(
+        vocabulary_size=VOCABULARY_SIZE,
+        num_layers=2,
+        num_heads=2,
+        hidden_dim=8,
+        intermediate_dim=12,
+        max_sequence_length=16,
+        attention="one_head",
+        position="none",
+        dropout=0.0,
+    )
+    return tfeff.encoders.Encoder(**(arguments | kwargs))
+
+
+def make_model(kind, pooling="cls", dropout=0.0, **kwargs):
+    encoder = make_encoder(**kwargs)
+    if kind == "classifier":
+        model = Classifier(encoder, 3, pooling, dropout)
+    else:
+        task = {"regressor": Regressor, "choice": MultipleChoice}[kind]
+        model = task(encoder, pooling, dropout)
+    randomize({w.path: w for w in model.weights if "seed" not in w.path}, scale=0.3)
+    model.compile(optimizer=tfeff.training.adamw(1e-3, 5, 40, global_clipnorm=0.1))
+    return model
+
+
+def batches(kind, count=6, batch_size=4, length=11, seed=0):
+    """Ragged rows; replicas see different weights, and the last row weighs nothing."""
+    rng = np.random.default_rng(seed)
+    shape = (count * batch_size,) + (CHOICES,) * (kind == "choice") + (length,)
+    lengths = rng.integers(1, length + 1, shape[:-1])
+    mask = (np.arange(length) < lengths[..., None]).astype("int32")
+    tokens = rng.integers(5, VOCABULARY_SIZE, shape) * mask
+    segments = (np.arange(length) >= lengths[..., None] // 2) * mask
+    weights = (rng.random(shape[0]) < 0.6).astype("float32")
+    weights[::batch_size] = 1.0
+    for array in (tokens, mask, segments):
+        array[-1] = 0
+    weights[-1] = 0
+    inputs = {
+        "token_ids": tokens.astype("int32"),
+        "segment_ids": segments.astype("int32"),
+        "padding_mask": mask,
+    }
+    if kind == "regressor":
+        labels = rng.normal(2, 1, shape[0]).astype("float32")
+    else:
+        labels = rng.integers(0, 3, shape[0]).astype("int32")
+    dataset = tf.data.Dataset.from_tensor_slices((inputs, labels, weights))
+    return dataset.batch(batch_size, drop_remainder=True)
+
+
+def literal_outputs(model, kind, inputs):
+    """The head with NumPy, on the encoder's hidden states of one row at a time."""
+    weights = {
+        name: [w.numpy().astype("float64") for w in model.get_layer(name).weights]
+        for name in ("pooler", "logits")
+    }
+    kernel, bias = weights["logits"]
+    rows = {k: np.reshape(v, (-1, v.shape[-1])) for k, v in inputs.items()}
+    outputs = []
+    for r in range(len(rows["token_ids"])):
+        row = {name: array[r : r + 1] for name, array in rows.items()}
+        hidden = model.encoder(row)
+        if model.pooling == "cls":
+            first = np.asarray(hidden["sequence_output"], "float64")[0, 0]
+            vector = np.tanh(first @ weights["pooler"][0] + weights["pooler"][1])
+        else:
+            # Compared with a literal version in the tests of layers.
+            pooling = tfeff.layers.LayerwisePooling(model.encoder.blocks)
+            pooling(hidden["hidden_states"])
+            pooling.initial_vector.assign(model.get_layer("pooler").initial_vector)
+            vector = np.asarray(
+                pooling(hidden["hidden_states"], padding_mask=row["padding_mask"])
+            )[0]
+        outputs.append(vector @ kernel + bias)
+    outputs = np.array(outputs)
+    if kind == "choice":
+        return outputs.reshape(-1, CHOICES)
+    return outputs[:, 0] if kind == "regressor" else outputs
+
+
+def padded(inputs):
+    """Three positions more, all padding with garbage in it."""
+    longer = {
+        name: np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, 3)])
+        for name, array in inputs.items()
+    }
+    longer["token_ids"] += (longer["padding_mask"] == 0) * np.int32(9)
+    return longer
+
+
+@pytest.mark.parametrize("pooling", ["cls", "layerwise"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_head_loss_and_metrics_are_literal(kind, pooling):
+    model = make_model(kind, pooling)
+    dataset = batches(kind)
+    logs = model.evaluate(dataset, verbose=0, return_dict=True)
+    total = count = right = 0.0
+    for place, (inputs, labels, weights) in enumerate(dataset.as_numpy_iterator()):
+        outputs = np.asarray(model(inputs))
+        if place == 0:
+            assert_close(outputs, literal_outputs(model, kind, inputs), 1e-5)
+            assert_close(model(padded(inputs)), outputs, 1e-5, "more padding")
+            loss = float(model.default_loss()(labels, outputs, weights))
+        if kind == "regressor":
+            batch = sum(w * (p - y) ** 2 for w, p, y in zip(weights, outputs, labels))
+        else:
+            batch, _ = literal_loss(outputs, labels, weights)
+            right += np.sum(weights * (outputs.argmax(-1) == labels))
+        if place == 0:
+            assert loss == pytest.approx(batch / weights.sum(), rel=1e-5)
+        total += batch
+        count += weights.sum()
+    assert logs.pop("loss") == pytest.approx(total / count, rel=1e-5)
+    expected = {} if kind == "regressor" else {"accuracy": right / count}
+    assert logs == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "pooling"),
+    [
+        pytest.param("classifier", "layerwise", marks=pytest.mark.slow),
+        pytest.param("regressor", "cls", marks=pytest.mark.slow),
+        ("choice", "layerwise"),
+    ],
+)
+def test_a_saved_model_trains_on_as_if_it_had_not_been_saved(tmp_path, kind, pooling):
+    model = make_model(kind, pooling, dropout=0.3)
+    dataset = batches(kind, count=2)
+    model.fit(dataset, shuffle=False, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert type(loaded) is type(model) and loaded.get_config() == model.get_config()
+    assert len(loaded.weights) == len(model.weights)
+    histories = [
+        m.fit(dataset, shuffle=False, verbose=0).history for m in (model, loaded)
+    ]
+    assert histories[0] == histories[1]
+    for one, two in zip(model.get_weights(), loaded.get_weights(), strict=True):
+        np.testing.assert_array_equal(two, one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pooling", ["cls", "layerwise"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_replicas_equal_one_device(kind, pooling):
+    models = check_two_replicas(
+        lambda: make_model(kind, pooling), batches(kind, count=20), steps=20
+    )
+    logs = [model.evaluate(batches(kind), verbose=0) for model in models]
+    np.testing.assert_allclose(logs[1], logs[0], rtol=1e-4)
+    predictions = [model.predict(batches(kind), verbose=0) for model in models]
+    np.testing.assert_allclose(predictions[1], predictions[0], atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_half_precision_is_close_and_finite(kind):
+    dataset = batches(kind)
+    losses = []
+    for policy in ("float32", "mixed_bfloat16", "mixed_float16"):
+        keras.utils.set_random_seed(0)
+        model = make_model(kind, "layerwise", dtype=policy)
+        losses.append(
+            model.fit(dataset, epochs=2, shuffle=False, verbose=0).history["loss"]
+        )
+        assert np.isfinite(model.predict(dataset, verbose=0).astype("float32")).all()
+    np.testing.assert_allclose(losses[1], losses[0], rtol=5e-2)
+    np.testing.assert_allclose(losses[2], losses[0], rtol=1e-2)
+
+
+def test_bad_arguments_are_named():
+    for task in (Regressor, MultipleChoice, lambda e: Classifier(e, 2)):
+        with pytest.raises(TypeError, match="`encoder` must be .*Dense"):
+            task(keras.layers.Dense(3))
+    encoder = make_encoder(num_layers=1)
+    with pytest.raises(ValueError, match="`num_classes` must be .*num_classes=1"):
+        Classifier(encoder, 1)
+    with pytest.raises(ValueError, match="`pooling` must be .*'layerwise'.*'mean'"):
+        Regressor(encoder, "mean")
+    with pytest.raises(ValueError, match=r"`dropout` must be .*dropout=1\.0"):
+        MultipleChoice(encoder, dropout=1.0)
+    convolution = make_encoder(attention="dynamic_conv", num_layers=1)
+    with pytest.raises(ValueError, match="DynamicConv1D mixes a sequence with itself"):
+        Classifier(convolution, 2, pooling="layerwise")

@@ -1,0 +1,96 @@
+import keras
+from keras import ops
+
+from tfeff.encoders import Encoder
+from tfeff.encoders.encoder import INPUTS
+from tfeff.tasks.task import PooledTask, check_encoder
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class MultipleChoice(PooledTask):
+    """Choice among the options of a question, as in RACE.
+
+    The encoder reads each option with its passage and question as a sequence of its
+    own; one logit of each competes with those of the other options:
+
+        v_c = tanh(X_c^L[0] W + b)              pooling="cls"
+        v_c = LayerwisePooling(X_c^0 … X_c^L)   pooling="layerwise"
+        z_c = dropout(v_c) w + a
+        p   = softmax(z_1 … z_C)
+
+    Trained on `tfeff.data.text_features(...).dataset(...)`. The loss is the mean
+    cross-entropy over all weighted questions of the global batch.
+
+    Args:
+        encoder: a `tfeff.encoders.Encoder`.
+        pooling: `"cls"` or `"layerwise"`.
+        dropout: float in [0, 1), rate on `v`.
+        **kwargs: `name` and `trainable`.
+
+    Call arguments:
+        inputs: dict of integer tensors `[B, C, T]`, any number C of options:
+            `token_ids`, `segment_ids`, `padding_mask` (1 = real token).
+
+    Returns:
+        Logits `[B, C]`.
+
+    Raises:
+        TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
+        ValueError: if an argument is out of range, or `pooling="layerwise"` and the
+            encoder's attention is a convolution, which has no queries.
+
+    Example:
+
+    >>> import tfeff
+    >>> encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=100)
+    >>> model = MultipleChoice(encoder)
+    >>> model.compile()
+    >>> ones = keras.ops.ones((2, 4, 7), dtype="int32")
+    >>> logits = model({"token_ids": ones, "segment_ids": ones, "padding_mask": ones})
+    >>> tuple(logits.shape)
+    (2, 4)
+
+    Reference:
+        Lai et al., "RACE: Large-scale ReAding Comprehension Dataset From
+        Examinations", 2017; Devlin et al., "BERT", section 4.4, for the logits.
+    """
+
+    def __init__(
+        self, encoder: Encoder, pooling: str = "cls", dropout: float = 0.1, **kwargs
+    ):
+        check_encoder(encoder)
+        inputs = {
+            name: keras.Input((None, None), dtype="int32", name=name) for name in INPUTS
+        }
+        ungroup = _Ungroup(name="ungroup")
+        super().__init__(
+            encoder,
+            1,
+            pooling,
+            dropout,
+            inputs=inputs,
+            rows={name: ungroup(tensor) for name, tensor in inputs.items()},
+            finish=lambda z: _Group(name="group")([z, inputs["token_ids"]]),
+            **kwargs,
+        )
+
+
+class _Ungroup(keras.layers.Layer):
+    """`[B, C, T]` to `[B·C, T]`."""
+
+    def call(self, inputs):
+        return ops.reshape(inputs, (-1, ops.shape(inputs)[-1]))
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor((None, inputs.shape[-1]), inputs.dtype)
+
+
+class _Group(keras.layers.Layer):
+    """`[B·C, 1]` to the `[B, C]` of the second input `[B, C, T]`."""
+
+    def call(self, inputs):
+        scores, like = inputs
+        return ops.reshape(scores, ops.shape(like)[:2])
+
+    def compute_output_shape(self, input_shape):
+        return input_shape[1][:2]

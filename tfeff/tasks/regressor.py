@@ -1,0 +1,104 @@
+import keras
+from keras import ops
+
+from tfeff.encoders import Encoder
+from tfeff.objectives.losses import GlobalMeanCrossentropy
+from tfeff.tasks.task import PooledTask, check_encoder
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+def squared_error(y_true, y_pred):
+    """(y - ŷ)² of each element; Keras' own takes the mean over the last axis."""
+    y_pred = ops.convert_to_tensor(y_pred)
+    return ops.square(y_pred - ops.cast(y_true, y_pred.dtype))
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class GlobalMeanSquaredError(GlobalMeanCrossentropy):
+    """Squared error averaged over every weighted example of the global batch.
+
+        loss = Σ_r Σ_i w_i (y_i - ŷ_i)² / Σ_r Σ_i w_i
+
+    with `r` over the replicas, as in `tfeff.objectives.GlobalMeanCrossentropy`.
+
+    Call arguments:
+        y_true: float tensor `[...]`.
+        y_pred: float tensor `[...]`.
+        sample_weight: float tensor `[...]`; `None` means 1 everywhere.
+
+    Returns:
+        Scalar: this replica's part of the loss. The parts add up to the loss.
+
+    Example:
+
+    >>> loss = GlobalMeanSquaredError()
+    >>> float(loss([1.0, 5.0], [3.0, 0.0], sample_weight=[1.0, 0.0]))
+    4.0
+    """
+
+    def __init__(self, name: str = "squared_error", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+
+    def call(self, y_true, y_pred):
+        return squared_error(y_true, y_pred)
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class Regressor(PooledTask):
+    """Rating of a text or of a pair of texts by one number.
+
+    As `tfeff.tasks.Classifier`, with one output and the mean squared error:
+
+        v = tanh(X^L[0] W + b)                  pooling="cls"
+        v = LayerwisePooling(X^0 … X^L)         pooling="layerwise"
+        ŷ = dropout(v) w + c
+
+    Args:
+        encoder: a `tfeff.encoders.Encoder`.
+        pooling: `"cls"` or `"layerwise"`.
+        dropout: float in [0, 1), rate on `v`.
+        **kwargs: `name` and `trainable`.
+
+    Call arguments:
+        inputs: dict of integer tensors `[B, T]`: `token_ids`, `segment_ids`,
+            `padding_mask` (1 = real token).
+
+    Returns:
+        Ratings `[B]`.
+
+    Raises:
+        TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
+        ValueError: if an argument is out of range, or `pooling="layerwise"` and the
+            encoder's attention is a convolution, which has no queries.
+
+    Example:
+
+    >>> import tfeff
+    >>> model = Regressor(tfeff.encoders.build("shatter_tiny", vocabulary_size=100))
+    >>> model.compile()
+    >>> ones = keras.ops.ones((2, 7), dtype="int32")
+    >>> scores = model({"token_ids": ones, "segment_ids": ones, "padding_mask": ones})
+    >>> tuple(scores.shape)
+    (2,)
+
+    Reference:
+        Devlin et al., "BERT", section 4.1; Tian et al., "Shatter", section 3.4.
+    """
+
+    def __init__(
+        self, encoder: Encoder, pooling: str = "cls", dropout: float = 0.1, **kwargs
+    ):
+        super().__init__(
+            check_encoder(encoder),
+            1,
+            pooling,
+            dropout,
+            finish=lambda z: z[:, 0],
+            **kwargs,
+        )
+
+    def default_loss(self):
+        return GlobalMeanSquaredError()
+
+    def default_metrics(self, name):
+        return [keras.metrics.MeanMetricWrapper(squared_error, name=name)]
