@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from tests.reference import optimizers as literal
 from tfeff.training import AdamW, LinearWarmupDecay, adamw
 
 
@@ -62,29 +63,42 @@ def make_variables():
 @pytest.mark.parametrize("clip", [None, 0.5, 1e6])
 def test_adamw_steps_against_the_literal_algorithm(clip):
     variables = make_variables()
-    decays = [v.name not in ("bias", "gamma", "beta", "output_bias") for v in variables]
-    w = [v.numpy().astype("float64") for v in variables]
-    m, s = [0 * x for x in w], [0 * x for x in w]
-    optimizer = adamw(0.1, 2, 10, weight_decay=0.3, global_clipnorm=clip)
+    start = [v.numpy() for v in variables]
+    decays = [
+        0.0 if v.name in ("bias", "gamma", "beta", "output_bias") else 0.3
+        for v in variables
+    ]
     rng = np.random.default_rng(1)
-    for step in range(6):
-        gradients = [rng.normal(size=x.shape) for x in w]
-        optimizer.apply([g.astype("float32") for g in gradients], variables)
-        rate = literal_rate(step, 0.1, 2, 10)
-        norm = np.sqrt(sum(np.sum(g**2) for g in gradients))
-        scale = 1.0 if clip is None else min(1.0, clip / norm)
-        for i, g in enumerate(gradients):
-            g = scale * g
-            m[i] = 0.9 * m[i] + 0.1 * g
-            s[i] = 0.999 * s[i] + 0.001 * g**2
-            if decays[i]:
-                w[i] = w[i] - rate * 0.3 * w[i]
-            # The form of the Adam paper's section 2 with "epsilon hat", as in Keras.
-            corrected = np.sqrt(1 - 0.999 ** (step + 1)) / (1 - 0.9 ** (step + 1))
-            w[i] = w[i] - rate * corrected * m[i] / (np.sqrt(s[i]) + 1e-6)
-    # Keras forms 1 - 0.999^t in float32, which is good to 6e-5 in the first steps.
-    for variable, expected in zip(variables, w):
-        np.testing.assert_allclose(variable.numpy(), expected, rtol=1e-4, atol=1e-6)
+    gradients = [
+        [rng.normal(size=w.shape).astype("float32") for w in start] for _ in range(6)
+    ]
+    rates = [literal_rate(step, 0.1, 2, 10) for step in range(6)]
+    for bias_correction in (True, False):
+        for variable, value in zip(variables, start):
+            variable.assign(value)
+        optimizer = adamw(
+            0.1,
+            2,
+            10,
+            weight_decay=0.3,
+            global_clipnorm=clip,
+            bias_correction=bias_correction,
+        )
+        for step in gradients:
+            optimizer.apply(step, variables)
+        expected = literal.adamw(
+            start,
+            gradients,
+            rates,
+            decays,
+            [1.0] * len(start),
+            clip,
+            bias_correction=bias_correction,
+        )
+        # Keras forms 1 - 0.999^t in float32, which is good to 6e-5 in the first steps.
+        rtol = 1e-4 if bias_correction else 2e-6
+        for variable, value in zip(variables, expected):
+            np.testing.assert_allclose(variable.numpy(), value, rtol=rtol, atol=1e-6)
 
 
 def test_gradients_of_repeated_rows_are_summed_before_their_norm_is_taken():
@@ -107,8 +121,18 @@ def test_gradients_of_repeated_rows_are_summed_before_their_norm_is_taken():
 
 
 def test_optimizer_round_trips_with_its_schedule():
-    optimizer = adamw(1e-3, 3, 30, weight_decay=0.2, epsilon=1e-5, global_clipnorm=2.0)
+    optimizer = adamw(
+        1e-3,
+        3,
+        30,
+        weight_decay=0.2,
+        epsilon=1e-5,
+        global_clipnorm=2.0,
+        layer_decay=0.8,
+        bias_correction=False,
+    )
     config = keras.saving.serialize_keras_object(optimizer)
     copy = keras.saving.deserialize_keras_object(config)
     assert type(copy) is AdamW
     assert copy.get_config() == optimizer.get_config()
+    assert (copy.layer_decay, copy.bias_correction) == (0.8, False)

@@ -7,7 +7,7 @@ _SEED = "seed_generator_"
 class DistributedModel(keras.Model):
     """A Keras model that trains right on several replicas and after loading.
 
-    It adds two things to `keras.Model`.
+    It adds three things to `keras.Model`.
 
     Keras 3 loops over the steps of an execution with optional values and nested
     conditionals, in which TensorFlow cannot run several replicas
@@ -16,7 +16,28 @@ class DistributedModel(keras.Model):
 
     Keras does not save the state of dropout's random numbers. This class does: a
     model that was loaded goes on with the masks that it would have had.
+
+    An optimizer with `layer_decay` has to know the layers. This class tells it which
+    those of the model's `encoder` are, whenever the model is compiled or loaded.
     """
+
+    def compile(self, *args, **kwargs):
+        """As `keras.Model.compile`.
+
+        Raises:
+            ValueError: if the optimizer has a `layer_decay` and the model no
+                `encoder`.
+        """
+        super().compile(*args, **kwargs)
+        optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        if getattr(optimizer, "layer_decay", None) is None:
+            return
+        if getattr(self, "encoder", None) is None:
+            raise ValueError(
+                "`optimizer` must have no `layer_decay` for a model without an "
+                f"encoder. Received: layer_decay={optimizer.layer_decay}"
+            )
+        optimizer.set_encoder(self.encoder)
 
     def save_own_variables(self, store):
         super().save_own_variables(store)

@@ -1,5 +1,8 @@
 import keras
+from keras import ops
 
+from tfeff.checks import check_positive
+from tfeff.training.layerwise_decay import rate_factors
 from tfeff.training.schedules import LinearWarmupDecay
 
 
@@ -7,15 +10,37 @@ from tfeff.training.schedules import LinearWarmupDecay
 class AdamW(keras.optimizers.AdamW):
     """Keras' AdamW, made for Transformers and for many replicas.
 
-    It differs from `keras.optimizers.AdamW` in two ways:
+    The gradient `g` of the weight `w` moves it at step `t`, from 1, by
+
+        m ← β₁ m + (1 - β₁) g        v ← β₂ v + (1 - β₂) g²
+        w ← w - f η (c m / (sqrt(v) + ε) + λ w)
+        c = sqrt(1 - β₂ᵗ) / (1 - β₁ᵗ)
+
+    It differs from `keras.optimizers.AdamW` in four ways:
 
     - Biases and the scales and shifts of norms do not decay: every weight named
-      `bias`, `..._bias`, `gamma` or `beta` is left out of `weight_decay`.
+      `bias`, `..._bias`, `gamma` or `beta` has `λ = 0`.
     - `global_clipnorm` acts on the gradient of the whole batch, after the replicas'
       gradients are summed. Keras clips what each replica holds before the sum, so
       that the same number means something else on another number of replicas.
+    - `layer_decay` gives lower layers smaller steps, to keep what was pretrained:
+      `f = d^(L+1-l)` in block `l` of `L` (from 0), `d^(L+2)` in the embedding, 1
+      in a head. It multiplies the rate, hence the decay too.
+    - `bias_correction=False` sets `c = 1`, as BERT, ELECTRA and ConvBERT do.
 
-    The arguments are those of `keras.optimizers.AdamW`.
+    Args:
+        *args: those of `keras.optimizers.AdamW`, `learning_rate` (`η`) first.
+        layer_decay: float `d` in (0, 1]; `None` for the same rate everywhere. It
+            needs the layers: a `DistributedModel` with an `encoder`, such as every
+            model of tfeff, names them when it is compiled; elsewhere call
+            `set_encoder`.
+        bias_correction: whether the means of `g` and `g²` are corrected for their
+            start at 0.
+        **kwargs: more arguments of `keras.optimizers.AdamW`.
+
+    Raises:
+        ValueError: if `layer_decay` is out of range; and, when the first weights
+            come, if the layers are not known.
 
     Example:
 
@@ -23,8 +48,69 @@ class AdamW(keras.optimizers.AdamW):
 
     Reference:
         Loshchilov and Hutter, "Decoupled weight decay regularization"; Devlin et
-        al., "BERT", section A.2, for what decays.
+        al., "BERT", section A.2, for what decays; Clark et al., "ELECTRA", appendix
+        B, for the rates of layers.
     """
+
+    def __init__(
+        self,
+        *args,
+        layer_decay: float | None = None,
+        bias_correction: bool = True,
+        **kwargs,
+    ):
+        if layer_decay is not None and check_positive("layer_decay", layer_decay) > 1:
+            raise ValueError(
+                f"`layer_decay` must be at most 1. Received: layer_decay={layer_decay}"
+            )
+        super().__init__(*args, **kwargs)
+        self.layer_decay = layer_decay
+        self.bias_correction = bool(bias_correction)
+        self._factors = None
+
+    def set_encoder(self, encoder) -> None:
+        """Names the encoder whose layers `layer_decay` counts.
+
+        Args:
+            encoder: a `tfeff.encoders.Encoder`. Weights that are not its own get
+                the whole rate.
+        """
+        if self.layer_decay is not None:
+            factors = rate_factors(encoder, self.layer_decay)
+            self._factors = {self._var_key(weight): f for weight, f in factors}
+
+    def build(self, variables):
+        if self.layer_decay is not None and self._factors is None:
+            raise ValueError(
+                "`layer_decay` must know the layers: compile a model of tfeff with "
+                "the optimizer, or call `set_encoder`. "
+                f"Received: layer_decay={self.layer_decay} without an encoder"
+            )
+        super().build(variables)
+
+    def _apply_weight_decay(self, variables):
+        """Nothing: `update_step` does it, with the rate of the variable's layer."""
+
+    def update_step(self, gradient, variable, learning_rate):
+        rate = ops.cast(learning_rate, variable.dtype)
+        if self._factors is not None:
+            rate = rate * self._factors.get(self._var_key(variable), 1.0)
+        if self._use_weight_decay(variable):
+            self.assign_sub(variable, variable * self.weight_decay * rate)
+        if not self.bias_correction:
+            # Keras multiplies by the inverse of this.
+            step = ops.cast(self.iterations + 1, variable.dtype)
+            first = 1 - ops.power(ops.cast(self.beta_1, variable.dtype), step)
+            second = 1 - ops.power(ops.cast(self.beta_2, variable.dtype), step)
+            rate = rate * first / ops.sqrt(second)
+        super().update_step(gradient, variable, rate)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            layer_decay=self.layer_decay, bias_correction=self.bias_correction
+        )
+        return config
 
     def _use_weight_decay(self, variable):
         name = variable.name.split("/")[-1].split(":")[0]
@@ -62,6 +148,8 @@ def adamw(
     weight_decay: float = 0.01,
     epsilon: float = 1e-6,
     global_clipnorm: float | None = 1.0,
+    layer_decay: float | None = None,
+    bias_correction: bool = True,
 ) -> AdamW:
     """AdamW with linear warm-up and linear decay, as encoders are pretrained.
 
@@ -73,12 +161,15 @@ def adamw(
         epsilon: float added to the denominator of the update.
         global_clipnorm: float, the largest norm of the gradient of the whole batch
             over all weights; `None` to leave it as it is.
+        layer_decay: float in (0, 1], factor of the rate from a layer to the one
+            below it, as for `AdamW`; `None` for one rate.
+        bias_correction: whether Adam's means are corrected for their start at 0.
 
     Returns:
         A `tfeff.training.AdamW`.
 
     Raises:
-        ValueError: as `LinearWarmupDecay`.
+        ValueError: as `LinearWarmupDecay` and `AdamW`.
 
     Example:
 
@@ -92,4 +183,6 @@ def adamw(
         weight_decay=weight_decay,
         epsilon=epsilon,
         global_clipnorm=global_clipnorm,
+        layer_decay=layer_decay,
+        bias_correction=bias_correction,
     )
