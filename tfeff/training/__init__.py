@@ -7,6 +7,7 @@ from tfeff.training.checkpoints import (
     save_checkpoint,
 )
 from tfeff.training.distribution import make_strategy
+from tfeff.training.grid import Grid, write_metrics
 from tfeff.training.keep_best import KeepBest
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import AdamW, adamw
@@ -18,6 +19,7 @@ __all__ = [
     "AdamW",
     "Checkpoints",
     "DistributedModel",
+    "Grid",
     "KeepBest",
     "LinearWarmupDecay",
     "Run",
@@ -27,4 +29,5 @@ __all__ = [
     "load_checkpoint",
     "make_strategy",
     "save_checkpoint",
+    "write_metrics",
 ]

@@ -1,0 +1,95 @@
+"""Grids of runs: each cell once, in its own folder, and summed up."""
+
+import json
+import math
+import os
+
+import pytest
+
+from tfeff.training import Grid
+from tfeff.training.grid import write_metrics
+
+AXES = {"batch_size": [16, 32], "rate": [1e-5, 3e-5]}
+SCORES = {
+    (16, 1e-5, 0): 0.5,
+    (16, 1e-5, 1): 0.7,
+    (16, 3e-5, 0): 0.9,
+    (16, 3e-5, 1): math.nan,
+    (32, 1e-5, 0): 0.65,
+    (32, 1e-5, 1): 0.66,
+    (32, 3e-5, 0): 0.1,
+    (32, 3e-5, 1): 0.2,
+}
+
+
+class Cells:
+    """Runs cells by SCORES, and dies at the start of the one of that number."""
+
+    def __init__(self, dies_at=None):
+        self.dies_at = dies_at
+        self.ran = []
+
+    def __call__(self, folder, batch_size, rate, seed):
+        assert os.listdir(folder) == []
+        with open(os.path.join(folder, "dev_metrics.csv"), "w") as file:
+            file.write("step")
+        if len(self.ran) == self.dies_at:
+            raise KeyboardInterrupt
+        self.ran.append((batch_size, rate, seed))
+        return {"score": SCORES[self.ran[-1]], "loss": 1.0}
+
+
+def test_a_grid_that_was_killed_runs_only_what_is_missing(tmp_path):
+    whole, first, second = Cells(), Cells(dies_at=3), Cells()
+    expected = Grid(tmp_path / "whole", AXES, [0, 1], "score").run(whole)
+    assert whole.ran == list(SCORES)
+    with pytest.raises(KeyboardInterrupt):
+        Grid(tmp_path / "killed", AXES, [0, 1], "score").run(first)
+    grid = Grid(tmp_path / "killed", AXES, [0, 1], "score")
+    summary = grid.run(second)
+    assert first.ran + second.ran == whole.ran and len(first.ran) == 3
+    for one, two in zip(expected["rows"], summary["rows"], strict=True):
+        assert one["setting"] == two["setting"]
+        assert repr(one["mean"]) == repr(two["mean"])
+
+    best = summary["best"]
+    assert best["setting"] == {"batch_size": 32, "rate": 1e-5}
+    assert best["best_seed"] == 1
+    assert os.path.basename(best["folder"]) == "batch_size=32,rate=1e-05,seed=1"
+    assert best["mean"]["score"] == pytest.approx(0.655)
+    assert best["deviation"]["score"] == pytest.approx(0.01 / math.sqrt(2))
+    # A seed whose metric is undefined makes the mean so, and is not left out.
+    assert math.isnan(summary["rows"][1]["mean"]["score"])
+    assert summary["rows"][1]["best_seed"] == 0
+    lines = grid.table().splitlines()
+    assert lines[0] == "| batch_size | rate | score | loss |"
+    assert lines[2] == "| 16 | 1e-05 | 0.6000 ± 0.1414 | 1.0000 ± 0.0000 |"
+    assert "| undefined |" in lines[3]
+    assert lines[4].startswith("| **32** | **1e-05** | **0.6550 ± 0.0071**")
+
+
+def test_undefined_is_null_on_disk_and_never_zero(tmp_path):
+    Grid(tmp_path, {"rate": [3e-5]}, [1], "score").run(
+        lambda folder, rate, seed: {"score": math.nan}
+    )
+    path = tmp_path / "rate=3e-05,seed=1" / "metrics.json"
+    assert json.loads(path.read_text()) == {"score": None}
+    grid = Grid(tmp_path, {"rate": [3e-5]}, [1], "score")
+    summary = grid.run(None)
+    assert math.isnan(summary["best"]["mean"]["score"])
+    assert math.isnan(summary["best"]["deviation"]["score"])
+    write_metrics(summary, tmp_path / "all.json")
+    written = json.loads((tmp_path / "all.json").read_text())
+    assert written["best"]["mean"] == {"score": None}
+    path.write_text('{"score": ')
+    with pytest.raises(ValueError, match="metrics.json is not valid JSON"):
+        grid.run(None)
+
+
+def test_bad_arguments_are_named(tmp_path):
+    with pytest.raises(ValueError, match="`rate` must be values.*rate=\\[\\]"):
+        Grid(tmp_path, {"rate": []}, [0], "score")
+    with pytest.raises(ValueError, match="`seeds` must be values, each once"):
+        Grid(tmp_path, {"rate": [1]}, [0, 0], "score")
+    with pytest.raises(ValueError, match="`cell` must return 'score'"):
+        Grid(tmp_path, {"rate": [1]}, [0], "score").run(lambda f, rate, seed: {"f1": 1})

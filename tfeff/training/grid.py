@@ -1,0 +1,193 @@
+"""A grid of fine-tuning runs: every setting with every seed, once each."""
+
+import itertools
+import json
+import math
+import os
+import shutil
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+
+METRICS = "metrics.json"
+
+
+class Grid:
+    """Runs of several settings with several seeds, that go on where they stopped.
+
+    Each cell, a setting with a seed, has a folder of its own under `directory`, named
+    after its values: `learning_rate=1e-05,batch_size=16,seed=0`. A cell is finished
+    when its `metrics.json` is there; it is not run again. What a cell that was killed
+    left is deleted when it is run again.
+
+    Args:
+        directory: the folder of the cells.
+        axes: for each setting its name and values, such as
+            `{"batch_size": [16, 32], "learning_rate": [1e-5]}`.
+        seeds: the seeds that each combination is run with.
+        metric: the name of the metric that tells the best; greater is better.
+
+    Attributes:
+        summary: what `run` returned; None before.
+
+    Raises:
+        ValueError: if an axis or `seeds` is empty or has a value twice.
+
+    Example:
+
+    >>> import tempfile
+    >>> grid = Grid(tempfile.mkdtemp(), {"rate": [1, 2]}, [0, 1], "score")
+    >>> def cell(folder, rate, seed):
+    ...     return {"score": 10.0 * rate + seed}
+    >>> summary = grid.run(cell)
+    >>> summary["best"]["setting"], summary["best"]["mean"]["score"]
+    ({'rate': 2}, 20.5)
+
+    Reference:
+        Jiang et al., "ConvBERT", and Qiu et al., "BlockBERT", whose fine-tuning
+        chooses rate and batch size so.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike,
+        axes: Mapping[str, Sequence],
+        seeds: Sequence[int],
+        metric: str,
+    ):
+        for name, values in {**axes, "seeds": seeds}.items():
+            if not values or len(set(values)) < len(values):
+                raise ValueError(
+                    f"`{name}` must be values, each once. Received: {name}={values}"
+                )
+        self.directory = os.fspath(directory)
+        self.axes = {name: list(values) for name, values in axes.items()}
+        self.seeds = list(seeds)
+        self.metric = metric
+        self.summary = None
+
+    def settings(self) -> list[dict]:
+        """All combinations of the axes' values."""
+        combinations = itertools.product(*self.axes.values())
+        return [dict(zip(self.axes, values)) for values in combinations]
+
+    def folder(self, setting: Mapping, seed: int) -> str:
+        """The folder of a cell."""
+        parts = [f"{name}={value}" for name, value in setting.items()]
+        return os.path.join(self.directory, ",".join([*parts, f"seed={seed}"]))
+
+    def run(self, cell: Callable[..., Mapping[str, float]]) -> dict:
+        """Runs what is not finished and sums up.
+
+        Args:
+            cell: called as `cell(folder, **setting, seed=seed)`, with an empty folder
+                to write to; returns the metrics by name.
+
+        Returns:
+            Dict of `metric`; `rows`, for each setting `setting`, `seeds`, and `mean`
+            and `deviation` of each metric over the seeds (the sample's deviation;
+            not a number for one seed); and `best`: the row with the highest mean of
+            `metric`, with `best_seed` and its `folder`. A mean over an undefined
+            metric is undefined (NaN), and ranks lowest.
+
+        Raises:
+            ValueError: if a cell returns no `metric`, or its `metrics.json` is
+                damaged.
+        """
+        rows = []
+        for setting in self.settings():
+            cells = [self._cell(cell, setting, seed) for seed in self.seeds]
+            values = {
+                name: [metrics.get(name, math.nan) for metrics in cells]
+                for name in cells[0]
+            }
+            best_seed = max(
+                zip(values[self.metric], self.seeds), key=lambda pair: _rank(pair[0])
+            )[1]
+            rows.append(
+                {
+                    "setting": setting,
+                    "seeds": self.seeds,
+                    "mean": {n: math.fsum(v) / len(v) for n, v in values.items()},
+                    "deviation": {n: _deviation(v) for n, v in values.items()},
+                    "best_seed": best_seed,
+                    "folder": self.folder(setting, best_seed),
+                }
+            )
+        best = max(rows, key=lambda row: _rank(row["mean"][self.metric]))
+        self.summary = {"metric": self.metric, "rows": rows, "best": best}
+        return self.summary
+
+    def table(self) -> str:
+        """The summary in Markdown: mean ± deviation of each metric."""
+        names = list(self.summary["best"]["mean"])
+        lines = [
+            "| " + " | ".join([*self.axes, *names]) + " |",
+            "|---" * (len(self.axes) + len(names)) + "|",
+        ]
+        for row in self.summary["rows"]:
+            marks = "**" * (row is self.summary["best"])
+            cells = [str(value) for value in row["setting"].values()]
+            cells += [_cell_text(row["mean"][n], row["deviation"][n]) for n in names]
+            lines.append("| " + " | ".join(f"{marks}{c}{marks}" for c in cells) + " |")
+        return "\n".join(lines) + "\n"
+
+    def _cell(self, cell, setting, seed):
+        folder = self.folder(setting, seed)
+        path = os.path.join(folder, METRICS)
+        if not os.path.exists(path):
+            shutil.rmtree(folder, ignore_errors=True)
+            os.makedirs(folder)
+            metrics = {
+                k: float(v) for k, v in cell(folder, **setting, seed=seed).items()
+            }
+            if self.metric not in metrics:
+                raise ValueError(
+                    f"`cell` must return {self.metric!r}. Received: {list(metrics)}"
+                )
+            write_metrics(metrics, path)
+        return read_metrics(path)
+
+
+def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:
+    """Writes numbers, nested or not, as JSON in one go; NaN becomes null."""
+    text = json.dumps(_without_nan(metrics), indent=2, allow_nan=False)
+    with open(f"{path}.partial", "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+    os.replace(f"{path}.partial", path)
+
+
+def read_metrics(path: str | os.PathLike) -> dict[str, float]:
+    """The metrics of a cell, NaN where one is null."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            metrics = json.load(file)
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid JSON: {error}") from error
+    return {n: math.nan if v is None else float(v) for n, v in metrics.items()}
+
+
+def _without_nan(value):
+    if isinstance(value, Mapping):
+        return {name: _without_nan(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _rank(value):
+    return -math.inf if math.isnan(value) else value
+
+
+def _deviation(values):
+    if len(values) < 2 or any(math.isnan(value) for value in values):
+        return math.nan
+    return statistics.stdev(values)
+
+
+def _cell_text(mean, deviation):
+    if math.isnan(mean):
+        return "undefined"
+    text = f"{mean:.4f}"
+    return text if math.isnan(deviation) else f"{text} ± {deviation:.4f}"
