@@ -73,16 +73,17 @@ class PartitionOfUnityMask(keras.layers.Layer):
         self.boundaries = None if boundaries is None else list(boundaries)
 
     def call(self, hidden, layer_index=None):
-        if layer_index is None:
-            layer_index = self.layer_index
-        check_integer("layer_index", layer_index, 0, self.num_layers - 1)
         mask = functional.partition_mask(
-            lambda positions: self._functions(positions, layer_index),
+            lambda positions: self.functions(positions, layer_index),
             ops.shape(hidden)[1],
         )
         return ops.cast(mask, self.compute_dtype)
 
-    def _functions(self, relative_positions, layer_index):
+    def functions(self, relative_positions, layer_index: int | None = None):
+        """`f_h(x)` at integer or float positions `x` of any shape, `[n, ...]`."""
+        if layer_index is None:
+            layer_index = self.layer_index
+        check_integer("layer_index", layer_index, 0, self.num_layers - 1)
         if self.boundaries is not None:
             return functional.bucket_functions(relative_positions, self.boundaries)
         return functional.partition_functions(

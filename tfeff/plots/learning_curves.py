@@ -1,20 +1,45 @@
 """Losses over steps, from the metrics of any number of runs."""
 
 import csv
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tfeff.plots.picture import picture
+
+_LABELS = {"loss": "training", "val_loss": "validation"}
 
 
-def learning_curves(metrics: Mapping[str, str], path: str) -> None:
+def learning_curves(
+    metrics: Mapping[str, str | os.PathLike | Sequence],
+    path: str | os.PathLike,
+    *,
+    validation_only: bool = False,
+    log_scale: bool = False,
+    loss_range: tuple[float, float] | None = None,
+) -> None:
     """Draws training and validation loss of several runs into one picture.
 
+    A label may stand for several files: the same run from several seeds. Their mean
+    is drawn, and a band of one standard deviation (of the seeds, divisor their number)
+    to either side, at the steps that all of them have.
+
     Args:
-        metrics: from the label of a run to its `metrics.csv`, with columns `step`,
-            `loss` and perhaps `val_loss` (dashed: training).
+        metrics: from a label to a run's `metrics.csv`, or to a list of them, with
+            columns `step`, `loss` and perhaps `val_loss` (training is dashed).
         path: the PNG file to write; replaced if it is there.
+        validation_only: whether to leave the training loss out.
+        log_scale: whether the axis of the loss is logarithmic.
+        loss_range: lowest and highest loss to show; `None` for all.
 
     Raises:
-        ValueError: if a file lacks the columns.
+        ValueError: if there is nothing to draw, a file is missing or lacks the
+            columns, a value is not a number, seeds have no step in common,
+            `loss_range` is not two increasing numbers (above 0 if `log_scale`), or
+            the folder of `path` is missing.
+        TypeError: if `metrics` is not a mapping, or `path` not a path.
         ImportError: if matplotlib is not installed.
 
     Example:
@@ -22,39 +47,108 @@ def learning_curves(metrics: Mapping[str, str], path: str) -> None:
     import tfeff
 
     tfeff.plots.learning_curves(
-        {"bert": "runs/bert/metrics.csv", "shatter": "runs/shatter/metrics.csv"},
+        {
+            "bert": "runs/bert/metrics.csv",
+            "shatter": ["runs/shatter_0/metrics.csv", "runs/shatter_1/metrics.csv"],
+        },
         "curves.png",
     )
     ```
     """
-    from matplotlib.figure import Figure
-
-    runs = {label: _read(file) for label, file in metrics.items()}
-    figure = Figure(figsize=(7, 4.5), layout="tight")
-    axes = figure.subplots()
-    for index, (label, rows) in enumerate(runs.items()):
-        for column, style in (("loss", "--"), ("val_loss", "-")):
-            points = [
-                (int(row["step"]), float(row[column]))
-                for row in rows
-                if row.get(column)
-            ]
-            if points:
-                name = f"{label}, {'training' if column == 'loss' else 'validation'}"
-                axes.plot(*zip(*points), style, color=f"C{index}", label=name)
-    axes.set(xlabel="step", ylabel="loss (nats a token)")
-    axes.legend()
-    partial = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.partial")
-    figure.savefig(partial, format="png", dpi=150)
-    os.replace(partial, path)
-
-
-def _read(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    if rows and not {"step", "loss"} <= set(rows[0]):
-        raise ValueError(
-            f"`metrics` must have columns step and loss. Received: {path} with "
-            f"{sorted(rows[0])}"
+    if not isinstance(metrics, Mapping):
+        raise TypeError(
+            "`metrics` must map labels to files. "
+            f"Received: a {type(metrics).__name__}, {metrics!r:.80}"
         )
-    return rows
+    _check_range(loss_range, log_scale)
+    columns = ("val_loss",) if validation_only else ("loss", "val_loss")
+    curves = [
+        (index, column, label, curve)
+        for index, (label, files) in enumerate(metrics.items())
+        for column, curve in _curves(label, files, columns).items()
+    ]
+    if not curves:
+        raise ValueError(
+            f"`metrics` must hold values of {' or '.join(columns)}. "
+            f"Received: {dict(metrics)!r}"
+        )
+    with picture(path) as (axes,):
+        for index, column, label, (steps, mean, deviation) in curves:
+            color, style = f"C{index % 10}", "--" if column == "loss" else "-"
+            name = f"{label}, {_LABELS[column]}"
+            axes.plot(steps, mean, style, color=color, label=name)
+            if deviation is not None:
+                low, high = mean - deviation, mean + deviation
+                axes.fill_between(steps, low, high, color=color, alpha=0.2, lw=0)
+        axes.set(xlabel="step", ylabel="loss")
+        if log_scale:
+            axes.set_yscale("log")
+        if loss_range is not None:
+            axes.set_ylim(loss_range)
+        axes.legend()
+
+
+def _curves(label, files, columns):
+    """From each column that the files have to steps, mean and deviation of seeds."""
+    if isinstance(files, (str, os.PathLike)):
+        files, several = [files], False
+    else:
+        files, several = list(files), True
+    runs = [_read(file, columns) for file in files]
+    curves = {}
+    for column in columns:
+        points = [run[column] for run in runs]
+        if not any(points):
+            continue
+        steps = sorted(set.intersection(*map(set, points)))
+        if not steps:
+            raise ValueError(
+                f"`metrics` of one label must have steps with {column} in common. "
+                f"Received: none in the files of {label!r}"
+            )
+        values = np.array([[run[step] for step in steps] for run in points])
+        deviation = values.std(axis=0) if several else None
+        curves[column] = steps, values.mean(axis=0), deviation
+    return curves
+
+
+def _read(path, columns):
+    """From each column to a dict from step to value."""
+    path = os.fspath(path)
+    if not os.path.isfile(path):
+        raise ValueError(f"`metrics` must be files. Received: {path}, which is none")
+    with open(path, encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        if not {"step", "loss"} <= set(reader.fieldnames or ()):
+            raise ValueError(
+                f"`metrics` must have columns step and loss. Received: {path} with "
+                f"{sorted(reader.fieldnames or ())}"
+            )
+        values = {column: {} for column in columns}
+        for row in reader:
+            try:
+                step = int(row["step"])
+                for column in columns:
+                    if row.get(column):
+                        values[column][step] = float(row[column])
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"{path}, line {reader.line_num}: steps and losses must be "
+                    f"numbers. Received: {error}"
+                ) from error
+    return values
+
+
+def _check_range(loss_range, log_scale):
+    if loss_range is None:
+        return
+    try:
+        low, high = map(float, loss_range)
+        right = low < high and math.isfinite(low) and math.isfinite(high)
+    except (TypeError, ValueError):
+        right = False
+    if not right or (log_scale and low <= 0):
+        raise ValueError(
+            "`loss_range` must be two increasing numbers, above 0 on a logarithmic "
+            f"scale. Received: loss_range={loss_range!r}, log_scale={log_scale}"
+        )

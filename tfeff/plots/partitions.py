@@ -1,0 +1,86 @@
+"""The functions that divide the sequence among the parts of an attention."""
+
+import os
+
+import numpy as np
+from keras import ops
+
+from tfeff.checks import check_integer
+from tfeff.layers.encoder_block import check_blocks
+from tfeff.plots.picture import picture
+
+
+def partition_values(encoder, max_distance: int = 64) -> dict[int, np.ndarray]:
+    """The partition of every layer that has one.
+
+    Args:
+        encoder: `tfeff.encoders.Encoder`.
+        max_distance: integer `X`, largest distance in tokens.
+
+    Returns:
+        Dict from the number of the layer, from 0, to `f_h(x)` at the relative positions
+        `x = -X … X`, float `[n, 2X + 1]`; empty for an encoder without partitions.
+
+    Raises:
+        ValueError: if `max_distance` is below 1.
+        TypeError: if it is not an integer.
+
+    Example:
+
+    >>> import tfeff
+    >>> values = partition_values(tfeff.encoders.build("shatter_tiny"), 3)
+    >>> sorted(values), values[0].shape
+    ([0, 1], (4, 7))
+    """
+    check_integer("max_distance", max_distance)
+    positions = ops.arange(-max_distance, max_distance + 1)
+    # A block that stands in several places has a partition for each of them.
+    return {
+        index: np.asarray(
+            ops.convert_to_numpy(
+                block.attention.partition_layer.functions(positions, index)
+            )
+        )
+        for index, block in enumerate(check_blocks(encoder.blocks))
+        if hasattr(block.attention, "partition_layer")
+    }
+
+
+def partition_functions(
+    encoder, path: str | os.PathLike, max_distance: int = 64
+) -> None:
+    """Draws the partition functions of every layer, one panel a layer.
+
+    Args:
+        encoder: `tfeff.encoders.Encoder` with partitioned attention, such as Shatter.
+        path: the PNG file to write; replaced if it is there.
+        max_distance: integer, largest distance in tokens to show.
+
+    Raises:
+        ValueError: if no layer has a partition, `max_distance` is below 1, or the
+            folder of `path` is missing.
+        TypeError: if `path` is not a path, or `max_distance` not an integer.
+        ImportError: if matplotlib is not installed.
+
+    Example:
+    ```python
+    import tfeff
+
+    encoder = tfeff.encoders.build("shatter_base")
+    tfeff.plots.partition_functions(encoder, "partition.png")
+    ```
+
+    Reference:
+        Tian et al., "Shatter", figure 2.
+    """
+    values = partition_values(encoder, max_distance)
+    if not values:
+        raise ValueError(
+            "`encoder` must have attentions with a partition, 'partitioned' or "
+            f"'one_head'. Received: encoder with attention={encoder.attention!r}"
+        )
+    positions = np.arange(-max_distance, max_distance + 1)
+    with picture(path, len(values), size=(4, 2.5)) as panels:
+        for axes, (index, functions) in zip(panels, values.items()):
+            axes.plot(positions, functions.T, linewidth=1)
+            axes.set(title=f"layer {index}", xlabel="relative position (tokens)")
