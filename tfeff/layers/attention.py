@@ -7,6 +7,7 @@ from tfeff import ops as functional
 from tfeff.checks import check_rate
 from tfeff.layers.checks import visible_keys
 from tfeff.layers.dropout import Dropout
+from tfeff.layers.recording import SCORES
 
 
 class Attention(keras.layers.Layer):
@@ -22,6 +23,9 @@ class Attention(keras.layers.Layer):
         bias_initializer: initializer of the projection biases.
         **kwargs: arguments of `keras.layers.Layer`.
     """
+
+    # Whether there are scores before a softmax to give.
+    has_softmax_scores = True
 
     def __init__(
         self,
@@ -96,12 +100,14 @@ class Attention(keras.layers.Layer):
             training: whether dropout is active.
             positional: whether relative positions count; if not, all positions
                 are alike, and `T` may differ from `S`.
-            return_scores: whether the scores are wanted, which costs more.
+            return_scores: whether the scores are wanted, which costs more; `"scores"`
+                for those before the softmax.
             **place: what the call takes beyond hidden state and mask.
 
         Returns:
             `(mixed, scores)`: `[B, T, N, H]`, or `[B, T, D]` where there are no heads,
-            and the normalised scores `[B, heads, T, S]` without dropout, or `None`.
+            and the normalised scores `[B, heads, T, S]` without dropout, or `None`;
+            those before the softmax are 0 where the key is hidden.
 
         Raises:
             ValueError: if the layer cannot mix under any mask, or for any query.
@@ -157,6 +163,8 @@ class Attention(keras.layers.Layer):
         )
         if not return_scores:
             return mixed, None
+        if return_scores == SCORES:
+            return mixed, visible_scores(scores, mask)
         weights = functional.masked_softmax(scores, mask)
         return mixed, weights if partition is None else weights * partition
 
@@ -174,6 +182,11 @@ class Attention(keras.layers.Layer):
             bias_initializer=keras.initializers.serialize(self.bias_initializer),
         )
         return config
+
+
+def visible_scores(scores, mask):
+    """Scores before the softmax, 0 where the key is hidden."""
+    return scores if mask is None else ops.where(mask, scores, 0.0)
 
 
 def project_to_heads(dense: keras.layers.Dense, x, num_heads: int):

@@ -7,6 +7,7 @@ from keras import ops
 from tfeff.checks import check_positive, check_rate
 from tfeff.layers.checks import check_hidden, visible_keys
 from tfeff.layers.dropout import Dropout, draw_seeds, drawn_seeds
+from tfeff.layers.recording import active_recording
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -109,6 +110,17 @@ class EncoderBlock(keras.layers.Layer):
         training=None,
     ):
         place = self._place(segment_ids=segment_ids, layer_index=layer_index)
+        if (recording := active_recording()) is not None:
+            mixed = recording.attend(
+                self.attention,
+                hidden,
+                padding_mask=padding_mask,
+                training=training,
+                **place,
+            )
+            result = self._add(hidden, mixed, training)
+            recording.hidden_states.append(result)
+            return result
 
         def run(hidden):
             mixed = self.attention(

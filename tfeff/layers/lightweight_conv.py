@@ -60,6 +60,8 @@ class LightweightConv1D(Attention):
         section 3; Jiang et al., "ConvBERT", section 3.1.
     """
 
+    has_softmax_scores = False
+
     def __init__(
         self, num_heads: int, kernel_size: int = 9, mask_conv: bool = True, **kwargs
     ):

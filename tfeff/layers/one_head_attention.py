@@ -79,6 +79,8 @@ class OneHeadAttention(Attention):
         Tian et al., "Shatter", sections 3.2 and 3.3.
     """
 
+    has_softmax_scores = False
+
     def __init__(
         self,
         num_parts: int,

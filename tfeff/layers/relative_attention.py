@@ -3,13 +3,14 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_choice, check_integer
-from tfeff.layers.attention import Attention, project_to_heads
+from tfeff.layers.attention import Attention, project_to_heads, visible_scores
 from tfeff.layers.checks import (
     check_divides,
     check_hidden,
     check_same_shape,
     check_token_ids,
 )
+from tfeff.layers.recording import SCORES
 from tfeff.layers.relative_embedding import RelativeEmbedding
 from tfeff.ops.partition import check_t5_buckets
 
@@ -26,7 +27,7 @@ _SCORES = {
 }
 METHODS = (*_SCORES, "xlnet")
 _FACTORS = ("huang1", "huang2", "huang3")
-_SCALARS = ("bias", "huang1", "huang2")
+SCALAR_METHODS = ("bias", "huang1", "huang2")
 _DISTANCES = {"bias": 128, "xlnet": None}
 LAYOUTS = ("interleaved", "concatenated")
 
@@ -159,7 +160,7 @@ class RelativeAttention(Attention):
         if self.method == "xlnet":
             self._build_xlnet(hidden_dim, heads)
             return
-        shape = heads[:1] if self.method in _SCALARS else heads
+        shape = heads[:1] if self.method in SCALAR_METHODS else heads
         if self.shared_heads:
             shape = shape[1:]
         if self.method == "rpe":
@@ -241,6 +242,8 @@ class RelativeAttention(Attention):
         dropped = self.dropout_layer(weights, training=training)
         mixed = functional.weighted_values(dropped, value)
         mixed = mixed + functional.relative_values(dropped, self._embed_value)
+        if return_scores == SCORES:
+            return mixed, visible_scores(scores, mask)
         return mixed, weights
 
     def _embed_key(self, positions):

@@ -5,12 +5,7 @@ from keras import ops
 
 from tfeff.checks import check_choice, check_positive
 from tfeff.encoders import Encoder
-from tfeff.layers import record_layers
-from tfeff.objectives.differences import (
-    map_squares,
-    prediction_divergence,
-    state_squares,
-)
+from tfeff.objectives.comparison import Comparison, position_counts
 from tfeff.objectives.layer_maps import (
     check_maps,
     check_tokenizers,
@@ -20,8 +15,6 @@ from tfeff.objectives.layer_maps import (
 from tfeff.objectives.losses import GlobalMean
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
-
-TERMS = ("embedding", "hidden", "attention", "prediction")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -125,22 +118,15 @@ class Distillation(DistributedModel):
         **kwargs,
     ):
         encoders = paired_encoders(student, teacher)
+        if tokenizers is not None:
+            check_tokenizers(tokenizers)
         has_logits = not isinstance(student, Encoder)
         if prediction and not has_logits:
             raise ValueError(
                 "`prediction` must be False for encoders, which have no logits. "
                 f"Received: prediction={prediction!r}"
             )
-        if attention is not None:
-            check_choice("attention", attention, ("scores", "probabilities"))
-            check_maps("student", encoders[0])
-            check_maps("teacher", encoders[1])
-        if tokenizers is not None:
-            check_tokenizers(tokenizers)
-        super().__init__(**kwargs)
-        # Read by `get_config`.
-        self.settings = {
-            "layer_map": layer_map,
+        settings = {
             "attention": attention,
             "hidden": bool(hidden),
             "embedding": bool(embedding),
@@ -149,102 +135,33 @@ class Distillation(DistributedModel):
             "temperature": check_positive("temperature", temperature),
             "soften": check_choice("soften", soften, ("both", "student")),
         }
-        self.terms = [name for name in TERMS if self.settings[name]]
-        if not self.terms:
-            raise ValueError(
-                "At least one of `attention`, `hidden`, `embedding` and `prediction` "
-                "must be compared. Received: none of them"
-            )
-        self.layer_map = make_layer_map(
-            layer_map, encoders[0].num_layers, encoders[1].num_layers
-        )
+        if attention is not None:
+            check_choice("attention", attention, ("scores", "probabilities"))
+            check_maps("student", encoders[0])
+            check_maps("teacher", encoders[1])
+        sizes = [encoder.num_layers for encoder in encoders]
+        layers = make_layer_map(layer_map, *sizes)
+        # First True: a model that was loaded with False has weights that are not.
+        teacher.trainable = True
+        teacher.trainable = False
+        comparison = Comparison(student, teacher, layers, **settings)
+        inputs = dict(student.input)
+        super().__init__(inputs=inputs, outputs=comparison(inputs), **kwargs)
         self.student = student
         self.teacher = teacher
-        self.teacher.trainable = False
         self.encoder = encoders[0]
+        self.comparison = comparison
+        self.layer_map = layers
+        self.settings = {"layer_map": layer_map, **settings}
         self.dtype_policy = self.encoder.dtype_policy
-        for name in ("embedding", "hidden"):
-            self._make_projection(name, *encoders)
         self.term_metrics = {
-            name: keras.metrics.Mean(name=f"{name}_loss") for name in self.terms
-        }
-        # On symbols, so that what does not fit fails now.
-        self(student.input)
-
-    def _make_projection(self, name, student, teacher):
-        projection = None
-        if name in self.terms and student.hidden_dim != teacher.hidden_dim:
-            projection = keras.layers.Dense(
-                teacher.hidden_dim,
-                use_bias=False,
-                kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
-                dtype=student.dtype_policy,
-                name=f"{name}_projection",
-            )
-            projection.build((None, None, student.hidden_dim))
-        setattr(self, f"{name}_projection", projection)
-
-    def build(self, input_shape=None):
-        pass  # All there is was built by the constructor.
-
-    def call(self, inputs, training=None):
-        student, student_logits = self._run(self.student, inputs, training)
-        teacher, teacher_logits = self._run(self.teacher, inputs, False)
-        real = ops.cast(ops.not_equal(inputs["padding_mask"], 0), "float32")
-        counts = self._counts(inputs)
-        layers = list(enumerate(self.layer_map))
-        sums = {}
-        if "embedding" in self.terms:
-            sums["embedding"] = self._compare(
-                "embedding", student.hidden_states[0], teacher.hidden_states[0], real
-            )
-        if "hidden" in self.terms:
-            sums["hidden"] = sum(
-                self._compare(
-                    "hidden",
-                    student.hidden_states[m + 1],
-                    teacher.hidden_states[n],
-                    real,
-                )
-                for m, n in layers
-            )
-        if "attention" in self.terms:
-            sums["attention"] = sum(
-                map_squares(student.attention[m], teacher.attention[n - 1], real)
-                for m, n in layers
-            )
-        if "prediction" in self.terms:
-            sums["prediction"] = prediction_divergence(
-                student_logits,
-                teacher_logits,
-                self.settings["temperature"],
-                self.settings["soften"],
-            )
-        return {
-            name: ops.divide_no_nan(value, ops.cast(counts[name], value.dtype))
-            for name, value in sums.items()
+            name: keras.metrics.Mean(name=f"{name}_loss") for name in comparison.terms
         }
 
-    def _run(self, model, inputs, training):
-        """One pass: what its layers did, and its output."""
+    def call(self, inputs, training=None, mask=None):
         # Keras pairs inputs with names by their order alone: no entry more.
-        inputs = {name: inputs[name] for name in model.input}
-        with record_layers(self.settings["attention"]) as recording:
-            output = model(inputs, training=training)
-        if model is self.teacher:
-            for tensors in (recording.hidden_states, recording.attention):
-                tensors[:] = [ops.stop_gradient(tensor) for tensor in tensors]
-            if "prediction" in self.terms:
-                output = ops.stop_gradient(output)
-        return recording, output
-
-    def _compare(self, name, student, teacher, real):
-        projection = getattr(self, f"{name}_projection")
-        if projection is not None:
-            student = projection(student)
-        return state_squares(
-            student, teacher, real, self.settings["reduction"] == "mean"
-        )
+        inputs = {name: inputs[name] for name in self.student.input}
+        return super().call(inputs, training=training, mask=mask)
 
     def compile(self, optimizer="auto", **kwargs):
         """As `keras.Model.compile`, with its own loss.
@@ -268,7 +185,7 @@ class Distillation(DistributedModel):
         """This replica's part of the loss; the parts add up to it."""
         weights = self._weights(x, sample_weight)
         mean = _GlobalMean("distillation")
-        return sum(mean(None, y_pred[name], weights[name]) for name in self.terms)
+        return sum(mean(None, y_pred[name], weights[name]) for name in y_pred)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         weights = self._weights(x, sample_weight)
@@ -276,18 +193,11 @@ class Distillation(DistributedModel):
             metric.update_state(y_pred[name], sample_weight=weights[name])
         return self.get_metrics_result()
 
-    def _counts(self, inputs):
-        """What the sums of each example are divided by, by term: `[B]`."""
-        tokens = ops.sum(ops.cast(inputs["padding_mask"] != 0, "float32"), axis=-1)
-        counts = dict.fromkeys(self.terms, ops.cast(tokens > 0, "float32"))
-        if self.settings["reduction"] == "mean":
-            own = {"embedding": tokens, "hidden": tokens, "attention": tokens**2}
-            counts.update({name: own[name] for name in self.terms if name in own})
-        return counts
-
     def _weights(self, inputs, sample_weight):
         """What each example weighs in the means, by term: `[B]`."""
-        counts = self._counts(inputs)
+        counts = position_counts(
+            inputs["padding_mask"], self.comparison.terms, self.settings["reduction"]
+        )
         if sample_weight is None or isinstance(self.student, Encoder):
             return counts
         sample_weight = ops.cast(sample_weight, "float32")

@@ -1,0 +1,347 @@
+"""Distillation: every loss against its literal form, the map of layers, saving."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfeff
+from tests.checks import assert_close, check_two_replicas, randomize, variables_of
+from tests.reference import distillation as reference
+from tests.training.batches import VOCABULARY_SIZE, masked_lm_batches
+from tfeff.objectives import Distillation
+from tfeff.objectives.layer_maps import make_layer_map
+from tfeff.tasks import Classifier, Regressor
+
+
+def make_encoder(num_layers=2, hidden_dim=8, num_heads=2, **kwargs):
+    return tfeff.encoders.build(
+        "bert_tiny",
+        **{
+            "vocabulary_size": VOCABULARY_SIZE,
+            "num_layers": num_layers,
+            "hidden_dim": hidden_dim,
+            "num_heads": num_heads,
+            "intermediate_dim": 8,
+            "max_sequence_length": 16,
+            "dropout": 0.0,
+            **kwargs,
+        },
+    )
+
+
+def make_pair(**kwargs):
+    """A student of one layer and 2 heads, a teacher of two layers and 4 heads."""
+    student, teacher = make_encoder(1), make_encoder(2, 12, 4)
+    for seed, encoder in enumerate((student, teacher)):
+        randomize({v.path: v for v in encoder.trainable_variables}, seed)
+    return student, teacher
+
+
+def make_inputs(batch_size=3, length=7, seed=0):
+    rng = np.random.default_rng(seed)
+    lengths = np.array([length, 1, 0, 4])[:batch_size]
+    visible = np.arange(length) < lengths[:, None]
+    tokens = rng.integers(5, VOCABULARY_SIZE, visible.shape) * visible
+    return {
+        "token_ids": tokens.astype("int32"),
+        "segment_ids": np.zeros_like(visible, "int32"),
+        "padding_mask": visible.astype("int32"),
+    }, visible
+
+
+def evaluated(model, inputs, weights=None):
+    """The terms of the loss for one batch, by name, and the loss."""
+    model.compile(run_eagerly=True)
+    labels = np.zeros(len(inputs["token_ids"]))
+    data = (inputs, labels) if weights is None else (inputs, labels, weights)
+    dataset = tf.data.Dataset.from_tensors(data)
+    return model.evaluate(dataset, verbose=0, return_dict=True)
+
+
+def arrays(encoder, inputs, attention):
+    """Hidden states, and maps made by hand from them, in float64."""
+    states = [np.float64(x) for x in encoder(inputs)["hidden_states"]]
+    maps = []
+    for hidden, block in zip(states, encoder.blocks):
+        weights = {
+            name: np.float64(v) for name, v in variables_of(block.attention).items()
+        }
+        scores = np.stack(
+            [
+                reference.attention_scores(row, weights, encoder.num_heads)
+                for row in hidden
+            ]
+        )
+        if attention == "probabilities":
+            hidden_keys = inputs["padding_mask"][:, None, None] == 0
+            shifted = scores - scores.max(axis=-1, keepdims=True)
+            weights = np.where(hidden_keys, 0, np.exp(shifted))
+            total = weights.sum(axis=-1, keepdims=True)
+            scores = weights / np.where(total == 0, 1, total)
+        maps.append(scores)
+    return states, maps
+
+
+@pytest.mark.parametrize(
+    ("attention", "reduction"), [("scores", "mean"), ("probabilities", "sum_squares")]
+)
+def test_losses_of_layers(attention, reduction):
+    student, teacher = make_pair()
+    model = Distillation(student, teacher, [2], attention, reduction=reduction)
+    inputs, visible = make_inputs(4)
+    (x_s, a_s), (x_t, a_t) = (arrays(e, inputs, attention) for e in (student, teacher))
+    w_e = np.float64(model.comparison.embedding_projection.kernel)
+    w_h = np.float64(model.comparison.hidden_projection.kernel)
+    summed = reduction == "sum_squares"
+    expected = {
+        "embedding_loss": reference.state_loss(x_s[0], x_t[0], w_e, visible, summed),
+        "hidden_loss": reference.state_loss(x_s[1], x_t[2], w_h, visible, summed),
+        "attention_loss": reference.map_loss(a_s[0], a_t[1], visible, summed),
+    }
+    expected["loss"] = sum(expected.values())
+    logs = evaluated(model, inputs)
+    assert set(logs) == set(expected)
+    for name, value in expected.items():
+        assert logs[name] == pytest.approx(value, rel=1e-5), name
+    # What `fit` differentiates is what is reported.
+    loss = model.compute_loss(inputs, y_pred=model(inputs))
+    assert float(loss) == pytest.approx(expected["loss"], rel=1e-5)
+
+    if attention == "scores":
+        longer = {name: np.pad(x, ((0, 1), (0, 3))) for name, x in inputs.items()}
+        for name, value in evaluated(model, longer).items():
+            assert value == pytest.approx(logs[name], rel=1e-5), name
+
+
+def test_reported_terms_are_means_over_all_tokens():
+    """Batches of few tokens must not weigh as much as others."""
+    student, teacher = make_pair()
+    model = Distillation(student, teacher)
+    model.compile(run_eagerly=True)
+    batches = masked_lm_batches(batches=3).map(lambda inputs, *_: inputs)
+    logs, whole = (
+        model.evaluate(data, verbose=0, return_dict=True)
+        for data in (batches, batches.unbatch().batch(12))
+    )
+    assert logs == pytest.approx(whole, rel=1e-5)
+
+
+def test_predictions_and_weights_of_examples():
+    student, teacher = (Classifier(e, 3, dropout=0.0) for e in make_pair())
+    for network, seed in ((student, 2), (teacher, 3)):
+        randomize({v.path: v for v in network.trainable_variables}, seed)
+    inputs, _ = make_inputs(2)
+    weights = np.array([0.5, 2.0], "float32")
+    logits = [np.float64(network(inputs)) for network in (student, teacher)]
+    only = {"attention": None, "hidden": False, "embedding": False}
+    for soften, teacher_by in (("both", 2.0), ("student", 1.0)):
+        model = Distillation(student, teacher, temperature=2.0, soften=soften, **only)
+        expected = reference.prediction_loss(*logits, weights, 2.0, teacher_by)
+        logs = evaluated(model, inputs, weights)
+        assert logs == pytest.approx(
+            {"prediction_loss": expected, "loss": expected}, rel=1e-5
+        )
+
+
+def test_ratings_differ_by_their_squares():
+    student, teacher = (Regressor(e, dropout=0.0) for e in make_pair())
+    model = Distillation(student, teacher)
+    inputs, _ = make_inputs(2)
+    difference = np.float64(student(inputs)) - np.float64(teacher(inputs))
+    logs = evaluated(model, inputs)
+    assert logs["prediction_loss"] == pytest.approx(np.mean(difference**2), rel=1e-4)
+    assert set(logs) == {
+        "embedding_loss",
+        "hidden_loss",
+        "attention_loss",
+        "prediction_loss",
+        "loss",
+    }
+
+
+def test_a_copy_of_the_teacher_has_no_loss_and_stays_one():
+    teacher = Classifier(make_encoder(2, 12, 4), 2, dropout=0.0)
+    randomize({v.path: v for v in teacher.trainable_variables})
+    student = keras.saving.deserialize_keras_object(
+        keras.saving.serialize_keras_object(teacher)
+    )
+    student.set_weights(teacher.get_weights())
+    model = Distillation(student, teacher)
+    optimizer = tfeff.training.adamw(1e-2, 0, 10, weight_decay=0.0)
+    # Graphs fuse the operations of the two networks in unlike ways, and their last
+    # bits differ.
+    model.compile(optimizer=optimizer, run_eagerly=True)
+    inputs, _ = make_inputs(4)
+    data = tf.data.Dataset.from_tensors((inputs, np.zeros(4))).repeat(3)
+    history = model.fit(data, verbose=0).history
+    assert {name: values[-1] for name, values in history.items()} == {
+        "embedding_loss": 0.0,
+        "hidden_loss": 0.0,
+        "attention_loss": 0.0,
+        "prediction_loss": 0.0,
+        "loss": 0.0,
+    }
+    for one, two in zip(student.get_weights(), teacher.get_weights()):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_only_the_student_learns_and_a_saved_model_goes_on(tmp_path):
+    keras.utils.set_random_seed(0)
+    student, teacher = make_encoder(1, dropout=0.1), make_encoder(2, 12, 4, dropout=0.9)
+    before = teacher.get_weights()
+    model = Distillation(student, teacher)
+    model.compile(optimizer=tfeff.training.adamw(1e-2, 2, 60))
+    own = [*student.trainable_variables, model.comparison.embedding_projection.kernel]
+    own.append(model.comparison.hidden_projection.kernel)
+    assert [id(v) for v in model.trainable_variables] == [id(v) for v in own]
+    assert model.encoder is student and not teacher.trainable
+    data = masked_lm_batches(batches=6)  # Labels and weights are not read.
+    losses = model.fit(data, epochs=3, shuffle=False, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    for one, two in zip(before, teacher.get_weights()):
+        np.testing.assert_array_equal(one, two)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert isinstance(loaded, Distillation) and loaded.layer_map == [2]
+    histories = [m.fit(data, shuffle=False, verbose=0).history for m in (model, loaded)]
+    assert histories[0] == histories[1]
+    for one, two in zip(model.get_weights(), loaded.get_weights()):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_every_attention_that_has_maps_gives_them():
+    """One layer of each kind; maps are those that the layer itself returns."""
+    attentions = [
+        "self",
+        "partitioned",
+        "one_head",
+        {"name": "blockwise", "head_blocks": "1:1"},
+        {"name": "sparse", "stride": 3, "expressivity": 1},
+        {"name": "relative", "method": "rpe", "max_distance": 4},
+    ]
+    encoder = make_encoder(len(attentions), attention=attentions)
+    inputs, visible = make_inputs(2)
+    with tfeff.layers.record_layers() as recording:
+        outputs = encoder(inputs)
+    for index, block in enumerate(encoder.blocks):
+        hidden = outputs["hidden_states"][index]
+        assert_close(recording.hidden_states[index], hidden, 1e-6)
+        _, scores = block.attention(hidden, visible, return_attention_scores=True)
+        assert_close(recording.attention[index], scores, 1e-5, str(attentions[index]))
+    softmax = [0, 1, 3, 5]
+    encoder = make_encoder(4, attention=[attentions[index] for index in softmax])
+    with tfeff.layers.record_layers("scores") as recording:
+        encoder(inputs)
+    with tfeff.layers.record_layers() as normalised:
+        encoder(inputs)
+    for index in (0, 2, 3):
+        scores = np.asarray(recording.attention[index])
+        weights = np.asarray(normalised.attention[index])
+        exponentials = np.where(weights > 0, np.exp(scores), 0)
+        total = exponentials.sum(axis=-1, keepdims=True)
+        assert_close(exponentials / total, weights, 1e-5, str(index))
+
+
+def test_heads_are_averaged_in_groups_both_ways():
+    student, teacher = make_encoder(1, 8, 4), make_encoder(1, 8, 2)
+    randomize({v.path: v for v in student.trainable_variables})
+    model = Distillation(student, teacher, hidden=False, embedding=False)
+    inputs, visible = make_inputs(2)
+    maps = [arrays(e, inputs, "scores")[1][0] for e in (student, teacher)]
+    expected = reference.map_loss(*maps, visible)
+    assert evaluated(model, inputs)["loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_layer_maps():
+    assert make_layer_map("uniform", 4, 12) == [3, 6, 9, 12]
+    assert make_layer_map("top", 4, 12) == [9, 10, 11, 12]
+    assert make_layer_map("bottom", 4, 12) == [1, 2, 3, 4]
+    assert make_layer_map((2, 2), 2, 3) == [2, 2]
+    for wrong, message in (
+        (("uniform", 4, 10), "divide"),
+        (("top", 4, 3), "more layers"),
+        (("middle", 2, 4), "middle"),
+        (([1], 2, 4), "one entry a layer"),
+        (([0, 1], 2, 4), "at least 1"),
+        (([1, 5], 2, 4), "at most 4"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_layer_map(*wrong)
+
+
+def test_what_does_not_fit_is_named():
+    student, teacher = make_encoder(1), make_encoder(2)
+    mixed = make_encoder(2, attention=["self", {"name": "mixed", "kernel_size": 3}])
+    classifier = Classifier(make_encoder(1), 2)
+    cases = [
+        (TypeError, "`student`.*Dense", keras.layers.Dense(2), teacher, {}),
+        (TypeError, "both", classifier, teacher, {}),
+        (ValueError, "share", student, student, {}),
+        (ValueError, "51", make_encoder(1, vocabulary_size=51), teacher, {}),
+        (ValueError, "MixedAttention in layer 2 of the teacher", student, mixed, {}),
+        (ValueError, "one number must divide", student, make_encoder(1, 9, 3), {}),
+        (ValueError, "OneHead", student, make_encoder(1, attention="one_head"), {}),
+        (ValueError, "`prediction`", student, teacher, {"prediction": True}),
+        (ValueError, "classes", classifier, Classifier(make_encoder(2), 3), {}),
+        (ValueError, "`attention`.*maps", student, teacher, {"attention": "maps"}),
+        (ValueError, "`temperature`", student, teacher, {"temperature": 0.0}),
+        (ValueError, "`soften`", student, teacher, {"soften": "teacher"}),
+        (ValueError, "`reduction`", student, teacher, {"reduction": "sum"}),
+        (
+            ValueError,
+            "At least one",
+            student,
+            teacher,
+            {"attention": None, "hidden": False, "embedding": False},
+        ),
+    ]
+    for error, message, one, two, arguments in cases:
+        with pytest.raises(error, match=message):
+            Distillation(one, two, **arguments)
+    model = Distillation(student, mixed, attention=None)
+    assert model.comparison.terms == ["embedding", "hidden"]
+    first, second = (
+        tfeff.data.train_tokenizer([f"{word} and so on"] * 20, 20)
+        for word in ("one", "two")
+    )
+    with pytest.raises(ValueError, match="`tokenizers`"):
+        Distillation(student, teacher, tokenizers=(first, second))
+    Distillation(student, teacher, tokenizers=(first, first))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", [False, True])
+def test_two_replicas_equal_one_device(task):
+    data = masked_lm_batches()
+    if task:
+        weight = tf.constant([1.0, 0.0, 0.5, 2.0])
+        data = data.map(lambda inputs, *_: ({**inputs}, tf.zeros(4), weight))
+
+    def make_model():
+        networks = make_encoder(1), make_encoder(2, 12, 4)
+        if task:
+            networks = (Classifier(e, 3, dropout=0.0) for e in networks)
+        model = Distillation(*networks)
+        optimizer = tfeff.training.adamw(1e-3, 5, 40, global_clipnorm=0.1)
+        model.compile(optimizer=optimizer)
+        return model
+
+    single, double = check_two_replicas(make_model, data, steps=10)
+    logs = [m.evaluate(data, verbose=0) for m in (single, double)]
+    np.testing.assert_allclose(logs[1], logs[0], rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_half_precision_trains_like_float32(jit_compile):
+    losses = []
+    for dtype in ("float32", "mixed_bfloat16"):
+        keras.utils.set_random_seed(0)
+        pair = make_encoder(1, dtype=dtype), make_encoder(2, 12, 4, dtype=dtype)
+        model = Distillation(*pair)
+        optimizer = tfeff.training.adamw(1e-3, 2, 40)
+        model.compile(optimizer=optimizer, jit_compile=jit_compile)
+        history = model.fit(masked_lm_batches(), shuffle=False, verbose=0).history
+        losses.append(history["loss"])
+    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-2)

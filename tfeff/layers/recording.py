@@ -1,0 +1,91 @@
+"""Hidden states and attention maps of an encoder, beside what it returns."""
+
+import contextlib
+import contextvars
+from collections.abc import Iterator
+
+from tfeff.checks import check_choice
+
+SCORES = "scores"
+PROBABILITIES = "probabilities"
+
+_ACTIVE = contextvars.ContextVar("recording", default=None)
+
+
+class Recording:
+    """What the blocks of an encoder saw and did, in order.
+
+    Attributes:
+        hidden_states: the input of the first block, then the output of each:
+            `L + 1` tensors `[B, T, D]`.
+        attention: a map `[B, heads, T, T]` of each of the `L` blocks; empty if none
+            was asked for.
+    """
+
+    def __init__(self, attention: str | None):
+        self.hidden_states = []
+        self.attention = []
+        self._kind = attention
+
+    def attend(self, attention, hidden, **arguments):
+        """`attention(hidden, ...)`, its map kept."""
+        if not self.hidden_states:
+            self.hidden_states.append(hidden)
+        if self._kind is None:
+            return attention(hidden, **arguments)
+        wanted = True
+        if self._kind == SCORES:
+            wanted = SCORES
+            if not getattr(attention, "has_softmax_scores", False):
+                raise ValueError(
+                    f"{type(attention).__name__} has no scores before a softmax; its "
+                    '`attention` must be "probabilities", or None for no maps. '
+                    "Received: attention='scores'"
+                )
+        mixed, scores = attention(hidden, return_attention_scores=wanted, **arguments)
+        self.attention.append(scores)
+        return mixed
+
+
+@contextlib.contextmanager
+def record_layers(attention: str | None = PROBABILITIES) -> Iterator[Recording]:
+    """Keeps what the blocks of one encoder do while it runs once, alone or in a model.
+
+    Blocks that would save memory by computing again keep everything here.
+
+    Args:
+        attention: `"probabilities"`, the normalised scores without dropout;
+            `"scores"`, those before the softmax, scaled, 0 where the key is hidden;
+            or `None` for no maps.
+
+    Yields:
+        A `Recording`, filled when the encoder has run.
+
+    Raises:
+        ValueError: if `attention` is something else. The encoder's call raises where
+            an attention has no such map.
+
+    Example:
+
+    >>> import keras, tfeff
+    >>> encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=100)
+    >>> ones = keras.ops.ones((2, 7), dtype="int32")
+    >>> inputs = {name: ones for name in ("token_ids", "segment_ids", "padding_mask")}
+    >>> with record_layers() as recording:
+    ...     outputs = encoder(inputs)
+    >>> tuple(recording.attention[1].shape)
+    (2, 2, 7, 7)
+    """
+    if attention is not None:
+        check_choice("attention", attention, (SCORES, PROBABILITIES))
+    recording = Recording(attention)
+    token = _ACTIVE.set(recording)
+    try:
+        yield recording
+    finally:
+        _ACTIVE.reset(token)
+
+
+def active_recording() -> Recording | None:
+    """The recording that is going on, if any."""
+    return _ACTIVE.get()
