@@ -366,8 +366,10 @@ def test_refuses_bad_arguments_before_writing(tmp_path):
     refused(TypeError, "`sequence_length` must be", sequence_length=4.5)
     refused(ValueError, "`sequence_length` must be.*=2", sequence_length=2)
     refused(ValueError, "`sequence_length` must be.*at most 60", sequence_length=61)
-    refused(ValueError, "`top_k` must be.*top_k=0", top_k=0)
-    refused(ValueError, "`top_k` must be.*at most 60.*=61", top_k=61)
+    model = make_model()
+    refused(ValueError, "`top_k` must be.*top_k=0", model=model, top_k=0)
+    refused(ValueError, "`top_k` must be.*at most 60.*=61", model=model, top_k=61)
+    refused(TypeError, "`top_k` must be an option of Encoder: it has none", top_k=5)
     refused(
         ValueError,
         r"more ids.*vocabulary_size\(\)=60.*vocabulary_size=59",

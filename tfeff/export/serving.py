@@ -1,4 +1,6 @@
+import inspect
 import os
+from collections.abc import Sequence
 
 import keras
 import keras_hub
@@ -6,59 +8,83 @@ import tensorflow as tf
 
 from tfeff.checks import check_integer
 from tfeff.encoders import Encoder
+from tfeff.export.embeddings import embedding_endpoints
+from tfeff.export.fill_mask import fill_mask_endpoint
+from tfeff.export.sequence_tasks import (
+    choose_endpoint,
+    classify_endpoint,
+    rate_endpoint,
+)
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.folders import appearing, check_new_path
 from tfeff.objectives import MaskedLM
-
-_TEXT = tf.TensorSpec([None], tf.string, name="text")
+from tfeff.tasks import Classifier, MultipleChoice, Regressor
 
 
 def save_for_serving(
-    model: MaskedLM | Encoder,
+    model: keras.Model,
     tokenizer: keras_hub.tokenizers.Tokenizer,
     path: str | os.PathLike,
     *,
     sequence_length: int | None = None,
-    top_k: int = 5,
+    **options,
 ) -> None:
     """Writes a SavedModel that takes text, for TensorFlow without tfeff.
 
-    Loading it needs `import tensorflow, tensorflow_text` alone. Each signature takes
-    one string tensor `[B]` named `text`, of any batch size, and gives a dict (T is
-    the longest text of the batch in tokens, `[CLS]` and `[SEP]` included):
+    Loading it needs `import tensorflow, tensorflow_text` alone. What it does depends
+    on the model. Each signature takes string tensors of any batch size `[B]` and gives
+    a dict of tensors; the first one is also the default signature.
 
-    - `sentence_embeddings`, also the default signature: `embeddings` `[B, D]`
-      float32, the mean of the last hidden state over the text's own tokens (without
-      `[CLS]` and `[SEP]`); zeros for a text that has none.
-    - `token_embeddings`: `embeddings` `[B, T, D]` float32, the last hidden state;
-      `mask` `[B, T]` int32, 1 at real tokens and 0 at padding; `token_ids` `[B, T]`
-      int32; `tokens` `[B, T]` string, the pieces of the vocabulary.
-    - `fill_mask`, of a `MaskedLM`, for texts with the literal `[MASK]` in any number
-      of places (M is the largest number in the batch): `fillings` `[B, M, k]`
+    Of a `tfeff.encoders.Encoder` or a `tfeff.objectives.MaskedLM` (T is the longest
+    text of the batch in tokens, `[CLS]` and `[SEP]` included):
+
+    - `sentence_embeddings(text)`: `embeddings` `[B, D]` float32, the mean of the last
+      hidden state over the text's own tokens (without `[CLS]` and `[SEP]`); zeros for
+      a text that has none.
+    - `token_embeddings(text)`: `embeddings` `[B, T, D]` float32, the last hidden
+      state; `mask` `[B, T]` int32, 1 at real tokens and 0 at padding; `token_ids`
+      `[B, T]` int32; `tokens` `[B, T]` string, the pieces of the vocabulary.
+    - `fill_mask(text)`, of a `MaskedLM`, for texts with the literal `[MASK]` in any
+      number of places (M is the largest number in the batch): `fillings` `[B, M, k]`
       string, the k likeliest pieces, likeliest first, without SentencePiece's
       mark of a word's beginning; `token_ids` `[B, M, k]` int32; `probabilities`
       `[B, M, k]` float32, of the softmax over the whole vocabulary. Slots beyond a
-      text's own masks hold "", -1 and 0.
+      text's own masks hold "", -1 and 0. Option: `top_k`, integer k, 5 by default.
 
-    Texts longer than `sequence_length` are cut at the end, masks there included.
+    Of the fine-tuned models, which read texts as `tfeff.data.text_features` does:
+
+    - `classify(text)` or `classify(text, text_pair)`, of a `tfeff.tasks.Classifier`:
+      `label` `[B]` string, the likeliest; `labels` `[B, C]` string, all of them;
+      `probabilities` `[B, C]` float32, of each. Options: `pairs`, whether there is
+      a `text_pair`, False by default; `label_names`, the C labels, "0", "1" … by
+      default.
+    - `rate(text)` or `rate(text, text_pair)`, of a `tfeff.tasks.Regressor`: `score`
+      `[B]` float32. Option: `pairs`.
+    - `choose(passage, question, options)`, of a `tfeff.tasks.MultipleChoice`, with
+      `options` `[B, C]`: `option` `[B]` string, the likeliest; `index` `[B]` int32,
+      its place; `probabilities` `[B, C]` float32.
+
+    Texts longer than `sequence_length` are cut: one text at its end, masks there
+    included, of two the longer one, beside a question the passage.
 
     Args:
-        model: a `tfeff.objectives.MaskedLM`, or a `tfeff.encoders.Encoder` for the
-            two kinds of embeddings alone.
+        model: one of the models above.
         tokenizer: the KerasHub tokenizer that the model was trained with; it has the
             ids of `[CLS]`, `[SEP]`, padding and mask, and adds none by itself.
         path: the folder to write; it must not exist. The folders above it are made.
             It appears when it is complete, or not at all.
         sequence_length: integer, most tokens of a text, `[CLS]` and `[SEP]`
             included. Default: the encoder's `max_sequence_length`.
-        top_k: integer `k`, number of fillings for each mask.
+        **options: those named above, of the model's kind.
 
     Raises:
-        TypeError: if `model`, `tokenizer`, `path` or an integer is of another type.
+        TypeError: if an argument is of another type, or an option is none of the
+            model's.
         ValueError: if `path` exists; if the tokenizer lacks a special token, adds
             tokens or padding by itself, or has more ids than the encoder; if
-            `sequence_length` is less than 3 or beyond a table of absolute
-            positions; if `top_k` is not between 1 and the tokenizer's size.
+            `sequence_length` is less than 3 (5 where there are two texts) or beyond a
+            table of absolute positions; if `top_k` is not between 1 and the
+            tokenizer's size; if `label_names` are not one for each class.
 
     Example:
     ```python
@@ -75,93 +101,103 @@ def save_for_serving(
     text = tf.constant(["[MASK] green bottles", "hanging on the wall"])
     embeddings = served.signatures["sentence_embeddings"](text)["embeddings"]
     fillings = served.signatures["fill_mask"](text)["fillings"]
+
+    model = tfeff.tasks.Classifier(encoder, num_classes=2)
+    names = ["still", "moving"]
+    tfeff.export.save_for_serving(model, tokenizer, "export/2", label_names=names)
+    served = tf.saved_model.load("export/2")
+    label = served.signatures["classify"](text)["label"]
     ```
     """
-    encoder = model.encoder if isinstance(model, MaskedLM) else model
-    if not isinstance(encoder, Encoder):
+    encoder = model if isinstance(model, Encoder) else getattr(model, "encoder", None)
+    make = next((m for kind, m in _MAKERS.items() if isinstance(model, kind)), None)
+    if make is None:
+        kinds = ", ".join(kind.__name__ for kind in _MAKERS)
         raise TypeError(
-            "`model` must be a `tfeff.objectives.MaskedLM` or a "
-            f"`tfeff.encoders.Encoder`. Received: model={model!r}"
+            f"`model` must be one of tfeff's {kinds}. Received: model={model!r}"
         )
+    accepted = list(inspect.signature(make).parameters)[2:]
+    for name in options:
+        if name not in accepted:
+            raise TypeError(
+                f"`{name}` must be an option of {type(model).__name__}: "
+                f"{accepted or 'it has none'}. Received: {name}={options[name]!r}"
+            )
     _check_tokenizer(tokenizer, encoder)
     if sequence_length is None:
         sequence_length = encoder.max_sequence_length
     limit = encoder.max_sequence_length if encoder.position == "absolute" else None
     check_integer("sequence_length", sequence_length, 3, limit)
-    check_integer("top_k", top_k, 1, tokenizer.vocabulary_size())
     path = check_new_path("path", path)
 
     text_encoder = TextEncoder(tokenizer, sequence_length)
     archive = keras.export.ExportArchive()
     archive.track(text_encoder)
-    endpoints = {
-        "sentence_embeddings": _sentence_embeddings(encoder, text_encoder),
-        "token_embeddings": _token_embeddings(encoder, text_encoder),
-    }
-    if isinstance(model, MaskedLM):
-        endpoints["fill_mask"] = _fill_mask(model, text_encoder, top_k)
-    for name, function in endpoints.items():
+    for name, function in make(model, text_encoder, **options).items():
+        specs = [
+            tf.TensorSpec([None, None] if argument == "options" else [None], tf.string)
+            for argument in inspect.signature(function).parameters
+        ]
         # The first one becomes the default signature.
-        archive.add_endpoint(name, function, input_signature=[_TEXT])
+        archive.add_endpoint(name, function, input_signature=specs)
     with appearing(path) as unfinished:
         archive.write_out(unfinished, verbose=False)
 
 
-def _sentence_embeddings(encoder, text_encoder):
-    def sentence_embeddings(text):
-        inputs = text_encoder.inputs(text_encoder.plain(text))
-        hidden = _last_hidden_state(encoder, inputs)
-        own = tf.logical_not(text_encoder.is_special(inputs["token_ids"]))
-        own = tf.cast(own, tf.float32)[..., tf.newaxis]
-        total = tf.reduce_sum(hidden * own, axis=1)
-        return {"embeddings": tf.math.divide_no_nan(total, tf.reduce_sum(own, axis=1))}
-
-    return sentence_embeddings
+def _masked_lm(model: MaskedLM, text_encoder: TextEncoder, top_k: int = 5):
+    check_integer("top_k", top_k, 1, text_encoder.tokenizer.vocabulary_size())
+    return {
+        **embedding_endpoints(model.encoder, text_encoder),
+        "fill_mask": fill_mask_endpoint(model, text_encoder, top_k),
+    }
 
 
-def _token_embeddings(encoder, text_encoder):
-    pieces = tf.constant(text_encoder.tokenizer.get_vocabulary())
-
-    def token_embeddings(text):
-        inputs = text_encoder.inputs(text_encoder.plain(text))
-        return {
-            "embeddings": _last_hidden_state(encoder, inputs),
-            "mask": inputs["padding_mask"],
-            "token_ids": inputs["token_ids"],
-            "tokens": tf.gather(pieces, inputs["token_ids"]),
-        }
-
-    return token_embeddings
-
-
-def _fill_mask(model, text_encoder, top_k):
-    words = tf.constant(
-        [piece.removeprefix("▁") for piece in text_encoder.tokenizer.get_vocabulary()]
-    )
-
-    def fill_mask(text):
-        ids = text_encoder.with_masks(text)
-        is_mask = ids == text_encoder.tokenizer.mask_token_id
-        positions = tf.ragged.boolean_mask(tf.ragged.range(ids.row_lengths()), is_mask)
-        inputs = text_encoder.inputs(ids)
-        inputs["mask_positions"] = tf.cast(positions.to_tensor(), tf.int32)
-        logits = tf.cast(model(inputs, training=False), tf.float32)
-        # The encoder may have rows for more ids than the tokenizer gives.
-        known = tf.nn.softmax(logits)[..., : len(words)]
-        probabilities, token_ids = tf.math.top_k(known, k=top_k)
-        used = tf.sequence_mask(positions.row_lengths())[..., tf.newaxis]
-        return {
-            "fillings": tf.where(used, tf.gather(words, token_ids), ""),
-            "token_ids": tf.where(used, token_ids, -1),
-            "probabilities": tf.where(used, probabilities, 0.0),
-        }
-
-    return fill_mask
+def _classifier(
+    model: Classifier,
+    text_encoder: TextEncoder,
+    pairs: bool = False,
+    label_names: Sequence[str] | None = None,
+):
+    if label_names is None:
+        label_names = [str(label) for label in range(model.num_classes)]
+    label_names = list(label_names)
+    if len(label_names) != model.num_classes or not all(
+        isinstance(name, str) for name in label_names
+    ):
+        raise ValueError(
+            f"`label_names` must be {model.num_classes} strings. "
+            f"Received: label_names={label_names}"
+        )
+    _check_pairs(pairs, text_encoder)
+    return {"classify": classify_endpoint(model, text_encoder, pairs, label_names)}
 
 
-def _last_hidden_state(encoder, inputs):
-    outputs = encoder(inputs, training=False)
-    return tf.cast(outputs["sequence_output"], tf.float32)
+def _regressor(model: Regressor, text_encoder: TextEncoder, pairs: bool = False):
+    _check_pairs(pairs, text_encoder)
+    return {"rate": rate_endpoint(model, text_encoder, pairs)}
+
+
+def _multiple_choice(model: MultipleChoice, text_encoder: TextEncoder):
+    _check_pairs(True, text_encoder)
+    return {"choose": choose_endpoint(model, text_encoder)}
+
+
+def _check_pairs(pairs, text_encoder):
+    if not isinstance(pairs, bool):
+        raise TypeError(f"`pairs` must be True or False. Received: pairs={pairs!r}")
+    check_integer("sequence_length", text_encoder.sequence_length, 5 if pairs else 3)
+
+
+# For each kind of model what makes its endpoints: functions by name, the first one the
+# default, of string tensors `[B]` (`options`: `[B, C]`). The parameters behind the
+# first two are the options of `save_for_serving`.
+_MAKERS = {
+    Encoder: embedding_endpoints,
+    MaskedLM: _masked_lm,
+    Classifier: _classifier,
+    Regressor: _regressor,
+    MultipleChoice: _multiple_choice,
+}
 
 
 def _check_tokenizer(tokenizer, encoder):
