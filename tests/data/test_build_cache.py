@@ -37,6 +37,11 @@ def contents(directory) -> dict[str, bytes]:
 
 def read_records(cache) -> list[list[int]]:
     """All sequences, by TensorFlow's own reader."""
+    return [ids for _, *ids in read_numbered(cache)]
+
+
+def read_numbered(cache) -> list[list[int]]:
+    """All records: the number of a document, then a sequence of it."""
     manifest = json.loads((Path(cache.directory) / "manifest.json").read_text())
     paths = [os.path.join(cache.directory, s["file"]) for s in manifest["shards"]]
     records = tf.data.TFRecordDataset(paths).as_numpy_iterator()
@@ -53,7 +58,9 @@ def test_every_token_once_and_no_document_crossed(
 ):
     cache = build(documents, tokenizer, tmp_path / "c", sequence_length=length)
     ids = token_lists(tokenizer, documents)
-    assert read_records(cache) == [p for d in ids for p in cut(d, length - 2)]
+    assert read_numbered(cache) == [
+        [number, *p] for number, d in enumerate(ids) for p in cut(d, length - 2)
+    ]
     assert cache.num_sequences == sum(math.ceil(len(d) / (length - 2)) for d in ids)
     assert cache.num_tokens == sum(map(len, ids))
     assert cache.sequence_length == length
@@ -346,10 +353,12 @@ class TestOpening:
             with pytest.raises(ValueError, match=name.replace(".", r"\.")):
                 open_cache(cache.directory, verify=False)
 
-    def test_another_format(self, cache):
+    @pytest.mark.parametrize("version", [1, 99])
+    def test_another_format(self, cache, version):
         path = Path(cache.directory) / "manifest.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
-        with pytest.raises(ValueError, match=r"manifest\.json has format 99"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"format": version}))
+        message = rf"manifest\.json has format {version}.*format 2\. Build the cache anew"
+        with pytest.raises(ValueError, match=message):
             open_cache(cache.directory)
 
     @pytest.mark.parametrize("content", ["[]", "{}", "3", "\xff", '{"format": 1}'])

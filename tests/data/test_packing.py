@@ -4,7 +4,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfeff.data.packing import frame_pieces, join_documents, piece_lengths
+from tfeff.data.packing import (
+    frame_pieces,
+    join_documents,
+    piece_documents,
+    piece_lengths,
+)
 
 DOCUMENTS = st.lists(st.lists(st.integers(5, 99), max_size=20), max_size=8)
 
@@ -17,17 +22,19 @@ def flatten(documents):
 @given(DOCUMENTS, st.integers(1, 9))
 def test_pieces_are_those_of_a_loop(documents, capacity):
     expected = [
-        document[start : start + capacity]
-        for document in documents
+        (number, document[start : start + capacity])
+        for number, document in enumerate(documents)
         for start in range(0, len(document), capacity)
     ]
     ids, lengths = flatten(documents)
     pieces = piece_lengths(lengths, capacity)
-    assert pieces.tolist() == [len(piece) for piece in expected]
+    assert pieces.tolist() == [len(piece) for _, piece in expected]
+    numbers = piece_documents(lengths, capacity)
+    assert numbers.tolist() == [number for number, _ in expected]
     if expected:
-        width = max(map(len, expected)) + 2
-        rows = [[2, *p, 3] + [0] * (width - len(p) - 2) for p in expected]
-        assert frame_pieces(ids, pieces, 2, 3).tolist() == rows
+        width = max(pieces) + 3
+        rows = [[n, 2, *p, 3] + [0] * (width - len(p) - 3) for n, p in expected]
+        assert frame_pieces(ids, pieces, numbers, 2, 3).tolist() == rows
 
 
 @given(DOCUMENTS)

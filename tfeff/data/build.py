@@ -47,10 +47,11 @@ def build_cache(
     shard are first joined by `[SEP]`, so that nearly every sequence is full.
 
     The cache is a folder of TFRecord files, written by parallel processes, and a
-    `manifest.json`. It does not depend on the number of processes. It is written
-    under a temporary name beside `directory` and renamed when it is complete. If
-    `directory` already holds the cache of the same documents, tokenizer and
-    settings, that one is verified and returned.
+    `manifest.json`; with each sequence goes the number of its document. It does not
+    depend on the number of processes. It is written under a temporary name beside
+    `directory` and renamed when it is complete. If `directory` already holds the
+    cache of the same documents, tokenizer and settings, that one is verified and
+    returned.
 
     Args:
         documents: the corpus; anything that yields `str` at each reading.
@@ -211,11 +212,14 @@ def _fill(
     corpus_hash = _CorpusHash()
 
     def tasks() -> Iterator[ShardTask]:
+        first_document = 0
         for index, chunk in enumerate(_chunks(documents, corpus_hash)):
+            count = len(chunk)
             if settings.proto is None:
                 chunk = _call_tokenizer(tokenizer, chunk)
             path = os.path.join(directory, f"shard-{index:05d}.tfrecord")
-            yield ShardTask(path, chunk, settings)
+            yield ShardTask(path, chunk, first_document, settings)
+            first_document += count
 
     results: list[ShardResult] = []
     # Closing waits for the workers: none writes any more when this function ends.
@@ -233,7 +237,7 @@ def _fill(
     Manifest(
         **wanted,
         corpus_hash=corpus_hash.hexdigest(),
-        num_documents=sum(result.num_documents for result in results),
+        num_documents=sum(r.num_documents - r.num_empty for r in results),
         num_sequences=num_sequences,
         num_tokens=int(counts.sum()),
         unigram_entropy=_entropy(counts, special),

@@ -1,20 +1,33 @@
 """A cache of token ids, opened for training."""
 
 import os
+from collections.abc import Callable
 
 import keras_hub
 import tensorflow as tf
 
-from tfeff.checks import check_integer
+from tfeff.checks import check_choice
+from tfeff.data import objective_examples
+from tfeff.data.batches import read_batches
 from tfeff.data.checks import check_path
 from tfeff.data.manifest import Manifest
-from tfeff.data.masking import mask_tokens, num_masks
-from tfeff.data.records import raw_records
+from tfeff.data.sentence_pairs import check_pairs
 from tfeff.data.tokenizers import tokenizer_fingerprint
 
 
 class Cache:
     """Sequences of token ids on disk; made by `build_cache` and `open_cache`.
+
+    The batches that its methods give are a function of `seed` alone: the order of
+    `(seed, epoch)`; masks, orders and pairs of `(seed, epoch, place in the epoch)`. So
+    a run that stopped after n batches goes on exactly with `skip_batches=n`; other
+    seeds in the program change nothing. Each epoch has a new order and new masks.
+    Epochs follow one another without a gap: a batch may hold the end of one and the
+    start of the next.
+
+    Shuffling permutes the files, reads 16 of them in turn, and permutes within windows
+    of 16,384 sequences (at most 32 MB at T = 512); up to that size it is a full
+    permutation.
 
     Attributes:
         directory: the folder, as an absolute path.
@@ -56,27 +69,26 @@ class Cache:
         seed: int = 0,
         *,
         mask_rate: float = 0.15,
+        masking: str = "token",
+        tokenizer: keras_hub.tokenizers.Tokenizer | None = None,
+        mask_share: float = 0.8,
+        random_share: float = 0.1,
         shuffle: bool = True,
         repeat: bool = True,
         skip_batches: int = 0,
     ) -> tf.data.Dataset:
         """Batches for masked language modelling, masked as they are read.
 
-        Everything is a function of `seed` alone: the order of `(seed, epoch)`, the
-        masks of `(seed, epoch, place in the epoch)`. So a run that stopped after n
-        batches goes on exactly with `skip_batches=n`; other seeds in the program
-        change nothing. Each epoch has a new order and new masks. Epochs follow one
-        another without a gap: a batch may hold the end of one and the start of the
-        next.
-
-        Shuffling permutes the files, reads 16 of them in turn, and permutes within
-        windows of 16,384 sequences (at most 32 MB at T = 512); up to that size it
-        is a full permutation.
-
         Args:
             batch_size: B, sequences in a batch.
             seed: chooses order and masks, in [−2⁶³, 2⁶³).
             mask_rate: the share of tokens to predict, in (0, 1]; see `mask_tokens`.
+            masking: `"token"`, `"whole_word"` or `"ngram"`; see `mask_tokens`.
+            tokenizer: the cache's, which tells where words begin; needed for words
+                and n-grams.
+            mask_share: the share of chosen tokens that becomes `[MASK]`.
+            random_share: the share of chosen tokens that becomes another token; the
+                rest stays. ConvBERT's are 0.85 and 0.
             shuffle: False gives the order of the documents.
             repeat: False gives one epoch, whose last batch is filled up with rows
                 of padding without weight.
@@ -91,77 +103,167 @@ class Cache:
             original tokens, `weights` [B, M] float32 are 1 where there is one.
 
         Raises:
-            ValueError: if an argument is out of range, or `skip_batches` is more
-                than there are without `repeat`.
+            ValueError: if an argument is out of range, `skip_batches` is more than
+                there are without `repeat`, or `tokenizer` is needed and missing or
+                not the cache's.
             TypeError: if an argument has the wrong type.
 
         Example: see `build_cache`.
         """
-        check_integer("batch_size", batch_size, 1)
-        check_integer("seed", seed, -(2**63), 2**63 - 1)
-        check_integer("skip_batches", skip_batches, 0)
-        max_masks = num_masks(self.sequence_length, mask_rate)
-        num_batches = -(-self.num_sequences // batch_size)
-        if not repeat and skip_batches > num_batches:
-            raise ValueError(
-                f"`skip_batches` must be at most the {num_batches} batches of the one "
-                f"epoch. Received: {skip_batches=}"
-            )
+        example = objective_examples.masked_lm(
+            self._manifest,
+            seed,
+            mask_rate,
+            masking,
+            tokenizer,
+            mask_share=mask_share,
+            random_share=random_share,
+        )
+        return self._read(example, batch_size, seed, shuffle, repeat, skip_batches)
 
-        shards = self._manifest.shards
-        records = raw_records(
-            [os.path.join(self.directory, shard.file) for shard in shards],
-            self.num_sequences,
-            seed=seed if shuffle else None,
-            first=skip_batches * batch_size,
+    def permutation_lm(
+        self,
+        batch_size: int,
+        seed: int = 0,
+        *,
+        mask_rate: float = 1 / 6,
+        shuffle: bool = True,
+        repeat: bool = True,
+        skip_batches: int = 0,
+    ) -> tf.data.Dataset:
+        """Batches for permutation language modelling with partial prediction.
+
+        Each example has its own random order of tokens, whose last ones are predicted;
+        see `permute_targets`.
+
+        Args:
+            batch_size: B, sequences in a batch.
+            seed: chooses the order of examples and of their tokens, in [−2⁶³, 2⁶³).
+            mask_rate: the share of tokens to predict, in (0, 1].
+            shuffle, repeat, skip_batches: as for `masked_lm`.
+
+        Returns:
+            A `tf.data.Dataset` like that of `masked_lm`, with all tokens in place.
+            `inputs` also has `ranks` [B, T] int32: 0, 1, 2, … for the targets in the
+            order of prediction, which is that of `mask_positions`, and −1 elsewhere.
+
+        Raises:
+            ValueError: if an argument is out of range, or `skip_batches` is more
+                than there are without `repeat`.
+            TypeError: if an argument has the wrong type.
+
+        Example:
+        ```python
+        import tfeff
+
+        documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+        tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+        cache = tfeff.data.build_cache(documents, tokenizer, "cache", 64)
+        inputs, labels, weights = next(iter(cache.permutation_lm(batch_size=8)))
+        assert inputs["ranks"].numpy().max() == weights.numpy().sum(axis=1).max() - 1
+        ```
+        """
+        example = objective_examples.permutation_lm(self._manifest, seed, mask_rate)
+        return self._read(example, batch_size, seed, shuffle, repeat, skip_batches)
+
+    def sentence_pairs(
+        self,
+        batch_size: int,
+        seed: int = 0,
+        *,
+        kind: str = "order",
+        mask_rate: float | None = 0.15,
+        masking: str = "token",
+        tokenizer: keras_hub.tokenizers.Tokenizer | None = None,
+        mask_share: float = 0.8,
+        random_share: float = 0.1,
+        shuffle: bool = True,
+        repeat: bool = True,
+        skip_batches: int = 0,
+    ) -> tf.data.Dataset:
+        """Batches of pairs `[CLS] A [SEP] B [SEP]`, to tell whether B follows A.
+
+        Each sequence of the cache is cut in two, before a word if `tokenizer` is given.
+        (If not, before any token; then a B that begins inside a word gives the answer
+        away.) With probability 1/2 the pair is made wrong: for `"order"`, A and B
+        change places; for `"next"`, B is a piece of another document. Eight pieces are
+        drawn for this, and one of another document is taken; if there is none, which
+        only a few documents make likely, the pair stays as it is. Sequences that
+        cannot be cut, those of one token for instance, have weight 0.
+
+        Args:
+            batch_size: B, pairs in a batch.
+            seed: chooses order, pairs and masks, in [−2⁶³, 2⁶³).
+            kind: `"order"` (ALBERT) or `"next"` (BERT).
+            mask_rate: the share of tokens to predict; None masks nothing.
+            masking, mask_share, random_share: as for `masked_lm`.
+            tokenizer: the cache's; needed for words and n-grams.
+            shuffle, repeat, skip_batches: as for `masked_lm`.
+
+        Returns:
+            A `tf.data.Dataset` of `(inputs, labels, weights)` with static shapes.
+            `inputs` are those of `masked_lm` with `segment_ids` 1 for B and its
+            `[SEP]`, and M = max(1, round(mask_rate · (T − 3))); without masks there
+            are no `mask_positions`. `labels` has `sentence` [B] int32, 0 if B follows
+            A and 1 if not, and with masks `masked_lm` [B, M]; `weights` has the same
+            names.
+
+        Raises:
+            ValueError: if an argument is out of range; if `skip_batches` is more than
+                there are without `repeat`; if `tokenizer` is needed and missing, or
+                not the cache's; if the cache has sequences of less than 5 tokens, or
+                several documents in one, or one document only where another is needed.
+            TypeError: if an argument has the wrong type.
+
+        Example:
+        ```python
+        import tfeff
+
+        documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+        tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+        cache = tfeff.data.build_cache(documents, tokenizer, "cache", 64)
+        pairs = cache.sentence_pairs(batch_size=8, tokenizer=tokenizer)
+        inputs, labels, weights = next(iter(pairs))
+        assert labels["sentence"].shape == [8]
+        ```
+        """
+        check_choice("kind", kind, ["order", "next"])
+        check_pairs(self._manifest, kind)
+        example = objective_examples.sentence_pairs(
+            self._manifest,
+            seed,
+            mask_rate,
+            masking,
+            tokenizer,
+            mask_share=mask_share,
+            random_share=random_share,
+        )
+        others = kind == "next"
+        return self._read(
+            example, batch_size, seed, shuffle, repeat, skip_batches, others
+        )
+
+    def _read(
+        self,
+        example: Callable[..., tuple],
+        batch_size: int,
+        seed: int,
+        shuffle: bool,
+        repeat: bool,
+        skip_batches: int,
+        others: bool = False,
+    ) -> tf.data.Dataset:
+        return read_batches(
+            self.directory,
+            self._manifest,
+            example,
+            batch_size=batch_size,
+            seed=seed,
+            shuffle=shuffle,
             repeat=repeat,
-            multiple=batch_size,
+            skip_batches=skip_batches,
+            others=others,
         )
-
-        def example(index: tf.Tensor, batch: tf.Tensor) -> tuple:
-            ids, padding_mask = self._decode(batch)
-            ids, positions, labels, weights = mask_tokens(
-                ids,
-                seed,
-                index * batch_size,
-                vocabulary_size=self.vocabulary_size,
-                mask_token_id=self._manifest.mask_token_id,
-                special_token_ids=self._manifest.special_token_ids,
-                max_masks=max_masks,
-                mask_rate=mask_rate,
-            )
-            inputs = {
-                "token_ids": ids,
-                "segment_ids": tf.zeros_like(ids),
-                "padding_mask": padding_mask,
-                "mask_positions": positions,
-            }
-            return inputs, labels, weights
-
-        dataset = records.batch(batch_size, drop_remainder=True)
-        dataset = dataset.enumerate(skip_batches)
-        dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-        cardinality = (
-            tf.data.INFINITE_CARDINALITY if repeat else num_batches - skip_batches
-        )
-        dataset = dataset.apply(tf.data.experimental.assert_cardinality(cardinality))
-        options = tf.data.Options()
-        options.deterministic = True
-        # Workers of a distributed run take batches in turn; by files they would
-        # see different numbers of them.
-        options.experimental_distribute.auto_shard_policy = (
-            tf.data.experimental.AutoShardPolicy.DATA
-        )
-        return dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
-
-    def _decode(self, records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Records [B] to ids and padding mask, both [B, T] int32."""
-        lengths = tf.strings.length(records) // 4
-        mask = tf.range(self.sequence_length) < lengths[:, None]
-        ids = tf.io.decode_raw(records, tf.int32, fixed_length=4 * self.sequence_length)
-        ids = tf.ensure_shape(ids, [records.shape[0], self.sequence_length])
-        ids = tf.where(mask, ids, self._manifest.pad_token_id)
-        return ids, tf.cast(mask, tf.int32)
 
 
 def open_cache(
@@ -199,12 +301,6 @@ def open_cache(
     directory = os.path.abspath(check_path("directory", directory))
     manifest = Manifest.read(directory)
     if tokenizer is not None:
-        fingerprint = tokenizer_fingerprint(tokenizer)
-        if fingerprint != manifest.tokenizer_hash:
-            raise ValueError(
-                "`tokenizer` must be the one that the cache was made with. Received: "
-                f"a tokenizer with hash {fingerprint}, while the cache {directory} "
-                f"has {manifest.tokenizer_hash}"
-            )
+        manifest.check_tokenizer(tokenizer_fingerprint(tokenizer))
     manifest.verify(directory, checksums=verify)
     return Cache(directory, manifest)

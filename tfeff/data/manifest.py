@@ -7,7 +7,7 @@ import json
 import os
 
 FILE_NAME = "manifest.json"
-_FORMAT = 1
+_FORMAT = 2  # since 2, records begin with the number of their document
 _BLOCK = 1 << 20
 
 
@@ -34,7 +34,7 @@ class Manifest:
     mask_token_id: int
     tokenizer_hash: str
     corpus_hash: str
-    num_documents: int
+    num_documents: int  # that hold a token
     num_sequences: int
     num_tokens: int
     unigram_entropy: float
@@ -86,6 +86,15 @@ class Manifest:
             raise ValueError(_damaged(path, "its content does not match its checksum"))
         content["shards"] = [Shard(**shard) for shard in content["shards"]]
         return cls(**content)
+
+    def check_tokenizer(self, fingerprint: str) -> None:
+        """Raises unless the fingerprint is that of the cache's tokenizer."""
+        if fingerprint != self.tokenizer_hash:
+            raise ValueError(
+                "`tokenizer` must be the one that the cache was made with. Received: "
+                f"a tokenizer with hash {fingerprint}, while the cache has "
+                f"{self.tokenizer_hash}"
+            )
 
     def verify(self, directory: str, checksums: bool) -> None:
         """Compares every shard's size, and its checksum if asked, with the index.

@@ -1,25 +1,40 @@
-"""BERT's masking of tokens for masked language modelling, in the graph."""
+"""Masking of tokens, words and n-grams for masked language modelling, in the graph."""
 
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 
-from tfeff.checks import check_integer
+from tfeff.checks import check_choice, check_integer
+from tfeff.data.choosing import (
+    budget,
+    check_mask_rate,
+    check_seed,
+    check_token_ids,
+    choose_tokens,
+    is_any_of,
+    random_bits,
+    slots,
+)
+from tfeff.data.word_masking import choose_units, ngrams, words
+
+MASKINGS = ("token", "whole_word", "ngram")
 
 
-def num_masks(sequence_length: int, mask_rate: float) -> int:
-    """The most tokens that are masked in a sequence `[CLS] … [SEP]`."""
-    check_mask_rate(mask_rate)
-    return max(1, round(mask_rate * (sequence_length - 2)))
-
-
-def check_mask_rate(mask_rate: float) -> None:
-    """Raises unless the rate is in (0, 1]."""
-    if isinstance(mask_rate, bool) or not isinstance(mask_rate, (int, float)):
-        raise TypeError(f"`mask_rate` must be a number. Received: {mask_rate=}")
-    if not 0 < mask_rate <= 1:
+def check_masking(masking: str, mask_share: float, random_share: float) -> None:
+    """Raises unless the name is known and the shares are those of a whole."""
+    check_choice("masking", masking, MASKINGS)
+    for name, share in [("mask_share", mask_share), ("random_share", random_share)]:
+        if isinstance(share, bool) or not isinstance(share, (int, float)):
+            raise TypeError(f"`{name}` must be a number. Received: {name}={share!r}")
+        if not 0 <= share <= 1:
+            raise ValueError(
+                f"`{name}` must be from 0 to 1. Received: {name}={share!r}"
+            )
+    if mask_share + random_share > 1:
         raise ValueError(
-            f"`mask_rate` must be above 0 and at most 1. Received: {mask_rate=}"
+            "`mask_share` and `random_share` must be at most 1 together. Received: "
+            f"{mask_share=} and {random_share=}"
         )
 
 
@@ -33,14 +48,29 @@ def mask_tokens(
     special_token_ids: Sequence[int],
     max_masks: int,
     mask_rate: float = 0.15,
+    masking: str = "token",
+    word_starts: np.ndarray | None = None,
+    mask_share: float = 0.8,
+    random_share: float = 0.1,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Masks some tokens and tells which: a pure function of its arguments.
 
-    In a sequence with c tokens that are not special, min(max_masks, max(1,
-    round(mask_rate · c))) of them (none if c = 0) are chosen uniformly without
-    replacement. Each chosen token becomes `mask_token_id` with probability 0.8, a
-    uniformly drawn token that is not special with probability 0.1, and stays as it
-    is otherwise. A half rounds to the even neighbour.
+    A sequence with c tokens that are not special has a budget of min(max_masks,
+    max(1, round(mask_rate · c))) tokens (none if c = 0; a half rounds to the even
+    neighbour). What is chosen uniformly without replacement depends on `masking`:
+
+    - `"token"`: single tokens, exactly as many as the budget.
+    - `"whole_word"`: words, each with all its tokens. A word with more tokens than
+      what is left of the budget is passed over, and the next one in the random order
+      tried; so the budget is never exceeded, and a sequence none of whose words fits
+      has no mask.
+    - `"ngram"`: the text is cut at random into runs of n words, n = 1, 2, 3 with
+      probability proportional to 1/n (and at most the budget). Runs are chosen as
+      words are above.
+
+    Each chosen token becomes `mask_token_id` with probability `mask_share`, a
+    uniformly drawn token that is not special with probability `random_share`, and
+    stays as it is otherwise.
 
     Row b is the example number `first_example + b`, and its masks depend on `seed`
     and that number alone, not on how examples are batched.
@@ -52,9 +82,14 @@ def mask_tokens(
         vocabulary_size: ids are below it.
         mask_token_id: the id of `[MASK]`.
         special_token_ids: ids that are neither chosen nor drawn: padding, `[CLS]`,
-            `[SEP]`, `[MASK]`.
+            `[SEP]`, `[MASK]`. Words and n-grams end there.
         max_masks: M, the number of slots for chosen positions, at most T.
         mask_rate: the share of tokens to choose, in (0, 1].
+        masking: `"token"`, `"whole_word"` or `"ngram"`.
+        word_starts: [vocabulary_size] bool, the ids that begin a word, as the function
+            `word_starts` gives them; needed for words and n-grams.
+        mask_share: the share of chosen tokens that becomes `mask_token_id`.
+        random_share: the share of chosen tokens that becomes another token.
 
     Returns:
         The tuple (masked_ids [B, T] int32, positions [B, M] int32,
@@ -63,8 +98,9 @@ def mask_tokens(
         position, label and weight 0.
 
     Raises:
-        ValueError: if `token_ids` is not of rank 2, `seed` or `mask_rate` is out of
-            range, `max_masks` is below 1, or every id is special.
+        ValueError: if `token_ids` is not of rank 2, `seed`, `mask_rate` or a share is
+            out of range, `max_masks` is below 1, every id is special, `masking` is
+            unknown, or `word_starts` is missing or of another size.
         TypeError: if one of them has the wrong type.
 
     Example:
@@ -87,11 +123,14 @@ def mask_tokens(
 
     Reference:
         Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
-        Language Understanding", 2019, section 3.1, Task #1 and appendix A.1.
+        Language Understanding", 2019, section 3.1, Task #1 and appendix A.1; Lan et
+        al., "ALBERT: A Lite BERT for Self-supervised Learning of Language
+        Representations", 2020, section 4.1, for n-grams.
     """
     check_mask_rate(mask_rate)
-    check_integer("seed", seed, -(2**63), 2**63 - 1)
+    check_seed(seed)
     check_integer("max_masks", max_masks, 1)
+    check_masking(masking, mask_share, random_share)
     special_ids = sorted(set(special_token_ids))
     num_drawable = vocabulary_size - len(special_ids)
     if num_drawable < 1:
@@ -99,64 +138,34 @@ def mask_tokens(
             "`special_token_ids` must leave tokens to predict. Received: "
             f"{special_token_ids=} with {vocabulary_size=}"
         )
-    token_ids = tf.convert_to_tensor(token_ids, tf.int32)
-    if token_ids.shape.rank != 2:
+    if masking != "token" and np.shape(word_starts) != (vocabulary_size,):
         raise ValueError(
-            "`token_ids` must have shape [batch, length]. Received: token_ids with "
-            f"shape {token_ids.shape}"
+            f"`word_starts` must be a table of {vocabulary_size=} truth values for "
+            f"{masking=}. Received: word_starts of shape {np.shape(word_starts)}"
         )
+    token_ids = check_token_ids(token_ids)
     rows, length = tf.unstack(tf.shape(token_ids))
-    which, action, word = _random_bits(seed, first_example, rows, length)
+    num_draws = 4 if masking == "ngram" else 3
+    draws = random_bits(seed, first_example, (rows, num_draws, length))
+    which, action, word = draws[:3]
 
-    special = tf.reduce_any(token_ids[..., None] == tf.constant(special_ids), axis=-1)
-    candidates = tf.reduce_sum(tf.cast(~special, tf.int32), axis=-1, keepdims=True)
-    wanted = tf.round(mask_rate * tf.cast(candidates, tf.float64))
-    count = tf.minimum(tf.maximum(tf.cast(wanted, tf.int32), 1), candidates)
-    count = tf.minimum(count, max_masks)
-
-    # The candidates of highest priority are chosen. The position in the lower bits
-    # makes all priorities different: equal draws cannot make one too many.
-    priority = which * 2**31 + tf.range(length, dtype=tf.int64)
-    priority = tf.where(special, tf.constant(-1, tf.int64), priority)
-    highest = tf.math.top_k(priority, max_masks).values
-    used = tf.range(max_masks) < count
-    lowest_chosen = tf.reduce_min(
-        tf.where(used, highest, tf.int64.max), axis=-1, keepdims=True
-    )
-    chosen = priority >= lowest_chosen
-
-    # Slots that are not used sort behind those that are.
-    positions = tf.cast(highest % 2**31, tf.int32)
-    positions = tf.sort(tf.where(used, positions, length), axis=-1)
-    positions = tf.where(used, positions, 0)
-    labels = tf.gather(token_ids, positions, batch_dims=1)
-    labels = tf.where(used, labels, 0)
+    special = is_any_of(token_ids, special_ids)
+    count = budget(special, mask_rate, max_masks)
+    if masking == "token":
+        chosen = choose_tokens(which, special, count, max_masks)
+    else:
+        if masking == "whole_word":
+            units = words(token_ids, special, word_starts)
+        else:
+            units = ngrams(token_ids, special, word_starts, draws[3], count)
+        chosen = choose_units(units, which, special, count)
+    positions, labels, weights = slots(token_ids, chosen, max_masks)
 
     draw = tf.cast(tf.bitwise.right_shift(word * num_drawable, 32), tf.int32)
     for special_id in special_ids:  # ascending: steps over each special id
         draw += tf.cast(draw >= special_id, tf.int32)
-    masked_ids = tf.where(action < int(0.9 * 2**32), draw, token_ids)
-    masked_ids = tf.where(action < int(0.8 * 2**32), mask_token_id, masked_ids)
+    changed = mask_share + random_share
+    masked_ids = tf.where(action < int(changed * 2**32), draw, token_ids)
+    masked_ids = tf.where(action < int(mask_share * 2**32), mask_token_id, masked_ids)
     masked_ids = tf.where(chosen, masked_ids, token_ids)
-    return masked_ids, positions, labels, tf.cast(used, tf.float32)
-
-
-def _random_bits(
-    seed: int, first_example: int | tf.Tensor, rows: tf.Tensor, length: tf.Tensor
-) -> list[tf.Tensor]:
-    """Three tensors [B, T] int64 of uniform 32-bit numbers.
-
-    Philox turns a counter into four numbers a step, so that an example's numbers
-    can be had by starting its counter at the example.
-    """
-    steps = -(-3 * length // 4)
-    first = tf.cast(first_example, tf.int64) * tf.cast(steps, tf.int64)
-    bits = tf.raw_ops.StatelessRandomUniformFullIntV2(
-        shape=[rows, 4 * steps],
-        key=tf.constant([seed % 2**64], tf.uint64),
-        counter=tf.cast(tf.stack([first, 0]), tf.uint64),
-        alg=1,  # Philox, on every device
-        dtype=tf.uint32,
-    )
-    bits = tf.reshape(tf.cast(bits, tf.int64)[:, : 3 * length], [rows, 3, length])
-    return tf.unstack(bits, axis=1)
+    return masked_ids, positions, labels, weights

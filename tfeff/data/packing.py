@@ -24,6 +24,12 @@ def piece_lengths(document_lengths: np.ndarray, capacity: int) -> np.ndarray:
     return lengths
 
 
+def piece_documents(document_lengths: np.ndarray, capacity: int) -> np.ndarray:
+    """The number of each piece's document, [R] int64; see `piece_lengths`."""
+    pieces = -(-document_lengths // capacity)
+    return np.repeat(np.arange(len(document_lengths)), pieces)
+
+
 def join_documents(
     ids: np.ndarray, lengths: np.ndarray, separator: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -43,22 +49,24 @@ def join_documents(
 
 
 def frame_pieces(
-    ids: np.ndarray, lengths: np.ndarray, start: int, end: int
+    ids: np.ndarray, lengths: np.ndarray, documents: np.ndarray, start: int, end: int
 ) -> np.ndarray:
-    """Writes consecutive pieces into rows: `start`, the piece, `end`, zeros.
+    """Writes consecutive pieces into rows: document, `start`, piece, `end`, zeros.
 
     Args:
         ids: [S] int32, the pieces one after another.
         lengths: [R] int, summing to S.
+        documents: [R] int, the number of each piece's document.
         start: the id before each piece, `[CLS]`.
         end: the id after each piece, `[SEP]`.
 
     Returns:
-        [R, max(lengths) + 2] int32.
+        [R, max(lengths) + 3] int32.
     """
     width = int(lengths.max())
-    rows = np.zeros((len(lengths), width + 2), np.int32)
-    rows[:, 0] = start
-    rows[:, 1:-1][np.arange(width) < lengths[:, None]] = ids
-    rows[np.arange(len(lengths)), lengths + 1] = end
+    rows = np.zeros((len(lengths), width + 3), np.int32)
+    rows[:, 0] = documents
+    rows[:, 1] = start
+    rows[:, 2:-1][np.arange(width) < lengths[:, None]] = ids
+    rows[np.arange(len(lengths)), lengths + 2] = end
     return rows

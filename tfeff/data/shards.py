@@ -8,7 +8,12 @@ import os
 import numpy as np
 import sentencepiece
 
-from tfeff.data.packing import frame_pieces, join_documents, piece_lengths
+from tfeff.data.packing import (
+    frame_pieces,
+    join_documents,
+    piece_documents,
+    piece_lengths,
+)
 from tfeff.data.tfrecord import tfrecords
 
 _ROWS_AT_ONCE = 4096  # bounds memory when documents are many and short
@@ -32,6 +37,7 @@ class ShardTask:
 
     path: str
     documents: list
+    first_document: int  # the number of the first one in the corpus
     settings: ShardSettings
 
 
@@ -44,11 +50,15 @@ class ShardResult:
     num_records: int
     sha256: str
     num_documents: int
+    num_empty: int  # of them without a token
     token_counts: np.ndarray
 
 
 def write_shard(task: ShardTask) -> ShardResult:
     """Tokenizes, packs and writes the documents of one shard.
+
+    A record is int32: the number of the document (with `cross_documents`, of the
+    shard's first one), `[CLS]`, the tokens of the piece, `[SEP]`.
 
     Raises:
         ValueError: if a token id is not in [0, vocabulary_size).
@@ -63,9 +73,12 @@ def write_shard(task: ShardTask) -> ShardResult:
             f"{settings.vocabulary_size - 1}. Received: {ids[outside.argmax()]}"
         )
     counts = np.bincount(ids, minlength=settings.vocabulary_size)
+    num_empty = int(np.sum(lengths == 0))
     if settings.cross_documents:
         ids, lengths = join_documents(ids, lengths, settings.sep_token_id)
-    pieces = piece_lengths(lengths, settings.sequence_length - 2)
+    capacity = settings.sequence_length - 2
+    pieces = piece_lengths(lengths, capacity)
+    documents = task.first_document + piece_documents(lengths, capacity)
     checksum, size, position = hashlib.sha256(), 0, 0
     with open(task.path, "xb") as file:
         for first in range(0, len(pieces), _ROWS_AT_ONCE):
@@ -73,11 +86,12 @@ def write_shard(task: ShardTask) -> ShardResult:
             rows = frame_pieces(
                 ids[position : position + block.sum()],
                 block,
+                documents[first : first + _ROWS_AT_ONCE],
                 settings.cls_token_id,
                 settings.sep_token_id,
             )
             position += block.sum()
-            data = tfrecords(rows, block + 2)
+            data = tfrecords(rows, block + 3)
             file.write(data)
             checksum.update(data)
             size += len(data)
@@ -87,6 +101,7 @@ def write_shard(task: ShardTask) -> ShardResult:
         num_records=len(pieces),
         sha256=checksum.hexdigest(),
         num_documents=len(task.documents),
+        num_empty=num_empty,
         token_counts=counts,
     )
 
