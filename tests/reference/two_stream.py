@@ -36,13 +36,14 @@ def two_stream_blocks(hidden, visible, ranks, mask_embedding, block_weights, att
         hidden: [T, D], where the content stream starts.
         visible: [T].
         ranks: [T], the place of each position in the factorisation order.
-        mask_embedding: [D], where the query stream starts at every position.
+        mask_embedding: [D], where the query stream starts at every position, or
+            [T, D], where it starts at each.
         block_weights: the weights of each block.
         attend: `attend(queries, hidden, sees, attention_weights, place)` gives
             [T, D]; `place` is the number of the block, from 0.
     """
     content = hidden
-    query = np.stack([mask_embedding] * len(hidden))
+    query = np.broadcast_to(mask_embedding, hidden.shape)
     for place, weights in enumerate(block_weights):
         attention = part_of(weights, "attention")
         of_query = attend(query, content, query_pairs(ranks, visible), attention, place)

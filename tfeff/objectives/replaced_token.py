@@ -164,7 +164,10 @@ class ReplacedTokenDetection(Objective):
         return self.generator.token_embedding is self.encoder.token_embedding
 
     def default_optimizer(self):
-        return adamw(3e-4, warmup_steps=10_000, total_steps=1_000_000)
+        """ConvBERT small's."""
+        return adamw(
+            3e-4, warmup_steps=10_000, total_steps=1_000_000, bias_correction=False
+        )
 
     def default_loss(self):
         return {

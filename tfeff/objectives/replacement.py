@@ -10,7 +10,9 @@ class TokenReplacement(keras.layers.Layer):
 
         s_m = argmax_v (z_mv / τ + G_mv),   G = -log(-log U),   U uniform in (0, 1)
 
-    which is a draw from softmax(z_m / τ) (Gumbel's trick). No gradient passes.
+    which is a draw from softmax(z_m / τ) (Gumbel's trick). No gradient passes. Outside
+    of training `U` is the same at every call, so that evaluation gives the same numbers
+    each time and leaves training as it would be without.
 
     Args:
         temperature: float `τ` > 0; the nearer to 0, the likelier the likeliest token.
@@ -22,6 +24,7 @@ class TokenReplacement(keras.layers.Layer):
         positions: integer tensor `[B, M]`, where to put the draws. Slots with
             position 0, which holds `[CLS]`, are unused.
         logits: float tensor `[B, M, V]`.
+        training: whether each call draws anew.
 
     Returns:
         `(replaced, samples)`, int32: the text with the draws in it `[B, T]`, and the
@@ -47,11 +50,10 @@ class TokenReplacement(keras.layers.Layer):
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def call(self, token_ids, positions, logits):
+    def call(self, token_ids, positions, logits, training=None):
         logits = ops.cast(ops.stop_gradient(logits), "float32") / self.temperature
-        uniform = keras.random.uniform(
-            ops.shape(logits), dtype="float32", seed=self.seed_generator
-        )
+        seed = self.seed_generator if training else 0
+        uniform = keras.random.uniform(ops.shape(logits), dtype="float32", seed=seed)
         # The generator draws 0, too, whose logarithm is infinite.
         tiny = 1e-20
         gumbel = -ops.log(-ops.log(uniform + tiny) + tiny)
@@ -61,10 +63,7 @@ class TokenReplacement(keras.layers.Layer):
         there = at_positions(samples, positions, length)
         return ops.where(here > 0, there, ops.cast(token_ids, "int32")), samples
 
-    def compute_output_shape(self, token_ids_shape, positions_shape, logits_shape):
-        return token_ids_shape, positions_shape
-
-    def compute_output_spec(self, token_ids, positions, logits):
+    def compute_output_spec(self, token_ids, positions, logits, training=None):
         return tuple(
             keras.KerasTensor(x.shape, dtype="int32") for x in (token_ids, positions)
         )

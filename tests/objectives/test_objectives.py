@@ -1,0 +1,114 @@
+"""What holds for every objective: padding, precision, saving, replicas, XLA."""
+
+from functools import partial
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.checks import check_two_replicas, randomize
+from tests.objectives.subjects import KINDS, batches, make_model
+from tfeff import objectives
+
+
+def loss_of(model, batch):
+    """Loss and gradients of one batch."""
+    inputs, labels, weights = batch
+    with tf.GradientTape() as tape:
+        outputs = model(inputs, training=True)
+        loss = model.compute_loss(inputs, labels, outputs, weights)
+    return loss, tape.gradient(loss, model.trainable_variables)
+
+
+def slow_but(*quick):
+    """All kinds, slow tests but for some."""
+    return [k if k in quick else pytest.param(k, marks=pytest.mark.slow) for k in KINDS]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_padding_changes_nothing(kind):
+    model = make_model(kind)
+    randomize({w.path: w for w in model.weights if "seed" not in w.path})
+    seeds = [v for v in model.variables if v.path.endswith("seed_generator_state")]
+    states = [v.numpy() for v in seeds]
+    losses = []
+    for padding in (0, 4):
+        for variable, state in zip(seeds, states):
+            variable.assign(state)
+        batch = next(iter(batches(kind, 1, padding=padding)))
+        loss, gradients = loss_of(model, batch)
+        losses.append(float(loss))
+        assert all(g is not None for g in gradients)
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", slow_but("replaced_token"))
+def test_half_precision_is_like_float32(kind):
+    losses = []
+    for dtype in ("float32", "mixed_bfloat16"):
+        keras.utils.set_random_seed(0)
+        model = make_model(kind, 1e-4, dtype=dtype)
+        batch = next(iter(batches(kind, 1)))
+        loss, gradients = tf.function(partial(loss_of, model))(batch)
+        losses.append(float(loss))
+        for gradient in gradients:
+            assert np.isfinite(tf.convert_to_tensor(gradient)).all()
+    assert losses[1] == pytest.approx(losses[0], rel=2e-2)
+
+
+@pytest.mark.parametrize("kind", slow_but("permutation_lm"))
+def test_a_saved_model_trains_on_as_if_it_had_not_been_saved(kind, tmp_path):
+    model = make_model(kind, dropout=0.3)
+    first, second = (batches(kind, 4, seed) for seed in (0, 1))
+    history = model.fit(first, shuffle=False, verbose=0).history
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert type(loaded) is type(model)
+    assert loaded.get_config() == model.get_config()
+    assert loaded.optimizer.global_clipnorm == 0.1
+    assert np.isfinite(history["loss"]).all()
+    histories = [
+        m.fit(second, shuffle=False, verbose=0).history for m in (model, loaded)
+    ]
+    assert histories[0] == histories[1]
+    for one, two in zip(model.get_weights(), loaded.get_weights()):
+        np.testing.assert_array_equal(two, one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_replicas_equal_one_device(kind):
+    """Draws at a temperature near 0 are the likeliest tokens on any device."""
+    dataset = batches(kind, 12)
+    models = check_two_replicas(
+        lambda: make_model(kind, temperature=1e-4), dataset, steps=12
+    )
+    logs = [m.evaluate(dataset, verbose=0, return_dict=True) for m in models]
+    assert set(logs[0]) == set(logs[1])
+    for name, value in logs[0].items():
+        assert logs[1][name] == pytest.approx(value, rel=1e-4), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_training_equals_uncompiled(kind):
+    weights = []
+    for jit_compile in (False, True):
+        keras.utils.set_random_seed(0)
+        model = make_model(kind, 1e-4, compiled={"jit_compile": jit_compile})
+        model.fit(batches(kind, 6), shuffle=False, verbose=0)
+        weights.append(model.get_weights())
+    for one, two in zip(*weights):
+        np.testing.assert_allclose(two, one, atol=1e-5)
+
+
+def test_wrong_encoders_are_named():
+    dense = keras.layers.Dense(3)
+    for make in (objectives.PermutationLM, objectives.SentencePairPrediction):
+        with pytest.raises(TypeError, match="`encoder`.*Dense"):
+            make(dense)
+    with pytest.raises(TypeError, match="`generator`.*Dense"):
+        objectives.ReplacedTokenDetection(dense, dense)
+    with pytest.raises(TypeError, match="`encoder`.*Dense"):
+        objectives.generator_for(dense)

@@ -1,0 +1,195 @@
+"""Replaced-token detection: draws, both networks, shared tables, metrics."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.checks import assert_close, randomize
+from tests.objectives.subjects import arrays, batches, make_encoder, make_model
+from tests.reference.objectives import (
+    binary_cross_entropies,
+    cross_entropies,
+    detection,
+    discriminator_logits,
+    gumbel_draws,
+    masked_lm_logits,
+    replaced_text,
+)
+from tfeff.objectives import ReplacedTokenDetection, generator_for
+from tfeff.objectives.replacement import TokenReplacement
+
+
+def below(model, prefix):
+    """Weights of the layers `prefix...`, by what follows the prefix."""
+    named = {}
+    for w in model.weights:
+        *_, layer, name = w.path.split("/")
+        if layer.startswith(prefix):
+            named[f"{layer.removeprefix(prefix)}/{name}"] = w.numpy().astype("float64")
+    return named
+
+
+def head_weights(layer):
+    named = {"/".join(w.path.split("/")[-2:]): w.numpy() for w in layer.weights}
+    (bias,) = (value for name, value in named.items() if "output_bias" in name)
+    return named | {"output_bias": bias}
+
+
+def test_losses_and_metrics_equal_the_literal_ones():
+    model = make_model("replaced_token", 0.7, compiled={"run_eagerly": True})
+    randomize({w.path: w for w in model.weights if "seed" not in w.path}, scale=0.4)
+    dataset = batches("replaced_token", 3)
+    logs = model.evaluate(dataset, verbose=0, return_dict=True)
+    assert logs == model.evaluate(dataset, verbose=0, return_dict=True)
+
+    generator, encoder = model.generator, model.encoder
+    table = encoder.token_embedding.embeddings.numpy()
+    sums = np.zeros(5)
+    found = [[], [], []]
+    for batch in dataset:
+        inputs, labels, weights = arrays(batch)
+        outputs = {k: np.asarray(v) for k, v in model(batch[0]).items()}
+        positions = inputs["mask_positions"]
+
+        hidden = np.asarray(generator(inputs)["sequence_output"], "float64")
+        head = next(x for x in model.layers if x.name == "generator_head")
+        logits = masked_lm_logits(hidden, positions, head_weights(head), table)
+        assert_close(outputs["masked_lm"], logits, 1e-5)
+        uniform = np.asarray(keras.random.uniform(logits.shape, seed=0))
+        draws = gumbel_draws(outputs["masked_lm"], uniform, 0.7)
+        np.testing.assert_array_equal(outputs["samples"], draws)
+
+        text = replaced_text(inputs["token_ids"], positions, draws)
+        original = replaced_text(inputs["token_ids"], positions, labels)
+        hidden = encoder(inputs | {"token_ids": text})["sequence_output"]
+        detected = discriminator_logits(
+            np.asarray(hidden, "float64"), below(model, "discriminator_")
+        )
+        assert_close(outputs["replaced"], detected, 1e-5)
+        truth = text != original
+        real = inputs["padding_mask"]
+        right = (logits.argmax(-1) == labels) * weights
+        sums += (
+            *cross_entropies(logits, labels, weights),
+            *binary_cross_entropies(detected, truth, real),
+            right.sum(),
+        )
+        for values, array in zip(found, (detected, truth, real)):
+            values.append(array.ravel())
+    masked, replaced = sums[0] / sums[1], sums[2] / sums[3]
+    expected = {
+        "loss": masked + 50.0 * replaced,
+        "masked_lm_loss": masked,
+        "masked_lm_accuracy": sums[4] / sums[1],
+        "replaced_loss": replaced,
+    }
+    counted = detection(*(np.concatenate(values) for values in found))
+    expected |= {f"replaced_{name}": value for name, value in counted.items()}
+    assert set(logs) == set(expected)
+    for name, value in expected.items():
+        # Keras finds the area by 200 thresholds.
+        tolerance = 0.02 if name.endswith("auc") else 1e-5
+        assert logs[name] == pytest.approx(value, rel=tolerance), name
+
+
+def test_draws_follow_the_softmax_at_the_temperature():
+    logits = np.log([0.5, 0.3, 0.15, 0.05]).astype("float32")
+    count = 20_000
+    ids = np.zeros((100, 201), "int32")
+    positions = np.tile(np.arange(1, 201, dtype="int32"), (100, 1))
+    every = np.tile(logits, (100, 200, 1))
+    for temperature in (1.0, 0.5):
+        replace = TokenReplacement(temperature, seed=1)
+        text, samples = (
+            np.asarray(x) for x in replace(ids, positions, every, training=True)
+        )
+        p = np.exp(logits / temperature) / np.exp(logits / temperature).sum()
+        share = np.bincount(samples.ravel(), minlength=4) / count
+        assert (np.abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / count)).all()
+        np.testing.assert_array_equal(text[:, 1:], samples)
+        again = np.asarray(replace(ids, positions, every, training=True)[1])
+        assert 0.2 < np.mean(again != samples) < 0.8
+        # Outside of training, the draws are the same each time.
+        fixed = [np.asarray(replace(ids, positions, every)[1]) for _ in range(2)]
+        np.testing.assert_array_equal(*fixed)
+
+
+def test_unused_slots_replace_nothing():
+    ids = np.array([[2, 5, 6, 3], [2, 7, 3, 0]], "int32")
+    positions = np.array([[2, 0, 0], [0, 0, 0]], "int32")
+    text, samples = TokenReplacement(1e-3)(
+        ids, positions, 9 * keras.ops.one_hot([[8, 9, 8], [9, 9, 9]], 10)
+    )
+    assert np.asarray(text).tolist() == [[2, 5, 8, 3], [2, 7, 3, 0]]
+    assert np.asarray(samples).tolist() == [[8, 9, 8], [9, 9, 9]]
+
+
+def test_the_generator_learns_nothing_from_the_discriminator():
+    """But for the tables that both have, which get both gradients."""
+    model = make_model("replaced_token")
+    inputs, labels, weights = next(iter(batches("replaced_token", 1)))
+    with tf.GradientTape(persistent=True) as tape:
+        outputs = model(inputs)
+        detected = tf.reduce_sum(outputs["replaced"] ** 2)
+        guessed = tf.reduce_sum(outputs["masked_lm"] ** 2)
+    shared = {id(w) for w in model.encoder.embedding.token_embedding.weights}
+    own = [v for v in model.generator.blocks[0].trainable_variables]
+    assert all(g is None for g in tape.gradient(detected, own))
+    blocks = model.encoder.blocks[0].trainable_variables
+    assert all(g is None for g in tape.gradient(guessed, blocks))
+    (table,) = (w for w in model.trainable_variables if id(w) in shared)
+    assert all(tape.gradient(loss, table) is not None for loss in (detected, guessed))
+
+
+def test_tables_are_shared_and_kept_once(tmp_path):
+    encoder = make_encoder("convbert_small", num_heads=4, embedding_dim=6)
+    generator = generator_for(encoder, 1 / 4)
+    assert (generator.hidden_dim, generator.intermediate_dim) == (4, 8)
+    assert (generator.num_heads, generator.num_layers) == (1, 1)
+    one, two = generator.embedding, encoder.embedding
+    for name in ("token_embedding", "segment_embedding", "position_embedding", "norm"):
+        assert getattr(one, name) is getattr(two, name)
+    assert one.projection is not two.projection
+    model = ReplacedTokenDetection(generator, encoder, 20.0, 0.5)
+    ids = [id(w) for w in model.weights]
+    assert len(ids) == len(set(ids))
+    assert len(generator.weights) + len(encoder.weights) - 5 + 5 + 4 == len(ids)
+
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.share_embeddings
+    assert loaded.get_config() == model.get_config()
+    inputs = next(iter(batches("replaced_token", 1)))[0]
+    for name in ("masked_lm", "replaced"):
+        # Both draw the same: the state of the draws is saved too.
+        np.testing.assert_array_equal(loaded(inputs)[name], model(inputs)[name])
+
+    apart = ReplacedTokenDetection(make_encoder(name="generator"), make_encoder())
+    assert not apart.share_embeddings
+    copy = ReplacedTokenDetection.from_config(apart.get_config())
+    assert not copy.share_embeddings and len(copy.weights) == len(apart.weights)
+
+
+def test_names_bad_arguments():
+    encoder = make_encoder()
+    for ratio in (0, 1.5):
+        with pytest.raises(ValueError, match="`ratio`.*Received"):
+            generator_for(encoder, ratio)
+    with pytest.raises(TypeError, match="`ratio`.*Received"):
+        generator_for(encoder, "1/4")
+    with pytest.raises(ValueError, match="whole `hidden_dim`.*Received"):
+        generator_for(encoder, 0.3)
+    with pytest.raises(ValueError, match="`embedding_dim` must.*Received"):
+        generator_for(encoder, 0.5, embedding_dim=4)
+    with pytest.raises(TypeError, match="`tables_of` must.*Received"):
+        make_encoder(tables_of="encoder")
+    other = make_encoder(vocabulary_size=9, name="other")
+    for arguments, name in (
+        ((encoder, encoder), "generator"),
+        ((other, encoder), "vocabulary"),
+        ((generator_for(encoder, 0.5), encoder, 0.0), "discriminator_weight"),
+        ((generator_for(encoder, 0.5), encoder, 1.0, -1), "temperature"),
+    ):
+        with pytest.raises(ValueError, match=f"{name}.*Received"):
+            ReplacedTokenDetection(*arguments)
