@@ -1,0 +1,172 @@
+"""Attention averaged over examples, against loops over every pair."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfeff
+from tests.plots.test_tables import tiny
+from tfeff import plots
+
+LENGTHS = [(5, 3), (7, 1, 2)]
+
+
+def batches_of(lengths=LENGTHS, labels=False):
+    """Random tokens, one batch for each tuple of lengths."""
+    rng = np.random.default_rng(1)
+    batches = []
+    for sizes in lengths:
+        mask = np.arange(max(sizes) + 1) < np.array(sizes)[:, None]  # one always pads
+        inputs = {
+            "token_ids": rng.integers(0, 20, mask.shape).astype("int32"),
+            "segment_ids": np.zeros(mask.shape, "int32"),
+            "padding_mask": mask.astype("int32"),
+        }
+        batches.append((inputs, mask, mask) if labels else inputs)
+    return batches
+
+
+def by_loops(encoder, lengths=LENGTHS):
+    """Sums over examples and heads of what every layer's attention returns."""
+    size = max(max(sizes) for sizes in lengths) + 1
+    totals = np.zeros((encoder.num_layers, size, size))
+    pairs = np.zeros((size, size))
+    for sizes, batch in zip(lengths, batches_of(lengths)):
+        states = encoder(batch)["hidden_states"]
+        for layer, block in enumerate(encoder.blocks):
+            place = {}
+            if hasattr(block.attention, "partition_layer"):
+                place["layer_index"] = layer
+            _, scores = block.attention(
+                states[layer],
+                padding_mask=batch["padding_mask"],
+                return_attention_scores=True,
+                **place,
+            )
+            scores = scores.numpy()
+            heads = scores.shape[1]
+            for b, length in enumerate(sizes):
+                for i in range(length):
+                    for j in range(length):
+                        for h in range(heads):
+                            totals[layer, i, j] += scores[b, h, i, j] / heads
+                        pairs[i, j] += layer == 0
+    return totals, pairs
+
+
+@pytest.mark.parametrize(
+    "attention",
+    [
+        "self",
+        {"name": "mixed", "kernel_size": 3},
+        # Kernels that padding leaks into, beside an attention that a place matters to.
+        [
+            "one_head",
+            {"name": "lightweight_conv", "kernel_size": 3, "mask_conv": False},
+        ],
+    ],
+)
+def test_maps_distances_and_concentration(attention):
+    encoder = tiny(attention=attention, dropout=0.5)
+    for weight in encoder.weights:
+        weight.assign(weight + 0.3 * np.random.normal(size=weight.shape))
+    maps = plots.attention_maps(encoder, batches_of(labels=True))
+    totals, pairs = by_loops(encoder)
+    np.testing.assert_array_equal(maps.pairs, pairs)
+    np.testing.assert_allclose(maps.totals, totals, rtol=1e-5, atol=1e-7)
+
+    mean, distances = maps.mean(), maps.by_distance()
+    size = len(pairs)
+    assert mean.shape == (2, size, size) and distances.shape == (2, 2 * size - 1)
+    for layer in range(2):
+        sums, counts = {}, {}
+        for i in range(size):
+            for j in range(size):
+                if pairs[i, j]:
+                    expected = totals[layer, i, j] / pairs[i, j]
+                    assert mean[layer, i, j] == pytest.approx(expected, rel=1e-4)
+                    sums[j - i] = sums.get(j - i, 0) + totals[layer, i, j]
+                    counts[j - i] = counts.get(j - i, 0) + pairs[i, j]
+                else:
+                    assert math.isnan(mean[layer, i, j])
+        for x in range(1 - size, size):
+            value = distances[layer, x + size - 1]
+            if x in sums:
+                assert value == pytest.approx(sums[x] / counts[x], rel=1e-4, abs=1e-7)
+            else:
+                assert math.isnan(value)
+        for reach in (0, 2, size):
+            near = sum(value for x, value in sums.items() if abs(x) <= reach)
+            share = maps.concentration(reach)[layer]
+            assert share == pytest.approx(near / sum(sums.values()), rel=1e-5)
+    assert maps.concentration(size) == pytest.approx([1, 1])
+
+
+def test_what_is_drawn(tmp_path, figures):
+    encoder = tiny(attention="one_head")
+    maps = plots.attention_maps(encoder, batches_of())
+    plots.average_attention(encoder, batches_of(), tmp_path / "a.png", length=5)
+    first, second, curves = (axes for axes in figures[0].axes if axes.get_title())
+    for layer, axes in enumerate((first, second)):
+        image = axes.images[0].get_array().filled(np.nan)
+        np.testing.assert_allclose(image, maps.mean()[layer, :5, :5])
+        line = curves.lines[layer]
+        np.testing.assert_array_equal(line.get_xdata(), range(-4, 5))
+        np.testing.assert_array_equal(line.get_ydata(), maps.by_distance()[layer, 3:12])
+    plots.diagonal_concentration(encoder, batches_of(), tmp_path / "b.png", distance=2)
+    bars = [bar.get_height() for bar in figures[1].axes[0].patches]
+    np.testing.assert_array_equal(bars, maps.concentration(2))
+
+
+def test_draw_all_draws_what_there_is_to_draw(tmp_path, figures):
+    always = ["average_attention.png", "diagonal_concentration.png"]
+    folder = tmp_path / "of" / "one"
+    # Longer than 50: the map is cut there.
+    batches = batches_of([(60, 3)])
+    encoder = tiny(num_layers=1, attention="one_head")
+    paths = plots.draw_all(encoder, iter(batches), folder)
+    names = [*always, "partition_functions.png"]
+    assert paths == [str(folder / name) for name in names]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    image, curves = figures[0].axes[0].images[0], figures[0].axes[1].lines[0]
+    assert image.get_array().shape == (50, 50) and len(curves.get_xdata()) == 99
+    encoder = tiny(num_layers=1, attention={"name": "relative", "method": "huang2"})
+    paths = plots.draw_all(encoder, iter(batches), tmp_path)
+    names = [*always, "relative_embeddings.png"]
+    assert paths == [str(tmp_path / name) for name in names]
+
+
+@tfeff.encoders.register_attention("without_scores")
+class _WithoutScores(tfeff.layers.SelfAttention):
+    def call(self, hidden, padding_mask=None, training=None):
+        return super().call(hidden, padding_mask, training)
+
+
+def test_bad_input_is_named(tmp_path):
+    (good,) = batches_of([(2,)])
+    encoder = tiny(num_layers=1, attention="self")
+    with pytest.raises(ValueError, match="Received: encoder with _WithoutScores"):
+        plots.attention_maps(tiny(num_layers=1, attention="without_scores"), [good])
+    endless = tf.data.Dataset.from_tensors(good).repeat()
+    empty = {**good, "padding_mask": 0 * good["padding_mask"]}
+    short = {name: good[name] for name in ("token_ids", "padding_mask")}
+    for batches, message in (
+        (endless, "without end"),
+        ([], "`batches` must hold real tokens"),
+        ([empty], "`batches` must hold real tokens"),
+        ([short], "without segment_ids"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            plots.draw_all(encoder, batches, tmp_path / "folder")
+    for batches in ([np.ones((2, 3))], [()]):
+        with pytest.raises(TypeError, match="`batches` must hold dicts of inputs"):
+            plots.average_attention(encoder, batches, tmp_path / "a.png")
+    with pytest.raises(ValueError, match="length=0"):
+        plots.average_attention(encoder, [good], tmp_path / "a.png", length=0)
+    with pytest.raises(ValueError, match="distance=-1"):
+        plots.diagonal_concentration(encoder, [good], tmp_path / "a.png", distance=-1)
+    with pytest.raises(ValueError, match="a folder that exists"):
+        plots.diagonal_concentration(encoder, [good], tmp_path / "none" / "a.png")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,116 @@
+"""Partitions and tables of relative positions: their numbers, and as drawn."""
+
+import numpy as np
+import pytest
+
+import tfeff
+from tests.reference import partition as reference
+from tests.reference.relative import table_row
+from tfeff import plots
+
+
+def tiny(**settings):
+    return tfeff.encoders.Encoder(
+        **{
+            "vocabulary_size": 20,
+            "num_layers": 2,
+            "num_heads": 4,
+            "hidden_dim": 8,
+            "intermediate_dim": 8,
+            "max_sequence_length": 6,
+            "position": "none",
+            **settings,
+        }
+    )
+
+
+def test_partitions_are_those_of_each_layers_place(tmp_path, figures):
+    boundaries = [-2, 0, 3]
+    soft, hard = "one_head", {"name": "partitioned", "boundaries": boundaries}
+    encoder = tiny(num_layers=3, attention=[soft, "self", hard])
+    values = plots.partition_values(encoder, 5)
+    assert list(values) == [0, 2]
+    for h in range(4):
+        for x in range(-5, 6):
+            soft = reference.partition_function(h, x, 4, 0, 3)
+            hard = reference.bucket_function(h, x, boundaries)
+            assert values[0][h, x + 5] == pytest.approx(soft, abs=1e-6)
+            assert values[2][h, x + 5] == hard
+    # Blocks that share all weights still divide the sequence by their own places.
+    shared = plots.partition_values(tiny(attention="one_head", sharing="all"), 5)
+    assert shared[1][1, 8] == pytest.approx(
+        reference.partition_function(1, 3, 4, 1, 2), abs=1e-6
+    )
+    plots.partition_functions(encoder, tmp_path / "partition.png", max_distance=5)
+    first, second = figures[0].axes
+    assert (first.get_title(), second.get_title()) == ("layer 0", "layer 2")
+    for axes, functions in ((first, values[0]), (second, values[2])):
+        assert len(axes.lines) == 4
+        for line, function in zip(axes.lines, functions):
+            np.testing.assert_array_equal(line.get_xdata(), range(-5, 6))
+            np.testing.assert_array_equal(line.get_ydata(), function)
+
+
+# Arguments of the attention; heads and width of its table; how rows are found.
+TABLES = [
+    (dict(method="huang4"), 4, 2, "signed", 5),
+    (dict(method="shaw", shared_heads=True), 1, 2, "signed", 5),
+    (dict(method="rpe", max_distance=3), 1, 8, "signed", 3),
+    (dict(method="huang1"), 4, 1, "distance", 5),
+    (dict(method="huang2", shared_heads=True), 1, 1, "signed", 5),
+    (dict(method="bias"), 4, 1, "t5", 128),
+    (dict(method="bias"), None, None, None, None),  # T5's layers share one table.
+]
+
+
+def test_tables_of_relative_positions(tmp_path, figures):
+    attention = [{"name": "relative", **arguments} for arguments, *_ in TABLES]
+    encoder = tiny(num_layers=len(TABLES), attention=attention)
+    for block in encoder.blocks:
+        table = block.attention.relative_embedding.embeddings
+        table.assign(np.random.normal(size=table.shape))
+    tables = plots.relative_tables(encoder, 7)
+    assert list(tables) == [0, 1, 2, 3, 4, 5]
+    plots.relative_embeddings(encoder, tmp_path / "a.png", 7)
+    panels = [axes for axes in figures[0].axes if axes.get_title()]
+    for axes, (layer, rows) in zip(panels, tables.items(), strict=True):
+        _, heads, width, index, clip = TABLES[layer]
+        assert axes.get_title() == f"layer {layer}"
+        assert rows.shape == (15, heads, width)
+        table = encoder.blocks[layer].attention.relative_embedding.embeddings.numpy()
+        for x in range(-7, 8):
+            row = table[table_row(x, index, clip)]
+            np.testing.assert_array_equal(rows[x + 7], row.reshape(heads, width))
+        if width == 1:
+            lines = [line.get_xydata() for line in axes.lines]
+            expected = [np.stack([np.arange(-7, 8), r], 1) for r in rows[..., 0].T]
+            np.testing.assert_array_equal(lines, expected)
+        else:
+            (image,) = axes.images
+            np.testing.assert_array_equal(image.get_array(), rows[:, 0].T)
+            assert tuple(image.get_extent()) == (-7.5, 7.5, width - 0.5, -0.5)
+
+
+def test_another_head_and_a_head_too_many(tmp_path, figures):
+    encoder = tiny(num_layers=1, attention={"name": "relative", "method": "huang4"})
+    plots.relative_embeddings(encoder, tmp_path / "a.png", head=3)
+    image = figures[0].axes[0].images[0].get_array()
+    assert image.shape == (2, 101)
+    np.testing.assert_array_equal(image, plots.relative_tables(encoder)[0][:, 3].T)
+    with pytest.raises(ValueError, match="at most 3. Received: head=4"):
+        plots.relative_embeddings(encoder, tmp_path / "b.png", head=4)
+    with pytest.raises(ValueError, match="max_distance=0"):
+        plots.relative_embeddings(encoder, tmp_path / "b.png", max_distance=0)
+    with pytest.raises(ValueError, match="`path` must be a file in a folder"):
+        plots.relative_embeddings(encoder, tmp_path / "none" / "b.png")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+
+
+def test_encoders_without_them_are_named(tmp_path):
+    plain = tiny(num_layers=1, attention="self")
+    assert plots.partition_values(plain) == {} and plots.relative_tables(plain) == {}
+    with pytest.raises(ValueError, match="'one_head'. Received: .*'self'"):
+        plots.partition_functions(plain, tmp_path / "a.png")
+    with pytest.raises(ValueError, match="'huang4'. Received: .*'self'"):
+        plots.relative_embeddings(plain, tmp_path / "a.png")
+    assert list(tmp_path.iterdir()) == []

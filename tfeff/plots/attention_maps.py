@@ -1,0 +1,175 @@
+"""What attends to what, over the examples of a data set, in numbers."""
+
+import dataclasses
+import inspect
+from collections.abc import Iterable
+
+import numpy as np
+from keras import ops
+
+from tfeff.checks import check_integer
+from tfeff.layers.encoder_block import check_blocks
+from tfeff.layers.recording import record_layers
+
+INPUTS = ("token_ids", "segment_ids", "padding_mask")
+
+
+@dataclasses.dataclass(frozen=True)
+class AttentionMaps:
+    """Attention of each layer, summed over examples, padding left out.
+
+    With `A[b, h, i, j]` the attention of position `i` to position `j`, and sums over
+    the examples `b` in which both are real tokens:
+
+        totals[i, j] = Σ_b mean_h A[b, h, i, j],   pairs[i, j] = Σ_b 1
+
+    Args:
+        totals: float64 array `[L, T, T]`.
+        pairs: integer array `[T, T]`.
+    """
+
+    totals: np.ndarray
+    pairs: np.ndarray
+
+    def mean(self) -> np.ndarray:
+        """Average over heads and examples, `[L, T, T]`; NaN where there is no pair."""
+        return _divided(self.totals, self.pairs)
+
+    def by_distance(self) -> np.ndarray:
+        """Average over heads and all pairs with `j - i = x`.
+
+        Returns:
+            Float64 array `[L, 2T - 1]` for `x = 1 - T … T - 1`; NaN where there is
+            no pair.
+        """
+        return _divided(_by_distance(self.totals), _by_distance(self.pairs))
+
+    def concentration(self, distance: int = 4) -> np.ndarray:
+        """The share of all attention that stays near the diagonal.
+
+            c = Σ_{|j - i| ≤ w} totals[i, j] / Σ totals
+
+        Args:
+            distance: integer `w ≥ 0` in tokens.
+
+        Returns:
+            Float64 array `[L]`, from 0 to 1.
+
+        Raises:
+            ValueError: if `distance` is below 0.
+            TypeError: if it is not an integer.
+        """
+        check_integer("distance", distance, 0)
+        positions = np.arange(len(self.pairs))
+        near = np.abs(positions[None] - positions[:, None]) <= distance
+        inside = np.where(near, self.totals, 0).sum((1, 2))
+        return _divided(inside, self.totals.sum((1, 2)))
+
+
+def attention_maps(encoder, batches: Iterable) -> AttentionMaps:
+    """The attention of an encoder over examples, dropout off.
+
+    The kernels of a convolution count as attention to what is under them; of mixed
+    attention only the attention heads are seen.
+
+    Args:
+        encoder: `tfeff.encoders.Encoder`.
+        batches: batches of examples, finitely many: the encoder's inputs, dicts with
+            `token_ids`, `segment_ids` and `padding_mask` `[B, T]`, or tuples of them
+            with labels, as `tfeff.data` makes. Lengths may differ. Special tokens
+            count like others.
+
+    Returns:
+        `AttentionMaps`.
+
+    Raises:
+        ValueError: if an attention does not return its scores, a batch lacks an
+            input, there is no batch or no real token, or `batches` is a
+            `tf.data.Dataset` without end.
+        TypeError: if a batch is not a dict of inputs, or a tuple that begins so.
+
+    Example:
+
+    >>> import tfeff
+    >>> encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=50)
+    >>> ids = np.ones((2, 6), "int32")
+    >>> batch = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids}
+    >>> maps = attention_maps(encoder, [batch])
+    >>> maps.mean().shape, maps.by_distance().shape, maps.concentration(5)
+    ((2, 6, 6), (2, 11), array([1., 1.]))
+    """
+    blocks = check_blocks(encoder.blocks)
+    for block in blocks:
+        if (
+            "return_attention_scores"
+            not in inspect.signature(block.attention.call).parameters
+        ):
+            raise ValueError(
+                "`encoder` must have attentions that take `return_attention_scores`, "
+                "as all of tfeff's do. "
+                f"Received: encoder with {type(block.attention).__name__}"
+            )
+    if getattr(batches, "cardinality", int)() == -1:  # a tf.data.Dataset without end
+        raise ValueError(
+            "`batches` must be finitely many, such as `batches.take(8)`. "
+            "Received: a data set that repeats without end"
+        )
+    totals, pairs = np.zeros((len(blocks), 0, 0)), np.zeros((0, 0), "int64")
+    for batch in batches:
+        inputs = _inputs(batch)
+        mask = np.asarray(ops.convert_to_numpy(inputs["padding_mask"])).astype(bool)
+        both = mask[:, :, None] & mask[:, None, :]
+        length = max(len(pairs), mask.shape[1])
+        totals, pairs = _padded(totals, length), _padded(pairs, length)
+        seen = slice(mask.shape[1])
+        pairs[seen, seen] += both.sum(0)
+        with record_layers() as recording:
+            encoder(inputs, training=False)
+        for layer, scores in enumerate(recording.attention):
+            heads = ops.mean(ops.cast(scores, "float32"), axis=1)
+            heads = np.where(both, ops.convert_to_numpy(heads), 0)
+            totals[layer, seen, seen] += heads.sum(0, dtype="float64")
+    if not pairs.any():
+        raise ValueError("`batches` must hold real tokens. Received: none")
+    return AttentionMaps(totals, pairs)
+
+
+def _inputs(batch) -> dict:
+    """The encoder's inputs of a batch, with or without labels."""
+    inputs = batch[0] if isinstance(batch, (tuple, list)) and batch else batch
+    if not isinstance(inputs, dict):
+        raise TypeError(
+            "`batches` must hold dicts of inputs, or tuples that begin with one. "
+            f"Received: {type(inputs).__name__}"
+        )
+    missing = [name for name in INPUTS if name not in inputs]
+    if missing:
+        raise ValueError(
+            f"`batches` must hold {', '.join(INPUTS)}. "
+            f"Received: {sorted(inputs)}, without {', '.join(missing)}"
+        )
+    return {name: inputs[name] for name in INPUTS}
+
+
+def _padded(array, length):
+    """Zeros behind the last two axes, up to the length."""
+    more = length - array.shape[-1]
+    return np.pad(array, [(0, 0)] * (array.ndim - 2) + [(0, more)] * 2)
+
+
+def _by_distance(array):
+    """Sums of the diagonals of `[..., T, T]`, `[..., 2T - 1]`, lowest first."""
+    length = array.shape[-1]
+    return np.stack(
+        [
+            np.trace(array, offset, axis1=-2, axis2=-1)
+            for offset in range(1 - length, length)
+        ],
+        axis=-1,
+    )
+
+
+def _divided(totals, counts):
+    """The quotients; NaN where the count is 0."""
+    with np.errstate(invalid="ignore"):
+        return totals / counts

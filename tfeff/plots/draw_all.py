@@ -1,0 +1,62 @@
+"""All pictures of an encoder."""
+
+import os
+from collections.abc import Iterable
+
+from tfeff.plots.attention import draw_average, draw_concentration
+from tfeff.plots.attention_maps import attention_maps
+from tfeff.plots.partitions import partition_functions, partition_values
+from tfeff.plots.relative_tables import relative_embeddings, relative_tables
+
+
+def draw_all(encoder, batches: Iterable, folder: str | os.PathLike) -> list[str]:
+    """Draws every picture that there is of an encoder.
+
+    | file | picture |
+    |---|---|
+    | `average_attention.png` | `average_attention` |
+    | `diagonal_concentration.png` | `diagonal_concentration` |
+    | `partition_functions.png` | `partition_functions`, if it has partitions |
+    | `relative_embeddings.png` | `relative_embeddings`, if it has tables |
+
+    Args:
+        encoder: `tfeff.encoders.Encoder`.
+        batches: finitely many batches, as for `tfeff.plots.attention_maps`.
+        folder: where to write; made if missing. Files of these names are replaced.
+
+    Returns:
+        The paths of the files.
+
+    Raises:
+        ValueError: as `attention_maps`.
+        ImportError: if matplotlib is not installed.
+
+    Example:
+    ```python
+    import tfeff
+
+    encoder, _ = tfeff.tasks.load_pretrained("runs/first")
+    cache = tfeff.data.open_cache("runs/first/cache/validation")
+    batches = cache.masked_lm(16, repeat=False).take(8)
+    tfeff.plots.draw_all(encoder, batches, "runs/first/plots")
+    ```
+    """
+    maps = attention_maps(encoder, batches)
+    drawings = {
+        "average_attention": lambda path: draw_average(maps, path, length=50),
+        "diagonal_concentration": lambda path: draw_concentration(maps, path, 4),
+    }
+    if partition_values(encoder):
+        drawings["partition_functions"] = lambda path: partition_functions(
+            encoder, path
+        )
+    if relative_tables(encoder):
+        drawings["relative_embeddings"] = lambda path: relative_embeddings(
+            encoder, path
+        )
+    os.makedirs(folder, exist_ok=True)
+    paths = []
+    for name, draw in drawings.items():
+        paths.append(os.path.join(folder, f"{name}.png"))
+        draw(paths[-1])
+    return paths

@@ -1,0 +1,122 @@
+"""What an attention has learnt for each relative position."""
+
+import os
+
+import numpy as np
+from keras import ops
+
+from tfeff.checks import check_integer
+from tfeff.layers.encoder_block import check_blocks
+from tfeff.layers.relative_attention import SCALAR_METHODS
+from tfeff.plots.picture import picture
+
+
+def relative_tables(encoder, max_distance: int = 50) -> dict[int, np.ndarray]:
+    """The table of relative positions of every layer that has one.
+
+    Args:
+        encoder: `tfeff.encoders.Encoder`.
+        max_distance: integer `X`, largest distance in tokens.
+
+    Returns:
+        Dict from the number of the layer, from 0, to the rows `a_x` at the relative
+        positions `x = -X … X`, float32 `[2X + 1, heads, width]`; one head where all
+        share the rows, width 1 where they are numbers. Positions beyond a table's
+        end have its last row. A table that several layers share is there once, with
+        the first of them; the dict of an encoder without tables is empty.
+
+    Raises:
+        ValueError: if `max_distance` is below 1.
+        TypeError: if it is not an integer.
+
+    Example:
+
+    >>> import tfeff
+    >>> encoder = tfeff.encoders.build(
+    ...     "huang4_base", vocabulary_size=50, num_layers=1, hidden_dim=24
+    ... )
+    >>> relative_tables(encoder, 3)[0].shape
+    (7, 12, 2)
+    """
+    check_integer("max_distance", max_distance)
+    positions = ops.arange(-max_distance, max_distance + 1)
+    tables = {}
+    seen = []
+    for index, block in enumerate(check_blocks(encoder.blocks)):
+        attention = block.attention
+        table = getattr(attention, "relative_embedding", None)
+        if table is None or any(table is other for other in seen):
+            continue
+        seen.append(table)
+        rows = np.asarray(ops.convert_to_numpy(table(positions)), "float32")
+        width = 1 if attention.method in SCALAR_METHODS else rows.shape[-1]
+        tables[index] = rows.reshape(len(rows), -1, width)
+    return tables
+
+
+def relative_embeddings(
+    encoder, path: str | os.PathLike, max_distance: int = 50, head: int = 0
+) -> None:
+    """Draws the tables of relative positions, one panel a table.
+
+    A table of vectors is drawn as an image, relative positions across and features
+    down, for one head; a table of numbers as one line a head.
+
+    Args:
+        encoder: `tfeff.encoders.Encoder` with relative attention that has tables.
+        path: the PNG file to write; replaced if it is there.
+        max_distance: integer, largest distance in tokens to show.
+        head: integer, the head of the images, from 0.
+
+    Raises:
+        ValueError: if no layer has a table, `max_distance` is below 1, there is no such
+            head, or the folder of `path` is missing.
+        TypeError: if `path` is not a path, or a number not an integer.
+        ImportError: if matplotlib is not installed.
+
+    Example:
+    ```python
+    import tfeff
+
+    encoder = tfeff.encoders.build("huang4_base")
+    tfeff.plots.relative_embeddings(encoder, "embeddings.png")
+    ```
+
+    Reference:
+        Huang et al., "Improve Transformer models with better relative position
+        embeddings", figure 4: the first head of the first layer.
+    """
+    check_integer("head", head, 0)
+    tables = relative_tables(encoder, max_distance)
+    if not tables:
+        raise ValueError(
+            "`encoder` must have relative attention with a table: 'relative' by the "
+            "method 'shaw', 'rpe', 'bias', 'huang1', 'huang2', 'huang3' or 'huang4'. "
+            f"Received: encoder with attention={encoder.attention!r}"
+        )
+    for rows in tables.values():
+        if rows.shape[2] > 1:
+            check_integer("head", head, 0, rows.shape[1] - 1)
+    positions = np.arange(-max_distance, max_distance + 1)
+    with picture(path, len(tables), size=(4, 2.8)) as panels:
+        for axes, (index, rows) in zip(panels, tables.items()):
+            axes.set(title=f"layer {index}", xlabel="relative position (tokens)")
+            if rows.shape[2] > 1:
+                _draw_vectors(axes, rows[:, head].T, max_distance)
+            else:
+                axes.plot(positions, rows[..., 0], linewidth=1)
+
+
+def _draw_vectors(axes, features, max_distance):
+    largest = float(np.abs(features).max()) or 1.0
+    image = axes.imshow(
+        features,
+        cmap="RdBu_r",
+        vmin=-largest,
+        vmax=largest,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(-max_distance - 0.5, max_distance + 0.5, len(features) - 0.5, -0.5),
+    )
+    axes.set_ylabel("feature")
+    axes.figure.colorbar(image, ax=axes)
