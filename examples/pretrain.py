@@ -1,4 +1,4 @@
-r"""Pretrains any encoder of tfeff by masked language modelling, on any text.
+r"""Pretrains any encoder of tfeff by any of the papers' objectives, on any text.
 
 Without further flags, a small Shatter on the documentation strings of the installed
 packages:
@@ -12,10 +12,17 @@ The paper's setting, on one's own text and every GPU of the machine:
         --batch_size=256 --steps=1000000 --eval_every=10000 --warmup_steps=10000 \
         --learning_rate=1e-4 --dtype=mixed_bfloat16 --strategy=mirrored
 
+Other objectives, here as ConvBERT's and ALBERT's authors set them:
+
+    python examples/pretrain.py --run_dir=runs/convbert --preset=convbert_small \
+        --objective=replaced_token --learning_rate=3e-4 --nobias_correction
+    python examples/pretrain.py --run_dir=runs/albert --preset=albert_base \
+        --objective=sentence_order --masking=ngram
+
 A run that was stopped goes on when it is started again with the same flags. The run
 directory holds the configuration, tokenizer, token caches, checkpoints, metrics,
-curves and, at the end, `preset/`: the encoder with its tokenizer, and `export/`: a
-SavedModel that takes text.
+curves and, at the end, `metrics.json`: those of the validation text, `preset/`: the
+encoder with its tokenizer, and `export/`: a SavedModel that takes text.
 """
 
 import json
@@ -27,7 +34,6 @@ import keras
 from absl import app, flags, logging
 
 import tfeff
-from tfeff.folders import appearing
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
@@ -49,8 +55,42 @@ flags.DEFINE_string("tokenizer", None, "A tokenizer file; default: train one.")
 flags.DEFINE_integer("vocabulary_size", 32_000, "Pieces of the tokenizer to train.")
 flags.DEFINE_integer("sequence_length", 128, "Tokens in a sequence.", lower_bound=3)
 flags.DEFINE_boolean("cross_documents", False, "Whether sequences span documents.")
-flags.DEFINE_enum("objective", "masked_lm", ["masked_lm"], "What to learn.")
+flags.DEFINE_enum(
+    "objective",
+    "masked_lm",
+    [
+        "masked_lm",
+        "replaced_token",
+        "permutation_lm",
+        "sentence_order",
+        "next_sentence",
+    ],
+    "What to learn.",
+)
 flags.DEFINE_float("mask_rate", 0.15, "Share of tokens to guess.", 0.0, 1.0)
+flags.DEFINE_enum(
+    "masking", "token", ["token", "whole_word", "ngram"], "What is masked as one."
+)
+flags.DEFINE_float(
+    "mask_share",
+    None,
+    "Share of [MASK] among the tokens to guess; default: 0.8, replaced_token 0.85.",
+)
+flags.DEFINE_float(
+    "random_share",
+    None,
+    "Share of random tokens among them; default: 0.1, replaced_token 0.",
+)
+flags.DEFINE_boolean(
+    "masked_lm", True, "Whether to guess tokens beside sentence_order, next_sentence."
+)
+flags.DEFINE_float(
+    "generator_ratio", 0.25, "Width of replaced_token's generator to the encoder's."
+)
+flags.DEFINE_multi_string(
+    "generator_override", [], "Like --override, for replaced_token's generator."
+)
+flags.DEFINE_boolean("bias_correction", True, "Whether Adam corrects its means.")
 flags.DEFINE_integer("batch_size", 16, "Sequences in a batch, over all replicas.", 1)
 flags.DEFINE_integer("steps", 1000, "Training steps.", lower_bound=1)
 flags.DEFINE_integer(
@@ -98,6 +138,17 @@ CONFIGURATION = (
     "steps_per_execution",
     "jit_compile",
 )
+# Like those, where they are not left at their defaults: older runs do not know them.
+LATER = (
+    "masking",
+    "mask_share",
+    "random_share",
+    "masked_lm",
+    "generator_ratio",
+    "generator_override",
+    "bias_correction",
+)
+PAIRS = {"sentence_order": "order", "next_sentence": "next"}
 
 
 def main(_):
@@ -108,9 +159,7 @@ def main(_):
     with strategy.scope():
         model = make_model()
     train_text, valid_text = corpora()
-    run = tfeff.training.Run(
-        FLAGS.run_dir, {name: FLAGS[name].value for name in CONFIGURATION}
-    )
+    run = tfeff.training.Run(FLAGS.run_dir, configuration())
     tokenizer = make_tokenizer(run, train_text)
     train, valid = (
         tfeff.data.build_cache(
@@ -127,40 +176,74 @@ def main(_):
         f"validation text: {valid.num_tokens:,} tokens"
     )
 
-    validation_data = valid.masked_lm(
-        FLAGS.batch_size, mask_rate=FLAGS.mask_rate, shuffle=False, repeat=False
-    )
+    validation_data = batches(valid, tokenizer, shuffle=False, repeat=False)
     with strategy.scope():
         model = run.fit(
             lambda: model,
-            lambda batches: train.masked_lm(
-                FLAGS.batch_size,
-                FLAGS.seed,
-                mask_rate=FLAGS.mask_rate,
-                skip_batches=batches,
-            ),
+            lambda skipped: batches(train, tokenizer, FLAGS.seed, skip_batches=skipped),
             total_steps=FLAGS.steps,
             steps_per_epoch=FLAGS.eval_every,
             tokens_per_step=FLAGS.batch_size * FLAGS.sequence_length,
             validation_data=validation_data,
             keep_checkpoints=FLAGS.keep_checkpoints,
         )
-        loss = model.evaluate(validation_data, verbose=0, return_dict=True)["loss"]
-    entropy = valid.unigram_entropy()
-    print(
-        f"unigram entropy of the validation text: {entropy:.3f} nats a token\n"
-        f"validation loss: {loss:.3f} nats a masked token, "
-        f"{abs(entropy - loss):.3f} {'below' if loss < entropy else 'above'} that"
-    )
+        metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
+    with open(run.path("metrics.json"), "w", encoding="utf-8") as file:
+        json.dump(metrics, file, indent=2)
+    report(metrics, valid.unigram_entropy())
     preset = run.path("preset")
     if not os.path.exists(preset):
-        with appearing(preset) as unfinished:
-            model.encoder.save_to_preset(unfinished)
-            tokenizer.save_to_preset(unfinished)
+        tfeff.tasks.save_pretrained(model.encoder, tokenizer, preset)
     if not os.path.exists(run.path("export")):
-        tfeff.export.save_for_serving(model, tokenizer, run.path("export"))
+        fills = isinstance(model, tfeff.objectives.MaskedLM)
+        served = model if fills else model.encoder
+        tfeff.export.save_for_serving(served, tokenizer, run.path("export"))
     print(f"the encoder and its tokenizer, to fine-tune: {preset}")
-    print(f"text in, embeddings and fillings out: {run.path('export')}")
+    outputs = "embeddings and fillings" if fills else "embeddings"
+    print(f"text in, {outputs} out: {run.path('export')}")
+
+
+def configuration():
+    """What the run's numbers depend on, by flag."""
+    later = [name for name in LATER if FLAGS[name].value != FLAGS[name].default]
+    return {name: FLAGS[name].value for name in (*CONFIGURATION, *later)}
+
+
+def batches(cache, tokenizer, seed=0, **kwargs):
+    """The objective's batches of a cache."""
+    kwargs = {"batch_size": FLAGS.batch_size, "seed": seed, **kwargs}
+    kwargs["mask_rate"] = FLAGS.mask_rate
+    if FLAGS.objective == "permutation_lm":
+        return cache.permutation_lm(**kwargs)
+    detects = FLAGS.objective == "replaced_token"
+    for name, default in (
+        ("mask_share", 0.85 if detects else 0.8),
+        ("random_share", 0.0 if detects else 0.1),
+    ):
+        kwargs[name] = default if FLAGS[name].value is None else FLAGS[name].value
+    if FLAGS.masking != "token":
+        kwargs |= {"masking": FLAGS.masking, "tokenizer": tokenizer}
+    if FLAGS.objective not in PAIRS:
+        return cache.masked_lm(**kwargs)
+    if not FLAGS.masked_lm:
+        kwargs["mask_rate"] = None
+    return cache.sentence_pairs(kind=PAIRS[FLAGS.objective], **kwargs)
+
+
+def report(metrics, entropy):
+    """Prints the metrics of the validation text, next to guessing by frequency."""
+    several = "masked_lm_loss" in metrics
+    if FLAGS.objective in PAIRS and not several:
+        print(f"validation loss: {metrics['loss']:.3f} nats a pair")
+    else:
+        loss = metrics["masked_lm_loss" if several else "loss"]
+        print(
+            f"unigram entropy of the validation text: {entropy:.3f} nats a token\n"
+            f"validation loss: {loss:.3f} nats a masked token, "
+            f"{abs(entropy - loss):.3f} {'below' if loss < entropy else 'above'} that"
+        )
+    for name, value in metrics.items():
+        print(f"{name}: {value:.4f}")
 
 
 def make_model():
@@ -174,7 +257,7 @@ def make_model():
             **dict(parse(text) for text in FLAGS.override),
         },
     )
-    model = tfeff.objectives.MaskedLM(encoder)
+    model = make_objective(encoder)
     model.compile(
         optimizer=tfeff.training.adamw(
             FLAGS.learning_rate,
@@ -182,11 +265,28 @@ def make_model():
             FLAGS.steps,
             weight_decay=FLAGS.weight_decay,
             global_clipnorm=FLAGS.global_clipnorm,
+            bias_correction=FLAGS.bias_correction,
         ),
         steps_per_execution=FLAGS.steps_per_execution,
         jit_compile=FLAGS.jit_compile,
     )
     return model
+
+
+def make_objective(encoder):
+    """The model of --objective around an encoder."""
+    if FLAGS.objective == "replaced_token":
+        generator = tfeff.objectives.generator_for(
+            encoder,
+            FLAGS.generator_ratio,
+            **dict(parse(text) for text in FLAGS.generator_override),
+        )
+        return tfeff.objectives.ReplacedTokenDetection(generator, encoder)
+    if FLAGS.objective == "permutation_lm":
+        return tfeff.objectives.PermutationLM(encoder)
+    if FLAGS.objective in PAIRS:
+        return tfeff.objectives.SentencePairPrediction(encoder, FLAGS.masked_lm)
+    return tfeff.objectives.MaskedLM(encoder)
 
 
 def parse(override):

@@ -84,6 +84,10 @@ def test_a_run_from_text_to_a_served_model(finished):
     assert "step 9/9 loss" in result.stderr
     config = json.loads((run_dir / "config.json").read_text())
     assert config["preset"] == "shatter_tiny" and config["steps"] == 9
+    final = json.loads((run_dir / "metrics.json").read_text())
+    assert final["loss"] == pytest.approx(loss, abs=6e-4)
+    encoder, _ = tfeff.tasks.load_pretrained(run_dir)
+    assert encoder.hidden_dim == 16
     for name in ("tokenizer.spm", "cache", "checkpoints", "tensorboard", "export"):
         assert (run_dir / name).exists(), name
     assert (run_dir / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
@@ -139,6 +143,46 @@ def test_bad_flags_leave_no_folder(tmp_path, flags, message):
     assert result.returncode != 0
     assert message in result.stderr + result.stdout
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("objective", "flags", "names"),
+    [
+        (
+            "replaced_token",
+            ("--preset=bert_tiny", "--generator_ratio=0.5", "--nobias_correction"),
+            {"masked_lm_loss", "replaced_loss", "replaced_auc", "replaced_recall"},
+        ),
+        ("permutation_lm", ("--mask_rate=0.3",), {"accuracy"}),
+        (
+            "sentence_order",
+            ("--masking=whole_word", "--random_share=0"),
+            {"sentence_accuracy", "masked_lm_accuracy"},
+        ),
+        ("next_sentence", ("--nomasked_lm",), {"accuracy"}),
+        ("masked_lm", ("--masking=ngram",), {"accuracy"}),
+    ],
+)
+def test_every_objective_runs_and_goes_on(corpus, tmp_path, objective, flags, names):
+    run_dir = tmp_path / "run"
+    flags = (*SMALL, f"--corpus={corpus}", f"--objective={objective}", *flags)
+    result = run(run_dir, *flags)
+    assert result.returncode == 0, result.stderr
+    final = json.loads((run_dir / "metrics.json").read_text())
+    assert names | {"loss"} <= set(final)
+    rows = metrics(run_dir)
+    assert float(rows[-1]["val_loss"]) == pytest.approx(final["loss"], rel=1e-5)
+    config = json.loads((run_dir / "config.json").read_text())
+    assert config["objective"] == objective and "mask_share" not in config
+    assert tfeff.tasks.load_pretrained(run_dir)[0].num_layers == 2
+    assert (run_dir / "export").exists()
+
+    newest = run_dir / "checkpoints" / "step-00000009.keras"
+    newest.unlink()
+    again = run(run_dir, *flags)
+    assert again.returncode == 0, again.stderr
+    assert metrics(run_dir) == rows
 
 
 @pytest.mark.slow

@@ -103,3 +103,10 @@ def _padded(padding, inputs, *rest):
 def arrays(batch):
     """The batch in NumPy."""
     return tf.nest.map_structure(np.asarray, batch)
+
+
+def head_weights(layer):
+    """Weights of KerasHub's masked language model head by the reference's names."""
+    named = {"/".join(w.path.split("/")[-2:]): w.numpy() for w in layer.weights}
+    (bias,) = (value for name, value in named.items() if "output_bias" in name)
+    return named | {"output_bias": bias}

@@ -6,7 +6,13 @@ import pytest
 import tensorflow as tf
 
 from tests.checks import assert_close, randomize
-from tests.objectives.subjects import arrays, batches, make_encoder, make_model
+from tests.objectives.subjects import (
+    arrays,
+    batches,
+    head_weights,
+    make_encoder,
+    make_model,
+)
 from tests.reference.objectives import (
     binary_cross_entropies,
     cross_entropies,
@@ -28,12 +34,6 @@ def below(model, prefix):
         if layer.startswith(prefix):
             named[f"{layer.removeprefix(prefix)}/{name}"] = w.numpy().astype("float64")
     return named
-
-
-def head_weights(layer):
-    named = {"/".join(w.path.split("/")[-2:]): w.numpy() for w in layer.weights}
-    (bias,) = (value for name, value in named.items() if "output_bias" in name)
-    return named | {"output_bias": bias}
 
 
 def test_losses_and_metrics_equal_the_literal_ones():

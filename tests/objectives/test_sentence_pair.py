@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 
 from tests.checks import assert_close, randomize
-from tests.objectives.subjects import arrays, batches, make_encoder, make_model
-from tests.objectives.test_replaced_token import head_weights
+from tests.objectives.subjects import (
+    arrays,
+    batches,
+    head_weights,
+    make_encoder,
+    make_model,
+)
 from tests.reference.objectives import (
     cross_entropies,
     masked_lm_logits,
