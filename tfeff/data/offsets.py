@@ -12,7 +12,7 @@ import tensorflow as tf
 
 _CHUNK = re.compile(r"[^ \t\n\r]+")
 _IDEOGRAPHS = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH")
-_SPACE = "\u2581"  # what SentencePiece writes for a space
+SPACE = "\u2581"  # what SentencePiece writes for a space
 
 
 def encode_with_offsets(
@@ -104,17 +104,22 @@ def _atoms(chunk):
     """Cuts at what is a word of its own: punctuation and ideographs."""
     start = 0
     for index, character in enumerate(chunk):
-        if (
-            character in string.punctuation
-            or unicodedata.category(character)[0] == "P"
-            or unicodedata.name(character, "").startswith(_IDEOGRAPHS)
-        ):
+        if is_word(character):
             if start < index:
                 yield start, index
             yield index, index + 1
             start = index + 1
     if start < len(chunk):
         yield start, len(chunk)
+
+
+def is_word(character: str) -> bool:
+    """Whether it is punctuation or an ideograph, which WordPiece cuts out."""
+    return (
+        character in string.punctuation
+        or unicodedata.category(character)[0] == "P"
+        or unicodedata.name(character, "").startswith(_IDEOGRAPHS)
+    )
 
 
 def _parts(word, pieces, tokenizer):
@@ -124,14 +129,18 @@ def _parts(word, pieces, tokenizer):
         return whole
     ends = np.cumsum([len(p.removeprefix(tokenizer.suffix_indicator)) for p in pieces])
     # A character of the pieces is one of the word, or one with its accents.
-    for starts in (range(len(word)), [i for i, c in enumerate(word) if not _joins(c)]):
+    for starts in (
+        range(len(word)),
+        [i for i, c in enumerate(word) if not is_joined(c)],
+    ):
         if len(starts) == ends[-1]:
             bounds = [0, *[[*starts, len(word)][end] for end in ends]]
             return list(zip(bounds, bounds[1:]))
     return whole
 
 
-def _joins(character):
+def is_joined(character: str) -> bool:
+    """Whether it may be gone from the pieces: an accent, or not visible at all."""
     return unicodedata.category(character) in ("Mn", "Cf", "Cc")
 
 
@@ -139,11 +148,11 @@ def _visible(text, pieces, places):
     """Cuts off what cannot be seen; a piece of no characters takes the next one's."""
     found, next_place = [], (-1, -1)
     for piece, (start, end) in zip(reversed(pieces), reversed(places)):
-        while start < end and _invisible(text[start]):
+        while start < end and is_invisible(text[start]):
             start += 1
-        while start < end and _invisible(text[end - 1]):
+        while start < end and is_invisible(text[end - 1]):
             end -= 1
-        if start == end == next_place[0] and piece.strip(_SPACE):
+        if start == end == next_place[0] and piece.strip(SPACE):
             end = next_place[1]
         if start < end:
             next_place = start, end
@@ -151,9 +160,10 @@ def _visible(text, pieces, places):
     return found[::-1]
 
 
-def _invisible(character):
+def is_invisible(character: str) -> bool:
+    """Whether it is white space, a control or a format character, or SPACE."""
     return (
         character.isspace()
-        or character == _SPACE
+        or character == SPACE
         or unicodedata.category(character) in ("Cc", "Cf")
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import keras_hub
 import numpy as np
+import tensorflow as tf
 
 from tfeff.checks import check_integer
 from tfeff.data.examples import Question, SpanExamples
@@ -54,6 +55,71 @@ class SpanFeatures:
             "segment_ids": self.segment_ids,
             "padding_mask": self.padding_mask,
         }
+
+    def dataset(
+        self,
+        batch_size: int,
+        seed: int = 0,
+        *,
+        shuffle: bool = True,
+        repeat: bool = True,
+    ) -> tf.data.Dataset:
+        """Batches of windows to train `tfeff.tasks.SpanQA` on, or to evaluate.
+
+        The order is a function of `(seed, epoch)` alone, a permutation of the windows.
+        Epochs follow one another without a gap. All batches are of one size: where an
+        epoch ends without another one, the last is filled up with windows of weight
+        0, so predictions are the first N of `model.predict`.
+
+        Args:
+            batch_size: B, windows in a batch.
+            seed: chooses the orders, in [−2³¹, 2³¹).
+            shuffle: False gives the windows in their order.
+            repeat: False gives one epoch.
+
+        Returns:
+            A `tf.data.Dataset` of `(inputs, labels, weights)` with static shapes:
+            `inputs` as above, `[B, T]`; `labels` a dictionary of `start` and `end`,
+            `[B]` int32; `weights` one of the same keys, `[B]` float32, 1 or 0.
+
+        Raises:
+            ValueError: if an argument is out of range.
+            TypeError: if an argument has the wrong type.
+        """
+        check_integer("batch_size", batch_size)
+        check_integer("seed", seed, -(2**31), 2**31 - 1)
+        count = len(self)
+        labels = {"start": self.start_positions, "end": self.end_positions}
+        columns = tf.nest.map_structure(tf.constant, (self.inputs, labels))
+
+        seeded = tf.constant(seed, tf.int64)
+
+        def batch(index):
+            place = index * batch_size + tf.range(batch_size, dtype=tf.int64)
+            epoch, row = place // count, place % count
+            if shuffle:
+                seeds = tf.stack([tf.fill([batch_size], seeded), epoch, epoch], axis=1)
+                row = tf.raw_ops.RandomIndexShuffle(
+                    index=row, seed=seeds, max_index=tf.constant(count - 1, tf.int64)
+                )
+            found = tf.nest.map_structure(
+                lambda column: tf.gather(column, row), columns
+            )
+            weight = tf.cast(tf.logical_or(repeat, place < count), tf.float32)
+            return *found, {"start": weight, "end": weight}
+
+        if repeat:
+            dataset = tf.data.Dataset.counter()
+        else:
+            dataset = tf.data.Dataset.range(-(-count // batch_size))
+        dataset = dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE)
+        options = tf.data.Options()
+        options.deterministic = True
+        # Workers of a distributed run take batches in turn.
+        options.experimental_distribute.auto_shard_policy = (
+            tf.data.experimental.AutoShardPolicy.DATA
+        )
+        return dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
 
     def window_offsets(self, row: int) -> np.ndarray:
         """The offsets of the passage's tokens in a row, from `passage_positions`."""

@@ -15,10 +15,11 @@ from tfeff.export.sequence_tasks import (
     classify_endpoint,
     rate_endpoint,
 )
+from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.folders import appearing, check_new_path
 from tfeff.objectives import MaskedLM
-from tfeff.tasks import Classifier, MultipleChoice, Regressor
+from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
 
 
 def save_for_serving(
@@ -64,7 +65,17 @@ def save_for_serving(
       `options` `[B, C]`: `option` `[B]` string, the likeliest; `index` `[B]` int32,
       its place; `probabilities` `[B, C]` float32.
 
-    Texts longer than `sequence_length` are cut: one text at its end, masks there
+    Of a `tfeff.tasks.SpanQA`, in whose windows passages of any length fit:
+
+    - `answer(question, passage)`: `answer` `[B]` string, cut out of the passage;
+      `start` and `end` `[B]` int32, its first character there and the one behind its
+      last, in Unicode code points; `score` `[B]` float32, start logit + end logit;
+      `no_answer_probability` `[B]` float32. No answer is "", 0 and 0. Options:
+      `stride`, `max_answer_tokens` and `no_answer_threshold`, as of
+      `tfeff.data.make_span_features` and `best_spans`. A question that leaves no room
+      for the passage is an error.
+
+    Other texts longer than `sequence_length` are cut: one text at its end, masks there
     included, of two the longer one, beside a question the passage.
 
     Args:
@@ -197,6 +208,7 @@ _MAKERS = {
     Classifier: _classifier,
     Regressor: _regressor,
     MultipleChoice: _multiple_choice,
+    SpanQA: answer_endpoint,
 }
 
 

@@ -9,6 +9,7 @@ _HOMES = {
     "Classifier": "classifier",
     "MultipleChoice": "multiple_choice",
     "Regressor": "regressor",
+    "SpanQA": "span_qa",
     "glue_metrics": "metrics",
     "load_pretrained": "pretrained",
     "race_metrics": "metrics",

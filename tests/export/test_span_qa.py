@@ -1,0 +1,175 @@
+"""Answers of a SavedModel, against those of the same model in Python."""
+
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfeff
+from tests.checks import randomize
+from tests.data.test_span_features import CORPUS, word_piece_vocabulary
+from tests.export.test_placed_tokens import PARTS
+from tfeff.convert.bert_tokenizer import BertTokenizer
+from tfeff.data import Question, make_span_features, read_squad
+from tfeff.export.span_qa import Answerer
+
+LENGTH, STRIDE, LONGEST = 24, 7, 5
+SPECS = [tf.TensorSpec([None], tf.string)] * 2
+
+
+def make_tokenizer(kind):
+    if kind == "sentence_piece":
+        return tfeff.data.train_tokenizer(CORPUS, vocabulary_size=64)
+    return BertTokenizer(word_piece_vocabulary(), lowercase=True, strip_accents=True)
+
+
+def make_model(tokenizer, length=LENGTH):
+    encoder = tfeff.encoders.build(
+        "bert_tiny",
+        vocabulary_size=tokenizer.vocabulary_size() + 2,
+        num_layers=1,
+        hidden_dim=16,
+        intermediate_dim=16,
+        max_sequence_length=length,
+    )
+    model = tfeff.tasks.SpanQA(encoder)
+    randomize({variable.path: variable for variable in model.weights}, scale=0.5)
+    return model
+
+
+def make_questions(count=25):
+    source = random.Random(1)
+    fixed = ["x", "The\tquick  brown\n fox,  12½ times\u2028 jumps", "é" * 60]
+    passages = fixed + [
+        "".join(source.choices(PARTS, k=source.randrange(120))) + "x"
+        for _ in range(count - len(fixed))
+    ]
+    return [
+        Question(f"q{i}", "".join(source.choices(PARTS[:20], k=4)), passage)
+        for i, passage in enumerate(passages)
+    ]
+
+
+def check(outputs, expected):
+    """`outputs` of NumPy arrays are these answers; some of them must be."""
+    texts = [text.decode() for text in outputs["answer"]]
+    assert texts == [answer.text for answer in expected]
+    assert outputs["start"].tolist() == [answer.start for answer in expected]
+    assert outputs["end"].tolist() == [answer.end for answer in expected]
+    for name, tolerance in (("score", 1e-4), ("no_answer_probability", 1e-5)):
+        assert outputs[name].dtype == np.float32
+        np.testing.assert_allclose(
+            outputs[name], [getattr(a, name) for a in expected], atol=tolerance
+        )
+
+
+def texts_of(questions):
+    return (
+        tf.constant([question.question for question in questions]),
+        tf.constant([question.passage for question in questions]),
+    )
+
+
+def numbers(outputs):
+    return {name: value.numpy() for name, value in outputs.items()}
+
+
+@pytest.mark.parametrize("kind", ["sentence_piece", "word_piece"])
+def test_answers_are_those_of_python(kind):
+    tokenizer = make_tokenizer(kind)
+    model, questions = make_model(tokenizer), make_questions()
+    features = make_span_features(questions, tokenizer, LENGTH, STRIDE)
+    assert len(features) > 2 * len(questions)
+    gaps = [
+        np.log(a.no_answer_probability / (1 - a.no_answer_probability))
+        for a in model.answers(features, 64, LONGEST)
+    ]
+    threshold = float(sum(sorted(gaps)[9:11]) / 2)
+    # Where the tokens lie differs between the kinds; what follows does not.
+    for limit in (None, threshold) if kind == "sentence_piece" else (threshold,):
+        answerer = Answerer(model, tokenizer, LENGTH, STRIDE, LONGEST, limit)
+        answer = tf.function(answerer.__call__, input_signature=SPECS)
+        expected = model.answers(features, 64, LONGEST, limit)
+        assert len({a.text == "" for a in expected}) == (1 if limit is None else 2)
+        check(numbers(answer(*texts_of(questions))), expected)
+        check(numbers(answer(*texts_of(questions[1:2]))), expected[1:2])
+    empty = numbers(answer(*[tf.constant([], tf.string)] * 2))
+    assert all(value.shape == (0,) for value in empty.values())
+    nothing = numbers(answer(tf.constant(["a", "b"]), tf.constant(["", " \u200b"])))
+    assert nothing["answer"].tolist() == [b"", b""]
+    assert nothing["no_answer_probability"].tolist() == [1.0, 1.0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="question: must leave"):
+        answer(tf.constant(["fox " * 30]), tf.constant(["fox"]))
+
+
+def test_real_passages(data_dir):
+    path = data_dir / "squad" / "dev-v1.1.json"
+    if not path.is_file():
+        pytest.skip(f"no {path}")
+    questions = read_squad(path).questions[::12]
+    passages = [question.passage for question in questions]
+    tokenizer = tfeff.data.train_tokenizer(passages, vocabulary_size=400)
+    model = make_model(tokenizer, 96)
+    features = make_span_features(questions, tokenizer, 96, 40)
+    answerer = Answerer(model, tokenizer, 96, 40)
+    answer = tf.function(answerer.__call__, input_signature=SPECS)
+    check(numbers(answer(*texts_of(questions))), model.answers(features))
+
+
+LOADER = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"keras_hub", "keras_nlp", "sentencepiece", "tfeff"}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing())
+import numpy, tensorflow, tensorflow_text
+
+path, target, texts = sys.argv[1:]
+with numpy.load(texts, allow_pickle=True) as file:
+    texts = {name: tensorflow.constant(file[name].tolist()) for name in file}
+signature = tensorflow.saved_model.load(path).signatures["answer"]
+numpy.savez(target, **{k: v.numpy() for k, v in signature(**texts).items()})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sentence_piece", "word_piece"])
+def test_a_process_with_tensorflow_alone_agrees(kind, tmp_path):
+    tokenizer = make_tokenizer(kind)
+    model, questions = make_model(tokenizer), make_questions()
+    tfeff.export.save_for_serving(
+        model,
+        tokenizer,
+        tmp_path / "export",
+        stride=STRIDE,
+        max_answer_tokens=LONGEST,
+        no_answer_threshold=0.0,
+    )
+    question, passage = texts_of(questions)
+    texts = tmp_path / "texts.npz"
+    np.savez(texts, question=question.numpy(), passage=passage.numpy())
+    arguments = [str(tmp_path / "export"), str(tmp_path / "outputs.npz"), str(texts)]
+    subprocess.run([sys.executable, "-c", LOADER, *arguments], check=True)
+    outputs = dict(np.load(tmp_path / "outputs.npz", allow_pickle=True))
+    features = make_span_features(questions, tokenizer, LENGTH, STRIDE)
+    check(outputs, model.answers(features, 64, LONGEST, 0.0))
+
+
+def test_bad_options():
+    tokenizer = make_tokenizer("word_piece")
+    model = make_model(tokenizer)
+    with pytest.raises(ValueError, match="`sequence_length` must be"):
+        Answerer(model, tokenizer, 3)
+    with pytest.raises(ValueError, match="`stride` must be"):
+        Answerer(model, tokenizer, LENGTH, stride=0)
+    with pytest.raises(TypeError, match="`max_answer_tokens` must be"):
+        Answerer(model, tokenizer, LENGTH, max_answer_tokens=2.5)
+    for bad in (float("nan"), "0"):
+        with pytest.raises(ValueError, match="`no_answer_threshold` must be"):
+            Answerer(model, tokenizer, LENGTH, no_answer_threshold=bad)

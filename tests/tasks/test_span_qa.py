@@ -1,0 +1,211 @@
+"""Span question answering: logits, loss, batches, answers, saving, replicas."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+
+import tfeff
+from tests.checks import assert_close, check_two_replicas, randomize
+from tests.reference.span_qa import allowed_tokens, cross_entropy, span_logits
+from tfeff.data import Question, best_spans, make_span_features
+from tfeff.tasks.span_qa import SpanQA
+
+PASSAGES = [
+    "Ada wrote it in 1843. She was Byron's daughter.",
+    "Nobody  knows\twho, it was long ago.",
+    "Yes.",
+    "The engine was never built, and the notes were long forgotten; Ada was not.",
+]
+ANSWERS = ["1843", "long ago", "Yes", "never built"]
+
+
+@functools.cache
+def tokenizer():
+    documents = [*PASSAGES, "Who wrote it? When was it?"] * 3
+    return tfeff.data.train_tokenizer(documents, vocabulary_size=50)
+
+
+def make_features(length=20):
+    questions = [
+        Question(
+            f"q{i}",
+            "Who?" if i % 2 else "When was it?",
+            passage,
+            (answer,),
+            ((start := passage.index(answer), start + len(answer)),),
+        )
+        for i, (passage, answer) in enumerate(zip(PASSAGES, ANSWERS))
+    ]
+    # One without an answer, at the end.
+    questions.append(Question("none", "Who?", PASSAGES[0]))
+    return make_span_features(questions, tokenizer(), length, stride=5)
+
+
+def make_model(preset="bert_tiny", dropout=0.0, encoder=None, **kwargs):
+    encoder = tfeff.encoders.build(
+        preset,
+        vocabulary_size=50,
+        num_layers=1,
+        hidden_dim=16,
+        intermediate_dim=16,
+        max_sequence_length=32,
+        **{"dropout": dropout, **(encoder or {})},
+    )
+    model = SpanQA(encoder, dropout=dropout)
+    randomize({w.path: w for w in model.weights if "seed" not in w.path}, scale=0.3)
+    model.compile(tfeff.training.adamw(1e-3, 2, 40, global_clipnorm=0.5), **kwargs)
+    return model
+
+
+def test_logits_losses_answers_and_saving(tmp_path):
+    features, model = make_features(), make_model()
+    assert len(features) % 4 != 0  # The last batch is filled up.
+    hidden = np.asarray(model.encoder(features.inputs)["sequence_output"], "float64")
+    kernel, bias = (np.asarray(w, "float64") for w in model.head.weights)
+    start, end = span_logits(hidden, kernel, bias, allowed_tokens(features))
+    logits = model(features.inputs)
+    assert_close(logits["start"], start, 1e-5, "start")
+    assert_close(logits["end"], end, 1e-5, "end")
+
+    evaluation = features.dataset(4, shuffle=False, repeat=False)
+    logs = model.evaluate(evaluation, verbose=0, return_dict=True)
+    expected = {}
+    for name, scores, labels in (
+        ("start", start, features.start_positions),
+        ("end", end, features.end_positions),
+    ):
+        losses = [cross_entropy(row, label) for row, label in zip(scores, labels)]
+        expected[f"{name}_loss"] = np.mean(losses)
+        expected[f"{name}_accuracy"] = np.mean(scores.argmax(-1) == labels)
+    expected["loss"] = (expected["start_loss"] + expected["end_loss"]) / 2
+    assert logs == pytest.approx(expected, rel=1e-5)
+
+    for threshold in (None, 0.0):
+        found = model.answers(features, 4, 3, threshold)
+        by_hand = best_spans(features, start, end, 3, threshold)
+        assert [a.text for a in found] == [a.text for a in by_hand]
+        np.testing.assert_allclose(
+            [a.no_answer_probability for a in found],
+            [a.no_answer_probability for a in by_hand],
+            atol=1e-5,
+        )
+
+    history = model.fit(
+        features.dataset(4, seed=1), epochs=2, steps_per_epoch=5, verbose=0
+    ).history
+    assert history["loss"][1] < history["loss"][0]
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    for name, value in model(features.inputs).items():
+        np.testing.assert_array_equal(loaded(features.inputs)[name], value)
+    slots = [keras.ops.convert_to_numpy(v) for v in loaded.optimizer.variables]
+    for variable, slot in zip(model.optimizer.variables, slots, strict=True):
+        np.testing.assert_array_equal(variable, slot)
+    assert loaded.get_compile_config() == model.get_compile_config()
+
+
+def test_losses_of_the_step_are_those_reported():
+    """What the gradient is of, against the sums that the metrics keep."""
+    features = make_features()
+    model = make_model()
+    inputs, labels, weights = next(iter(features.dataset(5, seed=3)))
+    weights = {name: [1.0, 0.0, 0.5, 0.0, 2.0] for name in weights}
+    weights = {name: keras.ops.convert_to_tensor(w) for name, w in weights.items()}
+    logits = model(inputs)
+    total = 0.0
+    for name in ("start", "end"):
+        total += sum(
+            float(w) * cross_entropy(z, y) / 3.5
+            for z, y, w in zip(np.asarray(logits[name]), labels[name], weights[name])
+        )
+    loss = model.compute_loss(inputs, labels, logits, weights)
+    assert float(loss) == pytest.approx(total / 2, rel=1e-5)
+
+
+def test_padding_changes_nothing():
+    short, long = make_features(20), make_features(20)
+    model = make_model("shatter_tiny")
+    wide = {n: np.pad(v, [(0, 0), (0, 7)]) for n, v in long.inputs.items()}
+    narrow, padded = model(short.inputs), model(wide)
+    for name in ("start", "end"):
+        np.testing.assert_allclose(
+            padded[name][:, :20], narrow[name], rtol=1e-5, atol=1e-5
+        )
+        assert (np.asarray(padded[name][:, 20:]) == np.float32(-1e30)).all()
+
+
+def test_mixed_precision_and_dropout():
+    features = make_features()
+    model = make_model(dropout=0.5, encoder={"dtype": "mixed_bfloat16"})
+    logits = model(features.inputs)
+    again = model(features.inputs, training=True)
+    for name in ("start", "end"):
+        assert logits[name].dtype == "float32"
+        assert np.isfinite(logits[name]).all()
+        np.testing.assert_array_equal(model(features.inputs)[name], logits[name])
+        assert np.abs(again[name] - logits[name]).max() > 1e-3
+
+
+def test_batches():
+    features = make_features()
+    count = len(features)
+    rows = {tuple(row): i for i, row in enumerate(features.token_ids)}
+
+    def order(batches):
+        return [rows[tuple(r)] for b in batches for r in b[0]["token_ids"].numpy()]
+
+    (*whole, last) = features.dataset(4, shuffle=False, repeat=False)
+    assert order([*whole, last])[:count] == [rows[tuple(r)] for r in features.token_ids]
+    filled = len([*whole, last]) * 4 - count
+    for name in ("start", "end"):
+        assert all((batch[2][name] == 1).numpy().all() for batch in whole)
+        assert last[2][name].numpy().tolist() == [1.0] * (4 - filled) + [0.0] * filled
+    assert (whole[0][1]["end"] == features.end_positions[:4]).numpy().all()
+
+    def endless(seed):
+        return list(features.dataset(4, seed).take(count))  # Four epochs.
+
+    epochs = np.array(order(endless(0))).reshape(4, count)
+    expected = sorted(rows[tuple(row)] for row in features.token_ids)
+    assert all(sorted(epoch) == expected for epoch in epochs.tolist())
+    assert len({tuple(epoch) for epoch in epochs.tolist()}) == 4
+    assert order(endless(0)) == epochs.ravel().tolist() != order(endless(1))
+    inputs, labels, _ = endless(0)[1]
+    for row, start in zip(inputs["token_ids"].numpy(), labels["start"]):
+        assert start == features.start_positions[rows[tuple(row)]]
+
+
+def test_bad_arguments():
+    with pytest.raises(TypeError, match="`encoder` must be a"):
+        SpanQA("bert_tiny")
+    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=9, hidden_dim=8)
+    with pytest.raises(ValueError, match="`dropout` must be"):
+        SpanQA(encoder, dropout=1.0)
+    single = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=9, hidden_dim=8, num_segments=1
+    )
+    with pytest.raises(ValueError, match="`encoder` must have at least 2 segments"):
+        SpanQA(single)
+    features = make_features()
+    with pytest.raises(ValueError, match="`batch_size` must be"):
+        features.dataset(0)
+    with pytest.raises(TypeError, match="`seed` must be"):
+        features.dataset(2, seed=0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["bert_tiny", "shatter_tiny"])
+def test_two_replicas_equal_one_device(preset):
+    features = make_features()
+    single, double = check_two_replicas(
+        lambda: make_model(preset), features.dataset(4), steps=10
+    )
+    # The replicas see different weights in the batch that is filled up.
+    evaluation = features.dataset(4, shuffle=False, repeat=False)
+    logs = [
+        model.evaluate(evaluation, verbose=0, return_dict=True)
+        for model in (single, double)
+    ]
+    assert logs[1] == pytest.approx(logs[0], rel=1e-4)

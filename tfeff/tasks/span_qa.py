@@ -1,0 +1,172 @@
+import keras
+from keras import ops
+
+from tfeff.checks import check_integer, check_rate
+from tfeff.data.span_answers import SpanAnswer, best_spans
+from tfeff.data.span_features import SpanFeatures
+from tfeff.encoders import Encoder
+from tfeff.objectives.losses import GlobalMeanCrossentropy
+from tfeff.tasks.task import _MEAN_LOSS, Task, check_encoder
+
+# Finite, so that the sum of two is a number in float32 and a loss without weight 0.
+_MASKED = -1e30
+OUTPUTS = ("start", "end")
+
+
+class _SpanHead(keras.layers.Layer):
+    """Two numbers a token, and a very small one where no answer can be."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense(
+            2,
+            kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
+            dtype=self.dtype_policy,
+            name="dense",
+        )
+
+    def build(self, hidden_shape, segment_ids_shape, is_token_shape):
+        self.dense.build(hidden_shape)
+
+    def call(self, hidden, segment_ids, is_token):
+        real = ops.cast(is_token, "int32")
+        # Nothing but the last [SEP] is behind the passage.
+        behind = ops.pad(real[:, 1:], [[0, 0], [0, 1]])
+        passage = real * behind * ops.cast(segment_ids == 1, "int32")
+        is_cls = real * ops.cast(ops.cumsum(ops.ones_like(real), axis=1) == 1, "int32")
+        allowed = (passage + is_cls) > 0
+        logits = self.dense(hidden)
+        return {
+            name: ops.where(allowed, logits[..., index], _MASKED)
+            for index, name in enumerate(OUTPUTS)
+        }
+
+    def compute_output_spec(self, hidden, segment_ids, is_token):
+        shape, dtype = hidden.shape[:-1], self.compute_dtype
+        return {name: keras.KerasTensor(shape, dtype) for name in OUTPUTS}
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class SpanQA(Task):
+    """Extractive question answering: where in the passage the answer is.
+
+    From the last hidden state, each token gets a logit for beginning the answer and
+    one for ending it, independently of each other:
+
+        s = X^L w_s + b_s        e = X^L w_e + b_e        [T]
+
+    over `[CLS]` and the passage's tokens; the others' logits are -1e30. The loss is
+    the mean of the cross-entropies of the answer's first and last token over the
+    global batch. A window without the answer has both at `[CLS]`.
+
+    Trained on `SpanFeatures.dataset(...)`.
+
+    Args:
+        encoder: a `tfeff.encoders.Encoder` that can tell two segments apart.
+        dropout: float in [0, 1), dropout rate of the last hidden state; BERT has none
+            here.
+        **kwargs: `name` and `trainable`.
+
+    Call arguments:
+        inputs: dict of integer tensors `[B, T]`: `token_ids`, `segment_ids`, 1 for
+            the passage and the `[SEP]` behind it, and `padding_mask`; rows are
+            `[CLS] question [SEP] passage [SEP]`, padded at the end.
+
+    Returns:
+        Dict of `start` and `end`, logits `[B, T]`, float32 in mixed precision too.
+
+    Raises:
+        TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
+        ValueError: if the encoder has one segment alone, or `dropout` is no rate.
+
+    Example:
+
+    >>> import tfeff
+    >>> encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=100)
+    >>> model = SpanQA(encoder)
+    >>> model.compile()
+    >>> ones = keras.ops.ones((2, 7), dtype="int32")
+    >>> logits = model({"token_ids": ones, "segment_ids": ones, "padding_mask": ones})
+    >>> tuple(logits["start"].shape), tuple(logits["end"].shape)
+    ((2, 7), (2, 7))
+
+    Reference:
+        Devlin et al., "BERT", sections 4.2 and 4.3.
+    """
+
+    def __init__(self, encoder: Encoder, dropout: float = 0.0, **kwargs):
+        check_encoder(encoder)
+        if encoder.num_segments == 1:
+            raise ValueError(
+                "`encoder` must have at least 2 segments, or a table of none. "
+                f"Received: encoder.num_segments={encoder.num_segments}"
+            )
+        check_rate("dropout", dropout)
+        inputs = encoder.input
+        hidden = encoder(inputs)["sequence_output"]
+        hidden = keras.layers.Dropout(dropout, dtype=encoder.dtype_policy)(hidden)
+        # Logits of hundreds of tokens are compared: half precision is too coarse.
+        head = _SpanHead(dtype=encoder.dtype_policy.variable_dtype, name="head")
+        outputs = head(hidden, inputs["segment_ids"], inputs["padding_mask"])
+        super().__init__(encoder, inputs, outputs, **kwargs)
+        self.head = head
+        self.dropout = float(dropout)
+
+    def default_loss(self):
+        return {name: GlobalMeanCrossentropy() for name in OUTPUTS}
+
+    def default_metrics(self, name):
+        return {
+            output: [
+                keras.metrics.SparseCategoricalCrossentropy(
+                    from_logits=True, name=name
+                ),
+                keras.metrics.SparseCategoricalAccuracy(name="accuracy"),
+            ]
+            for output in OUTPUTS
+        }
+
+    def compile(self, optimizer="auto", loss="auto", weighted_metrics="auto", **kwargs):
+        if loss == "auto":
+            kwargs.setdefault("loss_weights", dict.fromkeys(OUTPUTS, 0.5))
+        super().compile(optimizer, loss, weighted_metrics, **kwargs)
+
+    compile.__doc__ = Task.compile.__doc__
+
+    def get_metrics_result(self):
+        """Metrics by name; losses are weighted by windows, not by batches."""
+        logs = super().get_metrics_result()
+        for output in OUTPUTS:
+            if f"{output}_{_MEAN_LOSS}" in logs:
+                logs[f"{output}_loss"] = logs.pop(f"{output}_{_MEAN_LOSS}")
+        if {f"{output}_loss" for output in OUTPUTS} < set(logs):
+            logs["loss"] = sum(logs[f"{output}_loss"] for output in OUTPUTS) / 2
+        return logs
+
+    def answers(
+        self,
+        features: SpanFeatures,
+        batch_size: int = 16,
+        max_answer_tokens: int = 30,
+        no_answer_threshold: float | None = None,
+    ) -> tuple[SpanAnswer, ...]:
+        """The best answer to each question, over all windows of its passage.
+
+        Args:
+            features: from `tfeff.data.make_span_features`.
+            batch_size: integer, windows in a batch.
+            max_answer_tokens: most tokens of an answer.
+            no_answer_threshold: as in `tfeff.data.best_spans`.
+
+        Returns:
+            One `SpanAnswer` for each of `features.questions`.
+        """
+        check_integer("batch_size", batch_size)
+        dataset = features.dataset(batch_size, shuffle=False, repeat=False)
+        logits = self.predict(dataset, verbose=0)
+        # The last batch is filled up.
+        start, end = (logits[name][: len(features)] for name in OUTPUTS)
+        return best_spans(features, start, end, max_answer_tokens, no_answer_threshold)
+
+    def get_config(self):
+        return {**super().get_config(), "dropout": self.dropout}
