@@ -13,6 +13,8 @@ from tfeff.objectives import Distillation
 from tfeff.objectives.layer_maps import make_layer_map
 from tfeff.tasks import Classifier, Regressor
 
+TERMS = ("embedding_loss", "hidden_loss", "attention_loss", "prediction_loss")
+
 
 def make_encoder(num_layers=2, hidden_dim=8, num_heads=2, **kwargs):
     return tfeff.encoders.build(
@@ -151,13 +153,7 @@ def test_ratings_differ_by_their_squares():
     difference = np.float64(student(inputs)) - np.float64(teacher(inputs))
     logs = evaluated(model, inputs)
     assert logs["prediction_loss"] == pytest.approx(np.mean(difference**2), rel=1e-4)
-    assert set(logs) == {
-        "embedding_loss",
-        "hidden_loss",
-        "attention_loss",
-        "prediction_loss",
-        "loss",
-    }
+    assert set(logs) == {*TERMS, "loss"}
 
 
 def test_a_copy_of_the_teacher_has_no_loss_and_stays_one():
@@ -168,42 +164,36 @@ def test_a_copy_of_the_teacher_has_no_loss_and_stays_one():
     )
     student.set_weights(teacher.get_weights())
     model = Distillation(student, teacher)
-    optimizer = tfeff.training.adamw(1e-2, 0, 10, weight_decay=0.0)
-    # Graphs fuse the operations of the two networks in unlike ways, and their last
-    # bits differ.
-    model.compile(optimizer=optimizer, run_eagerly=True)
     inputs, _ = make_inputs(4)
+    assert all(np.all(x == 0) for x in model(inputs, training=True).values())
+    model.compile(optimizer=keras.optimizers.SGD(0.1), run_eagerly=True)
     data = tf.data.Dataset.from_tensors((inputs, np.zeros(4))).repeat(3)
     history = model.fit(data, verbose=0).history
-    assert {name: values[-1] for name, values in history.items()} == {
-        "embedding_loss": 0.0,
-        "hidden_loss": 0.0,
-        "attention_loss": 0.0,
-        "prediction_loss": 0.0,
-        "loss": 0.0,
-    }
+    assert set(history) == {*TERMS, "loss"}
+    # The gradient of predictions is q Σp - p, where Σp is 1 up to rounding.
+    assert all(abs(values[-1]) < 1e-6 for values in history.values()), history
     for one, two in zip(student.get_weights(), teacher.get_weights()):
-        np.testing.assert_array_equal(one, two)
+        np.testing.assert_allclose(one, two, atol=1e-6)
 
 
 def test_only_the_student_learns_and_a_saved_model_goes_on(tmp_path):
     keras.utils.set_random_seed(0)
-    student, teacher = make_encoder(1, dropout=0.1), make_encoder(2, 12, 4, dropout=0.9)
+    student, teacher = make_encoder(1, dropout=0.1), make_encoder(1, 12, dropout=0.9)
     before = teacher.get_weights()
-    model = Distillation(student, teacher)
+    model = Distillation(student, teacher, "top", "probabilities", temperature=2.0)
     model.compile(optimizer=tfeff.training.adamw(1e-2, 2, 60))
     own = [*student.trainable_variables, model.comparison.embedding_projection.kernel]
     own.append(model.comparison.hidden_projection.kernel)
     assert [id(v) for v in model.trainable_variables] == [id(v) for v in own]
     assert model.encoder is student and not teacher.trainable
-    data = masked_lm_batches(batches=6)  # Labels and weights are not read.
+    data = masked_lm_batches(batches=3)  # Labels and weights are not read.
     losses = model.fit(data, epochs=3, shuffle=False, verbose=0).history["loss"]
     assert losses[-1] < losses[0]
     for one, two in zip(before, teacher.get_weights()):
         np.testing.assert_array_equal(one, two)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert isinstance(loaded, Distillation) and loaded.layer_map == [2]
+    assert isinstance(loaded, Distillation) and loaded.settings == model.settings
     histories = [m.fit(data, shuffle=False, verbose=0).history for m in (model, loaded)]
     assert histories[0] == histories[1]
     for one, two in zip(model.get_weights(), loaded.get_weights()):
@@ -240,6 +230,7 @@ def test_every_attention_that_has_maps_gives_them():
         weights = np.asarray(normalised.attention[index])
         exponentials = np.where(weights > 0, np.exp(scores), 0)
         total = exponentials.sum(axis=-1, keepdims=True)
+        total[total == 0] = 1  # A block of padding alone.
         assert_close(exponentials / total, weights, 1e-5, str(index))
 
 
@@ -273,7 +264,7 @@ def test_layer_maps():
 def test_what_does_not_fit_is_named():
     student, teacher = make_encoder(1), make_encoder(2)
     mixed = make_encoder(2, attention=["self", {"name": "mixed", "kernel_size": 3}])
-    classifier = Classifier(make_encoder(1), 2)
+    classifier = Classifier(student, 2)
     cases = [
         (TypeError, "`student`.*Dense", keras.layers.Dense(2), teacher, {}),
         (TypeError, "both", classifier, teacher, {}),
@@ -283,7 +274,7 @@ def test_what_does_not_fit_is_named():
         (ValueError, "one number must divide", student, make_encoder(1, 9, 3), {}),
         (ValueError, "OneHead", student, make_encoder(1, attention="one_head"), {}),
         (ValueError, "`prediction`", student, teacher, {"prediction": True}),
-        (ValueError, "classes", classifier, Classifier(make_encoder(2), 3), {}),
+        (ValueError, "classes", classifier, Classifier(teacher, 3), {}),
         (ValueError, "`attention`.*maps", student, teacher, {"attention": "maps"}),
         (ValueError, "`temperature`", student, teacher, {"temperature": 0.0}),
         (ValueError, "`soften`", student, teacher, {"soften": "teacher"}),
@@ -302,7 +293,7 @@ def test_what_does_not_fit_is_named():
     model = Distillation(student, mixed, attention=None)
     assert model.comparison.terms == ["embedding", "hidden"]
     first, second = (
-        tfeff.data.train_tokenizer([f"{word} and so on"] * 20, 20)
+        tfeff.data.train_tokenizer([f"{word} and so on"] * 20, 13)
         for word in ("one", "two")
     )
     with pytest.raises(ValueError, match="`tokenizers`"):

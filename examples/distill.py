@@ -1,0 +1,377 @@
+r"""Distils a teacher into a smaller student, as TinyBERT: in general, then on a task.
+
+In general, on any text. `--teacher` is a preset with its tokenizer, or a run of
+`examples/pretrain.py`; the student is a name of tfeff.encoders.presets():
+
+    python examples/distill.py --run_dir=runs/small --teacher=runs/large \
+        --student=bert_tiny --override=num_layers=2 --corpus='corpus/*.txt'
+
+On a task of GLUE. `--teacher` is a run of `examples/finetune_classifier.py`,
+`--student` the general run; the layers are distilled first, the predictions then,
+and the best student on the development set is kept:
+
+    python examples/distill.py --stage=task --run_dir=runs/small-sst2 \
+        --teacher=runs/large-sst2 --student=runs/small --task=SST-2 --data=glue \
+        --augment_with=runs/large --word_vectors=glove.6B.300d.txt
+
+The student has the attention of the teacher's kind: maps of `--attention=scores` come
+from a softmax. A general run that was stopped goes on when it is started again with
+the same flags; a task's run starts in a folder of its own. In the end the run
+directory holds `metrics.json`, `preset/`: the student with the tokenizer, after a task
+`model.keras`, and `export/`: a SavedModel that takes text.
+"""
+
+import json
+import math
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+from absl import app, flags, logging
+
+import tfeff
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
+flags.DEFINE_enum("stage", "general", ["general", "task"], "What to distil.")
+flags.DEFINE_string("teacher", None, "A preset, or the folder of a run.", required=True)
+flags.DEFINE_string(
+    "student", None, "general: a name of presets(); task: a preset or run.", True
+)
+flags.DEFINE_multi_string(
+    "override",
+    [],
+    "general: NAME=VALUE (JSON), an argument of Encoder to replace the preset's.",
+)
+flags.DEFINE_string(
+    "layer_map", "uniform", "uniform, top, bottom, or the teacher's layers: 2,4."
+)
+flags.DEFINE_enum(
+    "attention", "scores", ["scores", "probabilities", "none"], "Maps to compare."
+)
+flags.DEFINE_enum("reduction", "mean", ["mean", "sum_squares"], "Over positions.")
+flags.DEFINE_float("temperature", 1.0, "Of the softmax of predictions.")
+flags.DEFINE_enum("soften", "both", ["both", "student"], "Logits to be divided by it.")
+flags.DEFINE_list(
+    "corpus", ["docstrings"], "general: text files and globs, or docstrings."
+)
+flags.DEFINE_float("validation_fraction", 0.02, "Documents held out of the corpus.")
+flags.DEFINE_integer("max_characters", 10_000_000, "Where docstrings end.", 1)
+flags.DEFINE_string("task", None, "task: one of GLUE's.")
+flags.DEFINE_string("data", None, "task: folder of GLUE's files.")
+flags.DEFINE_string(
+    "augment_with", None, "task: a run of masked language modelling, to replace words."
+)
+flags.DEFINE_string("word_vectors", None, "task: a file like GloVe's, for long words.")
+flags.DEFINE_integer("copies", 20, "Copies of an example with words replaced.", 1)
+flags.DEFINE_integer("train_examples", None, "task: how many of the training part.", 1)
+flags.DEFINE_integer("prediction_steps", 1000, "task: steps on predictions.", 1)
+flags.DEFINE_float("prediction_rate", 3e-5, "task: peak rate on predictions.")
+flags.DEFINE_integer("sequence_length", 128, "Tokens in a sequence.", lower_bound=3)
+flags.DEFINE_integer("batch_size", 16, "Sequences in a batch, over all replicas.", 1)
+flags.DEFINE_integer("steps", 1000, "Steps on layers.", lower_bound=1)
+flags.DEFINE_integer("eval_every", 200, "Steps between evaluations.", lower_bound=1)
+flags.DEFINE_float("learning_rate", 5e-4, "Peak learning rate on layers.")
+flags.DEFINE_float("warmup", 0.1, "Share of the steps up to the peak.", 0.0, 1.0)
+flags.DEFINE_float("weight_decay", 0.01, "Decay of all but biases and norms.")
+flags.DEFINE_integer("seed", 0, "Seed of weights, order, replaced words, dropout.")
+flags.DEFINE_enum(
+    "strategy", "default", ["default", "mirrored", "tpu"], "Where to train."
+)
+flags.DEFINE_string("tpu", "", "Name or address of the TPU.")
+
+# What the results depend on.
+CONFIGURATION = (
+    "stage",
+    "teacher",
+    "student",
+    "override",
+    "layer_map",
+    "attention",
+    "reduction",
+    "temperature",
+    "soften",
+    "corpus",
+    "validation_fraction",
+    "max_characters",
+    "task",
+    "data",
+    "augment_with",
+    "word_vectors",
+    "copies",
+    "train_examples",
+    "prediction_steps",
+    "prediction_rate",
+    "sequence_length",
+    "batch_size",
+    "steps",
+    "eval_every",
+    "learning_rate",
+    "warmup",
+    "weight_decay",
+    "seed",
+)
+
+
+def main(_):
+    """The stage that the flags ask for."""
+    logging.set_verbosity(logging.WARNING)  # TensorFlow tells much when it exports.
+    keras.utils.set_random_seed(FLAGS.seed)
+    strategy = tfeff.training.make_strategy(FLAGS.strategy, FLAGS.tpu)
+    {"general": distil_in_general, "task": distil_on_a_task}[FLAGS.stage](strategy)
+
+
+def distil_in_general(strategy):
+    """From an encoder to an encoder, on text."""
+    with strategy.scope():
+        teacher, tokenizer = tfeff.tasks.load_pretrained(FLAGS.teacher)
+        check_length(teacher)
+        student = tfeff.encoders.build(
+            FLAGS.student,
+            **{
+                "vocabulary_size": teacher.vocabulary_size,
+                "max_sequence_length": FLAGS.sequence_length,
+                **dict(parse(text) for text in FLAGS.override),
+            },
+        )
+        model = tfeff.objectives.Distillation(student, teacher, **layer_settings())
+        model.compile(optimizer(FLAGS.learning_rate, FLAGS.steps))
+    documents = (
+        tfeff.data.docstrings(max_characters=FLAGS.max_characters)
+        if FLAGS.corpus == ["docstrings"]
+        else tfeff.data.text_files(FLAGS.corpus)
+    )
+    run = tfeff.training.Run(FLAGS.run_dir, configuration())
+    train, valid = (
+        tfeff.data.build_cache(
+            text, tokenizer, run.path("cache", name), FLAGS.sequence_length
+        )
+        for name, text in zip(
+            ("train", "validation"),
+            tfeff.data.split(documents, FLAGS.validation_fraction),
+        )
+    )
+    print(f"{train.num_tokens:,} tokens of text, {valid.num_tokens:,} to validate")
+    # The text as it is: of the tokens to guess none is replaced.
+    plain = {"mask_share": 0.0, "random_share": 0.0}
+    validation_data = valid.masked_lm(
+        FLAGS.batch_size, shuffle=False, repeat=False, **plain
+    )
+    with strategy.scope():
+        model = run.fit(
+            lambda: model,
+            lambda batches: train.masked_lm(
+                FLAGS.batch_size, FLAGS.seed, skip_batches=batches, **plain
+            ),
+            total_steps=FLAGS.steps,
+            steps_per_epoch=FLAGS.eval_every,
+            tokens_per_step=FLAGS.batch_size * FLAGS.sequence_length,
+            validation_data=validation_data,
+        )
+        metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
+    print(f"validation: {line(metrics)}")
+    finish(run, metrics, model.student, model.student, tokenizer)
+
+
+def distil_on_a_task(strategy):
+    """From a fine-tuned model to one, on the examples of its task."""
+    if not FLAGS.task or not FLAGS.data:
+        raise app.UsageError("--stage=task needs --task and --data")
+    with strategy.scope():
+        teacher = tfeff.training.load_checkpoint(
+            os.path.join(FLAGS.teacher, "model.keras")
+        )
+        check_length(teacher.encoder)
+        encoder, tokenizer = tfeff.tasks.load_pretrained(FLAGS.student)
+        check_length(encoder)
+        student = make_student(teacher, encoder)
+        layers = tfeff.objectives.Distillation(
+            student.encoder, teacher.encoder, **layer_settings()
+        )
+        predictions = tfeff.objectives.Distillation(
+            student,
+            teacher,
+            attention=None,
+            hidden=False,
+            embedding=False,
+            temperature=FLAGS.temperature,
+            soften=FLAGS.soften,
+        )
+    dev_split = "dev_matched" if FLAGS.task == "MNLI" else "dev"
+    train, dev = read("train"), read(dev_split)
+    if FLAGS.train_examples is not None:
+        train = train.sample(FLAGS.train_examples, FLAGS.seed)
+    tfeff.folders.check_new_path("run_dir", FLAGS.run_dir)
+    if FLAGS.augment_with:
+        train = augmented(train, tokenizer)
+    train_rows, dev_rows = (
+        tfeff.data.text_features(examples, tokenizer, FLAGS.sequence_length)
+        for examples in (train, dev)
+    )
+    print(f"{FLAGS.task}: {len(train):,} examples to train on, {len(dev):,} of dev")
+    run = tfeff.training.Run(FLAGS.run_dir, configuration())
+
+    def score(model):
+        batches = dev_rows.dataset(32, shuffle=False, repeat=False)
+        outputs = model.predict(batches, verbose=0)[: len(dev)].astype("float32")
+        outputs = outputs if outputs.ndim == 1 else outputs.argmax(-1)
+        return tfeff.tasks.glue_metrics(FLAGS.task, dev.labels, outputs)
+
+    teachers = score(teacher)
+    print(f"teacher: {line(teachers)}")
+    with strategy.scope():
+        history = fit(layers, train_rows, FLAGS.learning_rate, FLAGS.steps)
+        print(f"layers after {FLAGS.steps:,} steps: {line(history)}")
+        best = tfeff.training.KeepBest(
+            lambda model: score(model.student),
+            next(iter(teachers)),
+            FLAGS.eval_every,
+            run.directory,
+        )
+        fit(
+            predictions,
+            train_rows,
+            FLAGS.prediction_rate,
+            FLAGS.prediction_steps,
+            [best],
+        )
+    print(f"student, best at step {best.best_step:,}: {line(best.best)}")
+    tfeff.training.save_checkpoint(student, run.path("model.keras"))
+    options = {"pairs": dev.second is not None}
+    if dev.label_names is not None:
+        options["label_names"] = dev.label_names
+    finish(
+        run,
+        {"student": best.best, "teacher": teachers},
+        student,
+        student.encoder,
+        tokenizer,
+        sequence_length=FLAGS.sequence_length,
+        **options,
+    )
+
+
+def make_student(teacher, encoder):
+    """A model like the teacher around another encoder."""
+    if isinstance(teacher, tfeff.tasks.Classifier):
+        model = tfeff.tasks.Classifier(encoder, teacher.num_classes, teacher.pooling)
+    elif isinstance(teacher, tfeff.tasks.Regressor):
+        model = tfeff.tasks.Regressor(encoder, teacher.pooling)
+    else:
+        raise app.UsageError(f"--teacher must classify or rate texts: {teacher!r}")
+    model.compile()  # Checkpoints are of compiled models.
+    return model
+
+
+def augmented(examples, tokenizer):
+    """The examples and their copies."""
+    path, _ = tfeff.training.latest_checkpoint(
+        os.path.join(FLAGS.augment_with, "checkpoints")
+    )
+    if path is None:
+        raise app.UsageError(f"--augment_with has no checkpoint: {FLAGS.augment_with}")
+    known = tfeff.data.tokenizer_fingerprint(
+        tfeff.tasks.load_pretrained(FLAGS.augment_with)[1]
+    )
+    if tfeff.data.tokenizer_fingerprint(tokenizer) != known:
+        raise app.UsageError("--augment_with must have the student's tokenizer")
+    vectors = FLAGS.word_vectors and tfeff.data.read_word_vectors(FLAGS.word_vectors)
+    return tfeff.data.augment(
+        examples,
+        tfeff.training.load_checkpoint(path),
+        tokenizer,
+        copies=FLAGS.copies,
+        word_vectors=vectors or None,
+        seed=FLAGS.seed,
+    )
+
+
+def layer_settings():
+    """What of the layers is compared, and how."""
+    layers = FLAGS.layer_map.split(",")
+    if all(layer.isdecimal() for layer in layers):
+        layer_map = [int(layer) for layer in layers]
+    else:
+        layer_map = FLAGS.layer_map
+    return {
+        "layer_map": layer_map,
+        "attention": None if FLAGS.attention == "none" else FLAGS.attention,
+        "reduction": FLAGS.reduction,
+    }
+
+
+def fit(model, rows, learning_rate, steps, callbacks=()):
+    """Trains for so many steps; returns the metrics of the training."""
+    model.compile(optimizer(learning_rate, steps))
+    history = model.fit(
+        rows.dataset(FLAGS.batch_size, FLAGS.seed),
+        steps_per_epoch=steps,
+        verbose=0,
+        callbacks=list(callbacks),
+    ).history
+    return {name: values[-1] for name, values in history.items()}
+
+
+def optimizer(learning_rate, steps):
+    """AdamW that warms up and decays within the steps."""
+    return tfeff.training.adamw(
+        learning_rate,
+        math.floor(FLAGS.warmup * steps),
+        steps,
+        weight_decay=FLAGS.weight_decay,
+    )
+
+
+def check_length(encoder):
+    """Raises where the sequences would be too long for the encoder's table."""
+    longest = encoder.max_sequence_length
+    if encoder.position == "absolute" and FLAGS.sequence_length > longest:
+        raise app.UsageError(
+            f"--sequence_length must be at most {longest}, the table of positions. "
+            f"Received: {FLAGS.sequence_length}"
+        )
+
+
+def read(split):
+    """A part of the task."""
+    # The published QQP has broken lines.
+    return tfeff.data.read_glue(
+        FLAGS.task, split, FLAGS.data, skip_malformed=FLAGS.task == "QQP"
+    )
+
+
+def configuration():
+    """What the run's numbers follow from."""
+    return {name: FLAGS[name].value for name in CONFIGURATION}
+
+
+def finish(run, metrics, model, encoder, tokenizer, **options):
+    """Metrics, the student's preset, and what serves."""
+    preset, export = run.path("preset"), run.path("export")
+    if not os.path.exists(preset):
+        tfeff.tasks.save_pretrained(encoder, tokenizer, preset)
+    if not os.path.exists(export):
+        tfeff.export.save_for_serving(model, tokenizer, export, **options)
+    tfeff.training.write_metrics(metrics, run.path("metrics.json"))
+    print(f"the student and its tokenizer: {preset}\ntext in: {export}")
+
+
+def line(metrics):
+    """Metrics in a line."""
+    return ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+
+
+def parse(override):
+    """`"num_layers=4"` to `("num_layers", 4)`; what is not JSON is a string."""
+    name, equals, value = override.partition("=")
+    if not equals:
+        raise app.UsageError(f"--override must be NAME=VALUE. Received: {override!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,142 @@
+"""`examples/distill.py` as a user runs it: in general, then on a task."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tfeff
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SIZES = {
+    "num_layers": 2,
+    "hidden_dim": 16,
+    "intermediate_dim": 16,
+    "max_sequence_length": 24,
+}
+
+
+def run(run_dir, *flags):
+    return subprocess.run(
+        [
+            sys.executable,
+            str(REPOSITORY / "examples" / "distill.py"),
+            f"--run_dir={run_dir}",
+            "--sequence_length=24",
+            "--batch_size=4",
+            "--steps=4",
+            "--eval_every=2",
+            *flags,
+        ],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What earlier runs leave: a pretrained and a fine-tuned teacher, text, GLUE."""
+    folder = tmp_path_factory.mktemp("distill")
+    lines = [f"{i} green bottles hanging on the wall" for i in range(60)]
+    (folder / "text.txt").write_text("\n\n".join(lines), encoding="utf-8")
+    tokenizer = tfeff.data.train_tokenizer(lines, 45)
+    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=45, **SIZES)
+    tfeff.tasks.save_pretrained(encoder, tokenizer, folder / "large" / "preset")
+    masked_lm = tfeff.objectives.MaskedLM(encoder)
+    masked_lm.compile()
+    (folder / "large" / "checkpoints").mkdir()
+    tfeff.training.save_checkpoint(
+        masked_lm, str(folder / "large" / "checkpoints" / "step-00000001.keras")
+    )
+    teacher = tfeff.tasks.Classifier(encoder, 2)
+    teacher.compile()
+    (folder / "tuned").mkdir()
+    tfeff.training.save_checkpoint(teacher, str(folder / "tuned" / "model.keras"))
+    (folder / "glue" / "SST-2").mkdir(parents=True)
+    for split in ("train", "dev"):
+        rows = "".join(f"{line}\t{i % 2}\n" for i, line in enumerate(lines[:12]))
+        (folder / "glue" / "SST-2" / f"{split}.tsv").write_text(
+            "sentence\tlabel\n" + rows, encoding="utf-8"
+        )
+    (folder / "glove.txt").write_text("wall 1 0\nhanging 0 1\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.slow
+def test_from_a_teacher_to_a_served_student(folder):
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401
+
+    general = (
+        f"--teacher={folder / 'large'}",
+        "--student=bert_tiny",
+        "--override=num_layers=1",
+        "--override=hidden_dim=8",
+        f"--corpus={folder / 'text.txt'}",
+        "--validation_fraction=0.2",
+    )
+    result = run(folder / "small", *general)
+    assert result.returncode == 0, result.stderr
+    metrics = json.loads((folder / "small" / "metrics.json").read_text())
+    assert set(metrics) == {"embedding_loss", "hidden_loss", "attention_loss", "loss"}
+    with open(folder / "small" / "metrics.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["step"] for row in rows] == ["2", "4"]
+    assert float(rows[-1]["val_loss"]) == pytest.approx(metrics["loss"], rel=1e-5)
+    encoder, _ = tfeff.tasks.load_pretrained(folder / "small")
+    assert (encoder.num_layers, encoder.hidden_dim) == (1, 8)
+    again = run(folder / "small", *general)
+    assert again.returncode == 0, again.stderr
+    assert json.loads((folder / "small" / "metrics.json").read_text()) == metrics
+
+    task = (
+        "--stage=task",
+        f"--teacher={folder / 'tuned'}",
+        f"--student={folder / 'small'}",
+        "--task=SST-2",
+        f"--data={folder / 'glue'}",
+        "--prediction_steps=4",
+        f"--augment_with={folder / 'large'}",
+        f"--word_vectors={folder / 'glove.txt'}",
+        "--copies=2",
+        "--train_examples=10",
+    )
+    result = run(folder / "sst2", *task)
+    assert result.returncode == 0, result.stderr
+    assert "SST-2: 30 examples to train on, 12 of dev" in result.stdout
+    metrics = json.loads((folder / "sst2" / "metrics.json").read_text())
+    assert set(metrics) == {"student", "teacher"}
+    with open(folder / "sst2" / "dev_metrics.csv", encoding="utf-8") as file:
+        best = max(float(row["accuracy"]) for row in csv.DictReader(file))
+    assert metrics["student"]["accuracy"] == pytest.approx(best)
+    student = tfeff.training.load_checkpoint(str(folder / "sst2" / "model.keras"))
+    assert student.encoder.num_layers == 1
+    served = tf.saved_model.load(str(folder / "sst2" / "export"))
+    signature = served.signatures["serving_default"]
+    assert "probabilities" in signature.structured_outputs
+    result = run(folder / "sst2", *task)
+    assert result.returncode != 0 and "must not exist" in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--student=bert_tini"], "Did you mean 'bert_tiny'?"),
+        (["--student=bert_tiny", "--override=num_layers=3"], "more layers"),
+        (["--student=shatter_tiny"], "OneHeadAttention"),
+        (["--student=bert_tiny", "--sequence_length=30"], "at most 24"),
+        (["--student=x", "--stage=task"], "--task"),
+    ],
+)
+def test_bad_flags_leave_no_folder(folder, flags, message):
+    arguments = (f"--teacher={folder / 'large'}", "--layer_map=top", *flags)
+    result = run(folder / "bad", *arguments)
+    assert result.returncode != 0
+    assert message in result.stderr + result.stdout
+    assert not (folder / "bad").exists()
