@@ -136,3 +136,19 @@ def test_bad_arguments_are_named(documents, tokenizer):
         text_features(examples, tokenizer, 4)
     with pytest.raises(ValueError, match="`batch_size` must be .*batch_size=0"):
         text_features(examples, tokenizer, 20).dataset(0)
+
+
+def test_a_sample_is_of_whole_examples_in_order(documents):
+    labels = np.arange(40, dtype="int32")
+    examples = texts(documents, labels=labels)
+    sample = examples.sample(10, seed=3)
+    rows = sample.labels.tolist()
+    assert len(sample) == 10 and rows == sorted(set(rows)) == list(sample.ids)
+    assert sample.first == tuple(examples.first[row] for row in rows)
+    assert sample.second == tuple(examples.second[row] for row in rows)
+    assert sample.label_names == examples.label_names
+    assert rows == examples.sample(10, seed=3).labels.tolist()
+    assert rows != examples.sample(10, seed=4).labels.tolist() != list(range(10))
+    assert texts(documents, pairs=False).sample(3).labels is None
+    with pytest.raises(ValueError, match="`count` must be .*at most 40.*count=41"):
+        examples.sample(41)

@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 
+from tfeff.checks import check_integer
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextExamples:
@@ -34,6 +36,14 @@ class TextExamples:
     def __len__(self) -> int:
         return len(self.first)
 
+    def sample(self, count: int, seed: int = 0):
+        """So many of the examples, drawn at random, in their order.
+
+        Raises:
+            ValueError: if there are not so many, or `count` is below 1.
+        """
+        return _sample(self, count, seed)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ChoiceExamples:
@@ -63,6 +73,14 @@ class ChoiceExamples:
 
     def __len__(self) -> int:
         return len(self.questions)
+
+    def sample(self, count: int, seed: int = 0):
+        """So many of the examples, drawn at random, in their order.
+
+        Raises:
+            ValueError: if there are not so many, or `count` is below 1.
+        """
+        return _sample(self, count, seed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +118,25 @@ class SpanExamples:
 
     def __len__(self) -> int:
         return len(self.questions)
+
+
+def _sample(examples, count, seed):
+    total = len(examples)
+    check_integer("count", count, 1, total)
+    rows = np.sort(np.random.default_rng(seed).permutation(total)[:count])
+    columns = {
+        field.name: getattr(examples, field.name)
+        for field in dataclasses.fields(examples)
+        if field.name not in ("label_names", "skipped")
+    }
+    chosen = {
+        name: column[rows]
+        if isinstance(column, np.ndarray)
+        else tuple(column[row] for row in rows)
+        for name, column in columns.items()
+        if column is not None
+    }
+    return dataclasses.replace(examples, **chosen)
 
 
 def _freeze(array):

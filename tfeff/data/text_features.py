@@ -294,5 +294,6 @@ def _tokens(tokenizer, texts):
     """Ids `[N, (T)]`; a text that occurs often, as passages do, is encoded once."""
     places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     # In a graph all of KerasHub's tokenizers return tensors.
-    ids = tf.function(lambda text: tokenizer(text))(tf.constant(list(places)))
+    texts_once = tf.data.Dataset.from_tensors(tf.constant(list(places)))
+    (ids,) = texts_once.map(tokenizer)
     return tf.gather(tf.cast(ids, tf.int32), [places[text] for text in texts])

@@ -1,0 +1,310 @@
+r"""Fine-tunes a pretrained encoder on a task of GLUE, on BoolQ, MultiRC or RACE.
+
+`--pretrained` is a preset, such as `examples/pretrain.py` leaves in its run directory
+and `python -m tfeff.convert` writes; `--data` the folder of GLUE's or SuperGLUE's
+tasks, or of RACE:
+
+    python examples/finetune_classifier.py --task=SST-2 --data=glue \
+        --pretrained=runs/first --run_dir=runs/sst2 --train_examples=2000 --epochs=2
+
+A grid, with the best of it in the end:
+
+    python examples/finetune_classifier.py --task=RTE --data=glue \
+        --pretrained=runs/shatter --run_dir=runs/rte --pooling=layerwise \
+        --batch_sizes=16,32 --learning_rates=1e-5,3e-5 --seeds=0,1,2
+
+Every rate, batch size and seed has a folder of its own under `cells/`, with
+`dev_metrics.csv` and the best model of its training. A run that was stopped goes on
+when it is started again with the same flags: what is finished is not run again. In the
+end the run directory holds `metrics.json` and `summary.md`, means and deviations over
+the seeds and which setting is best on the development set; `model.keras`, that
+setting's best model; `export/`, which takes text; and with `--predict_split` the
+predictions as the benchmark wants them.
+"""
+
+import json
+import math
+import os
+import shutil
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+from absl import app, flags, logging
+
+import tfeff
+from tfeff.checks import check_choice
+from tfeff.data.glue import GLUE_TASKS
+from tfeff.data.superglue import SUPERGLUE_TASKS
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
+flags.DEFINE_string(
+    "task", None, "A task of GLUE, BoolQ, MultiRC or RACE.", required=True
+)
+flags.DEFINE_string("pretrained", None, "A preset or a run's folder.", required=True)
+flags.DEFINE_string("data", None, "Folder of the benchmark's files.", required=True)
+flags.DEFINE_enum("pooling", "cls", ["cls", "layerwise"], "What the head reads.")
+flags.DEFINE_integer(
+    "sequence_length", None, "Tokens of an example; default: as pretrained."
+)
+flags.DEFINE_list("batch_sizes", ["16"], "Batch sizes to try.")
+flags.DEFINE_list("learning_rates", ["3e-5"], "Peak learning rates to try.")
+flags.DEFINE_list("seeds", ["0"], "Seeds of head, order and dropout.")
+flags.DEFINE_float("epochs", 3.0, "Passes over the training part.", lower_bound=0.0)
+flags.DEFINE_integer("steps", None, "Steps, instead of --epochs.", lower_bound=1)
+flags.DEFINE_integer("eval_every", 1000, "Steps between evaluations.", lower_bound=1)
+flags.DEFINE_float("warmup", 0.1, "Share of the steps up to the peak.", 0.0, 1.0)
+flags.DEFINE_float("weight_decay", 0.01, "Decay of all but biases and norms.")
+flags.DEFINE_float("layer_decay", None, "Factor of the rate from layer to layer.")
+flags.DEFINE_float("dropout", None, "The encoder's rate; default: as pretrained.")
+flags.DEFINE_float("head_dropout", 0.1, "Rate before the last layer.", 0.0, 1.0)
+flags.DEFINE_integer(
+    "train_examples", None, "Train on a sample of so many.", lower_bound=1
+)
+flags.DEFINE_string("predict_split", None, "A part to predict, such as test.")
+flags.DEFINE_boolean("pad_to_longest", True, "Pad to a batch's longest (no TPU).")
+flags.DEFINE_enum(
+    "dtype", "float32", ["float32", "mixed_bfloat16", "mixed_float16"], "Precision."
+)
+flags.DEFINE_enum(
+    "strategy", "default", ["default", "mirrored", "tpu"], "Where to train."
+)
+flags.DEFINE_string("tpu", "", "Name or address of the TPU.")
+
+# What the results depend on.
+CONFIGURATION = (
+    "task",
+    "pretrained",
+    "data",
+    "pooling",
+    "sequence_length",
+    "batch_sizes",
+    "learning_rates",
+    "seeds",
+    "epochs",
+    "steps",
+    "eval_every",
+    "warmup",
+    "weight_decay",
+    "layer_decay",
+    "dropout",
+    "head_dropout",
+    "train_examples",
+    "pad_to_longest",
+    "dtype",
+)
+_DEV = {"MNLI": ("dev_matched", "dev_mismatched")}
+
+
+def main(_):
+    """Data, grid, summary, the best model, its predictions and its export."""
+    logging.set_verbosity(logging.WARNING)  # TensorFlow tells much when it exports.
+    task = check_choice("task", FLAGS.task, [*GLUE_TASKS, *SUPERGLUE_TASKS, "RACE"])
+    axes = {
+        "learning_rate": [float(rate) for rate in FLAGS.learning_rates],
+        "batch_size": [int(size) for size in FLAGS.batch_sizes],
+    }
+    seeds = [int(seed) for seed in FLAGS.seeds]
+    strategy = tfeff.training.make_strategy(FLAGS.strategy, FLAGS.tpu)
+    encoder, tokenizer = load_pretrained()
+    length = FLAGS.sequence_length or encoder.max_sequence_length
+    train = read(task, "train")
+    if FLAGS.train_examples is not None:
+        train = train.sample(FLAGS.train_examples)
+    dev = {split: read(task, split) for split in _DEV.get(task, ("dev",))}
+    to_predict = read(task, FLAGS.predict_split) if FLAGS.predict_split else None
+    train_rows = tfeff.data.text_features(train, tokenizer, length)
+    dev_rows = {
+        split: tfeff.data.text_features(examples, tokenizer, length)
+        for split, examples in dev.items()
+    }
+    print(
+        f"{task}: {len(train):,} examples to train on, "
+        f"{', '.join(f'{len(e):,} of {s}' for s, e in dev.items())}"
+    )
+    run = tfeff.training.Run(
+        FLAGS.run_dir, {name: FLAGS[name].value for name in CONFIGURATION}
+    )
+    (first_split, *_) = dev
+    metric = f"{first_split}_{main_metric(task)}"
+
+    def evaluate(model):
+        values = {}
+        for split, examples in dev.items():
+            predictions = predict(model, dev_rows[split])
+            for name, value in score(task, examples, predictions).items():
+                values[f"{split}_{name}"] = value
+        return values
+
+    def cell(folder, learning_rate, batch_size, seed):
+        print(f"learning rate {learning_rate:g}, batch size {batch_size}, seed {seed}")
+        steps = FLAGS.steps or max(1, round(FLAGS.epochs * len(train) / batch_size))
+        keras.utils.set_random_seed(seed)
+        with strategy.scope():
+            model = make_model(train, load_pretrained()[0], learning_rate, steps)
+            best = tfeff.training.KeepBest(evaluate, metric, FLAGS.eval_every, folder)
+            model.fit(
+                train_rows.dataset(
+                    batch_size, seed, pad_to_longest=FLAGS.pad_to_longest
+                ),
+                steps_per_epoch=steps,
+                shuffle=False,  # The data set does it.
+                verbose=0,
+                callbacks=[
+                    best,
+                    tfeff.training.TrainingProgress(steps, steps, batch_size * length),
+                ],
+            )
+        tfeff.training.save_checkpoint(model, os.path.join(folder, "model.keras"))
+        print(f"  best at step {best.best_step:,} of {steps:,}: {line(best.best)}")
+        return best.best
+
+    grid = tfeff.training.Grid(run.path("cells"), axes, seeds, metric)
+    best = grid.run(cell)["best"]
+    with open(run.path("summary.md"), "w", encoding="utf-8") as file:
+        file.write(f"{task}, mean ± deviation over seeds\n\n{grid.table()}")
+    print(grid.table(), end="")
+
+    # A tokenizer from before `set_random_seed` cannot run any more.
+    _, tokenizer = load_pretrained()
+    shutil.copyfile(
+        os.path.join(best["folder"], "model.keras"), run.path("model.keras")
+    )
+    model = tfeff.training.load_checkpoint(run.path("model.keras"))
+    if to_predict is not None:
+        rows = tfeff.data.text_features(to_predict, tokenizer, length)
+        path = write_predictions(task, to_predict, predict(model, rows), run)
+        print(f"predictions: {path}")
+    if not os.path.exists(run.path("export")):
+        tfeff.export.save_for_serving(
+            model,
+            tokenizer,
+            run.path("export"),
+            sequence_length=length,
+            **export_options(train),
+        )
+    tfeff.training.write_metrics(grid.summary, run.path("metrics.json"))
+    print(
+        f"best setting: {json.dumps(best['setting'])}, {line(best['mean'])}\n"
+        f"the best model: {run.path('model.keras')}\n"
+        f"text in, {', '.join(SERVED[type(model).__name__])} out: {run.path('export')}"
+    )
+
+
+SERVED = {
+    "Classifier": ("label", "probabilities"),
+    "Regressor": ("score",),
+    "MultipleChoice": ("option", "probabilities"),
+}
+
+
+def load_pretrained():
+    """The encoder, long enough, and its tokenizer."""
+    return tfeff.tasks.load_pretrained(
+        FLAGS.pretrained,
+        sequence_length=FLAGS.sequence_length,
+        dropout=FLAGS.dropout,
+        dtype=FLAGS.dtype,
+    )
+
+
+def read(task, split):
+    """The examples of a part of the task."""
+    if task == "RACE":
+        return tfeff.data.read_race(split, FLAGS.data)
+    if task in SUPERGLUE_TASKS:
+        return tfeff.data.read_superglue(task, split, FLAGS.data)
+    # The published QQP has broken lines.
+    return tfeff.data.read_glue(task, split, FLAGS.data, skip_malformed=task == "QQP")
+
+
+def make_model(examples, encoder, learning_rate, steps):
+    """The model for the kind of examples, compiled."""
+    if isinstance(examples, tfeff.data.ChoiceExamples):
+        model = tfeff.tasks.MultipleChoice(encoder, FLAGS.pooling, FLAGS.head_dropout)
+    elif examples.label_names is None:
+        model = tfeff.tasks.Regressor(encoder, FLAGS.pooling, FLAGS.head_dropout)
+    else:
+        model = tfeff.tasks.Classifier(
+            encoder, len(examples.label_names), FLAGS.pooling, FLAGS.head_dropout
+        )
+    model.compile(
+        optimizer=tfeff.training.adamw(
+            learning_rate,
+            math.floor(FLAGS.warmup * steps),
+            steps,
+            weight_decay=FLAGS.weight_decay,
+            layer_decay=FLAGS.layer_decay,
+        )
+    )
+    return model
+
+
+def predict(model, rows):
+    """The class, rating or option of each example."""
+    dataset = rows.dataset(
+        8 if rows.num_choices else 32,
+        shuffle=False,
+        repeat=False,
+        pad_to_longest=FLAGS.pad_to_longest,
+    )
+    outputs = model.predict(dataset, verbose=0)[: len(rows)].astype("float32")
+    return outputs if outputs.ndim == 1 else outputs.argmax(-1)
+
+
+def score(task, examples, predictions):
+    """The benchmark's metrics by name, the one to choose by first."""
+    if task == "RACE":
+        return tfeff.tasks.race_metrics(examples.labels, predictions, examples.ids)
+    if task in SUPERGLUE_TASKS:
+        return tfeff.tasks.superglue_metrics(
+            task, examples.labels, predictions, examples.ids
+        )
+    return tfeff.tasks.glue_metrics(task, examples.labels, predictions)
+
+
+def main_metric(task):
+    """The name of the metric to choose the best by."""
+    return {
+        "CoLA": "matthews_correlation",
+        "MRPC": "f1",
+        "QQP": "f1",
+        "STS-B": "pearson",
+        "MultiRC": "f1a",
+    }.get(task, "accuracy")
+
+
+def write_predictions(task, examples, predictions, run):
+    """The file of predictions in the benchmark's layout."""
+    folder = run.path("predictions", FLAGS.predict_split)
+    shutil.rmtree(folder, ignore_errors=True)
+    if task == "RACE":
+        letters = [examples.label_names[place] for place in predictions]
+        return tfeff.tasks.write_json(
+            dict(zip(examples.ids, letters)), os.path.join(folder, "RACE.json")
+        )
+    if task in SUPERGLUE_TASKS:
+        return tfeff.tasks.write_superglue(task, examples.ids, predictions, folder)
+    return tfeff.tasks.write_glue(
+        task, FLAGS.predict_split, examples.ids, predictions, folder
+    )
+
+
+def export_options(examples):
+    """What `save_for_serving` has to know of the examples."""
+    if isinstance(examples, tfeff.data.ChoiceExamples):
+        return {}
+    options = {"pairs": examples.second is not None}
+    if examples.label_names is not None:
+        options["label_names"] = examples.label_names
+    return options
+
+
+def line(metrics):
+    """Metrics in a line."""
+    return ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,217 @@
+"""`examples/finetune_classifier.py` as a user runs it, on tiny tasks."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfeff
+from tests.export.corpus import DOCUMENTS, tokenizer
+from tfeff.tasks import glue_metrics, race_metrics
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    """A preset of a tiny encoder that has never been trained."""
+    path = tmp_path_factory.mktemp("pretrained") / "run" / "preset"
+    encoder = tfeff.encoders.build(
+        "bert_tiny",
+        vocabulary_size=60,
+        hidden_dim=16,
+        intermediate_dim=16,
+        max_sequence_length=16,
+    )
+    tfeff.tasks.save_pretrained(encoder, tokenizer(), path)
+    return path.parent
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """SST-2, STS-B, MNLI and RACE of 8 examples a part."""
+    folder = tmp_path_factory.mktemp("data")
+    labels = {
+        "SST-2": ("sentence\tlabel", ["0", "1"], ["train", "dev", "test"]),
+        "STS-B": ("sentence1\tsentence2\tscore", ["0.5", "4.25"], ["train", "dev"]),
+        "MNLI": (
+            "sentence1\tsentence2\tgold_label",
+            ["entailment", "neutral", "contradiction"],
+            ["train", "dev_matched", "dev_mismatched"],
+        ),
+    }
+    for task, (header, names, splits) in labels.items():
+        (folder / task).mkdir()
+        for split in splits:
+            columns = header.count("\t")
+            rows = [
+                "\t".join([*DOCUMENTS[i : i + columns], names[i % len(names)]])
+                for i in range(8)
+            ]
+            text = "\n".join([header, *rows])
+            (folder / task / f"{split}.tsv").write_text(text, encoding="utf-8")
+    for split in ("train", "dev"):
+        for level in ("middle", "high"):
+            (folder / split / level).mkdir(parents=True)
+            passage = {
+                "id": f"{level}1.txt",
+                "article": DOCUMENTS[3],
+                "questions": ["It was _ .", "it?"] * 2,
+                "options": [["boxes", "zebras", "house", "cat"]] * 4,
+                "answers": list("ABCD"),
+            }
+            (folder / split / level / "1.txt").write_text(json.dumps(passage))
+    return folder
+
+
+def run(task, data, pretrained, run_dir, *flags):
+    return subprocess.run(
+        [
+            sys.executable,
+            str(REPOSITORY / "examples" / "finetune_classifier.py"),
+            f"--task={task}",
+            f"--data={data}",
+            f"--pretrained={pretrained}",
+            f"--run_dir={run_dir}",
+            "--steps=3",
+            "--eval_every=2",
+            "--batch_sizes=4",
+            *flags,
+        ],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+    )
+
+
+def serve(run_dir, name, **inputs):
+    import tensorflow_text  # noqa: F401
+
+    signature = tf.saved_model.load(str(run_dir / "export")).signatures[name]
+    inputs = {key: tf.constant(value) for key, value in inputs.items()}
+    return {key: value.numpy() for key, value in signature(**inputs).items()}
+
+
+def test_a_grid_ends_with_the_best_model_and_goes_on_after_a_kill(
+    data, pretrained, tmp_path
+):
+    run_dir = tmp_path / "run"
+    flags = ("--learning_rates=1e-3,3e-2", "--seeds=0,1", "--predict_split=test")
+    result = run("SST-2", data, pretrained, run_dir, *flags)
+    assert result.returncode == 0, result.stderr
+    summary = json.loads((run_dir / "metrics.json").read_text())
+    assert len(summary["rows"]) == 2 and summary["metric"] == "dev_accuracy"
+    cells = sorted((run_dir / "cells").iterdir())
+    assert len(cells) == 4
+    for cell in cells:
+        with open(cell / "dev_metrics.csv", encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["step"] for row in rows] == ["2", "3"]
+        best = max(float(row["dev_accuracy"]) for row in rows)
+        assert json.loads((cell / "metrics.json").read_text()) == {"dev_accuracy": best}
+
+    dev = tfeff.data.read_glue("SST-2", "dev", data)
+    served = serve(run_dir, "classify", text=dev.first)
+    predictions = served["probabilities"].argmax(-1)
+    expected = json.loads(
+        (Path(summary["best"]["folder"]) / "metrics.json").read_text()
+    )
+    accuracy = glue_metrics("SST-2", dev.labels, predictions)["accuracy"]
+    assert accuracy == expected["dev_accuracy"]
+    assert served["label"].tolist() == [str(p).encode() for p in predictions]
+    with open(run_dir / "predictions" / "test" / "SST-2.tsv") as file:
+        assert file.read().split() == [
+            *("index", "prediction"),
+            *(x for i, p in enumerate(predictions) for x in (str(i), str(p))),
+        ]  # The test part has the texts of the dev part.
+
+    # Killed in its second cell, it has the metrics of the others and runs that one.
+    text = (run_dir / "summary.md").read_text()
+    (cells[1] / "metrics.json").unlink()
+    kept = [(cells[i] / "model.keras").stat().st_mtime_ns for i in (0, 2, 3)]
+    result = run("SST-2", data, pretrained, run_dir, *flags)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("learning rate 0.") == 1
+    assert json.loads((run_dir / "metrics.json").read_text()) == summary
+    assert (run_dir / "summary.md").read_text() == text
+    now = [(cells[i] / "model.keras").stat().st_mtime_ns for i in (0, 2, 3)]
+    assert now == kept
+
+    result = run("SST-2", data, pretrained, run_dir, "--seeds=5")
+    assert result.returncode != 0
+    assert "seeds: there ['0', '1'], now ['5']" in result.stderr
+
+
+def test_ratings_of_longer_sequences_than_pretrained(data, pretrained, tmp_path):
+    result = run(
+        "STS-B",
+        data,
+        pretrained,
+        tmp_path / "run",
+        "--sequence_length=30",
+        "--pooling=layerwise",
+        "--layer_decay=0.8",
+        "--train_examples=6",
+    )
+    assert result.returncode == 0, result.stderr
+    assert "STS-B: 6 examples to train on" in result.stdout
+    best = json.loads((tmp_path / "run" / "metrics.json").read_text())["best"]["mean"]
+    dev = tfeff.data.read_glue("STS-B", "dev", data)
+    served = serve(tmp_path / "run", "rate", text=dev.first, text_pair=dev.second)
+    expected = glue_metrics("STS-B", dev.labels, served["score"])
+    assert best["dev_pearson"] == pytest.approx(expected["pearson"], abs=1e-3)
+
+
+def test_both_parts_of_mnli(data, pretrained, tmp_path):
+    result = run("MNLI", data, pretrained, tmp_path / "run")
+    assert result.returncode == 0, result.stderr
+    summary = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert list(summary["best"]["mean"]) == [
+        "dev_matched_accuracy",
+        "dev_mismatched_accuracy",
+    ]
+    assert summary["metric"] == "dev_matched_accuracy"
+
+
+def test_options_of_race(data, pretrained, tmp_path):
+    result = run("RACE", data, pretrained, tmp_path / "run", "--predict_split=dev")
+    assert result.returncode == 0, result.stderr
+    dev = tfeff.data.read_race("dev", data)
+    served = serve(
+        tmp_path / "run",
+        "choose",
+        passage=dev.passages,
+        question=dev.questions,
+        options=dev.options,
+    )
+    best = json.loads((tmp_path / "run" / "metrics.json").read_text())["best"]["mean"]
+    expected = race_metrics(dev.labels, served["index"].astype(int), dev.ids)
+    assert best == pytest.approx({f"dev_{k}": v for k, v in expected.items()})
+    path = tmp_path / "run" / "predictions" / "dev" / "RACE.json"
+    letters = json.loads(path.read_text())
+    assert letters == dict(zip(dev.ids, np.array(list("ABCD"))[served["index"]]))
+
+
+@pytest.mark.parametrize(
+    ("task", "flags", "message"),
+    [
+        ("SST2", (), "Did you mean 'SST-2'?"),
+        ("CoLA", (), "CoLA"),  # There is no such folder.
+        ("SST-2", ("--pretrained=nowhere",), "`path` must be a preset"),
+        ("SST-2", ("--learning_rates=fast",), "fast"),
+        ("SST-2", ("--sequence_length=2",), "`sequence_length` must be"),
+    ],
+)
+def test_bad_flags_leave_no_folder(data, pretrained, tmp_path, task, flags, message):
+    result = run(task, data, pretrained, tmp_path / "run", *flags)
+    assert result.returncode != 0
+    assert message in result.stderr + result.stdout
+    assert not (tmp_path / "run").exists()
