@@ -5,7 +5,7 @@ import csv
 import importlib.util
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import keras
 
@@ -97,6 +97,7 @@ class Run:
         tokens_per_step: int,
         validation_data=None,
         keep_checkpoints: int = 2,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
     ) -> keras.Model:
         """Trains to the end, from the newest checkpoint if there is one.
 
@@ -115,6 +116,8 @@ class Run:
             tokens_per_step: integer, tokens in a batch, for the progress line.
             validation_data: `tf.data.Dataset` for `val_` metrics, or `None`.
             keep_checkpoints: integer, how many checkpoints to keep.
+            callbacks: more callbacks. They come before those that write files: what
+                they add to the metrics of an epoch is written too.
 
         Returns:
             The trained model.
@@ -151,6 +154,7 @@ class Run:
             verbose=0,
             callbacks=[
                 _Rates(steps_per_epoch),
+                *callbacks,
                 TrainingProgress(total_steps, steps_per_epoch, tokens_per_step),
                 keras.callbacks.CSVLogger(self.path("metrics.csv"), append=True),
                 keras.callbacks.TensorBoard(

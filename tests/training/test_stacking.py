@@ -1,0 +1,167 @@
+"""Stages of growing depth: where they end, what is written, killed and resumed."""
+
+import csv
+import math
+import os
+
+import keras
+import numpy as np
+import pytest
+
+from tests.objectives.test_masked_lm import make_model
+from tests.training.batches import masked_lm_batches
+from tests.training.test_run import Killed
+from tfeff.training import AdamW, Run, train_by_stacking
+from tfeff.training.stacking import levels_off
+
+LAYERS = 4
+
+
+def train(directory, dies_after=None, **arguments):
+    """Three stages, of 1, 2 and 4 layers; dies before the batch `dies_after`."""
+
+    def batches(skip):
+        import tensorflow as tf
+
+        def generate():
+            keras.utils.set_random_seed(99)  # Whatever the process did before.
+            endless = masked_lm_batches(batches=3).repeat()
+            for index, batch in enumerate(endless.skip(skip), start=skip):
+                if index == dies_after:
+                    raise Killed
+                yield batch
+
+        return tf.data.Dataset.from_generator(
+            generate, output_signature=masked_lm_batches().element_spec
+        )
+
+    def model():
+        keras.utils.set_random_seed(0)
+        return make_model("shatter_tiny", dropout=0.2, encoder=dict(num_layers=1))
+
+    run = Run(directory, {"seed": 0})
+    settings = dict(
+        num_layers=LAYERS,
+        switch_steps=[2, 4],
+        total_steps=6,
+        steps_per_epoch=2,
+        tokens_per_step=44,
+        validation_data=masked_lm_batches(batches=1, seed=1),
+        keep_checkpoints=1,
+    )
+    return run, train_by_stacking(run, model, batches, **settings | arguments)
+
+
+def column(run, name):
+    with open(run.path("metrics.csv"), encoding="utf-8", newline="") as file:
+        return [row[name] for row in csv.DictReader(file)]
+
+
+def table(run):
+    with open(run.path("metrics.csv"), encoding="utf-8") as file:
+        return file.read()
+
+
+def literal_end(losses, patience):
+    """How many losses are seen before one stops, going on from each new lowest."""
+    for seen in range(1, len(losses) + 1):
+        best = min(range(seen), key=lambda i: (losses[i], i))
+        if seen - 1 - best >= patience:
+            return seen
+    return None
+
+
+def test_levelling_off():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        losses = rng.integers(0, 5, rng.integers(1, 9)).astype(float).tolist()
+        for patience in (1, 2, 3):
+            ends = [
+                n for n in range(1, len(losses) + 1) if levels_off(losses[:n], patience)
+            ]
+            assert (ends or [None])[0] == literal_end(losses, patience)
+    assert not levels_off([], 1) and levels_off([math.nan], 1)
+    assert not levels_off([math.nan, 2.0, math.nan], 2)
+
+
+def test_stages_by_steps_and_a_killed_run(tmp_path):
+    whole, model = train(tmp_path / "whole")
+    assert model.encoder.num_layers == LAYERS
+    assert int(model.optimizer.iterations.numpy()) == 6
+    assert column(whole, "step") == ["2", "4", "6"]
+    assert column(whole, "num_layers") == ["1", "2", "4"]
+    assert os.listdir(whole.path("checkpoints")) == ["step-00000006.keras"]
+    rates = [float(rate) for rate in column(whole, "learning_rate")]
+    assert rates[0] < rates[1] < 1e-3 and rates[2] < 1e-3  # One schedule for all.
+    with pytest.raises(Exception, match="Killed"):
+        train(tmp_path / "killed", dies_after=5)
+    resumed, again = train(tmp_path / "killed")
+    assert table(resumed) == table(whole)
+    for one, two in zip(model.get_weights(), again.get_weights(), strict=True):
+        np.testing.assert_array_equal(two, one)
+
+
+@pytest.mark.slow
+def test_a_run_killed_in_its_first_stage_or_before_it_grew(tmp_path, monkeypatch):
+    whole, model = train(tmp_path / "whole")
+    with pytest.raises(Exception, match="Killed"):
+        train(tmp_path / "first", dies_after=1)
+
+    def killed(*args):
+        raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr("tfeff.training.stacking.grow", killed)
+        train(tmp_path / "before")
+    for name in ("first", "before"):
+        resumed, again = train(tmp_path / name)
+        assert table(resumed) == table(whole)
+        for one, two in zip(model.get_weights(), again.get_weights(), strict=True):
+            np.testing.assert_array_equal(two, one)
+
+
+@pytest.mark.slow
+def test_a_plateau_ends_a_stage_before_its_step(tmp_path):
+    """With a rate too small to move anything, every loss after the first is flat."""
+    settings = dict(
+        switch_steps=[12, 14], total_steps=16, patience=2, steps_per_epoch=1
+    )
+
+    def still(steps_left):
+        left.append(steps_left)
+        return AdamW(1e-30)
+
+    left = []
+    run, model = train(tmp_path / "run", make_optimizer=still, **settings)
+    losses = [float(x) for x in column(run, "val_loss")]
+    depths = column(run, "num_layers")
+    first = depths.count("1")
+    assert first == min(literal_end(losses[:first], 2) or 99, 12)
+    # A lowest loss and two that are not lower, then the last depth.
+    assert depths[first:] == ["2"] * 3 + ["4"] * (16 - first - 3)
+    assert left == [16 - first, 16 - first - 3]
+    assert int(model.optimizer.iterations.numpy()) == 16 - first - 3
+
+    with pytest.raises(Exception, match="Killed"):
+        train(tmp_path / "killed", first + 2, make_optimizer=still, **settings)
+    resumed, _ = train(tmp_path / "killed", make_optimizer=still, **settings)
+    assert table(resumed) == table(run)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(switch_steps=[4, 2]), "`switch_steps`.*4, 2"),
+        (dict(switch_steps=[2, 6]), "`switch_steps`.*total_steps=6"),
+        (dict(switch_steps=[1, 2]), "`steps_per_epoch`.*1, 2"),
+        (dict(switch_steps=[2]), "`num_layers`.*num_layers=4, a model of 1 layers"),
+        (dict(num_layers=2), "`make_model`.*num_layers=2"),
+        (dict(num_layers=3), "`num_layers`.*num_layers=3"),
+        (dict(patience=0), "`patience`.*0"),
+        (dict(patience=1, validation_data=None), "`patience`.*validation_data"),
+    ],
+)
+def test_wrong_arguments_are_named(tmp_path, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        train(tmp_path / "run", **arguments)
+    assert os.listdir(tmp_path / "run") == ["config.json"]

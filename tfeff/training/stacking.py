@@ -1,0 +1,199 @@
+"""Progressive stacking: a deep model trained through shallower ones."""
+
+import csv
+import math
+import os
+from collections.abc import Callable, Sequence
+
+import keras
+
+from tfeff.checks import check_integer
+from tfeff.training.checkpoints import (
+    checkpoint_path,
+    latest_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
+from tfeff.training.growing import grow
+from tfeff.training.run import Run
+
+
+def train_by_stacking(
+    run: Run,
+    make_model: Callable[[], keras.Model],
+    make_dataset: Callable,
+    *,
+    num_layers: int,
+    switch_steps: Sequence[int],
+    total_steps: int,
+    steps_per_epoch: int,
+    tokens_per_step: int,
+    validation_data=None,
+    patience: int | None = None,
+    make_optimizer: Callable[[int], keras.optimizers.Optimizer] | None = None,
+    keep_checkpoints: int = 2,
+) -> keras.Model:
+    """Trains a model of `L / 2^k` layers, and doubles it `k` times on the way to `L`.
+
+    The model grows (`tfeff.training.grow`) after each of `k` steps, or earlier where
+    the validation loss stops falling. Steps, data and the run's files count through
+    all stages; each row of `metrics.csv` has its `num_layers`. The checkpoint of the
+    step at which the model grows holds the grown model, so that a killed run goes on
+    at the depth it had, to the same numbers.
+
+    Call it in the scope of the distribution strategy.
+
+    Args:
+        run: the run directory.
+        make_model: makes the compiled model of the first stage, with an `encoder`
+            of `L / 2^k` blocks; not called on resuming.
+        make_dataset: as for `Run.fit`.
+        num_layers: integer `L`, blocks of the model in the end.
+        switch_steps: `k` increasing integers, multiples of `steps_per_epoch` below
+            `total_steps`: the steps after which the model grows at the latest.
+        total_steps: integer, steps of all stages together.
+        steps_per_epoch: integer, as for `Run.fit`.
+        tokens_per_step: integer, as for `Run.fit`.
+        validation_data: as for `Run.fit`; needed for `patience`.
+        patience: integer, validations in a row without a new lowest `val_loss` of
+            the stage, after which the model grows before its `switch_steps`; `None`
+            not to look.
+        make_optimizer: gives the optimizer of a grown model from the number of steps
+            that are left; `None` copies the old one's state along with the layers.
+        keep_checkpoints: integer, as for `Run.fit`.
+
+    Returns:
+        The trained model of full depth.
+
+    Raises:
+        TypeError: if a number is not an integer.
+        ValueError: if the steps do not fit each other, `patience` comes without
+            validation data, or the first model has not `L / 2^k` blocks.
+
+    Example: `examples/stack.py`.
+
+    Reference:
+        Gong et al., "Efficient training of BERT by progressively stacking",
+        algorithm 1.
+    """
+    switch_steps = list(switch_steps)
+    check_integer("num_layers", num_layers)
+    _check_steps([*switch_steps, total_steps], steps_per_epoch)
+    if patience is not None:
+        check_integer("patience", patience)
+        if validation_data is None:
+            raise ValueError(
+                "`patience` must be None without `validation_data`. "
+                f"Received: patience={patience}"
+            )
+    checkpoints = run.path("checkpoints")
+    checkpoint, step = latest_checkpoint(checkpoints)
+    model = load_checkpoint(checkpoint) if checkpoint else make_model()
+    growths = _growths_left(model.encoder.num_layers, num_layers, len(switch_steps))
+    if not checkpoint and growths < len(switch_steps):
+        raise ValueError(
+            "`make_model` must make a model of `num_layers` / 2^k layers, with k the "
+            f"number of `switch_steps`. Received: {model.encoder.num_layers} layers, "
+            f"num_layers={num_layers}, switch_steps={switch_steps}"
+        )
+    for left in range(growths, -1, -1):
+        stage = _Stage(run, model.encoder.num_layers, patience if left else None)
+        if not stage.is_over(step):
+            model = run.fit(
+                lambda start=model: start,
+                make_dataset,
+                total_steps=switch_steps[-left] if left else total_steps,
+                steps_per_epoch=steps_per_epoch,
+                tokens_per_step=tokens_per_step,
+                validation_data=validation_data,
+                keep_checkpoints=keep_checkpoints,
+                callbacks=[stage],
+            )
+            _, step = latest_checkpoint(checkpoints)
+        if left:
+            optimizer = make_optimizer(total_steps - step) if make_optimizer else "copy"
+            model = grow(model, optimizer)
+            save_checkpoint(model, checkpoint_path(checkpoints, step))
+    return model
+
+
+def levels_off(losses: Sequence[float], patience: int) -> bool:
+    """Whether the last `patience` losses are none lower than the lowest before.
+
+    NaN is never the lowest.
+
+    Example:
+
+    >>> levels_off([3.0, 2.0, 2.5, 2.0], patience=2)
+    True
+    >>> levels_off([3.0, 2.0, 2.5, 1.9], patience=2)
+    False
+    """
+    since_lowest, lowest = 0, math.inf
+    for loss in losses:
+        since_lowest += 1
+        if loss < lowest:
+            since_lowest, lowest = 0, loss
+    return since_lowest >= patience
+
+
+class _Stage(keras.callbacks.Callback):
+    """Notes the depth in the metrics, and ends `fit` where the loss levels off."""
+
+    def __init__(self, run, num_layers, patience):
+        super().__init__()
+        self._path = run.path("metrics.csv")
+        self._num_layers = num_layers
+        self._patience = patience
+
+    def is_over(self, step):
+        """Whether the loss had levelled off by the checkpoint of this step."""
+        return self._patience is not None and levels_off(
+            self._losses(step), self._patience
+        )
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["num_layers"] = self._num_layers
+        if self._patience is not None:
+            losses = [*self._losses(logs["step"] - 1), logs["val_loss"]]
+            self.model.stop_training = levels_off(losses, self._patience)
+
+    def _losses(self, last_step):
+        """The validation losses of this stage up to a step."""
+        if not os.path.exists(self._path):
+            return []
+        with open(self._path, encoding="utf-8", newline="") as file:
+            return [
+                float(row["val_loss"])
+                for row in csv.DictReader(file)
+                # A kill may have cut the last row short.
+                if None not in row.values()
+                and int(row["num_layers"]) == self._num_layers
+                and int(row["step"]) <= last_step
+            ]
+
+
+def _growths_left(depth, num_layers, most):
+    """How often a model of this depth has to double to have `num_layers`."""
+    for growths in range(most + 1):
+        if depth * 2**growths == num_layers:
+            return growths
+    raise ValueError(
+        "`num_layers` must be the model's number of layers, doubled at most as often "
+        f"as there are `switch_steps`. Received: num_layers={num_layers}, a model of "
+        f"{depth} layers, {most} switch_steps"
+    )
+
+
+def _check_steps(steps, steps_per_epoch):
+    check_integer("steps_per_epoch", steps_per_epoch)
+    for step in steps:
+        check_integer("switch_steps", step)
+    *switches, total = steps
+    multiples = all(step % steps_per_epoch == 0 for step in steps)
+    if not multiples or any(a >= b for a, b in zip(steps, steps[1:])):
+        raise ValueError(
+            "`switch_steps` must increase up to below `total_steps`, all multiples of "
+            f"`steps_per_epoch`. Received: switch_steps={switches}, "
+            f"total_steps={total}, steps_per_epoch={steps_per_epoch}"
+        )
