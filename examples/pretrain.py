@@ -25,6 +25,7 @@ curves and, at the end, `metrics.json`: those of the validation text, `preset/`:
 encoder with its tokenizer, and `export/`: a SavedModel that takes text.
 """
 
+import importlib.util
 import json
 import os
 
@@ -111,6 +112,14 @@ flags.DEFINE_string("tpu", "", "Name or address of the TPU.")
 flags.DEFINE_integer("steps_per_execution", 1, "Steps in one call.", lower_bound=1)
 flags.DEFINE_boolean("jit_compile", False, "Whether to compile the step with XLA.")
 flags.DEFINE_integer("keep_checkpoints", 2, "How many to keep.", lower_bound=1)
+flags.DEFINE_boolean(
+    "plots", False, "Whether to draw attention, partitions and tables in the end."
+)
+flags.register_validator(
+    "plots",
+    lambda draws: not draws or importlib.util.find_spec("matplotlib"),
+    "Pictures need matplotlib: pip install tfeff[plots].",
+)
 
 # What a checkpoint holds or depends on; the other flags may change on resuming.
 CONFIGURATION = (
@@ -152,14 +161,19 @@ PAIRS = {"sentence_order": "order", "next_sentence": "next"}
 
 
 def main(_):
-    """Corpus, tokenizer, caches, training, export."""
+    """Pretrains the model that the flags describe."""
+    pretrain(make_model, tfeff.training.Run.fit, configuration())
+
+
+def pretrain(make_model, fit, configuration):
+    """Corpus, tokenizer, caches, training by `fit`, which is like `Run.fit`; export."""
     logging.set_verbosity(logging.WARNING)  # TensorFlow tells much when it exports.
     keras.utils.set_random_seed(FLAGS.seed)
     strategy = tfeff.training.make_strategy(FLAGS.strategy, FLAGS.tpu)
     with strategy.scope():
         model = make_model()
     train_text, valid_text = corpora()
-    run = tfeff.training.Run(FLAGS.run_dir, configuration())
+    run = tfeff.training.Run(FLAGS.run_dir, configuration)
     tokenizer = make_tokenizer(run, train_text)
     train, valid = (
         tfeff.data.build_cache(
@@ -178,7 +192,8 @@ def main(_):
 
     validation_data = batches(valid, tokenizer, shuffle=False, repeat=False)
     with strategy.scope():
-        model = run.fit(
+        model = fit(
+            run,
             lambda: model,
             lambda skipped: batches(train, tokenizer, FLAGS.seed, skip_batches=skipped),
             total_steps=FLAGS.steps,
@@ -191,11 +206,14 @@ def main(_):
     with open(run.path("metrics.json"), "w", encoding="utf-8") as file:
         json.dump(metrics, file, indent=2)
     report(metrics, valid.unigram_entropy())
+    if FLAGS.plots:
+        few = validation_data.take(8)
+        tfeff.plots.draw_all(model.encoder, few, run.path("plots"))
     preset = run.path("preset")
     if not os.path.exists(preset):
         tfeff.tasks.save_pretrained(model.encoder, tokenizer, preset)
+    fills = isinstance(model, tfeff.objectives.MaskedLM)
     if not os.path.exists(run.path("export")):
-        fills = isinstance(model, tfeff.objectives.MaskedLM)
         served = model if fills else model.encoder
         tfeff.export.save_for_serving(served, tokenizer, run.path("export"))
     print(f"the encoder and its tokenizer, to fine-tune: {preset}")
@@ -246,8 +264,8 @@ def report(metrics, entropy):
         print(f"{name}: {value:.4f}")
 
 
-def make_model():
-    """The model that the flags describe, compiled."""
+def make_model(**changes):
+    """The model that the flags describe, compiled; `changes` are of the encoder."""
     encoder = tfeff.encoders.build(
         FLAGS.preset,
         **{
@@ -255,22 +273,28 @@ def make_model():
             "max_sequence_length": FLAGS.sequence_length,
             "dtype": FLAGS.dtype,
             **dict(parse(text) for text in FLAGS.override),
+            **changes,
         },
     )
     model = make_objective(encoder)
     model.compile(
-        optimizer=tfeff.training.adamw(
-            FLAGS.learning_rate,
-            FLAGS.warmup_steps,
-            FLAGS.steps,
-            weight_decay=FLAGS.weight_decay,
-            global_clipnorm=FLAGS.global_clipnorm,
-            bias_correction=FLAGS.bias_correction,
-        ),
+        optimizer=make_optimizer(FLAGS.steps),
         steps_per_execution=FLAGS.steps_per_execution,
         jit_compile=FLAGS.jit_compile,
     )
     return model
+
+
+def make_optimizer(steps):
+    """The optimizer that the flags describe, for so many steps."""
+    return tfeff.training.adamw(
+        FLAGS.learning_rate,
+        FLAGS.warmup_steps,
+        steps,
+        weight_decay=FLAGS.weight_decay,
+        global_clipnorm=FLAGS.global_clipnorm,
+        bias_correction=FLAGS.bias_correction,
+    )
 
 
 def make_objective(encoder):

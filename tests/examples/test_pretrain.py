@@ -65,7 +65,7 @@ def metrics(run_dir):
 def finished(corpus, tmp_path_factory):
     """The folder of a run that nothing interrupted, and what it printed."""
     run_dir = tmp_path_factory.mktemp("runs") / "whole"
-    result = run(run_dir, *SMALL, f"--corpus={corpus}")
+    result = run(run_dir, *SMALL, f"--corpus={corpus}", "--plots")
     assert result.returncode == 0, result.stderr
     return run_dir, result
 
@@ -90,7 +90,9 @@ def test_a_run_from_text_to_a_served_model(finished):
     assert encoder.hidden_dim == 16
     for name in ("tokenizer.spm", "cache", "checkpoints", "tensorboard", "export"):
         assert (run_dir / name).exists(), name
-    assert (run_dir / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    pictures = [run_dir / "learning_curve.png", *(run_dir / "plots").iterdir()]
+    assert len(pictures) == 4
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
     served = tf.saved_model.load(str(run_dir / "export"))
     output = served.signatures["fill_mask"](text=tf.constant(["a [MASK] of a layer"]))
     assert output["fillings"].shape == (1, 1, 5)
