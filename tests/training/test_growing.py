@@ -178,6 +178,7 @@ def test_other_optimizers():
     assert not grow(bare).compiled
 
 
+@pytest.mark.slow
 def test_replaced_tokens_grow_in_both_networks():
     encoder = Encoder(**TINY | dict(hidden_dim=16))
     generator = tfeff.objectives.generator_for(encoder, 1 / 4)

@@ -84,6 +84,7 @@ def test_levelling_off():
     assert not levels_off([math.nan, 2.0, math.nan], 2)
 
 
+@pytest.mark.slow
 def test_stages_by_steps_and_a_killed_run(tmp_path):
     whole, model = train(tmp_path / "whole")
     assert model.encoder.num_layers == LAYERS

@@ -1,0 +1,68 @@
+"""`examples/stack.py` as a user runs it."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+
+import tfeff
+from tests.examples.test_pretrain import ENVIRONMENT, REPOSITORY, SMALL, corpus
+
+__all__ = ["corpus"]  # The fixture.
+
+STAGES = ("--num_layers=4", "--doublings=2")
+
+
+def run(run_dir, *flags):
+    return subprocess.run(
+        [
+            sys.executable,
+            str(REPOSITORY / "examples" / "stack.py"),
+            f"--run_dir={run_dir}",
+            *SMALL,
+            *flags,
+        ],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+def test_from_one_layer_to_four(corpus, tmp_path):
+    run_dir = tmp_path / "run"
+    flags = (*STAGES, f"--corpus={corpus}")
+    result = run(run_dir, *flags)
+    assert result.returncode == 0, result.stderr
+    with open(run_dir / "metrics.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["num_layers"] for row in rows] == ["1", "2", "4"]
+    metrics = json.loads((run_dir / "metrics.json").read_text())
+    assert metrics["loss"] == pytest.approx(float(rows[-1]["val_loss"]), abs=1e-4)
+    encoder, tokenizer = tfeff.tasks.load_pretrained(run_dir)
+    assert encoder.num_layers == 4 and tokenizer.vocabulary_size() == 400
+    assert (run_dir / "export").exists()
+    again = run(run_dir, *flags)
+    assert again.returncode == 0, again.stderr
+    other = run(run_dir, *flags, "--switch_steps=3,9")
+    assert other.returncode != 0
+    assert "switch_steps: there None, now ['3', '9']" in other.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--num_layers=6", "--doublings=2"], "multiple of 2"),
+        ([*STAGES, "--switch_steps=3"], "one for each"),
+        ([*STAGES, "--switch_steps=3,six"], "integers"),
+        ([*STAGES, "--optimizer=reset", "--warmup_steps=3"], "--warmup_steps"),
+    ],
+)
+def test_bad_flags_leave_no_folder(tmp_path, flags, message):
+    result = run(tmp_path / "run", *flags)
+    assert result.returncode != 0
+    assert message in result.stderr + result.stdout
+    assert not (tmp_path / "run").exists()
