@@ -1,0 +1,261 @@
+r"""Fine-tunes a pretrained encoder to answer questions from passages.
+
+SQuAD in its published files, as BERT was fine-tuned:
+
+    python examples/finetune_qa.py --task=squad1 --run_dir=runs/squad \
+        --pretrained=runs/first --train=train-v1.1.json --dev=dev-v1.1.json
+
+BlockBERT's grid, with three seeds each:
+
+    python examples/finetune_qa.py --task=squad2 --run_dir=runs/squad2 \
+        --pretrained=preset --train=train-v2.0.json --dev=dev-v2.0.json --epochs=4 \
+        --learning_rates=5e-6,1e-5,2e-5,3e-5,5e-5 --batch_sizes=16,32 --seeds=0,1,2
+
+Every few steps the model is scored on the development set by the official script, and
+the weights with the best F1 are kept. Long passages are read in windows; a
+`--sequence_length` beyond the pretrained one extends the encoder. A run that was
+stopped goes on with its first unfinished cell of the grid when it is started again.
+
+The run directory holds a folder for each cell, and of the best one `metrics.json`,
+`predictions.json` (of SQuAD 2.0 also `null_odds.json`), both in the layouts of
+submissions, `model.keras`, and `export/`: a SavedModel that takes questions and
+passages.
+"""
+
+import json
+import os
+import shutil
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+import numpy as np
+from absl import app, flags, logging
+
+import tfeff
+
+MRQA = ("HotpotQA", "NewsQA", "SearchQA", "TriviaQA", "NaturalQuestions")
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
+flags.DEFINE_enum("task", "squad1", ["squad1", "squad2", *MRQA], "What to learn.")
+flags.DEFINE_string("train", None, "File to train on.", required=True)
+flags.DEFINE_string("dev", None, "File to choose the best by.", required=True)
+flags.DEFINE_string(
+    "pretrained",
+    None,
+    "Folder of an encoder and its tokenizer, or a run directory of pretraining.",
+    required=True,
+)
+flags.DEFINE_boolean(
+    "skip_mismatched", False, "Leave out questions whose answer is not in its place."
+)
+flags.DEFINE_integer("train_questions", None, "Use the first ones alone.", 1)
+flags.DEFINE_integer("dev_questions", None, "Use the first ones alone.", 1)
+flags.DEFINE_integer("sequence_length", 384, "Tokens in a window.", lower_bound=4)
+flags.DEFINE_integer("stride", 128, "Tokens from window to window.", lower_bound=1)
+flags.DEFINE_integer("max_answer_tokens", 30, "Most of an answer.", lower_bound=1)
+flags.DEFINE_list("batch_sizes", ["16"], "Windows in a batch, over all replicas.")
+flags.DEFINE_list("learning_rates", ["3e-5"], "Peak learning rates.")
+flags.DEFINE_list("seeds", ["0"], "Seeds of the head, order and dropout.")
+flags.DEFINE_integer("epochs", 2, "Passes over the windows.", lower_bound=1)
+flags.DEFINE_integer("steps", None, "Training steps, in place of --epochs.", 1)
+flags.DEFINE_integer("eval_every", 1000, "Steps between evaluations.", lower_bound=1)
+flags.DEFINE_float("warmup", 0.1, "Share of the steps up to the peak.", 0.0, 0.99)
+flags.DEFINE_float("weight_decay", 0.01, "Decay of all but biases and norms.")
+flags.DEFINE_float("layer_decay", None, "Factor of the rate from layer to layer.")
+flags.DEFINE_float("dropout", None, "Default: the encoder's.", 0.0, 0.99)
+flags.DEFINE_enum(
+    "dtype", "float32", ["float32", "mixed_bfloat16", "mixed_float16"], "Precision."
+)
+flags.DEFINE_enum("strategy", "default", ["default", "mirrored"], "Where to train.")
+
+CONFIGURATION = (
+    "task",
+    "train",
+    "dev",
+    "pretrained",
+    "skip_mismatched",
+    "train_questions",
+    "dev_questions",
+    "sequence_length",
+    "stride",
+    "max_answer_tokens",
+    "batch_sizes",
+    "learning_rates",
+    "seeds",
+    "epochs",
+    "steps",
+    "eval_every",
+    "warmup",
+    "weight_decay",
+    "layer_decay",
+    "dropout",
+    "dtype",
+)
+
+
+def main(_):
+    """Windows, a training for each cell of the grid, and what the best one gives."""
+    logging.set_verbosity(logging.WARNING)  # TensorFlow tells much when it exports.
+    encoder, tokenizer = tfeff.tasks.load_pretrained(FLAGS.pretrained)
+    train, dev = (
+        tfeff.data.make_span_features(
+            questions(path, count), tokenizer, FLAGS.sequence_length, FLAGS.stride
+        )
+        for path, count in (
+            (FLAGS.train, FLAGS.train_questions),
+            (FLAGS.dev, FLAGS.dev_questions),
+        )
+    )
+    run = tfeff.training.Run(
+        FLAGS.run_dir, {name: FLAGS[name].value for name in CONFIGURATION}
+    )
+    print(
+        f"{len(train.questions):,} questions in {len(train):,} windows to train on; "
+        f"{len(dev.questions):,} in {len(dev):,} to choose the best by"
+    )
+    if FLAGS.sequence_length > encoder.max_sequence_length:
+        print(
+            f"length extension: pretrained on {encoder.max_sequence_length} tokens, "
+            f"fine-tuned on {FLAGS.sequence_length}"
+        )
+    grid = tfeff.training.Grid(
+        run.path("grid"),
+        {
+            "batch_size": [int(size) for size in FLAGS.batch_sizes],
+            "learning_rate": [float(rate) for rate in FLAGS.learning_rates],
+        },
+        [int(seed) for seed in FLAGS.seeds],
+        metric="f1",
+    )
+    summary = grid.run(
+        lambda folder, **setting: train_cell(folder, train, dev, **setting)
+    )
+    print(grid.table())
+    finish(run, os.path.join(summary["best"]["folder"], "model.keras"), dev, summary)
+
+
+def questions(path, count):
+    """The first `count` questions of a file, all by default."""
+    read = tfeff.data.read_mrqa if FLAGS.task in MRQA else tfeff.data.read_squad
+    found = read(path, skip_mismatched=FLAGS.skip_mismatched)
+    if found.skipped:
+        print(f"{path}: {len(found.skipped)} questions left out. {found.skipped[0]}")
+    return found.questions[:count]
+
+
+def train_cell(folder, train, dev, batch_size, learning_rate, seed):
+    """Trains one model, saves it at its best, returns its metrics."""
+    keras.utils.set_random_seed(seed)
+    steps = FLAGS.steps or FLAGS.epochs * -(-len(train) // batch_size)
+    with tfeff.training.make_strategy(FLAGS.strategy).scope():
+        encoder, _ = tfeff.tasks.load_pretrained(
+            FLAGS.pretrained,
+            sequence_length=FLAGS.sequence_length,
+            dropout=FLAGS.dropout,
+            dtype=FLAGS.dtype,
+            seed=seed,
+        )
+        model = tfeff.tasks.SpanQA(encoder)
+        model.compile(
+            tfeff.training.adamw(
+                learning_rate,
+                warmup_steps=int(FLAGS.warmup * steps),
+                total_steps=steps,
+                weight_decay=FLAGS.weight_decay,
+                layer_decay=FLAGS.layer_decay,
+            )
+        )
+        best = tfeff.training.KeepBest(
+            lambda model: evaluate(model, dev)[0], "f1", FLAGS.eval_every, folder
+        )
+        model.fit(
+            train.dataset(batch_size, seed),
+            steps_per_epoch=steps,
+            shuffle=False,
+            verbose=0,
+            callbacks=[
+                tfeff.training.TrainingProgress(
+                    steps, steps, batch_size * FLAGS.sequence_length
+                ),
+                best,
+            ],
+        )
+    model.save(os.path.join(folder, "model.keras"))
+    return best.best
+
+
+def evaluate(model, dev):
+    """The official metrics, as shares, and the answers that they are of."""
+    answers = model.answers(dev, max_answer_tokens=FLAGS.max_answer_tokens)
+    texts = {answer.id: answer.text for answer in answers}
+    if FLAGS.task != "squad2":
+        scores = tfeff.tasks.squad_v1_metrics(dev.questions, texts)
+        names = {"f1": "f1", "exact_match": "exact_match"}
+    else:
+        odds = {answer.id: answer.no_answer_probability for answer in answers}
+        scores = tfeff.tasks.squad_v2_metrics(dev.questions, texts, odds)
+        names = {
+            "f1": "final_f1",
+            "exact_match": "final_exact",
+            "no_answer_threshold": "final_f1_thresh",
+        }
+    shares = {name: scores[official] / 100 for name, official in names.items()}
+    if FLAGS.task == "squad2":
+        shares["no_answer_threshold"] *= 100  # It is a probability.
+    return shares, answers
+
+
+def finish(run, path, dev, summary):
+    """Predictions, model and export of the best cell; the metrics last."""
+    if not os.path.exists(run.path("metrics.json")):
+        for name in ("predictions.json", "null_odds.json", "model.keras"):
+            if os.path.exists(run.path(name)):
+                os.remove(run.path(name))  # Of a start that was stopped here.
+        shutil.rmtree(run.path("export"), ignore_errors=True)
+        model = tfeff.training.load_checkpoint(path)
+        metrics, answers = evaluate(model, dev)
+        threshold = metrics.get("no_answer_threshold")
+        texts = {
+            answer.id: ""
+            if threshold is not None and answer.no_answer_probability > threshold
+            else answer.text
+            for answer in answers
+        }
+        tfeff.tasks.write_json(texts, run.path("predictions.json"))
+        if threshold is not None:
+            odds = {answer.id: answer.no_answer_probability for answer in answers}
+            tfeff.tasks.write_json(odds, run.path("null_odds.json"))
+        shutil.copyfile(path, run.path("model.keras"))
+        # Seeds that were set since then ended the tokenizers made before.
+        _, tokenizer = tfeff.tasks.load_pretrained(FLAGS.pretrained)
+        tfeff.export.save_for_serving(
+            model,
+            tokenizer,
+            run.path("export"),
+            sequence_length=FLAGS.sequence_length,
+            stride=FLAGS.stride,
+            max_answer_tokens=FLAGS.max_answer_tokens,
+            no_answer_threshold=None if threshold is None else log_odds(threshold),
+        )
+        tfeff.training.write_metrics(
+            {"task": FLAGS.task, **metrics, "grid": summary}, run.path("metrics.json")
+        )
+    with open(run.path("metrics.json"), encoding="utf-8") as file:
+        metrics = json.load(file)
+    for name in ("f1", "exact_match", "no_answer_threshold"):
+        if name in metrics:
+            print(f"{name}: {metrics[name]:.4f}")
+    print(f"predictions: {run.path('predictions.json')}")
+    print(f"question and passage in, answer out: {run.path('export')}")
+
+
+def log_odds(probability):
+    """By how much no answer scores higher where it has this probability."""
+    with np.errstate(divide="ignore"):
+        return float(np.log(probability) - np.log1p(-probability))
+
+
+if __name__ == "__main__":
+    app.run(main)

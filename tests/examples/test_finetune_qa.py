@@ -1,0 +1,133 @@
+"""`examples/finetune_qa.py` as a user runs it: to the end, again, and misused."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+import tfeff
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PASSAGE = "The  small cat\twatched seven boxes; a tiger followed the green house."
+ANSWERS = ["seven boxes", "a tiger", "The  small cat"]
+
+
+def write_squad(path, impossible):
+    questions = [
+        {
+            "id": f"q{i}",
+            "question": f"What was it, {i}?",
+            "answers": [{"text": text, "answer_start": PASSAGE.index(text)}],
+        }
+        for i, text in enumerate(ANSWERS)
+    ]
+    if impossible:
+        questions.append(
+            {"id": "none", "question": "Who?", "answers": [], "is_impossible": True}
+        )
+    data = [{"paragraphs": [{"context": PASSAGE, "qas": questions}]}]
+    path.write_text(json.dumps({"version": "1.1", "data": data}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    """A run directory with the preset of a very small encoder."""
+    documents = [PASSAGE, "What was it, 0 1 2? Who?"] * 3
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=42)
+    encoder = tfeff.encoders.build(
+        "bert_tiny",
+        vocabulary_size=42,
+        num_layers=1,
+        hidden_dim=16,
+        intermediate_dim=16,
+        max_sequence_length=24,
+    )
+    path = tmp_path_factory.mktemp("run")
+    tfeff.tasks.save_pretrained(encoder, tokenizer, path / "preset")
+    return path
+
+
+def run(*flags):
+    return subprocess.run(
+        [sys.executable, REPOSITORY / "examples" / "finetune_qa.py", *flags],
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["squad1", "squad2"])
+def test_from_the_files_to_answers(task, pretrained, tmp_path):
+    pytest.importorskip("official", reason="needs Model Garden's scripts")
+    file = write_squad(tmp_path / "squad.json", impossible=task == "squad2")
+    folder = tmp_path / "runs" / task
+    flags = [
+        f"--task={task}",
+        f"--run_dir={folder}",
+        f"--train={file}",
+        f"--dev={file}",
+        f"--pretrained={pretrained}",
+        "--sequence_length=40",
+        "--stride=9",
+        "--batch_sizes=3",
+        "--learning_rates=1e-3,1e-2",
+        "--steps=4",
+        "--eval_every=2",
+        "--layer_decay=0.8",
+    ]
+    result = run(*flags)
+    assert result.returncode == 0, result.stderr
+    assert "length extension: pretrained on 24 tokens" in result.stdout
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert f"f1: {metrics['f1']:.4f}" in result.stdout
+    best = metrics["grid"]["best"]
+    assert best["mean"]["f1"] == pytest.approx(metrics["f1"])
+    assert len(metrics["grid"]["rows"]) == 2
+    rows = (Path(best["folder"]) / "dev_metrics.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows] == ["step", "2", "4"]
+
+    questions = tfeff.data.read_squad(file).questions
+    predictions = json.loads((folder / "predictions.json").read_text())
+    if task == "squad1":
+        scores = tfeff.tasks.squad_v1_metrics(questions, predictions)
+        assert not (folder / "null_odds.json").exists()
+    else:
+        odds = json.loads((folder / "null_odds.json").read_text())
+        scores = tfeff.tasks.squad_v2_metrics(questions, predictions, odds)
+    assert scores["f1"] == pytest.approx(100 * metrics["f1"])
+
+    answer = tf.saved_model.load(str(folder / "export")).signatures["answer"]
+    served = answer(
+        question=tf.constant([question.question for question in questions]),
+        passage=tf.constant([question.passage for question in questions]),
+    )
+    texts = [text.decode() for text in served["answer"].numpy()]
+    assert texts == [predictions[question.id] for question in questions]
+
+    changed = (folder / "predictions.json").stat().st_mtime_ns
+    again = run(*flags)
+    assert again.returncode == 0, again.stderr
+    assert (folder / "predictions.json").stat().st_mtime_ns == changed
+    other = run(*flags, "--steps=5")
+    assert other.returncode != 0
+    assert "steps: there 4, now 5" in other.stderr
+
+
+@pytest.mark.slow
+def test_a_missing_file_is_said_before_anything_is_made(pretrained, tmp_path):
+    file = tmp_path / "none.json"
+    result = run(
+        f"--run_dir={tmp_path / 'run'}",
+        f"--train={file}",
+        f"--dev={file}",
+        f"--pretrained={pretrained}",
+    )
+    assert result.returncode != 0
+    assert f"cannot read '{file}'" in result.stderr
+    assert not (tmp_path / "run").exists()
