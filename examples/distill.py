@@ -37,7 +37,10 @@ flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
 flags.DEFINE_enum("stage", "general", ["general", "task"], "What to distil.")
 flags.DEFINE_string("teacher", None, "A preset, or the folder of a run.", required=True)
 flags.DEFINE_string(
-    "student", None, "general: a name of presets(); task: a preset or run.", True
+    "student",
+    None,
+    "general: a name of presets(); task: a preset or run.",
+    required=True,
 )
 flags.DEFINE_multi_string(
     "override",

@@ -44,8 +44,8 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("distill")
     lines = [f"{i} green bottles hanging on the wall" for i in range(60)]
     (folder / "text.txt").write_text("\n\n".join(lines), encoding="utf-8")
-    tokenizer = tfeff.data.train_tokenizer(lines, 45)
-    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=45, **SIZES)
+    tokenizer = tfeff.data.train_tokenizer(lines, 36)
+    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=36, **SIZES)
     tfeff.tasks.save_pretrained(encoder, tokenizer, folder / "large" / "preset")
     masked_lm = tfeff.objectives.MaskedLM(encoder)
     masked_lm.compile()

@@ -71,7 +71,7 @@ def record_layers(attention: str | None = PROBABILITIES) -> Iterator[Recording]:
     >>> encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=100)
     >>> ones = keras.ops.ones((2, 7), dtype="int32")
     >>> inputs = {name: ones for name in ("token_ids", "segment_ids", "padding_mask")}
-    >>> with record_layers() as recording:
+    >>> with tfeff.layers.record_layers() as recording:
     ...     outputs = encoder(inputs)
     >>> tuple(recording.attention[1].shape)
     (2, 2, 7, 7)
