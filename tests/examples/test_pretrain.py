@@ -162,7 +162,11 @@ def test_bad_flags_leave_no_folder(tmp_path, flags, message):
             ("--masking=whole_word", "--random_share=0"),
             {"sentence_accuracy", "masked_lm_accuracy"},
         ),
-        ("next_sentence", ("--nomasked_lm",), {"accuracy"}),
+        (
+            "next_sentence",
+            ("--nomasked_lm", "--validation_fraction=0.4"),
+            {"accuracy"},
+        ),
         ("masked_lm", ("--masking=ngram",), {"accuracy"}),
     ],
 )
