@@ -1,16 +1,12 @@
 """Texts, pairs of texts and questions with options as rows of token ids."""
 
-import re
-
 import keras_hub
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from tfeff.checks import check_integer
 from tfeff.data.examples import ChoiceExamples, TextExamples
-
-_GAP = re.compile("_+")
+from tfeff.data.text_rows import fill_gaps, pack, padded_inputs
 
 
 class TextFeatures:
@@ -232,62 +228,6 @@ def text_features(
         num_choices,
         tokenizer.pad_token_id,
     )
-
-
-def fill_gaps(question: str, option: str) -> str:
-    """The question with the option in its gaps, or behind it if it has none."""
-    if "_" in question:
-        return _GAP.sub(lambda gap: option, question)
-    return f"{question} {option}"
-
-
-def pack(
-    first: tf.RaggedTensor,
-    second: tf.RaggedTensor | None,
-    tokenizer: keras_hub.tokenizers.Tokenizer,
-    sequence_length: int,
-    keep: str = "neither",
-) -> tuple[tf.RaggedTensor, tf.Tensor]:
-    """Rows `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`; in graphs too.
-
-    Args:
-        first: ids `[N, (T)]`.
-        second: ids `[N, (T)]` or None.
-        tokenizer: has the ids of `[CLS]` and `[SEP]`.
-        sequence_length: most ids of a row.
-        keep: `"neither"`, of which the longer one is cut, or `"second"`.
-
-    Returns:
-        Ids `[N, (T)]` and `[N]` int32, where in each row segment 1 begins: behind the
-        row where there is no second text.
-    """
-    if second is None:
-        segments = [first[:, : sequence_length - 2]]
-    elif keep == "second":
-        trimmer = tf_text.WaterfallTrimmer(sequence_length - 3)
-        segments = trimmer.trim([second, first])[::-1]
-    else:
-        trimmer = tf_text.RoundRobinTrimmer(sequence_length - 3)
-        segments = trimmer.trim([first, second])
-    rows, _ = tf_text.combine_segments(
-        segments, tokenizer.cls_token_id, tokenizer.sep_token_id
-    )
-    return rows, tf.cast(segments[0].row_lengths(), tf.int32) + 2
-
-
-def padded_inputs(
-    rows: tf.RaggedTensor, starts: tf.Tensor, pad_token_id: int, length: int | None
-) -> dict[str, tf.Tensor]:
-    """An encoder's inputs `[N, length]` of what `pack` returns; None: the longest."""
-    token_ids = rows.to_tensor(pad_token_id, shape=[None, length])
-    width = tf.shape(token_ids)[1]
-    padding_mask = tf.sequence_mask(rows.row_lengths(), width, dtype=tf.int32)
-    in_second = tf.cast(tf.range(width) >= starts[:, None], tf.int32)
-    return {
-        "token_ids": token_ids,
-        "segment_ids": in_second * padding_mask,
-        "padding_mask": tf.ensure_shape(padding_mask, token_ids.shape),
-    }
 
 
 def _tokens(tokenizer, texts):

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tfeff.data.text_features import pack, padded_inputs
+from tfeff.data.text_rows import pack, padded_inputs
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import Classifier, MultipleChoice, Regressor
 
@@ -85,7 +85,7 @@ def _outputs(model, inputs):
 
 
 def _fill_gaps(question, option):
-    """As `tfeff.data.text_features.fill_gaps`, of tensors `[N]`."""
+    """As `tfeff.data.text_rows.fill_gaps`, of tensors `[N]`."""
     has_gap = tf.strings.regex_full_match(question, "(?s).*_.*")
     question = tf.strings.regex_replace(question, "_+", "_")
     parts = tf.strings.split(question, "_")

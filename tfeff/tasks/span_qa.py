@@ -6,7 +6,7 @@ from tfeff.data.span_answers import SpanAnswer, best_spans
 from tfeff.data.span_features import SpanFeatures
 from tfeff.encoders import Encoder
 from tfeff.objectives.losses import GlobalMeanCrossentropy
-from tfeff.tasks.task import _MEAN_LOSS, Task, check_encoder
+from tfeff.tasks.task import MEAN_LOSS, Task, check_encoder
 
 # Finite, so that the sum of two is a number in float32 and a loss without weight 0.
 _MASKED = -1e30
@@ -137,8 +137,8 @@ class SpanQA(Task):
         """Metrics by name; losses are weighted by windows, not by batches."""
         logs = super().get_metrics_result()
         for output in OUTPUTS:
-            if f"{output}_{_MEAN_LOSS}" in logs:
-                logs[f"{output}_loss"] = logs.pop(f"{output}_{_MEAN_LOSS}")
+            if f"{output}_{MEAN_LOSS}" in logs:
+                logs[f"{output}_loss"] = logs.pop(f"{output}_{MEAN_LOSS}")
         if {f"{output}_loss" for output in OUTPUTS} < set(logs):
             logs["loss"] = sum(logs[f"{output}_loss"] for output in OUTPUTS) / 2
         return logs

@@ -10,7 +10,7 @@ from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import AdamW
 
 POOLINGS = ("cls", "layerwise")
-_MEAN_LOSS = "mean_loss"
+MEAN_LOSS = "mean_loss"
 
 
 def check_encoder(encoder: object) -> Encoder:
@@ -65,7 +65,7 @@ class Task(DistributedModel):
         if loss == "auto":
             loss = self.default_loss()
         if weighted_metrics == "auto":
-            weighted_metrics = self.default_metrics(_MEAN_LOSS)
+            weighted_metrics = self.default_metrics(MEAN_LOSS)
         super().compile(
             optimizer=optimizer, loss=loss, weighted_metrics=weighted_metrics, **kwargs
         )
@@ -77,8 +77,8 @@ class Task(DistributedModel):
     def get_metrics_result(self):
         """Metrics by name; `loss` is weighted by examples, not by batches."""
         logs = super().get_metrics_result()
-        if _MEAN_LOSS in logs:
-            logs["loss"] = logs.pop(_MEAN_LOSS)
+        if MEAN_LOSS in logs:
+            logs["loss"] = logs.pop(MEAN_LOSS)
         return logs
 
     def get_config(self):
