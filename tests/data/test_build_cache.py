@@ -357,7 +357,9 @@ class TestOpening:
     def test_another_format(self, cache, version):
         path = Path(cache.directory) / "manifest.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"format": version}))
-        message = rf"manifest\.json has format {version}.*format 2\. Build the cache anew"
+        message = (
+            rf"manifest\.json has format {version}.*format 2\. Build the cache anew"
+        )
         with pytest.raises(ValueError, match=message):
             open_cache(cache.directory)
 

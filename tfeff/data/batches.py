@@ -27,7 +27,6 @@ def read_batches(
     directory: str,
     manifest: Manifest,
     example: Callable[..., tuple],
-    *,
     batch_size: int,
     seed: int,
     shuffle: bool,
@@ -142,8 +141,9 @@ def _another_document(
 ) -> tf.Tensor:
     """The first candidate of another document than its record's, [B] strings.
 
-    An example begins its search at its own number: those that share candidates take
-    different ones.
+    Candidates that are at least as long go first: the length of a wrong B is not to
+    tell it from a right one. An example begins its search at its own number: those
+    that share candidates take different ones.
     """
 
     def documents(strings: tf.Tensor) -> tf.Tensor:
@@ -154,5 +154,7 @@ def _another_document(
     order = tf.cast((numbers[:, None] + turn) % _CANDIDATES, tf.int32)
     candidates = tf.gather(candidates, order, batch_dims=1)
     differs = documents(candidates) != documents(records)[:, None]
-    first = tf.argmax(tf.cast(differs, tf.int32), axis=1)
-    return tf.gather(candidates, first, batch_dims=1)
+    length = tf.strings.length
+    longer = length(candidates) >= length(records)[:, None]
+    best = tf.argmax(tf.where(differs, 1 + tf.cast(longer, tf.int32), 0), axis=1)
+    return tf.gather(candidates, best, batch_dims=1)

@@ -243,27 +243,8 @@ class Cache:
             example, batch_size, seed, shuffle, repeat, skip_batches, others
         )
 
-    def _read(
-        self,
-        example: Callable[..., tuple],
-        batch_size: int,
-        seed: int,
-        shuffle: bool,
-        repeat: bool,
-        skip_batches: int,
-        others: bool = False,
-    ) -> tf.data.Dataset:
-        return read_batches(
-            self.directory,
-            self._manifest,
-            example,
-            batch_size=batch_size,
-            seed=seed,
-            shuffle=shuffle,
-            repeat=repeat,
-            skip_batches=skip_batches,
-            others=others,
-        )
+    def _read(self, example: Callable[..., tuple], *settings) -> tf.data.Dataset:
+        return read_batches(self.directory, self._manifest, example, *settings)
 
 
 def open_cache(
