@@ -259,7 +259,7 @@ def test_sharing_is_equal_weights(preset, sharing, shared):
 def test_shared_layers_train_and_save():
     encoder = tiny("shatter_base", num_layers=4, sharing="all", num_segments=3)
     check_encoder(
-        lambda dtype: tiny("shatter_base", num_layers=4, sharing="all", dtype=dtype)
+        lambda dtype: tiny("shatter_base", num_layers=2, sharing="all", dtype=dtype)
     )
     assert len(encoder.weights) == len(
         tiny("shatter_base", num_layers=1, num_segments=3).weights

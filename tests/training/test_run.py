@@ -1,6 +1,8 @@
 """Runs that are killed and go on, and checkpoints that are never half there."""
 
+import contextlib
 import csv
+import io
 import os
 import shutil
 
@@ -64,15 +66,18 @@ def metrics(run):
 
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory):
-    """A run that nothing interrupts, and its model."""
-    return train(tmp_path_factory.mktemp("whole") / "run")
+    """A run that nothing interrupts, its model, and what it said."""
+    lines = io.StringIO()
+    with contextlib.redirect_stderr(lines):
+        run, model = train(tmp_path_factory.mktemp("whole") / "run")
+    return run, model, lines.getvalue()
 
 
 @pytest.mark.parametrize(
     "dies_after", [12, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 15))]
 )
 def test_a_killed_run_goes_on_to_the_same_numbers(whole_run, tmp_path, dies_after):
-    whole, model = whole_run
+    whole, model, _ = whole_run
     with pytest.raises(Exception, match="Killed"):
         train(tmp_path / "killed", dies_after)
     resumed, again = train(tmp_path / "killed")
@@ -83,8 +88,8 @@ def test_a_killed_run_goes_on_to_the_same_numbers(whole_run, tmp_path, dies_afte
         np.testing.assert_array_equal(two, one)
 
 
-def test_what_a_run_leaves_behind(tmp_path, capsys):
-    run, _ = train(tmp_path / "run")
+def test_what_a_run_leaves_behind(whole_run):
+    run, _, lines = whole_run
     assert sorted(os.listdir(run.directory)) == [
         "checkpoints",
         "config.json",
@@ -98,10 +103,9 @@ def test_what_a_run_leaves_behind(tmp_path, capsys):
     ]
     with open(run.path("learning_curve.png"), "rb") as file:
         assert file.read(8) == b"\x89PNG\r\n\x1a\n"
-    lines = capsys.readouterr().err
     assert "step 20/20 loss " in lines and "tokens/s 0:00 left" in lines
     before = metrics(run)
-    train(tmp_path / "run")  # Nothing is left to do.
+    train(run.directory)  # Nothing is left to do.
     assert metrics(run) == before
 
 
@@ -153,16 +157,17 @@ def test_steps_that_do_not_fit(tmp_path, steps, message):
         )
 
 
+@pytest.fixture(scope="module")
 def trained():
+    """A model after two steps."""
     model = make_model("bert_tiny")
     model.fit(masked_lm_batches(batches=2), shuffle=False, verbose=0)
     return model
 
 
-def test_a_full_disk_leaves_earlier_checkpoints_intact(tmp_path, monkeypatch):
-    model = trained()
+def test_a_full_disk_leaves_earlier_checkpoints_intact(trained, tmp_path, monkeypatch):
     path = str(tmp_path / "step-00000001.keras")
-    save_checkpoint(model, path)
+    save_checkpoint(trained, path)
     with open(path, "rb") as file:
         before = file.read()
 
@@ -171,10 +176,10 @@ def test_a_full_disk_leaves_earlier_checkpoints_intact(tmp_path, monkeypatch):
             file.write(b"half of a mod")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(type(model), "save", full)
+    monkeypatch.setattr(type(trained), "save", full)
     for name in ("step-00000001.keras", "step-00000002.keras"):
         with pytest.raises(OSError, match="No space left"):
-            save_checkpoint(model, str(tmp_path / name))
+            save_checkpoint(trained, str(tmp_path / name))
     assert os.listdir(tmp_path) == ["step-00000001.keras"]
     with open(path, "rb") as file:
         assert file.read() == before
@@ -182,9 +187,9 @@ def test_a_full_disk_leaves_earlier_checkpoints_intact(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty"])
-def test_a_damaged_checkpoint_is_named(tmp_path, damage):
+def test_a_damaged_checkpoint_is_named(trained, tmp_path, damage):
     path = tmp_path / "step-00000001.keras"
-    save_checkpoint(trained(), str(path))
+    save_checkpoint(trained, str(path))
     content = bytearray(path.read_bytes())
     if damage == "truncated":
         content = content[: len(content) // 2]
