@@ -11,8 +11,9 @@ class DistributedModel(keras.Model):
 
     Keras 3 loops over the steps of an execution with optional values and nested
     conditionals, in which TensorFlow cannot run several replicas
-    (keras-team/keras#19246). On several replicas this class uses a plain loop, so
-    that `steps_per_execution` works there.
+    (keras-team/keras#19246), and it reduces each step's result in a way that fails on
+    several workers (keras-team/keras#20585). On several replicas this class uses a
+    plain loop, so that `steps_per_execution` and `MultiWorkerMirroredStrategy` work.
 
     Keras does not save the state of dropout's random numbers. This class does: a
     model that was loaded goes on with the masks that it would have had.
@@ -56,6 +57,17 @@ class DistributedModel(keras.Model):
     def _seed_states(self):
         return [v for v in self.variables if v.path.endswith("seed_generator_state")]
 
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        # Keras takes the mean of the replicas' first batches for their shapes, which
+        # fails where a worker holds one replica of several; any of them will do.
+        for _, _, batches in iterator or ():
+            data_batch = keras.tree.map_structure(
+                lambda x: self.distribute_strategy.experimental_local_results(x)[0],
+                next(batches),
+            )
+            break
+        super()._maybe_symbolic_build(data_batch=data_batch)
+
     def make_train_function(self, force=False):
         if self.train_function is None or force:
             super().make_train_function(force)
@@ -71,7 +83,7 @@ class DistributedModel(keras.Model):
     def _looped(self, step, default):
         strategy = self.distribute_strategy
         steps = self.steps_per_execution
-        if steps == 1 or strategy.num_replicas_in_sync == 1 or self.run_eagerly:
+        if strategy.num_replicas_in_sync == 1 or self.run_eagerly:
             return default
 
         @tf.function(reduce_retracing=True)
