@@ -106,7 +106,10 @@ flags.DEFINE_enum(
     "dtype", "float32", ["float32", "mixed_bfloat16", "mixed_float16"], "Precision."
 )
 flags.DEFINE_enum(
-    "strategy", "default", ["default", "mirrored", "tpu"], "Where to train."
+    "strategy",
+    "default",
+    ["default", "mirrored", "multi_worker", "tpu"],
+    "Where to train; with multi_worker each worker has a --run_dir of its own.",
 )
 flags.DEFINE_string("tpu", "", "Name or address of the TPU.")
 flags.DEFINE_integer("steps_per_execution", 1, "Steps in one call.", lower_bound=1)
@@ -168,8 +171,8 @@ def main(_):
 def pretrain(make_model, fit, configuration):
     """Corpus, tokenizer, caches, training by `fit`, which is like `Run.fit`; export."""
     logging.set_verbosity(logging.WARNING)  # TensorFlow tells much when it exports.
-    keras.utils.set_random_seed(FLAGS.seed)
     strategy = tfeff.training.make_strategy(FLAGS.strategy, FLAGS.tpu)
+    keras.utils.set_random_seed(FLAGS.seed)
     with strategy.scope():
         model = make_model()
     train_text, valid_text = corpora()
@@ -203,8 +206,7 @@ def pretrain(make_model, fit, configuration):
             keep_checkpoints=FLAGS.keep_checkpoints,
         )
         metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
-    with open(run.path("metrics.json"), "w", encoding="utf-8") as file:
-        json.dump(metrics, file, indent=2)
+    tfeff.training.write_metrics(metrics, run.path("metrics.json"))
     report(metrics, valid.unigram_entropy())
     if FLAGS.plots:
         few = validation_data.take(8)
@@ -239,8 +241,7 @@ def batches(cache, tokenizer, seed=0, **kwargs):
         ("random_share", 0.0 if detects else 0.1),
     ):
         kwargs[name] = default if FLAGS[name].value is None else FLAGS[name].value
-    if FLAGS.masking != "token":
-        kwargs |= {"masking": FLAGS.masking, "tokenizer": tokenizer}
+    kwargs |= {"masking": FLAGS.masking, "tokenizer": tokenizer}
     if FLAGS.objective not in PAIRS:
         return cache.masked_lm(**kwargs)
     if not FLAGS.masked_lm:
