@@ -190,14 +190,14 @@ def jobs():
 def pretrain(seed):
     """Every system on the same text for the same number of steps."""
     for system in SYSTEMS:
-        yield pretraining("pretrain", system, seed, FLAGS.steps)
+        yield pretraining("pretrain", system, seed)
 
 
 def glue(seed):
     """Every system on five tasks."""
     for system in SYSTEMS:
         for task in GLUE:
-            source = pretraining("pretrain", system, seed, FLAGS.steps)
+            source = pretraining("pretrain", system, seed)
             yield classification("glue", task, source)
 
 
@@ -205,7 +205,7 @@ def squad(seed, stage, systems, length):
     """Span question answering in windows of `length` tokens, after 128."""
     files = Path(FLAGS.data, "squad")
     for system in systems:
-        source = pretraining("pretrain", system, seed, FLAGS.steps)
+        source = pretraining("pretrain", system, seed)
         yield Job(
             stage,
             system,
@@ -231,28 +231,25 @@ def squad(seed, stage, systems, length):
 
 def stack(seed):
     """2 layers doubled to 4, in as many layers times steps as 4 from scratch."""
-    base = pretraining("stack", "BERT", seed, 0)
     # 4/5 of the steps with 2 layers and 3/5 with 4 are the cost of all with 4.
-    yield dataclasses.replace(
-        base,
-        system="BERT, 2 to 4 layers",
+    yield pretraining(
+        "stack",
+        "BERT, 2 to 4 layers",
+        seed,
+        "--num_layers=4",
+        "--doublings=1",
+        f"--switch_steps={FLAGS.steps * 4 // 5}",
         script="stack.py",
-        arguments=(
-            *with_steps(base.arguments, FLAGS.steps * 7 // 5, FLAGS.steps // 5),
-            "--num_layers=4",
-            "--doublings=1",
-            f"--switch_steps={FLAGS.steps * 4 // 5}",
-        ),
+        steps=FLAGS.steps * 7 // 5,
+        eval_every=FLAGS.steps // 5,
     )
 
 
 def distil(seed):
     """A student of 2 layers against 2 layers from scratch, and both on SST-2."""
-    scratch = pretraining(
-        "distil", "2 from scratch", seed, FLAGS.steps, "--override=num_layers=2"
-    )
+    scratch = pretraining("distil", "2 from scratch", seed, "--override=num_layers=2")
     yield scratch
-    teacher = pretraining("pretrain", "BERT", seed, FLAGS.steps)
+    teacher = pretraining("pretrain", "BERT", seed)
     sizes = {**SIZES, "num_layers": 2}
     student = Job(
         "distil",
@@ -280,43 +277,35 @@ def distil(seed):
         yield classification("distil", "SST-2", source)
 
 
-def pretraining(stage, system, seed, steps, *arguments):
+def pretraining(
+    stage, system, seed, *arguments, script="pretrain.py", steps=None, eval_every=None
+):
     """The run that pretrains a system."""
     preset, *settings = SYSTEMS.get(system, SYSTEMS["BERT"])
+    steps = steps or FLAGS.steps
     return Job(
         stage,
         system,
         "text",
         seed,
-        "pretrain.py",
-        with_steps(
-            (
-                f"--preset={preset}",
-                *(f"--override={name}={value}" for name, value in SIZES.items()),
-                "--override=embedding_dim=256",
-                *settings,
-                *arguments,
-                f"--corpus={','.join(corpus())}",
-                f"--validation={Path(FLAGS.data, 'text', HELD_OUT)}",
-                "--vocabulary_size=4000",
-                "--sequence_length=128",
-                "--batch_size=16",
-                "--learning_rate=1e-3",
-                f"--seed={seed}",
-            ),
-            steps,
-            steps // 2,
+        script,
+        (
+            f"--preset={preset}",
+            *(f"--override={name}={value}" for name, value in SIZES.items()),
+            "--override=embedding_dim=256",
+            *settings,
+            *arguments,
+            f"--corpus={','.join(corpus())}",
+            f"--validation={Path(FLAGS.data, 'text', HELD_OUT)}",
+            "--vocabulary_size=4000",
+            "--sequence_length=128",
+            "--batch_size=16",
+            "--learning_rate=1e-3",
+            f"--seed={seed}",
+            f"--steps={steps}",
+            f"--eval_every={eval_every or steps // 2}",
+            f"--warmup_steps={steps // 10}",
         ),
-    )
-
-
-def with_steps(arguments, steps, eval_every):
-    """Flags of pretraining with its length."""
-    return (
-        *arguments,
-        f"--steps={steps}",
-        f"--eval_every={eval_every}",
-        f"--warmup_steps={steps // 10}",
     )
 
 
