@@ -145,6 +145,8 @@ def run(job):
 def metrics(job):
     """A row for each number in the run's `metrics.json`; no value where undefined."""
     found = json.loads(Path(job.folder, "metrics.json").read_text(encoding="utf-8"))
+    if "best" in found:  # Of a grid, here of a single setting.
+        found = found["best"]["mean"]
     return [
         {
             **{name: getattr(job, name) for name in FIELDS[:4]},
