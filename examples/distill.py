@@ -181,10 +181,14 @@ def distil_on_a_task(strategy):
     """From a fine-tuned model to one, on the examples of its task."""
     if not FLAGS.task or not FLAGS.data:
         raise app.UsageError("--stage=task needs --task and --data")
+    # Keras loads classes that were imported, which happens when they are first named.
+    kinds = tfeff.tasks.Classifier, tfeff.tasks.Regressor
     with strategy.scope():
         teacher = tfeff.training.load_checkpoint(
             os.path.join(FLAGS.teacher, "model.keras")
         )
+        if not isinstance(teacher, kinds):
+            raise app.UsageError(f"--teacher must classify or rate texts: {teacher!r}")
         check_length(teacher.encoder)
         encoder, tokenizer = tfeff.tasks.load_pretrained(FLAGS.student)
         check_length(encoder)
@@ -259,10 +263,8 @@ def make_student(teacher, encoder):
     """A model like the teacher around another encoder."""
     if isinstance(teacher, tfeff.tasks.Classifier):
         model = tfeff.tasks.Classifier(encoder, teacher.num_classes, teacher.pooling)
-    elif isinstance(teacher, tfeff.tasks.Regressor):
-        model = tfeff.tasks.Regressor(encoder, teacher.pooling)
     else:
-        raise app.UsageError(f"--teacher must classify or rate texts: {teacher!r}")
+        model = tfeff.tasks.Regressor(encoder, teacher.pooling)
     model.compile()  # Checkpoints are of compiled models.
     return model
 
@@ -310,6 +312,7 @@ def fit(model, rows, learning_rate, steps, callbacks=()):
     history = model.fit(
         rows.dataset(FLAGS.batch_size, FLAGS.seed),
         steps_per_epoch=steps,
+        shuffle=False,  # The rows come shuffled.
         verbose=0,
         callbacks=list(callbacks),
     ).history

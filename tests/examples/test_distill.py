@@ -115,6 +115,7 @@ def test_from_a_teacher_to_a_served_student(folder):
         best = max(float(row["accuracy"]) for row in csv.DictReader(file))
     assert metrics["student"]["accuracy"] == pytest.approx(best)
     student = tfeff.training.load_checkpoint(str(folder / "sst2" / "model.keras"))
+    assert isinstance(student, tfeff.tasks.Classifier)
     assert student.encoder.num_layers == 1
     served = tf.saved_model.load(str(folder / "sst2" / "export"))
     signature = served.signatures["serving_default"]

@@ -133,6 +133,7 @@ def test_predictions_and_weights_of_examples():
     student, teacher = (Classifier(e, 3, dropout=0.0) for e in make_pair())
     for network, seed in ((student, 2), (teacher, 3)):
         randomize({v.path: v for v in network.trainable_variables}, seed)
+        network.compile()  # As one that was fine-tuned: with metrics of its own.
     inputs, _ = make_inputs(2)
     weights = np.array([0.5, 2.0], "float32")
     logits = [np.float64(network(inputs)) for network in (student, teacher)]
@@ -318,9 +319,10 @@ def test_two_replicas_equal_one_device(task):
         model.compile(optimizer=optimizer)
         return model
 
-    single, double = check_two_replicas(make_model, data, steps=10)
+    single, double = check_two_replicas(make_model, data, steps=5)
     logs = [m.evaluate(data, verbose=0) for m in (single, double)]
-    np.testing.assert_allclose(logs[1], logs[0], rtol=1e-4)
+    # Predictions of new heads hardly differ: their divergence is rounding errors.
+    np.testing.assert_allclose(logs[1], logs[0], rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.slow

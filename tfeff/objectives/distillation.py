@@ -208,6 +208,11 @@ class Distillation(DistributedModel):
             )
         return {name: count * sample_weight for name, count in counts.items()}
 
+    @property
+    def metrics(self):
+        # Keras would add those that student and teacher were compiled with.
+        return list(getattr(self, "term_metrics", {}).values())
+
     def get_metrics_result(self):
         """Metrics by name; `loss` is the sum of the terms' means."""
         logs = super().get_metrics_result()
