@@ -235,6 +235,7 @@ def test_every_attention_that_has_maps_gives_them():
         assert_close(exponentials / total, weights, 1e-5, str(index))
 
 
+@pytest.mark.slow
 def test_heads_are_averaged_in_groups_both_ways():
     student, teacher = make_encoder(1, 8, 4), make_encoder(1, 8, 2)
     randomize({v.path: v for v in student.trainable_variables})
