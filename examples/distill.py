@@ -181,13 +181,11 @@ def distil_on_a_task(strategy):
     """From a fine-tuned model to one, on the examples of its task."""
     if not FLAGS.task or not FLAGS.data:
         raise app.UsageError("--stage=task needs --task and --data")
-    # Keras loads classes that were imported, which happens when they are first named.
-    kinds = tfeff.tasks.Classifier, tfeff.tasks.Regressor
     with strategy.scope():
         teacher = tfeff.training.load_checkpoint(
             os.path.join(FLAGS.teacher, "model.keras")
         )
-        if not isinstance(teacher, kinds):
+        if not isinstance(teacher, (tfeff.tasks.Classifier, tfeff.tasks.Regressor)):
             raise app.UsageError(f"--teacher must classify or rate texts: {teacher!r}")
         check_length(teacher.encoder)
         encoder, tokenizer = tfeff.tasks.load_pretrained(FLAGS.student)

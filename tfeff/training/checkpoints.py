@@ -1,5 +1,6 @@
 """Whole models on disk, written so that a crash or a full disk loses nothing."""
 
+import importlib
 import os
 import re
 import zipfile
@@ -56,6 +57,12 @@ def load_checkpoint(path: str) -> keras.Model:
             f"The checkpoint {path} is truncated or corrupted ({damaged}). Delete it "
             "to go on from the one before it."
         )
+    # Keras knows a class once its module is imported, and names of tfeff are imported
+    # when they are first used.
+    for name in ("objectives", "tasks"):
+        package = importlib.import_module(f"tfeff.{name}")
+        for public in package.__all__:
+            getattr(package, public)
     return keras.models.load_model(path)
 
 
