@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 import tfeff
+from tfeff.data.tokenizers import revive
 
 _TEXT = (
     "the of and a to in is was he for it with as his on be at by i this had not are "
@@ -42,3 +43,10 @@ def documents() -> list[str]:
 @pytest.fixture(scope="session")
 def tokenizer(documents):
     return tfeff.data.train_tokenizer(documents, vocabulary_size=120)
+
+
+@pytest.fixture(autouse=True)
+def revived(request):
+    """Tests that call the tokenizer may follow one that set the seed."""
+    if "tokenizer" in request.fixturenames:
+        revive(request.getfixturevalue("tokenizer"))

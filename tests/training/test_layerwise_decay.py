@@ -22,7 +22,7 @@ def optimizer(rate=1e-2, **arguments):
 
 def model_of(encoder=None, **arguments):
     """A masked language model of two layers with the optimizer of this file."""
-    model = make_model("bert_tiny", encoder=encoder)
+    model = make_model("bert_tiny", encoder=dict(num_layers=2) | (encoder or {}))
     model.compile(optimizer=optimizer(**arguments))
     return model
 

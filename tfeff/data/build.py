@@ -19,7 +19,7 @@ from tfeff.data.manifest import Manifest, Shard
 from tfeff.data.parallel import ordered_map
 from tfeff.data.progress import ProgressReport
 from tfeff.data.shards import ShardResult, ShardSettings, ShardTask, write_shard
-from tfeff.data.tokenizers import tokenizer_fingerprint
+from tfeff.data.tokenizers import revive, tokenizer_fingerprint
 
 # Text in a shard. It doubles every so many shards, so that a small corpus keeps every
 # core busy and a large one does not end in too many files.
@@ -275,6 +275,7 @@ def _proto(tokenizer: keras_hub.tokenizers.Tokenizer) -> bytes | None:
 def _call_tokenizer(
     tokenizer: keras_hub.tokenizers.Tokenizer, documents: list[str]
 ) -> list[np.ndarray]:
+    revive(tokenizer)
     arrays = []
     for start in range(0, len(documents), _DOCUMENTS_IN_A_CALL):
         ids = tokenizer(documents[start : start + _DOCUMENTS_IN_A_CALL])

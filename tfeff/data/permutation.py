@@ -54,6 +54,17 @@ def permute_targets(
             `mask_rate` is out of range.
         TypeError: if one of them has the wrong type.
 
+    Example:
+    ```python
+    import tfeff
+
+    ranks, positions, labels, weights = tfeff.data.permute_targets(
+        [[2, 7, 8, 9, 3]], seed=0, special_token_ids=[2, 3], max_targets=1
+    )
+    (place,) = positions[0].numpy()
+    assert ranks.numpy()[0, place] == 0 and place in (1, 2, 3)
+    ```
+
     Reference:
         Yang et al., "XLNet: Generalized Autoregressive Pretraining for Language
         Understanding", 2019, sections 2.2 and 2.3.

@@ -7,6 +7,7 @@ import tensorflow as tf
 from tfeff.checks import check_integer
 from tfeff.data.examples import ChoiceExamples, TextExamples
 from tfeff.data.text_rows import fill_gaps, pack, padded_inputs
+from tfeff.data.tokenizers import revive
 
 
 class TextFeatures:
@@ -232,6 +233,7 @@ def text_features(
 
 def _tokens(tokenizer, texts):
     """Ids `[N, (T)]`; a text that occurs often, as passages do, is encoded once."""
+    revive(tokenizer)
     places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     # In a graph all of KerasHub's tokenizers return tensors.
     texts_once = tf.data.Dataset.from_tensors(tf.constant(list(places)))

@@ -246,3 +246,13 @@ def tokenizer_fingerprint(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
             with open(os.path.join(directory, name), "rb") as file:
                 checksum.update(hashlib.sha256(file.read()).digest())
     return checksum.hexdigest()
+
+
+def revive(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
+    """Makes a tokenizer run again after the program's seed was set.
+
+    `tf.random.set_seed`, and so `keras.utils.set_random_seed`, drops all kernels that
+    TensorFlow keeps, and with them the model of a SentencePiece tokenizer.
+    """
+    if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
+        tokenizer.set_proto(tokenizer.proto)

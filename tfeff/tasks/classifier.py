@@ -42,7 +42,7 @@ class Classifier(PooledTask):
 
     Example:
 
-    >>> import tfeff
+    >>> import keras, tfeff
     >>> encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=100)
     >>> model = Classifier(encoder, num_classes=3, pooling="layerwise")
     >>> model.compile()

@@ -41,7 +41,7 @@ class MultipleChoice(PooledTask):
 
     Example:
 
-    >>> import tfeff
+    >>> import keras, tfeff
     >>> encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=100)
     >>> model = MultipleChoice(encoder)
     >>> model.compile()

@@ -73,7 +73,7 @@ class Regressor(PooledTask):
 
     Example:
 
-    >>> import tfeff
+    >>> import keras, tfeff
     >>> model = Regressor(tfeff.encoders.build("shatter_tiny", vocabulary_size=100))
     >>> model.compile()
     >>> ones = keras.ops.ones((2, 7), dtype="int32")

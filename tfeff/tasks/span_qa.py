@@ -81,7 +81,7 @@ class SpanQA(Task):
 
     Example:
 
-    >>> import tfeff
+    >>> import keras, tfeff
     >>> encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=100)
     >>> model = SpanQA(encoder)
     >>> model.compile()
