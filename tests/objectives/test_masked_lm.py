@@ -190,6 +190,7 @@ def test_steps_per_execution_changes_nothing(replicas):
         np.testing.assert_allclose(histories[1][name], values, rtol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_half_precision_trains_like_float32():
     losses = {}
     for policy in ("float32", "mixed_float16", "mixed_bfloat16"):
@@ -204,6 +205,7 @@ def test_half_precision_trains_like_float32():
         np.testing.assert_allclose(values, losses["float32"], rtol=2e-2, err_msg=policy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_compiled_training_equals_uncompiled(preset):
     weights = []

@@ -90,6 +90,7 @@ def test_a_partition_follows_its_new_place():
     assert np.abs(states[1][1] - states[2][1]).max() > 1e-6
 
 
+@pytest.mark.slow
 def test_moments_go_with_their_layers_and_training_goes_on(tmp_path):
     keras.utils.set_random_seed(0)
     model = make_model(
