@@ -197,8 +197,8 @@ def pretrain(seed):
 
 def glue(seed):
     """Every system on five tasks."""
-    for system in SYSTEMS:
-        for task in GLUE:
+    for task in GLUE:
+        for system in SYSTEMS:
             source = pretraining("pretrain", system, seed)
             yield classification("glue", task, source)
 
