@@ -44,10 +44,10 @@ class AUC(_OfLogits, keras.metrics.AUC):
     """`keras.metrics.AUC` of logits."""
 
 
-def binary_metrics(cross_entropy: str) -> list[keras.metrics.Metric]:
+def binary_metrics(loss: str) -> list[keras.metrics.Metric]:
     """Cross-entropy, by the given name, and what is said of detectors."""
     return [
-        CrossEntropy(from_logits=True, name=cross_entropy),
+        CrossEntropy(from_logits=True, name=loss),
         Accuracy(name="accuracy"),
         Precision(name="precision"),
         Recall(name="recall"),

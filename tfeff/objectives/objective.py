@@ -1,4 +1,4 @@
-"""What the pretraining objectives share."""
+"""What the pretraining objectives and the tasks share."""
 
 import keras
 
@@ -8,7 +8,7 @@ from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
 
 # The metric that stands for a loss: its mean over all targets seen.
-TARGET_MEAN = "cross_entropy"
+TARGET_MEAN = "mean_loss"
 
 
 def token_metrics() -> list[keras.metrics.Metric]:
@@ -20,7 +20,7 @@ def token_metrics() -> list[keras.metrics.Metric]:
 
 
 class Objective(DistributedModel):
-    """Base of the pretraining objectives: defaults of `compile`, reports, config.
+    """Base of objectives and tasks: defaults of `compile`, reports, config.
 
     Subclasses set `encoder`, the network to pretrain. Those with several outputs set
     `parts`, the weight of each output's loss by the output's name, and override
@@ -44,7 +44,8 @@ class Objective(DistributedModel):
         Args:
             optimizer: by default the paper's; for most objectives Shatter's,
                 `tfeff.training.adamw(1e-4, warmup_steps=10_000,
-                total_steps=1_000_000)`.
+                total_steps=1_000_000)`, for tasks `tfeff.training.AdamW` at the constant
+                rate 1e-5, with decay 0.01, ε 1e-6 and the gradient's norm clipped to 1.
             loss: by default a mean over all targets of the global batch, for each
                 output; with several outputs, weighted as the objective says.
             weighted_metrics: by default what the field reports. The reported `loss`

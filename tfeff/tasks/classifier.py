@@ -2,7 +2,8 @@ import keras
 
 from tfeff.checks import check_integer
 from tfeff.encoders import Encoder
-from tfeff.tasks.task import PooledTask, check_encoder
+from tfeff.objectives.objective import check_encoder
+from tfeff.tasks.task import PooledTask
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -63,7 +64,7 @@ class Classifier(PooledTask):
         dropout: float = 0.1,
         **kwargs,
     ):
-        check_encoder(encoder)
+        check_encoder("encoder", encoder)
         check_integer("num_classes", num_classes, 2)
         super().__init__(encoder, num_classes, pooling, dropout, **kwargs)
         self.num_classes = num_classes

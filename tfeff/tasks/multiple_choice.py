@@ -3,7 +3,8 @@ from keras import ops
 
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import INPUTS
-from tfeff.tasks.task import PooledTask, check_encoder
+from tfeff.objectives.objective import check_encoder
+from tfeff.tasks.task import PooledTask
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -58,7 +59,7 @@ class MultipleChoice(PooledTask):
     def __init__(
         self, encoder: Encoder, pooling: str = "cls", dropout: float = 0.1, **kwargs
     ):
-        check_encoder(encoder)
+        check_encoder("encoder", encoder)
         inputs = {
             name: keras.Input((None, None), dtype="int32", name=name) for name in INPUTS
         }

@@ -3,7 +3,8 @@ from keras import ops
 
 from tfeff.encoders import Encoder
 from tfeff.objectives.losses import GlobalMeanCrossentropy
-from tfeff.tasks.task import PooledTask, check_encoder
+from tfeff.objectives.objective import TARGET_MEAN, check_encoder
+from tfeff.tasks.task import PooledTask
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -89,7 +90,7 @@ class Regressor(PooledTask):
         self, encoder: Encoder, pooling: str = "cls", dropout: float = 0.1, **kwargs
     ):
         super().__init__(
-            check_encoder(encoder),
+            check_encoder("encoder", encoder),
             1,
             pooling,
             dropout,
@@ -100,5 +101,5 @@ class Regressor(PooledTask):
     def default_loss(self):
         return GlobalMeanSquaredError()
 
-    def default_metrics(self, name):
-        return [keras.metrics.MeanMetricWrapper(squared_error, name=name)]
+    def default_metrics(self):
+        return [keras.metrics.MeanMetricWrapper(squared_error, name=TARGET_MEAN)]

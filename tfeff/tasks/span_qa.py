@@ -6,7 +6,8 @@ from tfeff.data.span_answers import SpanAnswer, best_spans
 from tfeff.data.span_features import SpanFeatures
 from tfeff.encoders import Encoder
 from tfeff.objectives.losses import GlobalMeanCrossentropy
-from tfeff.tasks.task import MEAN_LOSS, Task, check_encoder
+from tfeff.objectives.objective import check_encoder, token_metrics
+from tfeff.tasks.task import Task
 
 # Finite, so that the sum of two is a number in float32 and a loss without weight 0.
 _MASKED = -1e30
@@ -95,7 +96,7 @@ class SpanQA(Task):
     """
 
     def __init__(self, encoder: Encoder, dropout: float = 0.0, **kwargs):
-        check_encoder(encoder)
+        check_encoder("encoder", encoder)
         if encoder.num_segments == 1:
             raise ValueError(
                 "`encoder` must have at least 2 segments, or a table of none. "
@@ -111,37 +112,13 @@ class SpanQA(Task):
         super().__init__(encoder, inputs, outputs, **kwargs)
         self.head = head
         self.dropout = float(dropout)
+        self.parts = dict.fromkeys(OUTPUTS, 0.5)
 
     def default_loss(self):
         return {name: GlobalMeanCrossentropy() for name in OUTPUTS}
 
-    def default_metrics(self, name):
-        return {
-            output: [
-                keras.metrics.SparseCategoricalCrossentropy(
-                    from_logits=True, name=name
-                ),
-                keras.metrics.SparseCategoricalAccuracy(name="accuracy"),
-            ]
-            for output in OUTPUTS
-        }
-
-    def compile(self, optimizer="auto", loss="auto", weighted_metrics="auto", **kwargs):
-        if loss == "auto":
-            kwargs.setdefault("loss_weights", dict.fromkeys(OUTPUTS, 0.5))
-        super().compile(optimizer, loss, weighted_metrics, **kwargs)
-
-    compile.__doc__ = Task.compile.__doc__
-
-    def get_metrics_result(self):
-        """Metrics by name; losses are weighted by windows, not by batches."""
-        logs = super().get_metrics_result()
-        for output in OUTPUTS:
-            if f"{output}_{MEAN_LOSS}" in logs:
-                logs[f"{output}_loss"] = logs.pop(f"{output}_{MEAN_LOSS}")
-        if {f"{output}_loss" for output in OUTPUTS} < set(logs):
-            logs["loss"] = sum(logs[f"{output}_loss"] for output in OUTPUTS) / 2
-        return logs
+    def default_metrics(self):
+        return {name: token_metrics() for name in OUTPUTS}
 
     def answers(
         self,
