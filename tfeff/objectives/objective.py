@@ -44,8 +44,8 @@ class Objective(DistributedModel):
         Args:
             optimizer: by default the paper's; for most objectives Shatter's,
                 `tfeff.training.adamw(1e-4, warmup_steps=10_000,
-                total_steps=1_000_000)`, for tasks `tfeff.training.AdamW` at the constant
-                rate 1e-5, with decay 0.01, ε 1e-6 and the gradient's norm clipped to 1.
+                total_steps=1_000_000)`, for tasks `tfeff.training.AdamW` at the
+                constant rate 1e-5, decay 0.01, ε 1e-6 and gradients clipped to norm 1.
             loss: by default a mean over all targets of the global batch, for each
                 output; with several outputs, weighted as the objective says.
             weighted_metrics: by default what the field reports. The reported `loss`
