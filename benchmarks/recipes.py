@@ -385,10 +385,9 @@ def cell(values):
     """`"0.512 (0.500, 0.524)"` of the values of several seeds."""
     if not values:
         return ""
-    if "" in values:
-        return f"undefined ({', '.join(v and f'{float(v):.3f}' for v in values)})"
-    numbers = [float(value) for value in values]
-    return f"{statistics.mean(numbers):.3f} ({', '.join(f'{n:.3f}' for n in numbers)})"
+    each = ", ".join(f"{float(v):.3f}" if v else "undefined" for v in values)
+    mean = "–" if "" in values else f"{statistics.mean(map(float, values)):.3f}"
+    return f"{mean} ({each})"
 
 
 def draw(path):

@@ -48,7 +48,7 @@ def test_tables(recipes):
     assert recipes["table"](rows) == [
         "| system | CoLA m | RTE m |",
         "|---|---|---|",
-        "| a | undefined (, 0.100) |  |",
+        "| a | – (undefined, 0.100) |  |",
         "| b |  | 1.000 (1.000) |",
     ]
 
