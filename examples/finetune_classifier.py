@@ -63,7 +63,12 @@ flags.DEFINE_integer(
     "train_examples", None, "Train on a sample of so many.", lower_bound=1
 )
 flags.DEFINE_string("predict_split", None, "A part to predict, such as test.")
-flags.DEFINE_boolean("pad_to_longest", True, "Pad to a batch's longest (no TPU).")
+flags.DEFINE_boolean(
+    "pad_to_longest",
+    True,
+    "Pad to a batch's longest; not on a TPU, nor for BlockBERT, whose blocks follow "
+    "the length.",
+)
 flags.DEFINE_enum(
     "dtype", "float32", ["float32", "mixed_bfloat16", "mixed_float16"], "Precision."
 )
