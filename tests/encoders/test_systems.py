@@ -139,9 +139,7 @@ def test_all_hidden_states_are_those_of_the_equations(preset):
 @pytest.mark.parametrize(
     "preset",
     [
-        name
-        if name == "xlnet_base"
-        else pytest.param(name, marks=pytest.mark.slow)
+        name if name == "xlnet_base" else pytest.param(name, marks=pytest.mark.slow)
         for name in SYSTEMS
         if not name.startswith("blockbert")
     ],
