@@ -229,9 +229,11 @@ def _fill(
             results.append(result)
     num_sequences = sum(result.num_records for result in results)
     if num_sequences == 0:
+        count = sum(result.num_documents for result in results)
+        few = "" if count else " (a small part of few documents may hold none)"
         raise ValueError(
-            "`documents` must hold text. Received: "
-            f"{sum(r.num_documents for r in results)} documents without a token"
+            f"`documents` must hold text. Received: {count} documents without a "
+            f"token{few}"
         )
     counts = sum(result.token_counts for result in results)
     Manifest(
