@@ -22,6 +22,7 @@ submissions, `model.keras`, and `export/`: a SavedModel that takes questions and
 passages.
 """
 
+import importlib.util
 import json
 import os
 import shutil
@@ -97,6 +98,10 @@ CONFIGURATION = (
 
 def main(_):
     """Windows, a training for each cell of the grid, and what the best one gives."""
+    if not importlib.util.find_spec("official"):
+        raise app.UsageError(
+            "The official scores need Model Garden: pip install 'tfeff[garden]'"
+        )
     logging.set_verbosity(logging.WARNING)  # TensorFlow tells much when it exports.
     encoder, tokenizer = tfeff.tasks.load_pretrained(FLAGS.pretrained)
     train, dev = (
