@@ -11,6 +11,8 @@ import tensorflow as tf
 
 import tfeff
 
+pytest.importorskip("official", reason="needs Model Garden's scripts")
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 PASSAGE = "The  small cat\twatched seven boxes; a tiger followed the green house."
 ANSWERS = ["seven boxes", "a tiger", "The  small cat"]
@@ -64,7 +66,6 @@ def run(*flags):
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["squad1", "squad2"])
 def test_from_the_files_to_answers(task, pretrained, tmp_path):
-    pytest.importorskip("official", reason="needs Model Garden's scripts")
     file = write_squad(tmp_path / "squad.json", impossible=task == "squad2")
     folder = tmp_path / "runs" / task
     flags = [
