@@ -9,6 +9,7 @@ import tensorflow as tf
 from tfeff.checks import check_integer
 from tfeff.data.choosing import check_seed
 from tfeff.data.manifest import Manifest
+from tfeff.data.pipelines import ready
 from tfeff.data.records import raw_records
 
 _CANDIDATES = 8
@@ -94,15 +95,7 @@ def read_batches(
     dataset = records.batch(batch_size, drop_remainder=True).enumerate(skip_batches)
     dataset = dataset.map(batch_of, num_parallel_calls=tf.data.AUTOTUNE)
     cardinality = tf.data.INFINITE_CARDINALITY if repeat else num_batches - skip_batches
-    dataset = dataset.apply(tf.data.experimental.assert_cardinality(cardinality))
-    options = tf.data.Options()
-    options.deterministic = True
-    # Workers of a distributed run take batches in turn; by files they would see
-    # different numbers of them.
-    options.experimental_distribute.auto_shard_policy = (
-        tf.data.experimental.AutoShardPolicy.DATA
-    )
-    return dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
+    return ready(dataset.apply(tf.data.experimental.assert_cardinality(cardinality)))
 
 
 def _decode(records: tf.Tensor, manifest: Manifest) -> Texts:

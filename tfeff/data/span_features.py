@@ -10,6 +10,7 @@ import tensorflow as tf
 from tfeff.checks import check_integer
 from tfeff.data.examples import Question, SpanExamples
 from tfeff.data.offsets import encode_with_offsets
+from tfeff.data.pipelines import ready
 
 _FRAME = 3  # [CLS] question [SEP] passage [SEP]
 
@@ -112,14 +113,7 @@ class SpanFeatures:
             dataset = tf.data.Dataset.counter()
         else:
             dataset = tf.data.Dataset.range(-(-count // batch_size))
-        dataset = dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE)
-        options = tf.data.Options()
-        options.deterministic = True
-        # Workers of a distributed run take batches in turn.
-        options.experimental_distribute.auto_shard_policy = (
-            tf.data.experimental.AutoShardPolicy.DATA
-        )
-        return dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
+        return ready(dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE))
 
     def window_offsets(self, row: int) -> np.ndarray:
         """The offsets of the passage's tokens in a row, from `passage_positions`."""

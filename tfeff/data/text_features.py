@@ -5,7 +5,9 @@ import numpy as np
 import tensorflow as tf
 
 from tfeff.checks import check_integer
+from tfeff.data.choosing import check_seed
 from tfeff.data.examples import ChoiceExamples, TextExamples
+from tfeff.data.pipelines import ready
 from tfeff.data.text_rows import fill_gaps, pack, padded_inputs
 from tfeff.data.tokenizers import revive
 
@@ -83,7 +85,7 @@ class TextFeatures:
         Example: see `text_features`.
         """
         check_integer("batch_size", batch_size)
-        check_integer("seed", seed, -(2**63), 2**63 - 1)
+        check_seed(seed)
         length = None if pad_to_longest else self.sequence_length
 
         def epoch(number):
@@ -108,13 +110,9 @@ class TextFeatures:
         dataset = dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE)
         batches = -(-len(self) // batch_size)
         cardinality = tf.data.INFINITE_CARDINALITY if repeat else batches
-        dataset = dataset.apply(tf.data.experimental.assert_cardinality(cardinality))
-        options = tf.data.Options()
-        options.deterministic = True
-        options.experimental_distribute.auto_shard_policy = (
-            tf.data.experimental.AutoShardPolicy.DATA
+        return ready(
+            dataset.apply(tf.data.experimental.assert_cardinality(cardinality))
         )
-        return dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
 
     def _batch(self, order, length):
         """The inputs of the examples of these numbers."""
