@@ -132,7 +132,10 @@ def main(_):
         FLAGS.run_dir, {name: FLAGS[name].value for name in CONFIGURATION}
     )
     (first_split, *_) = dev
-    metric = f"{first_split}_{main_metric(task)}"
+    examples = dev[first_split]
+    # The first name is that of the metric to choose the best by.
+    (name, *_) = score(task, examples, examples.labels)
+    metric = f"{first_split}_{name}"
 
     def evaluate(model):
         values = {}
@@ -171,8 +174,6 @@ def main(_):
         file.write(f"{task}, mean ± deviation over seeds\n\n{grid.table()}")
     print(grid.table(), end="")
 
-    # A tokenizer from before `set_random_seed` cannot run any more.
-    _, tokenizer = load_pretrained()
     shutil.copyfile(
         os.path.join(best["folder"], "model.keras"), run.path("model.keras")
     )
@@ -267,17 +268,6 @@ def score(task, examples, predictions):
             task, examples.labels, predictions, examples.ids
         )
     return tfeff.tasks.glue_metrics(task, examples.labels, predictions)
-
-
-def main_metric(task):
-    """The name of the metric to choose the best by."""
-    return {
-        "CoLA": "matthews_correlation",
-        "MRPC": "f1",
-        "QQP": "f1",
-        "STS-B": "pearson",
-        "MultiRC": "f1a",
-    }.get(task, "accuracy")
 
 
 def write_predictions(task, examples, predictions, run):

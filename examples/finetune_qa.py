@@ -138,7 +138,8 @@ def main(_):
         lambda folder, **setting: train_cell(folder, train, dev, **setting)
     )
     print(grid.table())
-    finish(run, os.path.join(summary["best"]["folder"], "model.keras"), dev, summary)
+    best = os.path.join(summary["best"]["folder"], "model.keras")
+    finish(run, best, tokenizer, dev, summary)
 
 
 def questions(path, count):
@@ -212,7 +213,7 @@ def evaluate(model, dev):
     return shares, answers
 
 
-def finish(run, path, dev, summary):
+def finish(run, path, tokenizer, dev, summary):
     """Predictions, model and export of the best cell; the metrics last."""
     if not os.path.exists(run.path("metrics.json")):
         for name in ("predictions.json", "null_odds.json", "model.keras"):
@@ -233,8 +234,6 @@ def finish(run, path, dev, summary):
             odds = {answer.id: answer.no_answer_probability for answer in answers}
             tfeff.tasks.write_json(odds, run.path("null_odds.json"))
         shutil.copyfile(path, run.path("model.keras"))
-        # Seeds that were set since then ended the tokenizers made before.
-        _, tokenizer = tfeff.tasks.load_pretrained(FLAGS.pretrained)
         tfeff.export.save_for_serving(
             model,
             tokenizer,

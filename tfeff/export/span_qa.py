@@ -5,6 +5,7 @@ import keras_hub
 import tensorflow as tf
 
 from tfeff.checks import check_integer
+from tfeff.data.text_rows import padded_inputs
 from tfeff.export.placed_tokens import PlacedTokens
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import SpanQA
@@ -159,17 +160,11 @@ class Answerer(tf.Module):
         )
         asked_ids = tf.gather(tf.cast(question, tf.int32), example)
         rows = tf.concat([cls, asked_ids, sep, ids, sep], axis=1)
-        token_ids = rows.to_tensor(self.tokenizer.pad_token_id)
-        width = tf.shape(token_ids)[1]
-        padding_mask = tf.sequence_mask(rows.row_lengths(), width, dtype=tf.int32)
         place = tf.gather(asked, example) + 2
-        of_passage = tf.range(width, dtype=tf.int64) >= place[:, tf.newaxis]
         return {
-            "inputs": {
-                "token_ids": token_ids,
-                "segment_ids": tf.cast(of_passage, tf.int32) * padding_mask,
-                "padding_mask": padding_mask,
-            },
+            "inputs": padded_inputs(
+                rows, tf.cast(place, tf.int32), self.tokenizer.pad_token_id, None
+            ),
             "counts": counts,
             "place": place,
             "tokens": tokens,

@@ -2,6 +2,8 @@ import keras_hub
 import tensorflow as tf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from tfeff.data.tokenizers import revive
+
 MASK = "[MASK]"
 _BEGINS_WITH_SPACE = r"(?s)[\s\p{Z}].*"
 
@@ -20,6 +22,7 @@ class TextEncoder(tf.Module):
 
     def __init__(self, tokenizer: keras_hub.tokenizers.Tokenizer, sequence_length: int):
         super().__init__()
+        revive(tokenizer)
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
         self.word_continuation = _without_word_start(tokenizer)
