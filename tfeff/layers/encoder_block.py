@@ -1,3 +1,4 @@
+import functools
 import inspect
 from collections.abc import Sequence
 
@@ -110,24 +111,20 @@ class EncoderBlock(keras.layers.Layer):
         training=None,
     ):
         place = self._place(segment_ids=segment_ids, layer_index=layer_index)
-        if (recording := active_recording()) is not None:
-            mixed = recording.attend(
-                self.attention,
-                hidden,
-                padding_mask=padding_mask,
-                training=training,
-                **place,
-            )
-            result = self._add(hidden, mixed, training)
-            recording.hidden_states.append(result)
-            return result
+        recording = active_recording()
+        attend = self.attention
+        if recording is not None:
+            attend = functools.partial(recording.attend, self.attention)
 
         def run(hidden):
-            mixed = self.attention(
+            mixed = attend(
                 hidden, padding_mask=padding_mask, training=training, **place
             )
             return self._add(hidden, mixed, training)
 
+        if recording is not None:
+            recording.hidden_states.append(run(hidden))
+            return recording.hidden_states[-1]
         if not self.memory_efficient or not training:
             return run(hidden)
         seeds = draw_seeds(self._flatten_layers())

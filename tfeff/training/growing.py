@@ -132,7 +132,6 @@ def _copy_weights(model, encoders, grown, grown_encoders):
     sources = {}
 
     def copy(old, new, shift=0):
-        old, new = old.variables, new.variables
         if [v.shape for v in old] != [v.shape for v in new]:
             raise ValueError(
                 "`model` must have the weights that its configuration says, of shapes "
@@ -149,20 +148,19 @@ def _copy_weights(model, encoders, grown, grown_encoders):
             variable.assign(value)
 
     for old, new in zip(encoders, grown_encoders, strict=True):
-        copy(old.embedding, new.embedding)
+        copy(old.embedding.variables, new.embedding.variables)
         for index, block in enumerate(new.blocks):
             depth = old.num_layers
-            copy(old.blocks[index % depth], block, depth * (index // depth))
-    copy(_rest(model, encoders), _rest(grown, grown_encoders))
+            source = old.blocks[index % depth]
+            copy(source.variables, block.variables, depth * (index // depth))
+    copy(_outside(model, encoders), _outside(grown, grown_encoders))
     return sources
 
 
-class _rest:
-    """What of a model lies outside of its encoders."""
-
-    def __init__(self, model, encoders):
-        inside = {id(v) for encoder in encoders for v in encoder.variables}
-        self.variables = [v for v in model.variables if id(v) not in inside]
+def _outside(model, encoders):
+    """The variables of a model that are not its encoders'."""
+    inside = {id(v) for encoder in encoders for v in encoder.variables}
+    return [v for v in model.variables if id(v) not in inside]
 
 
 def _copy_optimizer(old, new, sources):
