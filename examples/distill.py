@@ -21,7 +21,6 @@ directory holds `metrics.json`, `preset/`: the student with the tokenizer, after
 `model.keras`, and `export/`: a SavedModel that takes text.
 """
 
-import json
 import math
 import os
 
@@ -29,6 +28,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
 from absl import app, flags, logging
+from overrides import parse
 
 import tfeff
 
@@ -364,17 +364,6 @@ def finish(run, metrics, model, encoder, tokenizer, **options):
 def line(metrics):
     """Metrics in a line."""
     return ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-
-
-def parse(override):
-    """`"num_layers=4"` to `("num_layers", 4)`; what is not JSON is a string."""
-    name, equals, value = override.partition("=")
-    if not equals:
-        raise app.UsageError(f"--override must be NAME=VALUE. Received: {override!r}")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 if __name__ == "__main__":

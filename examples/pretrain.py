@@ -26,13 +26,13 @@ encoder with its tokenizer, and `export/`: a SavedModel that takes text.
 """
 
 import importlib.util
-import json
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
 from absl import app, flags, logging
+from overrides import parse
 
 import tfeff
 
@@ -312,17 +312,6 @@ def make_objective(encoder):
     if FLAGS.objective in PAIRS:
         return tfeff.objectives.SentencePairPrediction(encoder, FLAGS.masked_lm)
     return tfeff.objectives.MaskedLM(encoder)
-
-
-def parse(override):
-    """`"num_layers=4"` to `("num_layers", 4)`; what is not JSON is a string."""
-    name, equals, value = override.partition("=")
-    if not equals:
-        raise app.UsageError(f"--override must be NAME=VALUE. Received: {override!r}")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 def corpora():
