@@ -21,10 +21,9 @@ import statistics
 import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-# PyTorch's threads otherwise spin while they wait, in the way of whatever else runs.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
+import environment
 import machine
 import peers
 from absl import app, flags
@@ -246,8 +245,8 @@ def report(path: str) -> None:
         "Ratios are of times in the same round: median (quartiles). A core is the "
         "attention without output projection, an attention has it, a block has norms "
         "and feed-forward too.\n",
-        machine.description() + f"- peers: {versions()}; "
-        f"OMP_WAIT_POLICY={os.environ['OMP_WAIT_POLICY']}\n",
+        machine.description() + f"- peers: {versions()}\n"
+        f"- environment: `{environment.description()}`\n",
     ]
     for title, comparisons in sizes.items():
         lines += [
@@ -278,4 +277,5 @@ def versions() -> str:
 
 
 if __name__ == "__main__":
+    environment.ensure()
     app.run(main)

@@ -96,7 +96,7 @@ class AdamW(keras.optimizers.AdamW):
         if self._factors is not None:
             rate = rate * self._factors.get(self._var_key(variable), 1.0)
         if self._use_weight_decay(variable):
-            self.assign_sub(variable, variable * self.weight_decay * rate)
+            self.assign_sub(variable, variable * (rate * self.weight_decay))
         if not self.bias_correction:
             # Keras multiplies by the inverse of this.
             step = ops.cast(self.iterations + 1, variable.dtype)

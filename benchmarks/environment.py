@@ -1,0 +1,33 @@
+"""The environment in which every contender computes on a CPU at its best.
+
+What the README advises for training on CPUs, and the same for everyone:
+
+- TensorFlow uses oneDNN's matrix products, which are the default on some CPUs only.
+- Freed memory is kept: the C library otherwise gives blocks of 32 MB back to the
+  system, and getting them again costs more than what is computed in them.
+- PyTorch's threads sleep while they wait, and are not in the way of what else runs.
+"""
+
+import os
+import sys
+
+VARIABLES = {
+    "TF_ENABLE_ONEDNN_OPTS": "1",
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": "17179869184",
+    "MALLOC_TRIM_THRESHOLD_": "17179869184",
+    "OMP_WAIT_POLICY": "PASSIVE",
+}
+
+
+def ensure() -> None:
+    """Starts the program anew where a variable is not set: they count at the start."""
+    if not VARIABLES.keys() <= os.environ.keys():
+        sys.stdout.flush()
+        os.execve(sys.executable, sys.orig_argv, {**VARIABLES, **os.environ})
+
+
+def description() -> str:
+    """Those variables that are set, as a shell takes them."""
+    found = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+    return " ".join(f"{name}={value}" for name, value in found.items())
