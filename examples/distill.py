@@ -27,6 +27,7 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
+import pictures
 from absl import app, flags, logging
 from overrides import parse
 
@@ -63,6 +64,9 @@ flags.DEFINE_float("validation_fraction", 0.02, "Documents held out of the corpu
 flags.DEFINE_integer("max_characters", 10_000_000, "Where docstrings end.", 1)
 flags.DEFINE_string("task", None, "task: one of GLUE's.")
 flags.DEFINE_string("data", None, "task: folder of GLUE's files.")
+flags.DEFINE_boolean(
+    "skip_malformed", False, "task: leave out malformed lines; QQP has some."
+)
 flags.DEFINE_string(
     "augment_with", None, "task: a run of masked language modelling, to replace words."
 )
@@ -100,6 +104,7 @@ CONFIGURATION = (
     "max_characters",
     "task",
     "data",
+    "skip_malformed",
     "augment_with",
     "word_vectors",
     "copies",
@@ -174,6 +179,7 @@ def distil_in_general(strategy):
         )
         metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
     print(f"validation: {line(metrics)}")
+    pictures.draw(model.student, validation_data, run)
     finish(run, metrics, model.student, model.student, tokenizer)
 
 
@@ -190,9 +196,13 @@ def distil_on_a_task(strategy):
         check_length(teacher.encoder)
         encoder, tokenizer = tfeff.tasks.load_pretrained(FLAGS.student)
         check_length(encoder)
+        _, teachers_tokenizer = tfeff.tasks.load_pretrained(FLAGS.teacher)
         student = make_student(teacher, encoder)
         layers = tfeff.objectives.Distillation(
-            student.encoder, teacher.encoder, **layer_settings()
+            student.encoder,
+            teacher.encoder,
+            tokenizers=(tokenizer, teachers_tokenizer),
+            **layer_settings(),
         )
         predictions = tfeff.objectives.Distillation(
             student,
@@ -204,7 +214,12 @@ def distil_on_a_task(strategy):
             soften=FLAGS.soften,
         )
     dev_split = "dev_matched" if FLAGS.task == "MNLI" else "dev"
-    train, dev = read("train"), read(dev_split)
+    train, dev = (
+        tfeff.data.read_glue(FLAGS.task, split, FLAGS.data, FLAGS.skip_malformed)
+        for split in ("train", dev_split)
+    )
+    if count := len(train.skipped) + len(dev.skipped):
+        print(f"{count:,} lines left out, such as {(*train.skipped, *dev.skipped)[0]}")
     if FLAGS.train_examples is not None:
         train = train.sample(FLAGS.train_examples, FLAGS.seed)
     tfeff.folders.check_new_path("run_dir", FLAGS.run_dir)
@@ -243,6 +258,8 @@ def distil_on_a_task(strategy):
         )
     print(f"student, best at step {best.best_step:,}: {line(best.best)}")
     tfeff.training.save_checkpoint(student, run.path("model.keras"))
+    batches = dev_rows.dataset(8, shuffle=False, repeat=False)
+    pictures.draw(student.encoder, batches, run)
     options = {"pairs": dev.second is not None}
     if dev.label_names is not None:
         options["label_names"] = dev.label_names
@@ -335,14 +352,6 @@ def check_length(encoder):
             f"--sequence_length must be at most {longest}, the table of positions. "
             f"Received: {FLAGS.sequence_length}"
         )
-
-
-def read(split):
-    """A part of the task."""
-    # The published QQP has broken lines.
-    return tfeff.data.read_glue(
-        FLAGS.task, split, FLAGS.data, skip_malformed=FLAGS.task == "QQP"
-    )
 
 
 def configuration():

@@ -18,8 +18,8 @@ Every rate, batch size and seed has a folder of its own under `cells/`, with
 when it is started again with the same flags: what is finished is not run again. In the
 end the run directory holds `metrics.json` and `summary.md`, means and deviations over
 the seeds and which setting is best on the development set; `model.keras`, that
-setting's best model; `export/`, which takes text; and with `--predict_split` the
-predictions as the benchmark wants them.
+setting's best model, and `preset/`, its encoder with the tokenizer; `export/`, which
+takes text; and with `--predict_split` the predictions as the benchmark wants them.
 """
 
 import json
@@ -30,6 +30,9 @@ import shutil
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
+import numpy as np
+import pictures
+import tensorflow as tf
 from absl import app, flags, logging
 
 import tfeff
@@ -64,10 +67,15 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_string("predict_split", None, "A part to predict, such as test.")
 flags.DEFINE_boolean(
+    "skip_malformed",
+    False,
+    "Leave out malformed lines of GLUE's train and dev files; QQP has some.",
+)
+flags.DEFINE_boolean(
     "pad_to_longest",
-    True,
-    "Pad to a batch's longest; not on a TPU, nor for BlockBERT, whose blocks follow "
-    "the length.",
+    None,
+    "Pad to a batch's longest, not on a TPU; by default for all but BlockBERT, whose "
+    "blocks follow the length.",
 )
 flags.DEFINE_enum(
     "dtype", "float32", ["float32", "mixed_bfloat16", "mixed_float16"], "Precision."
@@ -96,6 +104,7 @@ CONFIGURATION = (
     "dropout",
     "head_dropout",
     "train_examples",
+    "skip_malformed",
     "pad_to_longest",
     "dtype",
 )
@@ -113,11 +122,22 @@ def main(_):
     seeds = [int(seed) for seed in FLAGS.seeds]
     strategy = tfeff.training.make_strategy(FLAGS.strategy, FLAGS.tpu)
     encoder, tokenizer = load_pretrained()
+    if FLAGS.pad_to_longest and encoder.length_dependent:
+        raise app.UsageError(
+            "--pad_to_longest must be left out: of this encoder more padding changes "
+            "the outputs"
+        )
     length = FLAGS.sequence_length or encoder.max_sequence_length
-    train = read(task, "train")
+    pad_to_longest = FLAGS.pad_to_longest
+    if pad_to_longest is None:
+        pad_to_longest = not encoder.length_dependent
+    train = read(task, "train", FLAGS.skip_malformed)
     if FLAGS.train_examples is not None:
         train = train.sample(FLAGS.train_examples)
-    dev = {split: read(task, split) for split in _DEV.get(task, ("dev",))}
+    dev = {
+        split: read(task, split, FLAGS.skip_malformed)
+        for split in _DEV.get(task, ("dev",))
+    }
     to_predict = read(task, FLAGS.predict_split) if FLAGS.predict_split else None
     train_rows = tfeff.data.text_features(train, tokenizer, length)
     dev_rows = {
@@ -140,9 +160,11 @@ def main(_):
     def evaluate(model):
         values = {}
         for split, examples in dev.items():
-            predictions = predict(model, dev_rows[split])
-            for name, value in score(task, examples, predictions).items():
-                values[f"{split}_{name}"] = value
+            predictions = predict(model, dev_rows[split], pad_to_longest)
+            diverged = predictions is None
+            scores = score(task, examples, examples.labels if diverged else predictions)
+            for name, value in scores.items():
+                values[f"{split}_{name}"] = math.nan if diverged else value
         return values
 
     def cell(folder, learning_rate, batch_size, seed):
@@ -153,9 +175,7 @@ def main(_):
             model = make_model(train, load_pretrained()[0], learning_rate, steps)
             best = tfeff.training.KeepBest(evaluate, metric, FLAGS.eval_every, folder)
             model.fit(
-                train_rows.dataset(
-                    batch_size, seed, pad_to_longest=FLAGS.pad_to_longest
-                ),
+                train_rows.dataset(batch_size, seed, pad_to_longest=pad_to_longest),
                 steps_per_epoch=steps,
                 shuffle=False,  # The data set does it.
                 verbose=0,
@@ -180,8 +200,14 @@ def main(_):
     model = tfeff.training.load_checkpoint(run.path("model.keras"))
     if to_predict is not None:
         rows = tfeff.data.text_features(to_predict, tokenizer, length)
-        path = write_predictions(task, to_predict, predict(model, rows), run)
+        predictions = predict(model, rows, pad_to_longest)
+        if predictions is None:
+            raise app.UsageError("no setting gave a model: try lower --learning_rates")
+        path = write_predictions(task, to_predict, predictions, run)
         print(f"predictions: {path}")
+    pictures.draw(model.encoder, encoder_batches(dev_rows[first_split]), run)
+    if not os.path.exists(run.path("preset")):
+        tfeff.tasks.save_pretrained(model.encoder, tokenizer, run.path("preset"))
     if not os.path.exists(run.path("export")):
         tfeff.export.save_for_serving(
             model,
@@ -215,14 +241,16 @@ def load_pretrained():
     )
 
 
-def read(task, split):
+def read(task, split, skip_malformed=False):
     """The examples of a part of the task."""
     if task == "RACE":
         return tfeff.data.read_race(split, FLAGS.data)
     if task in SUPERGLUE_TASKS:
         return tfeff.data.read_superglue(task, split, FLAGS.data)
-    # The published QQP has broken lines.
-    return tfeff.data.read_glue(task, split, FLAGS.data, skip_malformed=task == "QQP")
+    examples = tfeff.data.read_glue(task, split, FLAGS.data, skip_malformed)
+    if examples.skipped:
+        print(f"{len(examples.skipped):,} lines left out, first {examples.skipped[0]}")
+    return examples
 
 
 def make_model(examples, encoder, learning_rate, steps):
@@ -247,16 +275,29 @@ def make_model(examples, encoder, learning_rate, steps):
     return model
 
 
-def predict(model, rows):
-    """The class, rating or option of each example."""
+def predict(model, rows, pad_to_longest):
+    """The class, rating or option of each example; None where the model diverged."""
     dataset = rows.dataset(
         8 if rows.num_choices else 32,
         shuffle=False,
         repeat=False,
-        pad_to_longest=FLAGS.pad_to_longest,
+        pad_to_longest=pad_to_longest,
     )
     outputs = model.predict(dataset, verbose=0)[: len(rows)].astype("float32")
+    if not np.isfinite(outputs).all():
+        return None
     return outputs if outputs.ndim == 1 else outputs.argmax(-1)
+
+
+def encoder_batches(rows):
+    """Batches of rows as the encoder reads them, options one below the other."""
+    batches = rows.dataset(8, shuffle=False, repeat=False)
+
+    def flat(inputs, *_):
+        length = rows.sequence_length
+        return {name: tf.reshape(value, [-1, length]) for name, value in inputs.items()}
+
+    return batches.map(flat)
 
 
 def score(task, examples, predictions):

@@ -24,6 +24,7 @@ passages.
 
 import importlib.util
 import json
+import math
 import os
 import shutil
 
@@ -31,15 +32,18 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
 import numpy as np
+import pictures
 from absl import app, flags, logging
 
 import tfeff
+from tfeff.checks import check_choice
 
 MRQA = ("HotpotQA", "NewsQA", "SearchQA", "TriviaQA", "NaturalQuestions")
+TASKS = ("squad1", "squad2", *MRQA)
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
-flags.DEFINE_enum("task", "squad1", ["squad1", "squad2", *MRQA], "What to learn.")
+flags.DEFINE_string("task", "squad1", f"What to learn: {', '.join(TASKS)}.")
 flags.DEFINE_string("train", None, "File to train on.", required=True)
 flags.DEFINE_string("dev", None, "File to choose the best by.", required=True)
 flags.DEFINE_string(
@@ -98,6 +102,7 @@ CONFIGURATION = (
 
 def main(_):
     """Windows, a training for each cell of the grid, and what the best one gives."""
+    check_choice("task", FLAGS.task, TASKS)
     if not importlib.util.find_spec("official"):
         raise app.UsageError(
             "The official scores need Model Garden: pip install 'tfeff[garden]'"
@@ -194,19 +199,22 @@ def train_cell(folder, train, dev, batch_size, learning_rate, seed):
 
 def evaluate(model, dev):
     """The official metrics, as shares, and the answers that they are of."""
-    answers = model.answers(dev, max_answer_tokens=FLAGS.max_answer_tokens)
-    texts = {answer.id: answer.text for answer in answers}
-    if FLAGS.task != "squad2":
-        scores = tfeff.tasks.squad_v1_metrics(dev.questions, texts)
-        names = {"f1": "f1", "exact_match": "exact_match"}
-    else:
-        odds = {answer.id: answer.no_answer_probability for answer in answers}
-        scores = tfeff.tasks.squad_v2_metrics(dev.questions, texts, odds)
+    names = {"f1": "f1", "exact_match": "exact_match"}
+    if FLAGS.task == "squad2":
         names = {
             "f1": "final_f1",
             "exact_match": "final_exact",
             "no_answer_threshold": "final_f1_thresh",
         }
+    if not all(np.isfinite(weight).all() for weight in model.get_weights()):
+        return dict.fromkeys(names, math.nan), []  # The training has diverged.
+    answers = model.answers(dev, max_answer_tokens=FLAGS.max_answer_tokens)
+    texts = {answer.id: answer.text for answer in answers}
+    if FLAGS.task == "squad2":
+        odds = {answer.id: answer.no_answer_probability for answer in answers}
+        scores = tfeff.tasks.squad_v2_metrics(dev.questions, texts, odds)
+    else:
+        scores = tfeff.tasks.squad_v1_metrics(dev.questions, texts)
     shares = {name: scores[official] / 100 for name, official in names.items()}
     if FLAGS.task == "squad2":
         shares["no_answer_threshold"] *= 100  # It is a probability.
@@ -222,6 +230,8 @@ def finish(run, path, tokenizer, dev, summary):
         shutil.rmtree(run.path("export"), ignore_errors=True)
         model = tfeff.training.load_checkpoint(path)
         metrics, answers = evaluate(model, dev)
+        if not answers:
+            raise app.UsageError("no setting gave a model: try lower --learning_rates")
         threshold = metrics.get("no_answer_threshold")
         texts = {
             answer.id: ""
@@ -231,9 +241,15 @@ def finish(run, path, tokenizer, dev, summary):
         }
         tfeff.tasks.write_json(texts, run.path("predictions.json"))
         if threshold is not None:
+            # The official script has thresholds of their own for F1 and for exact
+            # matches; the answers are given by one.
+            scores = tfeff.tasks.squad_v2_metrics(dev.questions, texts)
+            metrics |= {"f1": scores["f1"] / 100, "exact_match": scores["exact"] / 100}
             odds = {answer.id: answer.no_answer_probability for answer in answers}
             tfeff.tasks.write_json(odds, run.path("null_odds.json"))
         shutil.copyfile(path, run.path("model.keras"))
+        batches = dev.dataset(8, shuffle=False, repeat=False)
+        pictures.draw(model.encoder, batches, run)
         tfeff.export.save_for_serving(
             model,
             tokenizer,

@@ -25,12 +25,12 @@ curves and, at the end, `metrics.json`: those of the validation text, `preset/`:
 encoder with its tokenizer, and `export/`: a SavedModel that takes text.
 """
 
-import importlib.util
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
+import pictures
 from absl import app, flags, logging
 from overrides import parse
 
@@ -115,14 +115,6 @@ flags.DEFINE_string("tpu", "", "Name or address of the TPU.")
 flags.DEFINE_integer("steps_per_execution", 1, "Steps in one call.", lower_bound=1)
 flags.DEFINE_boolean("jit_compile", False, "Whether to compile the step with XLA.")
 flags.DEFINE_integer("keep_checkpoints", 2, "How many to keep.", lower_bound=1)
-flags.DEFINE_boolean(
-    "plots", False, "Whether to draw attention, partitions and tables in the end."
-)
-flags.register_validator(
-    "plots",
-    lambda draws: not draws or importlib.util.find_spec("matplotlib"),
-    "Pictures need matplotlib: pip install tfeff[plots].",
-)
 
 # What a checkpoint holds or depends on; the other flags may change on resuming.
 CONFIGURATION = (
@@ -208,9 +200,7 @@ def pretrain(make_model, fit, configuration):
         metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
     tfeff.training.write_metrics(metrics, run.path("metrics.json"))
     report(metrics, valid.unigram_entropy())
-    if FLAGS.plots:
-        few = validation_data.take(8)
-        tfeff.plots.draw_all(model.encoder, few, run.path("plots"))
+    pictures.draw(model.encoder, validation_data, run)
     preset = run.path("preset")
     if not os.path.exists(preset):
         tfeff.tasks.save_pretrained(model.encoder, tokenizer, preset)

@@ -41,11 +41,6 @@ LAYOUTS = [
         ([('He said " no .', '" No .')], [1], ["0"]),
     ),
     (
-        *("MRPC", "train", "msr_paraphrase_train.txt"),
-        [["\ufeffQuality", *MRPC], ["0", "17", "18", '"A"', "B"]],
-        ([('"A"', "B")], [0], ["0"]),
-    ),
-    (
         *("MRPC", "test", "test.tsv"),
         [["index", *MRPC], ["3", "17", "18", "A", "B"]],
         ([("A", "B")], None, ["3"]),
@@ -175,6 +170,7 @@ def test_only_line_feeds_end_a_line_and_quotes_are_text(tmp_path):
         ("RTE", "dev_matched", r"`split` must be one of \['train', 'dev', 'test'\]"),
         ("RTE", "dev", r"`folder` must hold RTE/dev.tsv. Received: '.*'"),
         ("MRPC", "test", r"must hold MRPC/test.tsv or MRPC/msr_paraphrase_test.txt"),
+        ("MRPC", "dev", r"must hold MRPC/dev.tsv or MRPC/msr_paraphrase_train.txt"),
     ],
 )
 def test_wrong_names(tmp_path, task, split, message):
@@ -267,3 +263,15 @@ def test_real_files(data_dir, task, split):
     assert len(examples) == size
     if share is not None:
         assert examples.labels.mean() == pytest.approx(share)
+
+
+def test_the_dev_part_of_mrpc_as_microsoft_publishes_it(tmp_path):
+    lines = [["1", "17", "18", '"A"', "B"], ["0", "18", "17", "C", "D"]]
+    text = rows(["\ufeffQuality", *MRPC], *lines)
+    write(tmp_path / "MRPC" / "msr_paraphrase_train.txt", text)
+    with pytest.raises(ValueError, match="must hold MRPC/dev_ids.tsv"):
+        read_glue("MRPC", "train", tmp_path)
+    write(tmp_path / "MRPC" / "dev_ids.tsv", "18\t17\n")
+    parts = [read_glue("MRPC", split, tmp_path) for split in ("train", "dev")]
+    assert [part.first for part in parts] == [('"A"',), ("C",)]
+    assert [part.labels.tolist() for part in parts] == [[1], [0]]

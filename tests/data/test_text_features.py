@@ -7,7 +7,7 @@ import pytest
 
 from tests.data.conftest import token_lists
 from tests.reference.text_rows import padded, row
-from tfeff.data import ChoiceExamples, TextExamples, text_features
+from tfeff.data import ChoiceExamples, Question, TextExamples, text_features
 
 CLS, SEP, PAD = 2, 3, 0
 
@@ -20,7 +20,7 @@ def texts(documents, pairs=True, labels=None, count=40):
         first[:count],
         second and second[:count],
         labels,
-        ("0", "1"),
+        tuple(map(str, range(count + 1))),
         tuple(range(count)),
     )
 
@@ -152,3 +152,25 @@ def test_a_sample_is_of_whole_examples_in_order(documents):
     assert texts(documents, pairs=False).sample(3).labels is None
     with pytest.raises(ValueError, match="`count` must be .*at most 40.*count=41"):
         examples.sample(41)
+
+
+def test_columns_that_do_not_fit(documents):
+    first, labels = tuple(documents[:3]), np.array([0, 1, 1])
+    examples = TextExamples(first, None, [0, 1, 1], ("0", "1"), tuple("abc"))
+    assert examples.labels.tolist() == [0, 1, 1]
+    TextExamples(first, None, labels, ("0", "1"), tuple("abc"))
+    labels[0] = 1  # The caller's own array is left as it is.
+    for second, labels, message in (
+        (first[:1], None, r"equally long. Received: \{'first': 3, 'second': 1"),
+        (None, np.array([0, 1]), "'labels': 2"),
+        (None, np.array([0, 1, 2]), r"`labels` must be from 0 to 1.*Received: 2 at 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TextExamples(first, second, labels, ("0", "1"), tuple("abc"))
+    with pytest.raises(ValueError, match=r"`options` must be equally many.*\[2, 3\]"):
+        ChoiceExamples(
+            *(first[:2], ("a", "b"), (("c", "d"), ("e", "f", "g"))),
+            *(None, ("A", "B", "C"), ("x", "y")),
+        )
+    with pytest.raises(ValueError, match=r"`spans` must be within the 5 characters"):
+        Question("q", "who?", "a wall"[:5], ("x",), ((5, 6),))

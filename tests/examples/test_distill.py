@@ -57,6 +57,7 @@ def folder(tmp_path_factory):
     teacher.compile()
     (folder / "tuned").mkdir()
     tfeff.training.save_checkpoint(teacher, str(folder / "tuned" / "model.keras"))
+    tfeff.tasks.save_pretrained(encoder, tokenizer, folder / "tuned" / "preset")
     (folder / "glue" / "SST-2").mkdir(parents=True)
     for split in ("train", "dev"):
         rows = "".join(f"{line}\t{i % 2}\n" for i, line in enumerate(lines[:12]))
@@ -122,6 +123,19 @@ def test_from_a_teacher_to_a_served_student(folder):
     assert "probabilities" in signature.structured_outputs
     result = run(folder / "sst2", *task)
     assert result.returncode != 0 and "must not exist" in result.stderr
+
+
+@pytest.mark.slow
+def test_other_tokenizers_are_refused(folder):
+    encoder, _ = tfeff.tasks.load_pretrained(folder / "large")
+    other = tfeff.data.train_tokenizer(["a house on a hill, 1 2 3 4"] * 9, 20)
+    tfeff.tasks.save_pretrained(encoder, other, folder / "other" / "preset")
+    task = ("--stage=task", "--task=SST-2", f"--data={folder / 'glue'}")
+    models = (f"--teacher={folder / 'tuned'}", f"--student={folder / 'other'}")
+    result = run(folder / "bad", *models, *task)
+    assert result.returncode != 0
+    assert "tokenizers" in result.stderr + result.stdout
+    assert not (folder / "bad").exists()
 
 
 @pytest.mark.slow

@@ -150,6 +150,30 @@ def test_a_grid_ends_with_the_best_model_and_goes_on_after_a_kill(
     assert "seeds: there ['0', '1'], now ['5']" in result.stderr
 
 
+def test_broken_lines_and_diverged_settings(data, pretrained, tmp_path):
+    header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
+    rows = [f"{i}\t1\t2\t{DOCUMENTS[i]}\tWhy?\t{i % 2}" for i in range(8)]
+    (tmp_path / "QQP").mkdir()
+    for split, lines in (("train", [*rows, "9\tbroken"]), ("dev", rows)):
+        text = "\n".join([header, *lines])
+        (tmp_path / "QQP" / f"{split}.tsv").write_text(text, encoding="utf-8")
+    refused = run("QQP", tmp_path, pretrained, tmp_path / "run")
+    assert refused.returncode != 0
+    assert "train.tsv, line 10: must have 6 columns" in refused.stderr
+    assert not (tmp_path / "run").exists()
+
+    flags = ("--skip_malformed", "--learning_rates=1e38,1e-3", "--plots")
+    result = run("QQP", tmp_path, pretrained, tmp_path / "run", *flags)
+    assert result.returncode == 0, result.stderr
+    assert "1 lines left out" in result.stdout and "line 10" in result.stdout
+    summary = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert summary["best"]["setting"]["learning_rate"] == 1e-3
+    assert None in [row["mean"]["dev_f1"] for row in summary["rows"]]
+    _, kept = tfeff.tasks.load_pretrained(tmp_path / "run")
+    assert kept.vocabulary_size() == tokenizer().vocabulary_size()
+    assert (tmp_path / "run" / "plots" / "average_attention.png").exists()
+
+
 def test_ratings_of_longer_sequences_than_pretrained(data, pretrained, tmp_path):
     result = run(
         "STS-B",

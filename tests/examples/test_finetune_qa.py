@@ -81,6 +81,7 @@ def test_from_the_files_to_answers(task, pretrained, tmp_path):
         "--steps=4",
         "--eval_every=2",
         "--layer_decay=0.8",
+        "--plots",
     ]
     result = run(*flags)
     assert result.returncode == 0, result.stderr
@@ -102,6 +103,9 @@ def test_from_the_files_to_answers(task, pretrained, tmp_path):
         odds = json.loads((folder / "null_odds.json").read_text())
         scores = tfeff.tasks.squad_v2_metrics(questions, predictions, odds)
     assert scores["f1"] == pytest.approx(100 * metrics["f1"])
+    assert scores.get("exact", scores.get("exact_match")) == pytest.approx(
+        100 * metrics["exact_match"]
+    )
 
     answer = tf.saved_model.load(str(folder / "export")).signatures["answer"]
     served = answer(
@@ -111,6 +115,7 @@ def test_from_the_files_to_answers(task, pretrained, tmp_path):
     texts = [text.decode() for text in served["answer"].numpy()]
     assert texts == [predictions[question.id] for question in questions]
 
+    assert (folder / "plots" / "average_attention.png").exists()
     changed = (folder / "predictions.json").stat().st_mtime_ns
     again = run(*flags)
     assert again.returncode == 0, again.stderr

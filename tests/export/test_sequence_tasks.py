@@ -68,6 +68,23 @@ def test_classify_texts(tmp_path):
     assert serve(path, "classify", [])["probabilities"].shape == (0, 3)
 
 
+def test_blockwise_attention_reads_rows_of_the_length_it_was_trained_on(tmp_path):
+    attention = {"name": "blockwise", "head_blocks": "3:1"}
+    encoder = make_encoder(attention=attention)
+    assert encoder.length_dependent and not make_encoder().length_dependent
+    model = randomized(Classifier(encoder, 3))
+    expected = softmax(expected_outputs(model, examples(pairs=False)))
+    path = export(tmp_path / "task", model)
+    for count in (1, 4):
+        outputs = call(path, "classify", text=TEXTS[:count])["probabilities"]
+        np.testing.assert_allclose(outputs, expected[:count], atol=1e-5)
+    inputs = text_features(examples(pairs=False), tokenizer(), LENGTH).inputs
+    hidden = encoder.predict(inputs, verbose=0)["sequence_output"]
+    path = export(tmp_path / "encoder", encoder)
+    outputs = call(path, "token_embeddings", text=TEXTS[:1])["embeddings"]
+    np.testing.assert_allclose(outputs, hidden[:1], atol=1e-5)
+
+
 def test_classify_pairs_of_word_pieces(tmp_path):
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s", "."]
     pieces = keras_hub.tokenizers.BertTokenizer(vocabulary=words, lowercase=True)

@@ -26,7 +26,7 @@ def make_tokenizer(kind):
     return BertTokenizer(word_piece_vocabulary(), lowercase=True, strip_accents=True)
 
 
-def make_model(tokenizer, length=LENGTH):
+def make_model(tokenizer, length=LENGTH, **changes):
     encoder = tfeff.encoders.build(
         "bert_tiny",
         vocabulary_size=tokenizer.vocabulary_size() + 2,
@@ -34,6 +34,7 @@ def make_model(tokenizer, length=LENGTH):
         hidden_dim=16,
         intermediate_dim=16,
         max_sequence_length=length,
+        **changes,
     )
     model = tfeff.tasks.SpanQA(encoder)
     randomize({variable.path: variable for variable in model.weights}, scale=0.5)
@@ -103,6 +104,19 @@ def test_answers_are_those_of_python(kind):
     assert nothing["no_answer_probability"].tolist() == [1.0, 1.0]
     with pytest.raises(tf.errors.InvalidArgumentError, match="question: must leave"):
         answer(tf.constant(["fox " * 30]), tf.constant(["fox"]))
+
+
+def test_windows_of_blockwise_attention_are_of_full_length():
+    tokenizer = make_tokenizer("word_piece")
+    attention = {"name": "blockwise", "head_blocks": "1:1"}
+    model = make_model(tokenizer, attention=attention)
+    questions = make_questions(5)
+    features = make_span_features(questions, tokenizer, LENGTH, STRIDE)
+    expected = model.answers(features, 64, LONGEST)
+    answerer = Answerer(model, tokenizer, LENGTH, STRIDE, LONGEST)
+    answer = tf.function(answerer.__call__, input_signature=SPECS)
+    for count in (1, 5):
+        check(numbers(answer(*texts_of(questions[:count]))), expected[:count])
 
 
 def test_real_passages(data_dir):

@@ -96,3 +96,16 @@ def test_bad_input(tmp_path):
     with pytest.raises(ValueError, match="`predictions` must be finite"):
         write_glue("STS-B", "test", ["0"], [math.inf], tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_numbers_of_numpy_and_repeated_ids(tmp_path):
+    path = write_json({"a": np.float32(0.5), "b": np.int64(2)}, tmp_path / "a.json")
+    with open(path, encoding="utf-8") as file:
+        assert json.load(file) == {"a": 0.5, "b": 2}
+    path = write_superglue("BoolQ", np.array([4, 5]), np.array([0, 1]), tmp_path)
+    with open(path, encoding="utf-8") as file:
+        assert json.loads(file.readline()) == {"idx": 4, "label": "false"}
+    with pytest.raises(ValueError, match="`ids` must differ. Received: '7' 2 times"):
+        write_glue("RTE", "test", ["7", "7"], [1, 0], tmp_path)
+    with pytest.raises(ValueError, match="`ids` must differ"):
+        write_superglue("BoolQ", [4, 4], [1, 0], tmp_path)

@@ -20,6 +20,10 @@ class TextExamples:
         ids: what the benchmark calls each example in predictions.
         skipped: what was wrong with each line that was left out.
 
+    Raises:
+        ValueError: if the columns are not equally long, or a label is no place in
+            `label_names`.
+
     Example: see `text_features`.
     """
 
@@ -31,7 +35,7 @@ class TextExamples:
     skipped: tuple[str, ...] = ()
 
     def __post_init__(self):
-        _freeze(self.labels)
+        _check_columns(self, "first", "second", "labels", "ids")
 
     def __len__(self) -> int:
         return len(self.first)
@@ -58,6 +62,10 @@ class ChoiceExamples:
         label_names: `("A", "B", "C", "D")`.
         ids: `"high1.txt-0"` is the first question of the passage `high1.txt`.
 
+    Raises:
+        ValueError: if the columns are not equally long, the questions have not
+            equally many options, or a label is no place in `label_names`.
+
     Example: see `read_race`.
     """
 
@@ -69,7 +77,13 @@ class ChoiceExamples:
     ids: tuple[str, ...]
 
     def __post_init__(self):
-        _freeze(self.labels)
+        _check_columns(self, "passages", "questions", "options", "labels", "ids")
+        counts = {len(options) for options in self.options}
+        if len(counts) > 1:
+            raise ValueError(
+                "`options` must be equally many for all questions. "
+                f"Received: {sorted(counts)} of them"
+            )
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -94,6 +108,9 @@ class Question:
         answers: all texts that count as right; empty where there is no answer.
         spans: (start, end) of answers in the passage, in characters, end exclusive.
 
+    Raises:
+        ValueError: if a span is empty or not within the passage.
+
     Example: see `make_span_features`.
     """
 
@@ -102,6 +119,14 @@ class Question:
     passage: str
     answers: tuple[str, ...] = ()
     spans: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self):
+        for start, end in self.spans:
+            if not 0 <= start < end <= len(self.passage):
+                raise ValueError(
+                    f"`spans` must be within the {len(self.passage)} characters of the "
+                    f"passage. Received: {(start, end)} of question {self.id!r}"
+                )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,6 +164,23 @@ def _sample(examples, count, seed):
     return dataclasses.replace(examples, **chosen)
 
 
-def _freeze(array):
-    if array is not None:
-        array.setflags(write=False)
+def _check_columns(examples, *names):
+    """Raises where columns do not fit each other; makes the labels read-only."""
+    if examples.labels is not None:
+        labels = np.array(examples.labels)  # A copy: the caller's stays as it is.
+        labels.setflags(write=False)
+        object.__setattr__(examples, "labels", labels)
+    columns = {name: getattr(examples, name) for name in names}
+    lengths = {name: len(c) for name, c in columns.items() if c is not None}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"Columns must be equally long. Received: {lengths}")
+    known = examples.label_names
+    if examples.labels is None or known is None:
+        return
+    wrong = (examples.labels < 0) | (examples.labels >= len(known))
+    if wrong.any():
+        place = int(wrong.argmax())
+        raise ValueError(
+            f"`labels` must be from 0 to {len(known) - 1}, places in {list(known)}. "
+            f"Received: {examples.labels[place]} at {place}"
+        )

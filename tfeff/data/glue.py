@@ -59,7 +59,10 @@ GLUE_TASKS = {
 }
 # The two files of CoLA that have no line of names.
 _COLA = ("source", "label", "mark", "sentence")
-_HIGHEST_RATING = 5.0
+_MRPC_TRAIN = os.path.join("MRPC", "msr_paraphrase_train.txt")
+_MRPC_TEST = os.path.join("MRPC", "msr_paraphrase_test.txt")
+_MRPC_DEV_IDS = os.path.join("MRPC", "dev_ids.tsv")
+HIGHEST_RATING = 5.0
 
 
 def read_glue(
@@ -67,8 +70,10 @@ def read_glue(
 ) -> TextExamples:
     """Reads one part of a GLUE task.
 
-    The file is `folder/task/split.tsv`; for MRPC also `msr_paraphrase_train.txt` or
-    `msr_paraphrase_test.txt`. Quotes are text, as the benchmark has them.
+    The file is `folder/task/split.tsv`. MRPC is also read as Microsoft publishes it:
+    `msr_paraphrase_test.txt`, and `msr_paraphrase_train.txt` of which GLUE's
+    `dev_ids.tsv` names the pairs of the dev part. Quotes are text, as the benchmark
+    has them.
 
     Args:
         task: `"CoLA"`, `"SST-2"`, `"MRPC"`, `"QQP"`, `"STS-B"`, `"MNLI"`, `"QNLI"`,
@@ -108,9 +113,12 @@ def read_glue(
     known = GLUE_TASKS[check_choice("task", task, GLUE_TASKS)]
     check_choice("split", split, known.splits)
     names = [os.path.join(task, f"{split}.tsv")]
-    if task == "MRPC" and split != "dev":
-        names.append(os.path.join(task, f"msr_paraphrase_{split}.txt"))
+    if task == "MRPC":
+        names.append(_MRPC_TEST if split == "test" else _MRPC_TRAIN)
     path = first_file(check_path("folder", folder), *names)
+    in_part = _all
+    if path.endswith(_MRPC_TRAIN):
+        in_part = _mrpc_part(split, first_file(folder, _MRPC_DEV_IDS))
 
     rows = lines(path)
     if task == "CoLA" and split != "test":
@@ -136,6 +144,8 @@ def read_glue(
                 raise error
             skipped.append(str(error))
             continue
+        if not in_part(cells):
+            continue
         if labelled:
             labels.append(_label(cells[label_place], known.label_names, path, number))
         ids.append(str(len(ids)) if id_place is None else cells[id_place])
@@ -154,6 +164,16 @@ def read_glue(
     )
 
 
+def _all(_cells):
+    return True
+
+
+def _mrpc_part(split, path):
+    """Which rows of Microsoft's training file are GLUE's part of the name."""
+    dev = {tuple(line.split("\t")) for _, line in lines(path)}
+    return lambda cells: (tuple(cells[1:3]) in dev) == (split == "dev")
+
+
 def _label(text, names, path, number):
     if names is not None:
         if text not in names:
@@ -164,7 +184,7 @@ def _label(text, names, path, number):
         rating = float(text)
     except ValueError:
         rating = math.nan
-    if not 0 <= rating <= _HIGHEST_RATING:
-        expected = f"the label must be a number from 0 to {_HIGHEST_RATING:g}"
+    if not 0 <= rating <= HIGHEST_RATING:
+        expected = f"the label must be a number from 0 to {HIGHEST_RATING:g}"
         raise malformed(path, number, expected, repr(text))
     return rating

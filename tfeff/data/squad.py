@@ -76,15 +76,17 @@ def collected(path: str, found: Iterable, skip_mismatched: bool) -> SpanExamples
 
 
 def _records(file, path):
-    for article in field(file, "data", list, path):
-        checked(article, dict, f"{path}, 'data'")
-        for paragraph in field(article, "paragraphs", list, path):
-            checked(paragraph, dict, f"{path}, 'paragraphs'")
-            passage = field(paragraph, "context", str, path)
-            where = f"{path}, passage {passage[:40]!r}"
-            for record in field(paragraph, "qas", list, where):
-                checked(record, dict, where)
-                name = field(record, "id", str, where)
+    for number, article in enumerate(field(file, "data", list, path), start=1):
+        where = f"{path}, article {number}"
+        checked(article, dict, where)
+        paragraphs = field(article, "paragraphs", list, where)
+        for place, paragraph in enumerate(paragraphs, start=1):
+            inside = f"{where}, paragraph {place}"
+            checked(paragraph, dict, inside)
+            passage = field(paragraph, "context", str, inside)
+            for record in field(paragraph, "qas", list, inside):
+                checked(record, dict, inside)
+                name = field(record, "id", str, inside)
                 yield record, passage, f"{path}, question {name!r}"
 
 

@@ -242,6 +242,16 @@ class Encoder(keras_nlp.models.Backbone):
         self.dropout = dropout
         self.memory_efficient = bool(memory_efficient)
 
+    @property
+    def length_dependent(self) -> bool:
+        """Whether more padding changes the outputs, as with blockwise attention.
+
+        Such an encoder reads rows of one length, in training and behind it.
+        """
+        return any(
+            getattr(block.attention, "length_dependent", False) for block in self.blocks
+        )
+
     def call(self, inputs, training=None, mask=None):
         # Keras pairs inputs with names by their order alone: an entry more, such as
         # the `mask_positions` of a masked language model, would shift the others.

@@ -77,7 +77,9 @@ def _of_texts(answer, text_encoder, pairs):
 
 
 def _padded(rows, starts, text_encoder):
-    return padded_inputs(rows, starts, text_encoder.tokenizer.pad_token_id, None)
+    return padded_inputs(
+        rows, starts, text_encoder.tokenizer.pad_token_id, text_encoder.padded_length
+    )
 
 
 def _outputs(model, inputs):

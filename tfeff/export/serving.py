@@ -37,7 +37,8 @@ def save_for_serving(
     a dict of tensors; the first one is also the default signature.
 
     Of a `tfeff.encoders.Encoder` or a `tfeff.objectives.MaskedLM` (T is the longest
-    text of the batch in tokens, `[CLS]` and `[SEP]` included):
+    text of the batch in tokens, `[CLS]` and `[SEP]` included; `sequence_length` where
+    the encoder is `length_dependent`):
 
     - `sentence_embeddings(text)`: `embeddings` `[B, D]` float32, the mean of the last
       hidden state over the text's own tokens (without `[CLS]` and `[SEP]`); zeros for
@@ -141,7 +142,7 @@ def save_for_serving(
     check_integer("sequence_length", sequence_length, 3, limit)
     path = check_new_path("path", path)
 
-    text_encoder = TextEncoder(tokenizer, sequence_length)
+    text_encoder = TextEncoder(tokenizer, sequence_length, encoder.length_dependent)
     archive = keras.export.ExportArchive()
     archive.track(text_encoder)
     for name, function in make(model, text_encoder, **options).items():

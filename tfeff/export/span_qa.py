@@ -94,6 +94,7 @@ class Answerer(tf.Module):
         self.tokenizer = tokenizer
         self.placed_tokens = PlacedTokens(tokenizer)
         self.sequence_length = sequence_length
+        self.padded_length = sequence_length if model.encoder.length_dependent else None
         self.stride = stride
         self.max_answer_tokens = max_answer_tokens
         self.no_answer_threshold = no_answer_threshold
@@ -163,7 +164,10 @@ class Answerer(tf.Module):
         place = tf.gather(asked, example) + 2
         return {
             "inputs": padded_inputs(
-                rows, tf.cast(place, tf.int32), self.tokenizer.pad_token_id, None
+                rows,
+                tf.cast(place, tf.int32),
+                self.tokenizer.pad_token_id,
+                self.padded_length,
             ),
             "counts": counts,
             "place": place,

@@ -12,19 +12,30 @@ class TextEncoder(tf.Module):
     """Turns strings into the inputs of an encoder, inside a TensorFlow graph.
 
     A text becomes `[CLS] tokens [SEP]`, its tokens cut so that the whole has at most
-    `sequence_length` ids; a batch is padded to its longest text.
+    `sequence_length` ids; a batch is padded to its longest text, or, where an encoder
+    depends on the padded length, to `sequence_length`.
 
     Args:
         tokenizer: a KerasHub tokenizer with the ids `cls_token_id`, `sep_token_id`,
             `pad_token_id` and `mask_token_id`.
         sequence_length: integer, most ids of a text, `[CLS]` and `[SEP]` included.
+        length_dependent: whether the encoder depends on the padded length.
+
+    Attributes:
+        padded_length: `sequence_length`, or None where rows are as long as the longest.
     """
 
-    def __init__(self, tokenizer: keras_hub.tokenizers.Tokenizer, sequence_length: int):
+    def __init__(
+        self,
+        tokenizer: keras_hub.tokenizers.Tokenizer,
+        sequence_length: int,
+        length_dependent: bool = False,
+    ):
         super().__init__()
         revive(tokenizer)
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
+        self.padded_length = sequence_length if length_dependent else None
         self.word_continuation = _without_word_start(tokenizer)
 
     def plain(self, text: tf.Tensor) -> tf.RaggedTensor:
@@ -65,8 +76,10 @@ class TextEncoder(tf.Module):
         )
 
     def inputs(self, ids: tf.RaggedTensor) -> dict[str, tf.Tensor]:
-        """The encoder's inputs, int32 tensors `[B, T]` with T the longest row."""
-        token_ids = ids.to_tensor(self.tokenizer.pad_token_id)
+        """The encoder's inputs, int32 tensors `[B, T]`."""
+        token_ids = ids.to_tensor(
+            self.tokenizer.pad_token_id, shape=[None, self.padded_length]
+        )
         return {
             "token_ids": token_ids,
             "segment_ids": tf.zeros_like(token_ids),

@@ -26,6 +26,8 @@ class Attention(keras.layers.Layer):
 
     # Whether there are scores before a softmax to give.
     has_softmax_scores = True
+    # Whether more padding changes what a token sees.
+    length_dependent = False
 
     def __init__(
         self,

@@ -57,6 +57,8 @@ class BlockwiseAttention(SelfAttention):
         section 3.
     """
 
+    length_dependent = True  # The borders between blocks follow from the length.
+
     def __init__(self, num_heads: int, head_blocks: str | Sequence[int], **kwargs):
         super().__init__(num_heads, **kwargs)
         self.head_blocks = _head_blocks(head_blocks, self.num_heads)

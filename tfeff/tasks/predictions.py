@@ -9,12 +9,10 @@ import numpy as np
 
 from tfeff.checks import check_choice
 from tfeff.data.checks import check_path
-from tfeff.data.glue import GLUE_TASKS
+from tfeff.data.glue import GLUE_TASKS, HIGHEST_RATING
 from tfeff.data.superglue import SUPERGLUE_TASKS
 from tfeff.folders import check_new_path
 from tfeff.tasks.checks import check_values
-
-_HIGHEST_RATING = 5.0
 
 
 def write_glue(
@@ -38,7 +36,8 @@ def write_glue(
 
     Raises:
         ValueError: if the file exists, there is no such task or split, the lengths
-            differ, or a prediction is not a class of the task or a finite number.
+            differ, an id comes twice, or a prediction is not a class of the task or a
+            finite number.
 
     Example:
     ```python
@@ -58,7 +57,7 @@ def write_glue(
     suffix = {"matched": "-m", "mismatched": "-mm"}.get(split.partition("_")[2], "")
     predictions = _checked(ids, predictions, known.label_names)
     if known.label_names is None:
-        texts = [f"{rating:.3f}" for rating in predictions.clip(0, _HIGHEST_RATING)]
+        texts = [f"{rating:.3f}" for rating in predictions.clip(0, HIGHEST_RATING)]
     else:
         texts = [known.label_names[label] for label in predictions]
     rows = ["index\tprediction", *(f"{i}\t{text}" for i, text in zip(ids, texts))]
@@ -85,8 +84,8 @@ def write_superglue(
         The path of the file.
 
     Raises:
-        ValueError: if the file exists, there is no such task, the lengths differ, or a
-            prediction is not a class.
+        ValueError: if the file exists, there is no such task, the lengths differ, an
+            id comes twice, or a prediction is not a class.
 
     Example:
     ```python
@@ -108,7 +107,7 @@ def write_superglue(
     else:
         records = _multirc(ids, predictions)
     path = os.path.join(check_path("folder", folder), f"{task}.jsonl")
-    return _write(path, map(json.dumps, records))
+    return _write(path, [json.dumps(record, default=_python) for record in records])
 
 
 def write_json(values: Mapping[str, str | float], path: str | os.PathLike) -> str:
@@ -140,7 +139,13 @@ def write_json(values: Mapping[str, str | float], path: str | os.PathLike) -> st
     if not values:
         raise ValueError("`values` must not be empty. Received: none")
     # NaN is not JSON.
-    return _write(path, [json.dumps(dict(values), allow_nan=False)])
+    text = json.dumps(dict(values), allow_nan=False, default=_python)
+    return _write(path, [text])
+
+
+def _python(value):
+    """A number of NumPy as one of Python."""
+    return value.item()
 
 
 def _checked(ids, predictions, names):
@@ -150,6 +155,9 @@ def _checked(ids, predictions, names):
             "`ids` and `predictions` must be equally many, at least 1. Received: "
             f"{len(ids)} and {len(predictions)}"
         )
+    id, count = collections.Counter(map(str, ids)).most_common(1)[0]
+    if count > 1:
+        raise ValueError(f"`ids` must differ. Received: {id!r} {count} times")
     return predictions
 
 
