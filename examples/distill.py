@@ -132,6 +132,11 @@ def main(_):
 
 def distil_in_general(strategy):
     """From an encoder to an encoder, on text."""
+    if FLAGS.steps % FLAGS.eval_every:
+        raise app.UsageError(
+            "--steps must be a multiple of --eval_every. Received: "
+            f"{FLAGS.steps} and {FLAGS.eval_every}"
+        )
     with strategy.scope():
         teacher, tokenizer = tfeff.tasks.load_pretrained(FLAGS.teacher)
         check_length(teacher)

@@ -257,7 +257,9 @@ def finish(run, path, tokenizer, dev, summary):
             sequence_length=FLAGS.sequence_length,
             stride=FLAGS.stride,
             max_answer_tokens=FLAGS.max_answer_tokens,
-            no_answer_threshold=None if threshold is None else log_odds(threshold),
+            no_answer_threshold=None
+            if threshold is None
+            else served_threshold(threshold, odds.values()),
         )
         tfeff.training.write_metrics(
             {"task": FLAGS.task, **metrics, "grid": summary}, run.path("metrics.json")
@@ -271,8 +273,14 @@ def finish(run, path, tokenizer, dev, summary):
     print(f"question and passage in, answer out: {run.path('export')}")
 
 
-def log_odds(probability):
-    """By how much no answer scores higher where it has this probability."""
+def served_threshold(threshold, probabilities):
+    """By how much no answer must score higher to be the answer.
+
+    The best threshold is the probability of some question, which rounding would put on
+    either side of it: half-way to the next one there is no question.
+    """
+    above = min((p for p in probabilities if p > threshold), default=1.0)
+    probability = (threshold + above) / 2
     with np.errstate(divide="ignore"):
         return float(np.log(probability) - np.log1p(-probability))
 

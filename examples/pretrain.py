@@ -163,6 +163,11 @@ def main(_):
 def pretrain(make_model, fit, configuration):
     """Corpus, tokenizer, caches, training by `fit`, which is like `Run.fit`; export."""
     logging.set_verbosity(logging.WARNING)  # TensorFlow tells much when it exports.
+    if FLAGS.steps % FLAGS.eval_every:
+        raise app.UsageError(
+            "--steps must be a multiple of --eval_every. Received: "
+            f"{FLAGS.steps} and {FLAGS.eval_every}"
+        )
     strategy = tfeff.training.make_strategy(FLAGS.strategy, FLAGS.tpu)
     keras.utils.set_random_seed(FLAGS.seed)
     with strategy.scope():
@@ -326,6 +331,11 @@ def make_tokenizer(run, documents):
     path = run.path("tokenizer.spm")
     if FLAGS.tokenizer and not os.path.exists(path):
         tokenizer = tfeff.data.load_tokenizer(FLAGS.tokenizer)
+        if tokenizer.vocabulary_size() > FLAGS.vocabulary_size:
+            raise app.UsageError(
+                "--vocabulary_size must be at least the tokenizer's "
+                f"{tokenizer.vocabulary_size()}. Received: {FLAGS.vocabulary_size}"
+            )
         tfeff.data.save_tokenizer(tokenizer, path)
     if os.path.exists(path):
         return tfeff.data.load_tokenizer(path)

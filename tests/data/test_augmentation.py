@@ -183,6 +183,7 @@ def test_word_vectors_from_a_file(tmp_path):
     [
         (b"", "empty"),
         (b"cat 1 2\ndog 1\n", "line 2: must be a word and 2 numbers"),
+        (b"2 2\ncat 1 2\ndog 1 0\n", "line 1: must.*without a line of counts"),
         (b"cat 1 2\ndog 1 x\n", "line 2.*x"),
         (b"cat 1 2\n\ndog 1 nan\n", "line 3.*not finite"),
         (b"cat\n", "line 1"),

@@ -254,3 +254,11 @@ def test_partitioned_attention_names_odd_heads():
 def test_heads_must_divide_the_hidden_size(layer, name):
     with pytest.raises(ValueError, match=f"`{name}` must divide.*{name}=.*dim=8"):
         layer(np.zeros((1, 2, 8), "float32"))
+
+
+@pytest.mark.parametrize("size", [8, 32])
+def test_another_hidden_size_than_built_for_is_named(size):
+    for layer in (SelfAttention(4), PartitionedAttention(4), OneHeadAttention(4)):
+        layer(np.zeros((2, 6, 16), "float32"))
+        with pytest.raises(ValueError, match="16"):
+            layer(np.zeros((2, 6, size), "float32"))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfeff
 from tests.checks import arrays_of, assert_close, check_gradients, randomize
 from tests.layers.test_encoder_block import block_variables
 from tests.reference import (
@@ -245,3 +246,21 @@ def test_a_convolution_has_no_queries_without_a_place():
     pooling = LayerwisePooling([EncoderBlock(DynamicConv1D(2, 3), FeedForward(12))])
     with pytest.raises(ValueError, match="DynamicConv1D mixes a sequence with itself"):
         pooling(states(num_layers=1))
+
+
+def test_a_model_of_an_encoder_and_its_pooling_is_saved_whole(tmp_path):
+    encoder = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=9, hidden_dim=8, intermediate_dim=8
+    )
+    outputs = encoder(encoder.input)
+    pooled = LayerwisePooling(encoder)(
+        outputs["hidden_states"], padding_mask=encoder.input["padding_mask"]
+    )
+    model = keras.Model(encoder.input, keras.layers.Dense(2)(pooled))
+    inputs = {name: np.ones((2, 5), "int32") for name in encoder.input}
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert len(loaded.weights) == len(model.weights)
+    np.testing.assert_array_equal(
+        loaded.predict(inputs, verbose=0), model.predict(inputs, verbose=0)
+    )

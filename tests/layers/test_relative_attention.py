@@ -358,3 +358,16 @@ def test_a_shared_embedding_must_fit():
     other = RelativeEmbedding(128, shape=(3,), index="t5")
     with pytest.raises(ValueError, match="`relative_embedding` must .*Received: "):
         RelativeAttention(2, "bias", relative_embedding=other)(inputs_of(2, 5))
+
+
+def test_a_shared_embedding_is_one_again_in_a_saved_model(tmp_path):
+    shared = RelativeEmbedding(3, shape=(2, 4))
+    inputs = hidden = keras.Input((None, 8))
+    for _ in range(2):
+        hidden = RelativeAttention(2, "shaw", 3, relative_embedding=shared)(hidden)
+    model = keras.Model(inputs, hidden)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert len(loaded.weights) == len(model.weights)
+    x = inputs_of(2, 5)
+    np.testing.assert_array_equal(loaded(x), model(x))

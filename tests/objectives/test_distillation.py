@@ -300,7 +300,9 @@ def test_what_does_not_fit_is_named():
     )
     with pytest.raises(ValueError, match="`tokenizers`"):
         Distillation(student, teacher, tokenizers=(first, second))
-    Distillation(student, teacher, tokenizers=(first, first))
+    model = Distillation(student, teacher, tokenizers=(first, first))
+    with pytest.raises(ValueError, match="`metrics` must be left out"):
+        model.compile(metrics=["mae"])
 
 
 @pytest.mark.slow

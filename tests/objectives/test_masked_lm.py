@@ -250,3 +250,75 @@ def test_defaults_are_those_of_the_paper():
 def test_wrong_encoder_is_named():
     with pytest.raises(TypeError, match="`encoder`.*Dense"):
         MaskedLM(keras.layers.Dense(3))
+
+
+def test_weights_of_examples_are_for_all_their_targets():
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(3, 4, 7)), rng.integers(0, 7, (3, 4))
+    loss, weights = GlobalMeanCrossentropy(), np.array([1.0, 0.0, 3.0])
+    total, count = cross_entropies(logits, labels, np.tile(weights[:, None], 4))
+    for given in (weights, weights[:, None]):
+        assert float(loss(labels, logits, given)) == pytest.approx(total / count, 1e-5)
+    alone = loss(labels[:, 0], logits[:, 0], weights[:, None])
+    total, count = cross_entropies(logits[:, 0], labels[:, 0], weights)
+    assert float(alone) == pytest.approx(total / count, 1e-5)
+    with pytest.raises(ValueError, match="`sample_weight` must have the axes"):
+        loss(labels, logits, np.ones((3, 4, 7)))
+
+
+def test_an_input_more_shifts_no_other():
+    model = make_model("shatter_tiny")
+    inputs, labels, weights = next(iter(masked_lm_batches()))
+    more = {**inputs, "ranks": inputs["token_ids"]}
+    np.testing.assert_array_equal(model(more), model(inputs))
+
+
+def test_the_reported_loss_is_the_compiled_one():
+    model = make_model("shatter_tiny")
+    inputs, labels, weights = next(iter(masked_lm_batches()))
+    mean = model.evaluate(inputs, labels, sample_weight=weights, verbose=0)[0]
+    loss = keras.losses.SparseCategoricalCrossentropy(True, reduction="sum")
+    model.compile(loss=loss)
+    logs = model.evaluate(
+        inputs, labels, sample_weight=weights, verbose=0, return_dict=True
+    )
+    count = float(keras.ops.sum(weights))
+    assert logs["loss"] == pytest.approx(mean * count, 1e-5)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision_outside_of_a_graph(policy):
+    model = make_model("shatter_tiny", encoder=dict(dtype=policy))
+    inputs, labels, weights = next(iter(masked_lm_batches()))
+    logits = model(inputs)
+    assert logits.dtype == "float32" and np.isfinite(logits).all()
+    reported = model.evaluate(inputs, labels, sample_weight=weights, verbose=0)[0]
+    loss = GlobalMeanCrossentropy()(labels, model.predict(inputs, verbose=0), weights)
+    assert reported == pytest.approx(float(loss), 1e-6)
+
+
+def test_where_one_replica_overflows_none_moves():
+    with two_replicas().scope():
+        model = make_model("shatter_tiny", encoder=dict(dtype="mixed_float16"))
+        inner = tfeff.training.AdamW(1e-3, global_clipnorm=1.0)
+        scaled = keras.optimizers.LossScaleOptimizer(inner, initial_scale=2.0**30)
+        model.compile(scaled)
+    ((inputs, labels, weights),) = masked_lm_batches(batches=1)
+    weights = np.array(weights)
+    weights[:2] = 0  # The first replica has nothing to learn: gradients of 0.
+    before = model.get_weights()
+    batch = tf.data.Dataset.from_tensors((inputs, labels, weights))
+    model.fit(batch, verbose=0, shuffle=False)
+    assert model.optimizer.dynamic_scale.numpy() == 2.0**29
+    assert int(model.optimizer.iterations.numpy()) == 0
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(new, old)
+
+
+def test_a_single_batch_on_two_replicas():
+    with two_replicas().scope():
+        model = make_model("shatter_tiny")
+    inputs, labels, weights = next(iter(masked_lm_batches()))
+    with model.distribute_strategy.scope():
+        loss = model.train_on_batch(inputs, labels, weights, return_dict=True)["loss"]
+    assert np.isfinite(loss)

@@ -93,3 +93,14 @@ def test_bad_arguments_are_named(tmp_path):
         Grid(tmp_path, {"rate": [1]}, [0, 0], "score")
     with pytest.raises(ValueError, match="`cell` must return 'score'"):
         Grid(tmp_path, {"rate": [1]}, [0], "score").run(lambda f, rate, seed: {"f1": 1})
+
+
+@pytest.mark.parametrize("text", ["[1]", '{"f1": {"a": 1}}', '{"loss": 1}'])
+def test_damaged_metrics_of_a_finished_cell_are_named(tmp_path, text):
+    grid = Grid(tmp_path, {"rate": [1.0]}, [0], "f1")
+    folder = grid.folder({"rate": 1.0}, 0)
+    os.makedirs(folder)
+    with open(os.path.join(folder, "metrics.json"), "w", encoding="utf-8") as file:
+        file.write(text)
+    with pytest.raises(ValueError, match="metrics.json must h"):
+        grid.run(lambda folder, rate, seed: {"f1": 0.0})

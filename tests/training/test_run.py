@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import io
+import json
 import os
 import shutil
 
@@ -123,6 +124,7 @@ def test_a_row_without_its_checkpoint_is_written_again(whole_run, tmp_path):
 def test_another_configuration_is_refused(tmp_path):
     Run(tmp_path / "run", {"preset": "bert_tiny", "seed": 0, "steps": [1, 2]})
     Run(tmp_path / "run", {"preset": "bert_tiny", "seed": 0, "steps": (1, 2)})
+    (tmp_path / "run" / "tokenizer.spm").touch()
     with pytest.raises(ValueError, match="seed: there 0, now 1.*"):
         Run(tmp_path / "run", {"preset": "bert_tiny", "seed": 1, "steps": [1, 2]})
     with pytest.raises(ValueError, match="seed: there 0, now None"):
@@ -215,3 +217,10 @@ def test_strategies():
         make_strategy("gpu")
     with pytest.raises(ValueError, match="TPU"):
         make_strategy("tpu")
+
+
+def test_a_start_that_failed_at_once_does_not_spend_the_folder(tmp_path):
+    Run(tmp_path / "run", {"seed": 0})
+    run = Run(tmp_path / "run", {"seed": 1})
+    with open(run.path("config.json"), encoding="utf-8") as file:
+        assert json.load(file) == {"seed": 1}

@@ -116,6 +116,14 @@ def read_word_vectors(path: str | os.PathLike) -> WordVectors:
                     raise malformed(
                         path, number, "must be UTF-8 text", str(error)
                     ) from error
+                if size is None and len(fields) == 2 and all(map(str.isdigit, fields)):
+                    raise malformed(
+                        path,
+                        number,
+                        "must be a word and its numbers, as in GloVe's files, "
+                        "without a line of counts before",
+                        repr(" ".join(fields)),
+                    )
                 size = len(fields) - 1 if size is None else size
                 word, vector = _parse(path, number, fields, size)
                 found.setdefault(word, vector)

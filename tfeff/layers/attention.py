@@ -199,6 +199,12 @@ def project_to_heads(dense: keras.layers.Dense, x, num_heads: int):
     """
     if dense.quantization_mode is not None:
         return functional.split_heads(dense(x), num_heads)
+    if x.shape[-1] != dense.kernel.shape[0]:
+        # Keras' einsum on TensorFlow would cut the batch anew, without a word.
+        raise ValueError(
+            f"`hidden` must be of size {dense.kernel.shape[0]}, as when the layer was "
+            f"built. Received: hidden of shape {tuple(x.shape)}"
+        )
     kernel, bias = dense.kernel, dense.bias
     size = kernel.shape[1] // num_heads
     kernel = ops.reshape(kernel, (kernel.shape[0], num_heads, size))

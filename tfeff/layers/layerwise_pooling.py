@@ -21,7 +21,9 @@ class LayerwisePooling(OverBlocks):
     shared with the encoder, not copied.
 
     Args:
-        blocks: the `EncoderBlock`s of an encoder, in order.
+        blocks: a `tfeff.encoders.Encoder`, or `EncoderBlock`s in order. A model that
+            has the encoder as a layer needs the former: saved, it otherwise takes the
+            blocks for others.
         initializer: initializer of `y⁰`.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 

@@ -12,19 +12,21 @@ class OverBlocks(keras.layers.Layer):
     """Base class of layers over the blocks of an encoder, whose weights they share.
 
     Args:
-        blocks: the `EncoderBlock`s of an encoder, in order.
+        blocks: an encoder, or its `EncoderBlock`s in order.
         initializer: initializer of the layer's one weight, a first state `[D]`.
         **kwargs: arguments of `keras.layers.Layer`.
     """
 
     def __init__(
         self,
-        blocks: Sequence[EncoderBlock],
+        blocks: keras.Model | Sequence[EncoderBlock],
         initializer="truncated_normal",
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.blocks = check_blocks(blocks)
+        # A saved model knows by the encoder whose blocks they are.
+        self.encoder = blocks if hasattr(blocks, "blocks") else None
+        self.blocks = check_blocks(getattr(blocks, "blocks", blocks))
         self.initializer = keras.initializers.get(initializer)
 
     def add_first_state(self, name: str, hidden_name: str, hidden_shape):
@@ -40,7 +42,9 @@ class OverBlocks(keras.layers.Layer):
     def get_config(self):
         config = super().get_config()
         config.update(
-            blocks=[keras.layers.serialize(block) for block in self.blocks],
+            blocks=[keras.layers.serialize(block) for block in self.blocks]
+            if self.encoder is None
+            else keras.saving.serialize_keras_object(self.encoder),
             initializer=keras.initializers.serialize(self.initializer),
         )
         return config
@@ -48,5 +52,5 @@ class OverBlocks(keras.layers.Layer):
     @classmethod
     def from_config(cls, config):
         config = dict(config)
-        config["blocks"] = [keras.layers.deserialize(b) for b in config["blocks"]]
+        config["blocks"] = keras.saving.deserialize_keras_object(config["blocks"])
         return cls(**config)

@@ -67,7 +67,9 @@ class RelativeAttention(Attention):
         relative_segments: for `"xlnet"`: whether `(q_i + b) · e_g` joins the score,
             with one learnt `e_0` for pairs in one segment and `e_1` for others.
         relative_embedding: a `RelativeEmbedding` to use instead of an own one, such
-            as the one table that all layers of T5 share.
+            as the one table that all layers of T5 share. It goes to all of them: a
+            table that one layer has made for itself is not found again in a saved
+            model.
         dropout: float in [0, 1), dropout rate of the normalised scores.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
@@ -303,10 +305,13 @@ class RelativeAttention(Attention):
             num_buckets=self.num_buckets,
             sinusoid=self.sinusoid,
             relative_segments=self.relative_segments,
-            relative_embedding=keras.layers.serialize(self.relative_embedding)
-            if self.shares_embedding
-            else None,
+            relative_embedding=None,
         )
+        if self.shares_embedding:
+            table = keras.layers.serialize(self.relative_embedding)
+            # By Keras' own mark, layers of one saved model have one table again.
+            table["shared_object_id"] = id(self.relative_embedding)
+            config["relative_embedding"] = table
         return config
 
     @classmethod

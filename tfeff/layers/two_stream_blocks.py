@@ -28,7 +28,9 @@ class TwoStreamBlocks(OverBlocks):
     relative and sparse, but not blockwise attention or convolutions.
 
     Args:
-        blocks: the `EncoderBlock`s of an encoder, in order.
+        blocks: a `tfeff.encoders.Encoder`, or `EncoderBlock`s in order. A model that
+            has the encoder as a layer needs the former: saved, it otherwise takes the
+            blocks for others.
         initializer: initializer of `g⁰`.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 

@@ -169,8 +169,18 @@ class Distillation(DistributedModel):
         Args:
             optimizer: by default that of pretraining: `tfeff.training.adamw(1e-4,
                 warmup_steps=10_000, total_steps=1_000_000)`.
-            **kwargs: further arguments of `keras.Model.compile`, but no `loss`.
+            **kwargs: further arguments of `keras.Model.compile`, but no loss and no
+                metrics.
+
+        Raises:
+            ValueError: if there is a loss or a metric.
         """
+        for name in ("loss", "loss_weights", "metrics", "weighted_metrics"):
+            if kwargs.get(name) is not None:
+                raise ValueError(
+                    f"`{name}` must be left out: the loss is that of the arguments of "
+                    f"Distillation. Received: {name}={kwargs[name]!r}"
+                )
         if optimizer == "auto":
             optimizer = adamw(1e-4, warmup_steps=10_000, total_steps=1_000_000)
         super().compile(optimizer=optimizer, **kwargs)

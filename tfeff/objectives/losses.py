@@ -1,6 +1,8 @@
 import keras
 from keras import ops
 
+from tfeff.training.replicas import sum_over_replicas
+
 
 class GlobalMean(keras.losses.Loss):
     """Base of losses that average over every weighted target of the global batch.
@@ -23,7 +25,8 @@ class GlobalMean(keras.losses.Loss):
             if sample_weight is None:
                 sample_weight = ops.ones_like(losses)
             weights = ops.cast(ops.convert_to_tensor(sample_weight), losses.dtype)
-            total_weight = _sum_over_replicas(ops.sum(weights))
+            weights = _of_targets(weights, losses)
+            total_weight = sum_over_replicas(ops.sum(weights))
             return ops.divide_no_nan(ops.sum(losses * weights), total_weight)
 
     def get_config(self):
@@ -42,7 +45,8 @@ class GlobalMeanCrossentropy(GlobalMean):
     Call arguments:
         y_true: integer tensor `[...]` of target ids.
         y_pred: float tensor `[..., V]` of logits.
-        sample_weight: float tensor `[...]`; `None` means 1 everywhere.
+        sample_weight: float tensor `[...]`, or of the first axes alone, such as `[B]`;
+            `None` means 1 everywhere.
 
     Returns:
         Scalar: this replica's part of the loss. The parts add up to the loss. 0 if
@@ -92,13 +96,16 @@ class GlobalMeanBinaryCrossentropy(GlobalMean):
         return ops.binary_crossentropy(y_true, y_pred, from_logits=True)
 
 
-def _sum_over_replicas(value):
-    if keras.backend.backend() != "tensorflow":
-        return value
-    import tensorflow as tf
-
-    context = tf.distribute.get_replica_context()
-    # Outside of `strategy.run`, as when Keras traces shapes, there is no replica.
-    if context is None or context.num_replicas_in_sync == 1:
-        return value
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
+def _of_targets(weights, losses):
+    """Weights with the shape of the losses; those of examples are for all targets."""
+    rank = len(losses.shape)
+    if len(weights.shape) == rank + 1 and weights.shape[-1] == 1:
+        weights = ops.squeeze(weights, -1)
+    if len(weights.shape) > rank:
+        raise ValueError(
+            f"`sample_weight` must have the axes of the targets, {losses.shape}. "
+            f"Received: shape {weights.shape}"
+        )
+    while len(weights.shape) < rank:
+        weights = ops.expand_dims(weights, -1)
+    return ops.broadcast_to(weights, ops.shape(losses))

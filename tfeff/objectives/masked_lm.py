@@ -1,5 +1,6 @@
 import keras
 import keras_nlp
+from keras import ops
 
 from tfeff.encoders import Encoder
 from tfeff.objectives.objective import (
@@ -10,9 +11,24 @@ from tfeff.objectives.objective import (
 )
 
 
+@keras.saving.register_keras_serializable(package="tfeff")
+class MaskedLMHead(keras_nlp.layers.MaskedLMHead):
+    """KerasHub's head with logits in the precision of its weights.
+
+    KerasHub adds a float32 bias to logits in half precision, which TensorFlow refuses
+    outside of graphs.
+    """
+
+    def call(self, inputs, mask_positions):
+        x = ops.take_along_axis(inputs, mask_positions[..., None], axis=1)
+        x = self._intermediate_layer_norm(self._intermediate_dense(x))
+        logits = self.token_embedding(x, reverse=True)
+        return ops.cast(logits, self._bias.dtype) + self._bias
+
+
 def masked_lm_head(encoder: Encoder, name: str = "head") -> keras.layers.Layer:
     """BERT's head: from hidden states and positions to logits, table tied."""
-    return keras_nlp.layers.MaskedLMHead(
+    return MaskedLMHead(
         vocabulary_size=encoder.vocabulary_size,
         token_embedding=encoder.token_embedding,
         intermediate_activation="gelu",

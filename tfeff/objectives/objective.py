@@ -1,9 +1,10 @@
 """What the pretraining objectives and the tasks share."""
 
 import keras
+from keras import ops
 
 from tfeff.encoders import Encoder
-from tfeff.objectives.losses import GlobalMeanCrossentropy
+from tfeff.objectives.losses import GlobalMean, GlobalMeanCrossentropy
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
 
@@ -28,6 +29,7 @@ class Objective(DistributedModel):
     """
 
     parts: dict | None = None
+    _weights_of_means: tuple | None = None
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         return adamw(1e-4, warmup_steps=10_000, total_steps=1_000_000)
@@ -48,9 +50,9 @@ class Objective(DistributedModel):
                 constant rate 1e-5, decay 0.01, ε 1e-6 and gradients clipped to norm 1.
             loss: by default a mean over all targets of the global batch, for each
                 output; with several outputs, weighted as the objective says.
-            weighted_metrics: by default what the field reports. The reported `loss`
-                is always a mean over all targets seen since the metrics were last
-                reset, or the weighted sum of such means.
+            weighted_metrics: by default what the field reports. With the default
+                losses, too, the reported `loss` is the mean over all targets seen
+                since the metrics were last reset, or the weighted sum of such means.
             **kwargs: further arguments of `keras.Model.compile`.
         """
         if optimizer == "auto":
@@ -64,6 +66,42 @@ class Objective(DistributedModel):
         super().compile(
             optimizer=optimizer, loss=loss, weighted_metrics=weighted_metrics, **kwargs
         )
+        weights = kwargs.get("loss_weights")
+        self._weights_of_means = self._means_in_loss(loss, weights)
+
+    def _means_in_loss(self, loss, weights):
+        """What each part's mean weighs in the loss; None where it is no such sum."""
+        losses = list(loss.values()) if isinstance(loss, dict) else [loss]
+        if not all(isinstance(part, GlobalMean) for part in losses):
+            return None
+        if self.parts is None:
+            return (1.0,) if weights is None else None
+        if len(losses) < len(self.parts):
+            return None
+        weights = weights or {}
+        return tuple(float(weights.get(name, 1.0)) for name in self.parts)
+
+    def call(self, inputs, training=None, mask=None):
+        # Keras pairs inputs with names by their order alone: one more would shift the
+        # others.
+        if isinstance(inputs, dict):
+            inputs = {name: inputs[name] for name in self.input}
+        return super().call(inputs, training=training, mask=mask)
+
+    def compute_loss(
+        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
+    ):
+        if self.parts is not None and isinstance(y, dict) and set(y) != set(self.parts):
+            raise ValueError(
+                f"`y` must have targets of {', '.join(self.parts)}. Received: "
+                f"{', '.join(y)}. Batches and model must be made for the same"
+            )
+        return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        # As precise as the loss, where the model computes in half precision.
+        y_pred = keras.tree.map_structure(lambda z: ops.cast(z, "float32"), y_pred)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def compile_from_config(self, config):
         self.compile(**keras.saving.deserialize_keras_object(config))
@@ -72,15 +110,16 @@ class Objective(DistributedModel):
     def get_metrics_result(self):
         """Metrics by name; losses are weighted by targets, not by batches."""
         logs = super().get_metrics_result()
-        if TARGET_MEAN in logs:
-            logs["loss"] = logs.pop(TARGET_MEAN)
-        means = {name: f"{name}_{TARGET_MEAN}" for name in self.parts or {}}
-        if means and all(key in logs for key in means.values()):
-            for name, key in means.items():
-                logs[f"{name}_loss"] = logs.pop(key)
-            logs["loss"] = sum(
-                weight * logs[f"{name}_loss"] for name, weight in self.parts.items()
-            )
+        keys = [TARGET_MEAN]
+        if self.parts is not None:
+            keys = [f"{name}_{TARGET_MEAN}" for name in self.parts]
+        if not all(key in logs for key in keys):
+            return logs
+        means = [logs.pop(key) for key in keys]
+        for name, mean in zip(self.parts or (), means):
+            logs[f"{name}_loss"] = mean
+        if self._weights_of_means is not None:
+            logs["loss"] = sum(w * m for w, m in zip(self._weights_of_means, means))
         return logs
 
     def get_config(self):

@@ -1,4 +1,4 @@
-"""Metrics and prediction files of the benchmarks.
+"""Models to fine-tune, and metrics and prediction files of the benchmarks.
 
 The names are imported when first used.
 """

@@ -145,7 +145,12 @@ class Grid:
                     f"`cell` must return {self.metric!r}. Received: {list(metrics)}"
                 )
             write_metrics(metrics, path)
-        return read_metrics(path)
+        metrics = read_metrics(path)
+        if self.metric not in metrics:
+            raise ValueError(
+                f"{path} must have {self.metric!r}. Received: {list(metrics)}"
+            )
+        return metrics
 
 
 def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:
@@ -163,6 +168,10 @@ def read_metrics(path: str | os.PathLike) -> dict[str, float]:
             metrics = json.load(file)
     except ValueError as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(metrics, dict) or not all(
+        value is None or isinstance(value, (int, float)) for value in metrics.values()
+    ):
+        raise ValueError(f"{path} must hold numbers by name. Received: {metrics}")
     return {n: math.nan if v is None else float(v) for n, v in metrics.items()}
 
 

@@ -1,19 +1,25 @@
 import keras
 import tensorflow as tf
 
+from tfeff.training.loss_scale import LossScaleOptimizer
+
 _SEED = "seed_generator_"
 
 
 class DistributedModel(keras.Model):
     """A Keras model that trains right on several replicas and after loading.
 
-    It adds three things to `keras.Model`.
+    It adds four things to `keras.Model`.
 
     Keras 3 loops over the steps of an execution with optional values and nested
     conditionals, in which TensorFlow cannot run several replicas
     (keras-team/keras#19246), and it reduces each step's result in a way that fails on
     several workers (keras-team/keras#20585). On several replicas this class uses a
-    plain loop, so that `steps_per_execution` and `MultiWorkerMirroredStrategy` work.
+    plain loop, so that `steps_per_execution` and `MultiWorkerMirroredStrategy` work;
+    the loop is not compiled by XLA, whatever `jit_compile` says.
+
+    Keras scales the loss of mixed float16 by what one replica sees. This class skips a
+    step where any replica overflows.
 
     Keras does not save the state of dropout's random numbers. This class does: a
     model that was loaded goes on with the masks that it would have had.
@@ -30,6 +36,8 @@ class DistributedModel(keras.Model):
                 `encoder`.
         """
         super().compile(*args, **kwargs)
+        if type(self.optimizer) is keras.optimizers.LossScaleOptimizer:
+            self.optimizer = LossScaleOptimizer.from_config(self.optimizer.get_config())
         optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
         if getattr(optimizer, "layer_decay", None) is None:
             return
@@ -110,6 +118,8 @@ class DistributedModel(keras.Model):
             return count
 
         def execute_and_report(iterator):
+            if not hasattr(iterator, "get_next_as_optional"):
+                return default(iterator)  # Of `train_on_batch`.
             if not execute(iterator):
                 raise StopIteration
             return self.get_metrics_result()

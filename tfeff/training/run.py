@@ -51,12 +51,14 @@ class Run:
         self.directory = os.fspath(directory)
         self.config = json.loads(json.dumps(dict(config)))
         path = self.path("config.json")
-        if os.path.exists(path):
+        found = []
+        if os.path.isdir(self.directory):
+            found = os.listdir(self.directory)
+        if "config.json" in found and len(found) > 1:
             self._compare(path)
             return
-        if os.path.exists(self.directory) and (
-            not os.path.isdir(self.directory) or os.listdir(self.directory)
-        ):
+        # A configuration alone is of a start that failed before it made anything.
+        if found not in ([], ["config.json"]) or os.path.isfile(self.directory):
             raise ValueError(
                 "`directory` must be a run's, empty, or not there yet. Received: "
                 f"{self.directory}, which has other content and no config.json"

@@ -1,6 +1,8 @@
 import keras
 from keras import ops
 
+from tfeff.checks import check_integer, check_positive
+
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class LinearWarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
@@ -20,6 +22,7 @@ class LinearWarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     Raises:
         ValueError: if `peak_rate` is not positive, or the steps are out of order.
+        TypeError: if steps are not integers: a share of the steps is none.
 
     Example:
 
@@ -32,10 +35,9 @@ class LinearWarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, peak_rate: float, warmup_steps: int, total_steps: int):
-        if not peak_rate > 0:
-            raise ValueError(
-                f"`peak_rate` must be positive. Received: peak_rate={peak_rate}"
-            )
+        check_positive("peak_rate", peak_rate)
+        check_integer("warmup_steps", warmup_steps, 0)
+        check_integer("total_steps", total_steps)
         if not 0 <= warmup_steps < total_steps:
             raise ValueError(
                 "`warmup_steps` must be in [0, total_steps). Received: "
