@@ -1,4 +1,4 @@
-"""Whether gold answers survive tokens and windows, on SQuAD's own files.
+"""Whether gold answers survive tokens and windows, on files in SQuAD's layout.
 
 Every answer of an answerable question becomes tokens of windows, these become a span
 of characters again, and its text is compared with the gold text by the official

@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 def test_code_of_the_readme(tmp_path):
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     result = subprocess.run(
         [sys.executable, "-c", "\n".join(blocks)],
         cwd=tmp_path,

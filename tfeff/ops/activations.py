@@ -16,6 +16,7 @@ def gelu(x):
 
     Example:
 
+    >>> from keras import ops
     >>> round(float(gelu(ops.convert_to_tensor(1.0))), 6)
     0.841345
 
@@ -39,6 +40,7 @@ def gelu_tanh(x):
 
     Example:
 
+    >>> from keras import ops
     >>> round(float(gelu_tanh(ops.convert_to_tensor(1.0))), 6)
     0.841192
 
@@ -64,6 +66,7 @@ def activated_product(x, kernel, activation):
 
     Example:
 
+    >>> from keras import ops
     >>> y = activated_product(ops.ones((1, 2, 3)), ops.ones((3, 4)), gelu)
     >>> round(float(y[0, 0, 0]), 6)
     2.524034

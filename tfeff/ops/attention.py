@@ -64,6 +64,7 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None):
 
     Example:
 
+    >>> from keras import ops
     >>> mixed = softmax_values(ops.zeros((2, 1, 3, 4)), ops.ones((2, 4, 1, 8)))
     >>> tuple(mixed.shape), float(mixed[0, 0, 0, 0])
     ((2, 3, 1, 8), 1.0)
@@ -169,6 +170,7 @@ def part_values(weights, value, partition, embeddings=None):
 
     Example:
 
+    >>> from keras import ops
     >>> n = ops.ones((4, 5, 5)) / 4
     >>> tuple(part_values(ops.ones((2, 5, 5)), ops.ones((2, 5, 4, 2)), n).shape)
     (2, 5, 4, 2)

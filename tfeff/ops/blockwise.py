@@ -42,6 +42,7 @@ def key_blocks(x, head_blocks: Sequence[int]):
 
     Example:
 
+    >>> from keras import ops
     >>> x = ops.reshape(ops.arange(4), (1, 4, 1))
     >>> ops.convert_to_numpy(key_blocks(x, [0, 1]))[..., 0].tolist()
     [[2, 3], [0, 1]]

@@ -28,6 +28,7 @@ def dynamic_convolution(values, kernels):
 
     Example:
 
+    >>> from keras import ops
     >>> u = ops.reshape(ops.arange(4.0), (1, 4, 1, 1))
     >>> y = dynamic_convolution(u, ops.convert_to_tensor([[0.0, 0.0, 1.0]]))
     >>> ops.convert_to_numpy(y).ravel().tolist()

@@ -26,6 +26,7 @@ def kept_elements(shape, rate: float, seed):
 
     Example:
 
+    >>> from keras import ops
     >>> kept = kept_elements((1000, 9), rate=0.25, seed=0)
     >>> 0.73 < float(ops.mean(ops.cast(kept, "float32"))) < 0.77
     True

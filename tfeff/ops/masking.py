@@ -34,6 +34,7 @@ def masked_softmax(scores, mask=None):
 
     Example:
 
+    >>> from keras import ops
     >>> weights = masked_softmax(
     ...     ops.zeros((1, 2, 4)), ops.convert_to_tensor([[[True, True, False, False]]])
     ... )
@@ -81,6 +82,7 @@ def l2_normalized_sigmoid(scores, mask=None):
 
     Example:
 
+    >>> from keras import ops
     >>> weights = l2_normalized_sigmoid(ops.zeros((1, 4)))
     >>> ops.convert_to_numpy(weights).tolist()
     [[0.5, 0.5, 0.5, 0.5]]

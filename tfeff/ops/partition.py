@@ -95,6 +95,7 @@ def partition_functions(
 
     Example:
 
+    >>> from keras import ops
     >>> f = partition_functions(ops.arange(-3, 4), num_parts=8)
     >>> bool(ops.all(ops.abs(ops.sum(f, axis=0) - 1) < 1e-6))
     True
@@ -163,6 +164,7 @@ def bucket_functions(relative_positions, boundaries: Sequence[float]):
 
     Example:
 
+    >>> from keras import ops
     >>> f = bucket_functions(ops.arange(-2, 3), boundaries=[0, 1])
     >>> ops.convert_to_numpy(f).tolist()[1]
     [0.0, 0.0, 1.0, 0.0, 0.0]
@@ -231,6 +233,7 @@ def t5_buckets(relative_positions, num_buckets: int = 32, max_distance: int = 12
 
     Example:
 
+    >>> from keras import ops
     >>> t5_buckets(ops.convert_to_tensor([-1, 0, 1, 128])).numpy().tolist()
     [1, 0, 17, 31]
 
@@ -274,6 +277,7 @@ def partition_mask(functions, length):
 
     Example:
 
+    >>> from keras import ops
     >>> mask = partition_mask(lambda x: bucket_functions(x, [1]), 3)
     >>> ops.convert_to_numpy(mask[1]).tolist()
     [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]

@@ -21,6 +21,7 @@ def permutation_masks(ranks, visible=None):
 
     Example:
 
+    >>> from keras import ops
     >>> content, query = permutation_masks(ops.convert_to_tensor([[1, 0, -1]]))
     >>> ops.convert_to_numpy(query[0]).astype(int).tolist()
     [[0, 1, 1], [0, 0, 1], [0, 0, 0]]

@@ -41,6 +41,7 @@ def relative_shift(x):
 
     Example:
 
+    >>> from keras import ops
     >>> x = ops.broadcast_to(relative_positions(3), (3, 6))
     >>> ops.convert_to_numpy(relative_shift(x)).tolist()
     [[0, 1, 2], [-1, 0, 1], [-2, -1, 0]]
@@ -69,6 +70,7 @@ def relative_unshift(x):
 
     Example:
 
+    >>> from keras import ops
     >>> y = relative_unshift(ops.ones((2, 2)))
     >>> ops.convert_to_numpy(y).tolist()
     [[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]]
@@ -96,6 +98,7 @@ def toeplitz(values):
 
     Example:
 
+    >>> from keras import ops
     >>> ops.convert_to_numpy(toeplitz(relative_positions(2))).tolist()
     [[0, 1], [-1, 0]]
     """
@@ -125,6 +128,7 @@ def sinusoids(positions, dim: int, layout: str = "interleaved"):
 
     Example:
 
+    >>> from keras import ops
     >>> ops.convert_to_numpy(sinusoids(ops.zeros((1,)), 4)).tolist()
     [[0.0, 1.0, 0.0, 1.0]]
 

@@ -25,6 +25,7 @@ def fixed_pattern(length, stride: int, expressivity: int, pattern: str = "fairse
 
     Example:
 
+    >>> from keras import ops
     >>> seen = fixed_pattern(4, stride=2, expressivity=1, pattern="sparse_transformer")
     >>> ops.convert_to_numpy(seen).astype(int).tolist()
     [[1, 1, 0, 1], [1, 1, 0, 1], [0, 1, 1, 1], [0, 1, 1, 1]]
