@@ -28,7 +28,8 @@ class Dropout(keras.layers.Dropout):
 
     Random numbers are what makes dropout slow. This layer draws 32 random bits for a
     whole row (the last axis) and stretches them by an integer hash
-    (`tfeff.ops.kept_elements`).
+    (`tfeff.ops.kept_elements`). As with Keras' layer, the replicas of a distribution
+    strategy drop the same places of their parts of the batch.
 
     Args:
         rate: float in [0, 1), share of dropped elements.
