@@ -110,14 +110,14 @@ class Objective(DistributedModel):
     def get_metrics_result(self):
         """Metrics by name; losses are weighted by targets, not by batches."""
         logs = super().get_metrics_result()
-        keys = [TARGET_MEAN]
-        if self.parts is not None:
-            keys = [f"{name}_{TARGET_MEAN}" for name in self.parts]
+        keys, parts = [TARGET_MEAN], list(self.parts or ())
+        if len(parts) > 1:  # Keras gives the metrics of one output alone no prefix.
+            keys = [f"{name}_{TARGET_MEAN}" for name in parts]
         if not all(key in logs for key in keys):
             return logs
         means = [logs.pop(key) for key in keys]
-        for name, mean in zip(self.parts or (), means):
-            logs[f"{name}_loss"] = mean
+        if len(parts) > 1:
+            logs |= {f"{name}_loss": mean for name, mean in zip(parts, means)}
         if self._weights_of_means is not None:
             logs["loss"] = sum(w * m for w, m in zip(self._weights_of_means, means))
         return logs
