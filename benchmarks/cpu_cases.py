@@ -72,6 +72,6 @@ CASES = {
         )
     },
 }
-SIZES = ("tokens", "layers", "width", "vocabulary", "dropout", "rounds")
+SIZES = ("tokens", "layers", "width", "vocabulary", "dropout", "rounds", "environment")
 COMPARISON = ("case", "task", "dtype", "length")
 SETTINGS = (*COMPARISON, *SIZES)

@@ -28,6 +28,6 @@ def ensure() -> None:
 
 
 def description() -> str:
-    """Those variables that are set, as a shell takes them."""
-    found = {name: os.environ[name] for name in VARIABLES if name in os.environ}
-    return " ".join(f"{name}={value}" for name, value in found.items())
+    """The variables as a shell takes them."""
+    values = {name: os.environ.get(name, value) for name, value in VARIABLES.items()}
+    return " ".join(f"{name}={value}" for name, value in values.items())

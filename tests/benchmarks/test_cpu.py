@@ -14,6 +14,7 @@ SETTINGS = dict(
     vocabulary="30",
     dropout="0.0",
     rounds="2",
+    environment="tuned",
 )
 
 
@@ -25,7 +26,8 @@ def cpu(load):
 @pytest.fixture
 def parsed(cpu):
     with flagsaver.flagsaver():
-        yield lambda *args: flags.FLAGS(["cpu.py", *args])
+        # Not `tuned`, for which the program would start anew.
+        yield lambda *args: flags.FLAGS(["cpu.py", "--environment=default", *args])
 
 
 def row(contender, mode, seconds, left_out=""):
