@@ -78,7 +78,9 @@ class Objective(DistributedModel):
             return (1.0,) if weights is None else None
         if len(losses) < len(self.parts):
             return None
-        weights = weights or {}
+        weights = {} if weights is None else weights
+        if not isinstance(weights, dict):
+            return None
         return tuple(float(weights.get(name, 1.0)) for name in self.parts)
 
     def call(self, inputs, training=None, mask=None):

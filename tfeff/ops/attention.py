@@ -13,13 +13,40 @@ NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
 
 
 def split_heads(x, num_heads: int):
-    """`[B, T, D]` to `[B, T, N, D / N]`: head `h` has the columns from `h D / N`."""
+    """Cuts vectors into heads: head `h` has the columns from `h D / N`.
+
+    Args:
+        x: tensor `[B, T, D]`.
+        num_heads: integer `N` that divides `D`.
+
+    Returns:
+        Tensor `[B, T, N, D / N]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> tuple(split_heads(ops.ones((2, 3, 8)), 4).shape)
+    (2, 3, 4, 2)
+    """
     batch, length, size = ops.shape(x)
     return ops.reshape(x, (batch, length, num_heads, size // num_heads))
 
 
 def merge_heads(x):
-    """`[B, T, N, H]` to `[B, T, N H]`, the inverse of `split_heads`."""
+    """Joins heads again, the inverse of `split_heads`.
+
+    Args:
+        x: tensor `[B, T, N, H]`.
+
+    Returns:
+        Tensor `[B, T, N H]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> tuple(merge_heads(ops.ones((2, 3, 4, 2))).shape)
+    (2, 3, 8)
+    """
     batch, length, heads, size = ops.shape(x)
     return ops.reshape(x, (batch, length, heads * size))
 

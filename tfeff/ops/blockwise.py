@@ -12,13 +12,41 @@ from keras import ops
 
 
 def query_blocks(x, num_blocks: int):
-    """Cuts sequences into blocks: `[B, T, …]` to `[B n, t, …]`, `n` dividing `T`."""
+    """Cuts sequences into blocks, one below the other.
+
+    Args:
+        x: tensor `[B, T, …]`.
+        num_blocks: integer `n` that divides `T`.
+
+    Returns:
+        Tensor `[B n, T / n, …]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> tuple(query_blocks(ops.ones((2, 6, 4)), 3).shape)
+    (6, 2, 4)
+    """
     batch, length, *rest = ops.shape(x)
     return ops.reshape(x, (batch * num_blocks, length // num_blocks, *rest))
 
 
 def from_blocks(x, num_blocks: int):
-    """Joins blocks again: `[B n, t, …]` to `[B, T, …]`."""
+    """Joins blocks again, the inverse of `query_blocks`.
+
+    Args:
+        x: tensor `[B n, t, …]`.
+        num_blocks: integer `n`.
+
+    Returns:
+        Tensor `[B, n t, …]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> tuple(from_blocks(ops.ones((6, 2, 4)), 3).shape)
+    (2, 6, 4)
+    """
     batch, length, *rest = ops.shape(x)
     return ops.reshape(x, (batch // num_blocks, num_blocks * length, *rest))
 

@@ -23,7 +23,20 @@ _FEATURES = 8
 
 
 def relative_positions(length):
-    """`1 - T … T`, the columns of what `relative_shift` takes: `[2T]` int32."""
+    """The relative positions `1 - T … T` of the columns that `relative_shift` takes.
+
+    Args:
+        length: integer `T`, or a scalar tensor.
+
+    Returns:
+        Integer tensor `[2T]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> ops.convert_to_numpy(relative_positions(3)).tolist()
+    [-2, -1, 0, 1, 2, 3]
+    """
     return ops.arange(1 - length, length + 1)
 
 

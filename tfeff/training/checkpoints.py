@@ -20,6 +20,17 @@ def save_checkpoint(model: keras.Model, path: str) -> None:
     Raises:
         OSError: if the disk is full or not writable. What was at `path` is then
             still there, and nothing else is left behind.
+
+    Example:
+
+    >>> import tempfile, tfeff
+    >>> encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=100)
+    >>> model = tfeff.tasks.Classifier(encoder, num_classes=2)
+    >>> model.compile()
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.keras")
+    >>> save_checkpoint(model, path)
+    >>> load_checkpoint(path).num_classes
+    2
     """
     folder, name = os.path.split(path)
     partial = os.path.join(folder, f".partial-{os.getpid()}-{name}")
@@ -44,6 +55,8 @@ def load_checkpoint(path: str) -> keras.Model:
 
     Raises:
         ValueError: if the file is missing, truncated or corrupted.
+
+    Example: see `save_checkpoint`.
     """
     if not os.path.exists(path):
         raise ValueError(f"There is no checkpoint at {path}")
@@ -67,7 +80,20 @@ def load_checkpoint(path: str) -> keras.Model:
 
 
 def latest_checkpoint(directory: str) -> tuple[str | None, int]:
-    """The newest checkpoint of a folder and its step; `(None, 0)` without one."""
+    """The newest checkpoint of a folder.
+
+    Args:
+        directory: the folder, which need not exist: `checkpoints/` of a run.
+
+    Returns:
+        The file's path and its step; `(None, 0)` where there is none.
+
+    Example:
+
+    >>> import tempfile
+    >>> latest_checkpoint(tempfile.mkdtemp())
+    (None, 0)
+    """
     steps = _steps(directory)
     if not steps:
         return None, 0

@@ -154,7 +154,22 @@ class Grid:
 
 
 def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:
-    """Writes numbers, nested or not, as JSON in one go; NaN becomes null."""
+    """Writes metrics as JSON, whole or not at all. What is undefined becomes null.
+
+    Args:
+        metrics: numbers by name, or dicts and lists of such. NaN and infinity are
+            undefined.
+        path: the file; one of that name is replaced.
+
+    Example:
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "metrics.json")
+    >>> write_metrics({"f1": float("nan"), "accuracy": 0.5}, path)
+    >>> with open(path) as file:
+    ...     json.load(file)
+    {'f1': None, 'accuracy': 0.5}
+    """
     text = json.dumps(_without_nan(metrics), indent=2, allow_nan=False)
     with open(f"{path}.partial", "w", encoding="utf-8") as file:
         file.write(text + "\n")
