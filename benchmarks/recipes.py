@@ -18,6 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import environment
 import machine
 from absl import app, flags
 from rows import append, read
@@ -67,8 +68,8 @@ flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
 flags.DEFINE_list("stages", list(STAGES), "What to run, in this order.")
 flags.DEFINE_list("seeds", ["0", "1"], "One run of everything for each.")
 flags.DEFINE_integer("steps", 300, "Steps of pretraining.", lower_bound=10)
-flags.DEFINE_integer("glue_steps", 120, "Steps on a task of GLUE.", lower_bound=2)
-flags.DEFINE_integer("squad_steps", 80, "Steps on SQuAD.", lower_bound=2)
+flags.DEFINE_integer("glue_steps", 500, "Steps on a task of GLUE.", lower_bound=2)
+flags.DEFINE_integer("squad_steps", 200, "Steps on SQuAD.", lower_bound=2)
 FIELDS = ("stage", "system", "task", "seed", "metric", "value", "command")
 CURVES = ("stage", "system", "seed", "step", "loss", "val_loss")
 
@@ -403,4 +404,5 @@ def draw(path):
 
 
 if __name__ == "__main__":
+    environment.ensure()  # The examples inherit it.
     app.run(main)
