@@ -331,7 +331,6 @@ def classification(stage, task, source):
             "--learning_rates=3e-4",
             "--dropout=0.1",
             f"--seeds={source.seed}",
-            *(["--nopad_to_longest"] if source.system == "BlockBERT" else []),
         ),
         (source,),
     )

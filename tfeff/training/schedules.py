@@ -35,18 +35,15 @@ class LinearWarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, peak_rate: float, warmup_steps: int, total_steps: int):
-        check_positive("peak_rate", peak_rate)
-        check_integer("warmup_steps", warmup_steps, 0)
-        check_integer("total_steps", total_steps)
-        if not 0 <= warmup_steps < total_steps:
+        self.peak_rate = check_positive("peak_rate", peak_rate)
+        self.warmup_steps = check_integer("warmup_steps", warmup_steps, 0)
+        self.total_steps = check_integer("total_steps", total_steps)
+        if warmup_steps >= total_steps:
             raise ValueError(
                 "`warmup_steps` must be in [0, total_steps). Received: "
                 f"warmup_steps={warmup_steps}, total_steps={total_steps}"
             )
         super().__init__()
-        self.peak_rate = float(peak_rate)
-        self.warmup_steps = int(warmup_steps)
-        self.total_steps = int(total_steps)
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
