@@ -87,6 +87,8 @@ ATTENTIONS = {
     "one_head": (partial(OneHeadAttention, 4, num_layers=2), one_head_attend),
     "sparse": (partial(SparseAttention, 2, stride=2, expressivity=1), sparse_attend),
     "xlnet": relative("xlnet", max_distance=None),
+    "xlnet, sines first": relative("xlnet", sinusoid="concatenated"),
+    "xlnet, clipped": relative("xlnet", max_distance=2),
     **{
         name: relative(name, max_distance=2)
         for name in ("shaw", "rpe", "huang1", "huang3", "huang4")
@@ -187,18 +189,64 @@ def test_gradients_of_both_streams(name):
     )
 
 
-@pytest.mark.parametrize("name", ["self", "xlnet", "rpe", "one_head", "sparse"])
-def test_partial_prediction_gives_the_same_rows(name):
+TARGETS = np.array([[4, 0, 2], [2, 2, 1], [0, 0, 0], [3, 2, 2]], "int32")
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_queries_at_targets_only(name):
     """In any order, and more than once."""
-    layer, _ = two_streams(name)
     hidden = inputs_of()
-    content, query = call(layer, hidden)
-    targets = np.array([[4, 0, 2], [2, 2, 1], [0, 0, 0], [3, 2, 2]], "int32")
-    same, rows = call(layer, hidden, target_positions=targets)
-    assert rows.shape == (4, 3, 8)
-    assert_close(same, content, 1e-6)
-    expected = np.take_along_axis(np.asarray(query), targets[..., None], axis=1)
-    assert_close(rows, expected, 1e-5)
+    for dtype, tolerance in (("float32", 2e-5), ("float64", 1e-10)):
+        layer, named = two_streams(name, dtype=dtype)
+        content, query = reference(
+            name, {**arrays_of(named), "hidden": hidden.astype("float64")}
+        )
+        same, rows = call(layer, hidden.astype(dtype), target_positions=TARGETS)
+        assert_close(same, content, tolerance)
+        expected = np.take_along_axis(query, TARGETS[..., None], axis=1)
+        assert rows.shape == (4, 3, 8) and rows.dtype == dtype
+        assert_close(rows, expected, tolerance)
+
+
+@pytest.mark.parametrize("name", ["xlnet", "one_head"])
+def test_gradients_of_queries_at_targets(name):
+    layer, named = two_streams(name, num_blocks=1, size=4, dtype="float64")
+    targets = np.array([[2, 0], [3, 3]], "int32")
+    places = {
+        "ranks": np.array([[2, 0, 3, 1], [-1, 0, -1, 1]], "int32"),
+        "visible": np.array([[1, 1, 1, 1], [1, 1, 0, 1]]),
+        "segments": SEGMENTS[[0, 3], :4],
+    }
+
+    def at_targets(hidden):
+        return layer(
+            hidden,
+            places["ranks"],
+            padding_mask=places["visible"],
+            segment_ids=places["segments"],
+            target_positions=targets,
+        )[1]
+
+    check_gradients(
+        at_targets,
+        lambda arrays: np.take_along_axis(
+            reference(name, arrays, **places)[1], targets[..., None], axis=1
+        ),
+        named,
+        {"hidden": inputs_of(2, 4, 4, "float64")},
+    )
+
+
+def test_quantized_blocks_predict_at_targets():
+    """Their kernels cannot be turned by positions: all are mixed, as before."""
+    layer, _ = two_streams("xlnet", size=16)
+    hidden = inputs_of(size=16)
+    _, exact = call(layer, hidden)
+    for block in layer.blocks:
+        block.attention.relative_dense.quantize("int8")
+    _, rows = call(layer, hidden, target_positions=TARGETS)
+    expected = np.take_along_axis(np.asarray(exact), TARGETS[..., None], axis=1)
+    assert np.abs(rows - expected).max() < 0.05 * np.abs(expected).max()
 
 
 def test_no_mask_means_all_are_real():
@@ -350,7 +398,12 @@ def test_half_precision(dtype, tolerance):
     layer, named = two_streams("xlnet", dtype=f"mixed_{dtype}")
     hidden = inputs_of()
     arrays = {**arrays_of(named), "hidden": hidden.astype("float64")}
-    for actual, expected in zip(call(layer, hidden), reference("xlnet", arrays)):
+    content, query = reference("xlnet", arrays)
+    some = np.take_along_axis(query, TARGETS[..., None], axis=1)
+    for actual, expected in zip(
+        (*call(layer, hidden), call(layer, hidden, target_positions=TARGETS)[1]),
+        (content, query, some),
+    ):
         assert actual.dtype == dtype
         error = np.abs(np.asarray(actual, "float64") - expected).max()
         assert error <= tolerance * np.abs(expected).max()

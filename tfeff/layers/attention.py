@@ -124,6 +124,30 @@ class Attention(keras.layers.Layer):
         mixed, _ = self.attend(query, hidden, mask, training, positional, **place)
         return self.project_output(mixed)
 
+    def mix_at(self, positions, query, hidden, mask, training=None, **place):
+        """As `mix`, for queries at some positions of `hidden`.
+
+        Here all positions are mixed, those without a query for nothing.
+
+        Args:
+            positions: integer tensor `[B, M]`; queries of one position are equal.
+            query: float tensor `[B, M, D]`.
+            hidden: float tensor `[B, S, D]`, what keys and values are made of.
+            mask: bool tensor `[B, M, S]`.
+            training: whether dropout is active.
+            **place: what the call takes beyond hidden state and mask.
+
+        Returns:
+            Float tensor `[B, M, D]`.
+        """
+        rows = ops.one_hot(positions, ops.shape(hidden)[1], dtype=query.dtype)
+        # Queries of one position are equal: their mean is any of them.
+        count = ops.maximum(ops.sum(rows, axis=1), 1)[..., None]
+        placed = ops.einsum("bmt,bmd->btd", rows, query) / count
+        mask = ops.einsum("bmt,bms->bts", rows, ops.cast(mask, rows.dtype)) > 0
+        mixed = self.mix(placed, hidden, mask, training, **place)
+        return ops.einsum("bmt,btd->bmd", rows, mixed)
+
     def call(
         self, hidden, padding_mask=None, training=None, return_attention_scores=False
     ):

@@ -152,32 +152,28 @@ class EncoderBlock(keras.layers.Layer):
         mixed = self.attention.mix(query, hidden, mask, training, positional=False)
         return self._add(query, mixed, training)
 
-    def stream(self, query, hidden, mask, training=None, rows=None, **place):
+    def stream(self, query, hidden, mask, training=None, positions=None, **place):
         """The block applied to queries at positions of `hidden`, under any mask.
 
         Args:
             query: float tensor `[B, M, D]`.
             hidden: float tensor `[B, T, D]`, what keys and values are made of.
-            mask: bool tensor `[B, T, T]`, true where the key is visible to a query
-                at the position.
+            mask: bool tensor `[B, M, T]`, true where the key is visible to the query.
             training: whether dropout is active.
-            rows: float tensor `[B, M, T]`, 1 at the position of each query; `None` if
-                the queries are those of all positions in order.
+            positions: integer tensor `[B, M]` of the queries' positions; `None` if
+                they are those of all positions in order.
             **place: `segment_ids` and `layer_index`, as in the call.
 
         Returns:
             Float tensor `[B, M, D]`.
         """
         place = self._place(**place)
-        if rows is None:
+        if positions is None:
             mixed = self.attention.mix(query, hidden, mask, training, **place)
-            return self._add(query, mixed, training)
-        # Queries take their places, so that relative positions are the usual ones.
-        # Queries of one position are equal: their mean is any of them.
-        count = ops.maximum(ops.sum(rows, axis=1), 1)[..., None]
-        placed = ops.einsum("bmt,bmd->btd", rows, query) / count
-        mixed = self.attention.mix(placed, hidden, mask, training, **place)
-        mixed = ops.einsum("bmt,btd->bmd", rows, mixed)
+        else:
+            mixed = self.attention.mix_at(
+                positions, query, hidden, mask, training, **place
+            )
         return self._add(query, mixed, training)
 
     def _place(self, **place):

@@ -227,6 +227,7 @@ class RelativeAttention(Attention):
         positional=True,
         return_scores=False,
         segment_ids=None,
+        positions=None,
     ):
         query = project_to_heads(self.query_dense, query, self.num_heads)
         key = project_to_heads(self.key_dense, hidden, self.num_heads)
@@ -234,7 +235,7 @@ class RelativeAttention(Attention):
         if not positional:
             scores = functional.dot_product_scores(query, key)
         elif self.method == "xlnet":
-            scores = self._xlnet_scores(query, key, hidden, segment_ids)
+            scores = self._xlnet_scores(query, key, hidden, segment_ids, positions)
         else:
             scores = _SCORES[self.method](query, key, self._embed_key)
         mask = None if mask is None else mask[:, None]
@@ -247,6 +248,20 @@ class RelativeAttention(Attention):
         if return_scores == SCORES:
             return mixed, visible_scores(scores, mask)
         return mixed, weights
+
+    def mix_at(self, positions, query, hidden, mask, training=None, **place):
+        if self._sees_from_anywhere():
+            place["positions"] = positions
+            return self.mix(query, hidden, mask, training, **place)
+        return super().mix_at(positions, query, hidden, mask, training, **place)
+
+    def _sees_from_anywhere(self):
+        """Whether scores take queries at any positions, not only at all in order."""
+        return (
+            self.method == "xlnet"
+            and self.max_distance is None
+            and self.relative_dense.quantization_mode is None
+        )
 
     def _embed_key(self, positions):
         rows = self.relative_embedding(positions)
@@ -277,10 +292,19 @@ class RelativeAttention(Attention):
         )
         return self._in_heads(self.relative_dense(ops.expand_dims(rows, 0))[0])
 
-    def _xlnet_scores(self, query, key, hidden, segment_ids):
-        scores = functional.xlnet_scores(
-            query, key, self._embed_sinusoids, self.content_bias, self.position_bias
-        )
+    def _xlnet_scores(self, query, key, hidden, segment_ids, positions):
+        biases = self.content_bias, self.position_bias
+        if positions is None:
+            scores = functional.xlnet_scores(query, key, self._embed_sinusoids, *biases)
+        else:
+            scores = functional.xlnet_scores_at(
+                positions,
+                query,
+                key,
+                self.relative_dense.kernel,
+                *biases,
+                sinusoid=self.sinusoid,
+            )
         if not self.relative_segments:
             return scores
         if segment_ids is None:
@@ -292,7 +316,7 @@ class RelativeAttention(Attention):
         check_token_ids("segment_ids", segment_ids)
         check_same_shape("segment_ids", segment_ids, hidden.shape[:2])
         return scores + functional.segment_scores(
-            query, segment_ids, self.segment_embeddings, self.segment_bias
+            query, segment_ids, self.segment_embeddings, self.segment_bias, positions
         )
 
     def get_config(self):

@@ -96,10 +96,13 @@ class TwoStreamBlocks(OverBlocks):
             ranks, visible_keys(padding_mask, hidden)
         )
         batch, length, size = ops.shape(hidden)
-        rows, count = None, length
+        count = length
         if target_positions is not None:
+            target_positions = ops.convert_to_tensor(target_positions)
             check_token_ids("target_positions", target_positions)
-            rows = ops.one_hot(target_positions, length, dtype=hidden.dtype)
+            query_mask = ops.take_along_axis(
+                query_mask, target_positions[..., None], axis=1
+            )
             count = ops.shape(target_positions)[1]
         content = hidden
         start = self.mask_embedding if query is None else self.mask_embedding + query
@@ -107,7 +110,9 @@ class TwoStreamBlocks(OverBlocks):
         for index, block in enumerate(self.blocks):
             place = {"segment_ids": segment_ids, "layer_index": index}
             query, content = (
-                block.stream(query, content, query_mask, training, rows, **place),
+                block.stream(
+                    query, content, query_mask, training, target_positions, **place
+                ),
                 block.stream(content, content, content_mask, training, **place),
             )
         return content, query

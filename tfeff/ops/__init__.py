@@ -45,6 +45,7 @@ from tfeff.ops.relative import (
     sinusoids,
     toeplitz,
     xlnet_scores,
+    xlnet_scores_at,
 )
 from tfeff.ops.sparse import fixed_pattern
 
@@ -89,4 +90,5 @@ __all__ = [
     "toeplitz",
     "weighted_values",
     "xlnet_scores",
+    "xlnet_scores_at",
 ]

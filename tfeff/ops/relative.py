@@ -383,25 +383,93 @@ def xlnet_scores(query, key, embed: Callable, content_bias, position_bias):
     return dot_product_scores(query + content_bias, key) + of_position
 
 
-def segment_scores(query, segment_ids, embeddings, bias):
+def xlnet_scores_at(
+    positions,
+    query,
+    key,
+    kernel,
+    content_bias,
+    position_bias,
+    sinusoid: str = "interleaved",
+):
+    """`xlnet_scores` of queries at some positions only, without limit of distance.
+
+    The waves of a difference are those of the key's position, turned by the query's,
+    `s_{i - j} = R_i s_j`. So queries need not be in order for a shift:
+
+        (q_i + v) · W s_{i - j} = (R_iᵀ Wᵀ (q_i + v)) · s_j
+
+    That costs `D` products a pair and head instead of `H`, which is less than all
+    queries cost where few are wanted.
+
+    Args:
+        positions: integer tensor `[B, M]`, the positions `i` of the queries.
+        query: float tensor `[B, M, N, H]`.
+        key: float tensor `[B, T, N, H]`, of the positions `j = 0 … T - 1`.
+        kernel: `W`, float tensor `[D, N · H]`, which projects sinusoids to `r`.
+        content_bias: `u`, float tensor `[N, H]`.
+        position_bias: `v`, float tensor `[N, H]`.
+        sinusoid: layout of the sinusoids, as in `sinusoids`.
+
+    Returns:
+        Tensor `[B, N, M, T]`.
+
+    Reference:
+        Yang et al., "XLNet", sections 2.3 and 2.5.
+    """
+    content_bias, position_bias = map(
+        ops.convert_to_tensor, (content_bias, position_bias)
+    )
+    heads, size = query.shape[-2:]
+    dim = kernel.shape[0]
+    if sinusoid == "interleaved":
+        kernel = ops.reshape(kernel, (dim // 2, 2, heads, size))
+        kernel = ops.transpose(kernel, (1, 0, 2, 3))
+    kernel = ops.reshape(kernel, (dim, heads, size))
+    turned = ops.einsum("bmnh,dnh->bmnd", _scaled(query + position_bias), kernel)
+    of_sine, of_cosine = ops.split(turned, 2, axis=-1)
+
+    batch, count = ops.shape(positions)
+    dtype = keras.backend.result_type(query.dtype, "float32")
+    waves = sinusoids(
+        ops.reshape(ops.cast(positions, dtype), (-1,)), dim, "concatenated"
+    )
+    waves = ops.reshape(ops.cast(waves, query.dtype), (batch, count, 1, dim))
+    sine, cosine = ops.split(waves, 2, axis=-1)
+    # sin(a - b) = sin a cos b - cos a sin b, cos(a - b) = cos a cos b + sin a sin b.
+    turned = ops.concatenate(
+        [of_cosine * sine - of_sine * cosine, of_sine * sine + of_cosine * cosine],
+        axis=-1,
+    )
+    waves = sinusoids(ops.arange(ops.shape(key)[1], dtype=dtype), dim, "concatenated")
+    of_position = ops.einsum("bmnd,td->bnmt", turned, ops.cast(waves, query.dtype))
+    return dot_product_scores(query + content_bias, key) + of_position
+
+
+def segment_scores(query, segment_ids, embeddings, bias, positions=None):
     """XLNet's relative segments: `s[i, j] = (q_i + b) · e_{[g_i ≠ g_j]} / sqrt(H)`.
 
     Args:
-        query: float tensor `[B, T, N, H]`.
+        query: float tensor `[B, T, N, H]`, or `[B, M, N, H]` at `positions`.
         segment_ids: integer tensor `g` `[B, T]`.
         embeddings: float tensor `e` `[2, N, H]`: of a pair in the same segment, and
             of one in different segments.
         bias: `b`, float tensor `[N, H]`.
+        positions: integer tensor `[B, M]`, positions `i` of the queries; `None` means
+            all, in order.
 
     Returns:
-        Tensor `[B, N, T, T]`.
+        Tensor `[B, N, T, T]`, or `[B, N, M, T]`.
 
     Reference:
         Yang et al., "XLNet", section 2.5, relative segment encodings.
     """
     query = _scaled(query + ops.convert_to_tensor(bias))
     scores = ops.einsum("btnh,rnh->bntr", query, embeddings)
-    differ = segment_ids[:, None, :, None] != segment_ids[:, None, None, :]
+    of_query = segment_ids
+    if positions is not None:
+        of_query = ops.take_along_axis(segment_ids, positions, axis=1)
+    differ = of_query[:, None, :, None] != segment_ids[:, None, None, :]
     return ops.where(differ, scores[..., 1:], scores[..., :1])
 
 
