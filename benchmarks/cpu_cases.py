@@ -41,6 +41,12 @@ CASES = {
         ("model_garden:xlnet", "hugging_face:xlnet"),
         {("train", "tfeff:xlnet_base"): (0.9, None)},
     ),
+    "xlnet_two_streams": Case(
+        ("tfeff:xlnet_two_streams",),
+        ("model_garden:xlnet_two_streams", "hugging_face:xlnet_two_streams"),
+        {("train", "tfeff:xlnet_two_streams"): (0.9, None)},
+        tasks=("train",),
+    ),
     "convbert": Case(
         ("tfeff:convbert_base",),
         ("hugging_face:convbert",),

@@ -43,7 +43,7 @@ def make_model(preset: str, **sizes):
         hidden = backbone(backbone.input)["sequence_output"]
         model = keras.Model(inputs, head(hidden, positions))
     elif preset == TWO_STREAMS:
-        model = _two_streams(tfeff.encoders.build("xlnet_base", **sizes))
+        model = two_streams(tfeff.encoders.build("xlnet_base", **sizes))
     else:
         model = tfeff.objectives.MaskedLM(tfeff.encoders.build(preset, **sizes))
     model.compile(
@@ -55,7 +55,8 @@ def make_model(preset: str, **sizes):
     return model
 
 
-def _two_streams(encoder):
+def two_streams(encoder):
+    """An XLNet encoder's permutation language model, as in `make_model`."""
     import keras
     import keras_nlp
     from keras import ops

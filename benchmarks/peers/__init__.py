@@ -4,6 +4,7 @@ Every contender is an encoder of the same sizes. To train, all have the same mas
 head on the same masked positions (dense to the embeddings' size, GELU, norm, product
 with the token table), the mean cross-entropy in float32, gradients clipped at a global
 norm of 1, and AdamW of their framework. Inference ends at the last hidden state.
+With two streams, XLNet predicts the masked positions one after the other.
 
 A step returns a number for which all of its work is needed.
 """

@@ -56,6 +56,25 @@ def make_batch(sizes: Sizes) -> dict[str, np.ndarray]:
     )
 
 
+def visible_pairs(batch: dict[str, np.ndarray]) -> np.ndarray:
+    """Who sees whom where masked tokens are predicted in their order: `[B, T, T]`.
+
+    1 at `[b, i, j]` where `j` is not masked, or predicted sooner than `i`.
+    """
+    positions = batch["mask_positions"]
+    ranks = np.full(batch["token_ids"].shape, -1)
+    order = np.broadcast_to(np.arange(positions.shape[1]), positions.shape)
+    np.put_along_axis(ranks, positions, order, axis=1)
+    of_query, of_key = ranks[:, :, None], ranks[:, None, :]
+    return ((of_key < 0) | (of_key < of_query)).astype("int32")
+
+
+def target_rows(batch: dict[str, np.ndarray]) -> np.ndarray:
+    """1 at the position of each masked token: `[B, M, T]`."""
+    every = np.arange(batch["token_ids"].shape[1])
+    return (batch["mask_positions"][..., None] == every).astype("int32")
+
+
 def tensors(batch):
     """The batch as TensorFlow's: inputs, labels."""
     import tensorflow as tf

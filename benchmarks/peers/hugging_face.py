@@ -5,7 +5,14 @@ import os
 import torch
 import transformers as hf
 
-from peers.common import CLIP_NORM, HEADS, OPTIMIZER, Contender
+from peers.common import (
+    CLIP_NORM,
+    HEADS,
+    OPTIMIZER,
+    Contender,
+    target_rows,
+    visible_pairs,
+)
 
 
 def make(model, sizes, task, dtype, batch):
@@ -18,6 +25,10 @@ def make(model, sizes, task, dtype, batch):
         token_type_ids=tensors["segment_ids"],
         attention_mask=tensors["padding_mask"],
     )
+    two_streams = model == "xlnet_two_streams"
+    if two_streams:
+        inputs["perm_mask"] = torch.from_numpy(1.0 - visible_pairs(batch)).float()
+        inputs["target_mapping"] = torch.from_numpy(target_rows(batch)).float()
 
     def autocast():
         enabled = dtype == "mixed_bfloat16"
@@ -55,7 +66,8 @@ def make(model, sizes, task, dtype, batch):
     def train():
         with autocast():
             hidden = encoder(**inputs).last_hidden_state
-            hidden = hidden[rows, tensors["mask_positions"]]
+            if not two_streams:
+                hidden = hidden[rows, tensors["mask_positions"]]
             logits = torch.nn.functional.linear(head(hidden), table, bias)
         loss = torch.nn.functional.cross_entropy(
             logits.float().flatten(0, 1), tensors["labels"].flatten()
@@ -71,7 +83,7 @@ def make(model, sizes, task, dtype, batch):
 
 def _encoder(model, sizes):
     shared = dict(vocab_size=sizes.vocabulary)
-    if model == "xlnet":
+    if model.startswith("xlnet"):
         config = hf.XLNetConfig(
             **shared,
             d_model=sizes.width,

@@ -1,5 +1,6 @@
 """Encoders of TensorFlow Model Garden, which run on tf_keras."""
 
+import tensorflow as tf
 import tf_keras
 from official.nlp.modeling import layers, networks
 
@@ -10,7 +11,9 @@ from peers.common import (
     Contender,
     compiled,
     count,
+    target_rows,
     tensors,
+    visible_pairs,
 )
 
 
@@ -21,6 +24,10 @@ def make(model, sizes, task, dtype, batch):
     try:
         encoder, encode, table = _encoder(model, sizes)
         inputs, labels = tensors(batch)
+        two_streams = model == "xlnet_two_streams"
+        if two_streams:
+            inputs["visible_pairs"] = tf.constant(visible_pairs(batch))
+            inputs["target_rows"] = tf.constant(target_rows(batch), "float32")
         encode(inputs)  # Makes the weights.
 
         class MaskedLM(tf_keras.Model):
@@ -32,7 +39,10 @@ def make(model, sizes, task, dtype, batch):
                 )
 
             def call(self, inputs):
-                logits = self.head(encode(inputs), inputs["mask_positions"])
+                positions = inputs["mask_positions"]
+                if two_streams:  # The states are those of the targets already.
+                    positions = tf.cumsum(tf.ones_like(positions), 1, exclusive=True)
+                logits = self.head(encode(inputs), positions)
                 return tf_keras.backend.cast(logits, "float32")
 
         if task == "inference":
@@ -67,7 +77,7 @@ def _encoder(model, sizes):
         dropout_rate=sizes.dropout,
         attention_dropout_rate=sizes.dropout,
     )
-    if model == "xlnet":
+    if model.startswith("xlnet"):
         encoder = networks.XLNetBase(
             **shared,
             head_size=sizes.width // HEADS,
@@ -77,6 +87,7 @@ def _encoder(model, sizes):
             initializer=tf_keras.initializers.TruncatedNormal(stddev=0.02),
             tie_attention_biases=False,
             inner_activation=gelu,
+            two_stream=model == "xlnet_two_streams",
         )
 
         def encode(inputs):
@@ -84,6 +95,9 @@ def _encoder(model, sizes):
                 inputs["token_ids"],
                 segment_ids=inputs["segment_ids"],
                 input_mask=inputs["padding_mask"],
+                permutation_mask=inputs.get("visible_pairs"),
+                target_mapping=inputs.get("target_rows"),
+                masked_tokens=inputs.get("target_rows"),
             )[0]
 
         return encoder, encode, encoder.get_embedding_lookup_table

@@ -1,6 +1,7 @@
 """Encoders and attentions of this library."""
 
 import tensorflow as tf
+from steps import TWO_STREAMS, two_streams
 
 import tfeff
 from peers.common import CLIP_NORM, HEADS, OPTIMIZER, Contender, compiled, count
@@ -13,7 +14,10 @@ ATTENTIONS = {
 
 
 def make(model, sizes, task, dtype, batch):
-    """A preset in `tfeff.objectives.MaskedLM`, or an attention: `"mixed core"`."""
+    """A preset in `tfeff.objectives.MaskedLM`, or an attention: `"mixed core"`.
+
+    XLNet's two streams have the peers' head.
+    """
     kind, _, part = model.partition(" ")
     if part:
         return _layer(kind, part, sizes, dtype, batch)
@@ -21,7 +25,7 @@ def make(model, sizes, task, dtype, batch):
     if model.startswith("albert"):
         changes["feedforward"] = {"activation": "gelu_tanh"}  # As the peers'.
     encoder = tfeff.encoders.build(
-        model,
+        "xlnet_base" if model == TWO_STREAMS else model,
         vocabulary_size=sizes.vocabulary,
         num_layers=sizes.layers,
         hidden_dim=sizes.width,
@@ -31,9 +35,9 @@ def make(model, sizes, task, dtype, batch):
         dtype=dtype,
         **changes,
     )
-    masked_lm = tfeff.objectives.MaskedLM(encoder)
+    make_model = two_streams if model == TWO_STREAMS else tfeff.objectives.MaskedLM
     optimizer = tfeff.training.AdamW(**OPTIMIZER, global_clipnorm=CLIP_NORM)
-    return contender(encoder, masked_lm, optimizer, task, batch)
+    return contender(encoder, make_model(encoder), optimizer, task, batch)
 
 
 def _layer(kind, part, sizes, dtype, batch):

@@ -126,6 +126,22 @@ def test_batch_is_masked_where_tokens_are(cpu):
     assert batch["segment_ids"][0].tolist() == [0] * 10 + [1] * 10
 
 
+def test_two_streams_see_what_is_given_and_predicted_before(cpu):
+    import peers.common
+
+    batch = {
+        "token_ids": np.zeros((1, 4), "int32"),
+        "mask_positions": np.array([[1, 3]], "int32"),
+    }
+    assert peers.common.visible_pairs(batch)[0].tolist() == [
+        [1, 0, 1, 0],
+        [1, 0, 1, 0],
+        [1, 0, 1, 0],
+        [1, 1, 1, 0],
+    ]
+    assert peers.common.target_rows(batch)[0].tolist() == [[0, 1, 0, 0], [0, 0, 0, 1]]
+
+
 @pytest.mark.slow
 def test_a_tiny_run(cpu, parsed, tmp_path):
     parsed(

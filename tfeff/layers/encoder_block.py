@@ -3,7 +3,6 @@ import inspect
 from collections.abc import Sequence
 
 import keras
-from keras import ops
 
 from tfeff.checks import check_positive, check_rate
 from tfeff.layers.checks import check_hidden, visible_keys
