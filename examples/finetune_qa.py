@@ -131,7 +131,7 @@ def main(_):
             f"fine-tuned on {FLAGS.sequence_length}"
         )
     grid = tfeff.training.Grid(
-        run.path("grid"),
+        run.path("cells"),
         {
             "batch_size": [int(size) for size in FLAGS.batch_sizes],
             "learning_rate": [float(rate) for rate in FLAGS.learning_rates],
