@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from tests.checks import assert_close
 from tfeff.ops import relative_products, relative_values, toeplitz
+from tfeff.ops.relative import relative_sums
 
 LENGTHS = [1, 7, 128, 256, 384]
 
@@ -69,6 +70,20 @@ def test_values(length):
     check(
         relative_values, weights, table, length, expected, weight, of_weights, of_pairs
     )
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_sums(length):
+    generator = np.random.default_rng(4)
+    weights = generator.normal(size=(2, 3, length, length))
+    x = generator.normal(size=(2, length, 3, 4))
+    expected = np.zeros((2 * length, 3, 4))
+    for r in range(1 - length, length):
+        of_pairs = weights.diagonal(r, axis1=2, axis2=3)  # Queries from max(0, -r).
+        queries = x[:, max(0, -r) : length - max(0, r)]
+        expected[r + length - 1] = np.einsum("bni,binh->nh", of_pairs, queries)
+    for function in (relative_sums, tf.function(relative_sums, jit_compile=True)):
+        assert_close(function(tf.constant(weights), tf.constant(x)), expected, 1e-11)
 
 
 def check(function, x, table, length, expected, weight, of_x, of_pairs):

@@ -25,7 +25,8 @@ FACTORS = {
 }
 
 
-def literal(scores, value, mask=None, partition=None, kept=None):
+def literal(scores, value, mask=None, partition=None, kept=None, relative=None):
+    T, S = scores.shape[2:]
     mixed = np.zeros((B, T, N, H))
     for b, h, i in np.ndindex(B, N, T):
         seen = [j for j in range(S) if mask is None or mask[b, 0, i, j]]
@@ -35,6 +36,8 @@ def literal(scores, value, mask=None, partition=None, kept=None):
             weight *= 1 if partition is None else partition[h, i, j]
             weight *= 1 if kept is None else kept[b, h, i, j]
             mixed[b, i, h] += weight * value[b, j, h]
+            if relative is not None:
+                mixed[b, i, h] += weight * relative[j - i + T - 1, h]
     return mixed
 
 
@@ -73,6 +76,50 @@ def test_values_and_gradients(name, xla):
             )
             expected[index] = (up - down) / 2e-5
         assert_close(gradient, expected, 1e-7)
+
+
+@pytest.mark.parametrize("name", FACTORS)
+@pytest.mark.parametrize("xla", [False, True])
+def test_relative_values_and_gradients(name, xla):
+    """Against the values of each pair, laid out; their gradients by TensorFlow."""
+    factors = {key: tf.constant(array[..., :T]) for key, array in FACTORS[name].items()}
+    scores, value = tf.constant(SCORES[..., :T]), tf.constant(VALUE[:, :T])
+    relative = tf.constant(GENERATOR.normal(size=(2 * T, N, H)))
+
+    def by_pairs(scores, value, relative):
+        weights = tf.math.exp(scores)
+        if "mask" in factors:
+            weights = tf.where(factors["mask"], weights, 0.0)
+        weights = tf.math.divide_no_nan(
+            weights, tf.reduce_sum(weights, axis=-1, keepdims=True)
+        )
+        for key in {"partition", "kept"} & set(factors):
+            weights *= tf.cast(factors[key], weights.dtype)
+        pairs = tf.stack(
+            [tf.stack([relative[j - i + T - 1] for j in range(T)]) for i in range(T)]
+        )
+        pairs = pairs[None] + value[:, None]
+        return tf.einsum("bnij,bijnh->binh", weights, pairs)
+
+    def run(function):
+        with tf.GradientTape() as tape:
+            tape.watch([scores, value, relative])
+            mixed = function(scores, value, relative)
+            loss = tf.reduce_sum(tf.sin(mixed) * WEIGHT)
+        return mixed, *tape.gradient(loss, [scores, value, relative])
+
+    @tf.function(jit_compile=xla)
+    def ours(scores, value, relative):
+        return softmax_values(scores, value, **factors, relative=relative)
+
+    for actual, expected in zip(run(ours), run(by_pairs)):
+        assert_close(actual, expected, 1e-11)
+    arrays = {key: array.numpy() for key, array in factors.items()}
+    assert_close(
+        ours(scores, value, relative),
+        literal(scores.numpy(), value.numpy(), relative=relative.numpy(), **arrays),
+        1e-12,
+    )
 
 
 @pytest.mark.parametrize("level", [-3e4, -300.0, 300.0, 3e4])

@@ -172,7 +172,16 @@ class Attention(keras.layers.Layer):
         output = self.project_output(mixed)
         return (output, scores) if return_attention_scores else output
 
-    def mix_scores(self, scores, value, mask, training, return_scores, partition=None):
+    def mix_scores(
+        self,
+        scores,
+        value,
+        mask,
+        training,
+        return_scores,
+        partition=None,
+        relative=None,
+    ):
         """What `attend` returns, from scores before the softmax and from values.
 
         Args:
@@ -182,10 +191,15 @@ class Attention(keras.layers.Layer):
             training, return_scores: as in `attend`.
             partition: float tensor `[N, T, S]` that the softmax is multiplied with,
                 or `None`.
+            relative: float tensor `[2T, N, H]` that joins the values by relative
+                position, or `None`.
         """
         kept = self.dropout_layer.kept(ops.shape(scores), training)
+        value = self.dropout_layer.rescale(value, kept)
+        if relative is not None:
+            relative = self.dropout_layer.rescale(relative, kept)
         mixed = functional.softmax_values(
-            scores, self.dropout_layer.rescale(value, kept), mask, partition, kept
+            scores, value, mask, partition, kept, relative
         )
         if not return_scores:
             return mixed, None

@@ -3,14 +3,13 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_choice, check_integer
-from tfeff.layers.attention import Attention, project_to_heads, visible_scores
+from tfeff.layers.attention import Attention, project_to_heads
 from tfeff.layers.checks import (
     check_divides,
     check_hidden,
     check_same_shape,
     check_token_ids,
 )
-from tfeff.layers.recording import SCORES
 from tfeff.layers.relative_embedding import RelativeEmbedding
 from tfeff.ops.partition import check_t5_buckets
 
@@ -238,16 +237,14 @@ class RelativeAttention(Attention):
             scores = self._xlnet_scores(query, key, hidden, segment_ids, positions)
         else:
             scores = _SCORES[self.method](query, key, self._embed_key)
+        relative = None
+        if positional and self.method == "rpe":
+            relative = functional.relative_positions(ops.shape(hidden)[1])
+            relative = self._embed_value(relative)
         mask = None if mask is None else mask[:, None]
-        if not positional or self.method != "rpe":
-            return self.mix_scores(scores, value, mask, training, return_scores)
-        weights = functional.masked_softmax(scores, mask)
-        dropped = self.dropout_layer(weights, training=training)
-        mixed = functional.weighted_values(dropped, value)
-        mixed = mixed + functional.relative_values(dropped, self._embed_value)
-        if return_scores == SCORES:
-            return mixed, visible_scores(scores, mask)
-        return mixed, weights
+        return self.mix_scores(
+            scores, value, mask, training, return_scores, relative=relative
+        )
 
     def mix_at(self, positions, query, hidden, mask, training=None, **place):
         if self._sees_from_anywhere():

@@ -8,6 +8,7 @@ import math
 from keras import ops
 
 from tfeff.ops.masking import at_least_float32, l2_normalized_sigmoid, masked_softmax
+from tfeff.ops.relative import relative_products, relative_sums, relative_values
 
 NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
 
@@ -65,11 +66,12 @@ def weighted_values(weights, value):
     return ops.einsum("bnts,bsnh->btnh", weights, value)
 
 
-def softmax_values(scores, value, mask=None, partition=None, kept=None):
+def softmax_values(scores, value, mask=None, partition=None, kept=None, relative=None):
     """Values mixed by the softmax of scores, as one operation.
 
     `X̄[h] = (softmax(S[h]) ⊙ F[h]) V[h]`, where `F` is the product of `partition` and
-    `kept`, each 1 if not given. Rows without a visible key give 0.
+    `kept`, each 1 if not given. Rows without a visible key give 0. With `relative`
+    embeddings, the value of `j` for `i` is `V[j, h] + a_{j - i}[h]`.
 
     With `E = exp(S - max S)` and its sums `z` over the keys, that is
     `X̄ = ((E ⊙ F) V) / z`, and, with `G` the gradient of `X̄` over `z`, the gradients are
@@ -85,6 +87,8 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None):
         partition: float tensor `[N, T, S]`, or `None`. It gets no gradient.
         kept: bool tensor `[B, N, T, S]`, false at what dropout drops, or `None`. What
             is kept is not scaled up here.
+        relative: float tensor `a` `[2T, N, H]` at the relative positions `1 - T … T`,
+            where `S = T`, or `None`.
 
     Returns:
         Tensor `X̄` `[B, T, N, H]`.
@@ -107,7 +111,7 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None):
         return x if kept is None else ops.where(kept, x, ops.zeros_like(x))
 
     @ops.custom_gradient
-    def mix(scores, value):
+    def mix(scores, value, *relative):
         precise = at_least_float32(scores)
         if mask is not None:
             # A finite number, not -inf: a row of -inf would give NaN.
@@ -122,6 +126,9 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None):
             mixed = at_least_float32(weighted_values(with_factors(powers), value))
             total = ops.sum(at_least_float32(powers), axis=-1, keepdims=True)
             total = ops.transpose(total, (0, 2, 1, 3))
+        if relative:
+            further = relative_values(with_factors(powers), lambda _: relative[0])
+            mixed = mixed + at_least_float32(further)
         inverse = 1.0 / total
         if mask is not None:
             visible = ops.any(mask, axis=-1, keepdims=True)
@@ -134,14 +141,21 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None):
             upstream = ops.cast(upstream * inverse, dtype)
             mean = at_least_float32(upstream) * at_least_float32(mixed)
             mean = ops.transpose(ops.sum(mean, axis=-1), (0, 2, 1))[..., None]
-            of_value = ops.einsum("bnts,btnh->bsnh", with_factors(powers), upstream)
-            of_powers = with_factors(ops.einsum("btnh,bsnh->bnts", upstream, value))
-            of_scores = at_least_float32(powers) * (at_least_float32(of_powers) - mean)
-            return ops.cast(of_scores, dtype), of_value
+            weights = with_factors(powers)
+            of_value = [ops.einsum("bnts,btnh->bsnh", weights, upstream)]
+            of_powers = ops.einsum("btnh,bsnh->bnts", upstream, value)
+            if relative:
+                of_value.append(relative_sums(weights, upstream))
+                of_powers = of_powers + relative_products(
+                    upstream, lambda _: relative[0]
+                )
+            of_powers = at_least_float32(with_factors(of_powers))
+            of_scores = at_least_float32(powers) * (of_powers - mean)
+            return ops.cast(of_scores, dtype), *of_value
 
         return mixed, gradient
 
-    return mix(scores, value)
+    return mix(scores, value) if relative is None else mix(scores, value, relative)
 
 
 def one_head_weights(

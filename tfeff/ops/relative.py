@@ -497,6 +497,34 @@ def relative_values(weights, embed: Callable):
     return ops.transpose(mixed, (0, 2, 1, 3))
 
 
+def relative_sums(weights, x):
+    """What `relative_values` gives back to its embeddings: `y_r = Σ_i A[i, i + r] x_i`.
+
+    Summed over the batch, too. With `x` the gradient of the values, `y` is that of `a`.
+
+    Args:
+        weights: float tensor `A` `[B, N, T, T]`.
+        x: float tensor `[B, T, N, H]`.
+
+    Returns:
+        Tensor `[2T, N, H]` at the relative positions `1 - T … T`.
+    """
+    batch, heads, length, _ = ops.shape(weights)
+    block, starts = _blocks(length)
+    blocks = (batch, heads, len(starts), block)
+    weights = relative_unshift(ops.reshape(weights, (*blocks, length)))
+    x = ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (*blocks, x.shape[-1]))
+    windows = ops.einsum("bnaiw,bnaih->nahw", weights, x)
+    if len(starts) == 1:
+        return ops.transpose(windows[:, 0], (2, 0, 1))
+    sides = [(start, length - block - start) for start in starts]
+    parts = [
+        ops.pad(windows[:, index], ((0, 0), (0, 0), side))
+        for index, side in enumerate(sides)
+    ]
+    return ops.transpose(sum(parts), (2, 0, 1))
+
+
 def _blocks(length):
     """Positions in a block, and the first relative position of each as a column.
 
