@@ -4,6 +4,7 @@ import os
 
 import torch
 import transformers as hf
+from steps import TWO_STREAMS
 
 from peers.common import (
     CLIP_NORM,
@@ -25,7 +26,7 @@ def make(model, sizes, task, dtype, batch):
         token_type_ids=tensors["segment_ids"],
         attention_mask=tensors["padding_mask"],
     )
-    two_streams = model == "xlnet_two_streams"
+    two_streams = model == TWO_STREAMS
     if two_streams:
         inputs["perm_mask"] = torch.from_numpy(1.0 - visible_pairs(batch)).float()
         inputs["target_mapping"] = torch.from_numpy(target_rows(batch)).float()

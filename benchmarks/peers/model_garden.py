@@ -3,6 +3,7 @@
 import tensorflow as tf
 import tf_keras
 from official.nlp.modeling import layers, networks
+from steps import TWO_STREAMS
 
 from peers.common import (
     CLIP_NORM,
@@ -24,7 +25,7 @@ def make(model, sizes, task, dtype, batch):
     try:
         encoder, encode, table = _encoder(model, sizes)
         inputs, labels = tensors(batch)
-        two_streams = model == "xlnet_two_streams"
+        two_streams = model == TWO_STREAMS
         if two_streams:
             inputs["visible_pairs"] = tf.constant(visible_pairs(batch))
             inputs["target_rows"] = tf.constant(target_rows(batch), "float32")
@@ -87,7 +88,7 @@ def _encoder(model, sizes):
             initializer=tf_keras.initializers.TruncatedNormal(stddev=0.02),
             tie_attention_biases=False,
             inner_activation=gelu,
-            two_stream=model == "xlnet_two_streams",
+            two_stream=model == TWO_STREAMS,
         )
 
         def encode(inputs):

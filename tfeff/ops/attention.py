@@ -118,16 +118,17 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None, relative
             precise = ops.where(mask, precise, -1e30)
         powers = precise - ops.max(precise, axis=-1, keepdims=True)
         powers = ops.cast(ops.exp(powers), dtype)
+        weights = with_factors(powers)
         if partition is None and kept is None:
             counted = ops.concatenate([value, ops.ones_like(value[..., :1])], axis=-1)
             mixed = at_least_float32(weighted_values(powers, counted))
             mixed, total = mixed[..., :-1], mixed[..., -1:]
         else:
-            mixed = at_least_float32(weighted_values(with_factors(powers), value))
+            mixed = at_least_float32(weighted_values(weights, value))
             total = ops.sum(at_least_float32(powers), axis=-1, keepdims=True)
             total = ops.transpose(total, (0, 2, 1, 3))
         if relative:
-            further = relative_values(with_factors(powers), lambda _: relative[0])
+            further = relative_values(weights, lambda _: relative[0])
             mixed = mixed + at_least_float32(further)
         inverse = 1.0 / total
         if mask is not None:
@@ -141,7 +142,7 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None, relative
             upstream = ops.cast(upstream * inverse, dtype)
             mean = at_least_float32(upstream) * at_least_float32(mixed)
             mean = ops.transpose(ops.sum(mean, axis=-1), (0, 2, 1))[..., None]
-            weights = with_factors(powers)
+            weights = with_factors(powers)  # Again, not to be held.
             of_value = [ops.einsum("bnts,btnh->bsnh", weights, upstream)]
             of_powers = ops.einsum("btnh,bsnh->bnts", upstream, value)
             if relative:
