@@ -86,6 +86,39 @@ def test_sums(length):
         assert_close(function(tf.constant(weights), tf.constant(x)), expected, 1e-11)
 
 
+@pytest.mark.parametrize("dtype, tolerance", [("float16", 1e-3), ("bfloat16", 7e-3)])
+@pytest.mark.parametrize("length", [128, 384, 640, 1024])
+def test_half_precision(length, dtype, tolerance):
+    """Where rows move by products: values and gradients near those of float64."""
+    generator = np.random.default_rng(5)
+    x = tf.constant(generator.normal(size=(2, length, 3, 4)))
+    weights = tf.constant(generator.normal(size=(2, 3, length, length)))
+    table = tf.constant(table_of(length, 3, 4))
+    x, weights, table = (tf.cast(y, dtype) for y in (x, weights, table))
+
+    @tf.function(jit_compile=True)
+    def run(x, weights, table):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch([x, weights, table])
+            products = relative_products(x, lambda at: table)
+            values = relative_values(weights, lambda at: table)
+        return (
+            products,
+            *tape.gradient(products, [x, table], weights),
+            values,
+            *tape.gradient(values, [weights, table], x),
+            relative_sums(weights, x),
+        )
+
+    actual = run(x, weights, table)
+    expected = run(*(tf.cast(y, "float64") for y in (x, weights, table)))
+    for one, other in zip(actual, expected):
+        assert one.dtype == dtype
+        error = tf.cast(one, "float64") - other
+        assert tf.norm(error) < tolerance * tf.norm(other)
+        assert tf.reduce_max(abs(error)) < 10 * tolerance * tf.math.reduce_std(other)
+
+
 def check(function, x, table, length, expected, weight, of_x, of_pairs):
     """Values; gradients of `x` and of the table, the latter summed by diagonals."""
     of_table = np.zeros_like(table)

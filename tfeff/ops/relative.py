@@ -15,6 +15,7 @@ import keras
 from keras import ops
 
 from tfeff.ops.masking import at_least_float32
+from tfeff.ops.waves import moved_products, moved_sums, moved_values
 
 # Positions of a block, within which rows move one by one: a TPU's row of lanes.
 _BLOCK = 128
@@ -196,7 +197,10 @@ def relative_products(x, embed: Callable):
     windows = _windows(embed(relative_positions(length)), length + block, starts)
     blocks = (batch, heads, len(starts), block, size)
     x = ops.reshape(ops.transpose(x, (0, 2, 1, 3)), blocks)
-    products = relative_shift(ops.matmul(x, windows))
+    if _by_waves(x):
+        products = moved_products(x, windows)
+    else:
+        products = relative_shift(ops.matmul(x, windows))
     return ops.reshape(products, (batch, heads, length, length))
 
 
@@ -491,8 +495,11 @@ def relative_values(weights, embed: Callable):
     block, starts = _blocks(length)
     windows = _windows(embed(relative_positions(length)), length + block, starts)
     weights = ops.reshape(weights, (batch, heads, len(starts), block, length))
-    weights = relative_unshift(weights)
-    mixed = ops.matmul(weights, ops.swapaxes(windows, -1, -2))
+    if _by_waves(weights):
+        mixed = moved_values(weights, windows)
+    else:
+        weights = relative_unshift(weights)
+        mixed = ops.matmul(weights, ops.swapaxes(windows, -1, -2))
     mixed = ops.reshape(mixed, (batch, heads, length, windows.shape[-2]))
     return ops.transpose(mixed, (0, 2, 1, 3))
 
@@ -512,9 +519,12 @@ def relative_sums(weights, x):
     batch, heads, length, _ = ops.shape(weights)
     block, starts = _blocks(length)
     blocks = (batch, heads, len(starts), block)
-    weights = relative_unshift(ops.reshape(weights, (*blocks, length)))
+    weights = ops.reshape(weights, (*blocks, length))
     x = ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (*blocks, x.shape[-1]))
-    windows = ops.einsum("bnaiw,bnaih->nahw", weights, x)
+    if _by_waves(weights):
+        windows = moved_sums(weights, x)
+    else:
+        windows = ops.einsum("bnaiw,bnaih->nahw", relative_unshift(weights), x)
     if len(starts) == 1:
         return ops.transpose(windows[:, 0], (2, 0, 1))
     sides = [(start, length - block - start) for start in starts]
@@ -533,6 +543,15 @@ def _blocks(length):
     if not isinstance(length, int) or length % _BLOCK:
         return length, [0]
     return _BLOCK, range(length - _BLOCK, -1, -_BLOCK)
+
+
+def _by_waves(x):
+    """Whether rows move by products: in half precision, if blocks of 128 have them.
+
+    Half precision is for hardware to which products are cheap and moving is not.
+    """
+    half = keras.backend.standardize_dtype(x.dtype) in ("float16", "bfloat16")
+    return half and x.shape[-2] == _BLOCK
 
 
 def _windows(rows, width, starts):

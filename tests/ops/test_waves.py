@@ -1,0 +1,86 @@
+"""Rows moved by waves, against sums over pairs; gradients, too."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.checks import assert_close
+from tfeff.ops.waves import moved_products, moved_sums, moved_values
+
+B, N, A, H = 2, 3, 2, 4
+# Queries in a block and keys: one part, odd numbers, a single one, several parts.
+SIZES = [(8, 8), (5, 9), (1, 1), (1, 3), (16, 96), (4, 1024)]
+
+
+def laid_out(windows, block, keys):
+    """`[..., H, b, S]`: what each query of a block meets at each key."""
+    rows = [windows[..., block - 1 - i : block - 1 - i + keys] for i in range(block)]
+    return np.stack(rows, axis=-2)
+
+
+def arrays(block, keys, shared=False):
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(B, N, A, block, H))
+    weights = generator.normal(size=(B, N, A, block, keys))
+    shape = (A, H, keys + block) if shared else (N, A, H, keys + block)
+    return x, weights, generator.normal(size=shape)
+
+
+def value_and_gradients(function, xla, weight, *inputs):
+    inputs = list(map(tf.constant, inputs))
+
+    @tf.function(jit_compile=xla)
+    def run():
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            y = function(*inputs)
+            loss = tf.reduce_sum(y * weight)
+        return y, *tape.gradient(loss, inputs)
+
+    return run()
+
+
+def spread(of_pairs, block, keys):
+    """The gradient of windows from that of `laid_out`."""
+    windows = np.zeros((*of_pairs.shape[:-2], keys + block))
+    for i in range(block):
+        windows[..., block - 1 - i : block - 1 - i + keys] += of_pairs[..., i, :]
+    return windows
+
+
+@pytest.mark.parametrize("xla", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("block, keys", SIZES)
+def test_products(block, keys, shared, xla):
+    x, weight, windows = arrays(block, keys, shared)
+    pairs = np.broadcast_to(windows, (N, *windows.shape[-3:]))
+    pairs = laid_out(pairs, block, keys)
+    of_pairs = np.einsum("bnais,bnaih->nahis", weight, x)
+    of_windows = spread(of_pairs, block, keys)
+    expected = (
+        np.einsum("bnaih,nahis->bnais", x, pairs),
+        np.einsum("bnais,nahis->bnaih", weight, pairs),
+        of_windows.sum(axis=0) if shared else of_windows,
+    )
+    actual = value_and_gradients(moved_products, xla, weight, x, windows)
+    for one, other in zip(actual, expected):
+        assert_close(one, other, 1e-11)
+
+
+@pytest.mark.parametrize("xla", [False, True])
+@pytest.mark.parametrize("block, keys", SIZES)
+def test_values_and_sums(block, keys, xla):
+    weight, weights, windows = arrays(block, keys)
+    pairs = laid_out(windows, block, keys)
+    of_pairs = np.einsum("bnais,bnaih->nahis", weights, weight)
+    of_windows = spread(of_pairs, block, keys)
+    expected = (
+        np.einsum("bnais,nahis->bnaih", weights, pairs),
+        np.einsum("bnaih,nahis->bnais", weight, pairs),
+        of_windows,
+    )
+    actual = value_and_gradients(moved_values, xla, weight, weights, windows)
+    for one, other in zip(actual, expected):
+        assert_close(one, other, 1e-11)
+    sums = tf.function(moved_sums, jit_compile=xla)
+    assert_close(sums(tf.constant(weights), tf.constant(weight)), of_windows, 1e-11)
