@@ -281,10 +281,10 @@ def plot(rows, path: str) -> None:
             style = {REFERENCE: "k-"}.get(name, "--" if name in LINEAR else "-")
             width = 2.5 if name == REFERENCE or name in LINEAR else 1
             values = [value * scale for value in points.values()]
-            color = {} if name == REFERENCE else {"color": plt.cm.tab20(index % 20)}
-            axes.loglog(
-                list(points), values, style, lw=width, marker=".", label=name, **color
-            )
+            look = {"marker": "o^s"[index // 10], "markersize": 4}
+            if name != REFERENCE:
+                look["color"] = plt.cm.tab10(index % 10)
+            axes.loglog(list(points), values, style, lw=width, label=name, **look)
         axes.set(xlabel="length", ylabel=f"{cost} ({unit})")
         lengths = sorted({int(row["length"]) for row in rows})
         axes.set_xticks(lengths, lengths)

@@ -95,7 +95,7 @@ def _read(weights):
 
 
 def _parts(keys: int) -> list[tuple[int, int]]:
-    """Where parts of the keys start and stop: of one size, the largest up to `_KEYS`."""
+    """Where parts of the keys start and stop: equal, and as large as `_KEYS` allows."""
     size = max(size for size in range(1, min(keys, _KEYS) + 1) if keys % size == 0)
     return [(start, start + size) for start in range(0, keys, size)]
 
