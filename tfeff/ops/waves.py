@@ -77,21 +77,25 @@ def moved_sums(weights, x):
         Tensor `[N, A, H, S + b]`.
     """
     block, keys = weights.shape[-2:]
+    # A factor of 1 that `x` has to be known for. Without it, a compiler would find what
+    # `moved_values` forms, a tensor larger than the weights, and hold that.
+    first = ops.reshape(x, (-1,))[0]
+    one = ops.where(ops.isnan(first), first, ops.ones_like(first))
     sums = []
     for start, stop in _parts(keys):
         of_window, _ = _waves(block, stop - start, weights.dtype)
-        waves = _read(weights[..., start:stop])
+        waves = _read(weights[..., start:stop], one)
         waves = [ops.einsum("bnaih,bnaif->nahf", x, wave) for wave in waves]
         window = sum(map(_times_transposed, waves, of_window))
         sums.append(ops.pad(window, ((0, 0), (0, 0), (0, 0), (start, keys - stop))))
     return sum(sums)
 
 
-def _read(weights):
+def _read(weights, factor=1.0):
     """The waves at the keys of a part, summed by weights and seen from each query."""
     block, keys = weights.shape[-2:]
     _, of_keys = _waves(block, keys, weights.dtype)
-    return _turned(*(ops.matmul(weights, wave) for wave in of_keys), -1)
+    return _turned(*(ops.matmul(weights, factor * wave) for wave in of_keys), -1)
 
 
 def _parts(keys: int) -> list[tuple[int, int]]:
