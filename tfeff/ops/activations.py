@@ -4,6 +4,8 @@ import math
 
 from keras import ops
 
+from tfeff.ops.masking import one_after
+
 
 def gelu(x):
     """The exact GELU, `x Φ(x) = x (1 + erf(x / sqrt(2))) / 2`.
@@ -76,7 +78,7 @@ def activated_product(x, kernel, activation):
     def product(x, kernel):
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            share, slope = SHARES[activation](x, again=True)
+            share, slope = SHARES[activation](x, one_after(upstream))
             of_activated = ops.einsum("btm,km->btk", upstream, kernel)
             return (
                 of_activated * (share + x * slope),
@@ -104,26 +106,21 @@ def _activated(x, activation):
     return activate(x)
 
 
-def _normal_share(x, again=False):
-    """`Φ(x)` and its derivative.
-
-    With `again` in other operations, as compilers keep what is computed twice alike.
-    """
-    sign = -1.0 if again else 1.0
-    share = 0.5 + sign * 0.5 * ops.erf(x * (sign * 0.5**0.5))
-    return share, ops.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
+def _normal_share(x, one=1.0):
+    """`Φ(x)` and its derivative."""
+    share = 0.5 + 0.5 * ops.erf(x * (one * 0.5**0.5))
+    return share, ops.exp((-0.5 * one) * x * x) / math.sqrt(2.0 * math.pi)
 
 
-def _tanh_share(x, again=False):
+def _tanh_share(x, one=1.0):
     """`(1 + tanh(…)) / 2` and its derivative."""
-    sign = -1.0 if again else 1.0
-    scale, cubic = sign * math.sqrt(2.0 / math.pi), 0.044715
+    scale, cubic = one * math.sqrt(2.0 / math.pi), 0.044715
     # Beyond 10 the tanh is 1; the square of a large float16 would be infinite.
     square = ops.minimum(x * x, 100.0)
-    tanh = sign * ops.tanh(x * (scale + scale * cubic * square))
-    slope = 0.5 * abs(scale) * (1.0 - tanh * tanh) * (1.0 + 3.0 * cubic * square)
+    tanh = ops.tanh(x * (scale + scale * cubic * square))
+    slope = 0.5 * scale * (1.0 - tanh * tanh) * (1.0 + 3.0 * cubic * square)
     return 0.5 + 0.5 * tanh, slope
 
 
-# By activation `g`: `g(x) / x` and its derivative.
+# By activation `g`: `g(x) / x` and its derivative, not before a factor `one` is known.
 SHARES = {gelu: _normal_share, gelu_tanh: _tanh_share}

@@ -7,7 +7,12 @@ import math
 
 from keras import ops
 
-from tfeff.ops.masking import at_least_float32, l2_normalized_sigmoid, masked_softmax
+from tfeff.ops.masking import (
+    at_least_float32,
+    l2_normalized_sigmoid,
+    masked_softmax,
+    one_after,
+)
 from tfeff.ops.relative import relative_products, relative_sums, relative_values
 
 NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
@@ -105,10 +110,10 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None, relative
     """
     dtype = scores.dtype
 
-    def with_factors(x):
+    def with_factors(x, one=1.0):
         if partition is not None:
-            x = x * ops.cast(partition, x.dtype)
-        return x if kept is None else ops.where(kept, x, ops.zeros_like(x))
+            x = x * (one * ops.cast(partition, x.dtype))
+        return x if kept is None else ops.where(kept, x, ops.cast(one - 1.0, x.dtype))
 
     @ops.custom_gradient
     def mix(scores, value, *relative):
@@ -142,7 +147,8 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None, relative
             upstream = ops.cast(upstream * inverse, dtype)
             mean = at_least_float32(upstream) * at_least_float32(mixed)
             mean = ops.transpose(ops.sum(mean, axis=-1), (0, 2, 1))[..., None]
-            weights = with_factors(powers)  # Again, not to be held.
+            one = one_after(upstream)
+            weights = with_factors(powers, one)  # Again, not to be held.
             of_value = [ops.einsum("bnts,btnh->bsnh", weights, upstream)]
             of_powers = ops.einsum("btnh,bsnh->bnts", upstream, value)
             if relative:
@@ -150,7 +156,7 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None, relative
                 of_powers = of_powers + relative_products(
                     upstream, lambda _: relative[0]
                 )
-            of_powers = at_least_float32(with_factors(of_powers))
+            of_powers = at_least_float32(with_factors(of_powers, one))
             of_scores = at_least_float32(powers) * (of_powers - mean)
             return ops.cast(of_scores, dtype), *of_value
 
@@ -200,10 +206,13 @@ def part_values(weights, value, partition, embeddings=None):
         X̄[h]      = (A ⊙ N[h]) V[h]
         result[i] = concat_h(X̄[h])[i] + Σ_h (Σ_j A[i, j] N[h, i, j]) E[h]
 
+    The weights of the parts are formed again for the gradient, not held: where there
+    are as many parts as heads, they are as large as the scores of all heads.
+
     Args:
         weights: float tensor `A` `[B, T, S]`.
         value: float tensor `V` `[B, S, n, H]`.
-        partition: float tensor `N` `[n, T, S]`.
+        partition: float tensor `N` `[n, T, S]`. It gets no gradient.
         embeddings: float tensor `E` `[n, n, H]`, for each part a vector of the width
             of all, or `None`.
 
@@ -220,7 +229,22 @@ def part_values(weights, value, partition, embeddings=None):
     Reference:
         Tian et al., "Shatter", sections 3.1 to 3.3.
     """
-    mixed = weighted_values(weights[:, None] * partition, value)
+
+    @ops.custom_gradient
+    def mix(weights, value):
+        mixed = weighted_values(weights[:, None] * partition, value)
+
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            again = partition * one_after(upstream)
+            of_parts = ops.einsum("btnh,bsnh->bnts", upstream, value) * again
+            parts = weights[:, None] * again
+            of_value = ops.einsum("bnts,btnh->bsnh", parts, upstream)
+            return ops.sum(of_parts, axis=1), of_value
+
+        return mixed, gradient
+
+    mixed = mix(weights, value)
     if embeddings is not None:
         of_parts = ops.einsum("bts,nts->btn", weights, partition)
         mixed = mixed + ops.einsum("btn,nmh->btmh", of_parts, embeddings)

@@ -18,6 +18,23 @@ def at_least_float32(scores):
     )
 
 
+def one_after(x):
+    """A factor of 1 that cannot be had before `x` is known.
+
+    For what a gradient forms again in order not to hold it. A compiler would find that
+    equal to what the forward pass forms, and hold that, but for a factor of the upstream
+    gradient.
+
+    Args:
+        x: tensor of any shape.
+
+    Returns:
+        Scalar tensor, in the dtype of `x`; NaN where the first number of `x` is.
+    """
+    first = ops.sum(ops.reshape(x, (-1,))[:1])  # A replica may have no examples.
+    return ops.where(ops.isnan(first), first, ops.ones_like(first))
+
+
 def masked_softmax(scores, mask=None):
     """Softmax over the last axis, restricted to the visible keys.
 

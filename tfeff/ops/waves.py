@@ -17,7 +17,7 @@ import math
 import keras
 from keras import ops
 
-from tfeff.ops.masking import at_least_float32
+from tfeff.ops.masking import at_least_float32, one_after
 
 # Keys that are read together: the products grow with the square of their number.
 _KEYS = 512
@@ -77,10 +77,7 @@ def moved_sums(weights, x):
         Tensor `[N, A, H, S + b]`.
     """
     block, keys = weights.shape[-2:]
-    # A factor of 1 that `x` has to be known for. Without it, a compiler would find what
-    # `moved_values` forms, a tensor larger than the weights, and hold that.
-    first = ops.reshape(x, (-1,))[0]
-    one = ops.where(ops.isnan(first), first, ops.ones_like(first))
+    one = one_after(x)  # What is read is larger than the weights.
     sums = []
     for start, stop in _parts(keys):
         of_window, _ = _waves(block, stop - start, weights.dtype)
