@@ -21,9 +21,9 @@ def at_least_float32(scores):
 def one_after(x):
     """A factor of 1 that cannot be had before `x` is known.
 
-    For what a gradient forms again in order not to hold it. A compiler would find that
-    equal to what the forward pass forms, and hold that, but for a factor of the upstream
-    gradient.
+    What a gradient forms again, in order not to hold it, needs a factor of the upstream
+    gradient: a compiler would find it equal to what the forward pass forms, and hold
+    that.
 
     Args:
         x: tensor of any shape.
