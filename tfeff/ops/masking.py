@@ -31,7 +31,8 @@ def one_after(x):
     Returns:
         Scalar tensor, in the dtype of `x`; NaN where the first number of `x` is.
     """
-    first = ops.sum(ops.reshape(x, (-1,))[:1])  # A replica may have no examples.
+    # A sum, since a replica may have no examples; of a slice, for which nothing moves.
+    first = ops.sum(x[tuple(slice(1) for _ in x.shape)])
     return ops.where(ops.isnan(first), first, ops.ones_like(first))
 
 
