@@ -1,0 +1,74 @@
+"""What XLA holds for gradients: one tensor over pairs, or one activation, a layer."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CODE = """
+import sys
+import jax
+import numpy as np
+from keras import ops
+from tfeff.ops import activated_product, gelu, part_values, softmax_values
+
+B, T, N, H, K = 2, 256, 8, 8, 2048
+random = np.random.default_rng(0)
+kept = random.random((B, N, T, T)) < 0.9
+partition = random.random((N, T, T)).astype("float32")
+kernels = random.normal(size=(2, N * H, K)).astype("float32")
+
+def dropped_softmax(x):
+    x = ops.reshape(x, (B, T, N, H))
+    scores = ops.einsum("btnh,bsnh->bnts", x, x)
+    return softmax_values(scores, x, kept=kept)
+
+def parts(x):
+    weights = ops.einsum("btd,bsd->bts", x, x)
+    return part_values(weights, ops.reshape(x, (B, T, N, H)), partition)
+
+def feed_forward(x):
+    x = ops.matmul(x, kernels[0])
+    return activated_product(x, ops.transpose(kernels[1]), gelu)
+
+def temporary(function, layers):
+    def loss(x):
+        for _ in range(layers):
+            x = ops.reshape(function(x), (B, T, N * H))
+        return ops.sum(ops.sin(x))
+
+    x = jax.ShapeDtypeStruct((B, T, N * H), "float32")
+    program = jax.jit(jax.grad(loss)).lower(x).compile()
+    return program.memory_analysis().temp_size_in_bytes
+
+pairs = 4 * B * N * T * T
+for function, must in (
+    (dropped_softmax, pairs), (parts, pairs / N), (feed_forward, 4 * B * T * K)
+):
+    held = (temporary(function, 6) - temporary(function, 3)) / 3
+    print(function.__name__, held / must)
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("jax") is None, reason="jax is not installed (extra tpu)"
+)
+def test_nothing_else_of_that_size_is_held():
+    environment = {
+        **os.environ,
+        "KERAS_BACKEND": "jax",
+        "JAX_PLATFORMS": "cpu",
+        "PYTHONPATH": str(REPOSITORY),
+    }
+    run = subprocess.run(
+        [sys.executable, "-c", CODE], capture_output=True, text=True, env=environment
+    )
+    assert run.returncode == 0, run.stderr
+    held = dict(line.split() for line in run.stdout.splitlines())
+    assert held.keys() == {"dropped_softmax", "parts", "feed_forward"}
+    for name, ratio in held.items():
+        assert float(ratio) < 1.8, f"{name} holds {ratio} times what it must"
