@@ -14,7 +14,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from tfeff.ops.masking import at_least_float32
+from tfeff.ops.masking import at_least_float32, one_after
 from tfeff.ops.waves import moved_products, moved_sums, moved_values
 
 # Positions of a block, within which rows move one by one: a TPU's row of lanes.
@@ -524,7 +524,8 @@ def relative_sums(weights, x):
     if _by_waves(weights):
         windows = moved_sums(weights, x)
     else:
-        windows = ops.einsum("bnaiw,bnaih->nahw", relative_unshift(weights), x)
+        weights = relative_unshift(weights * one_after(x))
+        windows = ops.einsum("bnaiw,bnaih->nahw", weights, x)
     if len(starts) == 1:
         return ops.transpose(windows[:, 0], (2, 0, 1))
     sides = [(start, length - block - start) for start in starts]
