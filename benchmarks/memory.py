@@ -24,7 +24,6 @@ rows that are already there are not made again. Needs `pip install tfeff[tpu,plo
 import functools
 import math
 import os
-import resource
 
 from absl import app, flags
 from memory_report import (
@@ -253,13 +252,17 @@ def process_peak(case: dict[str, str]) -> int:
         model.train_on_batch(*first)
         before = resident()
         model.train_on_batch(*batch)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+    return resident("VmHWM") - before
 
 
-def resident() -> int:
-    """Bytes of memory that this process has now."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
+def resident(field: str = "VmRSS") -> int:
+    """Bytes of memory that this process has now, or had at its peak: `VmHWM`.
+
+    Not the peak of `getrusage`, which counts what the starting process has, too.
+    """
+    with open("/proc/self/status", encoding="ascii") as file:
+        fields = dict(line.split(":", 1) for line in file)
+    return int(fields[field].split()[0]) * 1024
 
 
 if __name__ == "__main__":
