@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 from tests.benchmarks.scripts import FOLDER, cells, refuses, run
@@ -137,6 +140,25 @@ def test_plot(memory, tmp_path):
 def test_bad_flags(flag, message, tmp_path):
     pytest.importorskip("jax", reason="jax is not installed (extra tpu)")
     refuses("memory.py", flag, message, tmp_path)
+
+
+def test_the_peak_is_that_of_the_process_itself():
+    """Not of what started it: this process, with TensorFlow, has more."""
+    program = f"""
+import sys
+sys.path.insert(0, {str(FOLDER)!r})
+import memory
+before = memory.resident()
+filled = b"1" * 50_000_000
+print(memory.resident("VmHWM") - before, memory.resident("VmHWM"))
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    grown, peak = map(int, result.stdout.split())
+    assert 50e6 <= grown < 60e6
+    assert peak < 250e6
 
 
 @pytest.mark.slow
