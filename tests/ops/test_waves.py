@@ -8,8 +8,9 @@ from tests.checks import assert_close
 from tfeff.ops.waves import moved_products, moved_sums, moved_values
 
 B, N, A, H = 2, 3, 2, 4
-# Queries in a block and keys: one part, odd numbers, a single one, several parts.
-SIZES = [(8, 8), (5, 9), (1, 1), (1, 3), (16, 96), (4, 1024)]
+# Queries in a block, and keys: one part, odd numbers, a single one, several parts, and
+# parts of 146, not of 511, which is odd.
+SIZES = [(8, 8), (5, 9), (1, 1), (1, 3), (16, 96), (4, 1024), (2, 1022)]
 
 
 def laid_out(windows, block, keys):

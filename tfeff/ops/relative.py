@@ -2,8 +2,9 @@
 
 Whatever depends on positions through `x = j - i` alone has only `2T - 1` different
 values in a sequence of T. The functions here compute with those and lay the results
-out over all pairs by a shift of rows. `embed` is a function from relative positions
-`[R]` to embeddings `[R, …]`, such as `tfeff.layers.RelativeEmbedding`.
+out over all pairs by a shift of rows, or by products (`tfeff.ops.waves`). `embed` is a
+function from relative positions `[R]` to embeddings `[R, …]`, such as
+`tfeff.layers.RelativeEmbedding`.
 
 Shapes: B batch, T queries and keys, N heads, H head size, R relative positions.
 """

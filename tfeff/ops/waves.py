@@ -3,7 +3,7 @@
 What a query has by relative position is a sum of waves over the positions. To move it
 by the query's own position is to turn each wave by an angle, and to read it at the keys
 is a product with constants. Of the `L = S + b` relative positions at which a block of
-`b` queries meets S keys, `F = L / 2` waves with cosine and sine give each exactly:
+`b` queries meets S keys, L even, `F = L / 2` waves with cosine and sine give each:
 
     w[x] = Σ_f c_f cos(θ_f x) + s_f sin(θ_f x),    θ_f = π (2f + 1) / L
 
@@ -35,7 +35,7 @@ def moved_products(x, windows):
         Tensor `[B, N, A, b, S]`.
     """
     block, parts = x.shape[-2], []
-    for start, stop in _parts(windows.shape[-1] - block):
+    for start, stop in _parts(windows.shape[-1] - block, block):
         of_window, of_keys = _waves(block, stop - start, x.dtype)
         window = windows[..., start : stop + block]
         waves = [ops.matmul(x, ops.matmul(window, wave)) for wave in of_window]
@@ -54,7 +54,7 @@ def moved_values(weights, windows):
         Tensor `[B, N, A, b, H]`.
     """
     block, parts = weights.shape[-2], []
-    for start, stop in _parts(weights.shape[-1]):
+    for start, stop in _parts(weights.shape[-1], block):
         of_window, _ = _waves(block, stop - start, weights.dtype)
         window = windows[..., start : stop + block]
         waves = _read(weights[..., start:stop])
@@ -79,7 +79,7 @@ def moved_sums(weights, x):
     block, keys = weights.shape[-2:]
     one = one_after(x)  # What is read is larger than the weights.
     sums = []
-    for start, stop in _parts(keys):
+    for start, stop in _parts(keys, block):
         of_window, _ = _waves(block, stop - start, weights.dtype)
         waves = _read(weights[..., start:stop], one)
         waves = [ops.einsum("bnaih,bnaif->nahf", x, wave) for wave in waves]
@@ -95,9 +95,13 @@ def _read(weights, factor=1.0):
     return _turned(*(ops.matmul(weights, factor * wave) for wave in of_keys), -1)
 
 
-def _parts(keys: int) -> list[tuple[int, int]]:
-    """Where parts of the keys start and stop: equal, and as large as `_KEYS` allows."""
-    size = max(size for size in range(1, min(keys, _KEYS) + 1) if keys % size == 0)
+def _parts(keys: int, block: int) -> list[tuple[int, int]]:
+    """Where parts of the keys start and stop: equal, and as large as `_KEYS` allows.
+
+    Their size is even where that of a block is, and odd with it.
+    """
+    sizes = range(2 - block % 2, min(keys, _KEYS) + 1, 2)
+    size = max(size for size in sizes if keys % size == 0)
     return [(start, start + size) for start in range(0, keys, size)]
 
 
