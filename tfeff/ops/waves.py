@@ -34,12 +34,15 @@ def moved_products(x, windows):
     Returns:
         Tensor `[B, N, A, b, S]`.
     """
-    block, parts = x.shape[-2], []
-    for start, stop in _parts(windows.shape[-1] - block, block):
-        of_window, of_keys = _waves(block, stop - start, x.dtype)
-        window = windows[..., start : stop + block]
+    block = x.shape[-2]
+    size, starts = _parts(windows.shape[-1] - block, block)
+    of_window, of_queries, of_keys = _waves(block, size, x.dtype)
+    parts = []
+    for start in starts:
+        window = windows[..., start : start + size + block]
         waves = [ops.matmul(x, ops.matmul(window, wave)) for wave in of_window]
-        parts.append(sum(map(_times_transposed, _turned(*waves, 1), of_keys)))
+        waves = _turned(*waves, *of_queries)
+        parts.append(sum(map(_times_transposed, waves, of_keys)))
     return ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
 
 
@@ -53,11 +56,13 @@ def moved_values(weights, windows):
     Returns:
         Tensor `[B, N, A, b, H]`.
     """
-    block, parts = weights.shape[-2], []
-    for start, stop in _parts(weights.shape[-1], block):
-        of_window, _ = _waves(block, stop - start, weights.dtype)
-        window = windows[..., start : stop + block]
-        waves = _read(weights[..., start:stop])
+    block, keys = weights.shape[-2:]
+    size, starts = _parts(keys, block)
+    of_window, of_queries, of_keys = _waves(block, size, weights.dtype)
+    parts = []
+    for start in starts:
+        waves = _read(weights[..., start : start + size], of_keys, of_queries)
+        window = windows[..., start : start + size + block]
         window = [ops.matmul(window, wave) for wave in of_window]
         parts.append(sum(map(_times_transposed, waves, window)))
     return sum(parts)
@@ -77,67 +82,72 @@ def moved_sums(weights, x):
         Tensor `[N, A, H, S + b]`.
     """
     block, keys = weights.shape[-2:]
+    size, starts = _parts(keys, block)
+    of_window, of_queries, of_keys = _waves(block, size, weights.dtype)
     one = one_after(x)  # What is read is larger than the weights.
+    of_keys = [one * wave for wave in of_keys]
     sums = []
-    for start, stop in _parts(keys, block):
-        of_window, _ = _waves(block, stop - start, weights.dtype)
-        waves = _read(weights[..., start:stop], one)
+    for start in starts:
+        waves = _read(weights[..., start : start + size], of_keys, of_queries)
         waves = [ops.einsum("bnaih,bnaif->nahf", x, wave) for wave in waves]
         window = sum(map(_times_transposed, waves, of_window))
-        sums.append(ops.pad(window, ((0, 0), (0, 0), (0, 0), (start, keys - stop))))
+        sides = (start, keys - start - size)
+        sums.append(ops.pad(window, ((0, 0), (0, 0), (0, 0), sides)))
     return sum(sums)
 
 
-def _read(weights, factor=1.0):
-    """The waves at the keys of a part, summed by weights and seen from each query."""
-    block, keys = weights.shape[-2:]
-    _, of_keys = _waves(block, keys, weights.dtype)
-    return _turned(*(ops.matmul(weights, factor * wave) for wave in of_keys), -1)
+def _parts(keys: int, block: int) -> tuple[int, range]:
+    """The size of equal parts of the keys, up to `_KEYS`, and where they start.
 
-
-def _parts(keys: int, block: int) -> list[tuple[int, int]]:
-    """Where parts of the keys start and stop: equal, and as large as `_KEYS` allows.
-
-    Their size is even where that of a block is, and odd with it.
+    The size is even where that of a block is, and odd with it.
     """
     sizes = range(2 - block % 2, min(keys, _KEYS) + 1, 2)
     size = max(size for size in sizes if keys % size == 0)
-    return [(start, start + size) for start in range(0, keys, size)]
+    return size, range(0, keys, size)
 
 
 def _waves(block: int, keys: int, dtype):
-    """Cosines and sines at the positions of a window, `[L, F]`, and at keys, `[S, F]`.
+    """Cosines and sines of a window `[L, F]`, of queries `[b, F]`, of keys `[S, F]`.
 
-    Scaled so that a window's form an orthonormal matrix.
+    A window's and the keys' are scaled so that a window's form an orthonormal matrix.
     """
-    scale = math.sqrt(2.0 / (block + keys))
-    waves = [
-        ops.cast(scale * wave, dtype)
-        for first, last in ((1 - block, keys), (0, keys - 1))
-        for wave in _cosines_and_sines(first, last, block + keys, dtype)
-    ]
-    return waves[:2], waves[2:]
+    length = block + keys
+    precise = keras.backend.result_type(
+        keras.backend.standardize_dtype(dtype), "float32"
+    )
+
+    def waves(first, last):
+        positions = ops.arange(first, last + 1)[:, None]
+        # Whole turns are taken off as integers: large angles would lose digits.
+        steps = ops.mod(positions * (2 * ops.arange(length // 2) + 1), 2 * length)
+        angles = ops.cast(steps, precise) * (math.pi / length)
+        return ops.cos(angles), ops.sin(angles)
+
+    def scaled(waves):
+        scale = math.sqrt(2.0 / length)
+        return [ops.cast(scale * wave, dtype) for wave in waves]
+
+    return (
+        scaled(waves(1 - block, keys)),
+        waves(0, block - 1),
+        scaled(waves(0, keys - 1)),
+    )
 
 
-def _turned(cosines, sines, direction: int):
-    """Waves `[..., b, F]` moved by a row's position in its block, 1 on or -1 back."""
-    (block, count), dtype = cosines.shape[-2:], cosines.dtype
-    cosine, sine = _cosines_and_sines(0, block - 1, 2 * count, dtype)
-    sine = direction * sine
+def _read(weights, of_keys, of_queries):
+    """The waves at the keys, summed by weights and seen from each query."""
+    cosine, sine = of_queries
+    return _turned(*(ops.matmul(weights, wave) for wave in of_keys), cosine, -sine)
+
+
+def _turned(cosines, sines, cosine, sine):
+    """Waves `[..., b, F]` turned by angles `[b, F]`, given by cosine and sine."""
+    dtype = cosines.dtype
     cosines, sines = at_least_float32(cosines), at_least_float32(sines)
     return (
         ops.cast(cosines * cosine - sines * sine, dtype),
         ops.cast(cosines * sine + sines * cosine, dtype),
     )
-
-
-def _cosines_and_sines(first: int, last: int, length: int, dtype):
-    """Of the angles `θ_f x` of positions `first … last`, each `[R, F]`."""
-    steps = ops.arange(first, last + 1)[:, None] * (2 * ops.arange(length // 2) + 1)
-    # Whole turns are taken off as integers: large angles would lose digits.
-    dtype = keras.backend.result_type(keras.backend.standardize_dtype(dtype), "float32")
-    angles = ops.cast(ops.mod(steps, 2 * length), dtype) * (math.pi / length)
-    return ops.cos(angles), ops.sin(angles)
 
 
 def _times_transposed(x, y):
