@@ -98,7 +98,7 @@ def _activated(x, activation):
     def activate(x):
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            share, slope = SHARES[activation](x)
+            share, slope = SHARES[activation](x, one_after(upstream))
             return upstream * (share + x * slope)
 
         return x * SHARES[activation](x)[0], gradient
