@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from tests.benchmarks.scripts import FOLDER, cells, refuses, run
@@ -142,19 +139,18 @@ def test_bad_flags(flag, message, tmp_path):
     refuses("memory.py", flag, message, tmp_path)
 
 
-def test_the_peak_is_that_of_the_process_itself():
+def test_the_peak_is_that_of_the_process_itself(tmp_path):
     """Not of what started it: this process, with TensorFlow, has more."""
-    program = f"""
+    script = tmp_path / "peak.py"
+    script.write_text(f"""
 import sys
 sys.path.insert(0, {str(FOLDER)!r})
 import memory
 before = memory.resident()
 filled = b"1" * 50_000_000
 print(memory.resident("VmHWM") - before, memory.resident("VmHWM"))
-"""
-    result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True
-    )
+""")
+    result = run(script)
     assert result.returncode == 0, result.stderr
     grown, peak = map(int, result.stdout.split())
     assert 50e6 <= grown < 60e6

@@ -1,16 +1,12 @@
 """What XLA holds for gradients: one tensor over pairs, or one activation, a layer."""
 
-import importlib.util
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.benchmarks.scripts import run
+
 CODE = """
-import sys
+import os
+os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 import jax
 import numpy as np
 from keras import ops
@@ -63,21 +59,13 @@ for function, must in (
 """
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("jax") is None, reason="jax is not installed (extra tpu)"
-)
-def test_nothing_else_of_that_size_is_held():
-    environment = {
-        **os.environ,
-        "KERAS_BACKEND": "jax",
-        "JAX_PLATFORMS": "cpu",
-        "PYTHONPATH": str(REPOSITORY),
-    }
-    run = subprocess.run(
-        [sys.executable, "-c", CODE], capture_output=True, text=True, env=environment
-    )
-    assert run.returncode == 0, run.stderr
-    held = dict(line.split() for line in run.stdout.splitlines())
+def test_nothing_else_of_that_size_is_held(tmp_path):
+    pytest.importorskip("jax", reason="jax is not installed (extra tpu)")
+    script = tmp_path / "held.py"
+    script.write_text(CODE)
+    result = run(script)
+    assert result.returncode == 0, result.stderr
+    held = dict(line.split() for line in result.stdout.splitlines())
     assert held.keys() == {
         "dropped_softmax",
         "relative_values",

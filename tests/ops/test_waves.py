@@ -27,7 +27,8 @@ def arrays(block, keys, shared=False):
     return x, weights, generator.normal(size=shape)
 
 
-def value_and_gradients(function, xla, weight, *inputs):
+def check(function, xla, weight, inputs, expected):
+    """The value, and the gradients of the inputs for `weight`, that of the value."""
     inputs = list(map(tf.constant, inputs))
 
     @tf.function(jit_compile=xla)
@@ -38,7 +39,8 @@ def value_and_gradients(function, xla, weight, *inputs):
             loss = tf.reduce_sum(y * weight)
         return y, *tape.gradient(loss, inputs)
 
-    return run()
+    for one, other in zip(run(), expected, strict=True):
+        assert_close(one, other, 1e-11)
 
 
 def spread(of_pairs, block, keys):
@@ -63,9 +65,7 @@ def test_products(block, keys, shared, xla):
         np.einsum("bnais,nahis->bnaih", weight, pairs),
         of_windows.sum(axis=0) if shared else of_windows,
     )
-    actual = value_and_gradients(moved_products, xla, weight, x, windows)
-    for one, other in zip(actual, expected):
-        assert_close(one, other, 1e-11)
+    check(moved_products, xla, weight, [x, windows], expected)
 
 
 @pytest.mark.parametrize("xla", [False, True])
@@ -80,8 +80,6 @@ def test_values_and_sums(block, keys, xla):
         np.einsum("bnaih,nahis->bnais", weight, pairs),
         of_windows,
     )
-    actual = value_and_gradients(moved_values, xla, weight, weights, windows)
-    for one, other in zip(actual, expected):
-        assert_close(one, other, 1e-11)
+    check(moved_values, xla, weight, [weights, windows], expected)
     sums = tf.function(moved_sums, jit_compile=xla)
     assert_close(sums(tf.constant(weights), tf.constant(weight)), of_windows, 1e-11)
