@@ -58,10 +58,10 @@ def make_model(preset: str, **sizes):
 def two_streams(encoder):
     """An XLNet encoder's permutation language model, as in `make_model`."""
     import keras
-    import keras_nlp
     from keras import ops
 
     from tfeff.layers import TwoStreamBlocks
+    from tfeff.objectives.masked_lm import masked_lm_head
 
     class Ranks(keras.layers.Layer):
         """Targets rank in their order, from 0; the rest has -1 and is seen by all."""
@@ -81,9 +81,7 @@ def two_streams(encoder):
         target_positions=positions,
         segment_ids=inputs["segment_ids"],
     )
-    head = keras_nlp.layers.MaskedLMHead(
-        token_embedding=encoder.token_embedding, intermediate_activation="gelu"
-    )
+    head = masked_lm_head(encoder)
     slots = ops.cumsum(ops.ones_like(positions), axis=1) - 1
     return keras.Model(inputs, head(queries, slots))
 

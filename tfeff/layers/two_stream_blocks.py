@@ -100,9 +100,7 @@ class TwoStreamBlocks(OverBlocks):
         if target_positions is not None:
             target_positions = ops.convert_to_tensor(target_positions)
             check_token_ids("target_positions", target_positions)
-            query_mask = ops.take_along_axis(
-                query_mask, target_positions[..., None], axis=1
-            )
+            query_mask = functional.take_positions(query_mask, target_positions)
             count = ops.shape(target_positions)[1]
         content = hidden
         start = self.mask_embedding if query is None else self.mask_embedding + query

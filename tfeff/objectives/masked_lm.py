@@ -2,6 +2,7 @@ import keras
 import keras_nlp
 from keras import ops
 
+from tfeff import ops as functional
 from tfeff.encoders import Encoder
 from tfeff.objectives.objective import (
     Objective,
@@ -16,11 +17,11 @@ class MaskedLMHead(keras_nlp.layers.MaskedLMHead):
     """KerasHub's head with logits in the precision of its weights.
 
     KerasHub adds a float32 bias to logits in half precision, which TensorFlow refuses
-    outside of graphs.
+    outside of graphs, and gathers the masked positions number by number.
     """
 
     def call(self, inputs, mask_positions):
-        x = ops.take_along_axis(inputs, mask_positions[..., None], axis=1)
+        x = functional.take_positions(inputs, mask_positions)
         x = self._intermediate_layer_norm(self._intermediate_dense(x))
         logits = self.token_embedding(x, reverse=True)
         return ops.cast(logits, self._bias.dtype) + self._bias

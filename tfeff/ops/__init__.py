@@ -20,6 +20,7 @@ from tfeff.ops.blockwise import (
 )
 from tfeff.ops.convolution import banded_scores, dynamic_convolution
 from tfeff.ops.dropping import kept_elements
+from tfeff.ops.gathering import take_positions
 from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.partition import (
     bucket_functions,
@@ -87,6 +88,7 @@ __all__ = [
     "split_heads",
     "t5_boundaries",
     "t5_buckets",
+    "take_positions",
     "toeplitz",
     "weighted_values",
     "xlnet_scores",

@@ -15,6 +15,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
+from tfeff.ops.gathering import take_positions
 from tfeff.ops.masking import at_least_float32, one_after
 from tfeff.ops.waves import moved_products, moved_sums, moved_values
 
@@ -473,7 +474,7 @@ def segment_scores(query, segment_ids, embeddings, bias, positions=None):
     scores = ops.einsum("btnh,rnh->bntr", query, embeddings)
     of_query = segment_ids
     if positions is not None:
-        of_query = ops.take_along_axis(segment_ids, positions, axis=1)
+        of_query = take_positions(segment_ids, positions)
     differ = of_query[:, None, :, None] != segment_ids[:, None, None, :]
     return ops.where(differ, scores[..., 1:], scores[..., :1])
 
