@@ -30,8 +30,8 @@ def relative_values(x):
     return softmax_values(scores, x, relative=embeddings)
 
 def parts(x):
-    weights = ops.einsum("btd,bsd->bts", x, x)
-    return part_values(weights, ops.reshape(x, (B, T, N, H)), partition)
+    scores = ops.einsum("btd,bsd->bts", x, x)
+    return part_values(scores, ops.reshape(x, (B, T, N, H)), partition)
 
 def feed_forward(x):
     x = ops.matmul(x, kernels[0])

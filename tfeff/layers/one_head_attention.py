@@ -1,3 +1,4 @@
+import functools
 from collections.abc import Sequence
 
 import keras
@@ -148,26 +149,30 @@ class OneHeadAttention(Attention):
             partition = self.partition_layer(hidden, layer_index=layer_index)
             if self.partition_bias:
                 bias_embeddings = ops.convert_to_tensor(self.partition_embeddings)
-        weights = functional.one_head_weights(
-            self.query_dense(query),
-            hidden,
-            mask,
-            partition,
-            bias_embeddings,
-            self.normalizer,
+        scores = functional.one_head_scores(
+            self.query_dense(query), hidden, partition, bias_embeddings
         )
-        dropped = self.dropout_layer(weights, training=training)
+        normalize = NORMALIZERS[self.normalizer]
         if partition is None:
             # Every part would have the same scores.
+            weights = normalize(scores, mask)
+            dropped = self.dropout_layer(weights, training=training)
             mixed = ops.einsum("bts,bsd->btd", dropped, self.value_dense(hidden))
             return mixed, weights[:, None]
+        kept = self.dropout_layer.kept(ops.shape(scores), training)
+        rescale = functools.partial(self.dropout_layer.rescale, kept=kept)
         mixed = functional.part_values(
-            dropped,
-            project_to_heads(self.value_dense, hidden, self.num_parts),
+            scores,
+            rescale(project_to_heads(self.value_dense, hidden, self.num_parts)),
             partition,
-            self._part_embeddings() if self.partition_value else None,
+            rescale(self._part_embeddings()) if self.partition_value else None,
+            self.normalizer,
+            mask,
+            kept,
         )
-        return mixed, weights[:, None] * partition if return_scores else None
+        if not return_scores:
+            return mixed, None
+        return mixed, normalize(scores, mask)[:, None] * partition
 
     def _part_embeddings(self):
         """`R W^V` in parts, without the bias that the layer adds to ordinary values.

@@ -6,7 +6,7 @@ They run on every Keras backend and take and return backend tensors.
 from tfeff.ops.activations import activated_product, gelu, gelu_tanh
 from tfeff.ops.attention import (
     merge_heads,
-    one_head_weights,
+    one_head_scores,
     part_values,
     softmax_values,
     split_heads,
@@ -68,7 +68,7 @@ __all__ = [
     "l2_normalized_sigmoid",
     "masked_softmax",
     "merge_heads",
-    "one_head_weights",
+    "one_head_scores",
     "pairwise_scores",
     "part_values",
     "partition_functions",

@@ -10,12 +10,18 @@ from keras import ops
 from tfeff.ops.masking import (
     at_least_float32,
     l2_normalized_sigmoid,
+    l2_sigmoid_and_gradient,
     masked_softmax,
     one_after,
+    softmax_and_gradient,
 )
 from tfeff.ops.relative import relative_products, relative_sums, relative_values
 
 NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
+_WITH_GRADIENT = {
+    "softmax": softmax_and_gradient,
+    "sigmoid_l2": l2_sigmoid_and_gradient,
+}
 
 
 def split_heads(x, num_heads: int):
@@ -165,26 +171,22 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None, relative
     return mix(scores, value) if relative is None else mix(scores, value, relative)
 
 
-def one_head_weights(
-    query, key, mask=None, partition=None, bias_embeddings=None, normalizer="sigmoid_l2"
-):
-    """One matrix of normalised scores for all parts.
+def one_head_scores(query, key, partition=None, bias_embeddings=None):
+    """One matrix of scores for all parts, before they are normalised.
 
-    With `N` the partition, `R` its embeddings and `φ` the normaliser:
+    With `N` the partition and `R` its embeddings:
 
         B[i, j] = Σ_h (Q Rᵀ)[i, h] N[h, i, j]
-        A       = φ(Q Xᵀ / sqrt(D) + B)
+        S       = Q Xᵀ / sqrt(D) + B
 
     Args:
         query: float tensor `Q` `[B, T, D]`.
         key: float tensor `[B, S, D]`; the hidden state `X` itself in Shatter.
-        mask: bool tensor broadcastable to `[B, T, S]`, true where a key is visible.
         partition: float tensor `N` `[n, T, S]`, read for the bias only.
         bias_embeddings: float tensor `R` `[n, D]` for the bias `B`, or `None`.
-        normalizer: `"sigmoid_l2"` or `"softmax"`.
 
     Returns:
-        Tensor `A` `[B, T, S]`.
+        Tensor `S` `[B, T, S]`.
 
     Reference:
         Tian et al., "Shatter", sections 3.2 (equation 6) and 3.3.
@@ -195,26 +197,40 @@ def one_head_weights(
         # The bias stands outside the fraction: it is not scaled.
         part_scores = ops.einsum("btd,nd->btn", query, bias_embeddings)
         scores = scores + ops.einsum("btn,nts->bts", part_scores, partition)
-    return NORMALIZERS[normalizer](scores, mask)
+    return scores
 
 
-def part_values(weights, value, partition, embeddings=None):
-    """Values mixed part by part, with the same weights in all.
+def part_values(
+    scores,
+    value,
+    partition,
+    embeddings=None,
+    normalizer="sigmoid_l2",
+    mask=None,
+    kept=None,
+):
+    """Values mixed part by part, by the same normalised scores, as one operation.
 
-    With the partition `N` and partition embeddings `E`:
+    With the partition `N`, partition embeddings `E` and the normaliser `φ`:
 
+        A         = φ(S), and 0 where `kept` is false
         X̄[h]      = (A ⊙ N[h]) V[h]
         result[i] = concat_h(X̄[h])[i] + Σ_h (Σ_j A[i, j] N[h, i, j]) E[h]
 
-    The weights of the parts are formed again for the gradient, not held: where there
-    are as many parts as heads, they are as large as the scores of all heads.
+    Of all that is over pairs, the scores alone are held for the gradient, which forms
+    the rest again: the weights of the parts are as large as the scores of all heads.
 
     Args:
-        weights: float tensor `A` `[B, T, S]`.
+        scores: float tensor `S` `[B, T, S]`.
         value: float tensor `V` `[B, S, n, H]`.
         partition: float tensor `N` `[n, T, S]`. It gets no gradient.
         embeddings: float tensor `E` `[n, n, H]`, for each part a vector of the width
             of all, or `None`.
+        normalizer: `"sigmoid_l2"` or `"softmax"`.
+        mask: bool tensor broadcastable to `[B, T, S]`, true where a key is visible,
+            or `None` when all are.
+        kept: bool tensor `[B, T, S]`, false at what dropout drops, or `None`. What is
+            kept is not scaled up here.
 
     Returns:
         Tensor `[B, T, n, H]`.
@@ -230,22 +246,39 @@ def part_values(weights, value, partition, embeddings=None):
         Tian et al., "Shatter", sections 3.1 to 3.3.
     """
 
+    def normalize(scores):
+        return _WITH_GRADIENT[normalizer](scores, mask)
+
+    def drop(x):
+        return x if kept is None else ops.where(kept, x, ops.zeros_like(x))
+
     @ops.custom_gradient
-    def mix(weights, value):
+    def mix(scores, value, *embeddings):
+        weights = drop(normalize(scores)[0])
         mixed = weighted_values(weights[:, None] * partition, value)
+        if embeddings:
+            shares = ops.einsum("bts,nts->btn", weights, partition)
+            mixed = mixed + ops.einsum("btn,nmh->btmh", shares, *embeddings)
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            again = partition * one_after(upstream)
+            one = one_after(upstream)
+            weights, of_scores = normalize(scores * one)  # Again, not to be held.
+            again = partition * one
+            parts = drop(weights)[:, None] * again
+            of_value = [ops.einsum("bnts,btnh->bsnh", parts, upstream)]
             of_parts = ops.einsum("btnh,bsnh->bnts", upstream, value) * again
-            parts = weights[:, None] * again
-            of_value = ops.einsum("bnts,btnh->bsnh", parts, upstream)
-            return ops.sum(of_parts, axis=1), of_value
+            of_weights = ops.sum(of_parts, axis=1)
+            if embeddings:
+                of_shares = ops.einsum("btmh,nmh->btn", upstream, *embeddings)
+                of_weights = of_weights + ops.einsum(
+                    "btn,nts->bts", of_shares, partition
+                )
+                of_value.append(ops.einsum("btn,btmh->nmh", shares, upstream))
+            return of_scores(drop(of_weights)), *of_value
 
         return mixed, gradient
 
-    mixed = mix(weights, value)
-    if embeddings is not None:
-        of_parts = ops.einsum("bts,nts->btn", weights, partition)
-        mixed = mixed + ops.einsum("btn,nmh->btmh", of_parts, embeddings)
-    return mixed
+    if embeddings is None:
+        return mix(scores, value)
+    return mix(scores, value, embeddings)

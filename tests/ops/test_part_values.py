@@ -1,0 +1,88 @@
+"""Values by parts as one operation, against the equations; gradients by differences."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.checks import assert_close
+from tests.reference.attention import NORMALIZERS
+from tests.reference.gradients import finite_differences
+from tfeff.ops import part_values
+
+B, N, T, S, H = 2, 3, 4, 5, 2
+GENERATOR = np.random.default_rng(0)
+ARRAYS = {
+    "scores": GENERATOR.normal(size=(B, T, S)) * 3,
+    "value": GENERATOR.normal(size=(B, S, N, H)),
+    "embeddings": GENERATOR.normal(size=(N, N, H)),
+}
+WEIGHT = GENERATOR.normal(size=(B, T, N, H))
+PARTITION = GENERATOR.random((N, T, S))
+VISIBLE = np.array([[1, 1, 0, 1, 0], [0, 0, 0, 0, 0]], bool)
+KEPT = GENERATOR.random((B, T, S)) < 0.7
+FACTORS = {
+    "plain": {},
+    "mask": dict(mask=VISIBLE[:, None]),
+    "kept": dict(kept=KEPT),
+    "all": dict(mask=VISIBLE[:, None], kept=KEPT),
+}
+
+
+def literal(scores, value, embeddings=None, normalizer="softmax", mask=None, kept=None):
+    mixed = np.zeros((B, T, N, H))
+    for b in range(B):
+        visible = np.ones(S, bool) if mask is None else mask[b, 0]
+        weights = NORMALIZERS[normalizer](scores[b], visible)
+        for i, h, j in np.ndindex(T, N, S):
+            weight = weights[i, j] * PARTITION[h, i, j]
+            weight *= 1 if kept is None else kept[b, i, j]
+            mixed[b, i, h] += weight * value[b, j, h]
+            if embeddings is not None:
+                mixed[b, i] += weight * embeddings[h]
+    return mixed
+
+
+@pytest.mark.parametrize("name", FACTORS)
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+@pytest.mark.parametrize("given", [("scores", "value"), tuple(ARRAYS)])
+@pytest.mark.parametrize("xla", [False, True])
+def test_values_and_gradients(name, normalizer, given, xla):
+    arrays = {key: ARRAYS[key] for key in given}
+    factors = dict(FACTORS[name], normalizer=normalizer)
+
+    @tf.function(jit_compile=xla)
+    def run(arrays):
+        with tf.GradientTape() as tape:
+            tape.watch(arrays)
+            mixed = part_values(partition=tf.constant(PARTITION), **arrays, **factors)
+            loss = tf.reduce_sum(tf.sin(mixed) * WEIGHT)
+        return mixed, tape.gradient(loss, arrays)
+
+    mixed, gradients = run({key: tf.constant(x) for key, x in arrays.items()})
+    assert_close(mixed, literal(**arrays, **factors), 1e-12)
+    expected = finite_differences(
+        lambda arrays: (np.sin(literal(**arrays, **factors)) * WEIGHT).sum(), arrays
+    )
+    for key in arrays:
+        assert_close(gradients[key], expected[key], 1e-7)
+
+
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+@pytest.mark.parametrize("dtype, tolerance", [("float16", 4e-3), ("bfloat16", 0.03)])
+def test_half_precision(normalizer, dtype, tolerance):
+    arrays = {key: tf.cast(x, dtype) for key, x in ARRAYS.items()}
+    factors = dict(FACTORS["all"], normalizer=normalizer)
+    with tf.GradientTape() as tape:
+        tape.watch(arrays)
+        mixed = part_values(partition=tf.cast(PARTITION, dtype), **arrays, **factors)
+        loss = tf.reduce_sum(mixed * tf.cast(WEIGHT, dtype))
+    gradients = tape.gradient(loss, arrays)
+    arrays = {key: np.asarray(x, "float64") for key, x in arrays.items()}
+    expected = literal(**arrays, **factors)
+    assert mixed.dtype == dtype
+    assert_close(np.asarray(mixed, "float64"), expected, tolerance)
+    expected = finite_differences(
+        lambda arrays: (literal(**arrays, **factors) * WEIGHT).sum(), arrays
+    )
+    for key in arrays:
+        assert_close(np.asarray(gradients[key], "float64"), expected[key], tolerance)
