@@ -74,11 +74,17 @@ class BlockwiseAttention(SelfAttention):
             if visible is None:
                 visible = ops.ones(ops.shape(hidden)[:2], dtype="bool")
             hidden = ops.pad(hidden, ((0, 0), (0, missing), (0, 0)))
-            visible = ops.pad(visible, ((0, 0), (0, missing)))
+            visible = functional.query_blocks(
+                ops.pad(visible, ((0, 0), (0, missing))), num_blocks
+            )
+        # Before they are projected: what comes of them is laid out by blocks.
         mixed, scores = self._mix_blocks(
-            hidden, visible, training, return_attention_scores
+            functional.query_blocks(hidden, num_blocks),
+            visible,
+            training,
+            return_attention_scores,
         )
-        output = self.project_output(functional.from_blocks(mixed, num_blocks))
+        output = functional.from_blocks(self.project_output(mixed), num_blocks)
         output = output[:, :length]
         if not return_attention_scores:
             return output
@@ -104,8 +110,7 @@ class BlockwiseAttention(SelfAttention):
             mask = ops.transpose(mask, (0, 2, 1))[:, :, None]
         return self.mix_scores(
             functional.dot_product_scores(
-                functional.query_blocks(query, len(self.head_blocks)),
-                functional.key_blocks(key, self.head_blocks),
+                query, functional.key_blocks(key, self.head_blocks)
             ),
             functional.key_blocks(value, self.head_blocks),
             mask,

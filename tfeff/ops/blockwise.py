@@ -61,17 +61,17 @@ def key_blocks(x, head_blocks: Sequence[int]):
         X̄[h, b] = A[h, b] V[h, b + s]
 
     Args:
-        x: tensor `[B, T, N, …]`, keys, values or their mask.
+        x: tensor `[B n, t, N, …]`, keys, values or their mask in blocks.
         head_blocks: how many heads have the shifts `0, 1, … n - 1`, in this order;
-            they add up to `N`, and their number `n` divides `T`.
+            they add up to `N`.
 
     Returns:
-        Tensor `[B n, t, N, …]`.
+        Tensor `[B n, t, N, …]`, the blocks that are read.
 
     Example:
 
     >>> from keras import ops
-    >>> x = ops.reshape(ops.arange(4), (1, 4, 1))
+    >>> x = ops.reshape(ops.arange(4), (2, 2, 1))
     >>> ops.convert_to_numpy(key_blocks(x, [0, 1]))[..., 0].tolist()
     [[2, 3], [0, 1]]
 
@@ -79,17 +79,18 @@ def key_blocks(x, head_blocks: Sequence[int]):
         Qiu et al., "Blockwise self-attention for long document understanding",
         section 3.
     """
-    num_blocks, length = len(head_blocks), ops.shape(x)[1]
+    num_blocks = len(head_blocks)
+    shape = ops.shape(x)
+    x = ops.reshape(x, (shape[0] // num_blocks, num_blocks, *shape[1:]))
     parts, first = [], 0
     for shift, count in enumerate(head_blocks):
-        part = x[:, :, first : first + count]
+        part = x[:, :, :, first : first + count]
         if shift and count:
-            start = shift * (length // num_blocks)
-            part = ops.concatenate([part[:, start:], part[:, :start]], axis=1)
+            part = ops.concatenate([part[:, shift:], part[:, :shift]], axis=1)
         parts.append(part)
         first += count
-    x = ops.concatenate(parts, axis=2) if len(parts) > 1 else parts[0]
-    return query_blocks(x, num_blocks)
+    x = ops.concatenate(parts, axis=3) if len(parts) > 1 else parts[0]
+    return ops.reshape(x, shape)
 
 
 def dense_scores(scores, head_blocks: Sequence[int]):
