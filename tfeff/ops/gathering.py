@@ -30,6 +30,6 @@ def take_positions(x, positions):
     positions = ops.cast(positions, "int32")
     starts = ops.arange(batch, dtype="int32")[:, None] * length
     inside = ops.logical_and(positions >= 0, positions < length)
-    # Not the next sequence's row: one behind the last, which there is none of.
+    # A row that does not exist, rather than one of the next sequence.
     rows = ops.where(inside, starts + positions, batch * length)
     return ops.take(ops.reshape(x, (batch * length, *rest)), rows, axis=0)
