@@ -103,15 +103,26 @@ def measure(case: dict[str, str]) -> dict[str, float]:
     compilers = {"tensorflow": compile_tensorflow, "jax": compile_jax}
     program = compilers[case["backend"]](model, batch, topology.devices[0])
     costs, memory = program.cost_analysis(), program.get_compiled_memory_stats()
-    schedule = program.hlo_modules()[0].to_string()
     return {
         "seconds": round(corrected(costs["optimal_seconds"]), 6),
         "flops": int(costs["flops"]),
         "bytes": int(costs["bytes accessed"]),
         "temporary": memory.temp_size_in_bytes,
         "arguments": memory.argument_size_in_bytes,
-        "cycles": sum(map(int, re.findall(r'"estimated_cycles":"(\d+)"', schedule))),
+        "cycles": scheduled_cycles(program),
     }
+
+
+def scheduled_cycles(program) -> float:
+    """The cycles of all operations; NaN if JAX cannot read the schedule (v6e)."""
+    from jax.errors import JaxRuntimeError
+
+    try:
+        schedule = program.hlo_modules()[0].to_string()
+    except JaxRuntimeError as error:
+        print(f"no cycles: {error}", flush=True)
+        return math.nan
+    return sum(map(int, re.findall(r'"estimated_cycles":"(\d+)"', schedule)))
 
 
 def corrected(seconds: float) -> float:

@@ -74,3 +74,25 @@ def test_copies_are_dropped(tpu):
         results = list(operations[1].operands)
         assert results[0] == operations[0].result
         assert results[1] == module.body.operations[0].entry_block.arguments[0]
+
+
+def test_cycles_of_a_schedule(tpu):
+    errors = pytest.importorskip("jax.errors", reason="jax is not installed")
+
+    class Program:
+        def __init__(self, text):
+            self.text = text
+
+        def hlo_modules(self):
+            if self.text is None:
+                raise errors.JaxRuntimeError("INTERNAL")
+            return [self]
+
+        def to_string(self):
+            return self.text
+
+    text = '{"estimated_cycles":"12"} {"x":"5"} {"estimated_cycles":"30"}'
+    assert tpu["scheduled_cycles"](Program(text)) == 42
+    assert tpu["scheduled_cycles"](Program(None)) != tpu["scheduled_cycles"](
+        Program("")
+    )
