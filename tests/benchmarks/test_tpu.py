@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 ROW = dict(
