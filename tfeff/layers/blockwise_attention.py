@@ -74,15 +74,9 @@ class BlockwiseAttention(SelfAttention):
             if visible is None:
                 visible = ops.ones(ops.shape(hidden)[:2], dtype="bool")
             hidden = ops.pad(hidden, ((0, 0), (0, missing), (0, 0)))
-            visible = functional.query_blocks(
-                ops.pad(visible, ((0, 0), (0, missing))), num_blocks
-            )
-        # Before they are projected: what comes of them is laid out by blocks.
+            visible = ops.pad(visible, ((0, 0), (0, missing)))
         mixed, scores = self._mix_blocks(
-            functional.query_blocks(hidden, num_blocks),
-            visible,
-            training,
-            return_attention_scores,
+            hidden, visible, training, return_attention_scores
         )
         output = functional.from_blocks(self.project_output(mixed), num_blocks)
         output = output[:, :length]
@@ -99,12 +93,15 @@ class BlockwiseAttention(SelfAttention):
         return self.softmax_attention(query, hidden, mask, training, return_scores)
 
     def _mix_blocks(self, hidden, visible, training, return_scores):
+        # Cut before they are projected: what comes of them is laid out by blocks.
+        hidden = functional.query_blocks(hidden, len(self.head_blocks))
         query, key, value = (
             project_to_heads(dense, hidden, self.num_heads)
             for dense in (self.query_dense, self.key_dense, self.value_dense)
         )
         mask = None
         if visible is not None:
+            visible = functional.query_blocks(visible, len(self.head_blocks))
             mask = ops.repeat(visible[..., None], self.num_heads, axis=2)
             mask = functional.key_blocks(mask, self.head_blocks)
             mask = ops.transpose(mask, (0, 2, 1))[:, :, None]

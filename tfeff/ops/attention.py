@@ -262,12 +262,11 @@ def part_values(
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            one = one_after(upstream)
-            weights, of_scores = normalize(scores * one)  # Again, not to be held.
-            again = partition * one
-            parts = drop(weights)[:, None] * again
+            # Again, not to be held.
+            weights, of_scores = normalize(scores * one_after(upstream))
+            parts = drop(weights)[:, None] * partition
             of_value = [ops.einsum("bnts,btnh->bsnh", parts, upstream)]
-            of_parts = ops.einsum("btnh,bsnh->bnts", upstream, value) * again
+            of_parts = ops.einsum("btnh,bsnh->bnts", upstream, value) * partition
             of_weights = ops.sum(of_parts, axis=1)
             if embeddings:
                 of_shares = ops.einsum("btmh,nmh->btn", upstream, *embeddings)
@@ -279,6 +278,4 @@ def part_values(
 
         return mixed, gradient
 
-    if embeddings is None:
-        return mix(scores, value)
-    return mix(scores, value, embeddings)
+    return mix(scores, value) if embeddings is None else mix(scores, value, embeddings)
