@@ -86,11 +86,14 @@ def test_sums(length):
         assert_close(function(tf.constant(weights), tf.constant(x)), expected, 1e-11)
 
 
-@pytest.mark.parametrize("dtype, tolerance", [("float16", 1e-3), ("bfloat16", 7e-3)])
+@pytest.mark.parametrize("dtype, tolerance", [("float16", 6e-4), ("bfloat16", 3.6e-3)])
 @pytest.mark.parametrize("length", [128, 384, 640, 1024])
 def test_half_precision(length, dtype, tolerance):
     """Where rows move by products: values and gradients near those of float64."""
     generator = np.random.default_rng(5)
+    # Two products, one after the other, each as exact as this processor makes them:
+    # with instructions for float16, XLA sums in float16, too.
+    tolerance += 2 * error_of_a_product(length, dtype)
     x = tf.constant(generator.normal(size=(2, length, 3, 4)))
     weights = tf.constant(generator.normal(size=(2, 3, length, length)))
     table = tf.constant(table_of(length, 3, 4))
@@ -117,6 +120,16 @@ def test_half_precision(length, dtype, tolerance):
         error = tf.cast(one, "float64") - other
         assert tf.norm(error) < tolerance * tf.norm(other)
         assert tf.reduce_max(abs(error)) < 10 * tolerance * tf.math.reduce_std(other)
+
+
+def error_of_a_product(length, dtype):
+    """What a product of two matrices is off by under XLA, relative to its norm."""
+    generator = np.random.default_rng(5)
+    shapes = (6, length, length), (6, length, 64)
+    x, y = (tf.cast(generator.normal(size=shape), dtype) for shape in shapes)
+    expected = tf.matmul(tf.cast(x, "float64"), tf.cast(y, "float64"))
+    error = tf.cast(tf.function(tf.matmul, jit_compile=True)(x, y), "float64")
+    return tf.norm(error - expected) / tf.norm(expected)
 
 
 def check(function, x, table, length, expected, weight, of_x, of_pairs):
