@@ -80,15 +80,13 @@ def weighted_values(weights, value):
 def softmax_values(scores, value, mask=None, partition=None, kept=None, relative=None):
     """Values mixed by the softmax of scores, as one operation.
 
-    `X̄[h] = (softmax(S[h]) ⊙ F[h]) V[h]`, where `F` is the product of `partition` and
-    `kept`, each 1 if not given. Rows without a visible key give 0. With `relative`
-    embeddings, the value of `j` for `i` is `V[j, h] + a_{j - i}[h]`.
+    `X̄[h] = (A[h] ⊙ F[h]) V[h]` with `A[h] = softmax(S[h])`, where `F` is the product of
+    `partition` and `kept`, each 1 if not given. Rows without a visible key give 0. With
+    `relative` embeddings, the value of `j` for `i` is `V[j, h] + a_{j - i}[h]`.
 
-    With `E = exp(S - max S)` and its sums `z` over the keys, that is
-    `X̄ = ((E ⊙ F) V) / z`, and, with `G` the gradient of `X̄` over `z`, the gradients are
-    `(E ⊙ F)ᵀ G` for the values and `E ⊙ (F ⊙ (G Vᵀ) - δ)`, `δ[i] = G[i] · X̄[i]`, for
-    the scores. So nothing over pairs is divided, summed for the gradient, or held
-    besides `E`; and without `F` the product gives the sums `z`, too, as one more value.
+    With `G` the gradient of `X̄`, the gradients are `(A ⊙ F)ᵀ G` for the values and
+    `A ⊙ (F ⊙ (G Vᵀ) - δ)`, `δ[i] = G[i] · X̄[i]`, for the scores. So nothing over pairs
+    is summed for the gradient, or held besides `A`.
 
     Args:
         scores: float tensor `S` `[B, N, T, S]`.
@@ -115,11 +113,18 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None, relative
         Dao et al., "FlashAttention", section B.2, for the rearranged gradient.
     """
     dtype = scores.dtype
+    visible = None if mask is None else ops.any(mask, axis=-1, keepdims=True)
 
     def with_factors(x, one=1.0):
         if partition is not None:
             x = x * (one * ops.cast(partition, x.dtype))
         return x if kept is None else ops.where(kept, x, ops.cast(one - 1.0, x.dtype))
+
+    def of_visible(x):
+        """Zeros in rows `[B, T, N, H]` that see no key."""
+        if visible is None:
+            return x
+        return x * ops.cast(ops.transpose(visible, (0, 2, 1, 3)), x.dtype)
 
     @ops.custom_gradient
     def mix(scores, value, *relative):
@@ -127,43 +132,28 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None, relative
         if mask is not None:
             # A finite number, not -inf: a row of -inf would give NaN.
             precise = ops.where(mask, precise, -1e30)
-        powers = precise - ops.max(precise, axis=-1, keepdims=True)
-        powers = ops.cast(ops.exp(powers), dtype)
-        weights = with_factors(powers)
-        if partition is None and kept is None:
-            counted = ops.concatenate([value, ops.ones_like(value[..., :1])], axis=-1)
-            mixed = at_least_float32(weighted_values(powers, counted))
-            mixed, total = mixed[..., :-1], mixed[..., -1:]
-        else:
-            mixed = at_least_float32(weighted_values(weights, value))
-            total = ops.sum(at_least_float32(powers), axis=-1, keepdims=True)
-            total = ops.transpose(total, (0, 2, 1, 3))
+        shares = ops.cast(ops.softmax(precise, axis=-1), dtype)
+        weights = with_factors(shares)
+        mixed = weighted_values(weights, value)
         if relative:
-            further = relative_values(weights, lambda _: relative[0])
-            mixed = mixed + at_least_float32(further)
-        inverse = 1.0 / total
-        if mask is not None:
-            visible = ops.any(mask, axis=-1, keepdims=True)
-            visible = ops.transpose(visible, (0, 2, 1, 3))
-            inverse = ops.where(visible, inverse, 0.0)
-        mixed = ops.cast(mixed * inverse, dtype)
+            mixed = mixed + relative_values(weights, lambda _: relative[0])
+        mixed = of_visible(mixed)
 
         def gradient(*args, upstream=None):
-            upstream = at_least_float32(args[0] if upstream is None else upstream)
-            upstream = ops.cast(upstream * inverse, dtype)
+            upstream = of_visible(args[0] if upstream is None else upstream)
             mean = at_least_float32(upstream) * at_least_float32(mixed)
             mean = ops.transpose(ops.sum(mean, axis=-1), (0, 2, 1))[..., None]
             one = one_after(upstream)
-            weights = with_factors(powers, one)  # Again, not to be held.
+            weights = with_factors(shares, one)  # Again, not to be held.
             of_value = [ops.einsum("bnts,btnh->bsnh", weights, upstream)]
-            of_powers = ops.einsum("btnh,bsnh->bnts", upstream, value)
+            of_shares = ops.einsum("btnh,bsnh->bnts", upstream, value)
             if relative:
                 of_value.append(relative_sums(weights, upstream))
-                of_powers = of_powers + relative_products(
+                of_shares = of_shares + relative_products(
                     upstream, lambda _: relative[0]
                 )
-            of_powers = at_least_float32(with_factors(of_powers, one))
-            of_scores = at_least_float32(powers) * (of_powers - mean)
+            of_shares = at_least_float32(with_factors(of_shares, one))
+            of_scores = at_least_float32(shares) * (of_shares - mean)
             return ops.cast(of_scores, dtype), *of_value
 
         return mixed, gradient
@@ -264,7 +254,8 @@ def part_values(
             upstream = args[0] if upstream is None else upstream
             # Again, not to be held.
             weights, of_scores = normalize(scores * one_after(upstream))
-            parts = drop(weights)[:, None] * partition
+            weights = drop(weights)
+            parts = weights[:, None] * partition
             of_value = [ops.einsum("bnts,btnh->bsnh", parts, upstream)]
             of_parts = ops.einsum("btnh,bsnh->bnts", upstream, value) * partition
             of_weights = ops.sum(of_parts, axis=1)
@@ -273,6 +264,7 @@ def part_values(
                 of_weights = of_weights + ops.einsum(
                     "btn,nts->bts", of_shares, partition
                 )
+                shares = ops.einsum("bts,nts->btn", weights, partition)
                 of_value.append(ops.einsum("btn,btmh->nmh", shares, upstream))
             return of_scores(drop(of_weights)), *of_value
 
