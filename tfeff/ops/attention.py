@@ -254,8 +254,7 @@ def part_values(
             upstream = args[0] if upstream is None else upstream
             # Again, not to be held.
             weights, of_scores = normalize(scores * one_after(upstream))
-            weights = drop(weights)
-            parts = weights[:, None] * partition
+            parts = drop(weights)[:, None] * partition
             of_value = [ops.einsum("bnts,btnh->bsnh", parts, upstream)]
             of_parts = ops.einsum("btnh,bsnh->bnts", upstream, value) * partition
             of_weights = ops.sum(of_parts, axis=1)
@@ -264,7 +263,6 @@ def part_values(
                 of_weights = of_weights + ops.einsum(
                     "btn,nts->bts", of_shares, partition
                 )
-                shares = ops.einsum("bts,nts->btn", weights, partition)
                 of_value.append(ops.einsum("btn,btmh->nmh", shares, upstream))
             return of_scores(drop(of_weights)), *of_value
 
