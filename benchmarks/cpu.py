@@ -10,7 +10,8 @@ cannot run here is named as left out, with the reason.
 `environment.py`, which make TensorFlow and PyTorch faster.
 
 Rows are added to `cpu.csv` in `--results` as they come, and comparisons that are
-already there are not made again: delete those that the code has overtaken.
+already there from such a machine are not made again: delete those that the code has
+overtaken.
 
     python benchmarks/cpu.py --cases=bert --lengths=128 --dtypes=float32
 """
@@ -59,13 +60,15 @@ flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
 def main(_):
     """Makes the comparisons that are missing, and reports after each."""
     comparisons = plan()
+    shared = {name: str(getattr(FLAGS, name)) for name in SIZES}
+    shared["machine"] = machine.processor()
     if FLAGS.environment == "tuned":
         environment.ensure()
     os.makedirs(FLAGS.results, exist_ok=True)
     path = os.path.join(FLAGS.results, "cpu.csv")
     failures = []
     for comparison in comparisons:
-        settings = {name: str(getattr(FLAGS, name)) for name in SIZES} | comparison
+        settings = shared | comparison
         if any(settings.items() <= row.items() for row in read(path)):
             continue
         name = " ".join(comparison.values())
@@ -248,7 +251,7 @@ def report(path: str) -> None:
     sizes = {}
     for values, rows in groups.items():
         settings = dict(zip(SETTINGS, values))
-        title = ", ".join(f"{name} {settings[name]}" for name in SIZES)
+        title = ", ".join(f"{name} {settings[name]}" for name in ("machine", *SIZES))
         sizes.setdefault(title, []).append((settings, rows))
     lines = [
         "# A training step and inference on a CPU\n",

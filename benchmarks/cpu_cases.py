@@ -80,4 +80,4 @@ CASES = {
 }
 SIZES = ("tokens", "layers", "width", "vocabulary", "dropout", "rounds", "environment")
 COMPARISON = ("case", "task", "dtype", "length")
-SETTINGS = (*COMPARISON, *SIZES)
+SETTINGS = (*COMPARISON, *SIZES, "machine")

@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import platform
+import re
 import shlex
 import sys
 
@@ -16,19 +17,22 @@ def description() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     command = shlex.join(["python", os.path.relpath(sys.argv[0]), *sys.argv[1:]])
     return (
-        f"- machine: {_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB\n"
+        f"- machine: {processor()}, {memory:.0f} GiB\n"
         f"- versions: Python {platform.python_version()}, {versions}\n"
         f"- command: `{command}`\n"
     )
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The processor, the widest of its instructions that matter, and its cores."""
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            return next(
-                line.split(":", 1)[1].strip()
-                for line in lines
-                if line.startswith("model name")
-            )
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            text = file.read()
+    except OSError:
+        text = ""
+    model = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)
+    name = model[1] if model else platform.processor() or platform.machine()
+    flags = set(text.split())
+    known = {"amx_bf16": "AMX", "avx512f": "AVX-512", "avx2": "AVX2"}
+    widest = next((f" with {known[flag]}" for flag in known if flag in flags), "")
+    return f"{name}{widest}, {os.cpu_count()} cores"

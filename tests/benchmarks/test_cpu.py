@@ -15,6 +15,7 @@ SETTINGS = dict(
     dropout="0.0",
     rounds="2",
     environment="tuned",
+    machine="some processor",
 )
 
 
