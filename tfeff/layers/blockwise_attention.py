@@ -79,7 +79,7 @@ class BlockwiseAttention(SelfAttention):
             hidden, visible, training, return_attention_scores
         )
         output = functional.from_blocks(self.project_output(mixed), num_blocks)
-        output = output[:, :length]
+        output = functional.cut(output, 1, 0, length)
         if not return_attention_scores:
             return output
         scores = functional.dense_scores(scores, self.head_blocks)

@@ -48,6 +48,7 @@ from tfeff.ops.relative import (
     xlnet_scores,
     xlnet_scores_at,
 )
+from tfeff.ops.slicing import cut
 from tfeff.ops.sparse import fixed_pattern
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "banded_scores",
     "bias_scores",
     "bucket_functions",
+    "cut",
     "dense_scores",
     "dot_product_scores",
     "dynamic_convolution",

@@ -6,6 +6,7 @@ Shapes: B batch, T positions, N heads, H head size, K taps of a kernel.
 from keras import ops
 
 from tfeff.ops.relative import relative_shift
+from tfeff.ops.slicing import cut
 
 _BLOCK = 32
 
@@ -48,7 +49,8 @@ def dynamic_convolution(values, kernels):
     reach = (num_taps - 1) // 2
     values = ops.pad(values, ((0, 0), (reach, missing + block - reach), (0, 0), (0, 0)))
     values = ops.reshape(values, (batch, count + 1, block, heads, size))
-    values = ops.concatenate([values[:, :-1], values[:, 1:, : num_taps - 1]], axis=2)
+    of_next = cut(cut(values, 1, 1), 2, 0, num_taps - 1)
+    values = ops.concatenate([cut(values, 1, 0, -1), of_next], axis=2)
     # `relative_shift` moves the taps of the first row, which end up in its columns
     # from 0, furthest to the left.
     sides = (block - 1, block)
@@ -56,7 +58,7 @@ def dynamic_convolution(values, kernels):
     kernels = ops.reshape(kernels, (batch, count, block, heads, sum(sides) + num_taps))
     band = relative_shift(ops.transpose(kernels, (0, 1, 3, 2, 4)))
     mixed = ops.einsum("bcnij,bcjnh->bcinh", band, values)
-    return ops.reshape(mixed, (batch, count * block, heads, size))[:, :length]
+    return cut(ops.reshape(mixed, (batch, count * block, heads, size)), 1, 0, length)
 
 
 def banded_scores(kernels, length, visible=None):
@@ -78,7 +80,7 @@ def banded_scores(kernels, length, visible=None):
     # Padded by T on both sides, the tap of the position itself stands in column
     # T + reach; `relative_shift` wants it in column T - 1.
     kernels = ops.pad(kernels, ((0, 0), (0, 0), (0, 0), (length, length)))
-    kernels = kernels[..., reach + 1 : reach + 1 + 2 * length]
+    kernels = cut(kernels, -1, reach + 1, reach + 1 + 2 * length)
     scores = relative_shift(kernels)
     if visible is None:
         return scores

@@ -17,6 +17,7 @@ from keras import ops
 
 from tfeff.ops.gathering import take_positions
 from tfeff.ops.masking import at_least_float32, one_after
+from tfeff.ops.slicing import cut
 from tfeff.ops.waves import moved_products, moved_sums, moved_values
 
 # Positions of a block, within which rows move one by one: a TPU's row of lanes.
@@ -68,9 +69,9 @@ def relative_shift(x):
     *leading, length, width = ops.shape(x)
     # Rows of T + S, read back in rows of one less, move right by one a row: no gather.
     x = ops.reshape(x, (*leading, length * width))
-    x = x[..., :-length]
+    x = cut(x, -1, 0, -length)
     x = ops.reshape(x, (*leading, length, width - 1))
-    return x[..., length - 1 :]
+    return cut(x, -1, length - 1)
 
 
 def relative_unshift(x):
@@ -97,7 +98,7 @@ def relative_unshift(x):
     # are to move left, so they are turned about before and after.
     x = ops.pad(ops.flip(x, axis=-1), (*before, (0, 0), (1, length)))
     x = ops.reshape(x, (*leading, length * (length + keys + 1)))
-    x = ops.reshape(x[..., :-length], (*leading, length, length + keys))
+    x = ops.reshape(cut(x, -1, 0, -length), (*leading, length, length + keys))
     return ops.flip(x, axis=-1)
 
 
@@ -563,7 +564,7 @@ def _windows(rows, width, starts):
     Tensor `[N, A, H, width]`, or `[A, H, width]`.
     """
     rows = ops.transpose(rows, (1, 2, 0) if len(rows.shape) == 3 else (1, 0))
-    return ops.stack([rows[..., x : x + width] for x in starts], axis=-3)
+    return ops.stack([cut(rows, -1, x, x + width) for x in starts], axis=-3)
 
 
 def _scaled(x):

@@ -18,6 +18,7 @@ import keras
 from keras import ops
 
 from tfeff.ops.masking import at_least_float32, one_after
+from tfeff.ops.slicing import cut
 
 # Keys that are read together: the products grow with the square of their number.
 _KEYS = 512
@@ -39,7 +40,7 @@ def moved_products(x, windows):
     of_window, of_queries, of_keys = _waves(block, size, x.dtype)
     parts = []
     for start in starts:
-        window = windows[..., start : start + size + block]
+        window = cut(windows, -1, start, start + size + block)
         waves = [ops.matmul(x, ops.matmul(window, wave)) for wave in of_window]
         waves = _turned(*waves, *of_queries)
         parts.append(sum(map(_times_transposed, waves, of_keys)))
@@ -61,8 +62,8 @@ def moved_values(weights, windows):
     of_window, of_queries, of_keys = _waves(block, size, weights.dtype)
     parts = []
     for start in starts:
-        waves = _read(weights[..., start : start + size], of_keys, of_queries)
-        window = windows[..., start : start + size + block]
+        waves = _read(cut(weights, -1, start, start + size), of_keys, of_queries)
+        window = cut(windows, -1, start, start + size + block)
         window = [ops.matmul(window, wave) for wave in of_window]
         parts.append(sum(map(_times_transposed, waves, window)))
     return sum(parts)
@@ -88,7 +89,7 @@ def moved_sums(weights, x):
     of_keys = [one * wave for wave in of_keys]
     sums = []
     for start in starts:
-        waves = _read(weights[..., start : start + size], of_keys, of_queries)
+        waves = _read(cut(weights, -1, start, start + size), of_keys, of_queries)
         waves = [ops.einsum("bnaih,bnaif->nahf", x, wave) for wave in waves]
         window = sum(map(_times_transposed, waves, of_window))
         sides = (start, keys - start - size)
