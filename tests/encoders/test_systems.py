@@ -157,7 +157,7 @@ def test_encoder_checks_of_blocks(preset):
     encoder = tiny(preset, dtype="float32")
     randomize({w.path: w for w in encoder.weights}, scale=0.3)
     check_outputs(encoder)
-    check_compiled(encoder)
+    check_compiled(lambda dtype: tiny(preset, dtype=dtype), encoder)
     check_saving(encoder)
     check_half_precision(lambda dtype: tiny(preset, dtype=dtype), encoder)
     batch, other = batch_of(encoder), batch_of(encoder, filler=1)
