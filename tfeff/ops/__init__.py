@@ -35,19 +35,20 @@ from tfeff.ops.relative import (
     dot_product_scores,
     gated_scores,
     pairwise_scores,
-    relative_positions,
-    relative_products,
-    relative_shift,
-    relative_unshift,
-    relative_values,
     scaled_scores,
     segment_scores,
     shaw_scores,
-    sinusoids,
-    toeplitz,
     xlnet_scores,
     xlnet_scores_at,
 )
+from tfeff.ops.relative_terms import relative_products, relative_values
+from tfeff.ops.shifting import (
+    relative_positions,
+    relative_shift,
+    relative_unshift,
+    toeplitz,
+)
+from tfeff.ops.sinusoid import sinusoids
 from tfeff.ops.slicing import cut
 from tfeff.ops.sparse import fixed_pattern
 

@@ -15,7 +15,7 @@ from tfeff.ops.masking import (
     one_after,
     softmax_and_gradient,
 )
-from tfeff.ops.relative import relative_products, relative_sums, relative_values
+from tfeff.ops.relative_terms import relative_products, relative_sums, relative_values
 
 NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
 _WITH_GRADIENT = {

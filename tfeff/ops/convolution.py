@@ -5,7 +5,7 @@ Shapes: B batch, T positions, N heads, H head size, K taps of a kernel.
 
 from keras import ops
 
-from tfeff.ops.relative import relative_shift
+from tfeff.ops.shifting import relative_shift
 from tfeff.ops.slicing import cut
 
 _BLOCK = 32

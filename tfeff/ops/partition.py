@@ -12,7 +12,7 @@ import keras
 from keras import ops
 
 from tfeff.checks import check_integer
-from tfeff.ops.relative import relative_positions, toeplitz
+from tfeff.ops.shifting import relative_positions, toeplitz
 
 
 def check_partition(
