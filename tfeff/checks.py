@@ -2,7 +2,8 @@
 
 import difflib
 import numbers
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 
 
 def check_integer(
@@ -37,6 +38,15 @@ def check_positive(name: str, value: object) -> float:
     return float(value)
 
 
+def check_fraction(name: str, value: object) -> float:
+    """Returns `value` if it is a number between 0 and 1, both excluded, else raises."""
+    if not isinstance(value, numbers.Real) or not 0 < value < 1:
+        raise ValueError(
+            f"`{name}` must be between 0 and 1, exclusive. Received: {name}={value!r}"
+        )
+    return float(value)
+
+
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
     """Returns `value` if it is among `choices`, else raises, with a near miss."""
     choices = list(choices)
@@ -46,6 +56,29 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
             f"Received: {name}={value!r}.{near_miss(value, choices)}"
         )
     return value
+
+
+def check_iterable(name: str, value: object, what: str) -> Iterable:
+    """Returns `value` if it can be iterated over and is no string, else raises."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise TypeError(f"`{name}` must be {what}. Received: {name}={value!r}")
+    return value
+
+
+def check_mapping(name: str, value: object, what: str) -> Mapping:
+    """Returns `value` if it is a mapping, else raises."""
+    if not isinstance(value, Mapping):
+        raise TypeError(
+            f"`{name}` must be a mapping of {what}. Received: {name}={value!r}"
+        )
+    return value
+
+
+def check_path(name: str, value: object) -> str:
+    """Returns `value` as a path string, or raises."""
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        raise TypeError(f"`{name}` must be a path. Received: {name}={value!r}")
+    return os.fspath(value)
 
 
 def near_miss(value: object, choices: Iterable[str]) -> str:

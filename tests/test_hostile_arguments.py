@@ -1,0 +1,336 @@
+"""What every public function makes of arguments that are none: it works or names them.
+
+Left out, since others test them: `tfeff.ops`, which take tensors as Keras' operations
+do and leave checks to the layers; `tfeff.convert`, in `tests/convert`; `tfds`, which
+needs a network.
+"""
+
+import inspect
+import json
+
+import keras
+import numpy as np
+import pytest
+
+import tfeff
+from tests.export.corpus import DOCUMENTS, tokenizer
+from tfeff import data, encoders, export, layers, objectives, plots, tasks, training
+from tfeff.encoders import attentions
+
+HOSTILE = (None, -1, 0, 1.5, "x", [], np.int64(2), float("nan"))
+# A good call of each function; arguments that are functions are made at first use.
+SELF = layers.SelfAttention
+QUESTION = data.Question("a", "the cat", "the small cat", ("cat",), ((10, 13),))
+TEXTS = data.TextExamples(("the cat",), None, np.array([0]), ("x", "y"), ("0",))
+IDS = np.full((2, 8), 7, "int32")
+CLASSES = np.array([0, 1])
+VECTORS = np.ones((2, 3))
+
+
+def tiny(**changes):
+    sizes = dict(vocabulary_size=60, num_layers=1, hidden_dim=8, num_heads=2)
+    sizes |= dict(intermediate_dim=8, dropout=0.0)
+    return encoders.build("bert_tiny", **sizes | changes)
+
+
+def batches():
+    ids = np.ones((1, 6), "int32")
+    return [{"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids}]
+
+
+def cache():
+    options = dict(sequence_length=16, num_processes=1, progress=False)
+    data.build_cache(DOCUMENTS, tokenizer(), "cache", **options)
+    return "cache"
+
+
+def saved_tokenizer():
+    data.save_tokenizer(tokenizer(), "t.spm")
+    return "t.spm"
+
+
+def compiled():
+    model = tasks.Classifier(tiny(), 2)
+    model.compile()
+    return model
+
+
+def saved_model():
+    training.save_checkpoint(compiled(), "m.keras")
+    return "m.keras"
+
+
+def saved_preset():
+    tasks.save_pretrained(tiny(), tokenizer(), "preset")
+    return "preset"
+
+
+def exported():
+    export.save_for_serving(tiny(), tokenizer(), "export")
+    return "export"
+
+
+def shaw():
+    return tiny(attention={"name": "relative", "method": "shaw"})
+
+
+def generator(encoder=None):
+    return objectives.generator_for(encoder or tiny(), 0.5)
+
+
+CALLS = {
+    layers.BlockwiseAttention: dict(num_heads=2, head_blocks="1:1"),
+    layers.Dropout: dict(rate=0.1),
+    layers.DynamicConv1D: dict(num_heads=2),
+    layers.EncoderBlock: dict(
+        attention=lambda: SELF(2), feedforward=lambda: layers.FeedForward(8)
+    ),
+    layers.EncoderEmbedding: dict(vocabulary_size=9, hidden_dim=8),
+    layers.FeedForward: dict(intermediate_dim=8),
+    layers.GroupedDense: dict(units=8, num_groups=2),
+    layers.LayerwisePooling: dict(blocks=lambda: tiny().blocks),
+    layers.LightweightConv1D: dict(num_heads=2),
+    layers.MixedAttention: dict(num_heads=2),
+    layers.OneHeadAttention: dict(num_parts=2),
+    layers.PartitionOfUnityMask: dict(num_parts=2),
+    layers.PartitionedAttention: dict(num_heads=2),
+    layers.RelativeAttention: dict(num_heads=2, method="shaw", max_distance=3),
+    layers.RelativeEmbedding: dict(max_distance=3),
+    layers.SelfAttention: dict(num_heads=2),
+    layers.SpanDynamicConv1D: dict(num_heads=2),
+    layers.SparseAttention: dict(num_heads=2, expressivity=1),
+    layers.TwoStreamBlocks: dict(blocks=lambda: tiny().blocks),
+    layers.record_layers: dict(),
+    encoders.Encoder: dict(
+        vocabulary_size=9, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8
+    ),
+    encoders.build: dict(preset="bert_tiny"),
+    encoders.extend: dict(encoder=tiny, max_sequence_length=600),
+    encoders.register_attention: dict(name="hostile", make=lambda: SELF),
+    training.adamw: dict(learning_rate=1e-3, warmup_steps=1, total_steps=4),
+    training.AdamW: dict(learning_rate=1e-3),
+    training.LinearWarmupDecay: dict(peak_rate=1e-3, warmup_steps=1, total_steps=4),
+    training.Grid: dict(directory="g", axes={"rate": [1]}, seeds=[0], metric="m"),
+    training.KeepBest: dict(
+        evaluate=lambda: lambda model: {"m": 1.0},
+        metric="m",
+        every_steps=2,
+        directory="k",
+    ),
+    training.TrainingProgress: dict(
+        total_steps=4, steps_per_epoch=2, tokens_per_step=2
+    ),
+    training.grow: dict(model=tiny),
+    training.is_finite: dict(model=tiny),
+    training.Run: dict(directory="r", config={}),
+    training.Checkpoints: dict(directory="c", steps_per_epoch=1),
+    training.StopWhenDiverged: dict(advice="Stop."),
+    training.latest_checkpoint: dict(directory="c"),
+    training.load_checkpoint: dict(path=saved_model),
+    training.save_checkpoint: dict(model=compiled, path="m.keras"),
+    training.write_metrics: dict(metrics={"loss": 1.0}, path="m.json"),
+    training.check_equal_settings: dict(settings={}),
+    objectives.common_maps: dict(student=tiny, teacher=tiny),
+    training.make_strategy: dict(),
+    objectives.Distillation: dict(student=tiny, teacher=tiny),
+    objectives.MaskedLM: dict(encoder=tiny),
+    objectives.PermutationLM: dict(encoder=tiny),
+    objectives.SentencePairPrediction: dict(encoder=tiny),
+    objectives.generator_for: dict(encoder=tiny),
+    objectives.GlobalMeanCrossentropy: dict(),
+    objectives.GlobalMeanBinaryCrossentropy: dict(),
+    tasks.Classifier: dict(encoder=tiny, num_classes=2),
+    tasks.MultipleChoice: dict(encoder=tiny),
+    tasks.Regressor: dict(encoder=tiny),
+    tasks.SpanQA: dict(encoder=tiny),
+    tasks.glue_metrics: dict(task="SST-2", labels=CLASSES, predictions=CLASSES),
+    tasks.race_metrics: dict(labels=CLASSES, predictions=CLASSES, ids=["high1", "b"]),
+    tasks.superglue_metrics: dict(task="BoolQ", labels=CLASSES, predictions=CLASSES),
+    tasks.squad_v1_metrics: dict(questions=[QUESTION], predictions={"a": "cat"}),
+    tasks.squad_v2_metrics: dict(questions=[QUESTION], predictions={"a": "cat"}),
+    tasks.save_pretrained: dict(encoder=tiny, tokenizer=tokenizer, path="p"),
+    tasks.load_pretrained: dict(path=saved_preset),
+    tasks.write_glue: dict(
+        task="SST-2", split="test", ids=["0"], predictions=np.array([0]), folder="w"
+    ),
+    tasks.write_superglue: dict(
+        task="BoolQ", ids=[0], predictions=np.array([0]), folder="w"
+    ),
+    tasks.write_json: dict(values={"a": "b"}, path="j.json"),
+    data.build_cache: dict(
+        documents=DOCUMENTS,
+        tokenizer=tokenizer,
+        directory="cache",
+        sequence_length=16,
+        num_processes=1,
+        progress=False,
+    ),
+    data.open_cache: dict(directory=cache),
+    data.split: dict(documents=DOCUMENTS, validation_fraction=0.1),
+    data.text_files: dict(patterns="*.txt"),
+    data.read_glue: dict(task="SST-2", split="train", folder="."),
+    data.read_mrqa: dict(path="none"),
+    data.read_race: dict(split="train", folder="."),
+    data.read_squad: dict(path="none"),
+    data.read_superglue: dict(task="BoolQ", split="train", folder="."),
+    data.mask_tokens: dict(
+        token_ids=IDS,
+        seed=0,
+        vocabulary_size=9,
+        mask_token_id=1,
+        special_token_ids=[0, 1],
+        max_masks=2,
+    ),
+    data.permute_targets: dict(
+        token_ids=IDS, seed=0, special_token_ids=[0, 1], max_targets=2
+    ),
+    data.make_span_features: dict(
+        questions=[QUESTION], tokenizer=tokenizer, sequence_length=16
+    ),
+    data.text_features: dict(examples=TEXTS, tokenizer=tokenizer, sequence_length=16),
+    data.save_tokenizer: dict(tokenizer=tokenizer, path="t.spm"),
+    data.load_tokenizer: dict(path=saved_tokenizer),
+    data.tokenizer_fingerprint: dict(tokenizer=tokenizer),
+    data.word_starts: dict(tokenizer=tokenizer),
+    data.train_tokenizer: dict(documents=DOCUMENTS, vocabulary_size=60),
+    data.WordVectors: dict(words=["a", "b"], vectors=VECTORS),
+    data.read_word_vectors: dict(path="none"),
+    data.docstrings: dict(packages=["wave"], num_processes=1),
+    data.augment: dict(
+        examples=TEXTS,
+        masked_lm=lambda: objectives.MaskedLM(tiny()),
+        tokenizer=tokenizer,
+        copies=1,
+    ),
+    export.save_for_serving: dict(
+        model=lambda: objectives.MaskedLM(tiny()), tokenizer=tokenizer, path="e"
+    ),
+    export.check_export: dict(path=exported),
+    plots.attention_maps: dict(encoder=tiny, batches=batches),
+    plots.average_attention: dict(encoder=tiny, batches=batches, path="a.png"),
+    plots.diagonal_concentration: dict(encoder=tiny, batches=batches, path="a.png"),
+    plots.draw_all: dict(encoder=tiny, batches=batches, folder="d"),
+    plots.partition_values: dict(encoder=tiny),
+    plots.partition_functions: dict(
+        encoder=lambda: tiny(attention="partitioned"), path="l.png"
+    ),
+    plots.relative_tables: dict(encoder=shaw),
+    plots.relative_embeddings: dict(encoder=shaw, path="l.png"),
+}
+LEFT_OUT = {
+    # Keras' own argument and message.
+    (encoders.Encoder, "dtype"),
+    (objectives.GlobalMeanCrossentropy, "dtype"),
+    (objectives.GlobalMeanBinaryCrossentropy, "dtype"),
+    # None is all packages, which takes long.
+    (data.docstrings, "packages", "None"),
+    # Right in themselves, but not beside the other arguments, which are named.
+    (data.mask_tokens, "vocabulary_size", "np.int64(2)"),
+    # Where the file comes first: it is not there, which the error says.
+    *((data.read_glue, name) for name in ("skip_malformed",)),
+    *((data.read_mrqa, name) for name in ("skip_mismatched",)),
+    *((data.read_squad, name) for name in ("skip_mismatched",)),
+    # Needs the Model Garden, which the error says.
+    (tasks.squad_v2_metrics, "no_answer_probabilities", "None"),
+}
+
+
+@pytest.mark.parametrize("function", CALLS, ids=lambda function: function.__name__)
+def test_names_what_it_does_not_take(function, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # A name that is registered here is gone after the test.
+    monkeypatch.setattr(attentions, "_REGISTRY", dict(attentions._REGISTRY))
+    good = {
+        name: value() if inspect.isfunction(value) else value
+        for name, value in CALLS[function].items()
+    }
+    wrong = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        variadic = parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        if variadic or (function, name) in LEFT_OUT:
+            continue
+        for value in HOSTILE:
+            if (function, name, repr(value)) in LEFT_OUT:
+                continue
+            try:
+                result = function(**good | {name: value})
+            except (ValueError, TypeError) as error:
+                # A path of text that is there or not is right in itself.
+                is_path = isinstance(value, str) and "'x'" in str(error)
+                if f"`{name}`" not in str(error) and not is_path:
+                    wrong.append(f"{name}={value!r}: {error}")
+            except Exception as error:
+                wrong.append(f"{name}={value!r}: {type(error).__name__} {error}")
+            else:
+                if isinstance(result, (keras.layers.Layer, keras.losses.Loss)):
+                    json.dumps(keras.saving.serialize_keras_object(result))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_all_public_functions_are_called():
+    known = {
+        "layers": set(),
+        "encoders": {"attentions", "presets"},
+        # Errors, a model's class, and what has no arguments or runs a whole training.
+        "training": {
+            *("Diverged", "DistributedModel", "LostWorker", "lost_workers_named"),
+            "train_by_stacking",
+        },
+        "objectives": {"ReplacedTokenDetection"},  # Its seed is below.
+        "tasks": set(),
+        # Classes that others make; what reads logits of such a class.
+        "data": {
+            *("Cache", "ChoiceExamples", "Question", "TextExamples", "best_spans"),
+            *("damage_named", "tfds"),
+        },
+        "export": set(),
+        "plots": {"AttentionMaps", "learning_curves"},
+    }
+    for module, others in known.items():
+        module = getattr(tfeff, module)
+        called = {
+            function.__name__
+            for function in CALLS
+            if hasattr(module, function.__name__)
+        }
+        public = {n for n in module.__all__ if callable(getattr(module, n))}
+        assert public - called == others, module.__name__
+
+
+@pytest.mark.parametrize("seed", [np.int64(2), np.uint8(2), 2])
+def test_seeds_of_numpy_are_those_of_python(seed):
+    ones = np.ones((4, 50), "float32")
+    layer = layers.Dropout(0.5, seed=seed)
+    expected = layers.Dropout(0.5, seed=2)(ones, training=True)
+    np.testing.assert_array_equal(layer(ones, training=True), expected)
+    assert json.dumps(layer.get_config()["seed"]) == "2"
+    options = dict(special_token_ids=[0, 1])
+    masked = dict(vocabulary_size=9, mask_token_id=1, max_masks=2, **options)
+    for function, arguments in (
+        (data.mask_tokens, masked),
+        (data.permute_targets, dict(max_targets=2, **options)),
+    ):
+        for one, other in zip(
+            function(IDS, seed, **arguments), function(IDS, 2, **arguments)
+        ):
+            np.testing.assert_array_equal(one, other)
+    encoder = tiny()
+    model = objectives.ReplacedTokenDetection(generator(encoder), encoder, seed=seed)
+    assert json.dumps(model.get_config()["seed"]) == "2"
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "x"])
+def test_wrong_seeds_of_layers_are_named(seed):
+    with pytest.raises((ValueError, TypeError), match="`seed` must be an integer"):
+        layers.Dropout(0.5, seed=seed)
+
+
+@pytest.mark.parametrize("rate", [1, 1.0, -0.1, float("nan"), None])
+def test_dropout_of_everything_is_an_error(rate):
+    with pytest.raises(ValueError, match="`rate` must be a number in .0, 1."):
+        layers.Dropout(rate)
+
+
+def test_dropout_takes_no_shape_that_it_would_not_read():
+    with pytest.raises(ValueError, match="`noise_shape` must be None"):
+        layers.Dropout(0.5, noise_shape=(1, 5))
