@@ -17,7 +17,10 @@ from tests.checks.subject import MASKS, RAGGED, Subject
 
 def check_equations(make_layer, reference, *, hidden_dim=8, variables=variables_of):
     """Values in float32 and float64 and gradients; arguments as `check_layer`."""
-    subject = Subject(make_layer, reference, hidden_dim, variables)
+    _check_equations(Subject(make_layer, reference, hidden_dim, variables))
+
+
+def _check_equations(subject):
     check_values(subject)
     check_float64(subject)
     check_layer_gradients(subject)
@@ -38,8 +41,8 @@ def check_layer(
         variables: from a built layer to its weights by the reference's names.
         dropout: whether the layer has dropout of its own.
     """
-    check_equations(make_layer, reference, hidden_dim=hidden_dim, variables=variables)
     subject = Subject(make_layer, reference, hidden_dim, variables)
+    _check_equations(subject)
     check_dynamic_shapes(subject)
     check_padding(subject)
     check_mask_types(subject)
@@ -99,7 +102,7 @@ def check_layer_gradients(subject):
 
 
 def check_dynamic_shapes(subject):
-    """One traced function serves every batch size and length."""
+    """One traced function serves every batch size and length, 0 included."""
     layer = subject.layer()
     traces = []
 
@@ -117,6 +120,13 @@ def check_dynamic_shapes(subject):
         hidden = subject.hidden(visible)
         expected = subject.expected(layer, hidden, visible)[0]
         assert_close(call(hidden, visible), expected, 1e-5, f"dynamic, {name}")
+    for batch, length in ((0, 5), (0, 0), (2, 0)):
+        hidden = tf.zeros((batch, length, subject.hidden_dim))
+        visible = tf.ones((batch, length), tf.bool)
+        assert call(hidden, visible).shape == hidden.shape
+        # Of 0 × 0, Keras' own einsum makes 1 × 0 in eager code.
+        if batch or length:
+            assert layer(hidden, padding_mask=visible).shape == hidden.shape
     assert len(traces) == 1
 
 

@@ -25,13 +25,17 @@ class Subject:
         self.reference = reference
         self.hidden_dim = hidden_dim
         self.variables = variables
+        self._layers = {}
 
     def layer(self, **kwargs):
-        """A new layer, built, with the same random weights each time."""
-        layer = self.make_layer(**kwargs)
-        layer(tf.zeros((1, 2, self.hidden_dim)))
-        randomize(self.variables(layer))
-        return layer
+        """The layer, built, with random weights, which no check may change."""
+        key = tuple(sorted(kwargs.items()))
+        if key not in self._layers:
+            layer = self.make_layer(**kwargs)
+            layer(tf.zeros((1, 2, self.hidden_dim)))
+            randomize(self.variables(layer))
+            self._layers[key] = layer
+        return self._layers[key]
 
     def hidden(self, visible, dtype="float32"):
         shape = (*visible.shape, self.hidden_dim)

@@ -105,7 +105,7 @@ def test_more_blocks_than_tokens():
     check(check_equations, "1:0:0:0:0:0:0:0:1:0", hidden_dim=4)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.data())
 def test_equals_masked_dense_attention(data):
     """Any assignment of heads, any length, any mask; scores laid out dense."""

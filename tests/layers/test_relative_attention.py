@@ -170,7 +170,7 @@ def test_weights():
 
 @pytest.mark.parametrize("shared_heads", [False, True])
 @pytest.mark.parametrize("method", ["shaw", "huang1", "huang2", "huang3", "huang4"])
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 2**16))
 def test_a_neutral_table_is_plain_attention(method, shared_heads, k, length, seed):
     """Ones where the table multiplies, zeros where it is added."""
@@ -204,7 +204,7 @@ def test_initial_table(method):
         assert 0.01 < table.std() < 0.03 and np.abs(table).max() < 0.1
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(1, 9), st.integers(1, 7), st.booleans(), st.integers(0, 2**16))
 def test_both_forms_of_method_4_agree(k, length, shared_heads, seed):
     """Equation 16, equation 17 and the layer."""
@@ -363,7 +363,7 @@ def test_a_shared_embedding_must_fit():
 def test_a_shared_embedding_is_one_again_in_a_saved_model(tmp_path):
     shared = RelativeEmbedding(3, shape=(2, 4))
     inputs = hidden = keras.Input((None, 8))
-    for _ in range(2):
+    for _ in range(3):
         hidden = RelativeAttention(2, "shaw", 3, relative_embedding=shared)(hidden)
     model = keras.Model(inputs, hidden)
     model.save(tmp_path / "model.keras")

@@ -74,7 +74,7 @@ def test_gradients_add_up_the_places_of_a_row(index):
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 12), st.integers(1, 12))
 def test_a_longer_table_that_repeats_its_ends_is_the_same(k, more):
     """Distances beyond the table reuse the end rows."""

@@ -43,7 +43,7 @@ def test_equations(pattern, stride, expressivity):
     check(check_equations, stride=stride, expressivity=expressivity, pattern=pattern)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_pattern(data):
     length, stride = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 9))

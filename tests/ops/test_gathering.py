@@ -60,5 +60,8 @@ def test_masks():
 def test_no_row_of_another_sequence(position, sequence):
     positions = np.zeros((2, 3), "int32")
     positions[sequence, 1] = position
+    x = np.ones((2, 5, 3))
+    with pytest.raises(ValueError, match=f"`positions` must be .* {position} at"):
+        take_positions(x, positions)
     with pytest.raises(tf.errors.InvalidArgumentError):
-        take_positions(np.ones((2, 5, 3)), positions)
+        tf.function(take_positions)(tf.constant(x), tf.constant(positions))

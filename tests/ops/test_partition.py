@@ -57,7 +57,7 @@ def test_defaults_are_the_first_of_twelve_layers():
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=20),
     st.lists(st.floats(-1e5, 1e5, width=32), min_size=1, max_size=20),
@@ -80,7 +80,7 @@ def test_sums_to_one_in_every_layer(num_parts):
         np.testing.assert_allclose(values.sum(axis=0), 1, rtol=0, atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=20), places())
 def test_is_symmetric(positions, place):
     positions = np.array(positions, "int32")

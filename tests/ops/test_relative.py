@@ -87,16 +87,18 @@ def test_sums(length):
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float16", 6e-4), ("bfloat16", 3.6e-3)])
-@pytest.mark.parametrize("length", [128, 384, 640, 1024])
-def test_half_precision(length, dtype, tolerance):
+@pytest.mark.parametrize(
+    "length, batch, heads", [(128, 2, 3), (384, 1, 2), (640, 1, 1), (1024, 1, 1)]
+)
+def test_half_precision(length, batch, heads, dtype, tolerance):
     """Where rows move by products: values and gradients near those of float64."""
     generator = np.random.default_rng(5)
     # Two products, one after the other, each as exact as this processor makes them:
     # with instructions for float16, XLA sums in float16, too.
     tolerance += 2 * error_of_a_product(length, dtype)
-    x = tf.constant(generator.normal(size=(2, length, 3, 4)))
-    weights = tf.constant(generator.normal(size=(2, 3, length, length)))
-    table = tf.constant(table_of(length, 3, 4))
+    x = tf.constant(generator.normal(size=(batch, length, heads, 4)))
+    weights = tf.constant(generator.normal(size=(batch, heads, length, length)))
+    table = tf.constant(table_of(length, heads, 4))
     x, weights, table = (tf.cast(y, dtype) for y in (x, weights, table))
 
     @tf.function(jit_compile=True)

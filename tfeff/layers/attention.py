@@ -5,9 +5,10 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_rate
-from tfeff.layers.checks import visible_keys
+from tfeff.layers.checks import check_initializer, visible_keys
 from tfeff.layers.dropout import Dropout
 from tfeff.layers.recording import SCORES
+from tfeff.layers.separable_conv import SeparableConv1D
 
 
 class Attention(keras.layers.Layer):
@@ -28,6 +29,8 @@ class Attention(keras.layers.Layer):
     has_softmax_scores = True
     # Whether more padding changes what a token sees.
     length_dependent = False
+    # Whether any query can be mixed under any mask, other ones for each pair.
+    any_mask = True
 
     def __init__(
         self,
@@ -38,8 +41,10 @@ class Attention(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.dropout = check_rate("dropout", dropout)
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.kernel_initializer = check_initializer(
+            "kernel_initializer", kernel_initializer
+        )
+        self.bias_initializer = check_initializer("bias_initializer", bias_initializer)
 
     def build_projections(self, hidden_dim: int, names) -> None:
         """Makes a square projection of each name, the output's, and the dropout."""
@@ -69,7 +74,7 @@ class Attention(keras.layers.Layer):
         self, name: str, input_dim: int, units: int, kernel_size: int
     ) -> keras.layers.Layer:
         """A depthwise and a pointwise convolution, with one bias after both."""
-        convolution = keras.layers.SeparableConv1D(
+        convolution = SeparableConv1D(
             units,
             kernel_size,
             padding="same",
@@ -256,3 +261,10 @@ def project_heads(dense: keras.layers.Dense, x):
         return dense(functional.merge_heads(x))
     kernel = ops.reshape(dense.kernel, (*x.shape[2:], dense.units))
     return ops.einsum("btnh,nhd->btd", x, kernel) + ops.convert_to_tensor(dense.bias)
+
+
+def convolved(convolution, hidden):
+    """A separable convolution of sequences; TensorFlow's own fails on empty ones."""
+    if hidden.shape[1] != 0:
+        return convolution(hidden)
+    return convolution(ops.pad(hidden, ((0, 0), (0, 1), (0, 0))))[:, :0]

@@ -58,6 +58,7 @@ class BlockwiseAttention(SelfAttention):
     """
 
     length_dependent = True  # The borders between blocks follow from the length.
+    any_mask = False
 
     def __init__(self, num_heads: int, head_blocks: str | Sequence[int], **kwargs):
         super().__init__(num_heads, **kwargs)

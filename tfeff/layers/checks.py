@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from tfeff.checks import check_integer
+from tfeff.ops.ids import check_integers
 
 
 def check_divides(name: str, parts: int, dim: int) -> None:
@@ -20,9 +21,33 @@ def check_divides(name: str, parts: int, dim: int) -> None:
         )
 
 
+def check_layer_seed(seed) -> int | None:
+    """Returns a seed that Keras' generators take, or `None` for one that they draw."""
+    return None if seed is None else check_integer("seed", seed, 0, 2**32 - 1)
+
+
+def check_initializer(name: str, value):
+    """Returns the initializer that `value` is or names, or raises."""
+    return _interpreted(name, value, keras.initializers.get, "an initializer of Keras")
+
+
+def check_activation(name: str, value):
+    """Returns the function that `value` is or names, the identity for `None`."""
+    return _interpreted(name, value, keras.activations.get, "an activation of Keras")
+
+
+def _interpreted(name, value, get, what):
+    try:
+        return get(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`{name}` must be {what}, or its name. Received: {name}={value!r}"
+        ) from error
+
+
 def check_kernel_size(kernel_size) -> int:
     """Returns `kernel_size` if it is an odd integer above 0, else raises."""
-    check_integer("kernel_size", kernel_size)
+    kernel_size = check_integer("kernel_size", kernel_size)
     if kernel_size % 2 == 0:
         raise ValueError(
             "`kernel_size` must be odd, with as many taps to the left as to the right. "
@@ -42,16 +67,12 @@ def check_hidden(name: str, shape) -> None:
 
 def check_token_ids(name: str, ids) -> None:
     """Raises unless `ids` is an integer tensor `[B, T]`."""
-    dtype = keras.backend.standardize_dtype(ids.dtype)
     if len(ids.shape) != 2:
         raise ValueError(
             f"`{name}` must have shape (batch, length). "
             f"Received: {name}.shape={tuple(ids.shape)}"
         )
-    if "int" not in dtype:
-        raise TypeError(
-            f"`{name}` must be an integer tensor. Received: {name}.dtype={dtype}"
-        )
+    check_integers(name, ids)
 
 
 def check_same_shape(name: str, tensor, expected) -> None:

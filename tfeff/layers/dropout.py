@@ -5,6 +5,8 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
+from tfeff.checks import check_rate
+from tfeff.layers.checks import check_layer_seed
 
 # Seeds by layer, where a computation runs more than once and must drop the same.
 _DRAWN = contextvars.ContextVar("drawn")
@@ -33,7 +35,9 @@ class Dropout(keras.layers.Dropout):
 
     Args:
         rate: float in [0, 1), share of dropped elements.
-        **kwargs: arguments of `keras.layers.Dropout`, `seed` among them.
+        noise_shape: `None`; it stands here for Keras' configs alone.
+        seed: integer of at least 0, or `None` for one that Keras draws.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         inputs: float tensor of any shape.
@@ -50,6 +54,16 @@ class Dropout(keras.layers.Dropout):
         Srivastava et al., "Dropout: a simple way to prevent neural networks from
         overfitting".
     """
+
+    def __init__(self, rate, noise_shape=None, seed=None, **kwargs):
+        if noise_shape is not None:
+            raise ValueError(
+                "`noise_shape` must be None: every element is dropped on its own. "
+                f"Received: noise_shape={noise_shape!r}"
+            )
+        super().__init__(
+            check_rate("rate", rate), seed=check_layer_seed(seed), **kwargs
+        )
 
     def kept(self, shape, training):
         """Bool tensor of the shape, false at what is dropped; `None` if nothing is."""

@@ -205,6 +205,15 @@ class EncoderBlock(keras.layers.Layer):
         return cls(**config)
 
 
+def blocks_of(encoder) -> list[EncoderBlock]:
+    """The blocks of an encoder, or raises if it has none."""
+    if not hasattr(encoder, "blocks"):
+        raise TypeError(
+            f"`encoder` must be a `tfeff.encoders.Encoder`. Received: {encoder=}"
+        )
+    return check_blocks(encoder.blocks)
+
+
 def check_blocks(blocks) -> list[EncoderBlock]:
     """Returns `blocks` as a list if they are an encoder's blocks, else raises."""
     if not isinstance(blocks, Sequence) or not blocks:

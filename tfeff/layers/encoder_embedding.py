@@ -2,8 +2,9 @@ import keras
 from keras import ops
 
 from tfeff.checks import check_choice, check_integer, check_positive, check_rate
-from tfeff.layers.checks import check_same_shape, check_token_ids
+from tfeff.layers.checks import check_initializer, check_same_shape, check_token_ids
 from tfeff.layers.dropout import Dropout
+from tfeff.ops.ids import rows_of, zeros_outside
 
 POSITIONS = ("absolute", "none")
 _TABLES = ("token_embedding", "segment_embedding", "position_embedding", "norm")
@@ -51,17 +52,20 @@ class EncoderEmbedding(keras.layers.Layer):
     Call arguments:
         token_ids: integer tensor `[B, T]`, each in `[0, vocabulary_size)`.
         segment_ids: integer tensor `[B, T]`, each in `[0, num_segments)`; `None`
-            means segment 0 everywhere. Not read without a segment table.
+            means segment 0 everywhere. Not read without a segment table. An id of
+            either kind that is out of range is refused where it is known, in eager
+            calls. In a compiled program it is an error of TensorFlow on CPUs; on GPUs
+            and with XLA the token counts as zeros, never as another one.
         training: whether dropout is active.
 
     Returns:
         Float tensor `[B, T, hidden_dim]`.
 
     Raises:
-        ValueError: if `position` is unknown, a sequence is longer than the table of
-            absolute positions, or the tables of `tables_of` are not as described by
-            the other arguments.
-        TypeError: if `tables_of` is not an `EncoderEmbedding`.
+        ValueError: if `position` is unknown, an id is known to be out of range, a
+            sequence is longer than the table of absolute positions, or the tables of
+            `tables_of` are not as described by the other arguments.
+        TypeError: if `tables_of` is not an `EncoderEmbedding`, or ids are not integers.
 
     Example:
 
@@ -107,7 +111,9 @@ class EncoderEmbedding(keras.layers.Layer):
         self.layer_norm_epsilon = check_positive(
             "layer_norm_epsilon", layer_norm_epsilon
         )
-        self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
+        self.embeddings_initializer = check_initializer(
+            "embeddings_initializer", embeddings_initializer
+        )
         self.shares_tables = tables_of is not None
         if self.shares_tables:
             self._take_tables(tables_of)
@@ -180,13 +186,17 @@ class EncoderEmbedding(keras.layers.Layer):
     def call(self, token_ids, segment_ids=None, training=None):
         check_token_ids("token_ids", token_ids)
         self._check_length(token_ids.shape)
-        x = self.token_embedding(token_ids)
-        if self.num_segments:
-            if segment_ids is None:
-                segment_ids = ops.zeros_like(token_ids)
+        rows, inside = rows_of("token_ids", token_ids, self.vocabulary_size)
+        x = self.token_embedding(rows)
+        if self.num_segments and segment_ids is None:
+            x = x + self.segment_embedding(ops.zeros_like(rows))
+        elif self.num_segments:
             check_token_ids("segment_ids", segment_ids)
             check_same_shape("segment_ids", segment_ids, token_ids.shape)
-            x = x + self.segment_embedding(segment_ids)
+            rows, known = rows_of("segment_ids", segment_ids, self.num_segments)
+            x = x + self.segment_embedding(rows)
+            inside = _both(inside, known)
+        x = zeros_outside(x, inside)
         if self.position == "absolute":
             length = ops.shape(token_ids)[1]
             positions = ops.arange(length)
@@ -227,3 +237,10 @@ class EncoderEmbedding(keras.layers.Layer):
             ),
         )
         return config
+
+
+def _both(first, second):
+    """Where both are true; `None` is true everywhere."""
+    if first is None or second is None:
+        return second if first is None else first
+    return ops.logical_and(first, second)

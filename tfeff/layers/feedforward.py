@@ -3,7 +3,12 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_integer
-from tfeff.layers.checks import check_divides, check_hidden
+from tfeff.layers.checks import (
+    check_activation,
+    check_divides,
+    check_hidden,
+    check_initializer,
+)
 from tfeff.layers.grouped_dense import GroupedDense
 
 # Keras' own GELU is exact to float32 only, in every dtype.
@@ -62,8 +67,8 @@ class FeedForward(keras.layers.Layer):
         self.intermediate_dim = check_integer("intermediate_dim", intermediate_dim)
         self.activation = (
             _ACTIVATIONS[activation]
-            if activation in _ACTIVATIONS
-            else keras.activations.get(activation)
+            if isinstance(activation, str) and activation in _ACTIVATIONS
+            else check_activation("activation", activation)
         )
         self.num_groups = check_integer("num_groups", num_groups)
         if intermediate_dim % num_groups:
@@ -71,8 +76,10 @@ class FeedForward(keras.layers.Layer):
                 "`num_groups` must divide `intermediate_dim`. Received: "
                 f"num_groups={num_groups}, intermediate_dim={intermediate_dim}"
             )
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.kernel_initializer = check_initializer(
+            "kernel_initializer", kernel_initializer
+        )
+        self.bias_initializer = check_initializer("bias_initializer", bias_initializer)
 
     def build(self, hidden_shape):
         check_hidden("hidden", hidden_shape)

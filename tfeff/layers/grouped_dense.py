@@ -2,6 +2,7 @@ import keras
 from keras import ops
 
 from tfeff.checks import check_integer
+from tfeff.layers.checks import check_activation, check_initializer
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -57,9 +58,11 @@ class GroupedDense(keras.layers.Layer):
                 "`num_groups` must divide `units`. "
                 f"Received: num_groups={num_groups}, units={units}"
             )
-        self.activation = keras.activations.get(activation)
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.activation = check_activation("activation", activation)
+        self.kernel_initializer = check_initializer(
+            "kernel_initializer", kernel_initializer
+        )
+        self.bias_initializer = check_initializer("bias_initializer", bias_initializer)
 
     def build(self, inputs_shape):
         size = inputs_shape[-1]

@@ -61,6 +61,7 @@ class LightweightConv1D(Attention):
     """
 
     has_softmax_scores = False
+    any_mask = False
 
     def __init__(
         self, num_heads: int, kernel_size: int = 9, mask_conv: bool = True, **kwargs

@@ -3,7 +3,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_choice, check_integer
-from tfeff.layers.attention import Attention, project_to_heads
+from tfeff.layers.attention import Attention, convolved, project_to_heads
 from tfeff.layers.checks import (
     check_divides,
     check_hidden,
@@ -82,6 +82,8 @@ class MixedAttention(Attention):
     Reference:
         Jiang et al., "ConvBERT", section 3.2.
     """
+
+    any_mask = False
 
     def __init__(
         self,
@@ -183,7 +185,9 @@ class MixedAttention(Attention):
             return self.convolution.convolve(hidden, visible, training, query)[0]
         if self.mask_conv:
             hidden = zero_padding(hidden, visible)
-        return functional.split_heads(self.convolution(hidden), self.mixed_heads)
+        return functional.split_heads(
+            convolved(self.convolution, hidden), self.mixed_heads
+        )
 
     def get_config(self):
         config = super().get_config()

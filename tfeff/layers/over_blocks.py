@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import keras
 
-from tfeff.layers.checks import check_hidden
+from tfeff.layers.checks import check_hidden, check_initializer
 from tfeff.layers.encoder_block import EncoderBlock, check_blocks
 
 
@@ -27,7 +27,7 @@ class OverBlocks(keras.layers.Layer):
         # A saved model knows by the encoder whose blocks they are.
         self.encoder = blocks if hasattr(blocks, "blocks") else None
         self.blocks = check_blocks(getattr(blocks, "blocks", blocks))
-        self.initializer = keras.initializers.get(initializer)
+        self.initializer = check_initializer("initializer", initializer)
 
     def add_first_state(self, name: str, hidden_name: str, hidden_shape):
         """Builds the blocks and makes the weight."""

@@ -67,9 +67,9 @@ class PartitionOfUnityMask(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         check_partition(num_parts, layer_index, num_layers, boundaries)
-        self.num_parts = num_parts
-        self.layer_index = layer_index
-        self.num_layers = num_layers
+        self.num_parts = int(num_parts)
+        self.layer_index = int(layer_index)
+        self.num_layers = int(num_layers)
         self.boundaries = None if boundaries is None else list(boundaries)
 
     def call(self, hidden, layer_index=None):
@@ -83,7 +83,7 @@ class PartitionOfUnityMask(keras.layers.Layer):
         """`f_h(x)` at integer or float positions `x` of any shape, `[n, ...]`."""
         if layer_index is None:
             layer_index = self.layer_index
-        check_integer("layer_index", layer_index, 0, self.num_layers - 1)
+        layer_index = check_integer("layer_index", layer_index, 0, self.num_layers - 1)
         if self.boundaries is not None:
             return functional.bucket_functions(relative_positions, self.boundaries)
         return functional.partition_functions(

@@ -122,10 +122,10 @@ class RelativeAttention(Attention):
         if max_distance is None:
             max_distance = _DISTANCES.get(method, 127)
         else:
-            check_integer("max_distance", max_distance)
+            max_distance = check_integer("max_distance", max_distance)
         self.max_distance = max_distance
         self.shared_heads = bool(shared_heads)
-        self.num_buckets = num_buckets
+        self.num_buckets = check_integer("num_buckets", num_buckets)
         if method == "bias":
             check_t5_buckets(num_buckets, max_distance)
         self.sinusoid = check_choice("sinusoid", sinusoid, LAYOUTS)

@@ -5,6 +5,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_choice, check_integer
+from tfeff.layers.checks import check_initializer
 from tfeff.ops.partition import check_t5_buckets
 
 INDICES = ("signed", "distance", "t5")
@@ -76,10 +77,12 @@ class RelativeEmbedding(keras.layers.Layer):
             )
         self.shape = tuple(check_integer("shape", size) for size in shape)
         self.index = check_choice("index", index, INDICES)
-        self.num_buckets = num_buckets
+        self.num_buckets = check_integer("num_buckets", num_buckets)
         if index == "t5":
             check_t5_buckets(num_buckets, max_distance)
-        self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
+        self.embeddings_initializer = check_initializer(
+            "embeddings_initializer", embeddings_initializer
+        )
 
     def build(self, relative_positions_shape=None):
         rows = {

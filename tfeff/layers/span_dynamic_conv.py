@@ -1,5 +1,6 @@
 import keras
 
+from tfeff.layers.attention import convolved
 from tfeff.layers.dynamic_conv import DynamicConv1D
 
 
@@ -48,4 +49,4 @@ class SpanDynamicConv1D(DynamicConv1D):
 
     def kernel_logits(self, hidden, query):
         """`(c ⊙ q) W_f + b_f`, `[B, T, N, K]`."""
-        return super().kernel_logits(hidden, self.span_key(hidden) * query)
+        return super().kernel_logits(hidden, convolved(self.span_key, hidden) * query)

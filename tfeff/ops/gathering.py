@@ -2,6 +2,8 @@
 
 from keras import ops
 
+from tfeff.ops.ids import as_int32, check_range, zeros_outside
+
 
 def take_positions(x, positions):
     """Rows of each sequence at its own positions: `y[b, m] = x[b, positions[b, m]]`.
@@ -12,12 +14,16 @@ def take_positions(x, positions):
 
     Args:
         x: tensor `[B, T, ...]`.
-        positions: integer tensor `[B, M]`, from 0 to `T - 1`. What a position outside
-            gives is up to the backend: TensorFlow raises an error, but for programs of
-            XLA, which take some row; JAX gives NaN where `x` is float.
+        positions: integer tensor `[B, M]`, from 0 to `T - 1`. A position outside is
+            refused where it is known, in eager calls. In a compiled program it is an
+            error of TensorFlow on CPUs; on GPUs and with XLA it gives zeros.
 
     Returns:
         Tensor `[B, M, ...]`, in the dtype of `x`.
+
+    Raises:
+        TypeError: if `positions` is not an integer tensor.
+        ValueError: if a position is known to be outside.
 
     Example:
 
@@ -27,9 +33,13 @@ def take_positions(x, positions):
     [[2, 0], [4, 4]]
     """
     batch, length, *rest = ops.shape(x)
-    positions = ops.cast(positions, "int32")
+    positions = as_int32("positions", ops.convert_to_tensor(positions))
+    known = isinstance(length, int) and check_range(
+        "positions", positions, 0, length - 1
+    )
     starts = ops.arange(batch, dtype="int32")[:, None] * length
     inside = ops.logical_and(positions >= 0, positions < length)
     # A row that does not exist, rather than one of the next sequence.
     rows = ops.where(inside, starts + positions, batch * length)
-    return ops.take(ops.reshape(x, (batch * length, *rest)), rows, axis=0)
+    y = ops.take(ops.reshape(x, (batch * length, *rest)), rows, axis=0)
+    return y if known else zeros_outside(y, inside)

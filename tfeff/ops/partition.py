@@ -9,6 +9,7 @@ import numbers
 from collections.abc import Sequence
 
 import keras
+import numpy as np
 from keras import ops
 
 from tfeff.checks import check_integer
@@ -26,9 +27,11 @@ def check_partition(
             finite numbers.
         TypeError: if an integer is expected and something else comes.
     """
-    check_integer("num_parts", num_parts)
-    check_integer("num_layers", num_layers)
-    check_integer("layer_index", layer_index, minimum=0, maximum=num_layers - 1)
+    num_parts = check_integer("num_parts", num_parts)
+    num_layers = check_integer("num_layers", num_layers)
+    layer_index = check_integer(
+        "layer_index", layer_index, minimum=0, maximum=num_layers - 1
+    )
     if boundaries is None:
         if num_parts % 2:
             raise ValueError(
@@ -36,10 +39,11 @@ def check_partition(
                 f"position. Received: num_parts={num_parts}"
             )
         return
-    numeric = all(isinstance(b, numbers.Real) for b in boundaries)
+    listed = isinstance(boundaries, (Sequence, np.ndarray))
     if (
-        len(boundaries) != num_parts - 1
-        or not numeric
+        not listed
+        or len(boundaries) != num_parts - 1
+        or not all(isinstance(b, numbers.Real) for b in boundaries)
         or not all(abs(b) < math.inf for b in boundaries)
         or not all(a < b for a, b in zip(boundaries, boundaries[1:]))
     ):
@@ -51,13 +55,13 @@ def check_partition(
 
 def check_t5_buckets(num_buckets: int, max_distance: int) -> None:
     """Raises unless T5's buckets can cover the distances up to `max_distance`."""
-    check_integer("num_buckets", num_buckets, minimum=4)
+    num_buckets = check_integer("num_buckets", num_buckets, minimum=4)
     if num_buckets % 2:
         raise ValueError(
             "`num_buckets` must be even, half for each side. "
             f"Received: num_buckets={num_buckets}"
         )
-    check_integer("max_distance", max_distance)
+    max_distance = check_integer("max_distance", max_distance)
     if max_distance <= num_buckets // 4:
         raise ValueError(
             "`max_distance` must be above a quarter of `num_buckets`. "

@@ -117,8 +117,8 @@ def toeplitz(values):
 def row_blocks(length):
     """Positions in a block, and the first relative position of each as a column.
 
-    All are one block where the length is not known or 128 does not divide it.
+    All are one block where the length is not known, 0, or 128 does not divide it.
     """
-    if not isinstance(length, int) or length % BLOCK:
+    if not isinstance(length, int) or not length or length % BLOCK:
         return length, [0]
     return BLOCK, range(length - BLOCK, -1, -BLOCK)

@@ -1,0 +1,38 @@
+"""Sequences without a position, and batches without a sequence, through every layer."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfeff import layers
+
+METHODS = ("shaw", "rpe", "bias", "huang1", "huang2", "huang3", "huang4", "xlnet")
+LAYERS = {
+    "self": lambda: layers.SelfAttention(2),
+    "one head": lambda: layers.OneHeadAttention(2),
+    "one head, softmax": lambda: layers.OneHeadAttention(2, normalizer="softmax"),
+    "partitioned": lambda: layers.PartitionedAttention(2),
+    "blockwise": lambda: layers.BlockwiseAttention(2, "1:1"),
+    "sparse": lambda: layers.SparseAttention(2, stride=2, expressivity=1),
+    "mixed": lambda: layers.MixedAttention(2, kernel_size=3),
+    "separable": lambda: layers.MixedAttention(2, 1, 3, convolution="separable"),
+    "span dynamic": lambda: layers.SpanDynamicConv1D(2, 3),
+    "dynamic": lambda: layers.DynamicConv1D(2, 3),
+    "lightweight": lambda: layers.LightweightConv1D(2, 3),
+    **{m: (lambda m=m: layers.RelativeAttention(2, m)) for m in METHODS},
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_nothing_in_nothing_out(name):
+    layer = LAYERS[name]()
+    layer(np.ones((2, 4, 8), "float32"))
+    for batch, length in ((2, 0), (0, 4)):
+        hidden = tf.zeros((batch, length, 8))
+        for mask in (None, tf.ones((batch, length), "int32")):
+            with tf.GradientTape() as tape:
+                output = layer(hidden, padding_mask=mask)
+            assert output.shape == hidden.shape
+            gradients = tape.gradient(output, layer.trainable_variables)
+            for gradient in gradients:
+                assert gradient is None or not np.any(tf.convert_to_tensor(gradient))

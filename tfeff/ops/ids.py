@@ -1,0 +1,111 @@
+"""Integers that stand for rows: tokens, segments, positions.
+
+Where the numbers are there, in eager calls, those that stand for no row are refused.
+In a compiled program they are not there yet: nothing then becomes another row.
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+_WIDE = ("int64", "uint32", "uint64")
+_LAST = 2**31 - 1
+
+
+def known_values(x) -> np.ndarray | None:
+    """The numbers of a tensor if it has them already, else `None`."""
+    if isinstance(x, keras.KerasTensor):
+        return None
+    try:
+        return np.asarray(x)
+    except (TypeError, NotImplementedError):  # Of a program that is being traced.
+        return None
+
+
+def check_integers(name: str, x) -> None:
+    """Raises unless the tensor `x` has an integer dtype."""
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    if "int" not in dtype:
+        raise TypeError(
+            f"`{name}` must be an integer tensor. Received: {name}.dtype={dtype}"
+        )
+
+
+def check_known(name: str, x, expected: str, holds) -> bool:
+    """Raises if a number of `x` is known for which `holds` is false.
+
+    Returns:
+        Whether the numbers are known.
+    """
+    values = known_values(x)
+    if values is None:
+        return False
+    wrong = ~holds(values)
+    if wrong.any():
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"`{name}` must be {expected}. "
+            f"Received: {values[place]} at {list(place)} of {name}"
+        )
+    return True
+
+
+def check_range(name: str, x, minimum: int, maximum: int) -> bool:
+    """As `check_known`, of integers from `minimum` to `maximum`."""
+    expected = f"from {minimum} to {maximum}"
+    return check_known(name, x, expected, lambda v: (v >= minimum) & (v <= maximum))
+
+
+def as_int32(name: str, x):
+    """The integer tensor `x` as int32, in which no number becomes another.
+
+    A number beyond int32 is refused where it is known; in a traced program it becomes
+    the largest of int32, or the smallest, which are no row of anything.
+    """
+    check_integers(name, x)
+    if keras.backend.standardize_dtype(x.dtype) in _WIDE:
+        check_range(name, x, -_LAST - 1, _LAST)
+        if keras.backend.standardize_dtype(x.dtype) == "uint64":
+            x = ops.minimum(x, ops.cast(_LAST, "uint64"))
+        x = ops.clip(ops.cast(x, "int64"), -_LAST - 1, _LAST)
+    return ops.cast(x, "int32")
+
+
+def exact_input(name: str, x):
+    """A model's input as int32, to which Keras would cast 3.9 and 2³² + 3 alike.
+
+    Raises:
+        TypeError: if `x` holds no integers; a padding mask may be bool.
+        ValueError: if a number of `x` is known not to fit into int32.
+    """
+    x = ops.convert_to_tensor(x)
+    if name == "padding_mask" and keras.backend.standardize_dtype(x.dtype) == "bool":
+        return ops.cast(x, "int32")
+    return as_int32(name, x)
+
+
+def rows_of(name: str, x, count: int):
+    """Integers that stand for rows from 0 to `count - 1`, ready to be looked up.
+
+    Returns:
+        `(rows, inside)`: `x` as int32, in which no number is negative, since Keras
+        counts those from the end; and a bool tensor of its shape, true where the row
+        exists, or `None` if all are known to.
+
+    Raises:
+        TypeError: if `x` is not an integer tensor.
+        ValueError: if a number of `x` is known to be out of range.
+    """
+    rows = as_int32(name, x)
+    if check_range(name, rows, 0, count - 1):
+        return rows, None
+    inside = ops.logical_and(rows >= 0, rows < count)
+    return ops.where(rows < 0, _LAST, rows), inside
+
+
+def zeros_outside(x, inside):
+    """`x` `[B, T, ...]`, zeros where `inside` `[B, T]`, unless `None`, is false."""
+    if inside is None:
+        return x
+    inside = ops.expand_dims(inside, tuple(range(2, len(x.shape))))
+    return ops.where(inside, x, ops.zeros((), x.dtype))
