@@ -1,5 +1,7 @@
 """The encoder: every variant holds to the checks, and the laws between them."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
@@ -185,7 +187,6 @@ def test_lora_and_quantization_come_with_the_backbone():
     assert_close(encoder(batch)["sequence_output"], before, 1e-5, "fresh LoRA")
 
     quantized = _random_encoder("shatter_base", hidden_dim=64)
-    quantized.set_weights(_random_encoder("shatter_base", hidden_dim=64).get_weights())
     exact = np.asarray(quantized(batch)["sequence_output"])
     quantized.quantize("int8")
     error = np.abs(np.asarray(quantized(batch)["sequence_output"]) - exact).max()
@@ -250,3 +251,21 @@ def test_bad_masks_are_named():
     batch = batch_of(encoder)
     with pytest.raises(ValueError, match="`padding_mask`"):
         encoder(batch | {"padding_mask": batch["padding_mask"][:, :-1]})
+
+
+def test_an_activation_that_is_a_function_is_saved_by_its_name():
+    encoder = build(
+        "bert_tiny",
+        vocabulary_size=9,
+        num_layers=1,
+        hidden_dim=8,
+        feedforward={"activation": keras.activations.tanh},
+    )
+    config = json.loads(json.dumps(encoder.get_config()))
+    assert config["feedforward"] == {"activation": "tanh"}
+    loaded = tfeff.encoders.Encoder.from_config(config)
+    loaded.set_weights(encoder.get_weights())
+    batch = batch_of(encoder)
+    np.testing.assert_array_equal(
+        loaded(batch)["sequence_output"], encoder(batch)["sequence_output"]
+    )

@@ -111,4 +111,8 @@ def test_wrong_arguments_are_named():
     encoder.enable_lora(2)
     with pytest.raises(ValueError, match="adapters"):
         extend(encoder, 9)
+    quantized = make()
+    quantized.quantize("float8", filters="query")
+    with pytest.raises(ValueError, match="quantized=True"):
+        extend(quantized, 9)
     assert tfeff.encoders.extend is extend

@@ -3,9 +3,16 @@
 import inspect
 import math
 
+import keras
 import pytest
 
 from tfeff.encoders import Encoder, build, presets
+
+
+@pytest.fixture(autouse=True)
+def _zeros(monkeypatch):
+    """What is counted here need not be drawn, a hundred million numbers a model."""
+    monkeypatch.setattr("tfeff.encoders.encoder._initializer", keras.initializers.Zeros)
 
 
 def _counted(encoder) -> int:

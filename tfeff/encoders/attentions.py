@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable
 
 import keras
@@ -54,6 +55,8 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
     """
     if make is None:
         return lambda decorated: register_attention(name, decorated)
+    if not isinstance(name, str):
+        raise TypeError(f"`name` must be a string. Received: name={name!r}")
     if not callable(make):
         raise TypeError(f"`make` must be callable. Received: make={make!r}")
     if _REGISTRY.get(name, make) is not make:
@@ -177,10 +180,19 @@ def _relative(
         dtype=kwargs["dtype"],
         name="relative",
     )
+    # Not by `get_config()`: Keras, while it saves or loads, marks an initializer that
+    # it meets again, so that configs of equal layers differ.
+    specification = operator.attrgetter(
+        "max_distance", "num_buckets", "shape", "dtype_policy"
+    )
     for layer in earlier:
-        other = getattr(layer, "relative_embedding", None)
-        if other is not None and other.get_config() == table.get_config():
-            return make(relative_embedding=other)
+        if (
+            isinstance(layer, layers.RelativeAttention)
+            and layer.method == "bias"
+            and layer.shares_embedding
+            and specification(layer.relative_embedding) == specification(table)
+        ):
+            return make(relative_embedding=layer.relative_embedding)
     return make(relative_embedding=table)
 
 

@@ -3,8 +3,16 @@ import keras_nlp
 
 from tfeff.checks import check_choice, check_integer
 from tfeff.encoders.attentions import make_attention
+from tfeff.encoders.preset_files import EncoderFiles
+from tfeff.encoders.quantization import (
+    ChecksBeforeSaving,
+    check_keeps_quantization,
+    make_quantized,
+    quantization_config,
+)
 from tfeff.layers import EncoderBlock, EncoderEmbedding, FeedForward
 from tfeff.layers.checks import check_divides
+from tfeff.ops.ids import exact_input
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 SHARING = ("none", "all", "attention", "feedforward")
@@ -12,7 +20,7 @@ _FEEDFORWARD = ("activation", "num_groups")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class Encoder(keras_nlp.models.Backbone):
+class Encoder(ChecksBeforeSaving, EncoderFiles, keras_nlp.models.Backbone):
     """A Transformer encoder: one embedding and a stack of one kind of block.
 
     What the papers change is which attention, which positions and which sizes, so
@@ -62,7 +70,8 @@ class Encoder(keras_nlp.models.Backbone):
 
     Call arguments:
         inputs: dict of integer tensors `[B, T]`: `token_ids`, `segment_ids`, and
-            `padding_mask` with 1 at real tokens. Further entries are ignored.
+            `padding_mask` with 1 at real tokens, which may be bool. Further entries
+            are ignored. Ids out of range: see `tfeff.layers.EncoderEmbedding`.
 
     Returns:
         Dict of `sequence_output`, the last hidden state `[B, T, D]`, and
@@ -120,9 +129,9 @@ class Encoder(keras_nlp.models.Backbone):
         dtype=None,
         **kwargs,
     ):
-        check_integer("num_layers", num_layers)
-        check_integer("hidden_dim", hidden_dim)
-        check_integer("num_heads", num_heads)
+        num_layers = check_integer("num_layers", num_layers)
+        hidden_dim = check_integer("hidden_dim", hidden_dim)
+        num_heads = check_integer("num_heads", num_heads)
         check_divides("num_heads", num_heads, hidden_dim)
         _check_feedforward(feedforward)
         if tables_of is not None and not isinstance(tables_of, Encoder):
@@ -228,7 +237,7 @@ class Encoder(keras_nlp.models.Backbone):
         self.num_layers = num_layers
         self.num_heads = num_heads
         self.hidden_dim = hidden_dim
-        self.intermediate_dim = intermediate_dim
+        self.intermediate_dim = blocks[0].feedforward.intermediate_dim
         self.max_sequence_length = max_sequence_length
         self.num_segments = num_segments
         self.embedding_dim = embedding.embedding_dim
@@ -255,11 +264,37 @@ class Encoder(keras_nlp.models.Backbone):
     def call(self, inputs, training=None, mask=None):
         # Keras pairs inputs with names by their order alone: an entry more, such as
         # the `mask_positions` of a masked language model, would shift the others.
-        inputs = {name: inputs[name] for name in INPUTS}
+        inputs = {name: exact_input(name, inputs[name]) for name in INPUTS}
         return super().call(inputs, training=training, mask=mask)
 
+    def save_to_preset(self, *args, **kwargs):
+        check_keeps_quantization(self)
+        super().save_to_preset(*args, **kwargs)
+
+    def export(self, filepath, *args, **kwargs):
+        """As `keras.Model.export`, each hidden state under a name of its own.
+
+        A SavedModel returns no lists: instead of `hidden_states`, the endpoint has
+        `hidden_states_0` … `hidden_states_L` beside `sequence_output`.
+
+        Args:
+            filepath: the folder to write.
+            *args, **kwargs: further arguments of `keras.Model.export`.
+        """
+        outputs = {"sequence_output": self.output["sequence_output"]}
+        for index, states in enumerate(self.output["hidden_states"]):
+            outputs[f"hidden_states_{index}"] = states
+        keras.Model(self.input, outputs).export(filepath, *args, **kwargs)
+
     def get_config(self):
-        config = super().get_config()
+        # Not KerasHub's, which has quantized layers as a map in `dtype`: that loses
+        # the dtype of all others, and presets are loaded without it.
+        config = {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            **quantization_config(self),
+        }
         config.update(
             vocabulary_size=self.vocabulary_size,
             num_layers=self.num_layers,
@@ -270,7 +305,7 @@ class Encoder(keras_nlp.models.Backbone):
             num_segments=self.num_segments,
             embedding_dim=self.embedding_dim,
             attention=self.attention,
-            feedforward=self.feedforward,
+            feedforward=self._feedforward_config(),
             position=self.position,
             sharing=self.sharing,
             sharing_group_size=self.sharing_group_size,
@@ -280,6 +315,18 @@ class Encoder(keras_nlp.models.Backbone):
             memory_efficient=self.memory_efficient,
         )
         return config
+
+    def _feedforward_config(self):
+        """The arguments of the feed-forward networks, a function by its name."""
+        if not callable((self.feedforward or {}).get("activation")):
+            return self.feedforward
+        activation = self.blocks[0].feedforward.get_config()["activation"]
+        return {**self.feedforward, "activation": activation}
+
+    @classmethod
+    def from_config(cls, config):
+        dtype = keras.dtype_policies.get(config.get("dtype"))
+        return make_quantized(cls, {**config, "dtype": dtype})
 
 
 def _one_a_layer(attention, num_layers: int) -> list:

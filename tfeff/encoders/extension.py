@@ -6,6 +6,7 @@ import keras
 
 from tfeff.checks import check_integer
 from tfeff.encoders.encoder import Encoder
+from tfeff.encoders.quantization import quantization_config
 from tfeff.layers import RelativeAttention
 
 
@@ -50,19 +51,22 @@ def extend(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> Encoder
             f"Received: encoder={encoder!r}"
         )
     old_length = encoder.max_sequence_length
-    check_integer("max_sequence_length", max_sequence_length, old_length + 1)
-    check_integer("seed", seed, 0)
+    max_sequence_length = check_integer(
+        "max_sequence_length", max_sequence_length, old_length + 1
+    )
+    seed = check_integer("seed", seed, 0)
     config = encoder.get_config()
     config["max_sequence_length"] = max_sequence_length
     config["attention"] = _of_fixed_size(encoder)
     extended = Encoder.from_config(config)
     has_table = encoder.position == "absolute"
     table = extended.embedding.position_embedding.embeddings if has_table else None
-    if len(encoder.weights) != len(extended.weights):
+    quantized = bool(quantization_config(encoder))
+    if quantized or len(encoder.weights) != len(extended.weights):
         raise ValueError(
             "`encoder` must have the weights that its configuration says, without "
             f"adapters or quantization. Received: {len(encoder.weights)} weights, "
-            f"not {len(extended.weights)}"
+            f"not {len(extended.weights)}, quantized={quantized}"
         )
     for old, new in zip(encoder.weights, extended.weights):
         value = old.value

@@ -1,0 +1,208 @@
+"""Encoders of three layers and more, saved in every way, are loaded as they were.
+
+Two layers are not enough: what Keras marks as shared while it loads a file shows in
+the third layer that has it.
+"""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfeff
+from tests.checks import assert_close, randomize
+from tests.checks.encoder import batch_of
+from tests.checks.saving import (
+    check_same,
+    check_same_encoder,
+    check_same_training,
+    outputs_of,
+    sharing,
+)
+from tests.encoders.test_encoder import TINY
+from tests.encoders.test_systems import tiny
+from tests.export.corpus import DOCUMENTS, tokenizer
+from tfeff.convert import swap_positions
+from tfeff.encoders import Encoder, attentions, build, presets
+from tfeff.objectives import MaskedLM
+from tfeff.training import load_checkpoint, save_checkpoint
+
+BIAS = {"name": "relative", "method": "bias", "num_buckets": 8, "max_distance": 5}
+ARGUMENTS = {
+    "blockwise": {"head_blocks": "3:1"},
+    "sparse": {"stride": 3, "expressivity": 1},
+    "lightweight_conv": {"kernel_size": 3},
+    "dynamic_conv": {"kernel_size": 3},
+    "span_dynamic_conv": {"kernel_size": 3},
+}
+METHODS = ("shaw", "rpe", "huang1", "huang2", "huang3", "huang4", "xlnet")
+# All attentions that there are; T5's shared table first, in the middle and last.
+KINDS = [
+    BIAS,
+    *[{"name": n, **ARGUMENTS.get(n, {})} for n in attentions() if n != "relative"],
+    BIAS,
+    {"name": "one_head", "normalizer": "softmax"},
+    *[{"name": "relative", "method": method} for method in METHODS],
+    BIAS,
+]
+
+
+def random(encoder):
+    randomize({w.path: w for w in encoder.weights}, scale=0.3)
+    return encoder
+
+
+def from_file(encoder, folder):
+    encoder.save(folder / "encoder.keras")
+    return keras.models.load_model(folder / "encoder.keras")
+
+
+def from_preset(encoder, folder):
+    encoder.save_to_preset(str(folder / "preset"))
+    return Encoder.from_preset(str(folder / "preset"))
+
+
+def from_weights(encoder, folder):
+    encoder.save_weights(folder / "encoder.weights.h5")
+    copy = Encoder.from_config(encoder.get_config())
+    copy.load_weights(folder / "encoder.weights.h5")
+    return copy
+
+
+def check_loaded(encoder, folder, *ways):
+    """The encoder as each way gives it back."""
+    batch = batch_of(encoder)
+    expected = outputs_of(encoder, batch)
+    for way in ways:
+        loaded = way(encoder, folder)
+        check_same_encoder(loaded, encoder)
+        check_same(outputs_of(loaded, batch), expected)
+    return loaded
+
+
+def tables(encoder):
+    return [w for w in encoder.weights if w.path.endswith("relative/embeddings")]
+
+
+def test_all_attentions_in_one_encoder(tmp_path):
+    encoder = build("bert_base", **TINY | {"num_layers": len(KINDS)}, attention=KINDS)
+    check_loaded(random(encoder), tmp_path, from_file, from_preset)
+
+
+def test_one_table_of_all_layers(tmp_path):
+    encoder = random(tiny("bert_rab_base", num_layers=3))
+    assert len(tables(encoder)) == 1
+    loaded = check_loaded(encoder, tmp_path, from_file)
+    check_loaded(loaded, tmp_path, from_file)
+
+
+def test_tables_of_two_sizes(tmp_path):
+    other = {**BIAS, "num_buckets": 6}
+    encoder = build(
+        "bert_base",
+        **TINY | {"num_layers": 5},
+        attention=[BIAS, other, BIAS, BIAS, other],
+    )
+    assert len(tables(encoder)) == 2
+    check_loaded(random(encoder), tmp_path, from_file)
+
+
+def test_swapped_positions(tmp_path):
+    encoder = build("bert_base", **TINY | {"num_layers": 3})
+    swapped = swap_positions(encoder, "bias")
+    assert len(tables(swapped)) == 1
+    check_loaded(random(swapped), tmp_path, from_file)
+
+
+def test_groups_of_layers(tmp_path):
+    encoder = tiny("bert_rab_base", num_layers=6, sharing="all", sharing_group_size=2)
+    assert len(tables(encoder)) == 1
+    assert len({id(block) for block in encoder.blocks}) == 3
+    check_loaded(random(encoder), tmp_path, from_file)
+
+
+def test_initializers_that_all_layers_have(tmp_path):
+    """Keras marks an object that it meets again in the configuration, too."""
+    initializer = keras.initializers.TruncatedNormal(stddev=0.1)
+    spec = {**BIAS, "kernel_initializer": initializer}
+    encoder = build("bert_base", **TINY | {"num_layers": 3}, attention=[spec] * 3)
+    loaded = from_file(encoder, tmp_path)
+    assert sharing(loaded) == sharing(encoder)
+    batch = batch_of(encoder)
+    check_same(outputs_of(loaded, batch), outputs_of(encoder, batch))
+
+
+def exported(encoder, folder):
+    """What the endpoint of an exported encoder returns for a batch."""
+    encoder.export(folder / "exported", verbose=False)
+    endpoint = tf.saved_model.load(folder / "exported").signatures["serving_default"]
+    batch = batch_of(encoder)
+    return endpoint(**{name: tf.constant(x) for name, x in batch.items()})
+
+
+def check_export(encoder, folder):
+    outputs = exported(encoder, folder)
+    expected = encoder(batch_of(encoder))
+    states = expected["hidden_states"]
+    assert isinstance(states, list)
+    names = [f"hidden_states_{index}" for index in range(len(states))]
+    assert set(outputs) == {"sequence_output", *names}
+    for name, state in zip((*names, "sequence_output"), (*states, states[-1])):
+        assert outputs[name].dtype == state.dtype
+        assert_close(outputs[name], state, 1e-5, name)
+
+
+def test_exported_encoder(tmp_path):
+    check_export(random(tiny("bert_rab_base", num_layers=3)), tmp_path)
+
+
+def served(model, folder):
+    """The embeddings that a served model and its encoder give for the same tokens."""
+    tfeff.export.save_for_serving(model, tokenizer(), folder / "served")
+    endpoint = tf.saved_model.load(folder / "served").signatures["token_embeddings"]
+    tokens = endpoint(text=tf.constant(DOCUMENTS[:3]))
+    batch = {
+        "token_ids": tokens["token_ids"],
+        "segment_ids": tf.zeros_like(tokens["token_ids"]),
+        "padding_mask": tokens["mask"],
+    }
+    visible = tokens["mask"].numpy().astype(bool)
+    expected = model.encoder(batch)["sequence_output"]
+    return np.asarray(tokens["embeddings"])[visible], np.asarray(expected)[visible]
+
+
+def dataset_of(encoder):
+    batch = batch_of(encoder, lengths=(7, 4))
+    positions = np.array([[1, 5], [0, 2]], "int32")
+    labels = np.take_along_axis(batch["token_ids"], positions, axis=1)
+    return tf.data.Dataset.from_tensors(
+        ({**batch, "mask_positions": positions}, labels, np.ones((2, 2), "float32"))
+    ).repeat(2)
+
+
+def check_resumed(encoder, folder):
+    """A checkpoint of a training run goes on as the run itself."""
+    model = MaskedLM(encoder)
+    model.compile(optimizer=tfeff.training.adamw(1e-3, 2, 100), run_eagerly=True)
+    model.fit(dataset_of(encoder), shuffle=False, verbose=0)
+    save_checkpoint(model, str(folder / "step.keras"))
+    loaded = load_checkpoint(str(folder / "step.keras"))
+    check_same_encoder(loaded.encoder, encoder)
+    check_same_training(loaded, model, dataset_of(encoder))
+    return model
+
+
+def test_training_of_a_shared_table_goes_on(tmp_path):
+    encoder = tiny("bert_rab_base", num_layers=3, dropout=0.2)
+    check_resumed(encoder, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", list(presets()))
+def test_every_preset_in_every_way(preset, tmp_path):
+    encoder = tiny(preset, num_layers=3, vocabulary_size=60, max_sequence_length=40)
+    random(encoder)
+    check_loaded(encoder, tmp_path, from_file, from_preset, from_weights)
+    check_export(encoder, tmp_path)
+    model = check_resumed(encoder, tmp_path)
+    assert_close(*served(model, tmp_path), 1e-5, "served")

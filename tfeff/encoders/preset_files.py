@@ -1,0 +1,155 @@
+"""Digests in presets: written by what saves itself there, compared on loading.
+
+An encoder and a tokenizer each answer for the files that they write, so that one of
+them can be saved beside the other, before or after it.
+"""
+
+import json
+import os
+import re
+import warnings
+from collections.abc import Callable
+
+import keras
+
+from tfeff.digests import (
+    FILE_NAME,
+    check_digests,
+    files_below,
+    read_digests,
+    write_digests,
+)
+from tfeff.files import atomic_folder
+
+_CONFIGS = ("config.json", "metadata.json")
+
+
+def is_weights_file(name: str) -> bool:
+    """Whether a preset's file holds weights of the encoder, or says where they are."""
+    return re.fullmatch(r"model(_\d+)?\.weights\.(h5|json)", name) is not None
+
+
+def tokenizer_files(config_file: str = "tokenizer.json") -> Callable[[str], bool]:
+    """Whether a preset's file is of the tokenizer with that configuration file."""
+    assets = f"assets/{config_file.split('.')[0]}/"
+    return lambda name: name == config_file or name.startswith(assets)
+
+
+def add_digests(folder: str, belongs: Callable[[str], bool]) -> None:
+    """Writes the digests of those files of a preset to its `SHA256SUMS`."""
+    write_digests(folder, [name for name in files_below(folder) if belongs(name)])
+
+
+def check_preset(folder: str, belongs: Callable[[str], bool]) -> None:
+    """Compares those files of a preset with their digests; warns if there are none.
+
+    Raises:
+        ValueError: naming the files that are missing or differ.
+    """
+    try:
+        digests = read_digests(folder)
+    except FileNotFoundError:
+        warnings.warn(
+            f"{folder} has no {FILE_NAME}: whether its files are damaged cannot be "
+            "checked. Presets that tfeff saves now have one",
+            stacklevel=1,
+        )
+        return
+    try:
+        check_digests(folder, [name for name in digests if belongs(name)])
+    except ValueError as error:
+        raise ValueError(
+            f"{error}. If a file was changed on purpose, delete {FILE_NAME}"
+        ) from error
+    unknown = [n for n in files_below(folder) if belongs(n) and n not in digests]
+    if unknown:
+        warnings.warn(
+            f"{FILE_NAME} in {folder} does not name {', '.join(unknown)}: whether they "
+            "are damaged cannot be checked",
+            stacklevel=1,
+        )
+
+
+def saved_dtype(folder: str) -> keras.DTypePolicy:
+    """The dtype policy that a preset's encoder was saved with.
+
+    KerasHub loads it with Keras' default instead.
+
+    Raises:
+        ValueError: if the configuration is damaged.
+    """
+    check_preset(folder, lambda name: name in _CONFIGS)
+    with open(os.path.join(folder, _CONFIGS[0]), encoding="utf-8") as file:
+        return keras.dtype_policies.get(json.load(file)["config"]["dtype"])
+
+
+def save_preset(encoder, tokenizer, path: str) -> None:
+    """Writes an encoder, and its tokenizer if that is not None, as a preset.
+
+    Args:
+        encoder: the `Encoder`.
+        tokenizer: the KerasHub tokenizer, or None.
+        path: the folder, from `check_new_path`.
+    """
+    with atomic_folder(path) as unfinished:
+        encoder.save_to_preset(unfinished)
+        if tokenizer is not None:
+            tokenizer.save_to_preset(unfinished)
+            # KerasHub's own tokenizers do not do this themselves.
+            add_digests(unfinished, tokenizer_files())
+
+
+class EncoderFiles:
+    """The part of `Encoder` that saves it to a preset and loads it from there."""
+
+    def save_to_preset(self, preset_dir, max_shard_size=10):
+        """Writes the encoder to a folder, with the digests of its files.
+
+        Args:
+            preset_dir: the folder; it is made if it is missing.
+            max_shard_size: number, gigabytes from which the weights are written to
+                several files.
+        """
+        super().save_to_preset(preset_dir, max_shard_size=max_shard_size)
+        add_digests(preset_dir, lambda name: name in _CONFIGS or is_weights_file(name))
+
+    @classmethod
+    def from_preset(cls, preset, load_weights=True, **kwargs):
+        """Reads an encoder from a preset.
+
+        The files in a local folder are compared with its `SHA256SUMS`; a `UserWarning`
+        says so if there is none. Names on a hub are left to the hub's own checks.
+
+        Args:
+            preset: a folder, or a name on a hub, such as `"hf://someone/some-bert"`.
+            load_weights: whether the weights are read, or made anew.
+            **kwargs: arguments of the encoder in place of the preset's.
+
+        Raises:
+            ValueError: if a file is missing or damaged.
+        """
+        if isinstance(preset, (str, os.PathLike)) and os.path.isdir(preset):
+            preset = os.fspath(preset)
+            check_preset(preset, lambda name: name in _CONFIGS)
+        return super().from_preset(preset, load_weights, **kwargs)
+
+    def load_weights(self, filepath, *args, **kwargs):
+        """Reads weights from a file; in a preset, compared with `SHA256SUMS`."""
+        folder, name = os.path.split(os.path.abspath(filepath))
+        if is_weights_file(name) and os.path.exists(os.path.join(folder, FILE_NAME)):
+            check_preset(folder, is_weights_file)
+        return super().load_weights(filepath, *args, **kwargs)
+
+
+class TokenizerFiles:
+    """The part of a tokenizer that saves it to a preset and loads it from there."""
+
+    def save_to_preset(self, preset_dir):
+        """Writes the tokenizer to a folder, with the digests of its files."""
+        super().save_to_preset(preset_dir)
+        add_digests(preset_dir, tokenizer_files(self.config_file))
+
+    def load_preset_assets(self, preset):
+        if os.path.isdir(preset):
+            check_preset(preset, tokenizer_files(self.config_file))
+        super().load_preset_assets(preset)

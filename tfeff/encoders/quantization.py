@@ -1,0 +1,133 @@
+"""Quantized layers in a model's configuration, and what saving would lose."""
+
+from collections.abc import Iterator
+
+import keras
+
+# Those that Keras can build again from a configuration, without data.
+_MODES = ("int8", "int4", "float8")
+_KEY = "quantized_layers"
+
+
+def quantization_config(model: keras.Model) -> dict:
+    """What a model's configuration says of its quantized layers; nothing without any.
+
+    Layers of the models inside it are in the configurations of those.
+
+    Args:
+        model: a model of tfeff.
+
+    Returns:
+        Dict of `quantized_layers`, the serialized `keras.quantizers.QuantizationConfig`
+        by the layer's path; an empty dict where there are none.
+    """
+    quantized = {
+        layer.path: keras.saving.serialize_keras_object(layer.quantization_config)
+        for layer in _own_layers(model)
+        if layer.quantization_mode is not None
+        # A map of the policies of all layers is in the model's dtype already.
+        and not isinstance(layer.dtype_policy, keras.dtype_policies.DTypePolicyMap)
+    }
+    return {_KEY: quantized} if quantized else {}
+
+
+def make_quantized(cls: type, config: dict) -> keras.Model:
+    """A model from its configuration, its layers quantized as they were.
+
+    The weights are then to be loaded, into layers that have room for them.
+
+    Args:
+        cls: the model's class.
+        config: its arguments, with `quantization_config`'s among them.
+    """
+    config = dict(config)
+    quantized = config.pop(_KEY, {})
+    model = cls(**config)
+    for layer in _own_layers(model):
+        # Tables that two encoders share may be quantized already.
+        if layer.path in quantized and layer.quantization_mode is None:
+            layer.quantize(
+                config=keras.saving.deserialize_keras_object(quantized[layer.path])
+            )
+    return model
+
+
+class ChecksBeforeSaving:
+    """The part of a model that refuses to save what could not be loaded again.
+
+    It stands before `keras.Model` among the bases of a class.
+    """
+
+    def save(self, *args, **kwargs):
+        check_keeps_quantization(self)
+        return super().save(*args, **kwargs)
+
+    def save_weights(self, *args, **kwargs):
+        check_keeps_weights(self)
+        return super().save_weights(*args, **kwargs)
+
+
+def check_keeps_quantization(model: keras.Model) -> None:
+    """Raises if a saved model would not be the same again.
+
+    Raises:
+        ValueError: if a layer is quantized in a mode that needs data, or is quantized
+            and has an adapter.
+    """
+    check_keeps_weights(model)
+    for layer in model._flatten_layers():
+        if layer.quantization_mode not in (None, *_MODES):
+            raise ValueError(
+                f"The model must be quantized as one of {list(_MODES)} to be saved: "
+                "Keras cannot make layers of another mode again without the data that "
+                "they were calibrated with. Received: quantization_mode="
+                f"{layer.quantization_mode!r} in the layer {layer.path}"
+            )
+
+
+def check_keeps_weights(model: keras.Model) -> None:
+    """Raises if saved weights would not be the same again.
+
+    Raises:
+        ValueError: if a quantized layer has an adapter.
+    """
+    for layer in model._flatten_layers():
+        if layer.quantization_mode is not None and _has_adapter(layer):
+            raise ValueError(
+                "The model must not have adapters on quantized layers to be saved: "
+                "Keras would merge them and quantize the sum again, which changes the "
+                "model (keras-team/keras#23244). `save_lora_weights` of an encoder "
+                "saves the adapters alone. Received: an adapter on the layer "
+                f"{layer.path}, quantization_mode={layer.quantization_mode!r}"
+            )
+
+
+def check_keeps_training(model: keras.Model) -> None:
+    """Raises if a checkpoint of the model could not be trained on.
+
+    Raises:
+        ValueError: if a layer has an adapter, and as `check_keeps_quantization`.
+    """
+    check_keeps_quantization(model)
+    for layer in model._flatten_layers():
+        if _has_adapter(layer):
+            raise ValueError(
+                "The model must have no LoRA adapters for a checkpoint: Keras merges "
+                "them into the saved kernels, so that training could not go on from "
+                "it (keras-team/keras#23244). `model.save` saves such a model for "
+                f"inference. Received: an adapter on the layer {layer.path}"
+            )
+
+
+def _has_adapter(layer) -> bool:
+    return bool(getattr(layer, "lora_enabled", False))
+
+
+def _own_layers(model) -> Iterator[keras.layers.Layer]:
+    """The layers of a model that are not in a model inside it."""
+    layers = model._flatten_layers(include_self=False)
+    parts = [layer for layer in layers if isinstance(layer, keras.Model)]
+    inside = {id(layer) for part in parts for layer in part._flatten_layers()}
+    for layer in model._flatten_layers(include_self=False):
+        if id(layer) not in inside:
+            yield layer
