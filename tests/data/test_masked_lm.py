@@ -171,12 +171,13 @@ def test_shuffling_mixes_the_shards(cache, sequences):
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
-@pytest.mark.parametrize("skip", [0, 1, 13, 29, 30, 61, 100])
-def test_skipping_goes_on_exactly(cache, sequences, shuffle, skip):
+def test_skipping_goes_on_exactly(cache, sequences, shuffle):
     """An epoch is 29 batches and six examples of the next."""
     settings = {"seed": 3, "shuffle": shuffle}
-    expected = take(cache.masked_lm(B, **settings), skip + 40)[skip:]
-    assert_equal(take(cache.masked_lm(B, skip_batches=skip, **settings), 40), expected)
+    whole = take(cache.masked_lm(B, **settings), 140)
+    for skip in (0, 1, 13, 29, 30, 61, 100):
+        rest = cache.masked_lm(B, skip_batches=skip, **settings)
+        assert_equal(take(rest, 40), whole[skip : skip + 40])
 
 
 @pytest.mark.parametrize("shuffle", [True, False])

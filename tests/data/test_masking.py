@@ -54,7 +54,7 @@ def check_rule(original, result, max_masks, rate):
                 assert 0 <= masked[b, t] < VOCABULARY
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     lengths=st.lists(st.integers(0, 23), min_size=1, max_size=6),
     seed=st.integers(-(2**63), 2**63 - 1),

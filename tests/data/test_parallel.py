@@ -1,8 +1,10 @@
 """The ordered map: order, errors, lost processes, scripts without a guard."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,16 @@ import pytest
 from tfeff.data.parallel import ordered_map
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+ENDLESS = """
+import multiprocessing
+import time
+from tfeff.data.parallel import ordered_map
+results = ordered_map(time.sleep, [0, 0, 10**6], 2)
+next(results), next(results)
+for child in multiprocessing.active_children():
+    print(child.pid, flush=True)
+next(results)
+"""
 SCRIPT = """
 from tfeff.data.parallel import ordered_map
 print(sum(ordered_map(abs, range(-9, 1), 2)))
@@ -47,6 +59,38 @@ def test_an_error_of_the_items_arrives():
 def test_a_lost_process_is_an_error():
     with pytest.raises(RuntimeError, match="worker process ended abruptly"):
         list(ordered_map(os._exit, [1, 1, 1], 2))
+
+
+def test_processes_end_with_a_parent_that_is_killed():
+    """One is at work then, the other one waits for work."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )
+    with parent:
+        children = [int(parent.stdout.readline()) for _ in range(2)]
+        assert all(map(runs, children))
+        parent.kill()
+    try:
+        # They end at once; those that do not, never would.
+        for _ in range(60_000):
+            if not any(map(runs, children)):
+                break
+            time.sleep(0.01)
+        assert not any(map(runs, children))
+    finally:
+        for pid in filter(runs, children):
+            os.kill(pid, signal.SIGKILL)
+
+
+def runs(pid):
+    """Whether there is such a process, which has not ended."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 @pytest.mark.parametrize("num_processes", [0, -1])

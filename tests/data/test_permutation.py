@@ -19,7 +19,7 @@ def permute(rows, seed, first=0, **settings):
     return [np.asarray(t) for t in result]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     lengths=st.lists(st.integers(0, 15), min_size=4, max_size=4),
     seed=st.integers(-(2**63), 2**63 - 1),

@@ -121,7 +121,7 @@ texts = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(texts, min_size=1, max_size=4))
 def test_any_text(any_tokenizer, batch):
     rows = list(encode_with_offsets(any_tokenizer, batch))
@@ -148,7 +148,7 @@ words = st.text(st.sampled_from("abcdexyzTHE019.,-'"), min_size=1, max_size=9)
 spaces = st.sampled_from([" ", "  ", "\t", " \n", "\u00a0", " \u2009"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(words, spaces), min_size=1, max_size=9), st.data())
 def test_pieces_are_the_text_and_spans_come_back(any_tokenizer, parts, data):
     text = "".join(word + space for word, space in parts)
@@ -279,7 +279,7 @@ def best_by_hand(features, starts, ends, longest):
     return [found[index] for index in range(len(features.questions))]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 5))
 def test_best_spans_against_trying_all(tokenizer, seed, longest, stride):
     generator = np.random.default_rng(seed)

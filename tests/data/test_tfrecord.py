@@ -2,7 +2,7 @@
 
 import numpy as np
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tfeff.data.tfrecord import crc32c, tfrecords
@@ -24,7 +24,6 @@ def test_crc32c_of_the_vectors_in_rfc_3720():
     assert crc32c(words, np.full(4, 8)).tolist() == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=40).map(lambda b: b[: len(b) // 4 * 4]), min_size=1))
 def test_crc32c_of_rows_of_different_lengths(data):
     lengths = np.array([len(d) // 4 for d in data])

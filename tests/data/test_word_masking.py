@@ -58,7 +58,7 @@ def with_inner_separators(lengths, seed):
     return rows
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(**CASES)
 def test_words_are_masked_whole(lengths, seed, first, rate, max_masks):
     rows = with_inner_separators(lengths, seed)
@@ -78,7 +78,7 @@ def test_words_are_masked_whole(lengths, seed, first, rate, max_masks):
         assert all(size > left for size in rest)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(**CASES)
 def test_ngrams_are_masked_whole(lengths, seed, first, rate, max_masks):
     """Runs of at most three words, whole words all."""

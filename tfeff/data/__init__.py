@@ -21,6 +21,7 @@ _HOMES = {
     "augment": "augmentation",
     "build_cache": "build",
     "Cache": "cache",
+    "damage_named": "cache",
     "open_cache": "cache",
     "split": "corpora",
     "text_files": "corpora",

@@ -10,6 +10,7 @@ from tfeff.checks import check_integer
 from tfeff.data.examples import TextExamples
 from tfeff.data.fillings import Fillings
 from tfeff.data.offsets import encode_with_offsets
+from tfeff.data.tokenizers import check_tokenizer
 from tfeff.data.word_vectors import WordVectors
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -86,6 +87,7 @@ def augment(
             "`examples` must be `tfeff.data.TextExamples`. Received: examples of type "
             f"{type(examples).__name__}"
         )
+    check_tokenizer(tokenizer)
     if word_vectors is not None and not isinstance(word_vectors, WordVectors):
         raise TypeError(
             "`word_vectors` must be `tfeff.data.WordVectors`, or None. Received: "
@@ -95,10 +97,10 @@ def augment(
         raise TypeError(f"`rate` must be a number. Received: {rate=}")
     if not 0 <= rate <= 1:
         raise ValueError(f"`rate` must be in [0, 1]. Received: {rate=}")
-    check_integer("copies", copies)
-    check_integer("candidates", candidates)
-    check_integer("seed", seed, 0)
-    check_integer("batch_size", batch_size)
+    copies = check_integer("copies", copies)
+    candidates = check_integer("candidates", candidates)
+    seed = check_integer("seed", seed, 0)
+    batch_size = check_integer("batch_size", batch_size)
     fillings = Fillings(masked_lm, tokenizer, candidates, batch_size)
 
     columns = [examples.first] + ([examples.second] if examples.second else [])

@@ -59,9 +59,9 @@ def read_batches(
             are without `repeat`.
         TypeError: if a number is of another type.
     """
-    check_integer("batch_size", batch_size, 1)
-    check_seed(seed)
-    check_integer("skip_batches", skip_batches, 0)
+    batch_size = check_integer("batch_size", batch_size, 1)
+    seed = check_seed(seed)
+    skip_batches = check_integer("skip_batches", skip_batches, 0)
     num_batches = -(-manifest.num_sequences // batch_size)
     if not repeat and skip_batches > num_batches:
         raise ValueError(

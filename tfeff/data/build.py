@@ -3,8 +3,6 @@
 import dataclasses
 import hashlib
 import os
-import secrets
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 
@@ -12,14 +10,15 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from tfeff.checks import check_integer
+from tfeff.checks import check_integer, check_path
 from tfeff.data.cache import Cache, open_cache
-from tfeff.data.checks import check_documents, check_path, encoded
+from tfeff.data.checks import check_documents, encoded
 from tfeff.data.manifest import Manifest, Shard
 from tfeff.data.parallel import ordered_map
 from tfeff.data.progress import ProgressReport
 from tfeff.data.shards import ShardResult, ShardSettings, ShardTask, write_shard
 from tfeff.data.tokenizers import revive, tokenizer_fingerprint
+from tfeff.files import atomic_folder
 
 # Text in a shard. It doubles every so many shards, so that a small corpus keeps every
 # core busy and a large one does not end in too many files.
@@ -88,13 +87,13 @@ def build_cache(
     ```
     """
     check_documents(documents)
-    check_integer("sequence_length", sequence_length, 3)
+    sequence_length = check_integer("sequence_length", sequence_length, 3)
     if not isinstance(cross_documents, bool):
         raise TypeError(
             f"`cross_documents` must be True or False. Received: {cross_documents=}"
         )
     if num_processes is not None:
-        check_integer("num_processes", num_processes, 1)
+        num_processes = check_integer("num_processes", num_processes, 1)
     directory = os.path.abspath(check_path("directory", directory))
     special = _special_token_ids(tokenizer)
     wanted = {
@@ -107,29 +106,21 @@ def build_cache(
     if os.path.lexists(directory):
         return _reuse(directory, documents, tokenizer, wanted)
 
-    os.makedirs(os.path.dirname(directory), exist_ok=True)
-    folder, name = os.path.split(directory)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")
-    os.mkdir(temporary)
     try:
-        with ProgressReport(
-            "Tokenizing",
-            "documents",
-            len(documents) if hasattr(documents, "__len__") else None,
-            progress,
-        ) as report:
-            _fill(temporary, documents, tokenizer, wanted, num_processes, report)
-        try:
-            os.rename(temporary, directory)
-        except OSError:
-            if not os.path.lexists(directory):
-                raise
-            # Another run made it in the meantime.
-            shutil.rmtree(temporary)
-            return _reuse(directory, documents, tokenizer, wanted)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        with atomic_folder(directory) as unfinished:
+            os.mkdir(unfinished)
+            with ProgressReport(
+                "Tokenizing",
+                "documents",
+                len(documents) if hasattr(documents, "__len__") else None,
+                progress,
+            ) as report:
+                _fill(unfinished, documents, tokenizer, wanted, num_processes, report)
+    except OSError:
+        if not os.path.lexists(directory):
+            raise
+        # Another run made it in the meantime.
+        return _reuse(directory, documents, tokenizer, wanted)
     return open_cache(directory, verify=False)
 
 

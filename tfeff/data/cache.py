@@ -1,15 +1,15 @@
 """A cache of token ids, opened for training."""
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import keras_hub
 import tensorflow as tf
 
-from tfeff.checks import check_choice
+from tfeff.checks import check_choice, check_path
 from tfeff.data import objective_examples
 from tfeff.data.batches import read_batches
-from tfeff.data.checks import check_path
 from tfeff.data.manifest import Manifest
 from tfeff.data.sentence_pairs import check_pairs
 from tfeff.data.tokenizers import tokenizer_fingerprint
@@ -245,6 +245,39 @@ class Cache:
 
     def _read(self, example: Callable[..., tuple], *settings) -> tf.data.Dataset:
         return read_batches(self.directory, self._manifest, example, *settings)
+
+
+@contextlib.contextmanager
+def damage_named(*caches: Cache) -> Iterator[None]:
+    """Names the file of a cache that is found damaged while it is read.
+
+    TensorFlow checks every record that it reads, but does not say of which file a
+    damaged one is. Within this `with` block, the files are then looked through.
+
+    Args:
+        *caches: the caches that are read.
+
+    Raises:
+        ValueError: in place of TensorFlow's `DataLossError`, naming the file.
+
+    Example:
+    ```python
+    import tfeff
+
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    cache = tfeff.data.build_cache(documents, tokenizer, "cache", 64)
+    with tfeff.data.damage_named(cache):
+        for batch in cache.masked_lm(batch_size=8, repeat=False):
+            pass
+    ```
+    """
+    try:
+        yield
+    except tf.errors.DataLossError:
+        for cache in caches:
+            open_cache(cache.directory)
+        raise
 
 
 def open_cache(

@@ -1,6 +1,5 @@
-"""Checks of documents and paths, which several functions of `tfeff.data` take."""
+"""Checks of documents, which several functions of `tfeff.data` take."""
 
-import os
 from collections.abc import Iterable, Iterator
 
 
@@ -41,10 +40,3 @@ def encoded(documents: Iterable[str]) -> Iterator[tuple[str, bytes]]:
                 f"document {index} with {document[error.start]!a} at character "
                 f"{error.start}"
             ) from error
-
-
-def check_path(name: str, value: object) -> str:
-    """Returns `value` as a path string, or raises."""
-    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
-        raise TypeError(f"`{name}` must be a path. Received: {name}={value!r}")
-    return os.fspath(value)

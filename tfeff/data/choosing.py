@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfeff.checks import check_integer
+from tfeff.checks import check_integer, check_iterable
 
 
 def num_targets(num_tokens: int, mask_rate: float) -> int:
@@ -29,9 +29,29 @@ def check_seed(seed: int) -> int:
     return check_integer("seed", seed, -(2**63), 2**63 - 1)
 
 
+def check_first_example(first_example: int | tf.Tensor) -> tf.Tensor:
+    """Returns an example's number as an int64 tensor, or raises."""
+    if isinstance(first_example, tf.Tensor):
+        return tf.cast(first_example, tf.int64)
+    first_example = check_integer("first_example", first_example, 0)
+    return tf.constant(first_example, tf.int64)
+
+
+def check_special_ids(special_token_ids: Sequence[int]) -> list[int]:
+    """Returns the ids in order, each once, or raises."""
+    name = "special_token_ids"
+    check_iterable(name, special_token_ids, "a list of integers")
+    return sorted({check_integer(name, id, 0) for id in special_token_ids})
+
+
 def check_token_ids(token_ids: tf.Tensor) -> tf.Tensor:
     """Returns the ids as an int32 tensor of rank 2, or raises."""
-    token_ids = tf.convert_to_tensor(token_ids, tf.int32)
+    try:
+        token_ids = tf.convert_to_tensor(token_ids, tf.int32)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"`token_ids` must be an int32 tensor. Received: token_ids={token_ids!r}"
+        ) from error
     if token_ids.shape.rank != 2:
         raise ValueError(
             "`token_ids` must have shape [batch, length]. Received: token_ids with "
@@ -77,7 +97,9 @@ def random_bits(
 def is_any_of(token_ids: tf.Tensor, ids: Sequence[int]) -> tf.Tensor:
     """True [B, T] where the token is one of some few ids."""
     # A comparison for each is faster than a reduction over an axis of so few.
-    return functools.reduce(tf.logical_or, [token_ids == i for i in ids])
+    return functools.reduce(
+        tf.logical_or, [token_ids == i for i in ids], tf.zeros_like(token_ids, tf.bool)
+    )
 
 
 def budget(special: tf.Tensor, mask_rate: float, max_targets: int) -> tf.Tensor:

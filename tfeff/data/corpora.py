@@ -5,6 +5,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from tfeff.checks import check_fraction, check_iterable
 from tfeff.data.checks import check_documents
 
 
@@ -49,6 +50,7 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
     """
     if isinstance(patterns, (str, os.PathLike)):
         patterns = [patterns]
+    check_iterable("patterns", patterns, "a path, or several")
     paths = list(dict.fromkeys(p for pattern in patterns for p in _match(pattern)))
     if not paths:
         raise ValueError(f"`patterns` must not be empty. Received: {patterns=}")
@@ -191,11 +193,7 @@ def split(
     ```
     """
     check_documents(documents)
-    if not 0 < validation_fraction < 1:
-        raise ValueError(
-            "`validation_fraction` must be between 0 and 1, exclusive. Received: "
-            f"{validation_fraction=}"
-        )
+    validation_fraction = check_fraction("validation_fraction", validation_fraction)
     limit = int(validation_fraction * 2**64)
 
     def part(validation: bool) -> Corpus:

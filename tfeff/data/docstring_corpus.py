@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from importlib.machinery import PathFinder
 
-from tfeff.checks import check_integer
+from tfeff.checks import check_integer, check_iterable
 from tfeff.data.parallel import ordered_map
 
 _FILES_PER_TASK = 128
@@ -62,8 +62,10 @@ def docstrings(
             f"`packages` must be a list of names. Received: {packages=}; pass "
             f"[{packages!r}]"
         )
+    if packages is not None:
+        check_iterable("packages", packages, "a list of names")
     if max_characters is not None:
-        check_integer("max_characters", max_characters, 1)
+        max_characters = check_integer("max_characters", max_characters, 1)
     if packages is None:
         roots = _installed()
     else:

@@ -147,7 +147,7 @@ class SpanExamples:
 
 def _sample(examples, count, seed):
     total = len(examples)
-    check_integer("count", count, 1, total)
+    count = check_integer("count", count, 1, total)
     rows = np.sort(np.random.default_rng(seed).permutation(total)[:count])
     columns = {
         field.name: getattr(examples, field.name)

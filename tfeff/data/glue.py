@@ -6,8 +6,7 @@ import os
 
 import numpy as np
 
-from tfeff.checks import check_choice
-from tfeff.data.checks import check_path
+from tfeff.checks import check_choice, check_path
 from tfeff.data.examples import TextExamples
 from tfeff.data.reading import first_file, lines, malformed
 

@@ -8,8 +8,10 @@ import tensorflow as tf
 from tfeff.checks import check_choice, check_integer
 from tfeff.data.choosing import (
     budget,
+    check_first_example,
     check_mask_rate,
     check_seed,
+    check_special_ids,
     check_token_ids,
     choose_tokens,
     is_any_of,
@@ -128,10 +130,15 @@ def mask_tokens(
         Representations", 2020, section 4.1, for n-grams.
     """
     check_mask_rate(mask_rate)
-    check_seed(seed)
-    check_integer("max_masks", max_masks, 1)
+    seed = check_seed(seed)
+    max_masks = check_integer("max_masks", max_masks, 1)
     check_masking(masking, mask_share, random_share)
-    special_ids = sorted(set(special_token_ids))
+    special_ids = check_special_ids(special_token_ids)
+    vocabulary_size = check_integer("vocabulary_size", vocabulary_size)
+    mask_token_id = check_integer(
+        "mask_token_id", mask_token_id, 0, vocabulary_size - 1
+    )
+    first_example = check_first_example(first_example)
     num_drawable = vocabulary_size - len(special_ids)
     if num_drawable < 1:
         raise ValueError(

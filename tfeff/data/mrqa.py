@@ -3,7 +3,7 @@
 import os
 import unicodedata
 
-from tfeff.data.checks import check_path
+from tfeff.checks import check_path
 from tfeff.data.examples import Question, SpanExamples
 from tfeff.data.reading import checked, field, json_lines
 from tfeff.data.squad import collected

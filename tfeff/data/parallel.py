@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -48,7 +49,7 @@ def ordered_map(
     """
     if num_processes is None:
         num_processes = available_cores()
-    check_integer("num_processes", num_processes, 1)
+    num_processes = check_integer("num_processes", num_processes, 1)
     items = iter(items)
     first = list(itertools.islice(items, 2))
     items = itertools.chain(first, items)
@@ -63,9 +64,7 @@ def _map(
     pool = ProcessPoolExecutor(
         num_processes,
         mp_context=multiprocessing.get_context("spawn"),
-        # Ctrl-C reaches every process; the one that answers is this one.
-        initializer=signal.signal,
-        initargs=(signal.SIGINT, signal.SIG_IGN),
+        initializer=_start_process,
     )
     pending = collections.deque()
     try:
@@ -83,6 +82,27 @@ def _map(
         ) from error
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _start_process() -> None:
+    # Ctrl-C reaches every process; the one that answers is the parent.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """Has this process, which another one spawned, end when that one does.
+
+    A process of a pool waits for work for ever, also for that of a parent that was
+    killed.
+    """
+    parent = multiprocessing.parent_process()
+    threading.Thread(target=_end_with, args=[parent], daemon=True).start()
+
+
+def _end_with(process):
+    process.join()
+    os._exit(1)
 
 
 @contextlib.contextmanager

@@ -7,8 +7,10 @@ import tensorflow as tf
 from tfeff.checks import check_integer
 from tfeff.data.choosing import (
     budget,
+    check_first_example,
     check_mask_rate,
     check_seed,
+    check_special_ids,
     check_token_ids,
     is_any_of,
     place,
@@ -70,13 +72,15 @@ def permute_targets(
         Understanding", 2019, sections 2.2 and 2.3.
     """
     check_mask_rate(mask_rate)
-    check_seed(seed)
-    check_integer("max_targets", max_targets, 1)
+    seed = check_seed(seed)
+    max_targets = check_integer("max_targets", max_targets, 1)
     token_ids = check_token_ids(token_ids)
+    special_ids = check_special_ids(special_token_ids)
+    first_example = check_first_example(first_example)
     rows, length = tf.unstack(tf.shape(token_ids))
     (draws,) = random_bits(seed, first_example, (rows, 1, length), stream=1)
 
-    special = is_any_of(token_ids, sorted(set(special_token_ids)))
+    special = is_any_of(token_ids, special_ids)
     count = budget(special, mask_rate, max_targets)
     # The tokens of highest priority are the targets, the very highest the first.
     highest = tf.math.top_k(priorities(draws, special), max_targets).values

@@ -5,8 +5,7 @@ import re
 
 import numpy as np
 
-from tfeff.checks import check_choice
-from tfeff.data.checks import check_path
+from tfeff.checks import check_choice, check_path
 from tfeff.data.examples import ChoiceExamples
 from tfeff.data.reading import checked, field, json_file
 
@@ -58,7 +57,7 @@ def read_race(
     """
     check_choice("split", split, ("train", "dev", "test"))
     folder = check_path("folder", folder)
-    if isinstance(levels, str) or not levels:
+    if not isinstance(levels, (tuple, list)) or not levels:
         raise ValueError(f"`levels` must be a tuple of levels. Received: {levels=}")
     rows = []
     for level in levels:

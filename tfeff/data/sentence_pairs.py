@@ -82,7 +82,7 @@ def make_pairs(
         Pre-training of Deep Bidirectional Transformers for Language Understanding",
         2019, section 3.1, Task #2, for the next sentence.
     """
-    check_seed(seed)
+    seed = check_seed(seed)
     rows, length = tf.unstack(tf.shape(texts.token_ids))
     cut_draw, flip_draw, place_draw = random_bits(
         seed, first_example, (rows, 3, 1), stream=2

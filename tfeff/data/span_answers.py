@@ -77,7 +77,7 @@ def best_spans(
         Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
         Language Understanding", 2019, sections 4.2 and 4.3.
     """
-    check_integer("max_answer_tokens", max_answer_tokens)
+    max_answer_tokens = check_integer("max_answer_tokens", max_answer_tokens)
     starts = _logits("start_logits", start_logits, features)
     ends = _logits("end_logits", end_logits, features)
     count = len(features.questions)

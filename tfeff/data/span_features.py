@@ -7,7 +7,7 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from tfeff.checks import check_integer
+from tfeff.checks import check_integer, check_iterable
 from tfeff.data.examples import Question, SpanExamples
 from tfeff.data.offsets import encode_with_offsets
 from tfeff.data.pipelines import ready
@@ -87,8 +87,8 @@ class SpanFeatures:
             ValueError: if an argument is out of range.
             TypeError: if an argument has the wrong type.
         """
-        check_integer("batch_size", batch_size)
-        check_integer("seed", seed, -(2**31), 2**31 - 1)
+        batch_size = check_integer("batch_size", batch_size)
+        seed = check_integer("seed", seed, -(2**31), 2**31 - 1)
         count = len(self)
         labels = {"start": self.start_positions, "end": self.end_positions}
         columns = tf.nest.map_structure(tf.constant, (self.inputs, labels))
@@ -167,11 +167,11 @@ def make_span_features(
         Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
         Language Understanding", 2019, section 4.2.
     """
-    check_integer("sequence_length", sequence_length, _FRAME + 1)
-    check_integer("stride", stride)
+    sequence_length = check_integer("sequence_length", sequence_length, _FRAME + 1)
+    stride = check_integer("stride", stride)
     if isinstance(questions, SpanExamples):
         questions = questions.questions
-    questions = tuple(questions)
+    questions = tuple(check_iterable("questions", questions, "a list of `Question`s"))
     if not questions:
         raise ValueError("`questions` must hold questions. Received: none")
     passages = list(dict.fromkeys(question.passage for question in questions))

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 
-from tfeff.data.checks import check_path
+from tfeff.checks import check_path
 from tfeff.data.examples import Question, SpanExamples
 from tfeff.data.reading import checked, field, json_file
 

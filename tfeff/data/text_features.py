@@ -9,7 +9,7 @@ from tfeff.data.choosing import check_seed
 from tfeff.data.examples import ChoiceExamples, TextExamples
 from tfeff.data.pipelines import ready
 from tfeff.data.text_rows import fill_gaps, pack, padded_inputs
-from tfeff.data.tokenizers import revive
+from tfeff.data.tokenizers import check_tokenizer, revive
 
 
 class TextFeatures:
@@ -84,8 +84,8 @@ class TextFeatures:
 
         Example: see `text_features`.
         """
-        check_integer("batch_size", batch_size)
-        check_seed(seed)
+        batch_size = check_integer("batch_size", batch_size)
+        seed = check_seed(seed)
         length = None if pad_to_longest else self.sequence_length
 
         def epoch(number):
@@ -190,18 +190,21 @@ def text_features(
             "`examples` must be `TextExamples` or `ChoiceExamples`. Received: examples "
             f"of type {type(examples).__name__}"
         )
+    check_tokenizer(tokenizer)
     if not len(examples):
         raise ValueError("`examples` must hold examples. Received: none")
     num_choices = None
     if isinstance(examples, TextExamples):
         pairs = examples.second is not None
-        check_integer("sequence_length", sequence_length, 5 if pairs else 3)
+        sequence_length = check_integer(
+            "sequence_length", sequence_length, 5 if pairs else 3
+        )
         first = _tokens(tokenizer, examples.first)
         second = _tokens(tokenizer, examples.second) if pairs else None
         rows, starts = pack(first, second, tokenizer, sequence_length)
     else:
         num_choices = len(examples.options[0])
-        check_integer("sequence_length", sequence_length, 5)
+        sequence_length = check_integer("sequence_length", sequence_length, 5)
         asked = [
             fill_gaps(question, option)
             for question, options in zip(examples.questions, examples.options)

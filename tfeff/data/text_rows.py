@@ -35,7 +35,17 @@ def pack(
     Returns:
         Ids `[N, (T)]` and `[N]` int32, where in each row segment 1 begins: behind the
         row where there is no second text.
+
+    Raises:
+        tf.errors.InvalidArgumentError: if `first` and `second` are not of one size.
     """
+    if second is not None:
+        # The trimmers take it for granted, and read beyond the end of the shorter one.
+        sizes = second.nrows(), first.nrows()
+        message = "`second` must have as many rows as `first`. Received: rows of both:"
+        check = tf.raw_ops.Assert(condition=tf.equal(*sizes), data=[message, *sizes])
+        with tf.control_dependencies([check]):
+            first, second = tf.identity(first), tf.identity(second)
     if second is None:
         segments = [first[:, : sequence_length - 2]]
     elif keep == "second":
@@ -53,8 +63,16 @@ def pack(
 def padded_inputs(
     rows: tf.RaggedTensor, starts: tf.Tensor, pad_token_id: int, length: int | None
 ) -> dict[str, tf.Tensor]:
-    """An encoder's inputs `[N, length]` of what `pack` returns; None: the longest."""
+    """An encoder's inputs `[N, length]` of what `pack` returns; None: the longest.
+
+    Where there are no rows, they are of length 1: what reads `[CLS]` finds a place.
+    """
     token_ids = rows.to_tensor(pad_token_id, shape=[None, length])
+    if length is None:
+        missing = tf.maximum(1 - tf.shape(token_ids)[1], 0)
+        token_ids = tf.pad(
+            token_ids, [[0, 0], [0, missing]], constant_values=pad_token_id
+        )
     width = tf.shape(token_ids)[1]
     padding_mask = tf.sequence_mask(rows.row_lengths(), width, dtype=tf.int32)
     in_second = tf.cast(tf.range(width) >= starts[:, None], tf.int32)

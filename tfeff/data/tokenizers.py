@@ -12,8 +12,9 @@ import keras_hub
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from tfeff.checks import check_integer
-from tfeff.data.checks import check_documents, check_path, encoded
+from tfeff.checks import check_integer, check_path
+from tfeff.data.checks import check_documents, encoded
+from tfeff.files import atomic_file
 
 _SPECIAL_PIECES = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
 # SentencePiece drops longer sentences than its limit without an error: lines are cut
@@ -64,7 +65,9 @@ def train_tokenizer(
         with Multiple Subword Candidates", 2018, section 3.2.
     """
     check_documents(documents)
-    check_integer("vocabulary_size", vocabulary_size, len(_SPECIAL_PIECES) + 1)
+    vocabulary_size = check_integer(
+        "vocabulary_size", vocabulary_size, len(_SPECIAL_PIECES) + 1
+    )
     parts = _parts(documents)
     first = next(parts, None)
     if first is None:
@@ -169,15 +172,8 @@ def save_tokenizer(
         raise ValueError(
             f"`path` must not exist, or hold this very tokenizer. Received: {path!r}"
         )
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "xb") as file:
-            file.write(proto)
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.remove(temporary)
-        raise
+    with atomic_file(path) as unfinished, open(unfinished, "wb") as file:
+        file.write(proto)
 
 
 def load_tokenizer(
@@ -246,6 +242,15 @@ def tokenizer_fingerprint(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
             with open(os.path.join(directory, name), "rb") as file:
                 checksum.update(hashlib.sha256(file.read()).digest())
     return checksum.hexdigest()
+
+
+def check_tokenizer(tokenizer) -> None:
+    """Raises unless this is a tokenizer of KerasHub."""
+    if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
+        raise TypeError(
+            "`tokenizer` must be a KerasHub tokenizer. "
+            f"Received: tokenizer={tokenizer!r}"
+        )
 
 
 def revive(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tfeff.data.checks import check_path
+from tfeff.checks import check_iterable, check_path
 from tfeff.data.reading import malformed
 
 
@@ -30,8 +30,13 @@ class WordVectors:
     """
 
     def __init__(self, words: Iterable[str], vectors):
-        self.words = list(words)
-        self.vectors = np.asarray(vectors, np.float32)
+        self.words = list(check_iterable("words", words, "a list of words"))
+        try:
+            self.vectors = np.asarray(vectors, np.float32)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"`vectors` must be an array of numbers. Received: {vectors=}"
+            ) from error
         self._row = {word: index for index, word in enumerate(self.words)}
         if self.vectors.ndim != 2 or len(self.vectors) != len(self.words):
             raise ValueError(
