@@ -1,33 +1,26 @@
-import json
-import os
-import socket
-import subprocess
-import sys
+import contextlib
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tests.training.clusters import cluster, worker
 
 WORKER = Path(__file__).with_name("worker.py")
 
 
 @pytest.mark.slow
 def test_two_workers_equal_one_device(tmp_path):
-    addresses = [f"localhost:{port}" for port in free_ports(2)]
-    configs = [
-        json.dumps(
-            {
-                "cluster": {"worker": addresses},
-                "task": {"type": "worker", "index": index},
-            }
-        )
-        for index in range(2)
-    ]
     results = [tmp_path / f"{name}.npz" for name in ("0", "1", "alone")]
-    processes = [start(path, config) for path, config in zip(results, [*configs, None])]
-    for process in processes:
-        _, errors = process.communicate()
-        assert process.returncode == 0, errors
+    log = tmp_path / "errors.txt"
+    with contextlib.ExitStack() as stack:
+        errors = stack.enter_context(open(log, "wb"))
+        processes = [
+            stack.enter_context(worker(WORKER, [path], config, errors))
+            for path, config in zip(results, [*cluster(2), None])
+        ]
+        statuses = [process.wait() for process in processes]
+    assert statuses == [0, 0, 0], log.read_text()
     first, second, alone = (np.load(path) for path in results)
     assert [int(run["replicas"]) for run in (first, second, alone)] == [2, 2, 1]
     for name in alone.files:
@@ -36,26 +29,3 @@ def test_two_workers_equal_one_device(tmp_path):
             np.testing.assert_allclose(
                 first[name], alone[name], rtol=1e-4, atol=1e-5, err_msg=name
             )
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("localhost", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
-def start(path, config):
-    environment = {k: v for k, v in os.environ.items() if k != "TF_CONFIG"}
-    if config:
-        environment["TF_CONFIG"] = config
-    environment["PYTHONPATH"] = str(WORKER.parents[2])
-    return subprocess.Popen(
-        [sys.executable, WORKER, path],
-        env=environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    )

@@ -96,6 +96,7 @@ def test_what_a_run_leaves_behind(whole_run):
         "config.json",
         "learning_curve.png",
         "metrics.csv",
+        "run.lock",
         "tensorboard",
     ]
     assert sorted(os.listdir(run.path("checkpoints"))) == [
@@ -213,7 +214,7 @@ def test_missing_checkpoints(tmp_path):
 
 def test_strategies():
     assert make_strategy("default").num_replicas_in_sync == 1
-    with pytest.raises(ValueError, match="`strategy`.*'gpu'"):
+    with pytest.raises(ValueError, match="`name`.*'gpu'"):
         make_strategy("gpu")
     with pytest.raises(ValueError, match="TPU"):
         make_strategy("tpu")

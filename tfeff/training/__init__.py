@@ -7,6 +7,7 @@ from tfeff.training.checkpoints import (
     save_checkpoint,
 )
 from tfeff.training.distribution import make_strategy
+from tfeff.training.divergence import Diverged, StopWhenDiverged, is_finite
 from tfeff.training.grid import Grid, write_metrics
 from tfeff.training.growing import grow
 from tfeff.training.keep_best import KeepBest
@@ -16,20 +17,31 @@ from tfeff.training.progress import TrainingProgress
 from tfeff.training.run import Run
 from tfeff.training.schedules import LinearWarmupDecay
 from tfeff.training.stacking import train_by_stacking
+from tfeff.training.workers import (
+    LostWorker,
+    check_equal_settings,
+    lost_workers_named,
+)
 
 __all__ = [
     "AdamW",
     "Checkpoints",
     "DistributedModel",
+    "Diverged",
     "Grid",
     "KeepBest",
     "LinearWarmupDecay",
+    "LostWorker",
     "Run",
+    "StopWhenDiverged",
     "TrainingProgress",
     "adamw",
+    "check_equal_settings",
     "grow",
+    "is_finite",
     "latest_checkpoint",
     "load_checkpoint",
+    "lost_workers_named",
     "make_strategy",
     "save_checkpoint",
     "train_by_stacking",

@@ -1,23 +1,35 @@
 """Whole models on disk, written so that a crash or a full disk loses nothing."""
 
+import contextlib
 import importlib
+import json
 import os
 import re
 import zipfile
+from collections.abc import Callable, Mapping
 
 import keras
 
+from tfeff.checks import check_integer, check_mapping, check_path
+from tfeff.encoders.quantization import check_keeps_training
+from tfeff.files import atomic_file
+
 _NAME = re.compile(r"step-(\d+)\.keras")
+_NOTES = "run.json"  # A file in the archive beside Keras' own, who do not mind it.
 
 
-def save_checkpoint(model: keras.Model, path: str) -> None:
+def save_checkpoint(
+    model: keras.Model, path: str, notes: Mapping | None = None
+) -> None:
     """Saves a model with its optimizer, under its name only once it is complete.
 
     Args:
         model: a compiled, built model.
         path: file name that ends in `.keras`. A file of that name is replaced.
+        notes: JSON values by name to keep with the model, for `load_notes`.
 
     Raises:
+        ValueError: if the model has LoRA adapters, which Keras does not save as such.
         OSError: if the disk is full or not writable. What was at `path` is then
             still there, and nothing else is left behind.
 
@@ -32,16 +44,31 @@ def save_checkpoint(model: keras.Model, path: str) -> None:
     >>> load_checkpoint(path).num_classes
     2
     """
-    folder, name = os.path.split(path)
-    partial = os.path.join(folder, f".partial-{os.getpid()}-{name}")
-    try:
-        model.save(partial)
-        with open(partial, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        if os.path.exists(partial):
-            os.remove(partial)
+    if not isinstance(model, keras.Model):
+        raise TypeError(f"`model` must be a Keras model. Received: model={model!r}")
+    if not check_path("path", path).endswith(".keras"):
+        raise ValueError(f"`path` must end in .keras. Received: path={path!r}")
+    notes = {} if notes is None else check_mapping("notes", notes, "names to values")
+    check_keeps_training(model)
+    with atomic_file(path) as unfinished:
+        model.save(unfinished)
+        with zipfile.ZipFile(unfinished, "a") as archive:
+            archive.writestr(_NOTES, json.dumps(dict(notes)))
+
+
+def load_notes(path: str) -> dict:
+    """What `save_checkpoint` kept with the model; empty for a file without notes.
+
+    Args:
+        path: file name of a checkpoint.
+
+    Raises:
+        ValueError: if the file is missing, truncated or corrupted.
+    """
+    with _archive(path) as archive:
+        if _NOTES not in archive.namelist():
+            return {}
+        return json.loads(archive.read(_NOTES))
 
 
 def load_checkpoint(path: str) -> keras.Model:
@@ -58,18 +85,9 @@ def load_checkpoint(path: str) -> keras.Model:
 
     Example: see `save_checkpoint`.
     """
-    if not os.path.exists(path):
-        raise ValueError(f"There is no checkpoint at {path}")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()
-    except (zipfile.BadZipFile, OSError) as error:
-        damaged = str(error)
-    if damaged:
-        raise ValueError(
-            f"The checkpoint {path} is truncated or corrupted ({damaged}). Delete it "
-            "to go on from the one before it."
-        )
+    with _archive(path) as archive:
+        if damaged := archive.testzip():
+            raise zipfile.BadZipFile(f"bad checksum of {damaged}")
     # Keras knows a class once its module is imported, and names of tfeff are imported
     # when they are first used.
     for name in ("objectives", "tasks"):
@@ -77,6 +95,37 @@ def load_checkpoint(path: str) -> keras.Model:
         for public in package.__all__:
             getattr(package, public)
     return keras.models.load_model(path)
+
+
+@contextlib.contextmanager
+def _archive(path):
+    """The archive of a checkpoint; whatever is wrong with it, is damage."""
+    if not os.path.exists(check_path("path", path)):
+        raise ValueError(f"`path` must be a file: there is no checkpoint at {path}")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _check_members(path, archive.infolist())
+            yield archive
+    # A damaged header may ask for a password, say, or for an unknown compression.
+    except Exception as error:
+        raise ValueError(
+            f"The checkpoint {path} is truncated or corrupted ({error}). Delete it "
+            "to go on from the one before it."
+        ) from error
+
+
+def _check_members(path, members):
+    """Raises where the archive's list of files has damage that `zipfile` lets pass."""
+    with open(path, "rb") as file:
+        file.seek(-22, os.SEEK_END)  # The end record, whose bytes 10 and 11 count them.
+        number = int.from_bytes(file.read(22)[10:12], "little")
+    # Too long a comment or extra field of one hides those behind it.
+    if number != len(members):
+        raise zipfile.BadZipFile(f"{len(members)} files in place of {number}")
+    for member in members:
+        is_stored = member.compress_type == zipfile.ZIP_STORED
+        if is_stored and member.compress_size != member.file_size:
+            raise zipfile.BadZipFile(f"bad size of {member.filename}")
 
 
 def latest_checkpoint(directory: str) -> tuple[str | None, int]:
@@ -94,7 +143,7 @@ def latest_checkpoint(directory: str) -> tuple[str | None, int]:
     >>> latest_checkpoint(tempfile.mkdtemp())
     (None, 0)
     """
-    steps = _steps(directory)
+    steps = checkpoint_steps(check_path("directory", directory))
     if not steps:
         return None, 0
     return checkpoint_path(directory, steps[-1]), steps[-1]
@@ -105,7 +154,8 @@ def checkpoint_path(directory: str, step: int) -> str:
     return os.path.join(directory, f"step-{step:08d}.keras")
 
 
-def _steps(directory: str) -> list[int]:
+def checkpoint_steps(directory: str) -> list[int]:
+    """The steps of a folder's checkpoints, in increasing order."""
     if not os.path.isdir(directory):
         return []
     matches = (_NAME.fullmatch(name) for name in os.listdir(directory))
@@ -119,22 +169,45 @@ class Checkpoints(keras.callbacks.Callback):
         directory: folder for `step-NNNNNNNN.keras`; made if missing.
         steps_per_epoch: integer, to count steps in file names.
         keep: integer, how many checkpoints to keep. Older ones are deleted once a
-            new one is safely on disk.
+            new one is safely on disk, and those within an epoch with them.
+        notes: called for what to keep with each model, see `save_checkpoint`.
 
     Example:
 
     >>> callback = Checkpoints("run/checkpoints", steps_per_epoch=100, keep=3)
     """
 
-    def __init__(self, directory: str, steps_per_epoch: int, keep: int = 2):
+    def __init__(
+        self,
+        directory: str,
+        steps_per_epoch: int,
+        keep: int = 2,
+        notes: Callable[[], Mapping] = dict,
+    ):
         super().__init__()
-        self._directory = directory
-        self._steps_per_epoch = steps_per_epoch
-        self._keep = keep
+        self._directory = check_path("directory", directory)
+        self._steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
+        self._keep = check_integer("keep", keep)
+        self._notes = notes
+
+    def on_train_begin(self, logs=None):
+        check_keeps_training(self.model)
 
     def on_epoch_end(self, epoch, logs=None):
+        self.save((epoch + 1) * self._steps_per_epoch)
+        self.remove_old()
+
+    def save(self, step: int, **notes) -> None:
+        """Saves the model as it is after `step` steps, with more notes."""
         os.makedirs(self._directory, exist_ok=True)
-        step = (epoch + 1) * self._steps_per_epoch
-        save_checkpoint(self.model, checkpoint_path(self._directory, step))
-        for old in _steps(self._directory)[: -self._keep]:
-            os.remove(checkpoint_path(self._directory, old))
+        path = checkpoint_path(self._directory, step)
+        save_checkpoint(self.model, path, {**self._notes(), **notes})
+
+    def remove_old(self) -> None:
+        """Deletes what is older than the newest few."""
+        steps = checkpoint_steps(self._directory)
+        whole = [step for step in steps if step % self._steps_per_epoch == 0]
+        kept = whole[-self._keep :]
+        for step in steps:
+            if whole and step not in kept and step < whole[-1]:
+                os.remove(checkpoint_path(self._directory, step))

@@ -1,5 +1,7 @@
 """Distribution strategies by name."""
 
+import sys
+
 import tensorflow as tf
 
 from tfeff.checks import check_choice
@@ -15,7 +17,8 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
             every logical CPU where there is no GPU; `"multi_worker"`, those of all
             machines that the environment variable TF_CONFIG names, where every
             machine runs the same program with its own run directory, and asks for the
-            strategy before it makes any tensor; `"tpu"`, a TPU or a slice.
+            strategy before it makes any tensor. Each waits for the others to start,
+            and says so on standard error; `"tpu"`, a TPU or a slice.
         tpu: name or address of the TPU, for `TPUClusterResolver`; empty for the one
             that the environment names.
 
@@ -30,7 +33,7 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
     >>> make_strategy("default").num_replicas_in_sync
     1
     """
-    check_choice("strategy", name, STRATEGIES)
+    check_choice("name", name, STRATEGIES)
     if name == "default":
         return tf.distribute.get_strategy()
     if name == "mirrored":
@@ -38,8 +41,27 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
         devices = devices or tf.config.list_logical_devices("CPU")
         return tf.distribute.MirroredStrategy([device.name for device in devices])
     if name == "multi_worker":
+        _tell_of_others()
         return tf.distribute.MultiWorkerMirroredStrategy()
-    resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
+    except ValueError as error:
+        raise ValueError(
+            "`tpu` must be the name or address of a TPU, or be left out where the "
+            f"environment names one. Received: tpu={tpu!r}; {error}"
+        ) from error
     tf.config.experimental_connect_to_cluster(resolver)
     tf.tpu.experimental.initialize_tpu_system(resolver)
     return tf.distribute.TPUStrategy(resolver)
+
+
+def _tell_of_others():
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    cluster = resolver.cluster_spec().as_dict()
+    workers = [w for job in ("chief", "worker") for w in cluster.get(job, ())]
+    if len(workers) > 1:
+        print(
+            f"{resolver.task_type} {resolver.task_id}: waiting until all of "
+            f"{', '.join(workers)} have started.",
+            file=sys.stderr,
+        )

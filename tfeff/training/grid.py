@@ -8,6 +8,10 @@ import shutil
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
+from tfeff.checks import check_iterable, check_mapping, check_path
+from tfeff.files import atomic_file
+from tfeff.training import run_seal
+
 METRICS = "metrics.json"
 
 
@@ -54,12 +58,15 @@ class Grid:
         seeds: Sequence[int],
         metric: str,
     ):
+        directory = check_path("directory", directory)
+        check_mapping("axes", axes, "settings to their values")
+        check_iterable("seeds", seeds, "integers, each once")
         for name, values in {**axes, "seeds": seeds}.items():
             if not values or len(set(values)) < len(values):
                 raise ValueError(
                     f"`{name}` must be values, each once. Received: {name}={values}"
                 )
-        self.directory = os.fspath(directory)
+        self.directory = directory
         self.axes = {name: list(values) for name, values in axes.items()}
         self.seeds = list(seeds)
         self.metric = metric
@@ -90,8 +97,8 @@ class Grid:
             metric is undefined (NaN), and ranks lowest.
 
         Raises:
-            ValueError: if a cell returns no `metric`, or its `metrics.json` is
-                damaged.
+            ValueError: if a cell returns no `metric`, or a file of a finished cell is
+                damaged. (Delete the cell's folder to have it run again.)
         """
         rows = []
         for setting in self.settings():
@@ -150,6 +157,7 @@ class Grid:
             raise ValueError(
                 f"{path} must have {self.metric!r}. Received: {list(metrics)}"
             )
+        run_seal.seal_folder_once(folder)
         return metrics
 
 
@@ -170,10 +178,11 @@ def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:
     ...     json.load(file)
     {'f1': None, 'accuracy': 0.5}
     """
+    check_mapping("metrics", metrics, "names to numbers")
+    path = check_path("path", path)
     text = json.dumps(_without_nan(metrics), indent=2, allow_nan=False)
-    with open(f"{path}.partial", "w", encoding="utf-8") as file:
+    with atomic_file(path) as new, open(new, "w", encoding="utf-8") as file:
         file.write(text + "\n")
-    os.replace(f"{path}.partial", path)
 
 
 def read_metrics(path: str | os.PathLike) -> dict[str, float]:

@@ -1,11 +1,12 @@
-import csv
 import math
 import os
 from collections.abc import Callable
 
 import keras
 
-from tfeff.checks import check_integer
+from tfeff.checks import check_integer, check_path
+from tfeff.training.divergence import is_finite
+from tfeff.training.metrics_file import write_rows
 
 FILE = "dev_metrics.csv"
 
@@ -14,9 +15,10 @@ class KeepBest(keras.callbacks.Callback):
     """Evaluates every few steps and ends the training with the best weights.
 
     After every `every_steps` steps, and at the end, `evaluate(model)` is called. The
-    weights that it liked best are kept in memory and put back into the model when
-    the training ends. Undefined metrics (NaN) count as worst of all; of equal ones
-    the earlier is kept.
+    weights with the highest `metric` are kept in memory and put back into the model
+    when the training ends. It ends early where weights are not finite, which are
+    never better than others. Undefined metrics (NaN) count as worst of all; of equal
+    ones the earlier is kept.
 
     A row a time goes into `directory/dev_metrics.csv`: the step, all metrics, and the
     best value of `metric` so far, as `best_...`. The metrics of the training
@@ -32,6 +34,7 @@ class KeepBest(keras.callbacks.Callback):
     Attributes:
         best: the metrics of the kept weights; None before the first evaluation.
         best_step: the step of the kept weights.
+        diverged_step: the step at which weights were found not to be finite, or None.
 
     Raises:
         ValueError: if the file is there already, `every_steps` is below 1, or
@@ -72,15 +75,18 @@ class KeepBest(keras.callbacks.Callback):
         self._evaluate = evaluate
         self._metric = metric
         self._every_steps = check_integer("every_steps", every_steps)
-        self._path = os.path.join(os.fspath(directory), FILE)
+        directory = check_path("directory", directory)
+        self._path = os.path.join(directory, FILE)
         if os.path.exists(self._path):
             raise ValueError(
                 f"`directory` must not hold {FILE} of another training. "
-                f"Received: directory={os.fspath(directory)!r}"
+                f"Received: {directory=}"
             )
         self.best = None
         self.best_step = 0
+        self.diverged_step = None
         self._best_weights = None
+        self._rows = []
         self._step = self._before_epoch = self._evaluated = 0
 
     def on_train_batch_end(self, batch, logs=None):
@@ -111,20 +117,21 @@ class KeepBest(keras.callbacks.Callback):
             )
         value = metrics[self._metric]
         self._evaluated = self._step
-        if self.best is None or value > _worst_if_nan(self.best[self._metric]):
+        finite = is_finite(self.model)
+        better = finite and value > _worst_if_nan((self.best or metrics)[self._metric])
+        if self.best is None or better:
             self.best, self.best_step = metrics, self._step
             self._best_weights = self.model.get_weights()
         self._append({"step": self._step, **metrics})
+        if not finite:
+            self.diverged_step = self._step
+            self.model.stop_training = True  # Nothing better comes any more.
 
     def _append(self, row):
         row[f"best_{self._metric}"] = self.best[self._metric]
+        self._rows.append(row)
         os.makedirs(os.path.dirname(self._path), exist_ok=True)
-        is_new = not os.path.exists(self._path)
-        with open(self._path, "a", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(row), lineterminator="\n")
-            if is_new:
-                writer.writeheader()
-            writer.writerow(row)
+        write_rows(self._rows, self._path)
 
 
 def _worst_if_nan(value):

@@ -1,12 +1,13 @@
 import keras
 import tensorflow as tf
 
+from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.loss_scale import LossScaleOptimizer
 
 _SEED = "seed_generator_"
 
 
-class DistributedModel(keras.Model):
+class DistributedModel(ChecksBeforeSaving, keras.Model):
     """A Keras model that trains right on several replicas and after loading.
 
     It adds four things to `keras.Model`.

@@ -178,6 +178,7 @@ def adamw(
     Reference:
         Tian et al., "Shatter", section A.2.
     """
+    learning_rate = check_positive("learning_rate", learning_rate)
     return AdamW(
         LinearWarmupDecay(learning_rate, warmup_steps, total_steps),
         weight_decay=weight_decay,

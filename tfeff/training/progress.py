@@ -17,14 +17,22 @@ class TrainingProgress(keras.callbacks.Callback):
         total_steps: integer, steps of the whole run.
         steps_per_epoch: integer, steps of an epoch.
         tokens_per_step: integer, tokens in a batch, padding included.
+        first_step: integer, steps that were done before.
 
     Example:
 
     >>> callback = TrainingProgress(10_000, steps_per_epoch=500, tokens_per_step=4096)
     """
 
-    def __init__(self, total_steps: int, steps_per_epoch: int, tokens_per_step: int):
+    def __init__(
+        self,
+        total_steps: int,
+        steps_per_epoch: int,
+        tokens_per_step: int,
+        first_step: int = 0,
+    ):
         super().__init__()
+        self._first_step = first_step
         self._total = total_steps
         self._steps_per_epoch = steps_per_epoch
         self._tokens_per_step = tokens_per_step
@@ -43,12 +51,13 @@ class TrainingProgress(keras.callbacks.Callback):
             self._task = self._bar.add_task("compiling", total=self._total)
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._first = epoch * self._steps_per_epoch
-        self._done = self._first
+        self._first = self._done = epoch * self._steps_per_epoch
         self._began = None
 
     def on_train_batch_end(self, batch, logs=None):
         done = self._first + batch + 1
+        if done <= self._first_step:
+            return
         now = time.monotonic()
         # The first step of a run compiles: it says nothing about the speed.
         if self._began is not None:
@@ -64,6 +73,10 @@ class TrainingProgress(keras.callbacks.Callback):
         self._print(self._line(self._done, logs), highlight=False)
 
     def on_train_end(self, logs=None):
+        self.close()
+
+    def close(self) -> None:
+        """Gives the terminal back, also after an error."""
         if self._bar is not None:
             self._bar.stop()
 

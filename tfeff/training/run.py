@@ -1,7 +1,6 @@
 """A run directory: everything that one training run needs and leaves behind."""
 
 import contextlib
-import csv
 import importlib.util
 import json
 import os
@@ -9,13 +8,27 @@ from collections.abc import Callable, Mapping, Sequence
 
 import keras
 
-from tfeff.checks import check_integer
+from tfeff.checks import check_integer, check_mapping, check_path
+from tfeff.files import PARTIAL, atomic_file, remove_partial
+from tfeff.training import run_lock, run_seal
 from tfeff.training.checkpoints import (
     Checkpoints,
     latest_checkpoint,
     load_checkpoint,
+    load_notes,
 )
+from tfeff.training.divergence import StopWhenDiverged
+from tfeff.training.epochs import ResumeEpoch, StopAtSignal
+from tfeff.training.held_signals import HeldSignals
+from tfeff.training.metrics_file import MetricsFile
 from tfeff.training.progress import TrainingProgress
+from tfeff.training.workers import (
+    join_workers,
+    lost_workers_named,
+    several_workers,
+)
+
+_CONFIG = "config.json"
 
 
 class Run:
@@ -28,44 +41,89 @@ class Run:
     | `metrics.csv` | a row after every epoch |
     | `tensorboard/` | the same for TensorBoard |
     | `learning_curve.png` | the losses, drawn when matplotlib is installed |
+    | `SHA256SUMS` | the digests of all files, once the run is finished |
+    | `run.lock` | which process is at work; gone when it ends |
 
-    Callers put further files beside them, by `run.path(...)`.
+    Callers put further files beside them, by `run.path(...)`. What a killed process
+    left unfinished is removed.
+
+    One process at a time may open a directory; it may do so several times. It gives
+    the directory back when it ends, when its last `Run` of it is closed or deleted, or
+    at the end of a `with` block.
 
     Args:
         directory: the folder; made if missing.
         config: what determines the run's numbers, JSON values by name.
 
     Raises:
-        ValueError: if the folder holds a run of another configuration (the message
-            lists the differences), or files that are not a run's.
+        ValueError: if another process has opened the folder; if it holds a run of
+            another configuration (the message lists the differences), or files that
+            are not a run's; if a file whose digest is known is damaged.
 
     Example:
 
     >>> import tempfile
-    >>> run = Run(tempfile.mkdtemp() + "/run", {"preset": "bert_tiny", "seed": 0})
-    >>> os.path.basename(run.path("config.json"))
+    >>> with Run(tempfile.mkdtemp() + "/run", {"preset": "bert_tiny"}) as run:
+    ...     os.path.basename(run.path("config.json"))
     'config.json'
     """
 
     def __init__(self, directory: str | os.PathLike, config: Mapping):
-        self.directory = os.fspath(directory)
+        self.directory = check_path("directory", directory)
+        check_mapping("config", config, "names to JSON values")
         self.config = json.loads(json.dumps(dict(config)))
-        path = self.path("config.json")
-        found = []
-        if os.path.isdir(self.directory):
-            found = os.listdir(self.directory)
-        if "config.json" in found and len(found) > 1:
-            self._compare(path)
-            return
+        self._check_kind()
+        self._made = _make_folders(self.directory)
+        self._lock = run_lock.lock_directory(self.directory)
+        remove_partial(self.directory)
         # A configuration alone is of a start that failed before it made anything.
-        if found not in ([], ["config.json"]) or os.path.isfile(self.directory):
+        if self._files() - {_CONFIG}:
+            self._compare(self.path(_CONFIG))
+            run_seal.check_folder(self.directory)
+            run_seal.unseal_folder(self.directory)
+            return
+        with (
+            atomic_file(self.path(_CONFIG)) as new,
+            open(new, "w", encoding="utf-8") as file,
+        ):
+            json.dump(self.config, file, indent=2)
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self) -> None:
+        """Gives the directory back. It goes if the run made it, and nothing in it."""
+        is_unused = self._lock and self._made and self._files() <= {_CONFIG}
+        if is_unused:  # Before another process can open it.
+            os.remove(self.path(_CONFIG))
+        self._lock = None
+        if is_unused:
+            with contextlib.suppress(OSError):
+                for folder in self._made:
+                    os.rmdir(folder)
+
+    def _check_kind(self):
+        """Raises before anything is touched that is not a run's."""
+        is_run = not os.path.lexists(self.directory) or (
+            os.path.isdir(self.directory)
+            and (not (found := self._files()) or _CONFIG in found)
+        )
+        if not is_run:
             raise ValueError(
                 "`directory` must be a run's, empty, or not there yet. Received: "
                 f"{self.directory}, which has other content and no config.json"
             )
-        os.makedirs(self.directory, exist_ok=True)
-        with _replacing(path) as file:
-            json.dump(self.config, file, indent=2)
+
+    def _files(self):
+        """What is there besides the lock and what is half written."""
+        return {
+            name
+            for name in os.listdir(self.directory)
+            if name != run_lock.NAME and not name.startswith(PARTIAL)
+        }
 
     def _compare(self, path):
         try:
@@ -73,22 +131,46 @@ class Run:
                 saved = json.load(file)
         except ValueError as error:
             raise ValueError(f"{path} is not valid JSON: {error}") from error
+        if not isinstance(saved, dict):
+            raise ValueError(f"{path} must hold settings by name. Received: {saved!r}")
         differences = [
             f"{name}: there {saved.get(name)!r}, now {self.config.get(name)!r}"
             for name in sorted({*saved, *self.config})
             if saved.get(name) != self.config.get(name)
         ]
         if differences:
+            start = ""
+            if os.path.isdir(self.path("preset")):
+                start = (
+                    " A recipe trains its encoder on in another directory by "
+                    f"--pretrained={self.directory}."
+                )
             raise ValueError(
                 f"`directory` {self.directory} belongs to a run of another "
                 f"configuration. Differences: {'; '.join(differences)}. Use another "
-                "directory, or the same settings to go on with that run."
+                f"directory, or the same settings to go on with that run.{start}"
             )
 
     def path(self, *parts: str) -> str:
         """The name of a file in the directory."""
         return os.path.join(self.directory, *parts)
 
+    def seal(self, name: str) -> None:
+        """Notes the digest of a file that is not to change any more.
+
+        Every later start finds out whether it is still as it was, and so does another
+        call.
+
+        Raises:
+            ValueError: if the file is no more as it was.
+        """
+        run_seal.seal_file(self.path(name))
+
+    def finish(self) -> None:
+        """Notes the digests of all files. The next start checks, then forgets them."""
+        run_seal.seal_folder(self.directory)
+
+    @lost_workers_named()
     def fit(
         self,
         make_model: Callable[[], keras.Model],
@@ -104,9 +186,14 @@ class Run:
         """Trains to the end, from the newest checkpoint if there is one.
 
         The data position counts: a run that was killed and started again has the
-        metrics of one that was not. At most an epoch of work is lost.
+        metrics of one that was not. At most an epoch of work is lost by a kill, and
+        none by Ctrl-C or SIGTERM: these wait for the end of the step, or of the
+        validation, and for its checkpoint, then do what they would have done at once.
+        A second one does not wait. (On several workers nothing waits: they would wait
+        for each other.)
 
-        Call it in the scope of the distribution strategy.
+        Call it in the scope of the distribution strategy. Several workers go on from
+        the newest checkpoint that all of them have; each keeps two at least.
 
         Args:
             make_model: makes the compiled model; not called on resuming.
@@ -126,15 +213,23 @@ class Run:
 
         Raises:
             ValueError: if the steps do not fit each other, or the newest checkpoint
-                is truncated or corrupted.
+                is truncated or corrupted; in every worker, if they have not the same
+                settings and data, or no checkpoint in common.
+            Diverged: after the first epoch whose loss or weights are not finite. No
+                file is written of it.
+            LostWorker: if another worker has ended or cannot be reached.
         """
-        check_integer("steps_per_epoch", steps_per_epoch)
-        check_integer("keep_checkpoints", keep_checkpoints)
+        steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
+        keep_checkpoints = check_integer("keep_checkpoints", keep_checkpoints)
         if check_integer("total_steps", total_steps) % steps_per_epoch:
             raise ValueError(
                 "`total_steps` must be a multiple of `steps_per_epoch`. Received: "
                 f"total_steps={total_steps}, steps_per_epoch={steps_per_epoch}"
             )
+        if several_workers():
+            keep_checkpoints = max(keep_checkpoints, 2)  # One of them is all workers'.
+            steps = {"total_steps": total_steps, "steps_per_epoch": steps_per_epoch}
+            join_workers(self, steps, (make_dataset(0), validation_data))
         checkpoint, step = latest_checkpoint(self.path("checkpoints"))
         model = load_checkpoint(checkpoint) if checkpoint else make_model()
         if steps_per_epoch % model.steps_per_execution:
@@ -143,60 +238,77 @@ class Run:
                 f"`steps_per_execution`. Received: steps_per_epoch={steps_per_epoch}, "
                 f"steps_per_execution={model.steps_per_execution}"
             )
-        self._forget_metrics_after(step)
+        notes = load_notes(checkpoint) if checkpoint else {"metrics.csv": ""}
+        steps_of_epoch = step % steps_per_epoch
+        if steps_of_epoch and notes.get("steps_per_epoch") != steps_per_epoch:
+            raise ValueError(
+                "`steps_per_epoch` must be that of the run's checkpoints. Received: "
+                f"steps_per_epoch={steps_per_epoch}, a checkpoint of step {step} with "
+                f"steps_per_epoch={notes.get('steps_per_epoch')}"
+            )
+        metrics_file = MetricsFile(
+            self.path("metrics.csv"), step, notes.get("metrics.csv")
+        )
+        checkpoints = Checkpoints(
+            self.path("checkpoints"),
+            steps_per_epoch,
+            keep_checkpoints,
+            lambda: {
+                "steps_per_epoch": steps_per_epoch,
+                "metrics.csv": metrics_file.text(),
+            },
+        )
+        checkpoints.remove_old()
         if step == total_steps:
             return model
-        model.fit(
-            make_dataset(step),
-            initial_epoch=step // steps_per_epoch,
-            epochs=total_steps // steps_per_epoch,
-            steps_per_epoch=steps_per_epoch,
-            validation_data=validation_data,
-            shuffle=False,
-            verbose=0,
-            callbacks=[
-                _Rates(steps_per_epoch),
-                *callbacks,
-                TrainingProgress(total_steps, steps_per_epoch, tokens_per_step),
-                keras.callbacks.CSVLogger(self.path("metrics.csv"), append=True),
-                keras.callbacks.TensorBoard(
-                    self.path("tensorboard"), write_graph=False
-                ),
-                *([_Curve(self)] if importlib.util.find_spec("matplotlib") else []),
-                # Last: a checkpoint promises that its row of metrics is there.
-                Checkpoints(
-                    self.path("checkpoints"), steps_per_epoch, keep_checkpoints
-                ),
-            ],
-        )
+        progress = TrainingProgress(total_steps, steps_per_epoch, tokens_per_step, step)
+        held = contextlib.nullcontext(HeldSignals())
+        if not several_workers():
+            held = HeldSignals()
+        dataset = make_dataset(step)
+        with held as signals, contextlib.closing(progress):
+            model.fit(
+                dataset,
+                initial_epoch=step // steps_per_epoch,
+                epochs=total_steps // steps_per_epoch,
+                steps_per_epoch=steps_per_epoch,
+                validation_data=validation_data,
+                shuffle=False,
+                verbose=0,
+                callbacks=[
+                    ResumeEpoch(
+                        steps_of_epoch, notes.get("metrics"), dataset.element_spec
+                    ),
+                    _Rates(steps_per_epoch),
+                    *callbacks,
+                    progress,
+                    # Before all files: none of them is of an epoch that is not finite.
+                    StopWhenDiverged(
+                        f"{self.path('checkpoints')} keeps what was saved before. "
+                        "Start a new run with a lower learning rate or a longer "
+                        "warm-up."
+                    ),
+                    metrics_file,
+                    keras.callbacks.TensorBoard(
+                        self.path("tensorboard"), write_graph=False
+                    ),
+                    *([_Curve(self)] if importlib.util.find_spec("matplotlib") else []),
+                    # Last: a checkpoint promises that its row of metrics is there.
+                    checkpoints,
+                    StopAtSignal(signals, checkpoints, steps_per_epoch, step),
+                ],
+            )
         return model
 
-    def _forget_metrics_after(self, step):
-        """Drops rows of an epoch that was finished, but not saved, before a kill."""
-        path = self.path("metrics.csv")
-        if not os.path.exists(path):
-            return
-        with open(path, encoding="utf-8", newline="") as file:
-            rows = list(csv.reader(file))
-        if not rows or "step" not in rows[0]:
-            os.remove(path)  # Killed before its first row was whole.
-            return
-        column = rows[0].index("step")
-        kept = [
-            row
-            for row in rows[1:]
-            if len(row) == len(rows[0]) and int(row[column]) <= step
-        ]
-        with _replacing(path) as file:
-            csv.writer(file, lineterminator="\n").writerows([rows[0], *kept])
 
-
-@contextlib.contextmanager
-def _replacing(path):
-    """A text file to write, which takes the place of `path` once it is whole."""
-    with open(path + ".partial", "w", encoding="utf-8", newline="") as file:
-        yield file
-    os.replace(path + ".partial", path)
+def _make_folders(directory):
+    """Makes a folder and those above it; returns those it made, inner ones first."""
+    made, folder = [], os.path.abspath(directory)
+    while not os.path.isdir(folder):
+        made.append(folder)
+        folder = os.path.dirname(folder)
+    os.makedirs(directory, exist_ok=True)
+    return made
 
 
 class _Rates(keras.callbacks.Callback):

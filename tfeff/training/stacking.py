@@ -9,15 +9,18 @@ import keras
 
 from tfeff.checks import check_integer
 from tfeff.training.checkpoints import (
-    checkpoint_path,
     latest_checkpoint,
     load_checkpoint,
+    load_notes,
     save_checkpoint,
 )
 from tfeff.training.growing import grow
+from tfeff.training.metrics_file import restore
 from tfeff.training.run import Run
+from tfeff.training.workers import agree_on_checkpoint, lost_workers_named
 
 
+@lost_workers_named()
 def train_by_stacking(
     run: Run,
     make_model: Callable[[], keras.Model],
@@ -77,18 +80,22 @@ def train_by_stacking(
         algorithm 1.
     """
     switch_steps = list(switch_steps)
-    check_integer("num_layers", num_layers)
+    num_layers = check_integer("num_layers", num_layers)
     _check_steps([*switch_steps, total_steps], steps_per_epoch)
     if patience is not None:
-        check_integer("patience", patience)
+        patience = check_integer("patience", patience)
         if validation_data is None:
             raise ValueError(
                 "`patience` must be None without `validation_data`. "
                 f"Received: patience={patience}"
             )
     checkpoints = run.path("checkpoints")
+    agree_on_checkpoint(checkpoints, steps_per_epoch)
     checkpoint, step = latest_checkpoint(checkpoints)
     model = load_checkpoint(checkpoint) if checkpoint else make_model()
+    # The rows tell whether a stage is over.
+    saved = load_notes(checkpoint).get("metrics.csv") if checkpoint else ""
+    restore(run.path("metrics.csv"), step, saved)
     growths = _growths_left(model.encoder.num_layers, num_layers, len(switch_steps))
     if not checkpoint and growths < len(switch_steps):
         raise ValueError(
@@ -109,11 +116,11 @@ def train_by_stacking(
                 keep_checkpoints=keep_checkpoints,
                 callbacks=[stage],
             )
-            _, step = latest_checkpoint(checkpoints)
+            checkpoint, step = latest_checkpoint(checkpoints)
         if left:
             optimizer = make_optimizer(total_steps - step) if make_optimizer else "copy"
             model = grow(model, optimizer)
-            save_checkpoint(model, checkpoint_path(checkpoints, step))
+            save_checkpoint(model, checkpoint, load_notes(checkpoint))
     return model
 
 
@@ -166,9 +173,7 @@ class _Stage(keras.callbacks.Callback):
             return [
                 float(row["val_loss"])
                 for row in csv.DictReader(file)
-                # A kill may have cut the last row short.
-                if None not in row.values()
-                and int(row["num_layers"]) == self._num_layers
+                if int(row["num_layers"]) == self._num_layers
                 and int(row["step"]) <= last_step
             ]
 
@@ -186,7 +191,7 @@ def _growths_left(depth, num_layers, most):
 
 
 def _check_steps(steps, steps_per_epoch):
-    check_integer("steps_per_epoch", steps_per_epoch)
+    steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
     for step in steps:
         check_integer("switch_steps", step)
     *switches, total = steps

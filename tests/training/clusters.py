@@ -1,0 +1,68 @@
+"""Clusters of worker processes on this machine, for tests."""
+
+import contextlib
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def cluster(num_workers: int) -> list[str]:
+    """TF_CONFIG of each worker of a cluster on free ports."""
+    workers = [f"localhost:{port}" for port in free_ports(num_workers)]
+    return [
+        json.dumps(
+            {
+                "cluster": {"worker": workers},
+                "task": {"type": "worker", "index": index},
+            }
+        )
+        for index in range(num_workers)
+    ]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens at, below those that systems give to connections."""
+    ports = []
+    # Tests seed the other generators.
+    for port in random.SystemRandom().sample(range(10_000, 30_000), 1000):
+        with contextlib.suppress(OSError), socket.socket() as free:
+            free.bind(("localhost", port))
+            ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise OSError("no free ports")
+
+
+@contextlib.contextmanager
+def worker(program, arguments, config: str | None, errors) -> Iterator:
+    """A process of a worker, which does not outlive the block.
+
+    Args:
+        program: path of the script. It may end when its standard input does: then it
+            does not outlive this process either.
+        arguments: of the script.
+        config: TF_CONFIG; `None` for a worker alone.
+        errors: file for standard error.
+    """
+    environment = {k: v for k, v in os.environ.items() if k != "TF_CONFIG"}
+    environment |= {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(REPOSITORY)}
+    if config is not None:
+        environment["TF_CONFIG"] = config
+    with subprocess.Popen(
+        [sys.executable, program, *map(str, arguments)],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -1,0 +1,132 @@
+"""A worker of a run, which kills itself where `test_killed_workers` tells it to."""
+
+import ctypes
+import os
+import signal
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import tfeff
+from tfeff.data.parallel import end_with_parent
+from tfeff.data.pipelines import ready
+from tfeff.files import atomic_file
+
+STEPS, STEPS_PER_EPOCH = 8, 2
+
+
+def make_model():
+    keras.utils.set_random_seed(0)
+    encoder = tfeff.encoders.build(
+        "bert_tiny",
+        vocabulary_size=30,
+        num_layers=1,
+        hidden_dim=8,
+        num_heads=2,
+        intermediate_dim=16,
+        max_sequence_length=12,
+        dropout=0.1,
+    )
+    model = tfeff.objectives.MaskedLM(encoder)
+    model.compile(tfeff.training.adamw(1e-2, 2, STEPS))
+    return model
+
+
+def batches(skip, seed=0):
+    rng = np.random.default_rng(seed)
+    ids = rng.integers(5, 30, (60, 12)).astype("int32")
+    inputs = {
+        "token_ids": ids,
+        "segment_ids": np.zeros_like(ids),
+        "padding_mask": np.ones_like(ids),
+        "mask_positions": np.tile(np.arange(3, dtype="int32"), (60, 1)),
+    }
+    weights = rng.integers(0, 2, (60, 3)).astype("float32")
+    dataset = tf.data.Dataset.from_tensor_slices((inputs, ids[:, :3], weights))
+    return ready(dataset.batch(6).repeat().skip(skip))
+
+
+class DieAt(keras.callbacks.Callback):
+    """Kills the process in a phase of training."""
+
+    def __init__(self, phase, checkpoints_of_others):
+        super().__init__()
+        self._phase = phase
+        self._others = checkpoints_of_others
+        self._step = None
+
+    def on_train_begin(self, logs=None):
+        self._die_in("before the first step")
+        self._save = self.model.save
+        self.model.save = self._watched_save
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._step = int(self.model.optimizer.iterations.numpy())
+        self._die_in(f"after step {self._step}")
+        if self._phase == f"frozen after step {self._step}":
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def on_test_batch_end(self, batch, logs=None):
+        if self._step:
+            self._die_in(f"in the validation after step {self._step}")
+
+    def _watched_save(self, path, **kwargs):
+        if self._phase.endswith(f"busy in the save of step {self._step}"):
+            ctypes.PyDLL(None).sleep(20)  # No thread of Python's runs meanwhile.
+        # Keras makes variables in the first save, for which workers wait in turn.
+        self._save(path, **kwargs)
+        if self._phase == f"in the save of step {self._step}":
+            os.truncate(path, os.path.getsize(path) // 2)
+            die()
+        if self._phase == f"when others have saved step {self._step}":
+            name = os.path.basename(path)
+            while not all((folder / name).exists() for folder in self._others):
+                time.sleep(0.01)
+            die()
+
+    def _die_in(self, phase):
+        if self._phase == phase:
+            die()
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@tfeff.training.lost_workers_named()
+def main(config, directory, phase, log):
+    """Trains in `directory`; those of the other workers are beside it."""
+    end_with_parent()
+    with open(log, "wb") as errors:
+        os.dup2(errors.fileno(), 2)
+    os.environ["TF_CONFIG"] = config
+    tf.config.set_visible_devices([], "GPU")
+    strategy = tfeff.training.make_strategy("multi_worker")
+    if phase == "before the run":
+        die()
+    settings = dict(pair.split("=") for pair in phase.split() if "=" in pair)
+    run = tfeff.training.Run(directory, {"seed": settings.get("seed", 0)})
+    others = [
+        other / "checkpoints"
+        for other in directory.parent.glob("run*")
+        if other != directory
+    ]
+    with strategy.scope():
+        model = run.fit(
+            make_model,
+            lambda skip: batches(skip, int(settings.get("data", 0))),
+            total_steps=STEPS,
+            steps_per_epoch=STEPS_PER_EPOCH,
+            tokens_per_step=72,
+            validation_data=batches(0, 1).take(2),
+            keep_checkpoints=int(settings.get("keep", 1)),
+            callbacks=[DieAt(phase, others)],
+        )
+        loss, _ = model.evaluate(batches(0, 1).take(2), verbose=0)
+    with atomic_file(run.path("export.npz")) as path:
+        np.savez(path, *model.get_weights(), loss=loss)
+        if phase == "in the export":
+            os.truncate(path, os.path.getsize(path) // 2)
+            die()

@@ -1,0 +1,193 @@
+"""Ctrl-C and SIGTERM end a run after a step, which another start goes on from."""
+
+import os
+import signal
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfeff.training import Checkpoints, DistributedModel, Run
+from tfeff.training.held_signals import HeldSignals
+
+X = np.linspace(-1, 1, 40, dtype="float32").reshape(20, 2)
+Y = (X.sum(-1, keepdims=True) + 0.3) ** 2
+
+
+class Raises(keras.callbacks.Callback):
+    """Sends this process a signal, or several, after a step or in a validation."""
+
+    def __init__(self, *signals, step=None, validation=None):
+        super().__init__()
+        self.signals, self.step, self.validation = signals, step, validation
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.step is not None and self.model.optimizer.iterations == self.step:
+            self.send()
+
+    def on_test_begin(self, logs=None):
+        if self.validation is not None and (
+            self.model.optimizer.iterations == self.validation
+        ):
+            self.send()
+
+    def send(self):
+        for number in self.signals:
+            signal.raise_signal(number)
+
+
+@keras.saving.register_keras_serializable("tests")
+class Small(DistributedModel):
+    """The smallest model whose steps can be told apart."""
+
+    def __init__(self, **kwargs):
+        x = keras.Input((2,))
+        y = keras.layers.Dense(3, activation="tanh")(x)
+        y = keras.layers.Dense(1)(keras.layers.Dropout(0.3)(y))
+        super().__init__(inputs=x, outputs=y, **kwargs)
+
+    def get_config(self):
+        return {"name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+    def compile_from_config(self, config):
+        config = keras.saving.deserialize_keras_object(config)
+        self.compile(**config)
+        self.optimizer.build(self.trainable_variables)
+
+
+def train(directory, *callbacks, steps_per_execution=1, strategy=None, **kwargs):
+    """3 epochs of 6 steps."""
+
+    def make_model():
+        keras.utils.set_random_seed(1)
+        model = Small()
+        model.compile(
+            keras.optimizers.Adam(0.05),
+            "mse",
+            metrics=["mae"],
+            steps_per_execution=steps_per_execution,
+        )
+        return model
+
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).repeat().batch(4)
+    run = Run(directory, {})
+    with (strategy or tf.distribute.get_strategy()).scope():
+        model = run.fit(
+            make_model,
+            data.skip,
+            total_steps=18,
+            steps_per_epoch=6,
+            tokens_per_step=1,
+            validation_data=data.take(2),
+            callbacks=callbacks,
+            **kwargs,
+        )
+    return run, model
+
+
+def contents(run):
+    with open(run.path("metrics.csv"), encoding="utf-8") as file:
+        return file.read(), sorted(os.listdir(run.path("checkpoints")))
+
+
+def assert_equal(one, two):
+    assert contents(one[0]) == contents(two[0])
+    for a, b in zip(one[1].variables, two[1].variables, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("steps_per_execution", [1, 2])
+def test_a_run_that_signals_end_goes_on_to_the_same_bits(tmp_path, steps_per_execution):
+    whole = train(tmp_path / "whole", steps_per_execution=steps_per_execution)
+    steps = {"steps_per_execution": steps_per_execution}
+    # Within an epoch; in its last step; twice in an epoch; while it is validated.
+    for place in (
+        {"step": 2},
+        {"step": 6},
+        {"step": 8},
+        {"step": 10},
+        {"validation": 12},
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "run", Raises(signal.SIGINT, **place), **steps)
+        newest = sorted(os.listdir(tmp_path / "run" / "checkpoints"))[-1]
+        assert newest == f"step-{[*place.values()][0]:08d}.keras"
+    assert_equal(train(tmp_path / "run", **steps), whole)
+
+
+@pytest.mark.slow
+def test_on_several_replicas(tmp_path):
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    settings = {"strategy": strategy, "steps_per_execution": 2}
+    whole = train(tmp_path / "whole", **settings)
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "run", Raises(signal.SIGINT, step=8), **settings)
+    assert_equal(train(tmp_path / "run", **settings), whole)
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "one", Raises(signal.SIGINT, step=8), **settings)
+    with pytest.raises(ValueError, match="as many metrics and replicas"):
+        train(tmp_path / "one", steps_per_execution=2)
+
+
+def test_a_second_signal_ends_at_once(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "run", Raises(signal.SIGINT, signal.SIGINT, step=8))
+    assert os.listdir(tmp_path / "run" / "checkpoints") == ["step-00000006.keras"]
+
+
+def test_a_signal_does_what_it_would_have_done(tmp_path):
+    received = []
+    previous = signal.signal(signal.SIGTERM, lambda number, _: received.append(number))
+    try:
+        with pytest.raises(KeyboardInterrupt):  # The model is not trained.
+            train(tmp_path / "run", Raises(signal.SIGTERM, step=3))
+        assert received == [signal.SIGTERM]
+        assert signal.getsignal(signal.SIGTERM) is not previous
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    assert os.listdir(tmp_path / "run" / "checkpoints") == ["step-00000003.keras"]
+
+
+def test_signals_that_are_ignored_stay_so():
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with HeldSignals() as signals:
+            signal.raise_signal(signal.SIGINT)
+        assert signals.received is None
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def test_an_error_is_not_hidden_by_a_signal():
+    with pytest.raises(ZeroDivisionError), HeldSignals():
+        signal.raise_signal(signal.SIGINT)
+        raise ZeroDivisionError
+
+
+def test_epochs_of_another_length_are_refused(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "run", Raises(signal.SIGINT, step=4))
+    with pytest.raises(ValueError, match="steps_per_epoch=3, a checkpoint of step 4"):
+        Run(tmp_path / "run", {}).fit(
+            None, None, total_steps=18, steps_per_epoch=3, tokens_per_step=1
+        )
+
+
+def test_a_checkpoint_within_an_epoch_is_one_of_none_that_are_kept(tmp_path):
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile()
+    checkpoints = Checkpoints(str(tmp_path), steps_per_epoch=2, keep=2)
+    checkpoints.set_model(model)
+    for step in (1, 2, 4, 5):
+        checkpoints.save(step)
+    checkpoints.remove_old()
+    assert sorted(os.listdir(tmp_path)) == [f"step-0000000{n}.keras" for n in (2, 4, 5)]
+    checkpoints.save(6)
+    checkpoints.remove_old()
+    assert sorted(os.listdir(tmp_path)) == [f"step-0000000{n}.keras" for n in (4, 6)]

@@ -1,0 +1,146 @@
+"""What workers agree on, in one process; `test_killed_workers` has several."""
+
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfeff.training import LostWorker, lost_workers_named, make_strategy, workers
+
+A, B, C = 1, 2, 3  # Checksums.
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "step"),
+    [
+        ({}, {}, 0),
+        ({2: A}, {}, 0),  # Killed in the first save.
+        ({2: A}, {2: A}, 2),
+        ({2: A, 4: B}, {2: A}, 2),
+        ({2: A, 4: B}, {4: B, 6: C}, 4),
+        ({2: A, 4: C}, {2: A, 4: B}, 2),  # A model that has grown at step 4.
+    ],
+)
+def test_the_step_that_all_have(first, second, step):
+    everyone = {"worker 0": first, "worker 1": second, "worker 2": dict(second)}
+    assert workers.agreed_step(everyone, 2) == step
+    assert workers.agreed_step({"worker 0": second, "worker 1": first}, 2) == step
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ({4: A, 6: B}, {}, "worker 0 has steps 4, 6, worker 1 has none. Copy"),
+        ({4: A}, {2: A}, "worker 0 has steps 4, worker 1 has steps 2. Copy"),
+        ({2: A}, {2: B}, "no checkpoint in common"),
+        ({2: A, 4: None}, {2: A}, "corrupted: step 4 of worker 0. Delete them there"),
+    ],
+)
+def test_workers_that_lost_checkpoints_are_refused(first, second, message):
+    with pytest.raises(ValueError, match=message):
+        workers.agreed_step({"worker 0": first, "worker 1": second}, 2)
+
+
+def test_differences_are_named():
+    everyone = {
+        "worker 0": {"seed": 0, "data": "a"},
+        "worker 1": {"seed": 1, "data": "a"},
+        "worker 2": {"seed": 1, "data": "a", "steps": [1]},
+    }
+    assert workers._differences(everyone) == [
+        "seed: worker 0 has 0, worker 1 has 1, worker 2 has 1",
+        "steps: worker 0 has 'nothing', worker 1 has 'nothing', worker 2 has [1]",
+    ]
+
+
+def test_checksums_of_checkpoints(tmp_path):
+    for step, weights in ((2, b"some weights"), (4, b"others"), (6, b"others")):
+        path = tmp_path / f"step-{step:08d}.keras"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("model.weights.h5", weights)
+            archive.writestr("metadata.json", str(step))
+    content = bytearray(path.read_bytes())
+    content[content.index(b"others")] ^= 1
+    path.write_bytes(content)
+    (tmp_path / "step-00000008.keras").write_bytes(b"")
+    found = workers._checkpoints(str(tmp_path))
+    assert list(found) == [2, 4, 6, 8] and found[2] != found[4]
+    assert (found[6], found[8]) == (None, None)
+    assert workers._checkpoints(str(tmp_path / "nowhere")) == {}
+
+
+def test_digests_of_data():
+    def digest(values, policy=tf.data.experimental.AutoShardPolicy.DATA, **kwargs):
+        options = tf.data.Options()
+        options.experimental_distribute.auto_shard_policy = policy
+        dataset = tf.data.Dataset.from_tensor_slices({"x": values, **kwargs})
+        return workers.data_digest(dataset.with_options(options).batch(2))
+
+    values = np.arange(4)
+    assert digest(values) == digest(values.copy())
+    others = [values + 1, values.astype("float32"), ["a", "b"], ["a", "c"]]
+    assert len({digest(values), digest(values, y=values), *map(digest, others)}) == 6
+    assert digest(values, tf.data.experimental.AutoShardPolicy.OFF) is None
+    assert workers.data_digest(None) is None
+
+
+@pytest.mark.parametrize("strategy", ["default", "mirrored"])
+def test_a_worker_alone_reads_no_data_and_keeps_its_checkpoints(strategy, tmp_path):
+    (tmp_path / "step-00000002.keras").touch()  # Damaged.
+    with make_strategy(strategy).scope():
+        assert not workers.several_workers()
+        workers.check_equal_settings({"seed": 0})
+        workers.agree_on_checkpoint(str(tmp_path), 1)
+    assert os.listdir(tmp_path) == ["step-00000002.keras"]
+
+
+def test_a_worker_says_that_it_waits(monkeypatch, capsys):
+    cluster = {"chief": ["one:1"], "worker": ["two:2"]}
+    config = {"cluster": cluster, "task": {"type": "worker", "index": 0}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", lambda: "made")
+    assert make_strategy("multi_worker") == "made"
+    expected = "worker 0: waiting until all of one:1, two:2 have started.\n"
+    assert capsys.readouterr().err == expected
+    monkeypatch.delenv("TF_CONFIG")
+    make_strategy("multi_worker")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        tf.errors.UnavailableError(
+            None,
+            None,
+            "Graph execution error:\nCollective ops is aborted by: Socket closed\n"
+            "while calling /job:worker/replica:0/task:1 \nThe error could be from",
+        ),
+        tf.errors.DeadlineExceededError(
+            None, None, "Collective ops is aborted by: Deadline Exceeded\nRPC: Beat"
+        ),
+    ],
+)
+def test_a_lost_worker_is_one_sentence(error):
+    expected = pytest.raises(LostWorker, match="start all workers again")
+    with expected as raised, lost_workers_named():
+        raise error
+    assert raised.value.__suppress_context__ and "\n" not in str(raised.value)
+    assert ("worker 1 has ended" in str(raised.value)) == ("task:1" in error.message)
+
+
+def test_other_errors_stay_as_they_are():
+    error = tf.errors.InternalError(
+        None, None, "Collective ops is aborted by: joining a group with size3, but"
+    )
+    with (
+        pytest.raises(ValueError, match="TF_CONFIG must name the same"),
+        lost_workers_named(),
+    ):
+        raise error
+    error = tf.errors.ResourceExhaustedError(None, None, "out of memory")
+    with pytest.raises(tf.errors.ResourceExhaustedError), lost_workers_named():
+        raise error

@@ -1,0 +1,129 @@
+"""The table of metrics of a run: a row after every epoch, never half of one."""
+
+import csv
+import io
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+import keras
+
+from tfeff.files import atomic_file
+
+
+class MetricsFile(keras.callbacks.Callback):
+    """Writes the metrics of each epoch as a row of a CSV file.
+
+    Args:
+        path: the file. It is first brought to what it was at the checkpoint, see
+            `restore`.
+        step: as for `restore`.
+        saved: as for `restore`.
+    """
+
+    def __init__(self, path: str, step: int, saved: str | None = ""):
+        super().__init__()
+        self._path = path
+        self._rows = _parse(restore(path, step, saved))
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._rows.append({"epoch": epoch, **dict(sorted(logs.items()))})
+        write_rows(self._rows, self._path)
+
+    def text(self) -> str:
+        """What the file holds, to be saved in a checkpoint."""
+        return _format(self._rows)
+
+
+def restore(path: str, step: int, saved: str | None) -> str:
+    """Brings a table of metrics to what it was at a checkpoint.
+
+    A row that came after the checkpoint goes: it will be written again. Where the file
+    differs otherwise, it is damaged, or checkpoints were deleted: it is kept beside the
+    new one, as `metrics.csv.damaged-1`, and a line on standard error says so.
+
+    Args:
+        path: the file, which need not exist.
+        step: integer, the step of the checkpoint; 0 without one.
+        saved: the text of the file at the checkpoint; `None` if the checkpoint does
+            not have it: the file's own rows up to the step count then.
+
+    Returns:
+        The text that the file now has.
+    """
+    found = ""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            found = file.read().replace("\r\n", "\n")
+    is_whole = True
+    if saved is None:
+        saved, is_whole = _rows_until(found, step)
+    if found == saved:
+        return saved
+    # With its first row, the header is new too.
+    lines_left = found.removeprefix(saved).count("\n") - (not saved)
+    if not is_whole or not found.startswith(saved) or lines_left > 1:
+        _set_aside(path, step)
+    if saved:
+        _write(saved, path)
+    elif os.path.exists(path):
+        os.remove(path)
+    return saved
+
+
+def write_rows(rows: Sequence[Mapping], path: str | os.PathLike) -> None:
+    """Writes a CSV file with a column for each name in the rows, or leaves it."""
+    _write(_format(rows), path)
+
+
+def _set_aside(path, step):
+    kept = "it is missing"
+    if os.path.exists(path):
+        number = 1
+        while os.path.lexists(f"{path}.damaged-{number}"):
+            number += 1
+        os.rename(path, f"{path}.damaged-{number}")
+        kept = f"it is kept as {os.path.basename(path)}.damaged-{number}"
+    print(
+        f"{path} is not as the checkpoint of step {step} has it: {kept}, and the run "
+        "goes on with the rows of the checkpoint.",
+        file=sys.stderr,
+    )
+
+
+def _rows_until(text, step):
+    """The whole rows at the start of a table up to a step, and whether it is there."""
+    header, *lines = text.split("\n")
+    names = next(csv.reader([header] if header.isprintable() else []), [])
+    kept, last = [], 0
+    for line in lines[:-1]:  # What follows the last line break is no row.
+        cells = next(csv.reader([line] if line.isprintable() else []), [])
+        number = dict(zip(names, cells, strict=False)).get("step", "")
+        is_row = len(cells) == len(names) and number.isdecimal()
+        if not is_row or not last < int(number) <= step:
+            break
+        kept.append(line)
+        last = int(number)
+    return "".join(f"{line}\n" for line in [header, *kept] if kept), last == step
+
+
+def _parse(text):
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def _format(rows):
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue() if rows else ""
+
+
+def _write(text, path):
+    with (
+        atomic_file(path) as new,
+        # Surrogates are bytes that are no UTF-8.
+        open(new, "w", encoding="utf-8", errors="surrogateescape", newline="") as file,
+    ):
+        file.write(text)

@@ -1,0 +1,97 @@
+"""One process at a time in a run directory."""
+
+import datetime
+import errno
+import fcntl
+import json
+import os
+import socket
+import weakref
+
+NAME = "run.lock"
+
+# The locks of this process by directory: it may open a run several times.
+_held = weakref.WeakValueDictionary()
+
+
+class RunLock:
+    """The right of this process to write to a directory, until the last use ends.
+
+    The lock is one on the open file `run.lock`, so it ends with the process, however
+    that ends. The file says who has it. It is removed with the lock; one that a killed
+    process left is taken over.
+
+    Args:
+        directory: a folder that exists.
+
+    Raises:
+        ValueError: if another process has the lock; the message tells which.
+    """
+
+    def __init__(self, directory: str):
+        path = os.path.join(directory, NAME)
+        self._descriptor = _locked_file(path)
+        self.release = weakref.finalize(
+            self, _release, path, self._descriptor, os.getpid()
+        )
+        holder = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        }
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, json.dumps(holder).encode() + b"\n", 0)
+
+
+def lock_directory(directory: str) -> RunLock:
+    """The lock of a directory, which this process may have already."""
+    key = os.path.realpath(directory)
+    # A forked process is another one: what its parent holds is not its own.
+    lock = _held.get((os.getpid(), key))
+    if lock is None:
+        lock = _held[os.getpid(), key] = RunLock(key)
+    return lock
+
+
+def _locked_file(path):
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The process that had it may have removed the file in the meantime.
+            if _is_at(path, descriptor):
+                return descriptor
+        except OSError as error:
+            holder = _holder(descriptor)
+            os.close(descriptor)
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise
+            raise ValueError(
+                "`directory` must not be in use. Received: "
+                f"{os.path.dirname(path)}, in which {holder} is at work. Wait for its "
+                "end, or use another directory."
+            ) from None
+        os.close(descriptor)
+
+
+def _holder(descriptor):
+    """Who has the lock, as far as the file tells."""
+    try:
+        holder = json.loads(os.pread(descriptor, 1000, 0))
+        return f"process {holder['pid']} on {holder['host']}, since {holder['since']},"
+    except (ValueError, KeyError, TypeError):
+        return "another process"
+
+
+def _is_at(path, descriptor):
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _release(path, descriptor, process):
+    # A forked process that ends leaves the lock to its parent.
+    if os.getpid() == process and _is_at(path, descriptor):
+        os.unlink(path)
+    os.close(descriptor)
