@@ -9,7 +9,7 @@ import tfeff
 from tests.checks import assert_close, check_two_replicas, randomize, variables_of
 from tests.reference import distillation as reference
 from tests.training.batches import VOCABULARY_SIZE, masked_lm_batches
-from tfeff.objectives import Distillation
+from tfeff.objectives import Distillation, common_maps
 from tfeff.objectives.layer_maps import make_layer_map
 from tfeff.tasks import Classifier, Regressor
 
@@ -266,6 +266,7 @@ def test_layer_maps():
 def test_what_does_not_fit_is_named():
     student, teacher = make_encoder(1), make_encoder(2)
     mixed = make_encoder(2, attention=["self", {"name": "mixed", "kernel_size": 3}])
+    one_head = make_encoder(1, attention="one_head")
     classifier = Classifier(student, 2)
     cases = [
         (TypeError, "`student`.*Dense", keras.layers.Dense(2), teacher, {}),
@@ -274,7 +275,7 @@ def test_what_does_not_fit_is_named():
         (ValueError, "51", make_encoder(1, vocabulary_size=51), teacher, {}),
         (ValueError, "MixedAttention in layer 2 of the teacher", student, mixed, {}),
         (ValueError, "one number must divide", student, make_encoder(1, 9, 3), {}),
-        (ValueError, "OneHead", student, make_encoder(1, attention="one_head"), {}),
+        (ValueError, '"probabilities" here: OneHead', student, one_head, {}),
         (ValueError, "`prediction`", student, teacher, {"prediction": True}),
         (ValueError, "classes", classifier, Classifier(teacher, 3), {}),
         (ValueError, "`attention`.*maps", student, teacher, {"attention": "maps"}),
@@ -303,6 +304,23 @@ def test_what_does_not_fit_is_named():
     model = Distillation(student, teacher, tokenizers=(first, first))
     with pytest.raises(ValueError, match="`metrics` must be left out"):
         model.compile(metrics=["mae"])
+
+
+def test_the_maps_that_two_encoders_have_are_compared():
+    plain, one_head, mixed = (
+        make_encoder(1, attention=name) for name in ("self", "one_head", "mixed")
+    )
+    for student, teacher, kind in (
+        (plain, make_encoder(2), "scores"),
+        (plain, one_head, "probabilities"),
+        (one_head, plain, "probabilities"),
+        (mixed, plain, None),
+    ):
+        assert common_maps(student, teacher) == kind
+        model = Distillation(student, teacher, attention=kind)
+        assert ("attention" in model.comparison.terms) == (kind is not None)
+    with pytest.raises(TypeError, match="`teacher`"):
+        common_maps(plain, None)
 
 
 @pytest.mark.slow

@@ -111,3 +111,15 @@ def test_attentions_that_cannot_do_it_are_named(overrides):
     encoder = make_encoder(num_layers=2, num_heads=2, **overrides)
     with pytest.raises(ValueError, match="`encoder`.*any pair.*Received: .*[A-Z]"):
         PermutationLM(encoder)
+
+
+@pytest.mark.parametrize("error", [ValueError, AttributeError])
+def test_errors_of_other_kinds_are_not_taken_for_it(error, monkeypatch):
+    encoder = make_encoder(num_layers=2, num_heads=2)
+
+    def mix_at(*_, **__):
+        raise error("something else")
+
+    monkeypatch.setattr(type(encoder.blocks[1].attention), "mix_at", mix_at)
+    with pytest.raises(error, match="something else"):
+        PermutationLM(encoder)

@@ -40,7 +40,7 @@ def ranks(values):
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1))
 def test_binary_tasks(pairs):
     labels, predictions = zip(*pairs)
@@ -148,3 +148,9 @@ def test_other_bad_input():
         superglue_metrics("MultiRC", [0], [0])
     with pytest.raises(ValueError, match="`ids` must be as many as `labels`, 1"):
         race_metrics([0], [0], [])
+    for bad in (None, 3, "ids", [3]):
+        with pytest.raises(TypeError, match="`ids` must be"):
+            race_metrics([0], [0], bad)
+    for bad in (None, 3, "ids", [3], [(1, 2)]):
+        with pytest.raises(TypeError, match="`ids` must be"):
+            superglue_metrics("MultiRC", [0], [0], bad)

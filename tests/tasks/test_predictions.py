@@ -73,11 +73,11 @@ def test_json(tmp_path):
 def test_files_are_never_overwritten(tmp_path):
     for name in ("RTE.tsv", "BoolQ.jsonl", "a.json"):
         (tmp_path / name).write_text("mine")
-    with pytest.raises(ValueError, match=r"must not exist yet. Received: .*RTE\.tsv"):
+    with pytest.raises(ValueError, match=r"`folder` must not hold 'RTE\.tsv' yet"):
         write_glue("RTE", "test", ["0"], [0], tmp_path)
-    with pytest.raises(ValueError, match=r"must not exist yet. Received: .*BoolQ"):
+    with pytest.raises(ValueError, match="`folder` must not hold 'BoolQ.jsonl'"):
         write_superglue("BoolQ", [0], [0], tmp_path)
-    with pytest.raises(ValueError, match=r"must not exist yet. Received: .*a\.json"):
+    with pytest.raises(ValueError, match=r"`path` must not exist yet. .*a\.json"):
         write_json({"a": "b"}, tmp_path / "a.json")
     assert {path.read_text() for path in tmp_path.iterdir()} == {"mine"}
 
@@ -95,6 +95,25 @@ def test_bad_input(tmp_path):
         write_glue("RTE", "test", ["0"], [2], tmp_path)
     with pytest.raises(ValueError, match="`predictions` must be finite"):
         write_glue("STS-B", "test", ["0"], [math.inf], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("write", "arguments", "name"),
+    [
+        (write_glue, ("RTE", "test", None, [0]), "ids"),
+        (write_glue, ("RTE", "test", "7", [0]), "ids"),
+        (write_superglue, ("BoolQ", 3, [0]), "ids"),
+        (write_superglue, ("MultiRC", [3], [0]), "ids"),
+        (write_json, (3,), "values"),
+        (write_json, ([1],), "values"),
+    ],
+)
+def test_types(write, arguments, name, tmp_path):
+    with pytest.raises(TypeError, match=f"`{name}` must be"):
+        write(*arguments, tmp_path / "new")
+    with pytest.raises(TypeError, match="Received: <object"):
+        write_json({"a": object()}, tmp_path / "new")
     assert not list(tmp_path.iterdir())
 
 

@@ -76,6 +76,9 @@ def test_what_is_missing_is_named(saved, tmp_path):
     preset = tmp_path / "copy"
     with pytest.raises(TypeError, match="`path` must be a path"):
         load_pretrained(3)
+    for dtype in ("floaty", 3):
+        with pytest.raises(ValueError, match=f"`dtype` must be .* dtype={dtype!r}"):
+            load_pretrained(run, dtype=dtype)
     with pytest.raises(ValueError, match="`dropout`.*1.5"):
         load_pretrained(run, dropout=1.5)
     with pytest.raises(TypeError, match="`sequence_length`.*'9'"):

@@ -60,9 +60,17 @@ def test_bad_input():
     predictions = {"a": "x", "b": ""}
     with pytest.raises(ValueError, match="`questions` must have answers.*'b' without"):
         squad_v1_metrics(questions, predictions)
+    with pytest.raises(ValueError, match="`questions` must have answers.*'b' without"):
+        squad_v1_metrics(iter(questions), predictions)
+    for bad in (None, 3, "a", [3]):
+        with pytest.raises(TypeError, match="`questions` must be a list"):
+            squad_v1_metrics(bad, predictions)
+    for bad in (None, 3, ["a", "b"]):
+        with pytest.raises(TypeError, match="`predictions` must be a mapping"):
+            squad_v1_metrics(questions, bad)
     with pytest.raises(ValueError, match="`no_answer_probabilities` must be for the"):
         squad_v2_metrics(questions, predictions, {"a": 0.0})
-    for bad in (1.5, -0.1, float("nan")):
+    for bad in (1.5, -0.1, float("nan"), "x"):
         with pytest.raises(ValueError, match=r"must be from 0 to 1. Received: .*'a'"):
             squad_v2_metrics(questions, predictions, {"a": bad, "b": 0.0})
 

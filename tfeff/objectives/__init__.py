@@ -2,6 +2,7 @@
 
 from tfeff.objectives.distillation import Distillation
 from tfeff.objectives.generator import generator_for
+from tfeff.objectives.layer_maps import common_maps
 from tfeff.objectives.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
 from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.permutation_lm import PermutationLM
@@ -16,5 +17,6 @@ __all__ = [
     "PermutationLM",
     "ReplacedTokenDetection",
     "SentencePairPrediction",
+    "common_maps",
     "generator_for",
 ]

@@ -74,7 +74,7 @@ class Comparison(keras.layers.Layer):
         for tensors in (teacher.hidden_states, teacher.attention):
             tensors[:] = [ops.stop_gradient(tensor) for tensor in tensors]
         padding_mask = inputs["padding_mask"]
-        real = ops.cast(ops.not_equal(padding_mask, 0), "float32")
+        real = ops.not_equal(padding_mask, 0)
         layers = list(enumerate(self.layer_map))
         sums = {}
         if "embedding" in self.terms:

@@ -7,15 +7,18 @@ def state_squares(student, teacher, real, average: bool):
     """Σ_i |student_i - teacher_i|² over real positions i.
 
     Args:
-        student, teacher: float tensors `[B, T, D]`.
-        real: float tensor `[B, T]`, 1 at real tokens and 0 at padding.
+        student, teacher: float tensors `[B, T, D]`, which may differ in dtype.
+        real: tensor `[B, T]`, 1 at real tokens and 0 at padding.
         average: whether to average over the `D` features, not sum.
 
     Returns:
-        Tensor `[B]`, at least float32, as from all functions here.
+        Tensor `[B]` of the more precise dtype of the two, at least float32, as from
+        all functions here.
     """
-    squares = ops.square(_precise(student) - _precise(teacher))
+    student, teacher = _precise(student, teacher)
+    squares = ops.square(student - teacher)
     reduce = ops.mean if average else ops.sum
+    real = ops.cast(real, squares.dtype)
     return ops.sum(reduce(squares, axis=-1) * real, axis=-1)
 
 
@@ -38,9 +41,10 @@ def map_squares(student, teacher, real):
             f"{heads[0]} heads in the student, {heads[1]} in the teacher"
         )
     student, teacher = (
-        _average_heads(_precise(scores), min(heads)) for scores in (student, teacher)
+        _average_heads(scores, min(heads)) for scores in _precise(student, teacher)
     )
     squares = ops.mean(ops.square(student - teacher), axis=1)
+    real = ops.cast(real, squares.dtype)
     return ops.einsum("bts,bt,bs->b", squares, real, real)
 
 
@@ -71,7 +75,7 @@ def prediction_divergence(student, teacher, temperature: float, soften: str):
             "ratings [B], where `prediction` is compared. "
             f"Received: {student!r} and {teacher!r}"
         )
-    student, teacher = _precise(student), _precise(teacher)
+    student, teacher = _precise(student, teacher)
     if len(student.shape) == 1:
         return ops.square(student - teacher)
     if soften == "both":
@@ -81,5 +85,7 @@ def prediction_divergence(student, teacher, temperature: float, soften: str):
     return ops.sum(ops.exp(teacher) * (teacher - student), axis=-1)
 
 
-def _precise(tensor):
-    return ops.cast(tensor, backend.result_type(tensor.dtype, "float32"))
+def _precise(student, teacher):
+    """Both in the more precise dtype of the two, at least float32."""
+    dtype = backend.result_type(student.dtype, teacher.dtype, "float32")
+    return ops.cast(student, dtype), ops.cast(teacher, dtype)

@@ -5,6 +5,7 @@ from keras import ops
 
 from tfeff.checks import check_choice, check_positive
 from tfeff.encoders import Encoder
+from tfeff.encoders.quantization import make_quantized, quantization_config
 from tfeff.objectives.comparison import Comparison, position_counts
 from tfeff.objectives.layer_maps import (
     check_maps,
@@ -53,8 +54,9 @@ class Distillation(DistributedModel):
             g(m) = m; or a list of the teacher's layer, from 1, for each of the
             student's.
         attention: which maps are compared: `"scores"` before the softmax,
-            `"probabilities"`, or `None` for none. Where the numbers of heads differ,
-            equal groups of heads are averaged.
+            `"probabilities"`, or `None` for none; `tfeff.objectives.common_maps` tells
+            what two models have. Where the numbers of heads differ, equal groups of
+            heads are averaged.
         hidden: whether hidden states are compared.
         embedding: whether embeddings are compared.
         prediction: whether logits are compared; `None` means whenever there are any.
@@ -137,8 +139,8 @@ class Distillation(DistributedModel):
         }
         if attention is not None:
             check_choice("attention", attention, ("scores", "probabilities"))
-            check_maps("student", encoders[0])
-            check_maps("teacher", encoders[1])
+            check_maps("student", encoders[0], attention)
+            check_maps("teacher", encoders[1], attention)
         sizes = [encoder.num_layers for encoder in encoders]
         layers = make_layer_map(layer_map, *sizes)
         # First True: a model that was loaded with False has weights that are not.
@@ -236,6 +238,7 @@ class Distillation(DistributedModel):
             "student": keras.saving.serialize_keras_object(self.student),
             "teacher": keras.saving.serialize_keras_object(self.teacher),
             **self.settings,
+            **quantization_config(self),
         }
 
     @classmethod
@@ -243,7 +246,7 @@ class Distillation(DistributedModel):
         config = dict(config)
         for name in ("student", "teacher"):
             config[name] = keras.saving.deserialize_keras_object(config[name])
-        return cls(**config)
+        return make_quantized(cls, config)
 
 
 class _GlobalMean(GlobalMean):

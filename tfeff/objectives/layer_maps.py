@@ -7,6 +7,7 @@ import keras
 from tfeff.checks import check_integer
 from tfeff.encoders import Encoder
 from tfeff.layers import LightweightConv1D, MixedAttention
+from tfeff.layers.recording import PROBABILITIES, SCORES
 
 LAYER_MAPS = ("uniform", "top", "bottom")
 
@@ -54,15 +55,59 @@ def make_layer_map(
     return [first + m + 1 for m in range(student_layers)]
 
 
-def check_maps(role: str, encoder) -> None:
-    """Raises if a layer of the encoder has no map of all its positions' attention."""
+def check_maps(role: str, encoder: Encoder, kind: str) -> None:
+    """Raises if a layer of the encoder has no attention map of this kind."""
     for index, block in enumerate(encoder.blocks):
-        if isinstance(block.attention, (LightweightConv1D, MixedAttention)):
-            raise ValueError(
-                "`attention` must be None where a convolution stands in for an "
-                f"attention map. Received: {type(block.attention).__name__} in layer "
-                f"{index + 1} of the {role}"
-            )
+        kinds = _map_kinds(block.attention)
+        if kind in kinds:
+            continue
+        what, setting = "no attention map: a convolution stands in for it", "None"
+        if kinds:
+            what = "no scores before a softmax"
+            setting = " or ".join(f'"{other}"' for other in kinds)
+        raise ValueError(
+            f"`attention` must be {setting} here: "
+            f"{type(block.attention).__name__} in layer {index + 1} of the {role} has "
+            f'{what}. Received: attention="{kind}"'
+        )
+
+
+def common_maps(student, teacher) -> str | None:
+    """The attention maps that `Distillation` can compare of two models.
+
+    Args:
+        student, teacher: as for `Distillation`.
+
+    Returns:
+        `"scores"` if every layer of both has scores before a softmax, else
+        `"probabilities"` if every layer has an attention map, else `None`.
+
+    Raises:
+        TypeError, ValueError: as `Distillation`, of models that cannot be compared.
+
+    Example:
+
+    >>> import tfeff
+    >>> sizes = {"vocabulary_size": 100, "num_layers": 1, "hidden_dim": 16}
+    >>> bert = tfeff.encoders.build("bert_tiny", **sizes)
+    >>> shatter = tfeff.encoders.build("shatter_tiny", **sizes)
+    >>> common_maps(shatter, bert)
+    'probabilities'
+    """
+    blocks = [b for e in paired_encoders(student, teacher) for b in e.blocks]
+    kinds = [_map_kinds(block.attention) for block in blocks]
+    for kind in (SCORES, PROBABILITIES):
+        if all(kind in of_block for of_block in kinds):
+            return kind
+    return None
+
+
+def _map_kinds(attention: keras.layers.Layer) -> tuple[str, ...]:
+    if isinstance(attention, (LightweightConv1D, MixedAttention)):
+        return ()
+    if getattr(attention, "has_softmax_scores", False):
+        return (SCORES, PROBABILITIES)
+    return (PROBABILITIES,)
 
 
 def paired_encoders(student, teacher) -> tuple[Encoder, Encoder]:
@@ -104,6 +149,11 @@ def check_tokenizers(tokenizers) -> None:
     """Raises unless student's and teacher's tokenizers give the same ids."""
     from tfeff.data import tokenizer_fingerprint
 
+    if not isinstance(tokenizers, Sequence) or len(tokenizers) != 2:
+        raise TypeError(
+            "`tokenizers` must be those of student and teacher. "
+            f"Received: tokenizers={tokenizers!r}"
+        )
     student, teacher = (tokenizer_fingerprint(tokenizer) for tokenizer in tokenizers)
     if student != teacher:
         raise ValueError(

@@ -1,6 +1,7 @@
 import keras
 from keras import ops
 
+from tfeff.ops.ids import check_integers, check_known, check_range
 from tfeff.training.replicas import sum_over_replicas
 
 
@@ -43,7 +44,9 @@ class GlobalMeanCrossentropy(GlobalMean):
     count the same, however many a replica holds.
 
     Call arguments:
-        y_true: integer tensor `[...]` of target ids.
+        y_true: integer tensor `[...]` of target ids, from 0 to `V - 1`. One that is out
+            of range is refused where it is known, in eager calls. In a compiled program
+            it is an error of TensorFlow on CPUs; on GPUs and with XLA the loss is NaN.
         y_pred: float tensor `[..., V]` of logits.
         sample_weight: float tensor `[...]`, or of the first axes alone, such as `[B]`;
             `None` means 1 everywhere.
@@ -64,6 +67,9 @@ class GlobalMeanCrossentropy(GlobalMean):
         super().__init__(name=name, dtype=dtype)
 
     def call(self, y_true, y_pred):
+        check_integers("y_true", y_true)
+        if y_pred.shape[-1] is not None:
+            check_range("y_true", y_true, 0, y_pred.shape[-1] - 1)
         return ops.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
 
 
@@ -74,7 +80,8 @@ class GlobalMeanBinaryCrossentropy(GlobalMean):
         loss = Σ_r Σ_t w_t (-y_t log σ(z_t) - (1 - y_t) log σ(-z_t)) / Σ_r Σ_t w_t
 
     Call arguments:
-        y_true: tensor `[...]` of zeros and ones.
+        y_true: tensor `[...]` of zeros and ones. Anything else is refused where it is
+            known, in eager calls; in a compiled program the loss is NaN.
         y_pred: float tensor `[...]` of logits.
         sample_weight: float tensor `[...]`; `None` means 1 everywhere.
 
@@ -92,8 +99,11 @@ class GlobalMeanBinaryCrossentropy(GlobalMean):
         super().__init__(name=name, dtype=dtype)
 
     def call(self, y_true, y_pred):
+        check_known("y_true", y_true, "0 or 1", lambda y: (y == 0) | (y == 1))
+        binary = ops.logical_or(y_true == 0, y_true == 1)
         y_true = ops.cast(y_true, y_pred.dtype)
-        return ops.binary_crossentropy(y_true, y_pred, from_logits=True)
+        losses = ops.binary_crossentropy(y_true, y_pred, from_logits=True)
+        return ops.where(binary, losses, float("nan"))
 
 
 def _of_targets(weights, losses):

@@ -4,7 +4,9 @@ import keras
 from keras import ops
 
 from tfeff.encoders import Encoder
+from tfeff.encoders.quantization import make_quantized, quantization_config
 from tfeff.objectives.losses import GlobalMean, GlobalMeanCrossentropy
+from tfeff.ops.ids import check_range, exact_input
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
 
@@ -87,7 +89,11 @@ class Objective(DistributedModel):
         # Keras pairs inputs with names by their order alone: one more would shift the
         # others.
         if isinstance(inputs, dict):
-            inputs = {name: inputs[name] for name in self.input}
+            inputs = {name: exact_input(name, inputs[name]) for name in self.input}
+            if "mask_positions" in inputs:
+                last = inputs["token_ids"].shape[1]
+                if last is not None:
+                    check_range("mask_positions", inputs["mask_positions"], 0, last - 1)
         return super().call(inputs, training=training, mask=mask)
 
     def compute_loss(
@@ -129,13 +135,14 @@ class Objective(DistributedModel):
             "name": self.name,
             "trainable": self.trainable,
             "encoder": keras.saving.serialize_keras_object(self.encoder),
+            **quantization_config(self),
         }
 
     @classmethod
     def from_config(cls, config):
         config = dict(config)
         config["encoder"] = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(**config)
+        return make_quantized(cls, config)
 
 
 def check_encoder(name: str, encoder) -> Encoder:

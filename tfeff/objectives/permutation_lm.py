@@ -76,6 +76,7 @@ class PermutationLM(Objective):
 
     def __init__(self, encoder: Encoder, **kwargs):
         check_encoder("encoder", encoder)
+        _check_attentions(encoder)
         inputs = {
             **encoder.input,
             "ranks": keras.Input((None,), dtype="int32", name="ranks"),
@@ -90,28 +91,35 @@ class PermutationLM(Objective):
         head = TokenLogits(
             encoder.token_embedding, dtype=encoder.dtype_policy, name="head"
         )
-        try:
-            _, query = streams(
-                encoder.embedding(inputs["token_ids"], inputs["segment_ids"]),
-                inputs["ranks"],
-                padding_mask=inputs["padding_mask"],
-                target_positions=inputs["mask_positions"],
-                segment_ids=inputs["segment_ids"],
-                query=_absolute(encoder, inputs["mask_positions"]),
-            )
-        except (ValueError, AttributeError) as error:
-            kinds = sorted({type(b.attention).__name__ for b in encoder.blocks})
-            raise ValueError(
-                "`encoder` must have attentions that score any pair of positions, "
-                "because the order of prediction decides which pairs see each other; "
-                "blockwise attention and convolutions do not. "
-                f"Received: {', '.join(kinds)}"
-            ) from error
+        _, query = streams(
+            encoder.embedding(inputs["token_ids"], inputs["segment_ids"]),
+            inputs["ranks"],
+            padding_mask=inputs["padding_mask"],
+            target_positions=inputs["mask_positions"],
+            segment_ids=inputs["segment_ids"],
+            query=_absolute(encoder, inputs["mask_positions"]),
+        )
         super().__init__(inputs=inputs, outputs=head(query), **kwargs)
         self.encoder = encoder
         self.streams = streams
         self.head = head
         self.dtype_policy = encoder.dtype_policy
+
+
+def _check_attentions(encoder):
+    """Raises unless every attention takes a mask that differs from pair to pair."""
+    unable = {
+        type(block.attention).__name__
+        for block in encoder.blocks
+        if not getattr(block.attention, "any_mask", False)
+    }
+    if unable:
+        raise ValueError(
+            "`encoder` must have attentions that score any pair of positions, "
+            "because the order of prediction decides which pairs see each other; "
+            "blockwise attention and convolutions do not. "
+            f"Received: {', '.join(sorted(unable))}"
+        )
 
 
 def _absolute(encoder, positions):

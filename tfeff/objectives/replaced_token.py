@@ -3,6 +3,7 @@ from keras import ops
 
 from tfeff.checks import check_positive
 from tfeff.encoders import Encoder
+from tfeff.encoders.quantization import make_quantized, quantization_config
 from tfeff.objectives.binary_metrics import binary_metrics
 from tfeff.objectives.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
 from tfeff.objectives.masked_lm import masked_lm_head
@@ -96,7 +97,9 @@ class ReplacedTokenDetection(Objective):
     ):
         check_encoder("generator", generator)
         check_encoder("discriminator", discriminator)
-        check_positive("discriminator_weight", discriminator_weight)
+        discriminator_weight = check_positive(
+            "discriminator_weight", discriminator_weight
+        )
         if generator is discriminator:
             raise ValueError(
                 "`generator` must be another encoder than `discriminator`. "
@@ -154,7 +157,7 @@ class ReplacedTokenDetection(Objective):
         self.encoder = discriminator
         self.discriminator_weight = float(discriminator_weight)
         self.temperature = replacement.temperature
-        self.seed = seed
+        self.seed = None if seed is None else int(seed)
         self.parts = {"masked_lm": 1.0, "replaced": self.discriminator_weight}
         self.dtype_policy = policy
 
@@ -196,6 +199,7 @@ class ReplacedTokenDetection(Objective):
             "discriminator_weight": self.discriminator_weight,
             "temperature": self.temperature,
             "seed": self.seed,
+            **quantization_config(self),
         }
 
     @classmethod
@@ -208,7 +212,7 @@ class ReplacedTokenDetection(Objective):
             generator = {**generator, "config": inner}
         config["generator"] = keras.saving.deserialize_keras_object(generator)
         config["discriminator"] = discriminator
-        return cls(**config)
+        return make_quantized(cls, config)
 
 
 def _of_both(x, y, y_pred, sample_weight):

@@ -2,6 +2,7 @@ import keras
 from keras import ops
 
 from tfeff.checks import check_positive
+from tfeff.layers.checks import check_layer_seed
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -47,8 +48,8 @@ class TokenReplacement(keras.layers.Layer):
     def __init__(self, temperature: float = 1.0, seed: int | None = None, **kwargs):
         super().__init__(**kwargs)
         self.temperature = check_positive("temperature", temperature)
-        self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed = check_layer_seed(seed)
+        self.seed_generator = keras.random.SeedGenerator(self.seed)
 
     def call(self, token_ids, positions, logits, training=None):
         logits = ops.cast(ops.stop_gradient(logits), "float32") / self.temperature

@@ -1,6 +1,32 @@
-"""Checks of labels and predictions."""
+"""Checks of labels, predictions and the ids of examples."""
+
+from collections.abc import Iterable
 
 import numpy as np
+
+
+def check_list(name: str, values: Iterable, kind: type | None = None) -> list:
+    """Returns `values` as a list, all of the type `kind` if one is given, or raises."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"`{name}` must be a list. Received: {name}={values!r}")
+    values = list(values)
+    for value in values:
+        if kind is not None and not isinstance(value, kind):
+            raise TypeError(
+                f"`{name}` must be a list of `{kind.__name__}`. It holds {value!r}"
+            )
+    return values
+
+
+def check_triples(name: str, values: Iterable) -> list:
+    """Returns `values` as a list if they are MultiRC's ids, or raises."""
+    values = check_list(name, values)
+    for value in values:
+        if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 3:
+            raise TypeError(
+                f"`{name}` must be (passage, question, answer). It holds {value!r}"
+            )
+    return values
 
 
 def check_values(

@@ -65,7 +65,7 @@ class Classifier(PooledTask):
         **kwargs,
     ):
         check_encoder("encoder", encoder)
-        check_integer("num_classes", num_classes, 2)
+        num_classes = check_integer("num_classes", num_classes, 2)
         super().__init__(encoder, num_classes, pooling, dropout, **kwargs)
         self.num_classes = num_classes
 

@@ -15,7 +15,7 @@ import sklearn.metrics
 from tfeff.checks import check_choice
 from tfeff.data.glue import GLUE_TASKS
 from tfeff.data.superglue import SUPERGLUE_TASKS
-from tfeff.tasks.checks import check_values
+from tfeff.tasks.checks import check_list, check_triples, check_values
 
 
 def glue_metrics(
@@ -94,7 +94,7 @@ def superglue_metrics(
     labels, predictions = _checked(labels, predictions, names)
     if task == "BoolQ":
         return {"accuracy": accuracy(labels, predictions)}
-    _check_ids(ids, labels)
+    ids = _check_ids(check_triples("ids", ids), labels)
     answers = collections.defaultdict(lambda: ([], []))
     for (passage, question, _), label, prediction in zip(ids, labels, predictions):
         answers[passage, question][0].append(label)
@@ -131,7 +131,7 @@ def race_metrics(
         Examinations", 2017, section 5.
     """
     labels, predictions = _checked(labels, predictions, ("A", "B", "C", "D"))
-    _check_ids(ids, labels)
+    ids = _check_ids(check_list("ids", ids, str), labels)
     metrics = {"accuracy": accuracy(labels, predictions)}
     for level in ("middle", "high"):
         rows = [i for i, name in enumerate(ids) if name.startswith(level)]
@@ -180,6 +180,7 @@ def _check_ids(ids, labels):
         raise ValueError(
             f"`ids` must be as many as `labels`, {len(labels)}. Received: {len(ids)}"
         )
+    return ids
 
 
 def _checked(labels, predictions, names):

@@ -80,7 +80,9 @@ class _Ungroup(keras.layers.Layer):
     """`[B, C, T]` to `[B·C, T]`."""
 
     def call(self, inputs):
-        return ops.reshape(inputs, (-1, ops.shape(inputs)[-1]))
+        # Not -1, which is undetermined where the rest has no elements.
+        batch, choices, length = ops.shape(inputs)
+        return ops.reshape(inputs, (batch * choices, length))
 
     def compute_output_spec(self, inputs):
         return keras.KerasTensor((None, inputs.shape[-1]), inputs.dtype)

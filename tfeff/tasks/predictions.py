@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfeff.checks import check_choice
-from tfeff.data.checks import check_path
+from tfeff.checks import check_choice, check_mapping, check_path
 from tfeff.data.glue import GLUE_TASKS, HIGHEST_RATING
 from tfeff.data.superglue import SUPERGLUE_TASKS
-from tfeff.folders import check_new_path
-from tfeff.tasks.checks import check_values
+from tfeff.files import atomic_file, check_new_path
+from tfeff.tasks.checks import check_list, check_triples, check_values
 
 
 def write_glue(
@@ -61,9 +60,7 @@ def write_glue(
     else:
         texts = [known.label_names[label] for label in predictions]
     rows = ["index\tprediction", *(f"{i}\t{text}" for i, text in zip(ids, texts))]
-    return _write(
-        os.path.join(check_path("folder", folder), f"{task}{suffix}.tsv"), rows
-    )
+    return _write_in(folder, f"{task}{suffix}.tsv", rows)
 
 
 def write_superglue(
@@ -106,8 +103,8 @@ def write_superglue(
         records = [{"idx": i, "label": names[p]} for i, p in zip(ids, predictions)]
     else:
         records = _multirc(ids, predictions)
-    path = os.path.join(check_path("folder", folder), f"{task}.jsonl")
-    return _write(path, [json.dumps(record, default=_python) for record in records])
+    rows = [json.dumps(record, default=_python) for record in records]
+    return _write_in(folder, f"{task}.jsonl", rows)
 
 
 def write_json(values: Mapping[str, str | float], path: str | os.PathLike) -> str:
@@ -136,20 +133,26 @@ def write_json(values: Mapping[str, str | float], path: str | os.PathLike) -> st
         assert json.load(file) == {"q1": "Ada"}
     ```
     """
+    check_mapping("values", values, "names to what is predicted")
     if not values:
         raise ValueError("`values` must not be empty. Received: none")
-    # NaN is not JSON.
-    text = json.dumps(dict(values), allow_nan=False, default=_python)
-    return _write(path, [text])
+    try:
+        text = json.dumps(dict(values), allow_nan=False, default=_python)
+    except ValueError as error:  # NaN is not JSON.
+        raise ValueError(f"`values` must be finite. Received: {error}") from error
+    return _write(check_new_path("path", path), [text])
 
 
 def _python(value):
     """A number of NumPy as one of Python."""
+    if not isinstance(value, np.generic):
+        raise TypeError(f"Numbers and text can be written. Received: {value!r}")
     return value.item()
 
 
 def _checked(ids, predictions, names):
     predictions = check_values("predictions", predictions, names)
+    ids = check_list("ids", ids)
     if len(ids) == 0 or len(ids) != len(predictions):
         raise ValueError(
             "`ids` and `predictions` must be equally many, at least 1. Received: "
@@ -163,7 +166,8 @@ def _checked(ids, predictions, names):
 
 def _multirc(ids, predictions):
     passages = collections.defaultdict(lambda: collections.defaultdict(list))
-    for (passage, question, answer), label in zip(ids, predictions):
+    triples = check_triples("ids", ids)
+    for (passage, question, answer), label in zip(triples, predictions):
         record = {"idx": answer, "label": int(label)}
         passages[passage][question].append(record)
     for passage, questions in passages.items():
@@ -173,8 +177,19 @@ def _multirc(ids, predictions):
 
 def _write(path, rows):
     text = "".join(f"{row}\n" for row in rows)
-    path = check_new_path("path", path)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "x", encoding="utf-8", newline="\n") as file:
+    with (
+        atomic_file(path) as new,
+        open(new, "w", encoding="utf-8", newline="\n") as file,
+    ):
         file.write(text)
     return path
+
+
+def _write_in(folder, name, rows):
+    path = os.path.abspath(os.path.join(check_path("folder", folder), name))
+    if os.path.lexists(path):
+        raise ValueError(
+            f"`folder` must not hold {name!r} yet. Received: folder={folder!r}"
+        )
+    return _write(path, rows)

@@ -1,15 +1,23 @@
 """Pretrained encoders on disk: a KerasHub preset of an encoder and its tokenizer."""
 
+import contextlib
 import os
 
 import keras
 import keras_hub
 
-from tfeff.checks import check_integer, check_rate
+from tfeff.checks import check_integer, check_path, check_rate
 from tfeff.convert import BertTokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.extension import extend
-from tfeff.folders import appearing, check_new_path
+from tfeff.encoders.preset_files import (
+    check_preset,
+    save_preset,
+    saved_dtype,
+    tokenizer_files,
+)
+from tfeff.encoders.quantization import check_keeps_quantization
+from tfeff.files import check_new_path
 
 _CONFIG = "config.json"
 _TOKENIZER = "tokenizer.json"
@@ -22,6 +30,8 @@ def save_pretrained(
 ) -> None:
     """Writes an encoder and its tokenizer as a KerasHub preset.
 
+    Its `SHA256SUMS` holds the digests of the files, which `load_pretrained` compares.
+
     Args:
         encoder: the encoder, such as `model.encoder` of an objective.
         tokenizer: the KerasHub tokenizer that it was trained with.
@@ -30,7 +40,8 @@ def save_pretrained(
 
     Raises:
         TypeError: if an argument is of another type.
-        ValueError: if `path` exists, or the tokenizer has more ids than the encoder.
+        ValueError: if `path` exists, the tokenizer has more ids than the encoder, or
+            the encoder has adapters on quantized layers.
 
     Example:
     ```python
@@ -54,9 +65,8 @@ def save_pretrained(
             f"Received: tokenizer={tokenizer!r}"
         )
     _check_sizes("tokenizer", tokenizer, encoder)
-    with appearing(check_new_path("path", path)) as unfinished:
-        encoder.save_to_preset(unfinished)
-        tokenizer.save_to_preset(unfinished)
+    check_keeps_quantization(encoder)
+    save_preset(encoder, tokenizer, check_new_path("path", path))
 
 
 def load_pretrained(
@@ -67,6 +77,9 @@ def load_pretrained(
     seed: int = 0,
 ) -> tuple[Encoder, keras_hub.tokenizers.Tokenizer]:
     """Reads a pretrained encoder and its tokenizer, to fine-tune or to go on.
+
+    The preset's files are compared with its `SHA256SUMS`; a `UserWarning` says so if
+    there is none, as in presets of earlier versions, or if it does not name a file.
 
     Args:
         path: the folder of a preset, as `save_pretrained` and
@@ -94,16 +107,28 @@ def load_pretrained(
     Example: see `save_pretrained`.
     """
     if sequence_length is not None:
-        check_integer("sequence_length", sequence_length)
+        sequence_length = check_integer("sequence_length", sequence_length)
     overrides = {}
     if dropout is not None:
         overrides["dropout"] = check_rate("dropout", dropout)
     if dtype is not None:
-        overrides["dtype"] = keras.dtype_policies.get(dtype)
-    preset = _find(path)
-    encoder = _read(Encoder, preset, **overrides)
-    # The file names its own class; KerasHub only asks for one that encoders have.
-    tokenizer = _read(BertTokenizer, preset)
+        try:
+            overrides["dtype"] = keras.dtype_policies.get(dtype)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"`dtype` must be a dtype or a policy. Received: dtype={dtype!r}"
+            ) from error
+    # Absolute, so that KerasHub never takes it for a name on the net.
+    preset = os.path.abspath(_find(path))
+    # KerasHub's own tokenizers do not do this themselves.
+    with _damage_named(preset, "KerasHub tokenizer"):
+        check_preset(preset, tokenizer_files())
+    with _damage_named(preset, "encoder of tfeff"):
+        overrides.setdefault("dtype", saved_dtype(preset))
+        encoder = Encoder.from_preset(preset, **overrides)
+    with _damage_named(preset, "KerasHub tokenizer"):
+        # The file names its own class; KerasHub only asks for one that encoders have.
+        tokenizer = BertTokenizer.from_preset(preset)
     _check_sizes("path", tokenizer, encoder)
     if sequence_length is not None and sequence_length > encoder.max_sequence_length:
         encoder = extend(encoder, sequence_length, seed=seed)
@@ -112,9 +137,7 @@ def load_pretrained(
 
 def _find(path):
     """The folder of the preset."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"`path` must be a path. Received: path={path!r}")
-    path = os.fspath(path)
+    path = check_path("path", path)
     inner = os.path.join(path, "preset")
     preset = inner if os.path.isdir(inner) else path
     present = os.listdir(preset) if os.path.isdir(preset) else []
@@ -129,20 +152,19 @@ def _find(path):
         known = "no folder" if not os.path.isdir(preset) else f"without {missing}"
         raise ValueError(
             "`path` must be a preset with an encoder and its tokenizer, or a run "
-            f"directory that holds one as preset/. Received: {path!r}, {known}"
+            f"directory that holds one as preset/. Received: path={path!r}, {known}"
         )
     return preset
 
 
-def _read(cls, preset, **overrides):
+@contextlib.contextmanager
+def _damage_named(preset, kind):
     try:
-        # Absolute, so that KerasHub never takes it for a name on the net.
-        return cls.from_preset(os.path.abspath(preset), **overrides)
+        yield
     except (OSError, KeyError, TypeError, ValueError) as error:
-        kind = "encoder of tfeff" if cls is Encoder else "KerasHub tokenizer"
         raise ValueError(
-            f"`path` must hold a whole {kind}. Received: {preset!r}, whose {kind} is "
-            f"missing, cut short or damaged: {error}"
+            f"`path` must hold a whole {kind}. Received: path={preset!r}, whose {kind} "
+            f"is missing, cut short or damaged: {error}"
         ) from error
 
 

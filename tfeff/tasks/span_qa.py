@@ -102,7 +102,7 @@ class SpanQA(Task):
                 "`encoder` must have at least 2 segments, or a table of none. "
                 f"Received: encoder.num_segments={encoder.num_segments}"
             )
-        check_rate("dropout", dropout)
+        dropout = check_rate("dropout", dropout)
         inputs = encoder.input
         hidden = encoder(inputs)["sequence_output"]
         hidden = keras.layers.Dropout(dropout, dtype=encoder.dtype_policy)(hidden)
@@ -138,7 +138,12 @@ class SpanQA(Task):
         Returns:
             One `SpanAnswer` for each of `features.questions`.
         """
-        check_integer("batch_size", batch_size)
+        if not isinstance(features, SpanFeatures):
+            raise TypeError(
+                "`features` must be from `tfeff.data.make_span_features`. "
+                f"Received: features={features!r}"
+            )
+        batch_size = check_integer("batch_size", batch_size)
         dataset = features.dataset(batch_size, shuffle=False, repeat=False)
         logits = self.predict(dataset, verbose=0)
         # The last batch is filled up.

@@ -1,9 +1,12 @@
 """The official scores of SQuAD, from the scripts in TensorFlow's Model Garden."""
 
 import importlib
+import numbers
 from collections.abc import Mapping, Sequence
 
+from tfeff.checks import check_mapping
 from tfeff.data.examples import Question, SpanExamples
+from tfeff.tasks.checks import check_list
 
 
 def squad_v1_metrics(
@@ -91,9 +94,10 @@ def squad_v2_metrics(
     """
     questions = _checked(questions, predictions)
     if no_answer_probabilities is not None:
+        check_mapping("no_answer_probabilities", no_answer_probabilities, "ids to them")
         _check_ids("no_answer_probabilities", questions, no_answer_probabilities)
         for name, value in no_answer_probabilities.items():
-            if not 0 <= value <= 1:
+            if not isinstance(value, numbers.Real) or not 0 <= value <= 1:
                 raise ValueError(
                     "`no_answer_probabilities` must be from 0 to 1. Received: "
                     f"{value!r} for {name!r}"
@@ -117,6 +121,8 @@ def _garden(module):
 def _checked(questions, predictions):
     if isinstance(questions, SpanExamples):
         questions = questions.questions
+    questions = check_list("questions", questions, Question)
+    check_mapping("predictions", predictions, "ids to answers")
     if not questions:
         raise ValueError("`questions` must hold questions. Received: none")
     _check_ids("predictions", questions, predictions)
@@ -124,6 +130,8 @@ def _checked(questions, predictions):
 
 
 def _check_ids(name, questions, values):
+    if not isinstance(values, Mapping):
+        raise TypeError(f"`{name}` must be a mapping. Received: {name}={values!r}")
     # The script for 2.0 would leave out what has no prediction.
     ids = {question.id for question in questions}
     for kind, names in (("lack", ids - set(values)), ("have", set(values) - ids)):

@@ -62,7 +62,7 @@ class PooledTask(Task):
         **kwargs,
     ):
         check_choice("pooling", pooling, POOLINGS)
-        check_rate("dropout", dropout)
+        dropout = check_rate("dropout", dropout)
         rows = encoder.input if rows is None else rows
         hidden = encoder(rows)
         if pooling == "cls":

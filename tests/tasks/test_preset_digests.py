@@ -1,0 +1,196 @@
+"""Nothing damaged is read from a preset in silence."""
+
+import os
+import shutil
+import subprocess
+import warnings
+
+import keras_hub
+import numpy as np
+import pytest
+
+import tfeff
+from tests.encoders.test_encoder import TINY
+from tests.export.corpus import tokenizer
+from tfeff.convert import BertTokenizer
+from tfeff.digests import FILE_NAME, read_digests
+from tfeff.encoders import Encoder
+from tfeff.encoders.preset_files import check_preset, is_weights_file
+from tfeff.tasks import load_pretrained, save_pretrained
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "fox", "##es"]
+
+
+def tiny():
+    return Encoder(**{**TINY, "vocabulary_size": 60, "max_sequence_length": 8})
+
+
+@pytest.fixture(scope="module")
+def preset(tmp_path_factory):
+    path = tmp_path_factory.mktemp("presets") / "preset"
+    save_pretrained(tiny(), tokenizer(), path)
+    return path
+
+
+@pytest.fixture
+def copy(preset, tmp_path):
+    return shutil.copytree(preset, tmp_path / "copy")
+
+
+def files(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def flip(path, place, bit=0):
+    with open(path, "r+b") as file:
+        file.seek(place)
+        byte = file.read(1)
+        file.seek(place)
+        file.write(bytes([byte[0] ^ 1 << bit]))
+
+
+def test_the_digests_name_all_files(preset):
+    names = [str(path.relative_to(preset)) for path in files(preset)]
+    assert sorted([*read_digests(str(preset)), FILE_NAME]) == names
+    assert len(names) == 6
+    command = ["sha256sum", "--check", "--strict", FILE_NAME]
+    assert subprocess.run(command, cwd=preset, capture_output=True).returncode == 0
+
+
+def test_every_flipped_byte_is_found_and_named(tmp_path):
+    """All bytes of the small files, 1000 of the weights."""
+    encoder = tiny()
+    save_pretrained(encoder, BertTokenizer(PIECES), tmp_path / "preset")
+    count = 0
+    for path in files(tmp_path / "preset"):
+        large = path.name == "model.weights.h5"
+        count += flipped(path, tmp_path / "preset", encoder, 1000 if large else None)
+    assert count > 2500
+
+
+def test_flipped_bytes_of_a_sentencepiece_model(copy):
+    path = copy / "assets" / "tokenizer" / "vocabulary.spm"
+    assert flipped(path, copy, tiny(), 300) == 300
+
+
+def flipped(path, preset, encoder, count):
+    """Flips `count` bytes of a file, or all, one at a time; returns how many."""
+    size, generator = path.stat().st_size, np.random.default_rng(0)
+    places = range(size) if count is None else generator.choice(size, count, False)
+    # A flip in the list of digests blames a file that it names, or the list.
+    name = "" if path.name == FILE_NAME else path.name
+    for place in map(int, places):
+        bit = int(generator.integers(8))
+        flip(path, place, bit)
+        with pytest.raises(ValueError, match=f"is damaged.*{name}"):
+            # As `load_pretrained` does, without making an encoder each time.
+            if path.name == "model.weights.h5":
+                encoder.load_weights(path)
+            elif path.name == FILE_NAME:
+                check_preset(str(preset), is_weights_file)
+            load_pretrained(preset)
+        flip(path, place, bit)
+    load_pretrained(preset)
+    return len(places)
+
+
+def test_damage_is_found_by_whatever_reads_the_preset(copy):
+    readers = {
+        "config.json": [load_pretrained, Encoder.from_preset],
+        "metadata.json": [load_pretrained, Encoder.from_preset],
+        "model.weights.h5": [
+            load_pretrained,
+            Encoder.from_preset,
+            keras_hub.models.Backbone.from_preset,
+            lambda folder: tiny().load_weights(f"{folder}/model.weights.h5"),
+        ],
+        "tokenizer.json": [load_pretrained],
+        "assets/tokenizer/vocabulary.spm": [load_pretrained],
+    }
+    for name, functions in readers.items():
+        place = (copy / name).stat().st_size // 2
+        flip(copy / name, place)
+        for read in functions:
+            with pytest.raises(ValueError, match=f"is damaged: {name} missing, or not"):
+                read(str(copy))
+        flip(copy / name, place)
+    # Every file but the list itself, and a flip in that is found by all.
+    assert len(readers) == len(files(copy)) - 1
+    flip(copy / FILE_NAME, 3)
+    with pytest.raises(ValueError, match="damaged"):
+        load_pretrained(copy)
+
+
+def test_a_tokenizer_of_tfeff_checks_its_own_files(tmp_path):
+    encoder, pieces = tiny(), BertTokenizer(PIECES)
+    folder = str(tmp_path / "preset")
+    pieces.save_to_preset(folder)
+    encoder.save_to_preset(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_pretrained(folder)
+    for name in ("assets/tokenizer/vocabulary.txt", "tokenizer.json"):
+        flip(f"{folder}/{name}", 20)
+        for cls in (BertTokenizer, keras_hub.tokenizers.Tokenizer):
+            with pytest.raises(ValueError, match=f"is damaged: {name}"):
+                cls.from_preset(folder)
+        # The encoder is whole.
+        Encoder.from_preset(folder)
+        flip(f"{folder}/{name}", 20)
+
+
+@pytest.mark.parametrize("what", ["preset", "KerasHub's tokenizer"])
+def test_what_has_no_digest_is_loaded_with_a_warning(what, copy):
+    if what == "preset":  # As earlier versions saved it.
+        os.remove(copy / FILE_NAME)
+        message = f"copy has no {FILE_NAME}: .* cannot be checked"
+    else:  # KerasHub's tokenizers know nothing of digests.
+        for path in files(copy):
+            path.unlink()
+        tiny().save_to_preset(str(copy))
+        tokenizer().save_to_preset(str(copy))
+        message = f"{FILE_NAME} in .* does not name assets/tokenizer/vocabulary.spm, "
+    with pytest.warns(UserWarning, match=message):
+        load_pretrained(copy)
+
+
+def test_what_is_saved_again_is_whole(copy):
+    encoder = tiny()
+    encoder.save_to_preset(str(copy))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again, _ = load_pretrained(copy)
+    np.testing.assert_array_equal(again.get_weights()[0], encoder.get_weights()[0])
+    # Others' files are neither hashed nor forgotten.
+    flip(copy / "tokenizer.json", 5)
+    encoder.save_to_preset(str(copy))
+    with pytest.raises(ValueError, match="is damaged: tokenizer.json missing, or not"):
+        load_pretrained(copy)
+    flip(copy / "tokenizer.json", 5)
+    (copy / "README.md").write_text("A card that a hub adds.")
+    load_pretrained(copy)
+    (copy / "assets" / "tokenizer" / "vocabulary.spm").write_bytes(b"other")
+    with pytest.raises(ValueError, match=f"changed on purpose, delete {FILE_NAME}"):
+        load_pretrained(copy)
+
+
+def test_weights_in_several_files(tmp_path):
+    encoder, folder = tiny(), str(tmp_path / "preset")
+    encoder.save_to_preset(folder, max_shard_size=2e-6)
+    names = [name for name in read_digests(folder) if is_weights_file(name)]
+    assert "model.weights.json" in names and len(names) > 2
+    again = Encoder.from_preset(folder)
+    np.testing.assert_array_equal(again.get_weights()[-1], encoder.get_weights()[-1])
+    flip(f"{folder}/{names[1]}", 2000)
+    with pytest.raises(ValueError, match=f"is damaged: {names[1]}"):
+        Encoder.from_preset(folder)
+
+
+def test_a_converted_checkpoint_has_digests(tmp_path):
+    goldens = os.path.join(os.path.dirname(__file__), "..", "convert", "goldens")
+    tfeff.convert.convert(os.path.join(goldens, "albert"), tmp_path / "preset")
+    names = {str(p.relative_to(tmp_path / "preset")) for p in files(tmp_path)}
+    assert set(read_digests(str(tmp_path / "preset"))) == names - {FILE_NAME}
+    flip(tmp_path / "preset" / "assets" / "tokenizer" / "vocabulary.spm", 700)
+    with pytest.raises(ValueError, match="is damaged: assets/tokenizer/vocabulary.spm"):
+        load_pretrained(tmp_path / "preset")
