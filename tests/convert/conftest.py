@@ -4,6 +4,7 @@ import functools
 
 import pytest
 
+import tfeff.convert.tokenizer
 from tests.convert import conversions
 
 
@@ -13,3 +14,12 @@ def preset(tmp_path_factory):
     return functools.partial(
         conversions.preset, root=str(tmp_path_factory.mktemp("presets"))
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _rules_once():
+    """A pure function of some seconds, which most tests call with the same model."""
+    module = tfeff.convert.tokenizer
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "with_rules", functools.cache(module.with_rules))
+        yield

@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import sys
 import types
+import warnings
 
 import numpy as np
 import pytest
@@ -48,6 +50,9 @@ def with_tensors(name, folder, change):
         ("bert", dict(hidden_dropout_prob=1.5), "`hidden_dropout_prob` must be"),
         ("bert", dict(layer_norm_eps=0), "`layer_norm_eps` must be"),
         ("bert", dict(num_attention_heads=5), "`num_heads` must divide"),
+        ("bert", dict(is_encoder_decoder=True), "is_encoder_decoder=True"),
+        ("bert", dict(auto_map={"AutoModel": "m.Model"}), "auto_map="),
+        ("bert", dict(quantization_config={"bits": 4}), "quantization_config="),
         ("albert", dict(embedding_size=16), "embedding_size=hidden_size=16"),
         ("albert", dict(inner_group_num=2), "inner_group_num=2"),
         ("albert", dict(num_hidden_groups=3), "`num_hidden_groups` must divide"),
@@ -165,6 +170,93 @@ def test_damaged_tensorflow_checkpoints(part, tmp_path):
             load(source)
 
 
+def test_a_setting_that_nobody_knows_is_told(tmp_path):
+    source = changed("bert", tmp_path, layer_norm_epsilon=1e-3, initializer_range=1)
+    with pytest.warns(UserWarning, match="does not know .*: layer_norm_epsilon. Make"):
+        load(source)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(GOLDENS / "bert")
+
+
+@pytest.mark.parametrize(
+    "name, file",
+    [
+        ("bert", "config.json"),
+        ("bert", "tokenizer_config.json"),
+        ("bert", "vocab.txt"),
+        ("bert", "model.safetensors"),
+        ("bert_pretraining", "model.safetensors.index.json"),
+        ("bert_pretraining", "model-00002-of-00003.safetensors"),
+        ("albert", "spiece.model"),
+        ("garden_bert", "bert_config.json"),
+        ("garden_bert", "bert_model.ckpt.index"),
+        ("garden_bert", "bert_model.ckpt.data-00000-of-00001"),
+    ],
+)
+def test_pointers_of_git_lfs(name, file, tmp_path):
+    source = copied(name, tmp_path)
+    (source / file).write_text(
+        "version https://git-lfs.github.com/spec/v1\n"
+        "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n"
+        "size 12345\n"
+    )
+    with pytest.raises(ValueError, match=f"{file}' must be the file itself.*git-lfs"):
+        convert(source, tmp_path / "preset")
+
+
+def test_of_several_files_the_one_that_hugging_face_loads(tmp_path):
+    source = copied("bert_pretraining", tmp_path)
+    for name in ("pytorch_model.bin", "tf_model.h5", "adapter_model.safetensors"):
+        (source / name).write_bytes(b"of no use")
+    expected = load(source).get_weights()
+    # Zeros in the file that comes before the index and its shards.
+    tensors = {k: t.read() * 0 for k, t in read_safetensors(str(source)).items()}
+    write(source / "model.safetensors", tensors)
+    found = load(source).get_weights()
+    assert [array.shape for array in found] == [array.shape for array in expected]
+    assert not any(array.any() for array in found)
+    (source / "adapter_config.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"an adapter \(adapter_config.json\)"):
+        load(source)
+
+
+def modules(folder, *paths):
+    """Writes the list of modules of sentence-transformers."""
+    rows = [
+        dict(idx=index, name=str(index), path=path, type="sentence_transformers.models")
+        for index, path in enumerate(paths)
+    ]
+    (folder / "modules.json").write_text(json.dumps(rows))
+
+
+def test_the_old_layout_of_sentence_transformers(tmp_path):
+    folder = tmp_path / "sentences"
+    inner = copied("bert", folder).rename(folder / "0_Transformer")
+    modules(folder, "0_Transformer", "1_Pooling")
+    expected = load(GOLDENS / "bert").get_weights()
+    converted = convert(folder, tmp_path / "preset")
+    assert converted.tokenizer is not None
+    for array, other in zip(converted.encoder.get_weights(), expected, strict=True):
+        np.testing.assert_array_equal(array, other)
+    # It changes texts before the tokenizer does.
+    (inner / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
+    with pytest.raises(ValueError, match="sentence_bert_config.*do_lower_case=True"):
+        convert(folder, tmp_path / "other")
+    for path in ("../bert", "", "0_Absent", 3):
+        modules(folder, path)
+        with pytest.raises(ValueError, match="must name the folder of one Transformer"):
+            load(folder)
+    (folder / "modules.json").write_text("[3]")
+    with pytest.raises(ValueError, match="modules.json' must say where"):
+        load(folder)
+    # The layout of today.
+    for file in inner.iterdir():
+        shutil.copy(file, folder)
+    modules(folder, "", "1_Pooling")
+    load(folder)
+
+
 def test_two_tensorflow_checkpoints(tmp_path):
     source = copied("garden_bert", tmp_path)
     (source / "other.ckpt.index").write_bytes(b"")
@@ -202,11 +294,26 @@ def test_folders_that_do_not_exist(source):
         load(source)
 
 
-def test_types():
-    with pytest.raises(TypeError, match="`source` must be a path"):
-        load(3)
-    with pytest.raises(TypeError, match="`destination` must be a path"):
-        convert(GOLDENS / "bert", None)
+@pytest.mark.parametrize("value", [None, 3, b"bert", ["bert"]])
+def test_types(value, tmp_path):
+    for function in (load, lambda source: convert(source, tmp_path / "preset")):
+        with pytest.raises(TypeError, match="`source` must be a path.* source="):
+            function(value)
+    with pytest.raises(TypeError, match="`destination` must be a path.* destination="):
+        convert(GOLDENS / "bert", value)
+    with pytest.raises(TypeError, match="`encoder` must be a .* encoder="):
+        tfeff.convert.swap_positions(value, "shaw")
+    encoder = load(GOLDENS / "bert")
+    with pytest.raises(ValueError, match="`method` must be one of .* method="):
+        tfeff.convert.swap_positions(encoder, value)
+
+
+def test_a_file_is_no_folder(tmp_path):
+    file = GOLDENS / "bert" / "model.safetensors"
+    with pytest.raises(ValueError, match="`source` must be a folder.*which is a file"):
+        load(file)
+    with pytest.raises(ValueError, match="`destination` must not exist yet"):
+        convert(GOLDENS / "bert", file)
 
 
 def hub(monkeypatch, snapshot_download):

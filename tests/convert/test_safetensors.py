@@ -89,11 +89,13 @@ def test_a_file_with_bytes_too_many(tmp_path):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        (dict(dtype="F8_E4M3"), "'F8_E4M3'"),
+        (dict(dtype="F8_E4M3"), r"dtypes among .* tensors of \['F8_E4M3'\]"),
         (dict(data_offsets=[0, 12]), "12 bytes"),
         (dict(data_offsets=[-8, 0]), "at -8"),
         (dict(shape=[3]), "bytes at 0"),
         (dict(shape=None), "NoneType"),
+        (dict(shape=[2.0]), "8 bytes at 0"),
+        (dict(data_offsets=[8, 16]), "begins at byte"),
         (dict(data_offsets="ab"), "damaged"),
     ],
 )

@@ -1,8 +1,11 @@
 """Tokenizers' files: settings, and what is refused."""
 
 import json
+import unicodedata
 
 import pytest
+import tensorflow as tf
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tests.convert.conversions import GOLDENS, copied
 from tests.convert.test_bad_sources import changed
@@ -42,6 +45,17 @@ def test_settings_count(tmp_path):
     assert config["split_on_cjk"] is False
 
 
+def test_settings_give_the_ids_of_hugging_face(tmp_path):
+    source = copied("bert", tmp_path)
+    golden = json.loads((GOLDENS.parent / "settings.json").read_text("utf-8"))
+    assert len(golden["rows"]) == 12
+    for row in golden["rows"]:
+        (source / "tokenizer_config.json").write_text(json.dumps(row["settings"]))
+        tokenizer = make_tokenizer(str(source), "bert")
+        for text, expected in zip(golden["texts"], row["ids"], strict=True):
+            assert ids(tokenizer, text) == expected, (row["settings"], text)
+
+
 def test_sentencepiece_settings_count(tmp_path):
     source = copied("albert", tmp_path)
     settings = dict(do_lower_case=False, keep_accents=True)
@@ -63,12 +77,199 @@ def test_sentencepiece_settings_count(tmp_path):
         ("bert", dict(never_split=["x"]), "never_split="),
         ("bert", dict(do_lower_case="yes"), "do_lower_case='yes'"),
         ("xlnet", dict(remove_space=False), "remove_space=False"),
+        ("bert", dict(clean_text=False), "clean_text=False"),
+        ("bert", dict(wordpieces_prefix="@@"), "wordpieces_prefix='@@'"),
+        ("bert", dict(auto_map={"AutoTokenizer": ["t.T", None]}), "auto_map="),
+        ("bert", dict(tokenizer_class="BertJapaneseTokenizer"), "BertJapaneseTokeni"),
+        ("bert", dict(tokenizer_class="PreTrainedTokenizerFast"), "='PreTrainedToken"),
+        ("bert", dict(word_tokenizer_type="mecab"), "word_tokenizer_type='mecab'"),
+        ("bert", dict(subword_tokenizer_type="character"), "_type='character'"),
+        ("bert", dict(cls_token="<s>"), "cls_token='<s>'"),
+        ("bert", dict(mask_token={"content": "<mask>"}), "mask_token='<mask>'"),
+        ("bert", dict(eos_token="the"), r"adds 'the' \(eos_token\)"),
+        ("bert", dict(additional_special_tokens=["[E1]"]), r"adds '\[E1\]' \(addit"),
+        ("bert", dict(extra_special_tokens={"entity": "[E1]"}), r"adds '\[E1\]'"),
+        ("bert", dict(added_tokens_decoder={"5": {"content": "!"}}), "adds '!'"),
+        (
+            "bert",
+            dict(added_tokens_decoder={"5": {"content": "[SEP]"}}),
+            "the id 5. In",
+        ),
+        ("bert", dict(added_tokens_decoder={"x": {"content": "[SEP]"}}), "is damaged"),
+        ("bert", dict(added_tokens_decoder=["[SEP]"]), "is damaged"),
+        ("bert", dict(additional_special_tokens=3), "is damaged"),
+        ("albert", dict(unk_token="[UNK]"), r"unk_token='\[UNK\]'"),
+        ("albert", dict(sp_model_kwargs={"enable_sampling": True}), "sp_model_kwargs="),
+        ("xlnet", dict(additional_special_tokens=["<cls2>"]), "adds '<cls2>'"),
     ],
 )
 def test_settings_that_no_tokenizer_has(name, settings, message, tmp_path):
     source = changed(name, tmp_path, "tokenizer_config.json", **settings)
     with pytest.raises(ValueError, match=message):
         convert(source, tmp_path / "preset")
+
+
+def test_a_setting_that_nobody_knows_is_told(tmp_path):
+    settings = dict(never_spilt=["x"], model_max_length=512, padding_side="left")
+    source = changed("bert", tmp_path, "tokenizer_config.json", **settings)
+    with pytest.warns(UserWarning, match="tokenizer_config.*: never_spilt. Make sure"):
+        make_tokenizer(str(source), "bert")
+
+
+@pytest.mark.parametrize(
+    "name, file, content, message",
+    [
+        ("bert", "added_tokens.json", {"covid": 220}, "adds 'covid'"),
+        ("bert", "added_tokens.json", {"[MASK]": 220}, "has the id 220. In .* has 4"),
+        ("bert", "added_tokens.json", {"!": 5}, "adds '!'"),
+        ("bert", "special_tokens_map.json", {"sep_token": "</s>"}, "sep_token='</s>'"),
+        (
+            "bert",
+            "special_tokens_map.json",
+            {"additional_special_tokens": [{"content": "<e1>"}]},
+            "adds '<e1>'",
+        ),
+        ("albert", "added_tokens.json", {"<s>": 220}, "adds '<s>'"),
+        ("bert", "special_tokens_map.json", {"sep_token": 3}, "is damaged"),
+        ("bert", "added_tokens.json", ["covid"], "must be a JSON object"),
+        ("bert", "config.json", {"tokenizer_class": "BertJapaneseTokenizer"}, "Japan"),
+    ],
+)
+def test_files_that_change_the_vocabulary(name, file, content, message, tmp_path):
+    source = copied(name, tmp_path)
+    if file == "config.json":
+        # Asked where tokenizer_config.json names no class.
+        content |= json.loads((source / file).read_text())
+        settings = json.loads((source / "tokenizer_config.json").read_text())
+        del settings["tokenizer_class"]
+        (source / "tokenizer_config.json").write_text(json.dumps(settings))
+    (source / file).write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=message) as raised:
+        convert(source, tmp_path / "preset")
+    assert file in str(raised.value)
+
+
+def test_files_that_say_nothing_new(tmp_path):
+    source = copied("bert", tmp_path)
+    (source / "added_tokens.json").write_text('{"[MASK]": 4}')
+    special = {"sep_token": "[SEP]", "cls_token": {"content": "[CLS]"}}
+    (source / "special_tokens_map.json").write_text(json.dumps(special))
+    assert ids(make_tokenizer(str(source), "bert"), "the fox")
+    # The class decides, not the model: Chinese ALBERTs have BERT's vocabularies.
+    assert isinstance(make_tokenizer(str(source), "albert"), BertTokenizer)
+
+
+def word_piece_json(source):
+    """tokenizer.json as Hugging Face writes it for the golden, but shorter."""
+    pieces = (source / "vocab.txt").read_text("utf-8").splitlines()
+    special = [{"id": i, "content": token} for i, token in enumerate(pieces[:5])]
+    return dict(
+        added_tokens=special,
+        normalizer=dict(
+            type="BertNormalizer",
+            clean_text=True,
+            handle_chinese_chars=True,
+            strip_accents=None,
+            lowercase=True,
+        ),
+        pre_tokenizer=dict(type="BertPreTokenizer"),
+        model=dict(
+            type="WordPiece",
+            unk_token="[UNK]",
+            continuing_subword_prefix="##",
+            max_input_chars_per_word=100,
+            vocab={token: index for index, token in enumerate(pieces)},
+        ),
+    )
+
+
+def sentence_piece_json(source):
+    """The same for SentencePiece."""
+    model = ModelProto.FromString((source / "spiece.model").read_bytes())
+    steps = ("Replace", "NFKD", "StripAccents", "Lowercase", "Precompiled")
+    return dict(
+        normalizer=dict(type="Sequence", normalizers=[dict(type=s) for s in steps]),
+        model=dict(vocab=[[piece.piece, piece.score] for piece in model.pieces]),
+    )
+
+
+@pytest.mark.parametrize(
+    "name, path, value, message",
+    [
+        ("bert", (), None, None),
+        ("bert", ("model", "vocab", "the"), 3, "another vocabulary"),
+        ("bert", ("model", "continuing_subword_prefix"), "@@", "another continuing_"),
+        ("bert", ("model", "max_input_chars_per_word"), 50, "another max_input"),
+        ("bert", ("model", "type"), "BPE", "another type"),
+        ("bert", ("normalizer", "type"), "Lowercase", "another normalizer"),
+        ("bert", ("normalizer", "clean_text"), False, "another clean_text"),
+        ("bert", ("normalizer", "lowercase"), False, None),  # It is overruled.
+        ("bert", ("pre_tokenizer", "type"), "Whitespace", "another pre_tokenizer"),
+        ("bert", ("pre_tokenizer",), None, "must describe a tokenizer of BERT"),
+        ("bert", ("added_tokens", 4, "content"), "<e1>", "adds '<e1>'"),
+        ("bert", ("added_tokens", 4, "id"), 220, "has the id 220"),
+        ("albert", (), None, None),
+        ("albert", ("model", "vocab", 9), ["other", -3.0], "another vocabulary"),
+        ("albert", ("model", "vocab", 9, 1), -30.0, "another score"),
+        ("albert", ("normalizer", "normalizers", 2, "type"), "NFC", "another accents"),
+        (
+            "albert",
+            ("normalizer", "normalizers", 3, "type"),
+            "NFC",
+            "another lowercase",
+        ),
+        ("albert", ("model", "vocab"), 3, "must describe a tokenizer of ALBERT"),
+    ],
+)
+def test_tokenizer_json_must_agree(name, path, value, message, tmp_path):
+    source = copied(name, tmp_path)
+    content = (word_piece_json if name == "bert" else sentence_piece_json)(source)
+    place = content
+    for key in path[:-1]:
+        place = place[key]
+    if path:
+        place[path[-1]] = value
+    (source / "tokenizer.json").write_text(json.dumps(content))
+    if message is None:
+        make_tokenizer(str(source), name)
+    else:
+        with pytest.raises(ValueError, match=rf"tokenizer.json'.*{message}"):
+            make_tokenizer(str(source), name)
+
+
+def test_tokenizer_json_where_nothing_else_says_the_case(tmp_path):
+    source = copied("bert", tmp_path)
+    (source / "tokenizer_config.json").unlink()
+    content = word_piece_json(source)
+    (source / "tokenizer.json").write_text(json.dumps(content))
+    make_tokenizer(str(source), "bert")
+    content["normalizer"]["lowercase"] = False
+    (source / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="another lowercase"):
+        make_tokenizer(str(source), "bert")
+
+
+def test_lines_of_vocabularies(tmp_path):
+    source = copied("bert", tmp_path)
+    text = (source / "vocab.txt").read_text("utf-8")
+    (source / "vocab.txt").write_text(text + "the\n", "utf-8")
+    with pytest.raises(ValueError, match="'the' in line [0-9]+ and in line 221"):
+        make_tokenizer(str(source), "bert")
+    for encoding in ("utf-16", "latin-1"):
+        (source / "vocab.txt").write_text(text, encoding, errors="replace")
+        with pytest.raises(ValueError, match="vocab.txt' must be UTF-8"):
+            make_tokenizer(str(source), "bert")
+    # Lines end as in Python; white space within them is kept, there and back.
+    (source / "vocab.txt").write_bytes(text.replace("\n", "\r\n").encode("utf-8"))
+    expected = make_tokenizer(str(GOLDENS / "bert"), "bert").get_vocabulary()
+    assert make_tokenizer(str(source), "bert").get_vocabulary() == expected
+    odd = [*expected, "\u2028", " x ", ""]
+    folder = tmp_path / "tokenizer"
+    folder.mkdir()
+    tokenizer = BertTokenizer(odd)
+    tokenizer.save_assets(str(folder))
+    tokenizer.load_assets(str(folder))
+    assert tokenizer.get_vocabulary() == odd
 
 
 def test_vocabularies_that_are_none(tmp_path):
@@ -97,9 +298,68 @@ def test_a_vocabulary_larger_than_the_table(tmp_path):
         convert(source, tmp_path / "preset")
 
 
-def test_bert_tokenizer_in_a_graph(tmp_path):
-    import tensorflow as tf
+def test_every_white_space_ends_a_word():
+    tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"])
+    spaces = [chr(c) for c in range(0x3001) if unicodedata.category(chr(c))[0] == "Z"]
+    spaces += ["\t", "\n", "\r"]
+    assert len(spaces) == 22
+    for space in spaces:
+        assert ids(tokenizer, f"a{space}a") == [5, 5], ascii(space)
 
+
+def test_long_words_are_counted_in_characters():
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##a", "\u0e01"]
+    pieces += [
+        "##\u0e01",
+        "\u1100",
+        "##\u1100",
+        "##\u1161",
+        "\U0001f642",
+        "##\U0001f642",
+    ]
+    tokenizer = BertTokenizer(pieces, lowercase=True, strip_accents=True)
+    for letter in ("a", "\u0e01", "\U0001f642"):
+        first, rest = pieces.index(letter), pieces.index(f"##{letter}")
+        assert ids(tokenizer, letter * 100) == [first] + [rest] * 99
+        assert ids(tokenizer, f"a {letter * 101} a") == [5, 1, 5]
+    # Counted when accents are stripped: of a syllable of two letters, both.
+    assert len(ids(tokenizer, "\uac00" * 50)) == 100
+    assert ids(tokenizer, "\uac00" * 51) == [1]
+    assert ids(tokenizer, "e\u0301" * 200) == [1]
+    # The same in a graph.
+    texts = ["\u0e01" * 100, "a " + "\u0e01" * 101 + " a", "\uac00" * 50, "", "b"]
+    dataset = tf.data.Dataset.from_tensor_slices(texts).map(tokenizer)
+    for text, row in zip(texts, dataset):
+        assert row.numpy().tolist() == ids(tokenizer, text)
+
+
+def test_special_tokens_in_strings():
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<E>", "fox", "e", "["]
+    tokenizer = BertTokenizer(
+        [*pieces, "]", "mask"],
+        lowercase=True,
+        special_tokens_in_strings=True,
+        special_tokens=["<E>"],
+    )
+    tokenizer = BertTokenizer.from_config(
+        tokenizer.get_config() | dict(vocabulary=tokenizer.get_vocabulary())
+    )
+    texts = {
+        "Fox [MASK] FOX": [6, 4, 6],
+        "[mask]": [8, 10, 9],
+        "[CLS]Fox[SEP]<E>E": [2, 6, 3, 5, 7],
+        "": [],
+        "[SEP]": [3],
+    }
+    for text, expected in texts.items():
+        assert ids(tokenizer, text) == expected
+    batch = tokenizer(list(texts))
+    assert [[int(i) for i in row] for row in batch] == list(texts.values())
+    plain = BertTokenizer([*pieces, "]", "mask"], lowercase=True)
+    assert ids(plain, "[MASK]") == [8, 10, 9]
+
+
+def test_bert_tokenizer_in_a_graph(tmp_path):
     tokenizer = make_tokenizer(str(GOLDENS / "bert"), "bert")
     rows = json.loads((GOLDENS / "bert" / "tokens.json").read_text("utf-8"))
     dataset = tf.data.Dataset.from_tensor_slices([text for text, _ in rows])

@@ -21,7 +21,7 @@ _DEFAULTS = dict(
 
 def arguments(config: Config) -> dict:
     """The arguments of `Encoder` that the configuration means."""
-    config = Config(_DEFAULTS | config.values, config.path)
+    config = config.with_defaults(**_DEFAULTS)
     config.only("position_embedding_type", "absolute", default="absolute")
     sizes = bert.sizes(config)
     embedding_dim = config.integer("embedding_size", 128)

@@ -1,18 +1,41 @@
+import os
+import re
+
 import keras
 import keras_hub
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from tfeff.encoders import Encoder
+from tfeff.encoders.preset_files import TokenizerFiles
+
+_MAX_CHARACTERS = 100
+
+
+class _WordPiece(tf_text.FastWordpieceTokenizer):
+    """WordPiece of words, in which one of too many characters is unknown."""
+
+    def __init__(self, unknown_token, **kwargs):
+        super().__init__(unknown_token=unknown_token, **kwargs)
+        self._unknown = unknown_token
+
+    def tokenize(self, input):
+        # Not on ragged words: `where` makes them dense, rows by the longest one.
+        return super().tokenize(tf.ragged.map_flat_values(self._known, input))
+
+    def _known(self, words):
+        too_long = tf.strings.length(words, unit="UTF8_CHAR") > _MAX_CHARACTERS
+        return tf.where(too_long, self._unknown, words)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class BertTokenizer(keras_hub.tokenizers.BertTokenizer):
+class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
     """KerasHub's WordPiece tokenizer, with BERT's own clean-up of the text before it.
 
     White space of any kind counts as a space, other invisible characters go, and
     capitals become small letters one by one. KerasHub's own `lowercase` also takes
-    "…" for "..." and "½" for "1⁄2", for which BERT's vocabularies have no words.
+    "…" for "..." and "½" for "1⁄2", for which BERT's vocabularies have no words. A word
+    of more than 100 characters is unknown; to KerasHub's it is one of 100 bytes.
 
     Args:
         vocabulary: list of the pieces in the order of their ids, or path of a file.
@@ -42,17 +65,69 @@ class BertTokenizer(keras_hub.tokenizers.BertTokenizer):
         self.to_lower = bool(lowercase)
 
     def tokenize(self, inputs):
-        text = tf.strings.regex_replace(inputs, r"[\t\n\r\p{Zs}]", " ")
+        text = tf.strings.regex_replace(inputs, r"[\t\n\r\p{Z}]", " ")
         text = tf.strings.regex_replace(text, r"[\p{C}\x{FFFD}]", "")
         text = tf_text.normalize_utf8(text, "NFC")
         if self.to_lower:
-            # On its own, without a look at the end of the word.
-            text = tf.strings.regex_replace(text, "Σ", "σ")
-            text = tf.strings.lower(text, encoding="utf-8")
+            text = tf.ragged.map_flat_values(self._lower, text)
         return super().tokenize(text)
+
+    def _lower(self, text):
+        if not (self.split and self.special_tokens_in_strings):
+            return _lower(text)
+        # Special tokens that are to be found in a text stay as they are.
+        others = super().get_config()["special_tokens"] or []
+        special = sorted({*self.special_tokens, *others}, key=len, reverse=True)
+        pattern = "|".join(re.escape(token) for token in special)
+        parts = tf_text.regex_split(tf.reshape(text, [-1]), pattern, pattern)
+        is_special = tf.strings.regex_full_match(parts.flat_values, pattern)
+        values = tf.where(is_special, parts.flat_values, _lower(parts.flat_values))
+        lower = tf.strings.reduce_join(parts.with_flat_values(values), axis=-1)
+        return tf.reshape(lower, tf.shape(text))
+
+    def _set_vocabulary_tf(self):
+        # KerasHub's gives up on words of more than 100 bytes, BERT of 100 characters.
+        self._fast_word_piece = _WordPiece(
+            vocab=self.vocabulary,
+            token_out_type=self.compute_dtype,
+            suffix_indicator=self.suffix_indicator,
+            max_bytes_per_word=4 * _MAX_CHARACTERS,
+            unknown_token=self.oov_token,
+            no_pretokenization=True,
+            support_detokenization=True,
+        )
+
+    def _tokenize_word_python(self, word):
+        # Outside graphs KerasHub finds the longest pieces from the left in Python.
+        if len(word) > _MAX_CHARACTERS:
+            return [self.oov_token]
+        pieces, start = [], 0
+        while start < len(word):
+            mark = self.suffix_indicator if start else ""
+            for end in range(len(word), start, -1):
+                piece = mark + word[start:end]
+                if piece in self._token_to_id_map:
+                    break
+            else:
+                return [self.oov_token]
+            pieces.append(piece)
+            start = end
+        return pieces
+
+    def load_assets(self, dir_path):
+        # KerasHub drops white space at the ends of pieces.
+        path = os.path.join(dir_path, "vocabulary.txt")
+        with open(path, encoding="utf-8", newline="\n") as file:
+            self.set_vocabulary([line.removesuffix("\n") for line in file])
 
     def get_config(self):
         config = super().get_config()
         # KerasHub forgets the second one.
         config.update(lowercase=self.to_lower, split_on_cjk=self.split_on_cjk)
         return config
+
+
+def _lower(text):
+    # On its own, without a look at the end of the word.
+    text = tf.strings.regex_replace(text, "Σ", "σ")
+    return tf.strings.lower(text, encoding="utf-8")

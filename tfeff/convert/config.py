@@ -1,8 +1,10 @@
 """The configuration file of a checkpoint, value by value."""
 
-import json
+import warnings
+from collections.abc import Container
 
 from tfeff.checks import check_integer, check_positive, check_rate
+from tfeff.convert.reading import read_json
 
 _MISSING = object()
 ACTIVATIONS = {
@@ -22,31 +24,37 @@ class Config:
     Args:
         values: dict of the values.
         path: the file that they come from, for messages.
+        read: the names of values that were asked for; they are added to it.
     """
 
-    def __init__(self, values: dict, path: str):
+    def __init__(self, values: dict, path: str, read: set | None = None):
         self.values = values
         self.path = path
+        self._read = set() if read is None else read
 
     @classmethod
     def read(cls, path: str) -> "Config":
         """The configuration in a JSON file."""
-        try:
-            with open(path, encoding="utf-8") as file:
-                values = json.load(file)
-        except OSError as error:
-            raise ValueError(
-                f"{path!r} must be the checkpoint's configuration. It cannot be "
-                f"read: {error.strerror}"
-            ) from error
-        except ValueError as error:
-            raise ValueError(f"{path!r} must be JSON. It is not: {error}") from error
-        if not isinstance(values, dict):
-            raise ValueError(f"{path!r} must be a JSON object. Received: {values!r}")
-        return cls(values, path)
+        return cls(read_json(path), path)
+
+    def with_defaults(self, **defaults) -> "Config":
+        """The same configuration with values for what it does not say."""
+        return Config(defaults | self.values, self.path, self._read)
+
+    def warn_of_others(self, harmless: Container[str]) -> None:
+        """Warns of values that were not asked for and are not known to be harmless."""
+        others = sorted(set(self.values) - self._read)
+        others = [name for name in others if name not in harmless]
+        if others:
+            warnings.warn(
+                f"{self.path!r} has values that tfeff does not know and leaves aside: "
+                f"{', '.join(others)}. Make sure that they change nothing",
+                stacklevel=1,
+            )
 
     def get(self, name: str, default=_MISSING):
         """The value of `name`, or `default` where the file has none."""
+        self._read.add(name)
         if name not in self.values and default is _MISSING:
             raise ValueError(f"{self.path!r} must have {name!r}. It has none")
         return self.values.get(name, default)

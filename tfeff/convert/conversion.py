@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 import keras_hub
 
+from tfeff.convert import harmless
 from tfeff.convert.sources import find
 from tfeff.convert.tokenizer import make_tokenizer
 from tfeff.convert.weights import assign
 from tfeff.encoders import Encoder
-from tfeff.folders import appearing, check_new_path
+from tfeff.encoders.preset_files import save_preset
+from tfeff.files import check_new_path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,14 +64,16 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
     - the authors of ConvBERT (a TensorFlow 1 checkpoint).
 
     Every tensor of the source is either used or known to have no place in an
-    encoder: poolers, heads, training state. Pickles are not read.
+    encoder: poolers, heads, training state. Pickles are not read. The tokenizer gives
+    the ids of Hugging Face's, or is refused. A `UserWarning` names settings that are
+    neither used nor known to be harmless.
 
     Args:
         source: a folder, or a name on the Hugging Face hub.
         destination: the folder to write; it must not exist. It appears when it is
-            complete, or not at all. `Encoder.from_preset(destination)` loads the
-            encoder, `keras_hub.tokenizers.Tokenizer.from_preset(destination)` the
-            tokenizer.
+            complete, or not at all. `tfeff.tasks.load_pretrained(destination)` loads
+            the encoder and its tokenizer, `Encoder.from_preset(destination)` the
+            encoder.
 
     Returns:
         What was written, and what was left out.
@@ -77,9 +81,10 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
     Raises:
         TypeError: if an argument is not a path.
         ValueError: if `destination` exists; if `source` is not found or in no known
-            format; if its configuration asks for something that tfeff does not have;
-            if tensors are missing, unknown or of wrong shapes, which are listed; or
-            if a file is cut short or damaged.
+            format; if its configuration or its tokenizer's files ask for something
+            that tfeff does not have, or contradict each other (`load` reads the
+            encoder alone); if tensors are missing, unknown or of wrong shapes, which
+            are listed; or if a file is cut short or damaged.
 
     Example:
     ```python
@@ -94,22 +99,26 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
     tokenizer = make_tokenizer(found.directory, found.family)
     if tokenizer and tokenizer.vocabulary_size() > encoder.vocabulary_size:
         raise ValueError(
-            "The tokenizer must have no more ids than the embedding has rows. "
-            f"Received: {tokenizer.vocabulary_size()} ids, "
+            "`source` must have no more ids than the embedding has rows. Received: "
+            f"{found.directory!r} with {tokenizer.vocabulary_size()} ids, "
             f"{encoder.vocabulary_size} rows"
         )
-    with appearing(destination) as unfinished:
-        encoder.save_to_preset(unfinished)
-        if tokenizer is not None:
-            tokenizer.save_to_preset(unfinished)
+    save_preset(encoder, tokenizer, destination)
     return Converted(encoder, tokenizer, left_out)
 
 
 def _read(source):
     """What was found, its encoder, and counts of what was left out."""
     found = find(source)
-    encoder = Encoder(**found.format.arguments(found.config))
-    left_out = assign(
-        found.format.weights(encoder), found.tensors, found.format.left_out(encoder)
-    )
+    arguments = found.format.arguments(found.config)
+    found.config.warn_of_others(harmless.CONFIG)
+    try:
+        encoder = Encoder(**arguments)
+        left_out = assign(
+            found.format.weights(encoder),
+            found.tensors,
+            found.format.left_out(encoder),
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"In {found.config.path!r}, or beside it: {error}") from error
     return found, encoder, dict(left_out)

@@ -8,6 +8,8 @@ import os
 import ml_dtypes
 import numpy as np
 
+from tfeff.convert.reading import check_fetched, read_json
+
 _DTYPES = {
     "F64": np.dtype("<f8"),
     "F32": np.dtype("<f4"),
@@ -20,7 +22,8 @@ _DTYPES = {
     "U8": np.dtype("u1"),
     "BOOL": np.dtype("?"),
 }
-_INDEX = "model.safetensors.index.json"
+_FILE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,35 +45,39 @@ class Tensor:
 def read_safetensors(directory: str) -> dict[str, Tensor]:
     """The tensors of a checkpoint in one safetensors file or in several.
 
+    Of several candidates it takes the one that Hugging Face's transformers load.
+
     Args:
-        directory: holds either `model.safetensors.index.json` and the files that it
-            names, or one `.safetensors` file.
+        directory: holds `model.safetensors`, or else `model.safetensors.index.json`
+            and the files that it names, or else one `.safetensors` file.
 
     Returns:
         Dict from the tensors' names to the tensors, unread.
 
     Raises:
-        ValueError: if a file is missing, cut short or damaged, or several files come
-            without an index.
+        ValueError: if a file is missing, cut short or damaged, several files come
+            without an index, or a dtype is unknown.
     """
-    if os.path.exists(os.path.join(directory, _INDEX)):
-        return _read_shards(directory)
     files = sorted(f for f in os.listdir(directory) if f.endswith(".safetensors"))
+    if _FILE in files:
+        files = [_FILE]
+    elif os.path.exists(os.path.join(directory, INDEX)):
+        return _read_shards(directory)
     if len(files) != 1:
         raise ValueError(
-            f"`source` with several safetensors files must have {_INDEX!r}. "
+            f"`source` with several safetensors files must have {INDEX!r}. "
             f"Received: {files}"
         )
     return _read_file(os.path.join(directory, files[0]))
 
 
 def _read_shards(directory):
-    path = os.path.join(directory, _INDEX)
+    path = os.path.join(directory, INDEX)
+    index = read_json(path)
     try:
-        with open(path, encoding="utf-8") as file:
-            shard_of = json.load(file)["weight_map"]
+        shard_of = index["weight_map"]
         shards = sorted(set(shard_of.values()))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path!r} must be JSON with a 'weight_map'. It is damaged: {error!r}"
         ) from error
@@ -83,7 +90,7 @@ def _read_shards(directory):
         expected = {name for name, place in shard_of.items() if place == shard}
         if expected != set(found):
             raise ValueError(
-                f"{shard!r} must hold what {_INDEX!r} says. "
+                f"{shard!r} must hold what {INDEX!r} says. "
                 f"Missing: {sorted(expected - set(found))}. "
                 f"Unknown: {sorted(set(found) - expected)}"
             )
@@ -92,48 +99,58 @@ def _read_shards(directory):
 
 
 def _read_file(path):
+    check_fetched(path)
+    unknown, tensors = [], {}
     try:
-        size = os.path.getsize(path)
-        with open(path, "rb") as file:
-            start = 8 + int.from_bytes(file.read(8), "little")
-            if size < 8 or start > size:
-                raise ValueError(f"its header ends at byte {start} of {size}")
-            header = json.loads(file.read(start - 8))
-        header.pop("__metadata__", None)
-        tensors = {
-            name: _tensor(path, name, entry, start) for name, entry in header.items()
-        }
-    except OSError as error:
-        raise ValueError(
-            f"{path!r} must be a safetensors file. It cannot be read: {error.strerror}"
-        ) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        header, start = _header(path)
+        unknown = sorted({entry["dtype"] for entry in header.values()} - set(_DTYPES))
+        if not unknown:
+            tensors = {n: _tensor(path, n, entry, start) for n, entry in header.items()}
+            _check_tiled(tensors.values(), start, os.path.getsize(path))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{path!r} must be a whole safetensors file. It is cut short or damaged: "
             f"{error}"
         ) from error
-    end = max(
-        (t.offset + t.dtype.itemsize * math.prod(t.shape) for t in tensors.values()),
-        default=start,
-    )
-    if end != size:
+    if unknown:
         raise ValueError(
-            f"{path!r} must be a whole safetensors file. It is cut short or damaged: "
-            f"its tensors end at byte {end}, the file has {size}"
+            f"{path!r} must hold tensors of dtypes among {list(_DTYPES)}. It also "
+            f"holds tensors of {unknown}"
         )
     return tensors
 
 
+def _header(path):
+    """What the file says of its tensors, and where their bytes start."""
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        start = 8 + int.from_bytes(file.read(8), "little")
+        if size < 8 or start > size:
+            raise ValueError(f"its header ends at byte {start} of {size}")
+        header = json.loads(file.read(start - 8))
+    header.pop("__metadata__", None)
+    return header, start
+
+
 def _tensor(path, name, entry, start):
-    if entry["dtype"] not in _DTYPES:
-        raise ValueError(
-            f"tensor {name!r} has dtype {entry['dtype']!r}, not one of "
-            f"{sorted(_DTYPES)}"
-        )
     dtype, shape = _DTYPES[entry["dtype"]], tuple(entry["shape"])
     begin, end = entry["data_offsets"]
-    if min((begin, *shape)) < 0 or end - begin != dtype.itemsize * math.prod(shape):
+    numbers = (begin, end, *shape)
+    whole = all(type(number) is int and number >= 0 for number in numbers)
+    if not whole or end - begin != dtype.itemsize * math.prod(shape):
         raise ValueError(
             f"tensor {name!r} of shape {shape} has {end - begin} bytes at {begin}"
         )
     return Tensor(path, shape, dtype, start + begin)
+
+
+def _check_tiled(tensors, start, size):
+    """Raises unless the tensors' bytes follow each other up to the file's end."""
+    end = start
+    sizes = [(t.offset, t.dtype.itemsize * math.prod(t.shape)) for t in tensors]
+    for offset, tensor_size in sorted(sizes):
+        if offset != end:
+            raise ValueError(f"a tensor begins at byte {offset}, not at {end}")
+        end += tensor_size
+    if end != size:
+        raise ValueError(f"its tensors end at byte {end}, the file has {size}")

@@ -6,13 +6,15 @@ import re
 
 from tfeff.convert import albert, bert, convbert, convbert_tf1, model_garden, xlnet
 from tfeff.convert.config import Config
-from tfeff.convert.safetensors import read_safetensors
+from tfeff.convert.reading import check_fetched, read_json
+from tfeff.convert.safetensors import INDEX, read_safetensors
 from tfeff.convert.tf_checkpoint import read_tf_checkpoint
 
 _FAMILIES = {"bert": bert, "albert": albert, "convbert": convbert, "xlnet": xlnet}
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".pdparams")
 _OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".ot", ".npz")
-_FILES = ["*.safetensors", "*.json", "vocab.txt", "spiece.model"]
+_MODULES = "modules.json"
+_FILES = ["*.safetensors", "*.json", "*vocab.txt", "*spiece.model"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,13 +44,23 @@ def find(source: str | os.PathLike) -> Source:
         ValueError: if there is none, or none in a format that tfeff reads.
     """
     if not isinstance(source, (str, os.PathLike)):
-        raise TypeError(f"`source` must be a path or a name. Received: {source!r}")
+        raise TypeError(
+            f"`source` must be a path or a name. Received: source={source!r}"
+        )
     directory = os.fspath(source)
+    if os.path.exists(directory) and not os.path.isdir(directory):
+        raise ValueError(
+            "`source` must be a folder, or a name on the Hugging Face hub. "
+            f"Received: source={directory!r}, which is a file"
+        )
     if not os.path.isdir(directory):
         directory = _download(directory)
     files = sorted(os.listdir(directory))
-    if any(name.endswith(".safetensors") for name in files):
-        return _hugging_face(directory)
+    if _MODULES in files and "config.json" not in files:
+        directory = _module(directory)
+        files = sorted(os.listdir(directory))
+    if any(name.endswith((".safetensors", INDEX)) for name in files):
+        return _hugging_face(directory, files)
     indices = [name for name in files if name.endswith(".index")]
     if len(indices) > 1:
         raise ValueError(
@@ -74,8 +86,44 @@ def find(source: str | os.PathLike) -> Source:
     )
 
 
-def _hugging_face(directory):
+def _module(directory):
+    """The folder of the Transformer in one of sentence-transformers' old layout."""
+    path = os.path.join(directory, _MODULES)
+    modules = read_json(path, list)
+    try:
+        folders = [module["path"] for module in modules if module["idx"] == 0]
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path!r} must say where each module is. It is damaged: {error!r}"
+        ) from error
+    # The list must not lead out of its folder.
+    names = [
+        f for f in folders if isinstance(f, str) and os.path.basename(f) == f != ""
+    ]
+    found = [os.path.join(directory, name) for name in names]
+    if len(found) != 1 or not os.path.isdir(found[0]):
+        raise ValueError(
+            f"{path!r} must name the folder of one Transformer as the first module. It "
+            f"names {folders}"
+        )
+    return found[0]
+
+
+def _hugging_face(directory, files):
+    if "config.json" not in files:
+        raise ValueError(
+            "`source` must hold the configuration of its checkpoint, 'config.json'. "
+            f"Received: {directory!r} with {files}"
+        )
+    if "adapter_config.json" in files:
+        raise ValueError(
+            f"{directory!r} holds an adapter (adapter_config.json), which changes what "
+            "the model computes. Merge it into the weights, or take it away"
+        )
     config = Config.read(os.path.join(directory, "config.json"))
+    for name in ("auto_map", "quantization_config"):
+        config.only(name, None, default=None)
+    config.only("is_encoder_decoder", False, default=False)
     family = config.only("model_type", *_FAMILIES)
     form = _FAMILIES[family]
     tensors = {}
@@ -92,6 +140,9 @@ def _hugging_face(directory):
 
 
 def _tensorflow(directory, files, name):
+    for file in files:
+        if file.startswith((f"{name}.index", f"{name}.data-")):
+            check_fetched(os.path.join(directory, file))
     tensors = read_tf_checkpoint(os.path.join(directory, name))
     configs = [file for file in files if file.endswith("config.json")]
     configs = [file for file in configs if file != "tokenizer_config.json"]

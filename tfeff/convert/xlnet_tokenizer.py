@@ -2,10 +2,11 @@ import keras
 import keras_hub
 
 from tfeff.encoders import Encoder
+from tfeff.encoders.preset_files import TokenizerFiles
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class XLNetTokenizer(keras_hub.tokenizers.SentencePieceTokenizer):
+class XLNetTokenizer(TokenizerFiles, keras_hub.tokenizers.SentencePieceTokenizer):
     """The SentencePiece tokenizer of XLNet, with its special tokens' names.
 
     Text to ids, without special tokens. `cls_token_id`, `sep_token_id`,

@@ -1,0 +1,62 @@
+"""The files of a checkpoint: read whole, or refused by name."""
+
+import json
+
+_POINTER = b"version https://git-lfs.github.com/spec/"
+
+
+def check_fetched(path: str) -> None:
+    """Raises if the file is missing, or only what git keeps in place of it."""
+    read_bytes(path, len(_POINTER))
+
+
+def read_bytes(path: str, size: int = -1) -> bytes:
+    """The file's content, or its first `size` bytes.
+
+    Raises:
+        ValueError: if it cannot be read, or is a pointer of git-lfs.
+    """
+    try:
+        with open(path, "rb") as file:
+            content = file.read(size)
+    except OSError as error:
+        raise ValueError(
+            f"{path!r} must be a file. It cannot be read: {error.strerror}"
+        ) from error
+    if content.startswith(_POINTER):
+        raise ValueError(
+            f"{path!r} must be the file itself. It is a pointer of git-lfs to it: "
+            "fetch it with `git lfs pull`"
+        )
+    return content
+
+
+def read_text(path: str) -> str:
+    """The file's text, with `\\n` behind each line.
+
+    Raises:
+        ValueError: if it cannot be read, or is not UTF-8.
+    """
+    content = read_bytes(path)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path!r} must be UTF-8. It is not: {error}") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_json(path: str, kind: type = dict):
+    """The JSON object in the file, or the list if `kind` is `list`.
+
+    Raises:
+        ValueError: if it cannot be read, or is no such JSON.
+    """
+    text = read_text(path)
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path!r} must be JSON. It is not: {error}") from error
+    if not isinstance(values, kind):
+        expected = {dict: "a JSON object", list: "a list in JSON"}[kind]
+        raise ValueError(f"{path!r} must be {expected}. Received: {values!r}")
+    return values
