@@ -137,14 +137,21 @@ def serve(path, signature, texts):
     return {name: value.numpy() for name, value in outputs.items()}
 
 
-@pytest.fixture(scope="module", params=["self", "one_head"])
-def exported(request, tmp_path_factory):
-    """A model and the folder of its export, below folders that did not exist."""
-    position = "none" if request.param == "one_head" else "absolute"
-    model = make_model(request.param, position=position)
-    path = tmp_path_factory.mktemp("export") / "some" / "model" / "1"
-    tfeff.export.save_for_serving(model, tokenizer(), path, top_k=7)
-    return model, path
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory):
+    """Models and the folders of their exports, below folders that did not exist."""
+    result = {}
+    for attention, position in (("self", "absolute"), ("one_head", "none")):
+        model = make_model(attention, position=position)
+        path = tmp_path_factory.mktemp("export") / "some" / "model" / "1"
+        tfeff.export.save_for_serving(model, tokenizer(), path, top_k=7)
+        result[attention] = model, path
+    return result
+
+
+@pytest.fixture(params=["self", "one_head"])
+def exported(request, exports):
+    return exports[request.param]
 
 
 # TensorFlow imports Keras by itself; nothing else of what made the model may be used.
@@ -159,24 +166,28 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 import numpy, tensorflow, tensorflow_text
 
-path, target, *texts = sys.argv[1:]
-signatures = tensorflow.saved_model.load(path).signatures
-numpy.savez(target, **{
-    f"{name} {key}": value.numpy()
-    for name, signature in signatures.items()
-    for key, value in signature(text=tensorflow.constant(texts)).items()
-})
+one, other, *texts = sys.argv[1:]
+for path, target in ((one, "0.npz"), (other, "1.npz")):
+    signatures = tensorflow.saved_model.load(path).signatures
+    numpy.savez(target, **{
+        f"{name} {key}": value.numpy()
+        for name, signature in signatures.items()
+        for key, value in signature(text=tensorflow.constant(texts)).items()
+    })
 """
 
 
-def test_a_process_with_tensorflow_alone_agrees(exported, tmp_path):
-    model, path = exported
+def test_a_process_with_tensorflow_alone_agrees(exports, tmp_path):
     texts = [*TEXTS[:-1], *MASKED]
-    target = tmp_path / "outputs.npz"
-    arguments = [sys.executable, "-c", LOADER, str(path), str(target), *texts]
+    paths = [str(path) for _, path in exports.values()]
+    arguments = [sys.executable, "-c", LOADER, *paths, *texts]
     subprocess.run(arguments, check=True, cwd=tmp_path)
-    outputs = dict(np.load(target, allow_pickle=True))
+    for index, (model, _) in enumerate(exports.values()):
+        outputs = dict(np.load(tmp_path / f"{index}.npz", allow_pickle=True))
+        check_outputs(model, texts, outputs)
 
+
+def check_outputs(model, texts, outputs):
     rows = [ids_of(text) for text in texts]
     sentences = expected_sentences(model.encoder, rows)
     for name in ("sentence_embeddings", "serving_default"):

@@ -103,7 +103,7 @@ class PlacedTokens(tf.Module):
 
     def _places(self, ids, first, words):
         """Where the pieces `[W, (P)]` of words lie that begin at `first` `[W]`."""
-        word, num_words = ids.value_rowids(), words.nrows()
+        word, num_words = _rows_of_values(ids), words.nrows()
         size = tf.gather(self._lengths, ids.flat_values)
         total = tf.math.unsorted_segment_sum(size, word, num_words)
         before = tf.cumsum(total, exclusive=True)
@@ -187,18 +187,23 @@ def _grouped(points, begins, inside):
     )
 
 
+def _rows_of_values(ragged):
+    """The row of each value; `value_rowids` may be dense, rows by the longest one."""
+    places = tf.range(tf.size(ragged.values, tf.int64))
+    return tf.searchsorted(ragged.row_splits, places, "right", tf.int64) - 1
+
+
 def _strings(points):
     return tf.strings.unicode_encode(points, "UTF-8")
 
 
 def _equal_rows(first, second):
-    width = tf.maximum(first.bounding_shape()[1], second.bounding_shape()[1])
-    first, second = (
-        tf.pad(
-            ids.to_tensor(-1),
-            [[0, 0], [0, tf.cast(width - ids.bounding_shape()[1], tf.int32)]],
-            constant_values=-1,
-        )
-        for ids in (first, second)
+    """Bool `[N]`; not by dense tensors, which one long row among many makes huge."""
+    equal = first.row_lengths() == second.row_lengths()
+    rows = [_rows_of_values(ids) for ids in (first, second)]
+    kept = [tf.gather(equal, row) for row in rows]
+    first, second = map(tf.boolean_mask, (first.values, second.values), kept)
+    differs = tf.boolean_mask(tf.boolean_mask(rows[0], kept[0]), first != second)
+    return tf.tensor_scatter_nd_update(
+        equal, differs[:, tf.newaxis], tf.zeros_like(differs, tf.bool)
     )
-    return tf.reduce_all(first == second, axis=1)

@@ -3,8 +3,11 @@
 import tensorflow as tf
 
 from tfeff.data.text_rows import pack, padded_inputs
+from tfeff.export.request_texts import of_equal_rows, require
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import Classifier, MultipleChoice, Regressor
+
+MOST_OPTIONS = 64
 
 
 def classify_endpoint(
@@ -35,14 +38,28 @@ def choose_endpoint(model: MultipleChoice, text_encoder: TextEncoder):
     """The function `choose` of passages and questions `[B]` and options `[B, C]`."""
 
     def choose(passage, question, options):
+        passage, question, options = of_equal_rows(
+            passage=passage, question=question, options=options
+        )
         shape = tf.shape(options)
-        ids = text_encoder.tokenizer(passage)
+        known = require(
+            (shape[1] >= 1) & (shape[1] <= MOST_OPTIONS),
+            f"`options` must have 1 to {MOST_OPTIONS} columns. Received: columns:",
+            shape[1],
+        )
+        with tf.control_dependencies(known):
+            shape = tf.identity(shape)
+        ids = text_encoder.tokens(passage)
         # Each passage and question once for each of its options.
         example = tf.repeat(tf.range(shape[0]), shape[1])
-        asked = _fill_gaps(tf.gather(question, example), tf.reshape(options, [-1]))
+        asked = _fill_gaps(
+            tf.gather(text_encoder.read(question), example),
+            text_encoder.read(tf.reshape(options, [-1])),
+            text_encoder.most_characters,
+        )
         rows, starts = pack(
             tf.gather(ids, example),
-            text_encoder.tokenizer(asked),
+            text_encoder.tokens(asked),
             text_encoder.tokenizer,
             text_encoder.sequence_length,
             keep="second",
@@ -66,11 +83,12 @@ def _of_texts(answer, text_encoder, pairs):
     tokenizer, length = text_encoder.tokenizer, text_encoder.sequence_length
 
     def of_text(text):
-        rows, starts = pack(tokenizer(text), None, tokenizer, length)
+        rows, starts = pack(text_encoder.tokens(text), None, tokenizer, length)
         return answer(_padded(rows, starts, text_encoder))
 
     def of_pair(text, text_pair):
-        rows, starts = pack(tokenizer(text), tokenizer(text_pair), tokenizer, length)
+        texts = of_equal_rows(text=text, text_pair=text_pair)
+        rows, starts = pack(*map(text_encoder.tokens, texts), tokenizer, length)
         return answer(_padded(rows, starts, text_encoder))
 
     return of_pair if pairs else of_text
@@ -86,14 +104,18 @@ def _outputs(model, inputs):
     return tf.cast(model(inputs, training=False), tf.float32)
 
 
-def _fill_gaps(question, option):
-    """As `tfeff.data.text_rows.fill_gaps`, of tensors `[N]`."""
+def _fill_gaps(question, option, most_characters):
+    """As `tfeff.data.text_rows.fill_gaps`, of tensors `[N]`, which are read so far."""
     has_gap = tf.strings.regex_full_match(question, "(?s).*_.*")
     question = tf.strings.regex_replace(question, "_+", "_")
     parts = tf.strings.split(question, "_")
     place = tf.ragged.range(parts.row_lengths()).flat_values
     is_last = place == tf.gather(parts.row_lengths(), parts.value_rowids()) - 1
-    filling = tf.where(is_last, "", tf.gather(option, parts.value_rowids()))
+    # A long option in many gaps would be huge: beyond what is read, gaps stay empty.
+    size = tf.strings.length(option, unit="UTF8_CHAR")
+    before = place * tf.cast(tf.gather(size, parts.value_rowids()), place.dtype)
+    empty = is_last | (before >= most_characters)
+    filling = tf.where(empty, "", tf.gather(option, parts.value_rowids()))
     filled = parts.with_values(tf.strings.join([parts.values, filling]))
     filled = tf.strings.reduce_join(filled, axis=1)
     return tf.where(has_gap, filled, tf.strings.join([question, option], " "))

@@ -7,6 +7,7 @@ import keras_hub
 import tensorflow as tf
 
 from tfeff.checks import check_integer
+from tfeff.digests import write_digests
 from tfeff.encoders import Encoder
 from tfeff.export.embeddings import embedding_endpoints
 from tfeff.export.fill_mask import fill_mask_endpoint
@@ -17,7 +18,7 @@ from tfeff.export.sequence_tasks import (
 )
 from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.text_encoder import TextEncoder
-from tfeff.folders import appearing, check_new_path
+from tfeff.files import atomic_folder, check_new_path
 from tfeff.objectives import MaskedLM
 from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
 
@@ -73,11 +74,20 @@ def save_for_serving(
       last, in Unicode code points; `score` `[B]` float32, start logit + end logit;
       `no_answer_probability` `[B]` float32. No answer is "", 0 and 0. Options:
       `stride`, `max_answer_tokens` and `no_answer_threshold`, as of
-      `tfeff.data.make_span_features` and `best_spans`. A question that leaves no room
-      for the passage is an error.
+      `tfeff.data.make_span_features` and `best_spans`; `max_windows`, of a passage,
+      1024 by default. A question that leaves no room for the passage is an error, so
+      are a passage of more windows and a word of more than 20,000 characters in it.
 
     Other texts longer than `sequence_length` are cut: one text at its end, masks there
-    included, of two the longer one, beside a question the passage.
+    included, of two the longer one, beside a question the passage. Before that, no
+    more characters of a text are tokenized than so many tokens can stand for, 4 times
+    `sequence_length` times one more than the longest piece has. Where it matters, a
+    text has runs of unknown characters, white space, or characters that are dropped.
+
+    Where a request has unequal numbers of texts, or of options fewer than 1 or more
+    than 64, the error names the input. Without a text, the answer has no rows. Bytes
+    that are not UTF-8 count as U+FFFD. `SHA256SUMS` in the folder has the digests of
+    all files: see `check_export`.
 
     Args:
         model: one of the models above.
@@ -152,8 +162,9 @@ def save_for_serving(
         ]
         # The first one becomes the default signature.
         archive.add_endpoint(name, function, input_signature=specs)
-    with appearing(path) as unfinished:
+    with atomic_folder(path) as unfinished:
         archive.write_out(unfinished, verbose=False)
+        write_digests(unfinished)
 
 
 def _masked_lm(model: MaskedLM, text_encoder: TextEncoder, top_k: int = 5):

@@ -3,6 +3,7 @@ import tensorflow as tf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tfeff.data.tokenizers import revive
+from tfeff.export.request_texts import first_characters, most_characters
 
 MASK = "[MASK]"
 _BEGINS_WITH_SPACE = r"(?s)[\s\p{Z}].*"
@@ -13,7 +14,8 @@ class TextEncoder(tf.Module):
 
     A text becomes `[CLS] tokens [SEP]`, its tokens cut so that the whole has at most
     `sequence_length` ids; a batch is padded to its longest text, or, where an encoder
-    depends on the padded length, to `sequence_length`.
+    depends on the padded length, to `sequence_length`. Of each text, no more than
+    `most_characters` is tokenized, so that time and memory are bounded.
 
     Args:
         tokenizer: a KerasHub tokenizer with the ids `cls_token_id`, `sep_token_id`,
@@ -23,6 +25,8 @@ class TextEncoder(tf.Module):
 
     Attributes:
         padded_length: `sequence_length`, or None where rows are as long as the longest.
+        most_characters: integer, characters that are read of a text: as many as
+            `sequence_length` tokens can stand for.
     """
 
     def __init__(
@@ -36,15 +40,24 @@ class TextEncoder(tf.Module):
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
         self.padded_length = sequence_length if length_dependent else None
+        self.most_characters = most_characters(tokenizer, sequence_length, MASK)
         self.word_continuation = _without_word_start(tokenizer)
+
+    def read(self, text: tf.Tensor) -> tf.Tensor:
+        """What is read of texts `[B]`: their first characters, as valid UTF-8."""
+        return first_characters(text, self.most_characters)
+
+    def tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Ids `[B, (T)]` of texts `[B]`, at most `sequence_length` of each."""
+        return self.tokenizer(self.read(text))[:, : self.sequence_length]
 
     def plain(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Ids `[B, (T)]` of texts `[B]`; `[MASK]` in a text is six characters."""
-        return self._framed(self.tokenizer(text))
+        return self._framed(self.tokens(text))
 
     def with_masks(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Ids `[B, (T)]` of texts `[B]`; each literal `[MASK]` is the mask's id."""
-        parts = tf.strings.split(text, MASK)
+        parts = tf.strings.split(self.read(text), MASK)
         part, place = parts.flat_values, tf.ragged.range(parts.row_lengths())
         # Right behind a mask, as the point in "a [MASK].", a word goes on: without
         # this, it would get the mark with which SentencePiece begins a word.

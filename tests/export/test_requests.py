@@ -1,0 +1,249 @@
+"""Requests that no model can answer, or not in the time that a server has."""
+
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.data.test_span_features import word_piece_vocabulary
+from tests.export import hostile
+from tests.export.corpus import DOCUMENTS, tokenizer
+from tests.export.test_serving import make_encoder, make_model
+from tfeff.convert.bert_tokenizer import BertTokenizer
+from tfeff.data.text_rows import fill_gaps, pack
+from tfeff.export.embeddings import embedding_endpoints
+from tfeff.export.fill_mask import fill_mask_endpoint
+from tfeff.export.placed_tokens import PlacedTokens
+from tfeff.export.request_texts import first_characters, most_characters, valid
+from tfeff.export.sequence_tasks import (
+    _fill_gaps,
+    choose_endpoint,
+    classify_endpoint,
+    rate_endpoint,
+)
+from tfeff.export.span_qa import answer_endpoint
+from tfeff.export.text_encoder import TextEncoder
+from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
+
+LENGTH = 16
+
+
+def word_pieces():
+    return BertTokenizer(word_piece_vocabulary(), lowercase=True, strip_accents=True)
+
+
+@pytest.fixture(scope="module")
+def served():
+    """A function of each kind, as an export holds it, by name."""
+    made = tokenizer()
+    text_encoder = TextEncoder(made, LENGTH)
+    # A convolution beside attention: TensorFlow's own fail for an empty batch.
+    attention = {"name": "mixed", "kernel_size": 3}
+    encoder = make_encoder(attention, max_sequence_length=LENGTH)
+    functions = {
+        **embedding_endpoints(encoder, text_encoder),
+        "fill_mask": fill_mask_endpoint(
+            make_model(max_sequence_length=LENGTH), text_encoder, top_k=2
+        ),
+        "classify": classify_endpoint(
+            Classifier(encoder, 3), text_encoder, True, ["a", "b", "c"]
+        ),
+        "rate": rate_endpoint(Regressor(encoder, "layerwise"), text_encoder, False),
+        "choose": choose_endpoint(MultipleChoice(encoder), text_encoder),
+        **answer_endpoint(SpanQA(encoder), text_encoder, 4, max_windows=9),
+    }
+    return {name: tf.function(f, autograph=False) for name, f in functions.items()}
+
+
+TEXT, OPTIONS = tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.string)
+INPUTS = {
+    "sentence_embeddings": ["text"],
+    "token_embeddings": ["text"],
+    "fill_mask": ["text"],
+    "classify": ["text", "text_pair"],
+    "rate": ["text"],
+    "choose": ["passage", "question", "options"],
+    "answer": ["question", "passage"],
+}
+
+
+@pytest.fixture(scope="module")
+def traced(served):
+    return {
+        name: function.get_concrete_function(
+            **{key: OPTIONS if key == "options" else TEXT for key in INPUTS[name]}
+        )
+        for name, function in served.items()
+    }
+
+
+def texts(*values):
+    return tf.constant(values, tf.string)
+
+
+def refused(function, match, **inputs):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=match):
+        function(**inputs)
+
+
+def test_unequal_numbers_of_rows_are_named(traced):
+    two, one, three = texts("a", "b"), texts("a"), texts("a", "b", "c")
+    for pair in (one, three, texts()):
+        refused(
+            traced["classify"], "`text_pair` must have as", text=two, text_pair=pair
+        )
+        refused(traced["answer"], "`passage` must have as", question=two, passage=pair)
+        refused(
+            traced["choose"],
+            "`question` must have as",
+            passage=two,
+            question=pair,
+            options=tf.constant([["a", "b"]] * 2),
+        )
+        refused(
+            traced["choose"],
+            "`options` must have as",
+            passage=two,
+            question=two,
+            options=tf.fill([tf.size(pair), 2], "a"),
+        )
+
+
+def test_rows_of_pairs_are_counted_before_they_are_cut():
+    first, second = tf.ragged.constant([[5], [6]]), tf.ragged.constant([[7]])
+    for keep in ("neither", "second"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="`second` must have"):
+            pack(first, second, tokenizer(), LENGTH, keep)
+
+
+@pytest.mark.parametrize("columns", [0, 65, 100_000])
+def test_options_are_few(traced, columns):
+    refused(
+        traced["choose"],
+        rf"`options` must have 1 to 64 columns.*\[{columns}\]",
+        passage=texts("a"),
+        question=texts("b"),
+        options=tf.fill([1, columns], "a"),
+    )
+
+
+def test_empty_batches_have_empty_answers(traced):
+    shapes = {
+        "sentence_embeddings": {"embeddings": (0, 16)},
+        "token_embeddings": {
+            "embeddings": (0, 0, 16),
+            **{name: (0, 0) for name in ("mask", "token_ids", "tokens")},
+        },
+        "fill_mask": {
+            name: (0, 0, 2) for name in ("fillings", "token_ids", "probabilities")
+        },
+        "classify": {"label": (0,), "labels": (0, 3), "probabilities": (0, 3)},
+        "rate": {"score": (0,)},
+        "choose": {"option": (0,), "index": (0,), "probabilities": (0, 4)},
+        "answer": {
+            name: (0,)
+            for name in ("answer", "start", "end", "score", "no_answer_probability")
+        },
+    }
+    for name, names in INPUTS.items():
+        inputs = {
+            key: tf.fill([0, 4], "a") if key == "options" else texts() for key in names
+        }
+        outputs = traced[name](**inputs)
+        assert {key: tuple(v.shape) for key, v in outputs.items()} == shapes[name]
+
+
+def test_questions_and_passages_have_limits(traced):
+    def limited(match, question="a", passage="a"):
+        # The one in question is not the first.
+        refused(
+            traced["answer"],
+            match,
+            question=texts("a", question),
+            passage=texts("a", passage),
+        )
+
+    limited(r"`question` must leave room .* 16 tokens", question="zebras " * 9)
+    limited("`passage` must have at most 9 windows", passage="zebras " * 9)
+    limited(r"`passage` must have at most \d+ characters", passage="a " * 10**6)
+    limited(r"`passage` must have at most \d+ characters", passage=b"\x80" * 10**6)
+    # Of a longer window, as this one cannot have so long a word.
+    encoder = make_encoder(max_sequence_length=60)
+    text_encoder = TextEncoder(tokenizer(), 60)
+    answer = answer_endpoint(SpanQA(encoder), text_encoder)["answer"]
+    long = texts("zebras \U0001f993" + "\U0001f993" * 20_000)
+    refused(answer, "word of more than 20000.*20001", question=texts(""), passage=long)
+
+
+@pytest.mark.parametrize("make", [tokenizer, word_pieces])
+def test_texts_lose_nothing_that_fits(make):
+    """The tokens are the first ones of the whole text, however long it is."""
+    made, source = make(), random.Random(0)
+    text_encoder = TextEncoder(made, LENGTH)
+    words = " ".join(DOCUMENTS).split() + ["漢字", "e\u0301\u0301", "a\tb", "(x)"]
+    rows = ["", " ", *DOCUMENTS, " ".join(DOCUMENTS * 40)]
+    rows += [" ".join(source.choices(words, k=k)) for k in (1, 5, 40, 2000, 20_000)]
+    rows += [source.choice(words) * k for k in (2, 40, 2000)]
+    assert max(map(len, rows)) > 20 * text_encoder.most_characters
+    whole = tf.function(lambda text: made(text))(tf.constant(rows))
+    read = tf.function(text_encoder.tokens)(tf.constant(rows))
+    assert read.to_list() == whole[:, :LENGTH].to_list()
+
+
+@pytest.mark.parametrize("make", [tokenizer, word_pieces])
+def test_the_longest_text_of_so_many_tokens_fits(make):
+    """All that is not counted aside, no text of as many tokens is cut."""
+    made = make()
+    special = {"[CLS]", "[SEP]", "[MASK]", "[UNK]", "[PAD]", "<pad>", "<unk>"}
+    spelled = {p.removeprefix("##").lstrip("▁") for p in made.get_vocabulary()}
+    longest = max(spelled - special, key=len)
+    # Each letter of the most characters that can be one.
+    for word in (longest, longest.replace("a", "ᾳ\u0313\u0300\u0345")):
+        text = " ".join([word] * LENGTH)
+        assert len(text) <= most_characters(made, LENGTH)
+
+
+def test_only_what_is_not_utf_8_is_changed():
+    every = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    rows = tf.constant([f"x{c}" for c in every] + [f"{c}x" for c in every])
+    assert tf.reduce_all(valid(rows) == rows)
+    broken = [b"a\xff", b"a\xc3", b"a\xed\xa0\x80", b"a\xc0\x80", b"\x80" * 100]
+    for text in first_characters(tf.constant(broken), 9).numpy():
+        assert set(text.decode()) <= {"a", "\ufffd"} and len(text.decode()) <= 9
+    cut = first_characters(tf.constant(["漢\U0001f993" * 9, "abc"]), 5).numpy()
+    assert [text.decode() for text in cut] == ["漢\U0001f993漢\U0001f993漢", "abc"]
+
+
+def test_gaps_are_filled_no_further_than_is_read():
+    question, option = "_é" * 3000, "漢" * 3000
+    filled = _fill_gaps(texts(question, "a _ b_", "a"), texts(option, "c", "d"), 4000)
+    first, *others = [text.decode() for text in filled.numpy()]
+    assert first[:4000] == fill_gaps(question, option)[:4000]
+    assert len(first) < 13_000
+    assert others == ["a c bc", "a d"]
+
+
+def test_one_long_chunk_makes_no_tensor_of_chunks_by_pieces():
+    """10,000 chunks, one of 10,000 words: dense they would be 400 MB."""
+    placed = tf.function(PlacedTokens(word_pieces()).__call__)
+    text = texts("a " * 10_000 + "漢" * 10_000)
+    placed(texts("a"))
+    before = hostile.resident()
+    ids, starts, _ = placed(text)
+    assert hostile.resident() - before < 200
+    assert ids.row_lengths().numpy().tolist() == [20_000]
+    np.testing.assert_array_equal(starts[-10_000:], np.arange(20_000, 30_000))
+
+
+def test_a_few_hundred_hostile_requests(traced):
+    served = [(name, function, INPUTS[name]) for name, function in traced.items()]
+    result = hostile.fire(served, 300, seed=5)
+    named = {
+        "classify text_pair",
+        "choose options",
+        "choose question",
+        "answer passage",
+    }
+    assert named <= set(result["named"])
+    assert all(count["answers"] > 10 for count in result["counts"].values())

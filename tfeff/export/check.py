@@ -1,0 +1,38 @@
+import os
+
+from tfeff.checks import check_path
+from tfeff.digests import FILE_NAME, check_digests
+
+
+def check_export(path: str | os.PathLike) -> None:
+    """Compares every file of an export with the digest that was written beside it.
+
+    `save_for_serving` writes `SHA256SUMS` into the folder. Where there is no tfeff,
+    `sha256sum --check SHA256SUMS` in the folder does the same.
+
+    Args:
+        path: the folder that `save_for_serving` wrote.
+
+    Raises:
+        TypeError: if `path` is no path.
+        ValueError: if there is no `SHA256SUMS` in it, or naming the files that are
+            missing or differ.
+
+    Example:
+    ```python
+    import tfeff
+
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=40)
+    tfeff.export.save_for_serving(encoder, tokenizer, "export/1")
+    tfeff.export.check_export("export/1")
+    ```
+    """
+    path = check_path("path", path)
+    if not os.path.isfile(os.path.join(path, FILE_NAME)):
+        raise ValueError(
+            f"`path` must be a folder with a file {FILE_NAME}, as `save_for_serving` "
+            f"writes it. Received: path={path!r}"
+        )
+    check_digests(path)

@@ -1,0 +1,80 @@
+"""Texts as a request brings them: counted, made valid and cut, inside a graph."""
+
+import keras_hub
+import tensorflow as tf
+
+# Unicode composes at most four characters to one: U+1F82 is a letter and three marks.
+_COMPOSED = 4
+
+
+def require(condition: tf.Tensor, message: str, *values: tf.Tensor) -> list:
+    """What to name in `tf.control_dependencies`: an error unless `condition` holds.
+
+    What depends on it runs later. Unless something does, an operation that cannot
+    bear such a request could come first, and end the process.
+
+    Args:
+        condition: bool tensor of any shape; all of it must hold.
+        message: names the input, as the caller of the signature knows it, and what
+            it must be.
+        *values: what came.
+    """
+    return [
+        tf.raw_ops.Assert(condition=tf.reduce_all(condition), data=[message, *values])
+    ]
+
+
+def of_equal_rows(**inputs: tf.Tensor) -> list[tf.Tensor]:
+    """The inputs, once they are known to have equal numbers of rows.
+
+    Args:
+        **inputs: tensors `[B, …]` by the names that they have in the signature.
+
+    Raises:
+        tf.errors.InvalidArgumentError: naming the first input that has not as many
+            rows as the one before it.
+    """
+    (first, tensor), *others = inputs.items()
+    rows = tf.shape(tensor)[0]
+    checks = []
+    for name, other in others:
+        checks += require(
+            tf.shape(other)[0] == rows,
+            f"`{name}` must have as many rows as `{first}`. Received: rows of {name} "
+            f"and {first}:",
+            tf.shape(other)[0],
+            rows,
+        )
+    with tf.control_dependencies(checks):
+        return [tf.identity(tensor) for tensor in inputs.values()]
+
+
+def most_characters(
+    tokenizer: keras_hub.tokenizers.Tokenizer, num_tokens: int, *spelled: str
+) -> int:
+    """How many characters so many tokens stand for at most.
+
+    A token stands for no more characters than its piece is spelled with, and a space
+    before it, after Unicode's composition; before that, for four times as many. Not
+    counted is what no piece is spelled with: a run of unknown characters, which is
+    one token, further white space, and characters that a tokenizer drops.
+
+    Args:
+        tokenizer: of KerasHub.
+        num_tokens: integer.
+        *spelled: what else is one token.
+    """
+    longest = max(map(len, [*tokenizer.get_vocabulary(), *spelled]))
+    return _COMPOSED * num_tokens * (longest + 1)
+
+
+def valid(text: tf.Tensor) -> tf.Tensor:
+    """The texts with U+FFFD in place of what is not UTF-8, else as they are."""
+    return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+
+
+def first_characters(text: tf.Tensor, count: int) -> tf.Tensor:
+    """The first `count` characters of each text, valid UTF-8."""
+    # By bytes first: what is not UTF-8 can make one character of megabytes.
+    text = valid(tf.strings.substr(text, 0, 4 * count))
+    return tf.strings.substr(text, 0, count, unit="UTF8_CHAR")
