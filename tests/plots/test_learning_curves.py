@@ -70,6 +70,14 @@ def test_a_loss_that_is_not_a_number_leaves_a_gap(tmp_path, figures):
     np.testing.assert_array_equal(losses, [3.5, np.nan, 2.5])
 
 
+def test_columns_that_a_training_did_not_have_are_left_out(tmp_path, figures):
+    # As Keras writes it without validation data.
+    (tmp_path / "a.csv").write_text("step,loss,val_loss\n1,3.5,NA\n2,3.0,NA\n")
+    plots.learning_curves({"a": tmp_path / "a.csv"}, tmp_path / "curves.png")
+    losses = np.array(drawn(figures[0])["a, training"])[:, 1]
+    np.testing.assert_array_equal(losses, [3.5, 3.0])
+
+
 @pytest.mark.parametrize(
     ("texts", "settings", "message"),
     [

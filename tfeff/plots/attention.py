@@ -44,7 +44,7 @@ def average_attention(
         Huang et al., "Improve Transformer models with better relative position
         embeddings", figure 5: the first layer, 50 tokens.
     """
-    check_integer("length", length)
+    length = check_integer("length", length)
     check_picture_path(path)
     draw_average(attention_maps(encoder, batches), path, length)
 
@@ -104,7 +104,7 @@ def diagonal_concentration(
     Reference:
         Jiang et al., "ConvBERT", section 6.5, has a measure of this kind.
     """
-    check_integer("distance", distance, 0)
+    distance = check_integer("distance", distance, 0)
     check_picture_path(path)
     draw_concentration(attention_maps(encoder, batches), path, distance)
 

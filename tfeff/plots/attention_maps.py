@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 from keras import ops
 
-from tfeff.checks import check_integer
-from tfeff.layers.encoder_block import check_blocks
+from tfeff.checks import check_integer, check_iterable
+from tfeff.layers.encoder_block import blocks_of
 from tfeff.layers.recording import record_layers
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
@@ -59,7 +59,7 @@ class AttentionMaps:
             ValueError: if `distance` is below 0.
             TypeError: if it is not an integer.
         """
-        check_integer("distance", distance, 0)
+        distance = check_integer("distance", distance, 0)
         positions = np.arange(len(self.pairs))
         near = np.abs(positions[None] - positions[:, None]) <= distance
         inside = np.where(near, self.totals, 0).sum((1, 2))
@@ -98,7 +98,8 @@ def attention_maps(encoder, batches: Iterable) -> AttentionMaps:
     >>> maps.mean().shape, maps.by_distance().shape, maps.concentration(5)
     ((2, 6, 6), (2, 11), array([1., 1.]))
     """
-    blocks = check_blocks(encoder.blocks)
+    blocks = blocks_of(encoder)
+    check_iterable("batches", batches, "batches of inputs")
     for block in blocks:
         if (
             "return_attention_scores"

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 
+from tfeff.checks import check_path
 from tfeff.plots.attention import draw_average, draw_concentration
 from tfeff.plots.attention_maps import attention_maps
 from tfeff.plots.partitions import partition_functions, partition_values
@@ -41,6 +42,7 @@ def draw_all(encoder, batches: Iterable, folder: str | os.PathLike) -> list[str]
     tfeff.plots.draw_all(encoder, batches, "runs/first/plots")
     ```
     """
+    folder = check_path("folder", folder)
     maps = attention_maps(encoder, batches)
     drawings = {
         "average_attention": lambda path: draw_average(maps, path, length=50),

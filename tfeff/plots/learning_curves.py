@@ -129,7 +129,8 @@ def _read(path, columns):
             try:
                 step = int(row["step"])
                 for column in columns:
-                    if row.get(column):
+                    # Keras writes "NA" in a training without validation data.
+                    if row.get(column) not in (None, "", "NA"):
                         values[column][step] = float(row[column])
             except (TypeError, ValueError) as error:
                 raise ValueError(

@@ -6,7 +6,7 @@ import numpy as np
 from keras import ops
 
 from tfeff.checks import check_integer
-from tfeff.layers.encoder_block import check_blocks
+from tfeff.layers.encoder_block import blocks_of
 from tfeff.plots.picture import picture
 
 
@@ -32,7 +32,7 @@ def partition_values(encoder, max_distance: int = 64) -> dict[int, np.ndarray]:
     >>> sorted(values), values[0].shape
     ([0, 1], (4, 7))
     """
-    check_integer("max_distance", max_distance)
+    max_distance = check_integer("max_distance", max_distance)
     positions = ops.arange(-max_distance, max_distance + 1)
     # A block that stands in several places has a partition for each of them.
     return {
@@ -41,7 +41,7 @@ def partition_values(encoder, max_distance: int = 64) -> dict[int, np.ndarray]:
                 block.attention.partition_layer.functions(positions, index)
             )
         )
-        for index, block in enumerate(check_blocks(encoder.blocks))
+        for index, block in enumerate(blocks_of(encoder))
         if hasattr(block.attention, "partition_layer")
     }
 

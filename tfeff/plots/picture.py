@@ -5,6 +5,9 @@ import math
 import os
 from collections.abc import Iterator
 
+from tfeff.checks import check_path
+from tfeff.files import atomic_file
+
 
 @contextlib.contextmanager
 def picture(
@@ -38,17 +41,13 @@ def picture(
     for unused in axes[panels:]:
         unused.remove()
     yield list(axes[:panels])
-    folder, name = os.path.split(path)
-    partial = os.path.join(folder, f".{name}.partial")
-    figure.savefig(partial, format="png")
-    os.replace(partial, path)
+    with atomic_file(path) as unfinished:
+        figure.savefig(unfinished, format="png")
 
 
 def check_picture_path(path: object) -> str:
     """Returns `path` as a string if a file may be written there, else raises."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"`path` must be a path. Received: path={path!r}")
-    path = os.fspath(path)
+    path = check_path("path", path)
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path) or "."):
         raise ValueError(
             f"`path` must be a file in a folder that exists. Received: path={path!r}"

@@ -6,7 +6,7 @@ import numpy as np
 from keras import ops
 
 from tfeff.checks import check_integer
-from tfeff.layers.encoder_block import check_blocks
+from tfeff.layers.encoder_block import blocks_of
 from tfeff.layers.relative_attention import SCALAR_METHODS
 from tfeff.plots.picture import picture
 
@@ -38,11 +38,11 @@ def relative_tables(encoder, max_distance: int = 50) -> dict[int, np.ndarray]:
     >>> relative_tables(encoder, 3)[0].shape
     (7, 12, 2)
     """
-    check_integer("max_distance", max_distance)
+    max_distance = check_integer("max_distance", max_distance)
     positions = ops.arange(-max_distance, max_distance + 1)
     tables = {}
     seen = []
-    for index, block in enumerate(check_blocks(encoder.blocks)):
+    for index, block in enumerate(blocks_of(encoder)):
         attention = block.attention
         table = getattr(attention, "relative_embedding", None)
         if table is None or any(table is other for other in seen):
@@ -86,7 +86,7 @@ def relative_embeddings(
         Huang et al., "Improve Transformer models with better relative position
         embeddings", figure 4: the first head of the first layer.
     """
-    check_integer("head", head, 0)
+    head = check_integer("head", head, 0)
     tables = relative_tables(encoder, max_distance)
     if not tables:
         raise ValueError(
@@ -96,7 +96,7 @@ def relative_embeddings(
         )
     for rows in tables.values():
         if rows.shape[2] > 1:
-            check_integer("head", head, 0, rows.shape[1] - 1)
+            head = check_integer("head", head, 0, rows.shape[1] - 1)
     positions = np.arange(-max_distance, max_distance + 1)
     with picture(path, len(tables), size=(4, 2.8)) as panels:
         for axes, (index, rows) in zip(panels, tables.items()):
