@@ -14,22 +14,28 @@ and the best student on the development set is kept:
         --teacher=runs/large-sst2 --student=runs/small --task=SST-2 --data=glue \
         --augment_with=runs/large --word_vectors=glove.6B.300d.txt
 
-The student has the attention of the teacher's kind: maps of `--attention=scores` come
-from a softmax. A general run that was stopped goes on when it is started again with
-the same flags; a task's run starts in a folder of its own. In the end the run
-directory holds `metrics.json`, `preset/`: the student with the tokenizer, after a task
-`model.keras`, and `export/`: a SavedModel that takes text.
+Attention maps are compared before the softmax where both encoders have one
+(`--attention`). A general run that was stopped goes on when it is started again with
+the same flags; a task's run starts anew until it is finished, then is left as it is.
+In the end the run directory holds `metrics.json`, `preset/`: the student with the
+tokenizer, after a task `model.keras`, and `export/`: a SavedModel that takes text.
 """
 
+import contextlib
 import math
 import os
+import shutil
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import interruption  # noqa: F401  Before the others, which take long.
+
+# isort: split
+import command
 import keras
 import pictures
-from absl import app, flags, logging
-from overrides import parse
+from absl import flags, logging
+from run_directory import make_once, open_run
 
 import tfeff
 
@@ -52,7 +58,11 @@ flags.DEFINE_string(
     "layer_map", "uniform", "uniform, top, bottom, or the teacher's layers: 2,4."
 )
 flags.DEFINE_enum(
-    "attention", "scores", ["scores", "probabilities", "none"], "Maps to compare."
+    "attention",
+    None,
+    ["scores", "probabilities", "none"],
+    "Maps to compare; default: scores, or probabilities if a layer has no scores "
+    "before a softmax, or none if one has no map.",
 )
 flags.DEFINE_enum("reduction", "mean", ["mean", "sum_squares"], "Over positions.")
 flags.DEFINE_float("temperature", 1.0, "Of the softmax of predictions.")
@@ -78,9 +88,14 @@ flags.DEFINE_float("prediction_rate", 3e-5, "task: peak rate on predictions.")
 flags.DEFINE_integer("sequence_length", 128, "Tokens in a sequence.", lower_bound=3)
 flags.DEFINE_integer("batch_size", 16, "Sequences in a batch, over all replicas.", 1)
 flags.DEFINE_integer("steps", 1000, "Steps on layers.", lower_bound=1)
-flags.DEFINE_integer("eval_every", 200, "Steps between evaluations.", lower_bound=1)
+flags.DEFINE_integer(
+    "eval_every",
+    None,
+    "Steps between evaluations; default: 200, or less for few steps.",
+    lower_bound=1,
+)
 flags.DEFINE_float("learning_rate", 5e-4, "Peak learning rate on layers.")
-flags.DEFINE_float("warmup", 0.1, "Share of the steps up to the peak.", 0.0, 1.0)
+flags.DEFINE_float("warmup", 0.1, "Share of the steps up to the peak.", 0.0, 0.99)
 flags.DEFINE_float("weight_decay", 0.01, "Decay of all but biases and norms.")
 flags.DEFINE_integer("seed", 0, "Seed of weights, order, replaced words, dropout.")
 flags.DEFINE_enum(
@@ -132,11 +147,10 @@ def main(_):
 
 def distil_in_general(strategy):
     """From an encoder to an encoder, on text."""
-    if FLAGS.steps % FLAGS.eval_every:
-        raise app.UsageError(
-            "--steps must be a multiple of --eval_every. Received: "
-            f"{FLAGS.steps} and {FLAGS.eval_every}"
-        )
+    if FLAGS.eval_every is None:
+        FLAGS.eval_every = command.eval_every(FLAGS.steps)
+    command.check_eval_every(FLAGS.steps, FLAGS.eval_every)
+    run = open_run(FLAGS.run_dir, configuration())
     with strategy.scope():
         teacher, tokenizer = tfeff.tasks.load_pretrained(FLAGS.teacher)
         check_length(teacher)
@@ -145,17 +159,18 @@ def distil_in_general(strategy):
             **{
                 "vocabulary_size": teacher.vocabulary_size,
                 "max_sequence_length": FLAGS.sequence_length,
-                **dict(parse(text) for text in FLAGS.override),
+                **dict(command.override(text) for text in FLAGS.override),
             },
         )
-        model = tfeff.objectives.Distillation(student, teacher, **layer_settings())
+        model = tfeff.objectives.Distillation(
+            student, teacher, **layer_settings(student, teacher)
+        )
         model.compile(optimizer(FLAGS.learning_rate, FLAGS.steps))
     documents = (
         tfeff.data.docstrings(max_characters=FLAGS.max_characters)
         if FLAGS.corpus == ["docstrings"]
         else tfeff.data.text_files(FLAGS.corpus)
     )
-    run = tfeff.training.Run(FLAGS.run_dir, configuration())
     train, valid = (
         tfeff.data.build_cache(
             text, tokenizer, run.path("cache", name), FLAGS.sequence_length
@@ -171,7 +186,7 @@ def distil_in_general(strategy):
     validation_data = valid.masked_lm(
         FLAGS.batch_size, shuffle=False, repeat=False, **plain
     )
-    with strategy.scope():
+    with strategy.scope(), tfeff.data.damage_named(train, valid):
         model = run.fit(
             lambda: model,
             lambda batches: train.masked_lm(
@@ -185,19 +200,30 @@ def distil_in_general(strategy):
         metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
     print(f"validation: {line(metrics)}")
     pictures.draw(model.student, validation_data, run)
-    finish(run, metrics, model.student, model.student, tokenizer)
+    write(run, metrics, model.student, model.student, tokenizer)
+    finish(run)
 
 
 def distil_on_a_task(strategy):
     """From a fine-tuned model to one, on the examples of its task."""
+    if FLAGS.eval_every is None:
+        FLAGS.eval_every = min(200, FLAGS.prediction_steps)
     if not FLAGS.task or not FLAGS.data:
-        raise app.UsageError("--stage=task needs --task and --data")
+        raise ValueError("--stage=task needs --task and --data")
+    run = open_run(FLAGS.run_dir, configuration())
+    if os.path.exists(run.path("metrics.json")):
+        finish(run)
+        return
+    for name in ("preset", "export"):  # Of a start that was killed.
+        shutil.rmtree(run.path(name), ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(run.path("dev_metrics.csv"))
     with strategy.scope():
         teacher = tfeff.training.load_checkpoint(
             os.path.join(FLAGS.teacher, "model.keras")
         )
         if not isinstance(teacher, (tfeff.tasks.Classifier, tfeff.tasks.Regressor)):
-            raise app.UsageError(f"--teacher must classify or rate texts: {teacher!r}")
+            raise ValueError(f"--teacher must classify or rate texts: {teacher!r}")
         check_length(teacher.encoder)
         encoder, tokenizer = tfeff.tasks.load_pretrained(FLAGS.student)
         check_length(encoder)
@@ -207,7 +233,7 @@ def distil_on_a_task(strategy):
             student.encoder,
             teacher.encoder,
             tokenizers=(tokenizer, teachers_tokenizer),
-            **layer_settings(),
+            **layer_settings(student.encoder, teacher.encoder),
         )
         predictions = tfeff.objectives.Distillation(
             student,
@@ -227,7 +253,6 @@ def distil_on_a_task(strategy):
         print(f"{count:,} lines left out, such as {(*train.skipped, *dev.skipped)[0]}")
     if FLAGS.train_examples is not None:
         train = train.sample(FLAGS.train_examples, FLAGS.seed)
-    tfeff.folders.check_new_path("run_dir", FLAGS.run_dir)
     if FLAGS.augment_with:
         train = augmented(train, tokenizer)
     train_rows, dev_rows = (
@@ -235,7 +260,6 @@ def distil_on_a_task(strategy):
         for examples in (train, dev)
     )
     print(f"{FLAGS.task}: {len(train):,} examples to train on, {len(dev):,} of dev")
-    run = tfeff.training.Run(FLAGS.run_dir, configuration())
 
     def score(model):
         batches = dev_rows.dataset(32, shuffle=False, repeat=False)
@@ -247,6 +271,7 @@ def distil_on_a_task(strategy):
     print(f"teacher: {line(teachers)}")
     with strategy.scope():
         history = fit(layers, train_rows, FLAGS.learning_rate, FLAGS.steps)
+        command.check_finite(layers)
         print(f"layers after {FLAGS.steps:,} steps: {line(history)}")
         best = tfeff.training.KeepBest(
             lambda model: score(model.student),
@@ -261,6 +286,7 @@ def distil_on_a_task(strategy):
             FLAGS.prediction_steps,
             [best],
         )
+    command.check_finite(student)
     print(f"student, best at step {best.best_step:,}: {line(best.best)}")
     tfeff.training.save_checkpoint(student, run.path("model.keras"))
     batches = dev_rows.dataset(8, shuffle=False, repeat=False)
@@ -268,7 +294,7 @@ def distil_on_a_task(strategy):
     options = {"pairs": dev.second is not None}
     if dev.label_names is not None:
         options["label_names"] = dev.label_names
-    finish(
+    write(
         run,
         {"student": best.best, "teacher": teachers},
         student,
@@ -277,6 +303,7 @@ def distil_on_a_task(strategy):
         sequence_length=FLAGS.sequence_length,
         **options,
     )
+    finish(run)
 
 
 def make_student(teacher, encoder):
@@ -295,12 +322,12 @@ def augmented(examples, tokenizer):
         os.path.join(FLAGS.augment_with, "checkpoints")
     )
     if path is None:
-        raise app.UsageError(f"--augment_with has no checkpoint: {FLAGS.augment_with}")
+        raise ValueError(f"--augment_with has no checkpoint: {FLAGS.augment_with}")
     known = tfeff.data.tokenizer_fingerprint(
         tfeff.tasks.load_pretrained(FLAGS.augment_with)[1]
     )
     if tfeff.data.tokenizer_fingerprint(tokenizer) != known:
-        raise app.UsageError("--augment_with must have the student's tokenizer")
+        raise ValueError("--augment_with must have the student's tokenizer")
     vectors = FLAGS.word_vectors and tfeff.data.read_word_vectors(FLAGS.word_vectors)
     return tfeff.data.augment(
         examples,
@@ -312,16 +339,18 @@ def augmented(examples, tokenizer):
     )
 
 
-def layer_settings():
-    """What of the layers is compared, and how."""
-    layers = FLAGS.layer_map.split(",")
-    if all(layer.isdecimal() for layer in layers):
-        layer_map = [int(layer) for layer in layers]
-    else:
-        layer_map = FLAGS.layer_map
+def layer_settings(student, teacher):
+    """What of the layers of two encoders is compared, and how."""
+    layer_map = FLAGS.layer_map
+    if layer_map not in ("uniform", "top", "bottom"):
+        layer_map = command.numbers("layer_map", layer_map.split(","), int)
+    attention = FLAGS.attention
+    if attention is None:
+        attention = tfeff.objectives.common_maps(student, teacher) or "none"
+        print(f"attention maps to compare, by what both encoders have: {attention}")
     return {
         "layer_map": layer_map,
-        "attention": None if FLAGS.attention == "none" else FLAGS.attention,
+        "attention": None if attention == "none" else attention,
         "reduction": FLAGS.reduction,
     }
 
@@ -353,7 +382,7 @@ def check_length(encoder):
     """Raises where the sequences would be too long for the encoder's table."""
     longest = encoder.max_sequence_length
     if encoder.position == "absolute" and FLAGS.sequence_length > longest:
-        raise app.UsageError(
+        raise ValueError(
             f"--sequence_length must be at most {longest}, the table of positions. "
             f"Received: {FLAGS.sequence_length}"
         )
@@ -364,15 +393,26 @@ def configuration():
     return {name: FLAGS[name].value for name in CONFIGURATION}
 
 
-def finish(run, metrics, model, encoder, tokenizer, **options):
-    """Metrics, the student's preset, and what serves."""
-    preset, export = run.path("preset"), run.path("export")
-    if not os.path.exists(preset):
-        tfeff.tasks.save_pretrained(encoder, tokenizer, preset)
-    if not os.path.exists(export):
-        tfeff.export.save_for_serving(model, tokenizer, export, **options)
+def write(run, metrics, model, encoder, tokenizer, **options):
+    """The student's preset, what serves, and the metrics last."""
+    make_once(
+        run.path("preset"),
+        lambda path: tfeff.tasks.save_pretrained(encoder, tokenizer, path),
+    )
+    make_once(
+        run.path("export"),
+        lambda path: tfeff.export.save_for_serving(model, tokenizer, path, **options),
+    )
     tfeff.training.write_metrics(metrics, run.path("metrics.json"))
-    print(f"the student and its tokenizer: {preset}\ntext in: {export}")
+
+
+def finish(run):
+    """Notes the digests of what was written, and tells where it is."""
+    run.finish()
+    print(
+        f"the student and its tokenizer: {run.path('preset')}\n"
+        f"text in: {run.path('export')}"
+    )
 
 
 def line(metrics):
@@ -381,4 +421,4 @@ def line(metrics):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    command.run(main)

@@ -25,20 +25,26 @@ takes text; and with `--predict_split` the predictions as the benchmark wants th
 import json
 import math
 import os
-import shutil
+import tempfile
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import interruption  # noqa: F401  Before the others, which take long.
+
+# isort: split
+import command
 import keras
 import numpy as np
 import pictures
 import tensorflow as tf
-from absl import app, flags, logging
+from absl import flags, logging
+from run_directory import copy, make_once, open_run
 
 import tfeff
 from tfeff.checks import check_choice
 from tfeff.data.glue import GLUE_TASKS
 from tfeff.data.superglue import SUPERGLUE_TASKS
+from tfeff.files import atomic_file
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
@@ -57,7 +63,7 @@ flags.DEFINE_list("seeds", ["0"], "Seeds of head, order and dropout.")
 flags.DEFINE_float("epochs", 3.0, "Passes over the training part.", lower_bound=0.0)
 flags.DEFINE_integer("steps", None, "Steps, instead of --epochs.", lower_bound=1)
 flags.DEFINE_integer("eval_every", 1000, "Steps between evaluations.", lower_bound=1)
-flags.DEFINE_float("warmup", 0.1, "Share of the steps up to the peak.", 0.0, 1.0)
+flags.DEFINE_float("warmup", 0.1, "Share of the steps up to the peak.", 0.0, 0.99)
 flags.DEFINE_float("weight_decay", 0.01, "Decay of all but biases and norms.")
 flags.DEFINE_float("layer_decay", None, "Factor of the rate from layer to layer.")
 flags.DEFINE_float("dropout", None, "The encoder's rate; default: as pretrained.")
@@ -116,14 +122,15 @@ def main(_):
     logging.set_verbosity(logging.WARNING)  # TensorFlow tells much when it exports.
     task = check_choice("task", FLAGS.task, [*GLUE_TASKS, *SUPERGLUE_TASKS, "RACE"])
     axes = {
-        "learning_rate": [float(rate) for rate in FLAGS.learning_rates],
-        "batch_size": [int(size) for size in FLAGS.batch_sizes],
+        "learning_rate": command.numbers("learning_rates", FLAGS.learning_rates),
+        "batch_size": command.numbers("batch_sizes", FLAGS.batch_sizes, int),
     }
-    seeds = [int(seed) for seed in FLAGS.seeds]
+    seeds = command.numbers("seeds", FLAGS.seeds, int)
+    run = open_run(FLAGS.run_dir, {name: FLAGS[name].value for name in CONFIGURATION})
     strategy = tfeff.training.make_strategy(FLAGS.strategy, FLAGS.tpu)
     encoder, tokenizer = load_pretrained()
     if FLAGS.pad_to_longest and encoder.length_dependent:
-        raise app.UsageError(
+        raise ValueError(
             "--pad_to_longest must be left out: of this encoder more padding changes "
             "the outputs"
         )
@@ -147,9 +154,6 @@ def main(_):
     print(
         f"{task}: {len(train):,} examples to train on, "
         f"{', '.join(f'{len(e):,} of {s}' for s, e in dev.items())}"
-    )
-    run = tfeff.training.Run(
-        FLAGS.run_dir, {name: FLAGS[name].value for name in CONFIGURATION}
     )
     (first_split, *_) = dev
     examples = dev[first_split]
@@ -186,37 +190,41 @@ def main(_):
             )
         tfeff.training.save_checkpoint(model, os.path.join(folder, "model.keras"))
         print(f"  best at step {best.best_step:,} of {steps:,}: {line(best.best)}")
+        if best.diverged_step is not None:
+            print(f"  the training had diverged at step {best.diverged_step:,}")
         return best.best
 
     grid = tfeff.training.Grid(run.path("cells"), axes, seeds, metric)
     best = grid.run(cell)["best"]
-    with open(run.path("summary.md"), "w", encoding="utf-8") as file:
+    with (
+        atomic_file(run.path("summary.md")) as new,
+        open(new, "w", encoding="utf-8") as file,
+    ):
         file.write(f"{task}, mean ± deviation over seeds\n\n{grid.table()}")
     print(grid.table(), end="")
 
-    shutil.copyfile(
-        os.path.join(best["folder"], "model.keras"), run.path("model.keras")
-    )
-    model = tfeff.training.load_checkpoint(run.path("model.keras"))
+    best_model = os.path.join(best["folder"], "model.keras")
+    model = tfeff.training.load_checkpoint(best_model)
+    command.check_finite(model)
+    copy(best_model, run.path("model.keras"))
     if to_predict is not None:
         rows = tfeff.data.text_features(to_predict, tokenizer, length)
         predictions = predict(model, rows, pad_to_longest)
-        if predictions is None:
-            raise app.UsageError("no setting gave a model: try lower --learning_rates")
         path = write_predictions(task, to_predict, predictions, run)
         print(f"predictions: {path}")
     pictures.draw(model.encoder, encoder_batches(dev_rows[first_split]), run)
-    if not os.path.exists(run.path("preset")):
-        tfeff.tasks.save_pretrained(model.encoder, tokenizer, run.path("preset"))
-    if not os.path.exists(run.path("export")):
-        tfeff.export.save_for_serving(
-            model,
-            tokenizer,
-            run.path("export"),
-            sequence_length=length,
-            **export_options(train),
-        )
+    make_once(
+        run.path("preset"),
+        lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
+    )
+    make_once(
+        run.path("export"),
+        lambda path: tfeff.export.save_for_serving(
+            model, tokenizer, path, sequence_length=length, **export_options(train)
+        ),
+    )
     tfeff.training.write_metrics(grid.summary, run.path("metrics.json"))
+    run.finish()
     print(
         f"best setting: {json.dumps(best['setting'])}, {line(best['mean'])}\n"
         f"the best model: {run.path('model.keras')}\n"
@@ -313,18 +321,22 @@ def score(task, examples, predictions):
 
 def write_predictions(task, examples, predictions, run):
     """The file of predictions in the benchmark's layout."""
-    folder = run.path("predictions", FLAGS.predict_split)
-    shutil.rmtree(folder, ignore_errors=True)
-    if task == "RACE":
-        letters = [examples.label_names[place] for place in predictions]
-        return tfeff.tasks.write_json(
-            dict(zip(examples.ids, letters)), os.path.join(folder, "RACE.json")
-        )
-    if task in SUPERGLUE_TASKS:
-        return tfeff.tasks.write_superglue(task, examples.ids, predictions, folder)
-    return tfeff.tasks.write_glue(
-        task, FLAGS.predict_split, examples.ids, predictions, folder
-    )
+    folder, ids = run.path("predictions", FLAGS.predict_split), examples.ids
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryDirectory() as new:
+        if task == "RACE":
+            letters = [examples.label_names[place] for place in predictions]
+            path = tfeff.tasks.write_json(
+                dict(zip(ids, letters)), os.path.join(new, "RACE.json")
+            )
+        elif task in SUPERGLUE_TASKS:
+            path = tfeff.tasks.write_superglue(task, ids, predictions, new)
+        else:
+            split = FLAGS.predict_split
+            path = tfeff.tasks.write_glue(task, split, ids, predictions, new)
+        name = os.path.basename(path)
+        copy(path, os.path.join(folder, name))  # In place of an earlier start's.
+    return os.path.join(folder, name)
 
 
 def export_options(examples):
@@ -343,4 +355,4 @@ def line(metrics):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    command.run(main)

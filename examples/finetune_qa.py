@@ -30,10 +30,15 @@ import shutil
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import interruption  # noqa: F401  Before the others, which take long.
+
+# isort: split
+import command
 import keras
 import numpy as np
 import pictures
-from absl import app, flags, logging
+from absl import flags, logging
+from run_directory import copy, open_run
 
 import tfeff
 from tfeff.checks import check_choice
@@ -103,11 +108,17 @@ CONFIGURATION = (
 def main(_):
     """Windows, a training for each cell of the grid, and what the best one gives."""
     check_choice("task", FLAGS.task, TASKS)
+    axes = {
+        "batch_size": command.numbers("batch_sizes", FLAGS.batch_sizes, int),
+        "learning_rate": command.numbers("learning_rates", FLAGS.learning_rates),
+    }
+    seeds = command.numbers("seeds", FLAGS.seeds, int)
     if not importlib.util.find_spec("official"):
-        raise app.UsageError(
+        raise ValueError(
             "The official scores need Model Garden: pip install 'tfeff[garden]'"
         )
     logging.set_verbosity(logging.WARNING)  # TensorFlow tells much when it exports.
+    run = open_run(FLAGS.run_dir, {name: FLAGS[name].value for name in CONFIGURATION})
     encoder, tokenizer = tfeff.tasks.load_pretrained(FLAGS.pretrained)
     train, dev = (
         tfeff.data.make_span_features(
@@ -118,9 +129,6 @@ def main(_):
             (FLAGS.dev, FLAGS.dev_questions),
         )
     )
-    run = tfeff.training.Run(
-        FLAGS.run_dir, {name: FLAGS[name].value for name in CONFIGURATION}
-    )
     print(
         f"{len(train.questions):,} questions in {len(train):,} windows to train on; "
         f"{len(dev.questions):,} in {len(dev):,} to choose the best by"
@@ -130,15 +138,7 @@ def main(_):
             f"length extension: pretrained on {encoder.max_sequence_length} tokens, "
             f"fine-tuned on {FLAGS.sequence_length}"
         )
-    grid = tfeff.training.Grid(
-        run.path("cells"),
-        {
-            "batch_size": [int(size) for size in FLAGS.batch_sizes],
-            "learning_rate": [float(rate) for rate in FLAGS.learning_rates],
-        },
-        [int(seed) for seed in FLAGS.seeds],
-        metric="f1",
-    )
+    grid = tfeff.training.Grid(run.path("cells"), axes, seeds, metric="f1")
     summary = grid.run(
         lambda folder, **setting: train_cell(folder, train, dev, **setting)
     )
@@ -193,7 +193,9 @@ def train_cell(folder, train, dev, batch_size, learning_rate, seed):
                 best,
             ],
         )
-    model.save(os.path.join(folder, "model.keras"))
+    tfeff.training.save_checkpoint(model, os.path.join(folder, "model.keras"))
+    if best.diverged_step is not None:
+        print(f"the training had diverged at step {best.diverged_step:,}")
     return best.best
 
 
@@ -206,7 +208,7 @@ def evaluate(model, dev):
             "exact_match": "final_exact",
             "no_answer_threshold": "final_f1_thresh",
         }
-    if not all(np.isfinite(weight).all() for weight in model.get_weights()):
+    if not tfeff.training.is_finite(model):
         return dict.fromkeys(names, math.nan), []  # The training has diverged.
     answers = model.answers(dev, max_answer_tokens=FLAGS.max_answer_tokens)
     texts = {answer.id: answer.text for answer in answers}
@@ -229,9 +231,8 @@ def finish(run, path, tokenizer, dev, summary):
                 os.remove(run.path(name))  # Of a start that was stopped here.
         shutil.rmtree(run.path("export"), ignore_errors=True)
         model = tfeff.training.load_checkpoint(path)
+        command.check_finite(model)
         metrics, answers = evaluate(model, dev)
-        if not answers:
-            raise app.UsageError("no setting gave a model: try lower --learning_rates")
         threshold = metrics.get("no_answer_threshold")
         texts = {
             answer.id: ""
@@ -247,7 +248,7 @@ def finish(run, path, tokenizer, dev, summary):
             metrics |= {"f1": scores["f1"] / 100, "exact_match": scores["exact"] / 100}
             odds = {answer.id: answer.no_answer_probability for answer in answers}
             tfeff.tasks.write_json(odds, run.path("null_odds.json"))
-        shutil.copyfile(path, run.path("model.keras"))
+        copy(path, run.path("model.keras"))
         batches = dev.dataset(8, shuffle=False, repeat=False)
         pictures.draw(model.encoder, batches, run)
         tfeff.export.save_for_serving(
@@ -264,6 +265,7 @@ def finish(run, path, tokenizer, dev, summary):
         tfeff.training.write_metrics(
             {"task": FLAGS.task, **metrics, "grid": summary}, run.path("metrics.json")
         )
+    run.finish()
     with open(run.path("metrics.json"), encoding="utf-8") as file:
         metrics = json.load(file)
     for name in ("f1", "exact_match", "no_answer_threshold"):
@@ -286,4 +288,4 @@ def served_threshold(threshold, probabilities):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    command.run(main)

@@ -29,16 +29,26 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import interruption  # Before the others, which take long.
+
+# isort: split
+import command
 import keras
+import keras_hub
 import pictures
-from absl import app, flags, logging
-from overrides import parse
+from absl import flags, logging
+from run_directory import make_once, open_run
 
 import tfeff
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
 flags.DEFINE_string("preset", "shatter_tiny", "A name of tfeff.encoders.presets().")
+flags.DEFINE_string(
+    "pretrained",
+    None,
+    "A preset or a run, whose encoder and tokenizer to start from.",
+)
 flags.DEFINE_multi_string(
     "override",
     [],
@@ -95,10 +105,18 @@ flags.DEFINE_boolean("bias_correction", True, "Whether Adam corrects its means."
 flags.DEFINE_integer("batch_size", 16, "Sequences in a batch, over all replicas.", 1)
 flags.DEFINE_integer("steps", 1000, "Training steps.", lower_bound=1)
 flags.DEFINE_integer(
-    "eval_every", 200, "Steps between validations and checkpoints.", lower_bound=1
+    "eval_every",
+    None,
+    "Steps between validations and checkpoints; default: 200, or less for few steps.",
+    lower_bound=1,
 )
 flags.DEFINE_float("learning_rate", 2e-3, "Peak learning rate.")
-flags.DEFINE_integer("warmup_steps", 100, "Steps up to the peak.", lower_bound=0)
+flags.DEFINE_integer(
+    "warmup_steps",
+    None,
+    "Steps up to the peak; default: 100, or a fifth of few steps.",
+    lower_bound=0,
+)
 flags.DEFINE_float("weight_decay", 0.01, "Decay of all but biases and norms.")
 flags.DEFINE_float("global_clipnorm", 1.0, "Largest norm of the batch's gradient.")
 flags.DEFINE_integer("seed", 0, "Seed of weights, order, masks and dropout.")
@@ -144,6 +162,7 @@ CONFIGURATION = (
 )
 # Like those, where they are not left at their defaults: older runs do not know them.
 LATER = (
+    "pretrained",
     "masking",
     "mask_share",
     "random_share",
@@ -157,24 +176,45 @@ PAIRS = {"sentence_order": "order", "next_sentence": "next"}
 
 def main(_):
     """Pretrains the model that the flags describe."""
+    settle()
     pretrain(make_model, tfeff.training.Run.fit, configuration())
 
 
+def settle(stages=1):
+    """Sets the numbers of steps that the flags leave open, and checks the flags."""
+    if FLAGS.eval_every is None:
+        FLAGS.eval_every = command.eval_every(FLAGS.steps, stages)
+    if FLAGS.warmup_steps is None:
+        FLAGS.warmup_steps = min(100, FLAGS.steps // 5)
+    command.check_eval_every(FLAGS.steps, FLAGS.eval_every)
+    own = ("preset", "override", "tokenizer", "vocabulary_size")
+    if FLAGS.pretrained and any(FLAGS[name].present for name in own):
+        raise ValueError(
+            "--pretrained stands for --preset, --override, --tokenizer and "
+            "--vocabulary_size: it cannot be given with one of them"
+        )
+    if FLAGS.warmup_steps >= FLAGS.steps:
+        raise ValueError(
+            "--warmup_steps must be below --steps. "
+            f"Received: --warmup_steps={FLAGS.warmup_steps}, --steps={FLAGS.steps}"
+        )
+
+
+@tfeff.training.lost_workers_named()
 def pretrain(make_model, fit, configuration):
     """Corpus, tokenizer, caches, training by `fit`, which is like `Run.fit`; export."""
     logging.set_verbosity(logging.WARNING)  # TensorFlow tells much when it exports.
-    if FLAGS.steps % FLAGS.eval_every:
-        raise app.UsageError(
-            "--steps must be a multiple of --eval_every. Received: "
-            f"{FLAGS.steps} and {FLAGS.eval_every}"
-        )
+    if FLAGS.strategy == "multi_worker":
+        interruption.end_at_once()  # A worker may wait for others for ever.
+    run = open_run(FLAGS.run_dir, configuration)
     strategy = tfeff.training.make_strategy(FLAGS.strategy, FLAGS.tpu)
     keras.utils.set_random_seed(FLAGS.seed)
     with strategy.scope():
+        tfeff.training.check_equal_settings(configuration)
         model = make_model()
+    given = given_tokenizer(run)
     train_text, valid_text = corpora()
-    run = tfeff.training.Run(FLAGS.run_dir, configuration)
-    tokenizer = make_tokenizer(run, train_text)
+    tokenizer = make_tokenizer(run, given, train_text)
     train, valid = (
         tfeff.data.build_cache(
             text,
@@ -185,13 +225,17 @@ def pretrain(make_model, fit, configuration):
         )
         for name, text in (("train", train_text), ("validation", valid_text))
     )
+    with strategy.scope():
+        tfeff.training.check_equal_settings(
+            {"training text": train.corpus_hash, "validation text": valid.corpus_hash}
+        )
     print(
         f"training text: {train.num_tokens:,} tokens; "
         f"validation text: {valid.num_tokens:,} tokens"
     )
 
     validation_data = batches(valid, tokenizer, shuffle=False, repeat=False)
-    with strategy.scope():
+    with strategy.scope(), tfeff.data.damage_named(train, valid):
         model = fit(
             run,
             lambda: model,
@@ -206,14 +250,18 @@ def pretrain(make_model, fit, configuration):
     tfeff.training.write_metrics(metrics, run.path("metrics.json"))
     report(metrics, valid.unigram_entropy())
     pictures.draw(model.encoder, validation_data, run)
-    preset = run.path("preset")
-    if not os.path.exists(preset):
-        tfeff.tasks.save_pretrained(model.encoder, tokenizer, preset)
+    make_once(
+        run.path("preset"),
+        lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
+    )
     fills = isinstance(model, tfeff.objectives.MaskedLM)
-    if not os.path.exists(run.path("export")):
-        served = model if fills else model.encoder
-        tfeff.export.save_for_serving(served, tokenizer, run.path("export"))
-    print(f"the encoder and its tokenizer, to fine-tune: {preset}")
+    served = model if fills else model.encoder
+    make_once(
+        run.path("export"),
+        lambda path: tfeff.export.save_for_serving(served, tokenizer, path),
+    )
+    run.finish()
+    print(f"the encoder and its tokenizer, to fine-tune: {run.path('preset')}")
     outputs = "embeddings and fillings" if fills else "embeddings"
     print(f"text in, {outputs} out: {run.path('export')}")
 
@@ -262,16 +310,29 @@ def report(metrics, entropy):
 
 def make_model(**changes):
     """The model that the flags describe, compiled; `changes` are of the encoder."""
+    if FLAGS.pretrained:
+        encoder, _ = tfeff.tasks.load_pretrained(
+            FLAGS.pretrained,
+            sequence_length=FLAGS.sequence_length,
+            dtype=FLAGS.dtype,
+            seed=FLAGS.seed,
+        )
+        return compiled(encoder)
     encoder = tfeff.encoders.build(
         FLAGS.preset,
         **{
             "vocabulary_size": FLAGS.vocabulary_size,
             "max_sequence_length": FLAGS.sequence_length,
             "dtype": FLAGS.dtype,
-            **dict(parse(text) for text in FLAGS.override),
+            **dict(command.override(text) for text in FLAGS.override),
             **changes,
         },
     )
+    return compiled(encoder)
+
+
+def compiled(encoder):
+    """The model of --objective around an encoder, compiled."""
     model = make_objective(encoder)
     model.compile(
         optimizer=make_optimizer(FLAGS.steps),
@@ -299,7 +360,7 @@ def make_objective(encoder):
         generator = tfeff.objectives.generator_for(
             encoder,
             FLAGS.generator_ratio,
-            **dict(parse(text) for text in FLAGS.generator_override),
+            **dict(command.override(text) for text in FLAGS.generator_override),
         )
         return tfeff.objectives.ReplacedTokenDetection(generator, encoder)
     if FLAGS.objective == "permutation_lm":
@@ -326,24 +387,42 @@ def corpus(names):
     return tfeff.data.text_files(names)
 
 
-def make_tokenizer(run, documents):
-    """The run's tokenizer: from the flag, from an earlier start, or trained now."""
+def make_tokenizer(run, given, documents):
+    """The run's tokenizer: from an earlier start, the given one, or trained now."""
     path = run.path("tokenizer.spm")
-    if FLAGS.tokenizer and not os.path.exists(path):
-        tokenizer = tfeff.data.load_tokenizer(FLAGS.tokenizer)
-        if tokenizer.vocabulary_size() > FLAGS.vocabulary_size:
-            raise app.UsageError(
-                "--vocabulary_size must be at least the tokenizer's "
-                f"{tokenizer.vocabulary_size()}. Received: {FLAGS.vocabulary_size}"
-            )
-        tfeff.data.save_tokenizer(tokenizer, path)
     if os.path.exists(path):
+        run.seal("tokenizer.spm")  # If the start that made it was killed before.
         return tfeff.data.load_tokenizer(path)
-    print(f"training a tokenizer of {FLAGS.vocabulary_size:,} pieces")
-    tokenizer = tfeff.data.train_tokenizer(documents, FLAGS.vocabulary_size)
-    tfeff.data.save_tokenizer(tokenizer, path)
+    if given is None:
+        print(f"training a tokenizer of {FLAGS.vocabulary_size:,} pieces")
+        given = tfeff.data.train_tokenizer(documents, FLAGS.vocabulary_size)
+    tfeff.data.save_tokenizer(given, path)
+    run.seal("tokenizer.spm")
+    return given
+
+
+def given_tokenizer(run):
+    """The tokenizer that the flags name; None where the run needs none of them."""
+    if os.path.exists(run.path("tokenizer.spm")):
+        return None
+    if FLAGS.pretrained:
+        _, tokenizer = tfeff.tasks.load_pretrained(FLAGS.pretrained)
+        if not isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
+            raise ValueError(
+                "--pretrained must have a SentencePiece tokenizer. "
+                f"Received: {FLAGS.pretrained} with a {type(tokenizer).__name__}"
+            )
+        return tokenizer
+    if not FLAGS.tokenizer:
+        return None
+    tokenizer = tfeff.data.load_tokenizer(FLAGS.tokenizer)
+    if tokenizer.vocabulary_size() > FLAGS.vocabulary_size:
+        raise ValueError(
+            "--vocabulary_size must be at least the tokenizer's "
+            f"{tokenizer.vocabulary_size()}. Received: {FLAGS.vocabulary_size}"
+        )
     return tokenizer
 
 
 if __name__ == "__main__":
-    app.run(main)
+    command.run(main)

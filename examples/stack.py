@@ -18,8 +18,12 @@ directory is that of `pretrain.py`; `metrics.csv` has the depth of each row.
 
 import functools
 
+import interruption  # noqa: F401  Before the others, which take long.
+
+# isort: split
+import command
 import pretrain
-from absl import app, flags
+from absl import flags
 
 import tfeff
 
@@ -48,18 +52,21 @@ STAGES = ("num_layers", "doublings", "switch_steps", "patience", "optimizer")
 
 def main(_):
     """Pretraining in stages."""
+    pretrain.settle(FLAGS.doublings + 1)
+    if FLAGS.pretrained:
+        raise ValueError("--pretrained has no shallower encoder to begin with")
     configuration = pretrain.configuration()
     configuration |= {name: FLAGS[name].value for name in STAGES}
     first, rest = divmod(FLAGS.num_layers, 2**FLAGS.doublings)
     if rest:
-        raise app.UsageError(
+        raise ValueError(
             "--num_layers must be a multiple of 2 to the power of --doublings. "
             f"Received: {FLAGS.num_layers} and {FLAGS.doublings}"
         )
     steps = switch_steps()
     is_reset = FLAGS.optimizer == "reset"
     if is_reset and FLAGS.warmup_steps >= FLAGS.steps - steps[-1]:
-        raise app.UsageError(
+        raise ValueError(
             "--warmup_steps must be fewer than the last stage has with "
             f"--optimizer=reset. Received: {FLAGS.warmup_steps}, --steps={FLAGS.steps} "
             f"after --switch_steps={steps}"
@@ -85,17 +92,12 @@ def switch_steps():
             FLAGS.eval_every * (epochs * stage // stages) for stage in range(1, stages)
         ]
     if len(FLAGS.switch_steps) != FLAGS.doublings:
-        raise app.UsageError(
+        raise ValueError(
             "--switch_steps must be one for each of --doublings. "
             f"Received: {FLAGS.switch_steps} and {FLAGS.doublings}"
         )
-    try:
-        return [int(step) for step in FLAGS.switch_steps]
-    except ValueError:
-        raise app.UsageError(
-            f"--switch_steps must be integers. Received: {FLAGS.switch_steps}"
-        ) from None
+    return command.numbers("switch_steps", FLAGS.switch_steps, int)
 
 
 if __name__ == "__main__":
-    app.run(main)
+    command.run(main)

@@ -3,16 +3,20 @@
 import csv
 import json
 import os
+import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tfeff
+from tests.training.test_damage import flipped
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SMALL = (
@@ -119,13 +123,129 @@ def test_a_run_that_was_killed_has_the_same_metrics(finished, corpus, tmp_path):
     assert metrics(run_dir) == metrics(finished[0])
 
 
+def test_a_flipped_byte_of_any_file_is_found_by_the_next_start(finished, tmp_path):
+    run_dir = tmp_path / "run"
+    shutil.copytree(finished[0], run_dir)
+    config = json.loads((run_dir / "config.json").read_text())
+    rng = random.Random(0)
+    paths = [path for path in sorted(run_dir.rglob("*")) if path.is_file()]
+    folders = {path.relative_to(run_dir).parts[0] for path in paths}
+    assert {"cache", "checkpoints", "export", "preset", "tensorboard"} <= folders
+    count = 0
+    for path in paths:
+        if path.name == "SHA256SUMS" and path.parent == run_dir:
+            continue  # See `tests/training/test_damage.py`.
+        size = path.stat().st_size
+        for place in {0, size - 1, *(rng.randrange(size) for _ in range(6))}:
+            bit = rng.randrange(8)
+            flipped(path, place, bit)
+            with pytest.raises(ValueError) as error:
+                tfeff.training.Run(run_dir, config)
+            assert str(path) in str(error.value) or path.name == "config.json"
+            flipped(path, place, bit)
+            count += 1
+    assert count > 200
+    tfeff.training.Run(run_dir, config).close()
+
+
+@pytest.mark.slow
+def test_signals_end_a_run_with_one_line_and_a_checkpoint(corpus, tmp_path):
+    flags = (*SMALL, f"--corpus={corpus}", "--steps=3000")
+    for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        before = set(tmp_path.glob("run/checkpoints/*"))
+        with subprocess.Popen(
+            command(tmp_path / "run", *flags),
+            env=ENVIRONMENT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            while process.poll() is None:
+                if set(tmp_path.glob("run/checkpoints/*")) - before:
+                    process.send_signal(number)
+                    break
+                time.sleep(0.01)
+            errors = process.stderr.read()
+        assert process.returncode == status, errors
+        name = signal.Signals(number).name
+        assert errors.count(f"Ended by {name}. To go on, start it again with") == 1
+        assert "Traceback" not in errors
+        assert not (tmp_path / "run" / "run.lock").exists()
+        steps = [row["step"] for row in metrics(tmp_path / "run")]
+        assert steps == [str(step) for step in range(3, 3 * len(steps) + 1, 3)]
+
+
+@pytest.mark.slow
+def test_signals_before_the_training_leave_nothing(tmp_path):
+    for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        with subprocess.Popen(
+            command(tmp_path / "run"),
+            env=ENVIRONMENT,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            while process.poll() is None:
+                if (tmp_path / "run" / "config.json").exists():
+                    process.send_signal(number)
+                    break
+                time.sleep(0.01)
+            errors = process.stderr.read()
+        assert process.returncode == status, errors
+        assert "Ended by" in errors and "Traceback" not in errors
+        assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_second_start_is_refused_at_once(corpus, tmp_path):
+    holder = tfeff.training.Run(tmp_path / "run", {})
+    result = run(tmp_path / "run", *SMALL, f"--corpus={corpus}")
+    assert result.returncode == 1
+    lines = [line for line in result.stderr.splitlines() if "cuInit" not in line]
+    assert len(lines) == 1 and f"process {os.getpid()} on" in lines[0]
+    assert sorted(os.listdir(holder.directory)) == ["config.json", "run.lock"]
+
+
 @pytest.mark.slow
 def test_other_flags_in_the_same_folder_are_refused(finished, corpus):
     before = metrics(finished[0])
     result = run(finished[0], *SMALL, f"--corpus={corpus}", "--seed=1")
     assert result.returncode != 0
     assert "seed: there 0, now 1" in result.stderr
+    assert f"--pretrained={finished[0]}" in result.stderr
     assert metrics(finished[0]) == before
+
+
+@pytest.mark.slow
+def test_a_short_run_needs_no_other_flags_and_is_trained_further(corpus, tmp_path):
+    flags = [flag for flag in SMALL if not flag.startswith(("--eval", "--warm"))]
+    flags = [*flags, f"--corpus={corpus}", "--steps=6"]
+    result = run(tmp_path / "first", *flags)
+    assert result.returncode == 0, result.stderr
+    config = json.loads((tmp_path / "first" / "config.json").read_text())
+    assert (config["eval_every"], config["warmup_steps"]) == (6, 1)
+    assert "pretrained" not in config
+
+    more = (f"--pretrained={tmp_path / 'first'}", "--learning_rate=1e-9", "--steps=2")
+    kept = [flag for flag in flags if "override" not in flag and "vocab" not in flag]
+    result = run(tmp_path / "more", *kept, *more)
+    assert result.returncode == 0, result.stderr
+    first, more = (
+        tfeff.tasks.load_pretrained(tmp_path / name) for name in ("first", "more")
+    )
+    for before, after in zip(first[0].weights, more[0].weights, strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-6)
+    assert first[1].proto == more[1].proto
+
+
+@pytest.mark.slow
+def test_a_run_that_diverges_says_so(corpus, tmp_path):
+    flags = (*SMALL, f"--corpus={corpus}", "--learning_rate=1e30")
+    result = run(tmp_path / "run", *flags)
+    assert result.returncode == 1
+    assert "error: The training has diverged in epoch 1" in result.stderr
+    assert "Traceback" not in result.stderr
+    for name in ("metrics.json", "preset", "export"):
+        assert not (tmp_path / "run" / name).exists()
 
 
 @pytest.mark.slow
@@ -138,12 +258,18 @@ def test_other_flags_in_the_same_folder_are_refused(finished, corpus):
         (["--override=num_layer=2"], "Did you mean 'num_layers'?"),
         (["--corpus=nowhere/*.txt"], "nowhere/*.txt"),
         (["--strategy=tpu"], "TPU"),
+        (["--steps=60", "--warmup_steps=60"], "--warmup_steps must be below --steps"),
+        (["--steps=60", "--eval_every=50"], "a multiple of --eval_every"),
+        (["--pretrained=nowhere"], "nowhere"),
+        (["--pretrained=nowhere", "--preset=bert_tiny"], "--pretrained stands for"),
     ],
 )
 def test_bad_flags_leave_no_folder(tmp_path, flags, message):
     result = run(tmp_path / "run", *flags)
     assert result.returncode != 0
     assert message in result.stderr + result.stdout
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr.splitlines()) < 5  # No page of help.
     assert not (tmp_path / "run").exists()
 
 

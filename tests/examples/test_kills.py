@@ -1,0 +1,149 @@
+"""Recipes that are killed anywhere, and started again, lose nothing.
+
+Each start dies before the next of all renames, then at random: before any change of a
+file, or after any time of computing. In the end the run directory has the files of a
+run that nothing interrupted, with the same bits, and nothing else. The environment
+variable TFEFF_KILLS is how often each recipe is killed at random, else twice.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tfeff
+from tests.export.corpus import DOCUMENTS, tokenizer
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SIZES = {"hidden_dim": 8, "intermediate_dim": 8, "num_layers": 1}
+GENERAL = ["--sequence_length=16", "--batch_size=4", "--steps=4", "--eval_every=2"]
+PRETRAIN = [
+    *GENERAL,
+    "--preset=bert_tiny",
+    "--vocabulary_size=60",
+    "--warmup_steps=1",
+    "--validation_fraction=0.4",
+    *(f"--override={name}={size}" for name, size in SIZES.items()),
+]
+RECIPES = {
+    "masked_lm": ("pretrain.py", [*PRETRAIN, "--corpus={text}"]),
+    **{
+        name: ("pretrain.py", [*PRETRAIN, "--corpus={text}", f"--objective={name}"])
+        for name in (
+            "replaced_token",
+            "permutation_lm",
+            "sentence_order",
+            "next_sentence",
+        )
+    },
+    "stack": (
+        "stack.py",
+        [*PRETRAIN, "--corpus={text}", "--num_layers=2", "--doublings=1"],
+    ),
+    "finetune_classifier": (
+        "finetune_classifier.py",
+        [
+            "--task=SST-2",
+            "--data={glue}",
+            "--pretrained={large}",
+            "--steps=2",
+            "--batch_sizes=4",
+            "--learning_rates=1e-3,1e-2",
+            "--predict_split=dev",
+        ],
+    ),
+    "finetune_qa": (
+        "finetune_qa.py",
+        [
+            "--train={squad}",
+            "--dev={squad}",
+            "--pretrained={large}",
+            "--sequence_length=40",
+            "--stride=9",
+            "--batch_sizes=3",
+            "--steps=2",
+        ],
+    ),
+    "distill_general": (
+        "distill.py",
+        [
+            *GENERAL,
+            "--teacher={large}",
+            "--student=bert_tiny",
+            *(f"--override={name}={size}" for name, size in SIZES.items()),
+            "--corpus={text}",
+            "--validation_fraction=0.4",
+        ],
+    ),
+    "distill_task": (
+        "distill.py",
+        [
+            *GENERAL,
+            "--stage=task",
+            "--task=SST-2",
+            "--data={glue}",
+            "--teacher={tuned}",
+            "--student={large}",
+            "--prediction_steps=2",
+        ],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """Text, tasks, and the presets and models that recipes begin with."""
+    folder = tmp_path_factory.mktemp("inputs")
+    (folder / "text.txt").write_text("\n\n".join(DOCUMENTS * 4), encoding="utf-8")
+    (folder / "glue" / "SST-2").mkdir(parents=True)
+    rows = "".join(f"{text}\t{i % 2}\n" for i, text in enumerate(DOCUMENTS[:8]))
+    for split in ("train", "dev"):
+        path = folder / "glue" / "SST-2" / f"{split}.tsv"
+        path.write_text("sentence\tlabel\n" + rows, encoding="utf-8")
+    answers = [{"text": DOCUMENTS[0][:9], "answer_start": 0}]
+    questions = [{"id": "q", "question": "What?", "answers": answers}]
+    data = [{"paragraphs": [{"context": DOCUMENTS[0], "qas": questions}]}]
+    (folder / "squad.json").write_text(json.dumps({"version": "1.1", "data": data}))
+    encoder = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=60, max_sequence_length=16, **SIZES
+    )
+    model = tfeff.tasks.Classifier(encoder, 2)
+    model.compile()
+    for name in ("large", "tuned"):
+        tfeff.tasks.save_pretrained(encoder, tokenizer(), folder / name / "preset")
+    tfeff.training.save_checkpoint(model, str(folder / "tuned" / "model.keras"))
+    return {
+        "text": folder / "text.txt",
+        "glue": folder / "glue",
+        "squad": folder / "squad.json",
+        "large": folder / "large",
+        "tuned": folder / "tuned",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RECIPES)
+def test_killed_anywhere(name, inputs, tmp_path):
+    if name == "finetune_qa":
+        pytest.importorskip("official", reason="needs Model Garden's scripts")
+    script, flags = RECIPES[name]
+    flags = json.dumps([flag.format(**inputs) for flag in flags])
+    at_random = os.environ.get("TFEFF_KILLS", "2")
+    paths = [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]
+    environment = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    environment["TMPDIR"] = str(tmp_path)  # TensorFlow leaves files there when killed.
+    program = [sys.executable, REPOSITORY / "tests" / "examples" / "kills.py"]
+    result = subprocess.run(
+        [*program, script, tmp_path, at_random, "0", flags],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert result.returncode == 0
+    counts = json.loads(result.stdout.splitlines()[-1])
+    print(name, counts)
+    assert counts["kills"] >= int(at_random) + counts["renames"]
+    assert counts["finished"] >= 2  # The one to compare with, and another.
