@@ -4,6 +4,9 @@ PYTHON ?= python3
 PRETRAIN_FLAGS ?= --run_dir=runs/pretrain --vocabulary_size=4000 \
   --override=dropout=0
 PYTEST_FLAGS ?= -n auto
+# XLA's own passes are those of every program; LLVM's optimization of their result, a
+# third of the compilation, is left to the slow tests.
+XLA_QUICK := --xla_backend_optimization_level=0
 
 venv := .venv/bin
 pip := $(venv)/python -m pip --disable-pip-version-check
@@ -14,7 +17,8 @@ pretrain: .venv/.installed-plots
 	$(venv)/python examples/pretrain.py $(PRETRAIN_FLAGS)
 
 test: lint
-	$(venv)/python -m pytest -m "not slow" $(PYTEST_FLAGS)
+	XLA_FLAGS="$(XLA_QUICK) $$XLA_FLAGS" \
+	  $(venv)/python -m pytest -m "not slow" $(PYTEST_FLAGS)
 
 test-slow: .venv/.installed-test
 	$(venv)/python -m pytest -m slow $(PYTEST_FLAGS)

@@ -64,6 +64,7 @@ def main(_):
     shared["machine"] = machine.processor()
     if FLAGS.environment == "tuned":
         environment.ensure()
+    peers.import_first()
     os.makedirs(FLAGS.results, exist_ok=True)
     path = os.path.join(FLAGS.results, "cpu.csv")
     failures = []

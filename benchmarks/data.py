@@ -31,6 +31,7 @@ from absl import app, flags
 from rows import append, read, write_tables
 
 import tfeff
+from tfeff.data.parallel import end_with_parent
 
 GOAL = 0.8  # of SentencePiece's rate
 SETTINGS = (
@@ -163,6 +164,7 @@ def in_processes(proto: bytes, documents: list[str], processes: int) -> int:
 def start_process(proto: bytes) -> None:
     """Loads the model in a process of `in_processes`."""
     global _processor
+    end_with_parent()
     _processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
 
 

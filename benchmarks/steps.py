@@ -4,6 +4,8 @@ import concurrent.futures
 import math
 import multiprocessing
 
+from tfeff.data.parallel import end_with_parent
+
 PEER = "keras_hub"
 TWO_STREAMS = "xlnet_two_streams"
 VOCABULARY = 32_000  # Shatter's; the same for all.
@@ -15,7 +17,9 @@ def in_own_process(function, *args):
     What the process holds at its peak is its own, too.
     """
     spawn = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
+    with concurrent.futures.ProcessPoolExecutor(
+        1, mp_context=spawn, initializer=end_with_parent
+    ) as pool:
         return pool.submit(function, *args).result()
 
 

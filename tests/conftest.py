@@ -1,5 +1,6 @@
 """Fixtures and the TensorFlow set-up that all tests share."""
 
+import gc
 import os
 import random
 from pathlib import Path
@@ -11,6 +12,14 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import HealthCheck, settings
+from tensorflow.python.framework.ops import gradient_registry
+
+# No test fails because a machine is slow: neither a case nor the drawing of cases.
+settings.register_profile(
+    "tfeff", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tfeff")
 
 # Distribution tests need two devices: MirroredStrategy(["CPU:0", "CPU:1"]).
 tf.config.set_logical_device_configuration(
@@ -23,6 +32,40 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # The processes share the cores: more threads would only hinder each other.
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+def pytest_collection_finish():
+    # The half a million objects of imported modules stay to the end: to look through
+    # them for garbage again and again takes a tenth of the suite's time.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _modules_leave_nothing():
+    """What stands after a module, of new imports, stays to the end."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _tests_leave_no_graph():
+    """The models and graphs of a test end with it.
+
+    TensorFlow's table of gradients has an entry for each use of a custom gradient in
+    a graph, for ever, and each holds its graph, whose captures hold the weights:
+    gigabytes over the suite, which every `gc.collect` of Keras looks through.
+    """
+    table = gradient_registry._registry
+    before = set(table)
+    yield
+    new = [x for x in table if x not in before and x.startswith("CustomGradient-")]
+    for name in new:
+        del table[name]
+    if new:
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pytest
 import tfeff
 
 PACKAGE = Path(tfeff.__file__).parent
-LEVELS = ["checks", "ops", "layers", "encoders"]
+LEVELS = ["checks", "files", "digests", "ops", "layers", "encoders"]
 LIGHT = {"keras", "numpy", "tfeff", *sys.stdlib_module_names}
 
 

@@ -9,11 +9,26 @@ With two streams, XLNet predicts the masked positions one after the other.
 A step returns a number for which all of its work is needed.
 """
 
+import contextlib
 import importlib
 
 from peers.common import HEADS, Contender, Sizes, make_batch
 
-__all__ = ["HEADS", "Contender", "Sizes", "make", "make_batch"]
+__all__ = ["HEADS", "Contender", "Sizes", "import_first", "make", "make_batch"]
+# In this order.
+FIRST = ("torch", "triton")
+
+
+def import_first() -> None:
+    """Imports, where it is installed, what must be loaded before TensorFlow compiles.
+
+    Triton, PyTorch's compiler, and TensorFlow bring LLVM each. The process dies where
+    Triton is loaded after TensorFlow has compiled something.
+    """
+    for name in FIRST:
+        # What is missing or broken is named as left out where a contender needs it.
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
 
 
 def make(name: str, sizes: Sizes, task: str, dtype: str) -> Contender:

@@ -1,7 +1,13 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from absl import app, flags
 from absl.testing import flagsaver
+
+from tests.benchmarks.scripts import FOLDER
 
 SETTINGS = dict(
     case="bert",
@@ -141,6 +147,30 @@ def test_two_streams_see_what_is_given_and_predicted_before(cpu):
         [1, 1, 1, 0],
     ]
     assert peers.common.target_rows(batch)[0].tolist() == [[0, 1, 0, 0], [0, 0, 0, 1]]
+
+
+def test_torch_and_triton_come_before_anything_is_compiled(tmp_path):
+    modules, log = tmp_path / "modules", tmp_path / "log"
+    for name in ("torch", "triton", "keras", "tensorflow", "tfeff", "keras_nlp"):
+        (modules / name).mkdir(parents=True)
+        source = f"with open({str(log)!r}, 'a') as file: file.write('{name}\\n')\n"
+        (modules / name / "__init__.py").write_text(source)
+    # A broken PyTorch is left out, like a missing one.
+    with open(modules / "torch" / "__init__.py", "a") as file:
+        file.write("raise OSError('libcudart.so')")
+    environment = {**os.environ, "PYTHONPATH": str(modules)}
+    command = [sys.executable, str(FOLDER / "cpu.py"), "--cases=bert", "--layers=1"]
+    for option in ("--environment=default", "--environment=tuned"):
+        result = subprocess.run(
+            [*command, option, f"--results={tmp_path}"],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        # The faked Keras can do nothing: all comparisons fail, after their imports.
+        assert result.returncode == 1 and "failed: bert" in result.stderr
+        assert log.read_text().split()[:3] == ["torch", "triton", "keras"]
+        log.unlink()
 
 
 @pytest.mark.slow
