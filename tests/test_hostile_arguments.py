@@ -7,6 +7,7 @@ needs a network.
 
 import inspect
 import json
+import sys
 
 import keras
 import numpy as np
@@ -15,7 +16,6 @@ import pytest
 import tfeff
 from tests.export.corpus import DOCUMENTS, tokenizer
 from tfeff import data, encoders, export, layers, objectives, plots, tasks, training
-from tfeff.encoders import attentions
 
 HOSTILE = (None, -1, 0, 1.5, "x", [], np.int64(2), float("nan"))
 # A good call of each function; arguments that are functions are made at first use.
@@ -239,7 +239,8 @@ LEFT_OUT = {
 def test_names_what_it_does_not_take(function, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # A name that is registered here is gone after the test.
-    monkeypatch.setattr(attentions, "_REGISTRY", dict(attentions._REGISTRY))
+    registry = sys.modules["tfeff.encoders.attentions"]
+    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
     good = {
         name: value() if inspect.isfunction(value) else value
         for name, value in CALLS[function].items()
