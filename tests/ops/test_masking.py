@@ -8,7 +8,7 @@ from tests.checks import assert_close
 from tests.reference.attention import NORMALIZERS
 from tests.reference.gradients import finite_differences
 from tfeff.ops import l2_normalized_sigmoid, masked_softmax
-from tfeff.ops.masking import one_after
+from tfeff.ops.masking import barrier_one
 
 FUNCTIONS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
 # Around -14 the squares of sigmoids add up to 1e-12, where the norm has its floor.
@@ -93,5 +93,5 @@ def test_gradients_are_those_of_the_equations(name, which, level):
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3, 4), (0, 3)])
 def test_one_after_is_one(shape):
     for value in (0.0, -3.0, np.inf):
-        assert one_after(tf.fill(shape, value)) == 1.0
-    assert np.isnan(one_after(tf.fill((2, 3), np.nan)))
+        assert barrier_one(tf.fill(shape, value)) == 1.0
+    assert np.isnan(barrier_one(tf.fill((2, 3), np.nan)))

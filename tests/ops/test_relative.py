@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests.checks import assert_close
 from tfeff.ops import relative_products, relative_values, toeplitz
-from tfeff.ops.relative_terms import relative_sums
+from tfeff.ops.kernels.relative_products import relative_sums
 
 LENGTHS = [1, 7, 128, 256, 384]
 

@@ -30,7 +30,7 @@ class Dropout(keras.layers.Dropout):
 
     Random numbers are what makes dropout slow. This layer draws 32 random bits for a
     whole row (the last axis) and stretches them by an integer hash
-    (`tfeff.ops.kept_elements`). As with Keras' layer, the replicas of a distribution
+    (`tfeff.ops.keep_mask`). As with Keras' layer, the replicas of a distribution
     strategy drop the same places of their parts of the batch.
 
     Args:
@@ -70,7 +70,7 @@ class Dropout(keras.layers.Dropout):
         if not training or not self.rate:
             return None
         seed = _DRAWN.get({}).get(self, self.seed_generator)
-        return functional.kept_elements(shape, self.rate, seed)
+        return functional.keep_mask(shape, self.rate, seed)
 
     def rescale(self, x, kept):
         """`x` scaled for what `kept` drops, before or after it is dropped."""

@@ -19,8 +19,9 @@ from tfeff.ops.blockwise import (
     query_blocks,
 )
 from tfeff.ops.convolution import banded_scores, dynamic_convolution
-from tfeff.ops.dropping import kept_elements
+from tfeff.ops.dropout import keep_mask
 from tfeff.ops.gathering import take_positions
+from tfeff.ops.kernels.relative_products import relative_products, relative_values
 from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.partition import (
     bucket_functions,
@@ -41,7 +42,6 @@ from tfeff.ops.relative import (
     xlnet_scores,
     xlnet_scores_at,
 )
-from tfeff.ops.relative_terms import relative_products, relative_values
 from tfeff.ops.shifting import (
     relative_positions,
     relative_shift,
@@ -66,7 +66,7 @@ __all__ = [
     "gated_scores",
     "gelu",
     "gelu_tanh",
-    "kept_elements",
+    "keep_mask",
     "key_blocks",
     "l2_normalized_sigmoid",
     "masked_softmax",

@@ -4,7 +4,7 @@ import math
 
 from keras import ops
 
-from tfeff.ops.masking import one_after
+from tfeff.ops.masking import barrier_one
 
 
 def gelu(x):
@@ -78,7 +78,7 @@ def activated_product(x, kernel, activation):
     def product(x, kernel):
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            share, slope = SHARES[activation](x, one_after(upstream))
+            share, slope = SHARES[activation](x, barrier_one(upstream))
             of_activated = ops.einsum("btm,km->btk", upstream, kernel)
             return (
                 of_activated * (share + x * slope),
@@ -98,7 +98,7 @@ def _activated(x, activation):
     def activate(x):
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            share, slope = SHARES[activation](x, one_after(upstream))
+            share, slope = SHARES[activation](x, barrier_one(upstream))
             return upstream * (share + x * slope)
 
         return x * SHARES[activation](x)[0], gradient

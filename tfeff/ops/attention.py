@@ -7,15 +7,19 @@ import math
 
 from keras import ops
 
+from tfeff.ops.kernels.relative_products import (
+    relative_products,
+    relative_sums,
+    relative_values,
+)
 from tfeff.ops.masking import (
     at_least_float32,
+    barrier_one,
     l2_normalized_sigmoid,
     l2_sigmoid_and_gradient,
     masked_softmax,
-    one_after,
     softmax_and_gradient,
 )
-from tfeff.ops.relative_terms import relative_products, relative_sums, relative_values
 
 NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
 _WITH_GRADIENT = {
@@ -143,7 +147,7 @@ def softmax_values(scores, value, mask=None, partition=None, kept=None, relative
             upstream = of_visible(args[0] if upstream is None else upstream)
             mean = at_least_float32(upstream) * at_least_float32(mixed)
             mean = ops.transpose(ops.sum(mean, axis=-1), (0, 2, 1))[..., None]
-            one = one_after(upstream)
+            one = barrier_one(upstream)
             weights = with_factors(shares, one)  # Again, not to be held.
             of_value = [ops.einsum("bnts,btnh->bsnh", weights, upstream)]
             of_shares = ops.einsum("btnh,bsnh->bnts", upstream, value)
@@ -253,7 +257,7 @@ def part_values(
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
             # Again, not to be held.
-            weights, of_scores = normalize(scores * one_after(upstream))
+            weights, of_scores = normalize(scores * barrier_one(upstream))
             parts = drop(weights)[:, None] * partition
             of_value = [ops.einsum("bnts,btnh->bsnh", parts, upstream)]
             of_parts = ops.einsum("btnh,bsnh->bnts", upstream, value) * partition

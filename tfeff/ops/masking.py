@@ -18,7 +18,7 @@ def at_least_float32(scores):
     )
 
 
-def one_after(x):
+def barrier_one(x):
     """A factor of 1 that cannot be had before `x` is known.
 
     What a gradient forms again, in order not to hold it, needs a factor of the upstream

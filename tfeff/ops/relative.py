@@ -13,8 +13,8 @@ import keras
 from keras import ops
 
 from tfeff.ops.gathering import take_positions
+from tfeff.ops.kernels.relative_products import relative_products
 from tfeff.ops.masking import at_least_float32
-from tfeff.ops.relative_terms import relative_products
 from tfeff.ops.shifting import relative_positions, relative_unshift, toeplitz
 from tfeff.ops.sinusoid import sinusoids
 

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from tfeff.layers import Dropout
-from tfeff.ops import kept_elements
+from tfeff.ops import keep_mask
 
 
 def drawn(shape, rate, seed=0):
-    return np.asarray(kept_elements(shape, rate, seed), "float64")
+    return np.asarray(keep_mask(shape, rate, seed), "float64")
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.001, 0.1, 0.5, 0.9])

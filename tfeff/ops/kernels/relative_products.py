@@ -1,7 +1,7 @@
 """Products with relative embeddings, without a tensor over T × T × H.
 
 They are computed by relative position and moved to the keys, or back, by a shift of
-rows or, in half precision, by products (`tfeff.ops.waves`). `embed` is a function from
+rows or, in half precision, by products (`tfeff.ops.kernels.fourier_shift`). `embed` is a function from
 relative positions `[R]` to embeddings `[R, …]`, such as
 `tfeff.layers.RelativeEmbedding`.
 
@@ -13,7 +13,8 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from tfeff.ops.masking import one_after
+from tfeff.ops.kernels.fourier_shift import moved_products, moved_sums, moved_values
+from tfeff.ops.masking import barrier_one
 from tfeff.ops.shifting import (
     BLOCK,
     relative_positions,
@@ -22,7 +23,6 @@ from tfeff.ops.shifting import (
     row_blocks,
 )
 from tfeff.ops.slicing import cut
-from tfeff.ops.waves import moved_products, moved_sums, moved_values
 
 
 def relative_products(x, embed: Callable):
@@ -100,7 +100,7 @@ def relative_sums(weights, x):
     if _by_waves(weights):
         windows = moved_sums(weights, x)
     else:
-        weights = relative_unshift(weights * one_after(x))
+        weights = relative_unshift(weights * barrier_one(x))
         windows = ops.einsum("bnaiw,bnaih->nahw", weights, x)
     if len(starts) == 1:
         return ops.transpose(windows[:, 0], (2, 0, 1))

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.checks import assert_close
-from tfeff.ops.waves import moved_products, moved_sums, moved_values
+from tfeff.ops.kernels.fourier_shift import moved_products, moved_sums, moved_values
 
 B, N, A, H = 2, 3, 2, 4
 # Queries in a block, and keys: one part, odd numbers, a single one, several parts, and

@@ -17,7 +17,7 @@ import math
 import keras
 from keras import ops
 
-from tfeff.ops.masking import at_least_float32, one_after
+from tfeff.ops.masking import at_least_float32, barrier_one
 from tfeff.ops.slicing import cut
 
 # Keys that are read together: the products grow with the square of their number.
@@ -85,7 +85,7 @@ def moved_sums(weights, x):
     block, keys = weights.shape[-2:]
     size, starts = _parts(keys, block)
     of_window, of_queries, of_keys = _waves(block, size, weights.dtype)
-    one = one_after(x)  # What is read is larger than the weights.
+    one = barrier_one(x)  # What is read is larger than the weights.
     of_keys = [one * wave for wave in of_keys]
     sums = []
     for start in starts:

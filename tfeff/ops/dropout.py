@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 
-def kept_elements(shape, rate: float, seed):
+def keep_mask(shape, rate: float, seed):
     """Draws which elements dropout keeps: each, but a share of `rate`.
 
     A row (the last axis) gets 32 random bits `r` from the backend's generator. From
@@ -27,7 +27,7 @@ def kept_elements(shape, rate: float, seed):
     Example:
 
     >>> from keras import ops
-    >>> kept = kept_elements((1000, 9), rate=0.25, seed=0)
+    >>> kept = keep_mask((1000, 9), rate=0.25, seed=0)
     >>> 0.73 < float(ops.mean(ops.cast(kept, "float32"))) < 0.77
     True
     """

@@ -1,0 +1,1 @@
+"""Fast versions of the equations in `tfeff.ops`, with gradients of their own."""
