@@ -10,7 +10,8 @@ os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 import jax
 import numpy as np
 from keras import ops
-from tfeff.ops import activated_product, gelu, part_values, softmax_values
+from tfeff.ops import activated_product, gelu
+from tfeff.ops.kernels import part_values, softmax_values
 
 B, T, N, H, K = 2, 256, 8, 8, 2048
 random = np.random.default_rng(0)
@@ -19,19 +20,22 @@ partition = random.random((N, T, T)).astype("float32")
 embeddings = random.random((2 * T, N, H)).astype("float32")
 kernels = random.normal(size=(2, N * H, K)).astype("float32")
 
+def in_heads(x):
+    return ops.swapaxes(ops.reshape(x, (B, T, N, H)), 1, 2)
+
 def dropped_softmax(x):
-    x = ops.reshape(x, (B, T, N, H))
-    scores = ops.einsum("btnh,bsnh->bnts", x, x)
-    return softmax_values(scores, x, kept=kept)
+    x = in_heads(x)
+    scores = ops.einsum("bnth,bnsh->bnts", x, x)
+    return ops.swapaxes(softmax_values(scores, x, keep=kept), 1, 2)
 
 def relative_values(x):
-    x = ops.reshape(x, (B, T, N, H))
-    scores = ops.einsum("btnh,bsnh->bnts", x, x)
-    return softmax_values(scores, x, relative=embeddings)
+    x = in_heads(x)
+    scores = ops.einsum("bnth,bnsh->bnts", x, x)
+    return ops.swapaxes(softmax_values(scores, x, rows=embeddings), 1, 2)
 
 def parts(x):
-    scores = ops.einsum("btd,bsd->bts", x, x)
-    return part_values(scores, ops.reshape(x, (B, T, N, H)), partition)
+    scores = ops.einsum("btd,bsd->bts", x, x)[:, None]
+    return ops.swapaxes(part_values(scores, in_heads(x), partition), 1, 2)
 
 def feed_forward(x):
     x = ops.matmul(x, kernels[0])

@@ -8,7 +8,7 @@ from tests.checks import assert_close
 from tests.reference.attention import NORMALIZERS
 from tests.reference.gradients import finite_differences
 from tfeff.ops import l2_normalized_sigmoid, masked_softmax
-from tfeff.ops.masking import barrier_one
+from tfeff.ops.kernels.barrier import barrier_one
 
 FUNCTIONS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
 # Around -14 the squares of sigmoids add up to 1e-12, where the norm has its floor.

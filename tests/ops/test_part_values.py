@@ -7,38 +7,38 @@ import tensorflow as tf
 from tests.checks import assert_close
 from tests.reference.attention import NORMALIZERS
 from tests.reference.gradients import finite_differences
-from tfeff.ops import part_values
+from tfeff.ops.kernels import part_values
 
 B, N, T, S, H = 2, 3, 4, 5, 2
 GENERATOR = np.random.default_rng(0)
 ARRAYS = {
-    "scores": GENERATOR.normal(size=(B, T, S)) * 3,
-    "value": GENERATOR.normal(size=(B, S, N, H)),
+    "scores": GENERATOR.normal(size=(B, 1, T, S)) * 3,
+    "value": GENERATOR.normal(size=(B, S, N, H)).swapaxes(1, 2),
     "embeddings": GENERATOR.normal(size=(N, N, H)),
 }
-WEIGHT = GENERATOR.normal(size=(B, T, N, H))
+WEIGHT = GENERATOR.normal(size=(B, T, N, H)).swapaxes(1, 2)
 PARTITION = GENERATOR.random((N, T, S))
 VISIBLE = np.array([[1, 1, 0, 1, 0], [0, 0, 0, 0, 0]], bool)
-KEPT = GENERATOR.random((B, T, S)) < 0.7
+KEEP = GENERATOR.random((B, 1, T, S)) < 0.7
 FACTORS = {
     "plain": {},
-    "mask": dict(mask=VISIBLE[:, None]),
-    "kept": dict(kept=KEPT),
-    "all": dict(mask=VISIBLE[:, None], kept=KEPT),
+    "mask": dict(mask=VISIBLE[:, None, None]),
+    "keep": dict(keep=KEEP),
+    "all": dict(mask=VISIBLE[:, None, None], keep=KEEP),
 }
 
 
-def literal(scores, value, embeddings=None, normalizer="softmax", mask=None, kept=None):
-    mixed = np.zeros((B, T, N, H))
+def literal(scores, value, embeddings=None, normalizer="softmax", mask=None, keep=None):
+    mixed = np.zeros((B, N, T, H))
     for b in range(B):
-        visible = np.ones(S, bool) if mask is None else mask[b, 0]
-        weights = NORMALIZERS[normalizer](scores[b], visible)
+        visible = np.ones(S, bool) if mask is None else mask[b, 0, 0]
+        weights = NORMALIZERS[normalizer](scores[b, 0], visible)
         for i, h, j in np.ndindex(T, N, S):
             weight = weights[i, j] * PARTITION[h, i, j]
-            weight *= 1 if kept is None else kept[b, i, j]
-            mixed[b, i, h] += weight * value[b, j, h]
+            weight *= 1 if keep is None else keep[b, 0, i, j]
+            mixed[b, h, i] += weight * value[b, h, j]
             if embeddings is not None:
-                mixed[b, i] += weight * embeddings[h]
+                mixed[b, :, i] += weight * embeddings[h]
     return mixed
 
 

@@ -5,8 +5,12 @@ import pytest
 import tensorflow as tf
 
 from tests.checks import assert_close
-from tfeff.ops import relative_products, relative_values, toeplitz
-from tfeff.ops.kernels.relative_products import relative_sums
+from tfeff.ops import toeplitz
+from tfeff.ops.kernels.relative_products import (
+    relative_products,
+    relative_sums,
+    relative_values,
+)
 
 LENGTHS = [1, 7, 128, 256, 384]
 
@@ -45,14 +49,14 @@ def test_toeplitz(length):
 def test_products(length, shared):
     generator = np.random.default_rng(2)
     table = table_of(length, *((4,) if shared else (3, 4)))
-    x = generator.normal(size=(2, length, 3, 4))
+    x = generator.normal(size=(2, 3, length, 4))
     weight = generator.normal(size=(2, 3, length, length))
     pairs = laid_out(table, length)
     if shared:
         pairs = np.repeat(pairs[:, :, None], 3, axis=2)
-    expected = np.einsum("binh,ijnh->bnij", x, pairs)
-    of_x = np.einsum("bnij,ijnh->binh", weight, pairs)
-    of_pairs = np.einsum("bnij,binh->ijnh", weight, x)
+    expected = np.einsum("bnih,ijnh->bnij", x, pairs)
+    of_x = np.einsum("bnij,ijnh->bnih", weight, pairs)
+    of_pairs = np.einsum("bnij,bnih->ijnh", weight, x)
     of_pairs = of_pairs.sum(axis=2) if shared else of_pairs
     check(relative_products, x, table, length, expected, weight, of_x, of_pairs)
 
@@ -62,11 +66,11 @@ def test_values(length):
     generator = np.random.default_rng(3)
     table = table_of(length, 3, 4)
     weights = generator.normal(size=(2, 3, length, length))
-    weight = generator.normal(size=(2, length, 3, 4))
+    weight = generator.normal(size=(2, 3, length, 4))
     pairs = laid_out(table, length)
-    expected = np.einsum("bnij,ijnh->binh", weights, pairs)
-    of_weights = np.einsum("binh,ijnh->bnij", weight, pairs)
-    of_pairs = np.einsum("bnij,binh->ijnh", weights, weight)
+    expected = np.einsum("bnij,ijnh->bnih", weights, pairs)
+    of_weights = np.einsum("bnih,ijnh->bnij", weight, pairs)
+    of_pairs = np.einsum("bnij,bnih->ijnh", weights, weight)
     check(
         relative_values, weights, table, length, expected, weight, of_weights, of_pairs
     )
@@ -76,12 +80,12 @@ def test_values(length):
 def test_sums(length):
     generator = np.random.default_rng(4)
     weights = generator.normal(size=(2, 3, length, length))
-    x = generator.normal(size=(2, length, 3, 4))
+    x = generator.normal(size=(2, 3, length, 4))
     expected = np.zeros((2 * length, 3, 4))
     for r in range(1 - length, length):
         of_pairs = weights.diagonal(r, axis1=2, axis2=3)  # Queries from max(0, -r).
-        queries = x[:, max(0, -r) : length - max(0, r)]
-        expected[r + length - 1] = np.einsum("bni,binh->nh", of_pairs, queries)
+        queries = x[:, :, max(0, -r) : length - max(0, r)]
+        expected[r + length - 1] = np.einsum("bni,bnih->nh", of_pairs, queries)
     for function in (relative_sums, tf.function(relative_sums, jit_compile=True)):
         assert_close(function(tf.constant(weights), tf.constant(x)), expected, 1e-11)
 
@@ -96,7 +100,7 @@ def test_half_precision(length, batch, heads, dtype, tolerance):
     # Two products, one after the other, each as exact as this processor makes them:
     # with instructions for float16, XLA sums in float16, too.
     tolerance += 2 * error_of_a_product(length, dtype)
-    x = tf.constant(generator.normal(size=(batch, length, heads, 4)))
+    x = tf.constant(generator.normal(size=(batch, heads, length, 4)))
     weights = tf.constant(generator.normal(size=(batch, heads, length, length)))
     table = tf.constant(table_of(length, heads, 4))
     x, weights, table = (tf.cast(y, dtype) for y in (x, weights, table))
@@ -105,8 +109,8 @@ def test_half_precision(length, batch, heads, dtype, tolerance):
     def run(x, weights, table):
         with tf.GradientTape(persistent=True) as tape:
             tape.watch([x, weights, table])
-            products = relative_products(x, lambda at: table)
-            values = relative_values(weights, lambda at: table)
+            products = relative_products(x, table)
+            values = relative_values(weights, table)
         return (
             products,
             *tape.gradient(products, [x, table], weights),
@@ -145,7 +149,7 @@ def check(function, x, table, length, expected, weight, of_x, of_pairs):
     def run(x, table):
         with tf.GradientTape() as tape:
             tape.watch([x, table])
-            y = function(x, lambda at: tf.gather(table, at + length - 1))
+            y = function(x, table)
             loss = tf.reduce_sum(y * weight)
         return y, *tape.gradient(loss, [x, table])
 

@@ -5,39 +5,39 @@ import pytest
 import tensorflow as tf
 
 from tests.checks import assert_close
-from tfeff.ops import softmax_values
+from tfeff.ops.kernels import softmax_values
 
 B, N, T, S, H = 2, 3, 4, 5, 2
 GENERATOR = np.random.default_rng(0)
 SCORES = GENERATOR.normal(size=(B, N, T, S)) * 3
-VALUE = GENERATOR.normal(size=(B, S, N, H))
-WEIGHT = GENERATOR.normal(size=(B, T, N, H))
+VALUE = GENERATOR.normal(size=(B, N, S, H))
+WEIGHT = GENERATOR.normal(size=(B, N, T, H))
 MASK = GENERATOR.random((B, 1, T, S)) < 0.6
 MASK[1, :, 2] = False
 PARTITION = GENERATOR.random((N, T, S))
-KEPT = GENERATOR.random((B, N, T, S)) < 0.7
+KEEP = GENERATOR.random((B, N, T, S)) < 0.7
 FACTORS = {
     "plain": {},
     "mask": dict(mask=MASK),
     "partition": dict(partition=PARTITION),
-    "kept": dict(kept=KEPT),
-    "all": dict(mask=MASK, partition=PARTITION, kept=KEPT),
+    "keep": dict(keep=KEEP),
+    "all": dict(mask=MASK, partition=PARTITION, keep=KEEP),
 }
 
 
-def literal(scores, value, mask=None, partition=None, kept=None, relative=None):
+def literal(scores, value, mask=None, partition=None, keep=None, rows=None):
     T, S = scores.shape[2:]
-    mixed = np.zeros((B, T, N, H))
+    mixed = np.zeros((B, N, T, H))
     for b, h, i in np.ndindex(B, N, T):
         seen = [j for j in range(S) if mask is None or mask[b, 0, i, j]]
         total = sum(np.exp(scores[b, h, i, j]) for j in seen)
         for j in seen:
             weight = np.exp(scores[b, h, i, j]) / total
             weight *= 1 if partition is None else partition[h, i, j]
-            weight *= 1 if kept is None else kept[b, h, i, j]
-            mixed[b, i, h] += weight * value[b, j, h]
-            if relative is not None:
-                mixed[b, i, h] += weight * relative[j - i + T - 1, h]
+            weight *= 1 if keep is None else keep[b, h, i, j]
+            mixed[b, h, i] += weight * value[b, h, j]
+            if rows is not None:
+                mixed[b, h, i] += weight * rows[j - i + T - 1, h]
     return mixed
 
 
@@ -83,7 +83,7 @@ def test_values_and_gradients(name, xla):
 def test_relative_values_and_gradients(name, xla):
     """Against the values of each pair, laid out; their gradients by TensorFlow."""
     factors = {key: tf.constant(array[..., :T]) for key, array in FACTORS[name].items()}
-    scores, value = tf.constant(SCORES[..., :T]), tf.constant(VALUE[:, :T])
+    scores, value = tf.constant(SCORES[..., :T]), tf.constant(VALUE[:, :, :T])
     relative = tf.constant(GENERATOR.normal(size=(2 * T, N, H)))
 
     def by_pairs(scores, value, relative):
@@ -93,13 +93,13 @@ def test_relative_values_and_gradients(name, xla):
         weights = tf.math.divide_no_nan(
             weights, tf.reduce_sum(weights, axis=-1, keepdims=True)
         )
-        for key in {"partition", "kept"} & set(factors):
+        for key in {"partition", "keep"} & set(factors):
             weights *= tf.cast(factors[key], weights.dtype)
         pairs = tf.stack(
             [tf.stack([relative[j - i + T - 1] for j in range(T)]) for i in range(T)]
         )
-        pairs = pairs[None] + value[:, None]
-        return tf.einsum("bnij,bijnh->binh", weights, pairs)
+        pairs = tf.transpose(pairs, (2, 0, 1, 3))[None] + value[:, :, None]
+        return tf.einsum("bnij,bnijh->bnih", weights, pairs)
 
     def run(function):
         with tf.GradientTape() as tape:
@@ -110,14 +110,14 @@ def test_relative_values_and_gradients(name, xla):
 
     @tf.function(jit_compile=xla)
     def ours(scores, value, relative):
-        return softmax_values(scores, value, **factors, relative=relative)
+        return softmax_values(scores, value, **factors, rows=relative)
 
     for actual, expected in zip(run(ours), run(by_pairs)):
         assert_close(actual, expected, 1e-11)
     arrays = {key: array.numpy() for key, array in factors.items()}
     assert_close(
         ours(scores, value, relative),
-        literal(scores.numpy(), value.numpy(), relative=relative.numpy(), **arrays),
+        literal(scores.numpy(), value.numpy(), rows=relative.numpy(), **arrays),
         1e-12,
     )
 
@@ -133,7 +133,7 @@ def test_no_level_of_scores_overflows(level):
         loss = tf.reduce_sum(mixed**2)
     assert_close(mixed, literal(SCORES, VALUE, MASK), 1e-8)
     assert np.isfinite(tape.gradient(loss, scores)).all()
-    assert not np.asarray(mixed)[1, 2].any()
+    assert not np.asarray(mixed)[1, :, 2].any()
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float16", 3e-3), ("bfloat16", 0.02)])

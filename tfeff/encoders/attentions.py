@@ -149,6 +149,7 @@ def _relative(
     num_buckets=32,
     sinusoid="interleaved",
     relative_segments=False,
+    query_block_size="auto",
     **kwargs,
 ):
     """`RelativeAttention`, with what it depends on in an encoder.
@@ -167,6 +168,7 @@ def _relative(
         num_buckets,
         sinusoid,
         relative_segments,
+        query_block_size=query_block_size,
         **kwargs,
     )
     if method != "bias":

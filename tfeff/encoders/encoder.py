@@ -11,6 +11,7 @@ from tfeff.encoders.quantization import (
     quantization_config,
 )
 from tfeff.layers import EncoderBlock, EncoderEmbedding, FeedForward
+from tfeff.layers.attention import declares
 from tfeff.layers.checks import check_divides
 from tfeff.ops.ids import exact_input
 
@@ -59,9 +60,10 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_nlp.models.Backbone):
         layer_norm_epsilon: float added to the variance in every norm.
         dropout: float in [0, 1), dropout rate of the embedding, of the attention
             scores and of both branches of the blocks.
-        memory_efficient: whether training keeps the input of each block alone and
-            computes the rest again for the gradient: far less memory, for about a
-            third more time. Values and gradients stay the same.
+        memory_efficient: what training does not save for the gradient, but computes
+            again: nothing (`False`), scores and weights of attentions (`"attention"`),
+            or all but the input of each block (`"block"`, or `True`): far less memory,
+            for about a third more time. Values and gradients stay the same.
         tables_of: an `Encoder` whose embedding tables and embedding norm this one uses
             instead of its own, as a generator does (`tfeff.objectives.generator_for`).
             Not part of the config: a copy has tables of its own.
@@ -124,7 +126,7 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_nlp.models.Backbone):
         embedding_layer_norm: bool = True,
         layer_norm_epsilon: float = 1e-12,
         dropout: float = 0.1,
-        memory_efficient: bool = False,
+        memory_efficient: bool | str = False,
         tables_of: "Encoder | None" = None,
         dtype=None,
         **kwargs,
@@ -249,7 +251,7 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_nlp.models.Backbone):
         self.embedding_layer_norm = embedding_layer_norm
         self.layer_norm_epsilon = layer_norm_epsilon
         self.dropout = dropout
-        self.memory_efficient = bool(memory_efficient)
+        self.memory_efficient = blocks[0].memory_efficient
 
     @property
     def length_dependent(self) -> bool:
@@ -258,7 +260,7 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_nlp.models.Backbone):
         Such an encoder reads rows of one length, in training and behind it.
         """
         return any(
-            getattr(block.attention, "length_dependent", False) for block in self.blocks
+            declares(block.attention, "length_dependent") for block in self.blocks
         )
 
     def call(self, inputs, training=None, mask=None):

@@ -5,8 +5,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_integer
-from tfeff.layers.attention import project_to_heads
-from tfeff.layers.checks import visible_keys
+from tfeff.layers.attention_inputs import Keys
 from tfeff.layers.self_attention import SelfAttention
 
 
@@ -27,6 +26,8 @@ class BlockwiseAttention(SelfAttention):
         head_blocks: how many heads have the shifts `0, 1, … n - 1`, in this order,
             such as `"10:2"` or `(10, 2)`: two blocks, ten heads of shift 0 and two of
             shift 1. They add up to `num_heads`.
+        query_block_size: integer, `None` or `"auto"`: how many queries have their
+            scores at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
@@ -64,56 +65,43 @@ class BlockwiseAttention(SelfAttention):
         super().__init__(num_heads, **kwargs)
         self.head_blocks = _head_blocks(head_blocks, self.num_heads)
 
-    def call(
-        self, hidden, padding_mask=None, training=None, return_attention_scores=False
-    ):
+    def attend_sequence(self, inputs, return_scores):
         num_blocks = len(self.head_blocks)
-        length = ops.shape(hidden)[1]
-        visible = visible_keys(padding_mask, hidden)
+        length = ops.shape(inputs.hidden)[1]
+        hidden, visible = inputs.hidden, inputs.visible
         if num_blocks > 1:
             missing = (length + num_blocks - 1) // num_blocks * num_blocks - length
             if visible is None:
                 visible = ops.ones(ops.shape(hidden)[:2], dtype="bool")
             hidden = ops.pad(hidden, ((0, 0), (0, missing), (0, 0)))
             visible = ops.pad(visible, ((0, 0), (0, missing)))
-        mixed, scores = self._mix_blocks(
-            hidden, visible, training, return_attention_scores
-        )
-        output = functional.from_blocks(self.project_output(mixed), num_blocks)
-        output = functional.cut(output, 1, 0, length)
-        if not return_attention_scores:
-            return output
-        scores = functional.dense_scores(scores, self.head_blocks)
-        return output, scores[:, :, :length, :length]
-
-    def attend(
-        self, query, hidden, mask, training, positional=True, return_scores=False
-    ):
-        if positional:
-            return super(SelfAttention, self).attend(query, hidden, mask, training)
-        return self.softmax_attention(query, hidden, mask, training, return_scores)
-
-    def _mix_blocks(self, hidden, visible, training, return_scores):
         # Cut before they are projected: what comes of them is laid out by blocks.
-        hidden = functional.query_blocks(hidden, len(self.head_blocks))
-        query, key, value = (
-            project_to_heads(dense, hidden, self.num_heads)
-            for dense in (self.query_dense, self.key_dense, self.value_dense)
-        )
-        mask = None
+        hidden = functional.query_blocks(hidden, num_blocks)
         if visible is not None:
-            visible = functional.query_blocks(visible, len(self.head_blocks))
-            mask = ops.repeat(visible[..., None], self.num_heads, axis=2)
-            mask = functional.key_blocks(mask, self.head_blocks)
-            mask = ops.transpose(mask, (0, 2, 1))[:, :, None]
-        return self.mix_scores(
-            functional.dot_product_scores(
-                query, functional.key_blocks(key, self.head_blocks)
-            ),
-            functional.key_blocks(value, self.head_blocks),
-            mask,
-            training,
+            visible = functional.query_blocks(visible, num_blocks)
+        context, scores = self.attend_heads(
+            inputs._replace(query=hidden, hidden=hidden, visible=visible),
             return_scores,
+        )
+        output = functional.from_blocks(self.project_output(context), num_blocks)
+        output = functional.cut(output, 1, 0, length)
+        if scores is not None:
+            scores = functional.dense_scores(scores, self.head_blocks)
+            scores = scores[:, :, :length, :length]
+        return output, scores
+
+    def project(self, inputs):
+        queries, keys = super().project(inputs)
+        if not inputs.positional:
+            return queries, keys
+        visible = inputs.visible
+        if visible is not None:
+            visible = ops.repeat(visible[:, None], self.num_heads, axis=1)
+            visible = functional.key_blocks(visible, self.head_blocks)[:, :, None]
+        return queries, Keys(
+            functional.key_blocks(keys.vectors, self.head_blocks),
+            functional.key_blocks(keys.values, self.head_blocks),
+            visible=visible,
         )
 
     def get_config(self):

@@ -65,22 +65,20 @@ class Dropout(keras.layers.Dropout):
             check_rate("rate", rate), seed=check_layer_seed(seed), **kwargs
         )
 
-    def kept(self, shape, training):
-        """Bool tensor of the shape, false at what is dropped; `None` if nothing is."""
+    def row_bits(self, rows, training):
+        """The random bits of rows (`tfeff.ops.row_bits`); `None` without dropout."""
         if not training or not self.rate:
             return None
-        seed = _DRAWN.get({}).get(self, self.seed_generator)
-        return functional.keep_mask(shape, self.rate, seed)
-
-    def rescale(self, x, kept):
-        """`x` scaled for what `kept` drops, before or after it is dropped."""
-        return x if kept is None else x * (1.0 / (1.0 - self.rate))
+        return functional.row_bits(rows, _DRAWN.get({}).get(self, self.seed_generator))
 
     def call(self, inputs, training=False):
-        kept = self.kept(ops.shape(inputs), training)
-        if kept is None:
+        *rows, length = ops.shape(inputs)
+        bits = self.row_bits(rows, training)
+        if bits is None:
             return inputs
-        return ops.where(kept, self.rescale(inputs, kept), ops.zeros_like(inputs))
+        keep = functional.keep_in_rows(bits, length, self.rate)
+        scaled = inputs * (1.0 / (1.0 - self.rate))
+        return ops.where(keep, scaled, ops.zeros_like(inputs))
 
 
 def draw_seeds(layers) -> dict:

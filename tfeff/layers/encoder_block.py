@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import keras
 
 from tfeff.checks import check_positive, check_rate
-from tfeff.layers.checks import check_hidden, visible_keys
+from tfeff.layers.attention import Attention
+from tfeff.layers.attention_inputs import AttentionInputs
+from tfeff.layers.checks import check_hidden
 from tfeff.layers.dropout import Dropout, draw_seeds, drawn_seeds
 from tfeff.layers.recording import active_recording
 
@@ -24,9 +26,11 @@ class EncoderBlock(keras.layers.Layer):
         feedforward: layer from `[B, T, D]` to `[B, T, D]`.
         dropout: float in [0, 1), dropout rate of both branches.
         layer_norm_epsilon: float added to the variance.
-        memory_efficient: whether training keeps the block's input alone and computes
-            the rest again for the gradient, in about a third more time. Values and
-            gradients are the same, dropout included.
+        memory_efficient: what training does not save for the gradient, but computes
+            again: nothing (`False`), scores and weights of the attention
+            (`"attention"`), or everything but the block's input (`"block"`, or `True`),
+            in about a third more time. Values and gradients are the same, dropout
+            included.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
@@ -43,7 +47,8 @@ class EncoderBlock(keras.layers.Layer):
 
     Raises:
         TypeError: if `attention` or `feedforward` is not a Keras layer.
-        ValueError: as the attention layer.
+        ValueError: if `memory_efficient` is something else, or `"attention"` for an
+            attention without scores; as the attention layer.
 
     Example:
 
@@ -62,7 +67,7 @@ class EncoderBlock(keras.layers.Layer):
         feedforward: keras.layers.Layer,
         dropout: float = 0.0,
         layer_norm_epsilon: float = 1e-12,
-        memory_efficient: bool = False,
+        memory_efficient: bool | str = False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -73,12 +78,19 @@ class EncoderBlock(keras.layers.Layer):
                 )
         self.attention = attention
         self.feedforward = feedforward
+        # As Keras does for `training`: a call names what it takes.
         self._taken = frozenset(inspect.signature(attention.call).parameters)
         self.dropout = check_rate("dropout", dropout)
         self.layer_norm_epsilon = check_positive(
             "layer_norm_epsilon", layer_norm_epsilon
         )
-        self.memory_efficient = bool(memory_efficient)
+        self.memory_efficient = check_memory_efficient(memory_efficient)
+        if self.memory_efficient == "attention" and "recompute" not in self._taken:
+            raise ValueError(
+                f"`memory_efficient` must be False or 'block' for "
+                f"{type(attention).__name__}, which has no scores to recompute. "
+                f"Received: memory_efficient={memory_efficient!r}"
+            )
 
     def build(self, hidden_shape):
         check_hidden("hidden", hidden_shape)
@@ -109,22 +121,27 @@ class EncoderBlock(keras.layers.Layer):
         layer_index=None,
         training=None,
     ):
-        place = self._place(segment_ids=segment_ids, layer_index=layer_index)
         recording = active_recording()
         attend = self.attention
         if recording is not None:
             attend = functools.partial(recording.attend, self.attention)
+        arguments = {
+            "segment_ids": segment_ids,
+            "layer_index": layer_index,
+            "recompute": self.memory_efficient == "attention",
+        }
+        arguments = {k: v for k, v in arguments.items() if k in self._taken}
 
         def run(hidden):
-            mixed = attend(
-                hidden, padding_mask=padding_mask, training=training, **place
+            output = attend(
+                hidden, padding_mask=padding_mask, training=training, **arguments
             )
-            return self._add(hidden, mixed, training)
+            return self._add(hidden, output, training)
 
         if recording is not None:
             recording.hidden_states.append(run(hidden))
             return recording.hidden_states[-1]
-        if not self.memory_efficient or not training:
+        if self.memory_efficient != "block" or not training:
             return run(hidden)
         seeds = draw_seeds(self._flatten_layers())
 
@@ -134,55 +151,31 @@ class EncoderBlock(keras.layers.Layer):
 
         return keras.remat(run_again)(hidden)
 
-    def pool(self, query, hidden, padding_mask=None, training=None):
-        """The block applied to queries without a position, over `hidden`.
+    def attend(self, inputs: AttentionInputs):
+        """The block applied to any queries over a sequence.
 
         Args:
-            query: float tensor `[B, T, D]`.
-            hidden: float tensor `[B, S, D]`, the input of this block.
-            padding_mask: mask `[B, S]` of `hidden`, or `None`.
-            training: whether dropout is active.
-
-        Returns:
-            Float tensor `[B, T, D]`.
-        """
-        mask = visible_keys(padding_mask, hidden)
-        mask = None if mask is None else mask[:, None, :]
-        mixed = self.attention.mix(query, hidden, mask, training, positional=False)
-        return self._add(query, mixed, training)
-
-    def stream(self, query, hidden, mask, training=None, positions=None, **place):
-        """The block applied to queries at positions of `hidden`, under any mask.
-
-        Args:
-            query: float tensor `[B, M, D]`.
-            hidden: float tensor `[B, T, D]`, what keys and values are made of.
-            mask: bool tensor `[B, M, T]`, true where the key is visible to the query.
-            training: whether dropout is active.
-            positions: integer tensor `[B, M]` of the queries' positions; `None` if
-                they are those of all positions in order.
-            **place: `segment_ids` and `layer_index`, as in the call.
+            inputs: queries `[B, M, D]`, the sequence, and who sees what
+                (`tfeff.layers.attention_inputs`).
 
         Returns:
             Float tensor `[B, M, D]`.
+
+        Raises:
+            ValueError: if the attention has declared that it cannot do that.
         """
-        place = self._place(**place)
-        if positions is None:
-            mixed = self.attention.mix(query, hidden, mask, training, **place)
-        else:
-            mixed = self.attention.mix_at(
-                positions, query, hidden, mask, training, **place
+        if not isinstance(self.attention, Attention):
+            raise ValueError(
+                f"{type(self.attention).__name__} {self.attention.name!r} cannot be "
+                "asked for single queries: it is no `tfeff.layers.Attention`."
             )
-        return self._add(query, mixed, training)
+        output, _ = self.attention.attend(inputs)
+        return self._add(inputs.query, output, inputs.training)
 
-    def _place(self, **place):
-        """Of what the block knows, what its attention's call takes."""
-        return {name: value for name, value in place.items() if name in self._taken}
-
-    def _add(self, hidden, mixed, training):
+    def _add(self, hidden, output, training):
         """Residuals, norms and the feed-forward network after the attention."""
-        mixed = self.attention_dropout(mixed, training=training)
-        hidden = self.attention_norm(hidden + mixed)
+        output = self.attention_dropout(output, training=training)
+        hidden = self.attention_norm(hidden + output)
         change = self.feedforward_dropout(self.feedforward(hidden), training=training)
         return self.feedforward_norm(hidden + change)
 
@@ -203,6 +196,20 @@ class EncoderBlock(keras.layers.Layer):
         for name in ("attention", "feedforward"):
             config[name] = keras.layers.deserialize(config[name])
         return cls(**config)
+
+
+def check_memory_efficient(memory_efficient) -> bool | str:
+    """False, `"attention"` or `"block"`; `True` is `"block"`."""
+    if memory_efficient is True:
+        return "block"
+    if memory_efficient is False:
+        return False
+    if memory_efficient not in ("attention", "block"):
+        raise ValueError(
+            "`memory_efficient` must be False, 'attention' or 'block'. "
+            f"Received: memory_efficient={memory_efficient!r}"
+        )
+    return memory_efficient
 
 
 def blocks_of(encoder) -> list[EncoderBlock]:

@@ -1,6 +1,8 @@
 import keras
 from keras import ops
 
+from tfeff.layers.attention_inputs import AttentionInputs
+from tfeff.layers.checks import visible_keys
 from tfeff.layers.over_blocks import OverBlocks
 
 
@@ -70,5 +72,12 @@ class LayerwisePooling(OverBlocks):
             self.initial_vector, (batch_size, 1, self.initial_vector.shape[0])
         )
         for block, hidden in zip(self.blocks, hidden_states):
-            y = block.pool(y, hidden, padding_mask, training)
+            inputs = AttentionInputs(
+                y,
+                hidden,
+                visible=visible_keys(padding_mask, hidden),
+                positional=False,
+                training=training,
+            )
+            y = block.attend(inputs)
         return y[:, 0]

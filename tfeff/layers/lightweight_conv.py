@@ -60,9 +60,6 @@ class LightweightConv1D(Attention):
         section 3; Jiang et al., "ConvBERT", section 3.1.
     """
 
-    has_softmax_scores = False
-    any_mask = False
-
     def __init__(
         self, num_heads: int, kernel_size: int = 9, mask_conv: bool = True, **kwargs
     ):
@@ -99,7 +96,7 @@ class LightweightConv1D(Attention):
         mixed, kernels = self.convolve(
             hidden, visible, training, query=self.project_query(hidden)
         )
-        output = self.project_output(mixed)
+        output = self.project_output(functional.merge_heads(mixed))
         if not return_attention_scores:
             return output
         return output, functional.banded_scores(
@@ -130,7 +127,9 @@ class LightweightConv1D(Attention):
         kernels = functional.masked_softmax(logits)
         kernels = ops.broadcast_to(kernels, (*heads, self.kernel_size))
         kernels = self.dropout_layer(kernels, training=training)
-        values = project_to_heads(self.value_dense, hidden, self.num_heads)
+        values = project_to_heads(
+            self.value_dense, hidden, self.num_heads, heads_first=False
+        )
         values = zero_padding(values, visible)
         return functional.dynamic_convolution(values, kernels), kernels
 

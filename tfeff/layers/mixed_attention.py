@@ -3,17 +3,19 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_choice, check_integer
-from tfeff.layers.attention import Attention, convolved, project_to_heads
+from tfeff.layers.attention import convolved, project_to_heads
+from tfeff.layers.attention_inputs import Keys, Queries
 from tfeff.layers.checks import (
     check_divides,
     check_hidden,
     check_kernel_size,
-    visible_keys,
     zero_padding,
 )
 from tfeff.layers.dynamic_conv import DynamicConv1D
 from tfeff.layers.lightweight_conv import LightweightConv1D
+from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.layers.span_dynamic_conv import SpanDynamicConv1D
+from tfeff.ops import kernels
 
 _CONVOLUTIONS = {
     "span_dynamic": SpanDynamicConv1D,
@@ -24,7 +26,7 @@ CONVOLUTIONS = (*_CONVOLUTIONS, "separable", "none")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class MixedAttention(Attention):
+class MixedAttention(ScoredAttention):
     """Attention heads and convolution heads side by side, in a bottleneck (ConvBERT).
 
     Of the `N` heads of a usual attention, `N / γ` heads of unchanged size `D / N`
@@ -141,44 +143,42 @@ class MixedAttention(Attention):
                 self.convolution.build_convolution(hidden_dim, mixed_dim)
             self.convolution.built = True
 
-    def call(
-        self, hidden, padding_mask=None, training=None, return_attention_scores=False
-    ):
-        visible = visible_keys(padding_mask, hidden)
-        query = self.query_dense(hidden)
-        mask = None if visible is None else visible[:, None, :]
-        mixed, scores = self._attention_heads(
-            query, hidden, mask, training, return_attention_scores
-        )
-        if self.convolution_type != "none":
-            convolved = self._convolution_heads(query, hidden, visible, training)
-            mixed = ops.concatenate([mixed, convolved], axis=2)
-        output = self.project_output(mixed)
-        return (output, scores) if return_attention_scores else output
+    def project(self, inputs):
+        # The query is projected before: the convolution makes its kernels of it.
+        query = functional.split_heads(inputs.query, self.mixed_heads)
+        key = project_to_heads(self.key_dense, inputs.hidden, self.mixed_heads)
+        value = project_to_heads(self.value_dense, inputs.hidden, self.mixed_heads)
+        return Queries(ops.swapaxes(query, 1, 2)), Keys(key, value)
 
-    def attend(
-        self, query, hidden, mask, training, positional=True, return_scores=False
-    ):
-        if positional:
-            return super().attend(query, hidden, mask, training)
-        mixed, scores = self._attention_heads(
-            self.query_dense(query), hidden, mask, training, return_scores
+    def context(self, queries, keys):
+        return kernels.softmax_values(
+            self.scores(queries, keys),
+            keys.values,
+            self.mask(queries, keys),
+            keep=self.keep(queries, keys),
         )
+
+    def attend(self, inputs, return_scores=False):
+        self.check_can(inputs)
+        inputs = inputs._replace(query=self.query_dense(inputs.query))
+        context, scores = self.attend_heads(inputs, return_scores)
+        context = functional.merge_heads(ops.swapaxes(context, 1, 2))
         # A convolution is nothing but position: its heads give nothing here.
-        heads = 0 if self.convolution_type == "none" else self.mixed_heads
-        return ops.pad(mixed, ((0, 0), (0, 0), (0, heads), (0, 0))), scores
+        missing = self.mixed_dim - context.shape[-1]
+        context = ops.pad(context, ((0, 0), (0, 0), (0, missing)))
+        return self.project_output(context), scores
 
-    def _attention_heads(self, query, hidden, mask, training, return_scores):
-        return self.mix_scores(
-            functional.dot_product_scores(
-                functional.split_heads(query, self.mixed_heads),
-                project_to_heads(self.key_dense, hidden, self.mixed_heads),
-            ),
-            project_to_heads(self.value_dense, hidden, self.mixed_heads),
-            None if mask is None else mask[:, None],
-            training,
-            return_scores,
-        )
+    def attend_sequence(self, inputs, return_scores):
+        query = self.query_dense(inputs.hidden)
+        context, scores = self.attend_heads(inputs._replace(query=query), return_scores)
+        context = functional.merge_heads(ops.swapaxes(context, 1, 2))
+        if self.convolution_type != "none":
+            convolved = self._convolution_heads(
+                query, inputs.hidden, inputs.visible, inputs.training
+            )
+            convolved = functional.merge_heads(convolved)
+            context = ops.concatenate([context, convolved], axis=-1)
+        return self.project_output(context), scores
 
     def _convolution_heads(self, query, hidden, visible, training):
         if self.convolution_type != "separable":

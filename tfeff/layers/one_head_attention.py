@@ -1,4 +1,3 @@
-import functools
 from collections.abc import Sequence
 
 import keras
@@ -6,14 +5,17 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_choice
-from tfeff.layers.attention import Attention, project_to_heads
+from tfeff.layers.attention import project_to_heads
+from tfeff.layers.attention_inputs import Keys, Queries
 from tfeff.layers.checks import check_divides, check_hidden
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
+from tfeff.layers.scored_attention import ScoredAttention
+from tfeff.ops import kernels
 from tfeff.ops.attention import NORMALIZERS
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class OneHeadAttention(Attention):
+class OneHeadAttention(ScoredAttention):
     """Shatter's attention: one matrix of scores, values by part of the sequence.
 
     With `Q = X W^Q + b^Q`, `V = X W^V + b^V` cut into `n` parts by columns, the
@@ -45,6 +47,8 @@ class OneHeadAttention(Attention):
         num_layers: integer, the number of layers of the stack.
         boundaries: `None` for the Bernstein partition, or the `num_parts - 1`
             inner boundaries of a hard one.
+        query_block_size: integer, `None` or `"auto"`: how many queries have their
+            scores at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores. It acts
             before the partition, so that all parts lose the same pairs.
         kernel_initializer: initializer of the projection kernels.
@@ -118,61 +122,60 @@ class OneHeadAttention(Attention):
                 initializer=keras.initializers.TruncatedNormal(stddev=0.02),
             )
 
-    def call(
-        self,
-        hidden,
-        padding_mask=None,
-        layer_index=None,
-        training=None,
-        return_attention_scores=False,
-    ):
-        return self.mix_sequence(
-            hidden,
-            padding_mask,
-            training,
-            return_attention_scores,
-            layer_index=layer_index,
+    def project(self, inputs):
+        query = self.query_dense(inputs.query)[:, None]
+        # Without a position there are no parts, and one head over all of the values.
+        parts = self.num_parts if inputs.positional else 1
+        weights = {}
+        if inputs.positional and self.partition_bias:
+            weights["bias"] = ops.convert_to_tensor(self.partition_embeddings)
+        if inputs.positional and self.partition_value:
+            weights["values"] = self._part_embeddings()
+        values = project_to_heads(self.value_dense, inputs.hidden, parts)
+        return Queries(query), Keys(inputs.hidden[:, None], values, weights)
+
+    def relative_terms(self, positions, inputs):
+        return {"partition": self.partition_layer.rows(positions, inputs.layer_index)}
+
+    def partition(self, queries):
+        """`N` of the queries, `[n, t, S]`; 1 for queries without a position."""
+        if queries.relative is None:
+            return None
+        return functional.laid_out(queries.vectors, queries.relative["partition"])
+
+    def scores(self, queries, keys):
+        return functional.one_head_scores(
+            queries.vectors,
+            keys.vectors,
+            self.partition(queries),
+            keys.weights.get("bias"),
         )
 
-    def attend(
-        self,
-        query,
-        hidden,
-        mask,
-        training,
-        positional=True,
-        return_scores=False,
-        layer_index=None,
-    ):
-        partition = bias_embeddings = None
-        if positional:
-            partition = self.partition_layer(hidden, layer_index=layer_index)
-            if self.partition_bias:
-                bias_embeddings = ops.convert_to_tensor(self.partition_embeddings)
-        scores = functional.one_head_scores(
-            self.query_dense(query), hidden, partition, bias_embeddings
-        )
-        normalize = NORMALIZERS[self.normalizer]
+    def attention_weights(self, scores, queries, keys):
+        weights = NORMALIZERS[self.normalizer](scores, self.mask(queries, keys))
+        partition = self.partition(queries)
+        return weights if partition is None else weights * partition
+
+    def values(self, weights, queries, keys):
+        context = super().values(weights, queries, keys)
+        if "values" not in keys.weights:
+            return context
+        embeddings = keys.weights["values"]
+        return context + ops.einsum("bnts,nmh->bmth", weights, embeddings)
+
+    def context(self, queries, keys):
+        partition = self.partition(queries)
         if partition is None:
-            # Every part would have the same scores.
-            weights = normalize(scores, mask)
-            dropped = self.dropout_layer(weights, training=training)
-            mixed = ops.einsum("bts,bsd->btd", dropped, self.value_dense(hidden))
-            return mixed, weights[:, None]
-        kept = self.dropout_layer.kept(ops.shape(scores), training)
-        rescale = functools.partial(self.dropout_layer.rescale, kept=kept)
-        mixed = functional.part_values(
-            scores,
-            rescale(project_to_heads(self.value_dense, hidden, self.num_parts)),
+            return super().context(queries, keys)
+        return kernels.part_values(
+            self.scores(queries, keys),
+            keys.values,
             partition,
-            rescale(self._part_embeddings()) if self.partition_value else None,
+            keys.weights.get("values"),
             self.normalizer,
-            mask,
-            kept,
+            self.mask(queries, keys),
+            self.keep(queries, keys),
         )
-        if not return_scores:
-            return mixed, None
-        return mixed, normalize(scores, mask)[:, None] * partition
 
     def _part_embeddings(self):
         """`R W^V` in parts, without the bias that the layer adds to ordinary values.

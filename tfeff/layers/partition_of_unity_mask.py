@@ -97,6 +97,11 @@ class PartitionOfUnityMask(keras.layers.Layer):
             self.num_layers,
         )
 
+    def rows(self, relative_positions, layer_index: int | None = None):
+        """`functions` as rows `[R, n]` in the compute dtype."""
+        rows = ops.moveaxis(self.functions(relative_positions, layer_index), 0, -1)
+        return ops.cast(rows, self.compute_dtype)
+
     def get_config(self):
         config = super().get_config()
         config.update(

@@ -2,8 +2,10 @@ from collections.abc import Sequence
 
 import keras
 
+from tfeff import ops as functional
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
 from tfeff.layers.self_attention import SelfAttention
+from tfeff.ops import kernels
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -23,6 +25,8 @@ class PartitionedAttention(SelfAttention):
         num_layers: integer, the number of layers of the stack.
         boundaries: `None` for the Bernstein partition, or the `num_heads - 1`
             inner boundaries of a hard one.
+        query_block_size: integer, `None` or `"auto"`: how many queries have their
+            scores at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
@@ -52,6 +56,8 @@ class PartitionedAttention(SelfAttention):
         Tian et al., "Shatter", section 3.1, equation 5.
     """
 
+    any_query = False
+
     def __init__(
         self,
         num_heads: int,
@@ -75,39 +81,27 @@ class PartitionedAttention(SelfAttention):
             name="partition",
         )
 
-    def call(
-        self,
-        hidden,
-        padding_mask=None,
-        layer_index=None,
-        training=None,
-        return_attention_scores=False,
-    ):
-        return self.mix_sequence(
-            hidden,
-            padding_mask,
-            training,
-            return_attention_scores,
-            layer_index=layer_index,
-        )
+    def relative_terms(self, positions, inputs):
+        return {"partition": self.partition_layer.rows(positions, inputs.layer_index)}
 
-    def attend(
-        self,
-        query,
-        hidden,
-        mask,
-        training,
-        positional=True,
-        return_scores=False,
-        layer_index=None,
-    ):
-        partition = (
-            self.partition_layer(hidden, layer_index=layer_index)
-            if positional
-            else None
-        )
-        return self.softmax_attention(
-            query, hidden, mask, training, return_scores, partition
+    def partition(self, queries):
+        """`N` of the queries, `[n, t, S]`; 1 for queries without a position."""
+        if queries.relative is None:
+            return None
+        return functional.laid_out(queries.vectors, queries.relative["partition"])
+
+    def attention_weights(self, scores, queries, keys):
+        weights = super().attention_weights(scores, queries, keys)
+        partition = self.partition(queries)
+        return weights if partition is None else weights * partition
+
+    def context(self, queries, keys):
+        return kernels.softmax_values(
+            self.scores(queries, keys),
+            keys.values,
+            self.mask(queries, keys),
+            self.partition(queries),
+            self.keep(queries, keys),
         )
 
     def get_config(self):

@@ -5,6 +5,7 @@ import contextvars
 from collections.abc import Iterator
 
 from tfeff.checks import check_choice
+from tfeff.layers.attention import declares
 
 SCORES = "scores"
 PROBABILITIES = "probabilities"
@@ -36,7 +37,7 @@ class Recording:
         wanted = True
         if self._kind == SCORES:
             wanted = SCORES
-            if not getattr(attention, "has_softmax_scores", False):
+            if not declares(attention, "has_softmax_scores"):
                 raise ValueError(
                     f"{type(attention).__name__} has no scores before a softmax; its "
                     '`attention` must be "probabilities", or None for no maps. '

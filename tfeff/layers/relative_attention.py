@@ -3,7 +3,6 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.checks import check_choice, check_integer
-from tfeff.layers.attention import Attention, project_to_heads
 from tfeff.layers.checks import (
     check_divides,
     check_hidden,
@@ -11,6 +10,8 @@ from tfeff.layers.checks import (
     check_token_ids,
 )
 from tfeff.layers.relative_embedding import RelativeEmbedding
+from tfeff.layers.self_attention import SelfAttention
+from tfeff.ops import kernels
 from tfeff.ops.partition import check_t5_buckets
 
 # Of each method with a table: how scores are made of it, and how it starts. Factors
@@ -21,7 +22,7 @@ _SCORES = {
     "bias": functional.bias_scores,
     "huang1": functional.scaled_scores,
     "huang2": functional.scaled_scores,
-    "huang3": functional.gated_scores,
+    "huang3": kernels.gated_scores,
     "huang4": functional.pairwise_scores,
 }
 METHODS = (*_SCORES, "xlnet")
@@ -32,7 +33,7 @@ LAYOUTS = ("interleaved", "concatenated")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class RelativeAttention(Attention):
+class RelativeAttention(SelfAttention):
     """Multi-head softmax attention that knows the distance of query and key.
 
     `SelfAttention` with other scores. For a head, with `q = X W^Q + b^Q`,
@@ -69,6 +70,8 @@ class RelativeAttention(Attention):
             as the one table that all layers of T5 share. It goes to all of them: a
             table that one layer has made for itself is not found again in a saved
             model.
+        query_block_size: integer, `None` or `"auto"`: how many queries have their
+            scores at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
@@ -116,8 +119,7 @@ class RelativeAttention(Attention):
         relative_embedding: RelativeEmbedding | None = None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        self.num_heads = check_integer("num_heads", num_heads)
+        super().__init__(num_heads, **kwargs)
         self.method = check_choice("method", method, METHODS)
         if max_distance is None:
             max_distance = _DISTANCES.get(method, 127)
@@ -201,58 +203,8 @@ class RelativeAttention(Attention):
             weight = self.add_weight(name=name, shape=shape, initializer=initializer)
             setattr(self, name, weight)
 
-    def call(
-        self,
-        hidden,
-        padding_mask=None,
-        segment_ids=None,
-        training=None,
-        return_attention_scores=False,
-    ):
-        return self.mix_sequence(
-            hidden,
-            padding_mask,
-            training,
-            return_attention_scores,
-            segment_ids=segment_ids,
-        )
-
-    def attend(
-        self,
-        query,
-        hidden,
-        mask,
-        training,
-        positional=True,
-        return_scores=False,
-        segment_ids=None,
-        positions=None,
-    ):
-        query = project_to_heads(self.query_dense, query, self.num_heads)
-        key = project_to_heads(self.key_dense, hidden, self.num_heads)
-        value = project_to_heads(self.value_dense, hidden, self.num_heads)
-        if not positional:
-            scores = functional.dot_product_scores(query, key)
-        elif self.method == "xlnet":
-            scores = self._xlnet_scores(query, key, hidden, segment_ids, positions)
-        else:
-            scores = _SCORES[self.method](query, key, self._embed_key)
-        relative = None
-        if positional and self.method == "rpe":
-            relative = functional.relative_positions(ops.shape(hidden)[1])
-            relative = self._embed_value(relative)
-        mask = None if mask is None else mask[:, None]
-        return self.mix_scores(
-            scores, value, mask, training, return_scores, relative=relative
-        )
-
-    def mix_at(self, positions, query, hidden, mask, training=None, **place):
-        if self._sees_from_anywhere():
-            place["positions"] = positions
-            return self.mix(query, hidden, mask, training, **place)
-        return super().mix_at(positions, query, hidden, mask, training, **place)
-
-    def _sees_from_anywhere(self):
+    @property
+    def any_query(self):
         """Whether scores take queries at any positions, not only at all in order."""
         return (
             self.method == "xlnet"
@@ -260,12 +212,79 @@ class RelativeAttention(Attention):
             and self.relative_dense.quantization_mode is None
         )
 
-    def _embed_key(self, positions):
-        rows = self.relative_embedding(positions)
-        return self._projected(rows, self.key_dense) if self.method == "rpe" else rows
+    def project(self, inputs):
+        queries, keys = super().project(inputs)
+        if self.method != "xlnet" or not inputs.positional:
+            return queries, keys
+        names = ["content_bias", "position_bias"]
+        if self.relative_segments:
+            self._check_segments(inputs)
+            names += ["segment_bias", "segment_embeddings"]
+        # As tensors: Keras may add a variable of one column along another axis.
+        weights = {name: ops.convert_to_tensor(getattr(self, name)) for name in names}
+        if inputs.positions is not None:
+            weights["kernel"] = ops.convert_to_tensor(self.relative_dense.kernel)
+        return queries, keys._replace(weights=weights)
 
-    def _embed_value(self, positions):
-        return self._projected(self.relative_embedding(positions), self.value_dense)
+    def relative_terms(self, positions, inputs):
+        if self.method == "xlnet":
+            return {"scores": self._projected_sinusoids(positions)}
+        rows = self.relative_embedding(positions)
+        if self.method != "rpe":
+            return {"scores": rows}
+        return {
+            "scores": self._projected(rows, self.key_dense),
+            "values": self._projected(rows, self.value_dense),
+        }
+
+    def scores(self, queries, keys):
+        if queries.positions is None:
+            return super().scores(queries, keys)
+        vectors = queries.vectors, keys.vectors
+        if self.method != "xlnet":
+            return _SCORES[self.method](*vectors, queries.relative["scores"])
+        biases = keys.weights["content_bias"], keys.weights["position_bias"]
+        if queries.relative is None:
+            scores = functional.xlnet_scores_at(
+                queries.positions[..., 0],
+                *vectors,
+                keys.weights["kernel"],
+                *biases,
+                sinusoid=self.sinusoid,
+            )
+        else:
+            scores = functional.xlnet_scores(
+                *vectors, queries.relative["scores"], *biases
+            )
+        if not self.relative_segments:
+            return scores
+        return scores + functional.segment_scores(
+            queries.vectors,
+            queries.segment_ids,
+            keys.segment_ids,
+            keys.weights["segment_embeddings"],
+            keys.weights["segment_bias"],
+        )
+
+    def values(self, weights, queries, keys):
+        context = super().values(weights, queries, keys)
+        rows = self._value_rows(queries)
+        if rows is None:
+            return context
+        return context + functional.relative_values(weights, rows)
+
+    def context(self, queries, keys):
+        return kernels.softmax_values(
+            self.scores(queries, keys),
+            keys.values,
+            self.mask(queries, keys),
+            keep=self.keep(queries, keys),
+            rows=self._value_rows(queries),
+        )
+
+    def _value_rows(self, queries):
+        """What joins the values by relative position, or `None`."""
+        return None if queries.relative is None else queries.relative.get("values")
 
     def _projected(self, rows, dense):
         """`R W` in heads, without the bias that the layer adds to tokens.
@@ -278,7 +297,7 @@ class RelativeAttention(Attention):
     def _in_heads(self, rows):
         return ops.reshape(rows, (-1, self.num_heads, rows.shape[-1] // self.num_heads))
 
-    def _embed_sinusoids(self, positions):
+    def _projected_sinusoids(self, positions):
         if self.max_distance is not None:
             positions = ops.clip(positions, -self.max_distance, self.max_distance)
         positions = ops.cast(
@@ -289,37 +308,18 @@ class RelativeAttention(Attention):
         )
         return self._in_heads(self.relative_dense(ops.expand_dims(rows, 0))[0])
 
-    def _xlnet_scores(self, query, key, hidden, segment_ids, positions):
-        biases = self.content_bias, self.position_bias
-        if positions is None:
-            scores = functional.xlnet_scores(query, key, self._embed_sinusoids, *biases)
-        else:
-            scores = functional.xlnet_scores_at(
-                positions,
-                query,
-                key,
-                self.relative_dense.kernel,
-                *biases,
-                sinusoid=self.sinusoid,
-            )
-        if not self.relative_segments:
-            return scores
-        if segment_ids is None:
+    def _check_segments(self, inputs):
+        if inputs.segment_ids is None:
             raise ValueError(
                 "`segment_ids` must be given to an attention with relative segments. "
                 "Received: segment_ids=None"
             )
-        segment_ids = ops.convert_to_tensor(segment_ids)
-        check_token_ids("segment_ids", segment_ids)
-        check_same_shape("segment_ids", segment_ids, hidden.shape[:2])
-        return scores + functional.segment_scores(
-            query, segment_ids, self.segment_embeddings, self.segment_bias, positions
-        )
+        check_token_ids("segment_ids", inputs.segment_ids)
+        check_same_shape("segment_ids", inputs.segment_ids, inputs.hidden.shape[:2])
 
     def get_config(self):
         config = super().get_config()
         config.update(
-            num_heads=self.num_heads,
             method=self.method,
             max_distance=self.max_distance,
             shared_heads=self.shared_heads,

@@ -1,13 +1,15 @@
 import keras
 
-from tfeff import ops as functional
 from tfeff.checks import check_integer
-from tfeff.layers.attention import Attention, project_to_heads
+from tfeff.layers.attention import project_to_heads
+from tfeff.layers.attention_inputs import Keys, Queries
 from tfeff.layers.checks import check_divides, check_hidden
+from tfeff.layers.scored_attention import ScoredAttention
+from tfeff.ops import kernels
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class SelfAttention(Attention):
+class SelfAttention(ScoredAttention):
     """Multi-head softmax self-attention, the baseline of every paper.
 
     With `Q = X W^Q + b^Q`, and `K`, `V` likewise, cut into `N` heads of size
@@ -21,6 +23,8 @@ class SelfAttention(Attention):
 
     Args:
         num_heads: integer `N ≥ 1` that divides the hidden size.
+        query_block_size: integer, `None` or `"auto"`: how many queries have their
+            scores at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores `A`.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
@@ -51,6 +55,8 @@ class SelfAttention(Attention):
         of Tian et al., "Shatter", equations 1 to 3.
     """
 
+    any_query = True
+
     def __init__(self, num_heads: int, **kwargs):
         super().__init__(**kwargs)
         self.num_heads = check_integer("num_heads", num_heads)
@@ -60,25 +66,23 @@ class SelfAttention(Attention):
         check_divides("num_heads", self.num_heads, hidden_shape[-1])
         self.build_projections(hidden_shape[-1], ("query", "key", "value"))
 
-    def attend(
-        self, query, hidden, mask, training, positional=True, return_scores=False
-    ):
-        return self.softmax_attention(query, hidden, mask, training, return_scores)
+    def project(self, inputs):
+        query, key, value = (
+            project_to_heads(dense, x, self.num_heads)
+            for dense, x in (
+                (self.query_dense, inputs.query),
+                (self.key_dense, inputs.hidden),
+                (self.value_dense, inputs.hidden),
+            )
+        )
+        return Queries(query), Keys(key, value)
 
-    def softmax_attention(
-        self, query, hidden, mask, training, return_scores, partition=None
-    ):
-        """What `attend` returns, after this layer's projections."""
-        return self.mix_scores(
-            functional.dot_product_scores(
-                project_to_heads(self.query_dense, query, self.num_heads),
-                project_to_heads(self.key_dense, hidden, self.num_heads),
-            ),
-            project_to_heads(self.value_dense, hidden, self.num_heads),
-            None if mask is None else mask[:, None],
-            training,
-            return_scores,
-            partition,
+    def context(self, queries, keys):
+        return kernels.softmax_values(
+            self.scores(queries, keys),
+            keys.values,
+            self.mask(queries, keys),
+            keep=self.keep(queries, keys),
         )
 
     def get_config(self):

@@ -1,10 +1,9 @@
 import keras
 from keras import ops
 
-from tfeff import ops as functional
 from tfeff.checks import check_choice, check_integer
 from tfeff.layers.self_attention import SelfAttention
-from tfeff.ops.sparse import PATTERNS
+from tfeff.ops.sparse import PATTERNS, sees
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -23,6 +22,8 @@ class SparseAttention(SelfAttention):
         expressivity: integer, positions in a window's summary, at most `stride`.
         pattern: `"fairseq"`, as in the baseline of the BlockBERT paper, or
             `"sparse_transformer"`, as in the original paper.
+        query_block_size: integer, `None` or `"auto"`: how many queries have their
+            scores at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
@@ -68,15 +69,16 @@ class SparseAttention(SelfAttention):
         )
         self.pattern = check_choice("pattern", pattern, PATTERNS)
 
-    def attend(
-        self, query, hidden, mask, training, positional=True, return_scores=False
-    ):
-        if positional:
-            seen = functional.fixed_pattern(
-                ops.shape(hidden)[1], self.stride, self.expressivity, self.pattern
-            )
-            mask = seen[None] if mask is None else ops.logical_and(mask, seen)
-        return self.softmax_attention(query, hidden, mask, training, return_scores)
+    def mask(self, queries, keys):
+        mask = super().mask(queries, keys)
+        if queries.positions is None:
+            return mask
+        positions = ops.arange(ops.shape(keys.vectors)[2], dtype="int32")
+        seen = sees(
+            queries.positions, positions, self.stride, self.expressivity, self.pattern
+        )
+        seen = seen[:, None] if len(seen.shape) == 3 else seen[None, None]
+        return seen if mask is None else ops.logical_and(mask, seen)
 
     def get_config(self):
         config = super().get_config()

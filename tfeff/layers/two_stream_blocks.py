@@ -2,6 +2,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
+from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import check_same_shape, check_token_ids, visible_keys
 from tfeff.layers.over_blocks import OverBlocks
 
@@ -92,25 +93,30 @@ class TwoStreamBlocks(OverBlocks):
     ):
         check_token_ids("ranks", ranks)
         check_same_shape("ranks", ranks, hidden.shape[:2])
-        content_mask, query_mask = functional.permutation_masks(
-            ranks, visible_keys(padding_mask, hidden)
-        )
         batch, length, size = ops.shape(hidden)
-        count = length
+        count, query_ranks = length, ranks
         if target_positions is not None:
             target_positions = ops.convert_to_tensor(target_positions)
             check_token_ids("target_positions", target_positions)
-            query_mask = functional.take_positions(query_mask, target_positions)
+            query_ranks = functional.take_positions(ranks, target_positions)
             count = ops.shape(target_positions)[1]
         content = hidden
         start = self.mask_embedding if query is None else self.mask_embedding + query
         query = ops.broadcast_to(start, (batch, count, size))
+        visible = visible_keys(padding_mask, hidden)
         for index, block in enumerate(self.blocks):
-            place = {"segment_ids": segment_ids, "layer_index": index}
-            query, content = (
-                block.stream(
-                    query, content, query_mask, training, target_positions, **place
-                ),
-                block.stream(content, content, content_mask, training, **place),
+            of_content = AttentionInputs(
+                content,
+                content,
+                visible=visible,
+                query_ranks=ranks + 1,  # Its own token, too.
+                key_ranks=ranks,
+                segment_ids=segment_ids,
+                layer_index=index,
+                training=training,
             )
+            of_query = of_content._replace(
+                query=query, query_ranks=query_ranks, positions=target_positions
+            )
+            query, content = block.attend(of_query), block.attend(of_content)
         return content, query

@@ -7,6 +7,7 @@ import keras
 from tfeff.checks import check_integer
 from tfeff.encoders import Encoder
 from tfeff.layers import LightweightConv1D, MixedAttention
+from tfeff.layers.attention import declares
 from tfeff.layers.recording import PROBABILITIES, SCORES
 
 LAYER_MAPS = ("uniform", "top", "bottom")
@@ -105,7 +106,7 @@ def common_maps(student, teacher) -> str | None:
 def _map_kinds(attention: keras.layers.Layer) -> tuple[str, ...]:
     if isinstance(attention, (LightweightConv1D, MixedAttention)):
         return ()
-    if getattr(attention, "has_softmax_scores", False):
+    if declares(attention, "has_softmax_scores"):
         return (SCORES, PROBABILITIES)
     return (PROBABILITIES,)
 

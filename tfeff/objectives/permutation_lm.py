@@ -2,6 +2,7 @@ import keras
 
 from tfeff.encoders import Encoder
 from tfeff.layers import TwoStreamBlocks
+from tfeff.layers.attention import declares
 from tfeff.objectives.objective import (
     Objective,
     check_encoder,
@@ -111,7 +112,7 @@ def _check_attentions(encoder):
     unable = {
         type(block.attention).__name__
         for block in encoder.blocks
-        if not getattr(block.attention, "any_mask", False)
+        if not declares(block.attention, "any_mask")
     }
     if unable:
         raise ValueError(

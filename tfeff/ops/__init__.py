@@ -5,6 +5,8 @@ They run on every Keras backend and take and return backend tensors.
 
 from tfeff.ops.activations import activated_product, gelu, gelu_tanh
 from tfeff.ops.attention import (
+    dot_product_scores,
+    dropped,
     merge_heads,
     one_head_scores,
     part_values,
@@ -19,9 +21,8 @@ from tfeff.ops.blockwise import (
     query_blocks,
 )
 from tfeff.ops.convolution import banded_scores, dynamic_convolution
-from tfeff.ops.dropout import keep_mask
+from tfeff.ops.dropout import keep_in_rows, keep_mask, row_bits
 from tfeff.ops.gathering import take_positions
-from tfeff.ops.kernels.relative_products import relative_products, relative_values
 from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.partition import (
     bucket_functions,
@@ -33,14 +34,19 @@ from tfeff.ops.partition import (
 from tfeff.ops.permutation import permutation_masks
 from tfeff.ops.relative import (
     bias_scores,
-    dot_product_scores,
     gated_scores,
+    laid_out,
     pairwise_scores,
     scaled_scores,
     segment_scores,
     shaw_scores,
     xlnet_scores,
     xlnet_scores_at,
+)
+from tfeff.ops.relative_terms import (
+    key_products,
+    relative_products,
+    relative_values,
 )
 from tfeff.ops.shifting import (
     relative_positions,
@@ -60,14 +66,18 @@ __all__ = [
     "cut",
     "dense_scores",
     "dot_product_scores",
+    "dropped",
     "dynamic_convolution",
     "fixed_pattern",
     "from_blocks",
     "gated_scores",
     "gelu",
     "gelu_tanh",
+    "keep_in_rows",
     "keep_mask",
     "key_blocks",
+    "key_products",
+    "laid_out",
     "l2_normalized_sigmoid",
     "masked_softmax",
     "merge_heads",
@@ -84,6 +94,7 @@ __all__ = [
     "relative_unshift",
     "relative_values",
     "scaled_scores",
+    "row_bits",
     "segment_scores",
     "shaw_scores",
     "sinusoids",

@@ -4,7 +4,7 @@ import math
 
 from keras import ops
 
-from tfeff.ops.masking import barrier_one
+from tfeff.ops.kernels.barrier import barrier_one
 
 
 def gelu(x):

@@ -1,31 +1,18 @@
-"""Softmax and one-head attention cores: from projections to mixed values.
+"""Softmax and one-head attention, from scores to context vectors: the equations.
 
-Shapes: B batch, T queries, S keys, N heads, n parts, D hidden size, H = D / N.
+Shapes: B batch, t queries, S keys, N heads, n parts, D hidden size, H = D / N. Heads
+stand before positions. `tfeff.ops.kernels` has fast versions of `softmax_values` and
+`part_values`, which equal these.
 """
 
 import math
 
 from keras import ops
 
-from tfeff.ops.kernels.relative_products import (
-    relative_products,
-    relative_sums,
-    relative_values,
-)
-from tfeff.ops.masking import (
-    at_least_float32,
-    barrier_one,
-    l2_normalized_sigmoid,
-    l2_sigmoid_and_gradient,
-    masked_softmax,
-    softmax_and_gradient,
-)
+from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
+from tfeff.ops.relative_terms import relative_values
 
 NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
-_WITH_GRADIENT = {
-    "softmax": softmax_and_gradient,
-    "sigmoid_l2": l2_sigmoid_and_gradient,
-}
 
 
 def split_heads(x, num_heads: int):
@@ -67,102 +54,68 @@ def merge_heads(x):
     return ops.reshape(x, (batch, length, heads * size))
 
 
-def weighted_values(weights, value):
-    """`y[i, h] = Σ_j A[h, i, j] v[j, h]`.
+def scaled(x):
+    """`x / sqrt(H)`, of vectors of size `H`."""
+    return x * (1.0 / math.sqrt(x.shape[-1]))
+
+
+def dot_product_scores(query, key):
+    """`s[i, j] = q_i · k_j / sqrt(H)`.
 
     Args:
-        weights: float tensor `A` `[B, N, T, S]`.
-        value: float tensor `v` `[B, S, N, H]`.
+        query: float tensor `[B, N, t, H]`.
+        key: float tensor `[B, N, S, H]`.
 
     Returns:
-        Tensor `[B, T, N, H]`.
+        Tensor `[B, N, t, S]`.
     """
-    # No axis moves outside of the product: the compiler folds it into that.
-    return ops.einsum("bnts,bsnh->btnh", weights, value)
+    return ops.einsum("bnth,bnsh->bnts", scaled(query), key)
 
 
-def softmax_values(scores, value, mask=None, partition=None, kept=None, relative=None):
-    """Values mixed by the softmax of scores, as one operation.
+def weighted_values(weights, value):
+    """`y[h, i] = Σ_j A[h, i, j] v[h, j]`.
+
+    Args:
+        weights: float tensor `A` `[B, N, t, S]`.
+        value: float tensor `v` `[B, N, S, H]`.
+
+    Returns:
+        Tensor `[B, N, t, H]`.
+    """
+    return ops.einsum("bnts,bnsh->bnth", weights, value)
+
+
+def softmax_values(scores, value, mask=None, partition=None, keep=None, rows=None):
+    """Values weighted by the softmax of scores.
 
     `X̄[h] = (A[h] ⊙ F[h]) V[h]` with `A[h] = softmax(S[h])`, where `F` is the product of
-    `partition` and `kept`, each 1 if not given. Rows without a visible key give 0. With
-    `relative` embeddings, the value of `j` for `i` is `V[j, h] + a_{j - i}[h]`.
-
-    With `G` the gradient of `X̄`, the gradients are `(A ⊙ F)ᵀ G` for the values and
-    `A ⊙ (F ⊙ (G Vᵀ) - δ)`, `δ[i] = G[i] · X̄[i]`, for the scores. So nothing over pairs
-    is summed for the gradient, or held besides `A`.
+    `partition` and `keep`, each 1 if not given. Rows without a visible key give 0. With
+    `rows` `a` of relative embeddings, the value of `j` for `i` is
+    `V[h, j] + a_{j - i}[h]`.
 
     Args:
-        scores: float tensor `S` `[B, N, T, S]`.
-        value: float tensor `V` `[B, S, N, H]`.
-        mask: bool tensor `[B or 1, N or 1, T or 1, S]`, true where a key is visible,
+        scores: float tensor `S` `[B, N, t, S]`.
+        value: float tensor `V` `[B, N, S, H]`.
+        mask: bool tensor `[B or 1, N or 1, t or 1, S]`, true where a key is visible,
             or `None` when all are.
-        partition: float tensor `[N, T, S]`, or `None`. It gets no gradient.
-        kept: bool tensor `[B, N, T, S]`, false at what dropout drops, or `None`. What
+        partition: float tensor `[N, t, S]`, or `None`. It gets no gradient.
+        keep: bool tensor `[B, N, t, S]`, false at what dropout drops, or `None`. What
             is kept is not scaled up here.
-        relative: float tensor `a` `[2T, N, H]` at the relative positions `1 - T … T`,
-            where `S = T`, or `None`.
+        rows: float tensor `a` `[t + S, N, H]` at the relative positions `1 - t … S` to
+            the first query, or `None`.
 
     Returns:
-        Tensor `X̄` `[B, T, N, H]`.
-
-    Example:
-
-    >>> from keras import ops
-    >>> mixed = softmax_values(ops.zeros((2, 1, 3, 4)), ops.ones((2, 4, 1, 8)))
-    >>> tuple(mixed.shape), float(mixed[0, 0, 0, 0])
-    ((2, 3, 1, 8), 1.0)
+        Tensor `X̄` `[B, N, t, H]`.
 
     Reference:
-        Dao et al., "FlashAttention", section B.2, for the rearranged gradient.
+        Vaswani et al., "Attention is all you need", section 3.2.1; Tian et al.,
+        "Shatter", equation 5; Shaw et al., equation 3.
     """
-    dtype = scores.dtype
-    visible = None if mask is None else ops.any(mask, axis=-1, keepdims=True)
-
-    def with_factors(x, one=1.0):
-        if partition is not None:
-            x = x * (one * ops.cast(partition, x.dtype))
-        return x if kept is None else ops.where(kept, x, ops.cast(one - 1.0, x.dtype))
-
-    def of_visible(x):
-        """Zeros in rows `[B, T, N, H]` that see no key."""
-        if visible is None:
-            return x
-        return x * ops.cast(ops.transpose(visible, (0, 2, 1, 3)), x.dtype)
-
-    @ops.custom_gradient
-    def mix(scores, value, *relative):
-        precise = at_least_float32(scores)
-        if mask is not None:
-            # A finite number, not -inf: a row of -inf would give NaN.
-            precise = ops.where(mask, precise, -1e30)
-        shares = ops.cast(ops.softmax(precise, axis=-1), dtype)
-        weights = with_factors(shares)
-        mixed = weighted_values(weights, value)
-        if relative:
-            mixed = mixed + relative_values(weights, lambda _: relative[0])
-        mixed = of_visible(mixed)
-
-        def gradient(*args, upstream=None):
-            upstream = of_visible(args[0] if upstream is None else upstream)
-            mean = at_least_float32(upstream) * at_least_float32(mixed)
-            mean = ops.transpose(ops.sum(mean, axis=-1), (0, 2, 1))[..., None]
-            one = barrier_one(upstream)
-            weights = with_factors(shares, one)  # Again, not to be held.
-            of_value = [ops.einsum("bnts,btnh->bsnh", weights, upstream)]
-            of_shares = ops.einsum("btnh,bsnh->bnts", upstream, value)
-            if relative:
-                of_value.append(relative_sums(weights, upstream))
-                of_shares = of_shares + relative_products(
-                    upstream, lambda _: relative[0]
-                )
-            of_shares = at_least_float32(with_factors(of_shares, one))
-            of_scores = at_least_float32(shares) * (of_shares - mean)
-            return ops.cast(of_scores, dtype), *of_value
-
-        return mixed, gradient
-
-    return mix(scores, value) if relative is None else mix(scores, value, relative)
+    weights = dropped(masked_softmax(scores, mask), keep)
+    if partition is not None:
+        weights = weights * partition
+    context = weighted_values(weights, value)
+    return context if rows is None else context + relative_values(weights, rows)
 
 
 def one_head_scores(query, key, partition=None, bias_embeddings=None):
@@ -174,24 +127,23 @@ def one_head_scores(query, key, partition=None, bias_embeddings=None):
         S       = Q Xᵀ / sqrt(D) + B
 
     Args:
-        query: float tensor `Q` `[B, T, D]`.
-        key: float tensor `[B, S, D]`; the hidden state `X` itself in Shatter.
-        partition: float tensor `N` `[n, T, S]`, read for the bias only.
+        query: float tensor `Q` `[B, 1, t, D]`.
+        key: float tensor `[B, 1, S, D]`; the hidden state `X` itself in Shatter.
+        partition: float tensor `N` `[n, t, S]`, read for the bias only.
         bias_embeddings: float tensor `R` `[n, D]` for the bias `B`, or `None`.
 
     Returns:
-        Tensor `S` `[B, T, S]`.
+        Tensor `S` `[B, 1, t, S]`.
 
     Reference:
         Tian et al., "Shatter", sections 3.2 (equation 6) and 3.3.
     """
-    scale = 1.0 / math.sqrt(query.shape[-1])
-    scores = ops.einsum("btd,bsd->bts", query * scale, key)
-    if bias_embeddings is not None:
-        # The bias stands outside the fraction: it is not scaled.
-        part_scores = ops.einsum("btd,nd->btn", query, bias_embeddings)
-        scores = scores + ops.einsum("btn,nts->bts", part_scores, partition)
-    return scores
+    scores = dot_product_scores(query, key)
+    if bias_embeddings is None:
+        return scores
+    # The bias stands outside the fraction: it is not scaled.
+    of_parts = ops.einsum("bmtd,nd->bmtn", query, bias_embeddings)
+    return scores + ops.einsum("bmtn,nts->bmts", of_parts, partition)
 
 
 def part_values(
@@ -201,75 +153,42 @@ def part_values(
     embeddings=None,
     normalizer="sigmoid_l2",
     mask=None,
-    kept=None,
+    keep=None,
 ):
-    """Values mixed part by part, by the same normalised scores, as one operation.
+    """Values weighted part by part, by the same normalised scores.
 
     With the partition `N`, partition embeddings `E` and the normaliser `φ`:
 
-        A         = φ(S), and 0 where `kept` is false
+        A         = φ(S), and 0 where `keep` is false
         X̄[h]      = (A ⊙ N[h]) V[h]
         result[i] = concat_h(X̄[h])[i] + Σ_h (Σ_j A[i, j] N[h, i, j]) E[h]
 
-    Of all that is over pairs, the scores alone are held for the gradient, which forms
-    the rest again: the weights of the parts are as large as the scores of all heads.
-
     Args:
-        scores: float tensor `S` `[B, T, S]`.
-        value: float tensor `V` `[B, S, n, H]`.
-        partition: float tensor `N` `[n, T, S]`. It gets no gradient.
+        scores: float tensor `S` `[B, 1, t, S]`.
+        value: float tensor `V` `[B, n, S, H]`.
+        partition: float tensor `N` `[n, t, S]`. It gets no gradient.
         embeddings: float tensor `E` `[n, n, H]`, for each part a vector of the width
             of all, or `None`.
         normalizer: `"sigmoid_l2"` or `"softmax"`.
-        mask: bool tensor broadcastable to `[B, T, S]`, true where a key is visible,
+        mask: bool tensor broadcastable to `[B, 1, t, S]`, true where a key is visible,
             or `None` when all are.
-        kept: bool tensor `[B, T, S]`, false at what dropout drops, or `None`. What is
-            kept is not scaled up here.
+        keep: bool tensor `[B, 1, t, S]`, false at what dropout drops, or `None`. What
+            is kept is not scaled up here.
 
     Returns:
-        Tensor `[B, T, n, H]`.
-
-    Example:
-
-    >>> from keras import ops
-    >>> n = ops.ones((4, 5, 5)) / 4
-    >>> tuple(part_values(ops.ones((2, 5, 5)), ops.ones((2, 5, 4, 2)), n).shape)
-    (2, 5, 4, 2)
+        Tensor `[B, n, t, H]`.
 
     Reference:
         Tian et al., "Shatter", sections 3.1 to 3.3.
     """
+    weights = dropped(NORMALIZERS[normalizer](scores, mask), keep)
+    weights = weights * partition  # [B, n, t, S]
+    context = weighted_values(weights, value)
+    if embeddings is None:
+        return context
+    return context + ops.einsum("bnts,nmh->bmth", weights, embeddings)
 
-    def normalize(scores):
-        return _WITH_GRADIENT[normalizer](scores, mask)
 
-    def drop(x):
-        return x if kept is None else ops.where(kept, x, ops.zeros_like(x))
-
-    @ops.custom_gradient
-    def mix(scores, value, *embeddings):
-        weights = drop(normalize(scores)[0])
-        mixed = weighted_values(weights[:, None] * partition, value)
-        if embeddings:
-            shares = ops.einsum("bts,nts->btn", weights, partition)
-            mixed = mixed + ops.einsum("btn,nmh->btmh", shares, *embeddings)
-
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
-            # Again, not to be held.
-            weights, of_scores = normalize(scores * barrier_one(upstream))
-            parts = drop(weights)[:, None] * partition
-            of_value = [ops.einsum("bnts,btnh->bsnh", parts, upstream)]
-            of_parts = ops.einsum("btnh,bsnh->bnts", upstream, value) * partition
-            of_weights = ops.sum(of_parts, axis=1)
-            if embeddings:
-                of_shares = ops.einsum("btmh,nmh->btn", upstream, *embeddings)
-                of_weights = of_weights + ops.einsum(
-                    "btn,nts->bts", of_shares, partition
-                )
-                of_value.append(ops.einsum("btn,btmh->nmh", shares, upstream))
-            return of_scores(drop(of_weights)), *of_value
-
-        return mixed, gradient
-
-    return mix(scores, value) if embeddings is None else mix(scores, value, embeddings)
+def dropped(x, keep):
+    """`x`, and 0 where `keep` is false; `None` keeps everything."""
+    return x if keep is None else ops.where(keep, x, ops.zeros_like(x))

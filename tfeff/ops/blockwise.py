@@ -62,18 +62,18 @@ def key_blocks(x, head_blocks: Sequence[int]):
         X̄[h, b] = A[h, b] V[h, b + s]
 
     Args:
-        x: tensor `[B n, t, N, …]`, keys, values or their mask in blocks.
+        x: tensor `[B n, N, t, …]`, keys, values or their mask in blocks.
         head_blocks: how many heads have the shifts `0, 1, … n - 1`, in this order;
             they add up to `N`.
 
     Returns:
-        Tensor `[B n, t, N, …]`, the blocks that are read.
+        Tensor `[B n, N, t, …]`, the blocks that are read.
 
     Example:
 
     >>> from keras import ops
-    >>> x = ops.reshape(ops.arange(4), (2, 2, 1))
-    >>> ops.convert_to_numpy(key_blocks(x, [0, 1]))[..., 0].tolist()
+    >>> x = ops.reshape(ops.arange(4), (2, 1, 2))
+    >>> ops.convert_to_numpy(key_blocks(x, [0, 1]))[:, 0].tolist()
     [[2, 3], [0, 1]]
 
     Reference:
@@ -86,9 +86,9 @@ def key_blocks(x, head_blocks: Sequence[int]):
     shape = ops.shape(x)
     x = ops.reshape(x, (shape[0] // num_blocks, num_blocks, *shape[1:]))
     # Cut at once: on CPUs the gradients of single slices took as long as the scores.
-    parts = ops.split(x, list(itertools.accumulate(head_blocks[:-1])), axis=3)
+    parts = ops.split(x, list(itertools.accumulate(head_blocks[:-1])), axis=2)
     parts = [ops.roll(part, -shift, axis=1) for shift, part in enumerate(parts)]
-    return ops.reshape(ops.concatenate(parts, axis=3), shape)
+    return ops.reshape(ops.concatenate(parts, axis=2), shape)
 
 
 def dense_scores(scores, head_blocks: Sequence[int]):

@@ -32,10 +32,38 @@ def keep_mask(shape, rate: float, seed):
     True
     """
     *rows, length = shape
+    return keep_in_rows(row_bits(rows, seed), length, rate)
+
+
+def row_bits(rows, seed):
+    """The random bits of each row that `keep_mask` stretches.
+
+    Rows that are drawn together may be stretched in parts, such as blocks of queries.
+
+    Args:
+        rows: shape of the rows, of integers and integer tensors.
+        seed: `keras.random.SeedGenerator`, or an integer.
+
+    Returns:
+        int32 tensor `[*rows, 1]`.
+    """
+    return keras.random.randint((*rows, 1), -(2**31), 2**31 - 1, seed=seed)
+
+
+def keep_in_rows(bits, length, rate: float):
+    """`keep_mask` of rows whose bits are drawn.
+
+    Args:
+        bits: int32 tensor `[..., 1]`, as from `row_bits`.
+        length: integer or integer tensor, elements of a row.
+        rate: float in [0, 1), share of dropped elements.
+
+    Returns:
+        Bool tensor `[..., length]`, false at dropped elements.
+    """
     half = (length + 1) // 2
-    seeds = keras.random.randint((*rows, 1), -(2**31), 2**31 - 1, seed=seed)
     counts = ops.cast(ops.arange(half), "uint32") * _word(0x9E3779B9)
-    words = ops.cast(seeds, "uint32") + counts
+    words = ops.cast(bits, "uint32") + counts
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
         words = ops.bitwise_xor(words, ops.right_shift(words, _word(shift)))
         words = words * _word(factor)

@@ -18,24 +18,6 @@ def at_least_float32(scores):
     )
 
 
-def barrier_one(x):
-    """A factor of 1 that cannot be had before `x` is known.
-
-    What a gradient forms again, in order not to hold it, needs a factor of the upstream
-    gradient: a compiler would find it equal to what the forward pass forms, and hold
-    that.
-
-    Args:
-        x: tensor of any shape.
-
-    Returns:
-        Scalar tensor, in the dtype of `x`; NaN where the first number of `x` is.
-    """
-    # A sum, since a replica may have no examples; of a slice, for which nothing moves.
-    first = ops.sum(x[tuple(slice(1) for _ in x.shape)])
-    return ops.where(ops.isnan(first), first, ops.ones_like(first))
-
-
 def masked_softmax(scores, mask=None):
     """Softmax over the last axis, restricted to the visible keys.
 
@@ -59,14 +41,6 @@ def masked_softmax(scores, mask=None):
     >>> ops.convert_to_numpy(weights[0, 0]).tolist()
     [0.5, 0.5, 0.0, 0.0]
     """
-
-    return ops.custom_gradient(lambda scores: softmax_and_gradient(scores, mask))(
-        scores
-    )
-
-
-def softmax_and_gradient(scores, mask=None):
-    """`masked_softmax`, and the function from its upstream gradient to the scores'."""
     precise = at_least_float32(scores)
     if mask is not None:
         # A finite number, not -inf: a row of -inf would give NaN.
@@ -74,16 +48,7 @@ def softmax_and_gradient(scores, mask=None):
     weights = ops.softmax(precise, axis=-1)
     if mask is not None:
         weights = ops.where(mask, weights, 0.0)
-    weights = ops.cast(weights, scores.dtype)
-
-    def gradient(*args, upstream=None):
-        # From the rounded weights, which exist anyway: nothing else is kept.
-        upstream = at_least_float32(args[0] if upstream is None else upstream)
-        kept = at_least_float32(weights)
-        mean = ops.sum(upstream * kept, axis=-1, keepdims=True)
-        return ops.cast(kept * (upstream - mean), scores.dtype)
-
-    return weights, gradient
+    return ops.cast(weights, scores.dtype)
 
 
 def l2_normalized_sigmoid(scores, mask=None):
@@ -111,31 +76,10 @@ def l2_normalized_sigmoid(scores, mask=None):
     Reference:
         Tian et al., "Shatter", section 3.2, equation 6.
     """
-
-    return ops.custom_gradient(lambda scores: l2_sigmoid_and_gradient(scores, mask))(
-        scores
-    )
-
-
-def l2_sigmoid_and_gradient(scores, mask=None):
-    """`l2_normalized_sigmoid`, and its gradient as in `softmax_and_gradient`."""
     sigmoid = ops.sigmoid(at_least_float32(scores))
     if mask is not None:
         sigmoid = ops.where(mask, sigmoid, 0.0)
     square = ops.sum(ops.square(sigmoid), axis=-1, keepdims=True)
     # The floor keeps a row without visible keys at 0 / 1e-6, not 0 / 0.
     norm = ops.sqrt(ops.maximum(square, 1e-12))
-    weights = ops.cast(sigmoid / norm, scores.dtype)
-
-    def gradient(*args, upstream=None):
-        # From scores, rounded weights and norms: no float32 over pairs is kept.
-        upstream = at_least_float32(args[0] if upstream is None else upstream)
-        kept = at_least_float32(weights)
-        along = ops.sum(upstream * kept, axis=-1, keepdims=True)
-        # Below the floor the norm does not depend on the scores.
-        along = ops.where(square > 1e-12, along, 0.0)
-        # With σ(-s) for 1 - σ(s), which loses its digits where σ is near 1.
-        slope = kept * ops.sigmoid(-at_least_float32(scores))
-        return ops.cast((upstream - kept * along) * slope, scores.dtype)
-
-    return weights, gradient
+    return ops.cast(sigmoid / norm, scores.dtype)

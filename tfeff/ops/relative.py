@@ -1,221 +1,140 @@
 """Attention scores with relative positions.
 
-`embed` is a function from relative positions `[R]` to embeddings `[R, …]`, such as
-`tfeff.layers.RelativeEmbedding`.
+A block of `t` queries in a row meets `S` keys at the relative positions `1 - t … S` to
+its first query; `rows` hold what belongs to each (`tfeff.ops.relative_terms`).
 
-Shapes: B batch, T queries and keys, N heads, H head size, R relative positions.
+Shapes: B batch, t queries, S keys, N heads, H head size.
 """
-
-import math
-from collections.abc import Callable
 
 import keras
 from keras import ops
 
-from tfeff.ops.gathering import take_positions
-from tfeff.ops.kernels.relative_products import relative_products
-from tfeff.ops.masking import at_least_float32
-from tfeff.ops.shifting import relative_positions, relative_unshift, toeplitz
+from tfeff.ops.attention import dot_product_scores, scaled
+from tfeff.ops.kernels.relative_products import key_products, relative_products
+from tfeff.ops.shifting import toeplitz
 from tfeff.ops.sinusoid import sinusoids
 
-# Features that `gated_scores` takes at once.
-_FEATURES = 8
 
-
-def dot_product_scores(query, key):
-    """`s[i, j] = q_i · k_j / sqrt(H)`.
-
-    Args:
-        query: float tensor `[B, T, N, H]`.
-        key: float tensor `[B, S, N, H]`.
-
-    Returns:
-        Tensor `[B, N, T, S]`.
-    """
-    return ops.einsum("btnh,bsnh->bnts", _scaled(query), key)
-
-
-def shaw_scores(query, key, embed: Callable):
+def shaw_scores(query, key, rows):
     """Relative embeddings added to the keys: `s[i, j] = q_i · (k_j + a_x) / sqrt(H)`.
 
     Args:
-        query: float tensor `[B, T, N, H]`.
-        key: float tensor `[B, T, N, H]`.
-        embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N, H]`, or
-            to `[R, H]` for all heads.
+        query: float tensor `[B, N, t, H]`.
+        key: float tensor `[B, N, S, H]`.
+        rows: float tensor `a` `[t + S, N, H]`, or `[t + S, H]` for all heads, by
+            `x = j - i`.
 
     Returns:
-        Tensor `[B, N, T, T]`.
+        Tensor `[B, N, t, S]`.
 
     Reference:
         Shaw et al., "Self-attention with relative position representations";
         Huang et al., equation 5.
     """
-    return dot_product_scores(query, key) + relative_products(_scaled(query), embed)
+    return dot_product_scores(query, key) + relative_products(scaled(query), rows)
 
 
-def bias_scores(query, key, embed: Callable):
+def bias_scores(query, key, rows):
     """A bias by relative position: `s[i, j] = q_i · k_j / sqrt(H) + a_x`.
 
     Args:
-        query: float tensor `[B, T, N, H]`.
-        key: float tensor `[B, T, N, H]`.
-        embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N]`.
+        query: float tensor `[B, N, t, H]`.
+        key: float tensor `[B, N, S, H]`.
+        rows: float tensor `a` `[t + S, N]`, by `x = j - i`.
 
     Returns:
-        Tensor `[B, N, T, T]`.
+        Tensor `[B, N, t, S]`.
 
     Reference:
         Raffel et al., "Exploring the limits of transfer learning", section 2.1.
     """
-    return dot_product_scores(query, key) + _laid_out(key, embed)
+    return dot_product_scores(query, key) + laid_out(query, rows)
 
 
-def scaled_scores(query, key, embed: Callable):
+def scaled_scores(query, key, rows):
     """A factor by relative position: `s[i, j] = (q_i · k_j) a_x / sqrt(H)`.
 
     Args:
-        query: float tensor `[B, T, N, H]`.
-        key: float tensor `[B, T, N, H]`.
-        embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N]`, or to
-            `[R]` for all heads.
+        query: float tensor `[B, N, t, H]`.
+        key: float tensor `[B, N, S, H]`.
+        rows: float tensor `a` `[t + S, N]`, or `[t + S]` for all heads, by `x = j - i`.
 
     Returns:
-        Tensor `[B, N, T, T]`.
+        Tensor `[B, N, t, S]`.
 
     Reference:
         Huang et al., methods 1 and 2, equations 11 to 13.
     """
-    return dot_product_scores(query, key) * _laid_out(key, embed)
+    return dot_product_scores(query, key) * laid_out(query, rows)
 
 
-def gated_scores(query, key, embed: Callable):
+def gated_scores(query, key, rows):
     """A factor by relative position and feature.
 
-    `s[i, j] = Σ_h q_i[h] k_j[h] a_x[h] / sqrt(H)`. This is a product over three
-    tensors, which no matrix product gives: it is summed over a few features at a time,
-    in the gradient, too, so that all pairs with all features, `[B, N, T, T, H]`, never
-    exist at once.
+    `s[i, j] = Σ_h q_i[h] k_j[h] a_x[h] / sqrt(H)`. This equation forms all pairs with
+    all features; `tfeff.ops.kernels.gated_scores` does not.
 
     Args:
-        query: float tensor `[B, T, N, H]`.
-        key: float tensor `[B, T, N, H]`.
-        embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N, H]`, or
-            to `[R, H]` for all heads.
+        query: float tensor `[B, N, t, H]`.
+        key: float tensor `[B, N, S, H]`.
+        rows: float tensor `a` `[t + S, N, H]`, or `[t + S, H]` for all heads, by
+            `x = j - i`.
 
     Returns:
-        Tensor `[B, N, T, T]`.
+        Tensor `[B, N, t, S]`.
 
     Reference:
         Huang et al., method 3, equations 14 and 15.
     """
-    rows = embed(relative_positions(ops.shape(key)[1]))
-    if len(rows.shape) == 2:
-        rows = rows[:, None]
-    batch, length, heads, size = ops.shape(query)
-    together = math.gcd(size, _FEATURES)
-    count = size // together
-    query, key = (
-        ops.reshape(
-            ops.transpose(x, (3, 0, 2, 1)), (count, together, batch, heads, length)
-        )
-        for x in (_scaled(query), key)
-    )
-    rows = ops.transpose(rows, (2, 1, 0))
-    rows = ops.reshape(rows, (count, together, *ops.shape(rows)[1:]))
-    return _gated(query, key, rows)
+    gates = laid_out(query, rows)  # [N, H, t, S], or [H, t, S]
+    gates = gates if len(gates.shape) == 4 else gates[None]
+    pairs = ops.einsum("bnth,bnsh->bnhts", scaled(query), key)
+    return ops.sum(pairs * gates, axis=2)
 
 
-@ops.custom_gradient
-def _gated(query, key, rows):
-    """`gated_scores` of `[H / f, f, B, N, T]` and rows `[H / f, f, N or 1, 2T]`."""
-    dtype, features = query.dtype, query.shape[1]
-
-    def add(step, scores):
-        some = [ops.take(x, step, axis=0) for x in (query, key, rows)]
-        gates = toeplitz(some[2])
-        for f in range(features):
-            pairs = some[0][f, ..., :, None] * some[1][f, ..., None, :] * gates[f]
-            scores = scores + at_least_float32(pairs)
-        # TensorFlow wants to see that the loop keeps the shape.
-        return ops.reshape(scores, shape)
-
-    zeros = at_least_float32(ops.zeros_like(query[0, 0])[..., None])
-    scores = zeros + ops.swapaxes(zeros, -1, -2)
-    shape = ops.shape(scores)
-    scores = ops.fori_loop(0, query.shape[0], add, scores)
-
-    def gradient(*args, upstream=None):
-        upstream = args[0] if upstream is None else upstream
-        shared = rows.shape[2] == 1
-
-        def derive(some):
-            query, key, rows = some
-            gates = toeplitz(rows)
-            of_query, of_key, of_gates = [], [], []
-            for f in range(features):
-                gated = upstream * gates[f]
-                of_query.append(ops.einsum("bnij,bnj->bni", gated, key[f]))
-                of_key.append(ops.einsum("bnij,bni->bnj", gated, query[f]))
-                pairs = upstream * query[f, ..., :, None] * key[f, ..., None, :]
-                pairs = ops.sum(pairs, axis=(0, 1) if shared else 0)
-                pairs = ops.sum(relative_unshift(pairs), axis=-2)
-                of_gates.append(pairs[None] if shared else pairs)
-            return tuple(map(ops.stack, (of_query, of_key, of_gates)))
-
-        return ops.map(derive, (query, key, rows))
-
-    return ops.cast(scores, dtype), gradient
-
-
-def pairwise_scores(query, key, embed: Callable):
+def pairwise_scores(query, key, rows):
     """All products of two among query, key and relative embedding.
 
     `s[i, j] = (q_i · k_j + q_i · a_x + k_j · a_x) / sqrt(H)`, which is
     `((q_i + a_x) · (k_j + a_x) - a_x · a_x) / sqrt(H)`.
 
     Args:
-        query: float tensor `[B, T, N, H]`.
-        key: float tensor `[B, T, N, H]`.
-        embed: gives `a` at relative positions `x = j - i`, `[R]` to `[R, N, H]`, or
-            to `[R, H]` for all heads.
+        query: float tensor `[B, N, t, H]`.
+        key: float tensor `[B, N, S, H]`.
+        rows: float tensor `a` `[t + S, N, H]`, or `[t + S, H]` for all heads, by
+            `x = j - i`.
 
     Returns:
-        Tensor `[B, N, T, T]`.
+        Tensor `[B, N, t, S]`.
 
     Reference:
         Huang et al., method 4, equations 16 and 17.
     """
-    # Seen from the key, the other position lies at -x.
-    of_key = relative_products(_scaled(key), lambda positions: embed(-positions))
-    return shaw_scores(query, key, embed) + ops.transpose(of_key, (0, 1, 3, 2))
+    of_key = key_products(scaled(key), rows, ops.shape(query)[2])
+    return shaw_scores(query, key, rows) + of_key
 
 
-def xlnet_scores(query, key, embed: Callable, content_bias, position_bias):
+def xlnet_scores(query, key, rows, content_bias, position_bias):
     """Sinusoid relative positions with two global biases.
 
     `s[i, j] = ((q_i + u) · k_j + (q_i + v) · r_x) / sqrt(H)`.
 
     Args:
-        query: float tensor `[B, T, N, H]`.
-        key: float tensor `[B, T, N, H]`.
-        embed: gives `r`, the projected sinusoids, at relative positions `x = j - i`,
-            `[R]` to `[R, N, H]`.
+        query: float tensor `[B, N, t, H]`.
+        key: float tensor `[B, N, S, H]`.
+        rows: `r`, the projected sinusoids, float tensor `[t + S, N, H]` by
+            `x = j - i`.
         content_bias: `u`, float tensor `[N, H]`.
         position_bias: `v`, float tensor `[N, H]`.
 
     Returns:
-        Tensor `[B, N, T, T]`.
+        Tensor `[B, N, t, S]`.
 
     Reference:
         Yang et al., "XLNet", section 2.5; Huang et al., section 3.4.
     """
-    # As tensors: Keras may add a variable of one column along another axis.
-    content_bias, position_bias = map(
-        ops.convert_to_tensor, (content_bias, position_bias)
-    )
-    of_position = relative_products(_scaled(query + position_bias), embed)
-    return dot_product_scores(query + content_bias, key) + of_position
+    of_position = relative_products(scaled(query + position_bias[:, None]), rows)
+    return dot_product_scores(query + content_bias[:, None], key) + of_position
 
 
 def xlnet_scores_at(
@@ -238,30 +157,28 @@ def xlnet_scores_at(
     queries cost where few are wanted.
 
     Args:
-        positions: integer tensor `[B, M]`, the positions `i` of the queries.
-        query: float tensor `[B, M, N, H]`.
-        key: float tensor `[B, T, N, H]`, of the positions `j = 0 … T - 1`.
+        positions: integer tensor `[B, t]`, the positions `i` of the queries.
+        query: float tensor `[B, N, t, H]`.
+        key: float tensor `[B, N, S, H]`, of the positions `j = 0 … S - 1`.
         kernel: `W`, float tensor `[D, N · H]`, which projects sinusoids to `r`.
         content_bias: `u`, float tensor `[N, H]`.
         position_bias: `v`, float tensor `[N, H]`.
         sinusoid: layout of the sinusoids, as in `sinusoids`.
 
     Returns:
-        Tensor `[B, N, M, T]`.
+        Tensor `[B, N, t, S]`.
 
     Reference:
         Yang et al., "XLNet", sections 2.3 and 2.5.
     """
-    content_bias, position_bias = map(
-        ops.convert_to_tensor, (content_bias, position_bias)
-    )
-    heads, size = query.shape[-2:]
+    heads, size = ops.shape(query)[1], query.shape[-1]
     dim = kernel.shape[0]
     if sinusoid == "interleaved":
         kernel = ops.reshape(kernel, (dim // 2, 2, heads, size))
         kernel = ops.transpose(kernel, (1, 0, 2, 3))
     kernel = ops.reshape(kernel, (dim, heads, size))
-    turned = ops.einsum("bmnh,dnh->bmnd", _scaled(query + position_bias), kernel)
+    position_query = scaled(query + position_bias[:, None])
+    turned = ops.einsum("bnth,dnh->bntd", position_query, kernel)
     of_sine, of_cosine = ops.split(turned, 2, axis=-1)
 
     batch, count = ops.shape(positions)
@@ -269,50 +186,39 @@ def xlnet_scores_at(
     waves = sinusoids(
         ops.reshape(ops.cast(positions, dtype), (-1,)), dim, "concatenated"
     )
-    waves = ops.reshape(ops.cast(waves, query.dtype), (batch, count, 1, dim))
+    waves = ops.reshape(ops.cast(waves, query.dtype), (batch, 1, count, dim))
     sine, cosine = ops.split(waves, 2, axis=-1)
     # sin(a - b) = sin a cos b - cos a sin b, cos(a - b) = cos a cos b + sin a sin b.
     turned = ops.concatenate(
         [of_cosine * sine - of_sine * cosine, of_sine * sine + of_cosine * cosine],
         axis=-1,
     )
-    waves = sinusoids(ops.arange(ops.shape(key)[1], dtype=dtype), dim, "concatenated")
-    of_position = ops.einsum("bmnd,td->bnmt", turned, ops.cast(waves, query.dtype))
-    return dot_product_scores(query + content_bias, key) + of_position
+    waves = sinusoids(ops.arange(ops.shape(key)[2], dtype=dtype), dim, "concatenated")
+    of_position = ops.einsum("bntd,sd->bnts", turned, ops.cast(waves, query.dtype))
+    return dot_product_scores(query + content_bias[:, None], key) + of_position
 
 
-def segment_scores(query, segment_ids, embeddings, bias, positions=None):
+def segment_scores(query, query_segments, key_segments, embeddings, bias):
     """XLNet's relative segments: `s[i, j] = (q_i + b) · e_{[g_i ≠ g_j]} / sqrt(H)`.
 
     Args:
-        query: float tensor `[B, T, N, H]`, or `[B, M, N, H]` at `positions`.
-        segment_ids: integer tensor `g` `[B, T]`.
+        query: float tensor `[B, N, t, H]`.
+        query_segments: integer tensor `g` of the queries `[B, 1, t, 1]`.
+        key_segments: integer tensor `g` of the keys `[B, 1, 1, S]`.
         embeddings: float tensor `e` `[2, N, H]`: of a pair in the same segment, and
             of one in different segments.
         bias: `b`, float tensor `[N, H]`.
-        positions: integer tensor `[B, M]`, positions `i` of the queries; `None` means
-            all, in order.
 
     Returns:
-        Tensor `[B, N, T, T]`, or `[B, N, M, T]`.
+        Tensor `[B, N, t, S]`.
 
     Reference:
         Yang et al., "XLNet", section 2.5, relative segment encodings.
     """
-    query = _scaled(query + ops.convert_to_tensor(bias))
-    scores = ops.einsum("btnh,rnh->bntr", query, embeddings)
-    of_query = segment_ids
-    if positions is not None:
-        of_query = take_positions(segment_ids, positions)
-    differ = of_query[:, None, :, None] != segment_ids[:, None, None, :]
-    return ops.where(differ, scores[..., 1:], scores[..., :1])
+    scores = ops.einsum("bnth,rnh->bntr", scaled(query + bias[:, None]), embeddings)
+    return ops.where(query_segments != key_segments, scores[..., 1:], scores[..., :1])
 
 
-def _scaled(x):
-    return x * (1.0 / math.sqrt(x.shape[-1]))
-
-
-def _laid_out(key, embed):
-    """Embeddings `[R, ...]` over all pairs of positions, `[..., T, T]`."""
-    rows = embed(relative_positions(ops.shape(key)[1]))
-    return toeplitz(ops.moveaxis(rows, 0, -1))
+def laid_out(query, rows):
+    """Rows `[t + S, ...]` by relative position over all pairs, `[..., t, S]`."""
+    return toeplitz(ops.moveaxis(rows, 0, -1), ops.shape(query)[2])

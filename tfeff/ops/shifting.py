@@ -88,16 +88,18 @@ def relative_unshift(x):
     return ops.flip(x, axis=-1)
 
 
-def toeplitz(values):
-    """Lays values by relative position out over all pairs of positions.
+def toeplitz(values, count=None):
+    """Lays values by relative position out over pairs of positions.
 
-    `y[..., i, j] = values[..., j - i + T - 1]`.
+    `y[..., i, j] = values[..., j - i + t - 1]`.
 
     Args:
-        values: tensor `[..., 2T]` at the relative positions `1 - T … T`.
+        values: tensor `[..., t + S]` at the relative positions `1 - t … S` to the first
+            of `t` queries.
+        count: integer `t`, or a scalar tensor; `None` for half of the values, `t = S`.
 
     Returns:
-        Tensor `[..., T, T]`.
+        Tensor `[..., t, S]`.
 
     Example:
 
@@ -106,12 +108,13 @@ def toeplitz(values):
     [[0, 1], [-1, 0]]
     """
     leading, width = ops.shape(values)[:-1], ops.shape(values)[-1]
-    length = width // 2
-    block, starts = row_blocks(length)
+    count = width // 2 if count is None else count
+    keys = width - count
+    block, starts = row_blocks(count)
     rows = ops.broadcast_to(values[..., None, :], (*leading, block, width))
     rows = relative_shift(rows)
     # Later rows repeat the first block of them, further to the right.
-    return ops.concatenate([cut(rows, -1, x, x + length) for x in starts], axis=-2)
+    return ops.concatenate([cut(rows, -1, x, x + keys) for x in starts], axis=-2)
 
 
 def row_blocks(length):

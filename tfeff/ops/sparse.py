@@ -34,8 +34,20 @@ def fixed_pattern(length, stride: int, expressivity: int, pattern: str = "fairse
         Child et al., "Generating long sequences with sparse Transformers", section
         4.3; as used by Qiu et al., "Blockwise self-attention", section 4.
     """
-    i = ops.arange(length)[:, None]
-    j = ops.arange(length)[None, :]
+    positions = ops.arange(length)
+    return sees(positions[:, None], positions[None], stride, expressivity, pattern)
+
+
+def sees(i, j, stride: int, expressivity: int, pattern: str = "fairseq"):
+    """`fixed_pattern` of the queries at positions `i` and the keys at `j`.
+
+    Args:
+        i, j: integer tensors that broadcast against each other.
+        stride, expressivity, pattern: as in `fixed_pattern`.
+
+    Returns:
+        Bool tensor of their common shape.
+    """
     if pattern == "sparse_transformer":
         window = i // stride == j // stride
         summary = j % stride >= stride - expressivity

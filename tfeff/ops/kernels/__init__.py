@@ -1,1 +1,28 @@
-"""Fast versions of the equations in `tfeff.ops`, with gradients of their own."""
+"""Fast versions of the equations in `tfeff.ops`, with gradients of their own.
+
+Each function equals that of its name in `tfeff.ops`, values and gradients
+(`tests/ops/test_kernels.py`), and says what it does otherwise.
+"""
+
+from tfeff.ops.kernels.gated_scores import gated_scores
+from tfeff.ops.kernels.normalizers import l2_normalized_sigmoid, masked_softmax
+from tfeff.ops.kernels.part_values import part_values
+from tfeff.ops.kernels.query_blocks import over_query_blocks
+from tfeff.ops.kernels.relative_products import (
+    key_products,
+    relative_products,
+    relative_values,
+)
+from tfeff.ops.kernels.softmax_values import softmax_values
+
+__all__ = [
+    "gated_scores",
+    "key_products",
+    "l2_normalized_sigmoid",
+    "masked_softmax",
+    "over_query_blocks",
+    "part_values",
+    "relative_products",
+    "relative_values",
+    "softmax_values",
+]

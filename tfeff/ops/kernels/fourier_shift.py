@@ -17,7 +17,8 @@ import math
 import keras
 from keras import ops
 
-from tfeff.ops.masking import at_least_float32, barrier_one
+from tfeff.ops.kernels.barrier import barrier_one
+from tfeff.ops.masking import at_least_float32
 from tfeff.ops.slicing import cut
 
 # Keys that are read together: the products grow with the square of their number.

@@ -1,110 +1,108 @@
-"""Products with relative embeddings, without a tensor over T × T × H.
+"""Products with relative embeddings in blocks of 128 positions.
 
-They are computed by relative position and moved to the keys, or back, by a shift of
-rows or, in half precision, by products (`tfeff.ops.kernels.fourier_shift`). `embed` is a function from
-relative positions `[R]` to embeddings `[R, …]`, such as
-`tfeff.layers.RelativeEmbedding`.
+Each function equals that of its name in `tfeff.ops`. A block meets `S + 128` relative
+positions, where all queries together meet `T + S`. Rows move from columns by relative
+position to columns by key by a shift or, in half precision, by products
+(`tfeff.ops.kernels.fourier_shift`).
 
-Shapes: B batch, T queries and keys, N heads, H head size, R relative positions.
+Shapes: B batch, t queries, S keys, N heads, A blocks, b positions in a block, H head
+size.
 """
-
-from collections.abc import Callable
 
 import keras
 from keras import ops
 
-from tfeff.ops.kernels.fourier_shift import moved_products, moved_sums, moved_values
-from tfeff.ops.masking import barrier_one
-from tfeff.ops.shifting import (
-    BLOCK,
-    relative_positions,
-    relative_shift,
-    relative_unshift,
-    row_blocks,
+from tfeff.ops.kernels.barrier import barrier_one
+from tfeff.ops.kernels.fourier_shift import (
+    moved_products,
+    moved_sums,
+    moved_values,
 )
+from tfeff.ops.shifting import BLOCK, relative_shift, relative_unshift, row_blocks
 from tfeff.ops.slicing import cut
 
 
-def relative_products(x, embed: Callable):
-    """Products of each position with the embedding of every relative one.
+def relative_products(x, rows):
+    """Equals `tfeff.ops.relative_products`: `y[i, j] = x_i · a_{j - i}`."""
+    batch, heads, count, size = ops.shape(x)
+    keys = ops.shape(rows)[0] - count
+    block, starts = row_blocks(count)
+    windows = _windows(rows, keys + block, starts)
+    x = ops.reshape(x, (batch, heads, len(starts), block, size))
+    return ops.reshape(_block_products(x, windows), (batch, heads, count, keys))
 
-    `y[i, j] = x_i · a_{j - i}`.
 
-    Where 128 divides the length, positions go in blocks of so many, each with the
-    `T + 128` relative positions that it meets; else all `2T` are taken.
+def key_products(key, rows, count):
+    """Equals `tfeff.ops.key_products`: `y[i, j] = k_j · a_{j - i}`.
 
-    Args:
-        x: float tensor `[B, T, N, H]`.
-        embed: gives `a` at relative positions, `[R]` to `[R, N, H]`, or to `[R, H]`
-            for all heads.
-
-    Returns:
-        Tensor `[B, N, T, T]`.
+    The keys go in blocks of `t` where 128 does not divide their number, so that a few
+    queries cost no more than their share.
     """
-    batch, length, heads, size = ops.shape(x)
-    block, starts = row_blocks(length)
-    windows = _windows(embed(relative_positions(length)), length + block, starts)
-    blocks = (batch, heads, len(starts), block, size)
-    x = ops.reshape(ops.transpose(x, (0, 2, 1, 3)), blocks)
-    if _by_waves(x):
-        products = moved_products(x, windows)
-    else:
-        products = relative_shift(ops.matmul(x, windows))
-    return ops.reshape(products, (batch, heads, length, length))
+    batch, heads, keys, size = ops.shape(key)
+    # Seen from the key, the other position lies at -x.
+    rows = ops.concatenate([ops.flip(rows[:-1], axis=0), rows[-1:]], axis=0)
+    in_blocks = len(row_blocks(keys)[1]) > 1
+    # As many queries as keys, or unknown numbers, which are all that there are.
+    all_queries = not isinstance(count, int) or isinstance(keys, int) and keys <= count
+    if in_blocks or all_queries:
+        return ops.swapaxes(relative_products(key, rows), -1, -2)
+    tiles = (keys + count - 1) // count
+    missing = tiles * count - keys
+    key = ops.pad(key, ((0, 0), (0, 0), (0, missing), (0, 0)))
+    key = ops.reshape(key, (batch, heads, tiles, count, size))
+    others = [(0, 0) for _ in rows.shape[1:]]
+    # The first tile of keys meets the last rows.
+    rows = ops.pad(rows, ((missing, 0), *others))
+    rows = ops.reshape(rows, (tiles + 1, count, *ops.shape(rows)[1:]))
+    windows = ops.concatenate([cut(rows, 0, 0, -1), cut(rows, 0, 1)], axis=1)
+    windows = ops.flip(windows, axis=0)  # [A, 2t, (N,) H]
+    axes = (2, 0, 3, 1) if len(windows.shape) == 4 else (0, 2, 1)
+    products = _block_products(key, ops.transpose(windows, axes))
+    products = ops.transpose(products, (0, 1, 4, 2, 3))
+    products = ops.reshape(products, (batch, heads, count, tiles * count))
+    return cut(products, -1, 0, keys)
 
 
-def relative_values(weights, embed: Callable):
-    """What relative embeddings of the values add: `y_i = Σ_j A[i, j] a_{j - i}`.
-
-    Args:
-        weights: float tensor `A` `[B, N, T, T]`.
-        embed: gives `a` at relative positions, `[R]` to `[R, N, H]`.
-
-    Returns:
-        Tensor `[B, T, N, H]`.
-
-    Reference:
-        Shaw et al., "Self-attention with relative position representations",
-        equation 3.
-    """
-    batch, heads, length, _ = ops.shape(weights)
-    block, starts = row_blocks(length)
-    windows = _windows(embed(relative_positions(length)), length + block, starts)
-    weights = ops.reshape(weights, (batch, heads, len(starts), block, length))
-    if _by_waves(weights):
-        mixed = moved_values(weights, windows)
+def relative_values(weights, rows):
+    """Equals `tfeff.ops.relative_values`: `y_i = Σ_j A[i, j] a_{j - i}`."""
+    batch, heads, count, keys = ops.shape(weights)
+    block, starts = row_blocks(count)
+    windows = _windows(rows, keys + block, starts)
+    weights = ops.reshape(weights, (batch, heads, len(starts), block, keys))
+    if _by_waves(weights, keys):
+        context = moved_values(weights, windows)
     else:
         weights = relative_unshift(weights)
-        mixed = ops.matmul(weights, ops.swapaxes(windows, -1, -2))
-    mixed = ops.reshape(mixed, (batch, heads, length, windows.shape[-2]))
-    return ops.transpose(mixed, (0, 2, 1, 3))
+        context = ops.matmul(weights, ops.swapaxes(windows, -1, -2))
+    return ops.reshape(context, (batch, heads, count, windows.shape[-2]))
 
 
 def relative_sums(weights, x):
-    """What `relative_values` gives back to its embeddings: `y_r = Σ_i A[i, i + r] x_i`.
+    """The gradient of `relative_values` with respect to its rows.
 
-    Summed over the batch, too. With `x` the gradient of the values, `y` is that of `a`.
+    `y_r = Σ_i A[i, i + r] x_i`, summed over the batch, too, with `x` the gradient of
+    the values.
 
     Args:
-        weights: float tensor `A` `[B, N, T, T]`.
-        x: float tensor `[B, T, N, H]`.
+        weights: float tensor `A` `[B, N, t, S]`.
+        x: float tensor `[B, N, t, H]`.
 
     Returns:
-        Tensor `[2T, N, H]` at the relative positions `1 - T … T`.
+        Tensor `[t + S, N, H]` at the relative positions `1 - t … S`.
     """
-    batch, heads, length, _ = ops.shape(weights)
-    block, starts = row_blocks(length)
+    batch, heads, count, keys = ops.shape(weights)
+    block, starts = row_blocks(count)
     blocks = (batch, heads, len(starts), block)
-    weights = ops.reshape(weights, (*blocks, length))
-    x = ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (*blocks, x.shape[-1]))
-    if _by_waves(weights):
+    weights = ops.reshape(weights, (*blocks, keys))
+    x = ops.reshape(x, (*blocks, x.shape[-1]))
+    if _by_waves(weights, keys):
         windows = moved_sums(weights, x)
     else:
         weights = relative_unshift(weights * barrier_one(x))
         windows = ops.einsum("bnaiw,bnaih->nahw", weights, x)
     if len(starts) == 1:
         return ops.transpose(windows[:, 0], (2, 0, 1))
-    sides = [(start, length - block - start) for start in starts]
+    sides = [(start, count - block - start) for start in starts]
     parts = [
         ops.pad(windows[:, index], ((0, 0), (0, 0), side))
         for index, side in enumerate(sides)
@@ -112,17 +110,24 @@ def relative_sums(weights, x):
     return ops.transpose(sum(parts), (2, 0, 1))
 
 
-def _by_waves(x):
+def _block_products(x, windows):
+    """`[B, N, A, b, H]` times windows `[(N,) A, H, S + b]`, by key: `[…, b, S]`."""
+    if _by_waves(x, windows.shape[-1]):
+        return moved_products(x, windows)
+    return relative_shift(ops.matmul(x, windows))
+
+
+def _by_waves(x, width):
     """Whether rows move by products: in half precision, if blocks of 128 have them.
 
     Half precision is for hardware to which products are cheap and moving is not.
     """
     half = keras.backend.standardize_dtype(x.dtype) in ("float16", "bfloat16")
-    return half and x.shape[-2] == BLOCK
+    return half and x.shape[-2] == BLOCK and isinstance(width, int)
 
 
 def _windows(rows, width, starts):
-    """Columns of relative positions, `[2T, N, H]` or `[2T, H]`, for each block.
+    """Columns of relative positions, `[R, N, H]` or `[R, H]`, for each block.
 
     Tensor `[N, A, H, width]`, or `[A, H, width]`.
     """

@@ -1,0 +1,267 @@
+"""The core of every attention that scores pairs."""
+
+from keras import ops
+
+from tfeff import ops as functional
+from tfeff.checks import check_integer
+from tfeff.layers.attention import Attention
+from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
+from tfeff.layers.checks import visible_keys
+from tfeff.ops.kernels.query_blocks import over_query_blocks
+
+# With "auto": longer sequences go in blocks of so many queries.
+WHOLE_LENGTH = 512
+BLOCK_SIZE = 128
+
+
+class ScoredAttention(Attention):
+    """Base class of the attentions that score pairs of a query and a key.
+
+    What an attention computes is said in a few methods:
+
+        project            queries, keys and values from hidden states
+        relative_terms     what depends on the relative position of query and key
+        scores             the scores of given queries against given keys
+        attention_weights  how scores become weights
+        values             how weights become context vectors
+
+    and, where a faster kernel exists, `context`, which equals those three one after the
+    other, with dropout of the weights. This class does the rest for all of them: masks,
+    dropout, blocks of queries, recomputation, single queries, queries without a
+    position, maps of scores, the output projection.
+
+    The layer's weights are read in `project` and `relative_terms` alone, and handed on
+    in `Keys.weights`: the other methods are computed again for gradients and depend on
+    nothing but their arguments.
+
+    Args:
+        query_block_size: integer `t`: scores exist for `t` queries at a time, in the
+            gradient, too, which computes them again. So memory grows with the length,
+            not with its square. Values and gradients are the same. `None` for all
+            queries at once; `"auto"` for blocks of 128 in sequences longer than 512.
+        **kwargs: arguments of `Attention`.
+    """
+
+    any_mask = True
+    can_pool = True
+    has_softmax_scores = True
+
+    def __init__(self, query_block_size: int | str | None = "auto", **kwargs):
+        super().__init__(**kwargs)
+        if query_block_size not in ("auto", None):
+            query_block_size = _check_block_size(query_block_size)
+        self.query_block_size = query_block_size
+
+    def project(self, inputs: AttentionInputs) -> tuple[Queries, Keys]:
+        """Queries with their vectors; keys with vectors, values and weights."""
+        raise NotImplementedError
+
+    def relative_terms(self, positions, inputs: AttentionInputs) -> dict:
+        """What depends on relative positions alone.
+
+        Args:
+            positions: integer tensor `[R]` of relative positions `j - i`.
+            inputs: what is asked.
+
+        Returns:
+            Dict of tensors `[R, ...]`.
+        """
+        return {}
+
+    def scores(self, queries: Queries, keys: Keys):
+        """Scores before they are normalised, `[B, N or 1, t, S]`."""
+        return functional.dot_product_scores(queries.vectors, keys.vectors)
+
+    def attention_weights(self, scores, queries: Queries, keys: Keys):
+        """Weights of the keys, `[B, N, t, S]`."""
+        return functional.masked_softmax(scores, self.mask(queries, keys))
+
+    def values(self, weights, queries: Queries, keys: Keys):
+        """Context vectors `[B, N, t, H]`."""
+        return functional.weighted_values(weights, keys.values)
+
+    def context(self, queries: Queries, keys: Keys):
+        """Context vectors `[B, N, t, H]`, not scaled up for dropout."""
+        weights = self.attention_weights(self.scores(queries, keys), queries, keys)
+        weights = functional.dropped(weights, self.keep(queries, keys))
+        return self.values(weights, queries, keys)
+
+    def mask(self, queries: Queries, keys: Keys):
+        """Bool tensor `[B or 1, N or 1, t or 1, S]`, true where the key is visible.
+
+        `None` if all are.
+        """
+        masks = [keys.visible, queries.mask]
+        if keys.ranks is not None:
+            masks.append(keys.ranks < queries.ranks)
+        mask = None
+        for other in masks:
+            if other is not None:
+                mask = other if mask is None else ops.logical_and(mask, other)
+        return mask
+
+    def keep(self, queries: Queries, keys: Keys):
+        """Bool tensor of the scores' shape, false at what is dropped, or `None`."""
+        if queries.dropout_bits is None:
+            return None
+        length = ops.shape(keys.vectors)[2]
+        return functional.keep_in_rows(queries.dropout_bits, length, self.dropout)
+
+    def call(
+        self,
+        hidden,
+        padding_mask=None,
+        segment_ids=None,
+        layer_index=None,
+        training=None,
+        return_attention_scores=False,
+        recompute=False,
+    ):
+        inputs = AttentionInputs(
+            hidden,
+            hidden,
+            visible=visible_keys(padding_mask, hidden),
+            segment_ids=segment_ids,
+            layer_index=layer_index,
+            training=training,
+            recompute=recompute,
+        )
+        output, scores = self.attend_sequence(inputs, return_attention_scores)
+        return (output, scores) if return_attention_scores else output
+
+    def attend_sequence(self, inputs: AttentionInputs, return_scores):
+        """As `attend`, of a sequence with itself under a padding mask."""
+        return self.attend(inputs, return_scores)
+
+    def attend(self, inputs: AttentionInputs, return_scores=False):
+        self.check_can(inputs)
+        if inputs.positions is None or self.any_query:
+            context, scores = self.attend_heads(inputs, return_scores)
+            return self.project_output(context), scores
+        # All positions are computed, those without a query for nothing.
+        rows = ops.one_hot(
+            inputs.positions, ops.shape(inputs.hidden)[1], dtype=inputs.query.dtype
+        )
+        output, scores = self.attend(_at_all_positions(inputs, rows), return_scores)
+        if scores is not None:
+            scores = ops.einsum("bmt,bnts->bnms", rows, scores)
+        return ops.einsum("bmt,btd->bmd", rows, output), scores
+
+    def attend_heads(self, inputs: AttentionInputs, return_scores=False):
+        """`(context, scores)`: what `attend` returns, before the output projection."""
+        queries, relative, keys = self._gathered(inputs)
+
+        def context_of(queries, relative, keys):
+            return self.context(queries._replace(relative=relative), keys)
+
+        def in_blocks(size):
+            return over_query_blocks(
+                context_of, queries, relative, keys, keys.values, size
+            )
+
+        def whole():
+            if inputs.recompute and inputs.training:
+                return in_blocks(None)
+            return context_of(queries, relative, keys)
+
+        length = ops.shape(queries.vectors)[2]
+        size = self.query_block_size
+        longest = WHOLE_LENGTH if size == "auto" else size
+        size = BLOCK_SIZE if size == "auto" else size
+        if return_scores or size is None:
+            context = whole()
+        elif isinstance(length, int):
+            context = in_blocks(size) if length > longest else whole()
+        else:
+            context = ops.cond(length > longest, lambda: in_blocks(size), whole)
+        if queries.dropout_bits is not None:
+            context = context * (1.0 / (1.0 - self.dropout))
+        if not return_scores:
+            return context, None
+        queries = queries._replace(relative=relative)
+        scores = self.scores(queries, keys)
+        if return_scores == "scores":
+            mask = self.mask(queries, keys)
+            return context, scores if mask is None else ops.where(mask, scores, 0.0)
+        return context, self.attention_weights(scores, queries, keys)
+
+    def _gathered(self, inputs: AttentionInputs):
+        """Queries, relative terms and keys with all that the inputs say of them."""
+        queries, keys = self.project(inputs)
+        length = ops.shape(keys.vectors)[2]
+        relative = positions = None
+        if inputs.positional and inputs.positions is None:
+            relative = self.relative_terms(
+                functional.relative_positions(length), inputs
+            )
+            positions = ops.arange(length, dtype="int32")[:, None]
+        elif inputs.positional:
+            positions = inputs.positions[..., None]
+        query_segments = segments = inputs.segment_ids
+        if segments is not None and inputs.positions is not None:
+            query_segments = functional.take_positions(segments, inputs.positions)
+        mask = inputs.mask
+        if mask is not None:
+            shape = (ops.shape(mask)[0], ops.shape(queries.vectors)[2], length)
+            mask = ops.broadcast_to(mask, shape)[:, None]
+        queries = queries._replace(
+            positions=positions,
+            segment_ids=_of_queries(query_segments),
+            ranks=_of_queries(inputs.query_ranks),
+            mask=mask,
+            dropout_bits=self.dropout_layer.row_bits(
+                ops.shape(queries.vectors)[:3], inputs.training
+            ),
+        )
+        if keys.visible is None:
+            keys = keys._replace(visible=_of_keys(inputs.visible))
+        keys = keys._replace(
+            segment_ids=_of_keys(segments), ranks=_of_keys(inputs.key_ranks)
+        )
+        return queries, relative, keys
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(query_block_size=self.query_block_size)
+        return config
+
+
+def _check_block_size(size) -> int:
+    try:
+        return check_integer("query_block_size", size)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            "`query_block_size` must be an integer of at least 1, None, or 'auto'. "
+            f"Received: query_block_size={size!r}"
+        ) from None
+
+
+def _of_queries(x):
+    """`[B, M]` as something of queries, `[B, 1, M, 1]`."""
+    return None if x is None else x[:, None, :, None]
+
+
+def _of_keys(x):
+    """`[B, S]` as something of keys, `[B, 1, 1, S]`."""
+    return None if x is None else x[:, None, None, :]
+
+
+def _at_all_positions(inputs: AttentionInputs, rows) -> AttentionInputs:
+    """The queries in their places among those of all positions, the others zero.
+
+    Args:
+        inputs: with queries at `positions`.
+        rows: float tensor `[B, M, S]`, 1 where a query has its position.
+    """
+    # Queries of one position are equal: their mean is any of them.
+    count = ops.maximum(ops.sum(rows, axis=1), 1)[..., None]
+    query = ops.einsum("bmt,bmd->btd", rows, inputs.query) / count
+    mask, ranks = inputs.mask, inputs.query_ranks
+    if mask is not None:
+        mask = ops.broadcast_to(mask, ops.shape(rows))
+        mask = ops.einsum("bmt,bms->bts", rows, ops.cast(mask, rows.dtype)) > 0
+    if ranks is not None:
+        lowest = ops.min(inputs.key_ranks)
+        ranks = ops.where(rows > 0, ranks[..., None], lowest)
+        ranks = ops.max(ranks, axis=1, initial=-(2**31))
+    return inputs._replace(query=query, mask=mask, query_ranks=ranks, positions=None)

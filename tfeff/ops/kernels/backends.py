@@ -1,0 +1,73 @@
+"""What Keras' operations lack: gradients of a function, loops with any outputs."""
+
+import keras
+from keras import ops
+
+
+def pull_back(function, arguments, upstream):
+    """The gradients of a function with respect to its arguments.
+
+    Args:
+        function: function of float tensors, with one tensor as its result.
+        arguments: list of float tensors.
+        upstream: the gradient of the result.
+
+    Returns:
+        List of tensors, one an argument.
+    """
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(arguments)
+            result = function(*arguments)
+        return tape.gradient(
+            result,
+            arguments,
+            output_gradients=upstream,
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+    if keras.backend.backend() == "jax":
+        from jax import vjp
+    else:
+        from torch.func import vjp
+    return list(vjp(function, *arguments)[1](upstream))
+
+
+def scan(step, carry, xs, like):
+    """Steps along the first axis of `xs`, one after the other.
+
+    As `keras.ops.scan`, which with TensorFlow wants outputs like its carry.
+
+    Args:
+        step: function `(carry, x) -> (carry, y)`; carry, `x` and `y` are lists of
+            tensors.
+        carry: what the first step is given.
+        xs: list of tensors `[count, ...]`.
+        like: dtype and known shape of each `y`.
+
+    Returns:
+        `(carry, ys)`: that of the last step, and all `y` stacked.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return ops.scan(step, carry, xs)
+    import tensorflow as tf
+
+    count = ops.shape(xs[0])[0]
+
+    def array(dtype, shape):
+        return tf.TensorArray(dtype, count, element_shape=shape)
+
+    arrays = [array(x.dtype, x.shape[1:]).unstack(x) for x in xs]
+
+    def body(index, carry, outputs):
+        carry, ys = step(carry, [x.read(index) for x in arrays])
+        return index + 1, carry, [to.write(index, y) for to, y in zip(outputs, ys)]
+
+    _, carry, outputs = tf.while_loop(
+        lambda index, *_: index < count,
+        body,
+        (0, carry, [array(*y) for y in like]),
+        parallel_iterations=1,
+    )
+    return carry, [y.stack() for y in outputs]

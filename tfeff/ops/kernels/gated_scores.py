@@ -1,0 +1,75 @@
+"""Products over three tensors, a few features at a time."""
+
+import math
+
+from keras import ops
+
+from tfeff.ops.attention import scaled
+from tfeff.ops.masking import at_least_float32
+from tfeff.ops.shifting import relative_unshift, toeplitz
+
+# Features that are taken at once.
+_FEATURES = 8
+
+
+def gated_scores(query, key, rows):
+    """Equals `tfeff.ops.gated_scores`: `s[i, j] = Σ_h q_i[h] k_j[h] a_x[h] / sqrt(H)`.
+
+    No matrix product gives this. It is summed over a few features at a time, in the
+    gradient, too, so that all pairs with all features, `[B, N, t, S, H]`, never exist
+    at once.
+    """
+    rows = rows[:, None] if len(rows.shape) == 2 else rows
+    size = query.shape[-1]
+    together = math.gcd(size, _FEATURES)
+
+    def by_features(x):
+        x = ops.transpose(x, (3, 0, 1, 2))
+        return ops.reshape(x, (size // together, together, *ops.shape(x)[1:]))
+
+    rows = ops.transpose(rows, (2, 1, 0))
+    rows = ops.reshape(rows, (size // together, together, *ops.shape(rows)[1:]))
+    return _gated(by_features(scaled(query)), by_features(key), rows)
+
+
+@ops.custom_gradient
+def _gated(query, key, rows):
+    """Of `[H / f, f, B, N, t or S]` and rows `[H / f, f, N or 1, t + S]`."""
+    dtype, features = query.dtype, query.shape[1]
+    count = ops.shape(query)[-1]
+
+    def add(step, scores):
+        some = [ops.take(x, step, axis=0) for x in (query, key, rows)]
+        gates = toeplitz(some[2], count)
+        for f in range(features):
+            pairs = some[0][f, ..., :, None] * some[1][f, ..., None, :] * gates[f]
+            scores = scores + at_least_float32(pairs)
+        # TensorFlow wants to see that the loop keeps the shape.
+        return ops.reshape(scores, shape)
+
+    zeros = [at_least_float32(ops.zeros_like(x[0, 0])) for x in (query, key)]
+    scores = zeros[0][..., None] + zeros[1][..., None, :]
+    shape = ops.shape(scores)
+    scores = ops.fori_loop(0, query.shape[0], add, scores)
+
+    def gradient(*args, upstream=None):
+        upstream = args[0] if upstream is None else upstream
+        shared = rows.shape[2] == 1
+
+        def derive(some):
+            query, key, rows = some
+            gates = toeplitz(rows, count)
+            of_query, of_key, of_gates = [], [], []
+            for f in range(features):
+                gated = upstream * gates[f]
+                of_query.append(ops.einsum("bnij,bnj->bni", gated, key[f]))
+                of_key.append(ops.einsum("bnij,bni->bnj", gated, query[f]))
+                pairs = upstream * query[f, ..., :, None] * key[f, ..., None, :]
+                pairs = ops.sum(pairs, axis=(0, 1) if shared else 0)
+                pairs = ops.sum(relative_unshift(pairs), axis=-2)
+                of_gates.append(pairs[None] if shared else pairs)
+            return tuple(map(ops.stack, (of_query, of_key, of_gates)))
+
+        return ops.map(derive, (query, key, rows))
+
+    return ops.cast(scores, dtype), gradient

@@ -1,0 +1,68 @@
+"""Normalisations over the keys, with gradients from what exists anyway.
+
+Each equals the function of its name in `tfeff.ops`. Automatic differentiation saves
+float32 copies of half precision; these save the rounded weights alone.
+"""
+
+from keras import ops
+
+from tfeff.ops.masking import at_least_float32
+
+
+def masked_softmax(scores, mask=None):
+    """Equals `tfeff.ops.masked_softmax`, and saves the weights alone."""
+    return ops.custom_gradient(lambda scores: softmax_and_gradient(scores, mask))(
+        scores
+    )
+
+
+def l2_normalized_sigmoid(scores, mask=None):
+    """Equals `tfeff.ops.l2_normalized_sigmoid`, and saves scores and weights."""
+    return ops.custom_gradient(lambda scores: l2_sigmoid_and_gradient(scores, mask))(
+        scores
+    )
+
+
+def softmax_and_gradient(scores, mask=None):
+    """`masked_softmax`, and the function from its upstream gradient to the scores'."""
+    precise = at_least_float32(scores)
+    if mask is not None:
+        # A finite number, not -inf: a row of -inf would give NaN.
+        precise = ops.where(mask, precise, -1e30)
+    weights = ops.softmax(precise, axis=-1)
+    if mask is not None:
+        weights = ops.where(mask, weights, 0.0)
+    weights = ops.cast(weights, scores.dtype)
+
+    def gradient(*args, upstream=None):
+        # From the rounded weights, which exist anyway: nothing else is kept.
+        upstream = at_least_float32(args[0] if upstream is None else upstream)
+        kept = at_least_float32(weights)
+        mean = ops.sum(upstream * kept, axis=-1, keepdims=True)
+        return ops.cast(kept * (upstream - mean), scores.dtype)
+
+    return weights, gradient
+
+
+def l2_sigmoid_and_gradient(scores, mask=None):
+    """`l2_normalized_sigmoid`, and its gradient as in `softmax_and_gradient`."""
+    sigmoid = ops.sigmoid(at_least_float32(scores))
+    if mask is not None:
+        sigmoid = ops.where(mask, sigmoid, 0.0)
+    square = ops.sum(ops.square(sigmoid), axis=-1, keepdims=True)
+    # The floor keeps a row without visible keys at 0 / 1e-6, not 0 / 0.
+    norm = ops.sqrt(ops.maximum(square, 1e-12))
+    weights = ops.cast(sigmoid / norm, scores.dtype)
+
+    def gradient(*args, upstream=None):
+        # From scores, rounded weights and norms: no float32 over pairs is kept.
+        upstream = at_least_float32(args[0] if upstream is None else upstream)
+        kept = at_least_float32(weights)
+        along = ops.sum(upstream * kept, axis=-1, keepdims=True)
+        # Below the floor the norm does not depend on the scores.
+        along = ops.where(square > 1e-12, along, 0.0)
+        # With σ(-s) for 1 - σ(s), which loses its digits where σ is near 1.
+        slope = kept * ops.sigmoid(-at_least_float32(scores))
+        return ops.cast((upstream - kept * along) * slope, scores.dtype)
+
+    return weights, gradient

@@ -1,0 +1,64 @@
+"""Values by part of the sequence as one operation that saves the scores alone."""
+
+from keras import ops
+
+from tfeff.ops.attention import dropped, weighted_values
+from tfeff.ops.kernels.barrier import barrier_one
+from tfeff.ops.kernels.normalizers import (
+    l2_sigmoid_and_gradient,
+    softmax_and_gradient,
+)
+
+_WITH_GRADIENT = {
+    "softmax": softmax_and_gradient,
+    "sigmoid_l2": l2_sigmoid_and_gradient,
+}
+
+
+def part_values(
+    scores,
+    value,
+    partition,
+    embeddings=None,
+    normalizer="sigmoid_l2",
+    mask=None,
+    keep=None,
+):
+    """Equals `tfeff.ops.part_values`: `X̄[h] = (φ(S) ⊙ N[h]) V[h]`, and the embeddings.
+
+    The weights of the parts, `n` times as large as the scores, are recomputed for the
+    gradient.
+    """
+
+    def normalize(scores):
+        return _WITH_GRADIENT[normalizer](scores, mask)
+
+    @ops.custom_gradient
+    def attend(scores, value, *embeddings):
+        weights = dropped(normalize(scores)[0], keep)
+        context = weighted_values(weights * partition, value)
+        if embeddings:
+            shares = ops.einsum("bmts,nts->bmtn", weights, partition)
+            context = context + ops.einsum("bmtn,nkh->bkth", shares, *embeddings)
+
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            # Recomputed, not saved.
+            weights, grad_scores = normalize(scores * barrier_one(upstream))
+            parts = dropped(weights, keep) * partition
+            grads = [ops.einsum("bnts,bnth->bnsh", parts, upstream)]
+            grad_parts = ops.einsum("bnth,bnsh->bnts", upstream, value) * partition
+            grad_weights = ops.sum(grad_parts, axis=1, keepdims=True)
+            if embeddings:
+                grad_shares = ops.einsum("bkth,nkh->btn", upstream, *embeddings)
+                grad_weights = grad_weights + ops.expand_dims(
+                    ops.einsum("btn,nts->bts", grad_shares, partition), 1
+                )
+                grads.append(ops.einsum("bmtn,bkth->nkh", shares, upstream))
+            return grad_scores(dropped(grad_weights, keep)), *grads
+
+        return context, gradient
+
+    if embeddings is None:
+        return attend(scores, value)
+    return attend(scores, value, embeddings)

@@ -1,0 +1,205 @@
+"""A function of queries and keys, applied to blocks of queries one after the other.
+
+Whatever the function forms over pairs exists for one block at a time, in the gradient,
+too, which applies the function to each block again. So memory grows with the length,
+not with its square.
+"""
+
+import keras
+from keras import ops, tree
+
+from tfeff.ops.kernels.backends import pull_back, scan
+from tfeff.ops.kernels.barrier import barrier_one
+from tfeff.ops.masking import at_least_float32
+from tfeff.ops.slicing import cut
+
+
+def over_query_blocks(function, queries, relative, keys, like, block_size=None):
+    """`function(queries, relative, keys)`, by blocks of queries, recomputed.
+
+    Equals the function itself, values and gradients. The function must find every
+    tensor that gets a gradient in its arguments, which are nested structures of tensors
+    and `None`.
+
+    Args:
+        function: gives context vectors `[B, N, t, H]` for `t` queries.
+        queries: what belongs to queries, `[..., T, x]` each: the last axis but one goes
+            in blocks.
+        relative: what belongs to relative positions, `[T + S, ...]` each, at
+            `1 - T … S` to the first query. A block of `t` queries gets the `t + S` that
+            it meets.
+        keys: what belongs to keys, or to nothing else. Every block gets all of it.
+        like: tensor `[B, N, S, H]` with the dtype of the result.
+        block_size: integer `t`; `None` for one block with all queries, of which the
+            gradient recomputes everything.
+
+    Returns:
+        Tensor `[B, N, T, H]`.
+
+    Reference:
+        Rabe and Staats, "Self-attention does not need O(n²) memory"; Korthikanti et
+        al., "Reducing activation recomputation in large Transformer models", section
+        5, for one block.
+    """
+    structures = queries, relative, keys
+    counts = [len(_present(part)) for part in structures]
+    inputs = [x for part in structures for x in _present(part)]
+    floats = [index for index, x in enumerate(inputs) if _is_float(x)]
+
+    def apply(inputs):
+        inputs = iter(inputs)
+        return function(*(_filled(part, inputs) for part in structures))
+
+    def pull(inputs, upstream):
+        """The gradients of the floats among the inputs."""
+
+        def of_floats(*values):
+            return apply(_replaced(inputs, floats, values))
+
+        return pull_back(of_floats, [inputs[index] for index in floats], upstream)
+
+    blocks = block_size and _Blocks(inputs, counts, block_size)
+
+    @ops.custom_gradient
+    def attend(*values):
+        given = _replaced(inputs, floats, values)
+
+        def gradient(*args, upstream=None):
+            upstream = args[-1] if upstream is None else upstream
+            if blocks:
+                return tuple(blocks.gradients(pull, given, floats, upstream))
+            # Recomputed, not saved.
+            again = [x * ops.cast(barrier_one(upstream), x.dtype) for x in values]
+            return tuple(pull(_replaced(inputs, floats, again), upstream))
+
+        return blocks.values(apply, given, like) if blocks else apply(given), gradient
+
+    return attend(*(inputs[index] for index in floats))
+
+
+class _Blocks:
+    """Inputs in blocks of queries: `queries`, then `relative`, then `keys`."""
+
+    def __init__(self, inputs, counts, size):
+        self.size = size
+        self.ends = counts[0], counts[0] + counts[1]
+        self.length = ops.shape(inputs[0])[-2]
+        self.count = (self.length + size - 1) // size
+        self.missing = self.count * size - self.length
+
+    def values(self, apply, inputs, like):
+        """The function of all blocks."""
+        windows_of, of_blocks = self._parts(inputs)
+
+        def step(carry, x):
+            start, *queries = x
+            return carry, [apply([*queries, *windows_of(start)])]
+
+        shape = (*like.shape[:2], self.size, like.shape[3])
+        _, (values,) = scan(step, [], of_blocks, [(like.dtype, shape)])
+        return self._joined(values)
+
+    def gradients(self, pull, inputs, floats, upstream):
+        """The gradients of the inputs of which `floats` are the indices."""
+        windows_of, (starts, *of_blocks) = self._parts(inputs)
+        of_queries = [index for index in floats if index < self.ends[0]]
+        others = floats[len(of_queries) :]
+
+        def step(sums, x):
+            start, upstream, *queries = x
+            gradients = pull([*queries, *windows_of(start)], upstream)
+            added = zip(others, sums, gradients[len(of_queries) :])
+            sums = [self._added(index, start, total, y) for index, total, y in added]
+            return sums, gradients[: len(of_queries)]
+
+        # Sums of many blocks: half precision would lose their digits.
+        sums = [
+            ops.zeros_like(at_least_float32(self._padded(index, inputs[index])))
+            for index in others
+        ]
+        sums, gradients = scan(
+            step,
+            sums,
+            [starts, self._parted(upstream), *of_blocks],
+            [(x.dtype, x.shape[1:]) for x in map(of_blocks.__getitem__, of_queries)],
+        )
+        gradients = [self._joined(gradient) for gradient in gradients]
+        for index, total in zip(others, sums):
+            if index < self.ends[1]:
+                total = cut(total, 0, self.missing)
+            gradients.append(ops.cast(total, inputs[index].dtype))
+        return gradients
+
+    def _parts(self, inputs):
+        """What a block gets beside its queries, and starts and queries by block."""
+        first, last = self.ends
+        relative = [self._padded(first, x) for x in inputs[first:last]]
+
+        def windows_of(start):
+            windows = [
+                ops.slice(x, self._corner(start, x), self._window_shape(x))
+                for x in relative
+            ]
+            return [*windows, *inputs[last:]]
+
+        starts = self.size * ops.arange(self.count, dtype="int32")
+        return windows_of, [starts, *map(self._parted, inputs[:first])]
+
+    def _padded(self, index, x):
+        """Relative positions before those of the last block, if it is not full."""
+        if not self.ends[0] <= index < self.ends[1]:
+            return x
+        return ops.pad(x, ((self.missing, 0), *((0, 0) for _ in x.shape[1:])))
+
+    def _corner(self, start, x):
+        """Where the window of a block starts among padded relative positions."""
+        last = (self.count - 1) * self.size
+        return [last - start, *(0 for _ in x.shape[1:])]
+
+    def _window_shape(self, x):
+        rows = ops.shape(x)[0] - (self.count - 1) * self.size
+        return [rows, *ops.shape(x)[1:]]
+
+    def _added(self, index, start, total, x):
+        x = ops.cast(x, total.dtype)
+        if index >= self.ends[1]:
+            return total + x
+        corner = self._corner(start, total)
+        x = x + ops.slice(total, corner, self._window_shape(total))
+        return ops.slice_update(total, corner, x)
+
+    def _parted(self, x):
+        """`[..., T, x]` to `[A, ..., t, x]`."""
+        *leading, _, width = ops.shape(x)
+        sides = [(0, 0) for _ in leading]
+        x = ops.pad(x, (*sides, (0, self.missing), (0, 0)))
+        x = ops.reshape(x, (*leading, self.count, self.size, width))
+        return ops.moveaxis(x, -3, 0)
+
+    def _joined(self, x):
+        """`[A, ..., t, x]` to `[..., T, x]`."""
+        x = ops.moveaxis(x, 0, -3)
+        *leading, count, size, width = ops.shape(x)
+        x = ops.reshape(x, (*leading, count * size, width))
+        return cut(x, -2, 0, self.length)
+
+
+def _present(structure):
+    return [x for x in tree.flatten(structure) if x is not None]
+
+
+def _filled(structure, values):
+    """The structure with the next values in place of its tensors."""
+    flat = [None if x is None else next(values) for x in tree.flatten(structure)]
+    return tree.pack_sequence_as(structure, flat)
+
+
+def _replaced(values, indices, others):
+    values = list(values)
+    for index, other in zip(indices, others):
+        values[index] = other
+    return values
+
+
+def _is_float(x):
+    return keras.backend.is_float_dtype(keras.backend.standardize_dtype(x.dtype))

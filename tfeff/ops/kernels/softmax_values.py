@@ -1,0 +1,67 @@
+"""Softmax and the sum of values as one operation that saves the weights alone."""
+
+from keras import ops
+
+from tfeff.ops.attention import weighted_values
+from tfeff.ops.kernels.barrier import barrier_one
+from tfeff.ops.kernels.relative_products import (
+    relative_products,
+    relative_sums,
+    relative_values,
+)
+from tfeff.ops.masking import at_least_float32
+
+
+def softmax_values(scores, value, mask=None, partition=None, keep=None, rows=None):
+    """Equals `tfeff.ops.softmax_values`: `X̄[h] = (A[h] ⊙ F[h]) V[h]`.
+
+    With `G` the gradient of `X̄`, the gradients are `(A ⊙ F)ᵀ G` for the values and
+    `A ⊙ (F ⊙ (G Vᵀ) - δ)`, `δ[i] = G[i] · X̄[i]`, for the scores. So the backward pass
+    saves only `A` and needs no reduction over it.
+
+    Reference:
+        Dao et al., "FlashAttention", section B.2, for the rearranged gradient.
+    """
+    dtype = scores.dtype
+    visible = None if mask is None else ops.any(mask, axis=-1, keepdims=True)
+
+    def with_factors(x, one=1.0):
+        if partition is not None:
+            x = x * (one * ops.cast(partition, x.dtype))
+        return x if keep is None else ops.where(keep, x, ops.cast(one - 1.0, x.dtype))
+
+    def of_visible(x):
+        """Zeros in rows `[B, N, t, H]` that see no key."""
+        return x if visible is None else x * ops.cast(visible, x.dtype)
+
+    @ops.custom_gradient
+    def attend(scores, value, *rows):
+        precise = at_least_float32(scores)
+        if mask is not None:
+            # A finite number, not -inf: a row of -inf would give NaN.
+            precise = ops.where(mask, precise, -1e30)
+        probs = ops.cast(ops.softmax(precise, axis=-1), dtype)
+        weights = with_factors(probs)
+        context = weighted_values(weights, value)
+        if rows:
+            context = context + relative_values(weights, *rows)
+        context = of_visible(context)
+
+        def gradient(*args, upstream=None):
+            upstream = of_visible(args[0] if upstream is None else upstream)
+            mean = at_least_float32(upstream) * at_least_float32(context)
+            mean = ops.sum(mean, axis=-1, keepdims=True)
+            one = barrier_one(upstream)
+            weights = with_factors(probs, one)  # Recomputed, not saved.
+            grads = [ops.einsum("bnts,bnth->bnsh", weights, upstream)]
+            grad_probs = ops.einsum("bnth,bnsh->bnts", upstream, value)
+            if rows:
+                grads.append(relative_sums(weights, upstream))
+                grad_probs = grad_probs + relative_products(upstream, *rows)
+            grad_probs = at_least_float32(with_factors(grad_probs, one))
+            grad_scores = at_least_float32(probs) * (grad_probs - mean)
+            return ops.cast(grad_scores, dtype), *grads
+
+        return context, gradient
+
+    return attend(scores, value) if rows is None else attend(scores, value, rows)

@@ -1,0 +1,63 @@
+"""Products with relative embeddings: the equations.
+
+A block of `t` queries in a row meets `S` keys at the relative positions `1 - t … S` to
+its first query. `rows` hold the embedding of each; the last is never read.
+`tfeff.ops.kernels.relative_products` has fast versions, which equal these.
+
+Shapes: B batch, t queries, S keys, N heads, H head size.
+"""
+
+from keras import ops
+
+from tfeff.ops.shifting import relative_shift, relative_unshift
+
+
+def relative_products(x, rows):
+    """Products of each query with the embedding of every relative position.
+
+    `y[i, j] = x_i · a_{j - i}`.
+
+    Args:
+        x: float tensor `[B, N, t, H]`.
+        rows: float tensor `a` `[t + S, N, H]`, or `[t + S, H]` for all heads.
+
+    Returns:
+        Tensor `[B, N, t, S]`.
+    """
+    equation = "bnth,rnh->bntr" if len(rows.shape) == 3 else "bnth,rh->bntr"
+    return relative_shift(ops.einsum(equation, x, rows))
+
+
+def key_products(key, rows, count):
+    """Products of each key with the embedding of its position relative to a query.
+
+    `y[i, j] = k_j · a_{j - i}`.
+
+    Args:
+        key: float tensor `[B, N, S, H]`.
+        rows: float tensor `a` `[t + S, N, H]`, or `[t + S, H]` for all heads.
+        count: integer `t`.
+
+    Returns:
+        Tensor `[B, N, t, S]`.
+    """
+    # Seen from the key, the other position lies at -x.
+    rows = ops.concatenate([ops.flip(rows[:-1], axis=0), rows[-1:]], axis=0)
+    return ops.swapaxes(relative_products(key, rows), -1, -2)
+
+
+def relative_values(weights, rows):
+    """What relative embeddings of the values add: `y_i = Σ_j A[i, j] a_{j - i}`.
+
+    Args:
+        weights: float tensor `A` `[B, N, t, S]`.
+        rows: float tensor `a` `[t + S, N, H]`.
+
+    Returns:
+        Tensor `[B, N, t, H]`.
+
+    Reference:
+        Shaw et al., "Self-attention with relative position representations",
+        equation 3.
+    """
+    return ops.einsum("bntr,rnh->bnth", relative_unshift(weights), rows)
