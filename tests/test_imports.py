@@ -1,4 +1,4 @@
-"""`tfeff.ops` and `tfeff.layers` are light: Keras and NumPy, nothing else."""
+"""Operations, layers and stacks of blocks are light: Keras and NumPy, nothing else."""
 
 import ast
 import subprocess
@@ -40,10 +40,13 @@ def sources(*names: str) -> list[Path]:
 
 @pytest.mark.parametrize(
     "path",
-    sources("checks", "ops", "layers"),
+    sources(
+        *("checks", "ops", "layers", "encoders/__init__"),
+        *("encoders/attentions", "encoders/presets", "encoders/stack"),
+    ),
     ids=lambda path: str(path.relative_to(PACKAGE)),
 )
-def test_ops_and_layers_import_keras_alone(path):
+def test_what_is_light_imports_keras_alone(path):
     assert {name.split(".")[0] for name in imported_modules(path)} <= LIGHT
 
 
@@ -68,8 +71,16 @@ def test_importing_tfeff_loads_no_library():
     assert not {"keras", "tensorflow", "numpy"} & loaded_after("import tfeff")
 
 
-def test_importing_layers_loads_neither_kerashub_nor_tensorflow_text():
-    loaded = loaded_after("import tfeff; tfeff.layers")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import tfeff; tfeff.layers",
+        "import tfeff; tfeff.encoders.presets(), tfeff.encoders.attentions()",
+        "from tfeff.encoders.stack import make_blocks; make_blocks(3, 2, 8, 16)",
+    ],
+)
+def test_what_is_light_loads_neither_kerashub_nor_tensorflow_text(statement):
+    loaded = loaded_after(statement)
     assert "keras" in loaded
     assert not {"keras_hub", "keras_nlp", "tensorflow_text"} & loaded
 
@@ -77,4 +88,7 @@ def test_importing_layers_loads_neither_kerashub_nor_tensorflow_text():
 def test_unknown_attribute():
     with pytest.raises(AttributeError, match="'tfeff' has no attribute 'nonsense'"):
         _ = tfeff.nonsense
+    with pytest.raises(AttributeError, match="'tfeff.encoders' has no .* 'nonsense'"):
+        _ = tfeff.encoders.nonsense
     assert {"layers", "training", "__version__"} <= set(dir(tfeff))
+    assert {"Encoder", "build", "presets"} <= set(dir(tfeff.encoders))

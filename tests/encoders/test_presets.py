@@ -12,7 +12,9 @@ from tfeff.encoders import Encoder, build, presets
 @pytest.fixture(autouse=True)
 def _zeros(monkeypatch):
     """What is counted here need not be drawn, a hundred million numbers a model."""
-    monkeypatch.setattr("tfeff.encoders.encoder._initializer", keras.initializers.Zeros)
+    for module in ("encoder", "stack"):
+        name = f"tfeff.encoders.{module}.initializer"
+        monkeypatch.setattr(name, keras.initializers.Zeros)
 
 
 def _counted(encoder) -> int:

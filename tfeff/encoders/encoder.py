@@ -1,8 +1,6 @@
 import keras
 import keras_nlp
 
-from tfeff.checks import check_choice, check_integer
-from tfeff.encoders.attentions import make_attention
 from tfeff.encoders.preset_files import EncoderFiles
 from tfeff.encoders.quantization import (
     ChecksBeforeSaving,
@@ -10,14 +8,12 @@ from tfeff.encoders.quantization import (
     make_quantized,
     quantization_config,
 )
-from tfeff.layers import EncoderBlock, EncoderEmbedding, FeedForward
+from tfeff.encoders.stack import apply_blocks, initializer, make_blocks
+from tfeff.layers import EncoderEmbedding
 from tfeff.layers.attention import declares
-from tfeff.layers.checks import check_divides
 from tfeff.ops.ids import exact_input
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
-SHARING = ("none", "all", "attention", "feedforward")
-_FEEDFORWARD = ("activation", "num_groups")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -131,19 +127,10 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_nlp.models.Backbone):
         dtype=None,
         **kwargs,
     ):
-        num_layers = check_integer("num_layers", num_layers)
-        hidden_dim = check_integer("hidden_dim", hidden_dim)
-        num_heads = check_integer("num_heads", num_heads)
-        check_divides("num_heads", num_heads, hidden_dim)
-        _check_feedforward(feedforward)
         if tables_of is not None and not isinstance(tables_of, Encoder):
             raise TypeError(
                 f"`tables_of` must be an `Encoder`. Received: tables_of={tables_of!r}"
             )
-        specs = _one_a_layer(attention, num_layers)
-        leaders = _leaders(
-            specs, check_choice("sharing", sharing, SHARING), sharing_group_size
-        )
         embedding = EncoderEmbedding(
             vocabulary_size,
             hidden_dim,
@@ -154,74 +141,35 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_nlp.models.Backbone):
             dropout=dropout,
             layer_norm=embedding_layer_norm,
             layer_norm_epsilon=layer_norm_epsilon,
-            embeddings_initializer=_initializer(),
+            embeddings_initializer=initializer(),
             tables_of=None if tables_of is None else tables_of.embedding,
             dtype=dtype,
             name="embedding",
         )
-        settings = {
-            "num_heads": num_heads,
-            "num_parts": num_heads,
-            "hidden_dim": hidden_dim,
-            "num_layers": num_layers,
-            "max_sequence_length": max_sequence_length,
-            "dropout": dropout,
-            "dtype": dtype,
-        }
-        blocks = []
-        for index, (spec, leader) in enumerate(zip(specs, leaders)):
-            shared = blocks[leader] if leader < index else None
-            if shared is not None and sharing == "all":
-                blocks.append(shared)
-                continue
-            if shared is not None and sharing == "attention":
-                attention_layer = shared.attention
-            else:
-                attention_layer = make_attention(
-                    spec,
-                    {
-                        **settings,
-                        "layer_index": index,
-                        "earlier": tuple(block.attention for block in blocks),
-                        "kernel_initializer": _initializer(),
-                        "name": "attention",
-                    },
-                )
-            if shared is not None and sharing == "feedforward":
-                network = shared.feedforward
-            else:
-                network = FeedForward(
-                    intermediate_dim,
-                    **(feedforward or {}),
-                    kernel_initializer=_initializer(),
-                    dtype=dtype,
-                    name="feedforward",
-                )
-            blocks.append(
-                EncoderBlock(
-                    attention_layer,
-                    network,
-                    dropout=dropout,
-                    layer_norm_epsilon=layer_norm_epsilon,
-                    memory_efficient=memory_efficient,
-                    dtype=dtype,
-                    name=f"block_{index}",
-                )
-            )
-
+        blocks = make_blocks(
+            num_layers,
+            num_heads,
+            hidden_dim,
+            intermediate_dim,
+            max_sequence_length=max_sequence_length,
+            attention=attention,
+            feedforward=feedforward,
+            sharing=sharing,
+            sharing_group_size=sharing_group_size,
+            layer_norm_epsilon=layer_norm_epsilon,
+            dropout=dropout,
+            memory_efficient=memory_efficient,
+            dtype=dtype,
+        )
         inputs = {
             name: keras.Input((None,), dtype="int32", name=name) for name in INPUTS
         }
-        hidden_states = [embedding(inputs["token_ids"], inputs["segment_ids"])]
-        for index, block in enumerate(blocks):
-            hidden_states.append(
-                block(
-                    hidden_states[-1],
-                    padding_mask=inputs["padding_mask"],
-                    segment_ids=inputs["segment_ids"],
-                    layer_index=index,
-                )
-            )
+        hidden_states = apply_blocks(
+            blocks,
+            embedding(inputs["token_ids"], inputs["segment_ids"]),
+            padding_mask=inputs["padding_mask"],
+            segment_ids=inputs["segment_ids"],
+        )
         super().__init__(
             inputs=inputs,
             outputs={
@@ -236,9 +184,9 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_nlp.models.Backbone):
         self.blocks = blocks
 
         self.vocabulary_size = vocabulary_size
-        self.num_layers = num_layers
-        self.num_heads = num_heads
-        self.hidden_dim = hidden_dim
+        self.num_layers = len(blocks)
+        self.num_heads = int(num_heads)
+        self.hidden_dim = embedding.hidden_dim
         self.intermediate_dim = blocks[0].feedforward.intermediate_dim
         self.max_sequence_length = max_sequence_length
         self.num_segments = num_segments
@@ -329,66 +277,3 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_nlp.models.Backbone):
     def from_config(cls, config):
         dtype = keras.dtype_policies.get(config.get("dtype"))
         return make_quantized(cls, {**config, "dtype": dtype})
-
-
-def _one_a_layer(attention, num_layers: int) -> list:
-    """The specification of each layer's attention."""
-    if not isinstance(attention, (list, tuple)):
-        return [attention] * num_layers
-    if len(attention) != num_layers:
-        raise ValueError(
-            "`attention` as a list must have one entry a layer. "
-            f"Received: {len(attention)} entries, num_layers={num_layers}"
-        )
-    return list(attention)
-
-
-def _leaders(attentions: list, sharing: str, group_size: int | None) -> list[int]:
-    """For each layer the first of those that it shares weights with."""
-    num_layers = len(attentions)
-    if sharing == "none":
-        if group_size is not None:
-            raise ValueError(
-                "`sharing_group_size` must be None without sharing. "
-                f"Received: sharing_group_size={group_size}, sharing={sharing!r}"
-            )
-        return list(range(num_layers))
-    if group_size is None:
-        group_size = num_layers
-    check_integer("sharing_group_size", group_size)
-    if num_layers % group_size:
-        raise ValueError(
-            "`sharing_group_size` must divide `num_layers`. Received: "
-            f"sharing_group_size={group_size}, num_layers={num_layers}"
-        )
-    leaders = [index - index % group_size for index in range(num_layers)]
-    for index, leader in enumerate(leaders):
-        if sharing != "feedforward" and attentions[index] != attentions[leader]:
-            raise ValueError(
-                "`attention` must be the same in layers that share it. Received: "
-                f"{attentions[leader]!r} in layer {leader}, {attentions[index]!r} in "
-                f"layer {index}, sharing={sharing!r}, "
-                f"sharing_group_size={group_size}"
-            )
-    return leaders
-
-
-def _check_feedforward(feedforward) -> None:
-    """Raises unless this is a dict of arguments that a user may set."""
-    if feedforward is None:
-        return
-    if not isinstance(feedforward, dict):
-        raise TypeError(
-            "`feedforward` must be a dict of arguments of `FeedForward`, or None. "
-            f"Received: feedforward={feedforward!r}"
-        )
-    unknown = sorted(set(feedforward) - set(_FEEDFORWARD))
-    if unknown:
-        raise ValueError(
-            f"`feedforward` must have no other keys than {list(_FEEDFORWARD)}. "
-            f"Received: {', '.join(map(str, unknown))}"
-        )
-
-
-def _initializer():
-    return keras.initializers.TruncatedNormal(stddev=0.02)

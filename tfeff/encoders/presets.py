@@ -1,10 +1,6 @@
 """The papers' models by name: sizes, and what each changes against BERT."""
 
 import copy
-import inspect
-
-from tfeff.checks import check_choice, near_miss
-from tfeff.encoders.encoder import Encoder
 
 _SIZES = {
     "tiny": dict(num_layers=2, num_heads=2, hidden_dim=128, intermediate_dim=512),
@@ -177,35 +173,3 @@ def presets() -> dict[str, dict]:
     768
     """
     return copy.deepcopy(_PRESETS)
-
-
-def build(preset: str, **overrides) -> Encoder:
-    """Makes an encoder of a published size and kind, with fresh weights.
-
-    Args:
-        preset: a name from `presets()`, such as `"shatter_base"`.
-        **overrides: arguments of `tfeff.encoders.Encoder` that replace the
-            preset's, such as `vocabulary_size`, `num_layers` or `dtype`.
-
-    Returns:
-        A `tfeff.encoders.Encoder`.
-
-    Raises:
-        ValueError: if the preset or the name of an override is unknown.
-
-    Example:
-
-    >>> encoder = build("shatter_tiny", vocabulary_size=1000, num_layers=3)
-    >>> encoder.num_layers, encoder.hidden_dim
-    (3, 128)
-    """
-    check_choice("preset", preset, sorted(_PRESETS))
-    known = set(inspect.signature(Encoder).parameters) - {"kwargs"}
-    known |= {"name", "trainable"}
-    for name in overrides:
-        if name not in known:
-            raise ValueError(
-                f"Overrides must be arguments of `Encoder`: {sorted(known)}. "
-                f"Received: {name}={overrides[name]!r}.{near_miss(name, known)}"
-            )
-    return Encoder(**{**_PRESETS[preset]["config"], **overrides})

@@ -1,0 +1,40 @@
+"""Encoders from the names of the papers' models."""
+
+import inspect
+
+from tfeff.checks import check_choice, near_miss
+from tfeff.encoders.encoder import Encoder
+from tfeff.encoders.presets import presets
+
+
+def build(preset: str, **overrides) -> Encoder:
+    """Makes an encoder of a published size and kind, with fresh weights.
+
+    Args:
+        preset: a name from `presets()`, such as `"shatter_base"`.
+        **overrides: arguments of `tfeff.encoders.Encoder` that replace the
+            preset's, such as `vocabulary_size`, `num_layers` or `dtype`.
+
+    Returns:
+        A `tfeff.encoders.Encoder`.
+
+    Raises:
+        ValueError: if the preset or the name of an override is unknown.
+
+    Example:
+
+    >>> encoder = build("shatter_tiny", vocabulary_size=1000, num_layers=3)
+    >>> encoder.num_layers, encoder.hidden_dim
+    (3, 128)
+    """
+    table = presets()
+    check_choice("preset", preset, sorted(table))
+    known = set(inspect.signature(Encoder).parameters) - {"kwargs"}
+    known |= {"name", "trainable"}
+    for name in overrides:
+        if name not in known:
+            raise ValueError(
+                f"Overrides must be arguments of `Encoder`: {sorted(known)}. "
+                f"Received: {name}={overrides[name]!r}.{near_miss(name, known)}"
+            )
+    return Encoder(**{**table[preset]["config"], **overrides})
