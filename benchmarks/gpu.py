@@ -30,7 +30,8 @@ import jax
 import keras
 import numpy as np
 from absl import app, flags
-from gpu_models import PEERS, VARIANTS, make_batch, make_model
+from gpu_models import VARIANTS, make_batch, make_model
+from gpu_peers import PEERS
 from rows import append, read, write_tables
 from steps import VOCABULARY, in_own_process
 

@@ -49,26 +49,17 @@ def run_without_tensorflow(tmp_path):
     )
 
 
-def preset_of(variant):
-    return f"{variant}_base"
-
-
 @pytest.mark.parametrize(
-    "variant",
-    [
-        *("bert", "shatter", "bert_rab", "bert_rpe", "xlnet", "shaw", "huang1"),
-        *("huang2", "huang3", "huang4", "blockbert_n2", "blockbert_n3", "sparsebert"),
-        *("convbert", "no_position", "part_mask", "one_head_softmax"),
-        *("one_head_sigmoid", "part_bias"),
-    ],
+    "preset", [name for name in tfeff.encoders.presets() if name.endswith("_base")]
 )
-def test_models_are_those_of_the_presets(gpu, variant):
+def test_models_are_those_of_the_presets(gpu, preset):
     vocabulary_size, sizes = 11, dict(num_layers=2, num_heads=12, hidden_dim=24)
     inputs, labels = gpu["make_batch"](3, 7, vocabulary_size)
     inputs["padding_mask"][1, 5:] = inputs["padding_mask"][2, 1:] = 0
+    variant = preset.removesuffix("_base")
     model = gpu["make_model"](variant, inputs, vocabulary_size=vocabulary_size, **sizes)
     encoder = tfeff.encoders.build(
-        preset_of(variant),
+        preset,
         vocabulary_size=vocabulary_size,
         intermediate_dim=96,
         dropout=0.0,
@@ -80,13 +71,13 @@ def test_models_are_those_of_the_presets(gpu, variant):
         value = rng.normal(0, 0.3, weight.shape)
         weight.assign(value)
         other.assign(value)
-    assert_close(model(inputs), expected(inputs), 1e-5, variant)
+    assert_close(model(inputs), expected(inputs), 1e-5, preset)
     assert labels.shape == inputs["mask_positions"].shape == (3, 2)
 
 
 PEERS = """
 import numpy as np
-from gpu_models import JaxAttention, KerasAttention
+from gpu_peers import JaxAttention, KerasAttention
 from tfeff.layers import SelfAttention
 
 rng = np.random.default_rng(0)
