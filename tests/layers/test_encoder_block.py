@@ -157,3 +157,57 @@ def test_block_names_a_bad_argument():
         EncoderBlock(SelfAttention(2), FeedForward(4), dropout=1.5)
     with pytest.raises((ValueError, TypeError), match="`layer_norm_epsilon` must .*R"):
         EncoderBlock(SelfAttention(2), FeedForward(4), layer_norm_epsilon=-1.0)
+
+
+class LateAttention(keras.layers.Layer):
+    """An attention whose own layers are built when it is called."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense(8)
+
+    def call(self, hidden, padding_mask=None, training=None):
+        return self.dense(hidden)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "mixed_bfloat16", "mixed_float16", "bfloat16"]
+)
+@pytest.mark.parametrize("shape", [(None, None, 8), (2, 5, 8)])
+@pytest.mark.parametrize("memory_efficient", [False, True])
+def test_declared_output_is_that_of_the_call(dtype, shape, memory_efficient):
+    block = EncoderBlock(
+        OneHeadAttention(4, dtype=dtype),
+        FeedForward(12, dtype=dtype),
+        memory_efficient=memory_efficient,
+        dtype=dtype,
+    )
+    hidden = keras.Input(batch_shape=shape, dtype="float32")
+    mask = keras.Input(batch_shape=shape[:2], dtype="int32")
+    declared = block(hidden, padding_mask=mask, layer_index=1)
+    hidden = keras.KerasTensor(shape, dtype=block.compute_dtype)
+    traced = keras.Operation.compute_output_spec(
+        block, hidden, padding_mask=mask, layer_index=1, training=True
+    )
+    assert declared.shape == traced.shape == shape
+    assert declared.dtype == traced.dtype == block.compute_dtype
+
+
+def test_symbolic_call_traces_no_attention_that_is_built(monkeypatch):
+    block = EncoderBlock(OneHeadAttention(4), FeedForward(12))
+    monkeypatch.setattr(block, "call", None)
+    assert block(keras.Input((None, 8))).shape == (None, None, 8)
+
+
+def test_symbolic_call_builds_what_is_built_late():
+    block = EncoderBlock(LateAttention(), FeedForward(12))
+    with pytest.warns(UserWarning, match="unbuilt state"):
+        assert block(keras.Input((None, 8))).shape == (None, None, 8)
+    assert block.attention.dense.built
+    assert len(block.weights) == 2 + 4 + 4
+
+
+def test_symbolic_call_names_a_bad_mask():
+    hidden, mask = keras.Input((None, 8)), keras.Input((None, 2), dtype="int32")
+    with pytest.raises(ValueError, match="`padding_mask` must .*Received: "):
+        EncoderBlock(SelfAttention(2), FeedForward(12))(hidden, padding_mask=mask)

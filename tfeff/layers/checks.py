@@ -88,6 +88,17 @@ def check_same_shape(name: str, tensor, expected) -> None:
         )
 
 
+def check_padding_mask(padding_mask, hidden) -> None:
+    """Raises unless the tensor is a mask `[B, T]` of `hidden` `[B, T, D]`."""
+    dtype = keras.backend.standardize_dtype(padding_mask.dtype)
+    if dtype != "bool" and "int" not in dtype:
+        raise TypeError(
+            "`padding_mask` must be a bool or integer tensor with 1 at real tokens. "
+            f"Received: padding_mask.dtype={dtype}"
+        )
+    check_same_shape("padding_mask", padding_mask, hidden.shape[:2])
+
+
 def visible_keys(padding_mask, hidden):
     """The padding mask as a bool tensor `[B, T]`, checked, or `None`.
 
@@ -99,13 +110,7 @@ def visible_keys(padding_mask, hidden):
     if padding_mask is None:
         return None
     padding_mask = ops.convert_to_tensor(padding_mask)
-    dtype = keras.backend.standardize_dtype(padding_mask.dtype)
-    if dtype != "bool" and "int" not in dtype:
-        raise TypeError(
-            "`padding_mask` must be a bool or integer tensor with 1 at real tokens. "
-            f"Received: padding_mask.dtype={dtype}"
-        )
-    check_same_shape("padding_mask", padding_mask, hidden.shape[:2])
+    check_padding_mask(padding_mask, hidden)
     return ops.cast(padding_mask, "bool")
 
 

@@ -7,7 +7,7 @@ import keras
 from tfeff.checks import check_positive, check_rate
 from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs
-from tfeff.layers.checks import check_hidden
+from tfeff.layers.checks import check_hidden, check_padding_mask
 from tfeff.layers.dropout import Dropout, draw_seeds, drawn_seeds
 from tfeff.layers.recording import active_recording
 
@@ -150,6 +150,15 @@ class EncoderBlock(keras.layers.Layer):
                 return run(hidden)
 
         return keras.remat(run_again)(hidden)
+
+    def compute_output_spec(self, hidden, padding_mask=None, *args, **kwargs):
+        # Keras would trace the call, most of the time that an encoder takes to build.
+        # Only an attention that builds its own layers when it is called needs that.
+        if all(layer.built for layer in self._flatten_layers()):
+            if padding_mask is not None:
+                check_padding_mask(padding_mask, hidden)
+            return keras.KerasTensor(hidden.shape, dtype=self.compute_dtype)
+        return super().compute_output_spec(hidden, padding_mask, *args, **kwargs)
 
     def attend(self, inputs: AttentionInputs):
         """The block applied to any queries over a sequence.

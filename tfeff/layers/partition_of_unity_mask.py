@@ -71,6 +71,7 @@ class PartitionOfUnityMask(keras.layers.Layer):
         self.layer_index = int(layer_index)
         self.num_layers = int(num_layers)
         self.boundaries = None if boundaries is None else list(boundaries)
+        self.built = True  # There are no weights to make.
 
     def call(self, hidden, layer_index=None):
         mask = functional.partition_mask(
