@@ -7,6 +7,7 @@ from tfeff import ops as functional
 from tfeff.checks import check_rate
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import check_initializer
+from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
 from tfeff.layers.separable_conv import SeparableConv1D
 
@@ -58,7 +59,7 @@ class Attention(keras.layers.Layer):
 
     def add_dense(self, name: str, input_dim: int, units: int, use_bias=True) -> None:
         """Makes `self.<name>_dense`, from `input_dim` to `units`."""
-        dense = keras.layers.Dense(
+        dense = Dense(
             units,
             use_bias=use_bias,
             # Clones: one initializer used twice gives equal weights.

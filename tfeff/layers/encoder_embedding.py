@@ -3,6 +3,7 @@ from keras import ops
 
 from tfeff.checks import check_choice, check_integer, check_positive, check_rate
 from tfeff.layers.checks import check_initializer, check_same_shape, check_token_ids
+from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
 from tfeff.ops.ids import rows_of, zeros_outside
 
@@ -145,7 +146,7 @@ class EncoderEmbedding(keras.layers.Layer):
             self.dropout, dtype=self.dtype_policy, name="dropout"
         )
         if self.embedding_dim != self.hidden_dim:
-            self.projection = keras.layers.Dense(
+            self.projection = Dense(
                 self.hidden_dim,
                 kernel_initializer=self.embeddings_initializer.clone(),
                 dtype=self.dtype_policy,

@@ -9,6 +9,7 @@ from tfeff.layers.checks import (
     check_hidden,
     check_initializer,
 )
+from tfeff.layers.dense import Dense
 from tfeff.layers.grouped_dense import GroupedDense
 
 # Keras' own GELU is exact to float32 only, in every dtype.
@@ -93,7 +94,7 @@ class FeedForward(keras.layers.Layer):
 
     def _dense(self, input_dim, units, name):
         groups = {} if self.num_groups == 1 else {"num_groups": self.num_groups}
-        dense = (GroupedDense if groups else keras.layers.Dense)(
+        dense = (GroupedDense if groups else Dense)(
             units,
             **groups,
             kernel_initializer=self.kernel_initializer.clone(),

@@ -5,6 +5,7 @@ from keras import ops
 
 from tfeff.encoders import Encoder
 from tfeff.layers import record_layers
+from tfeff.layers.dense import Dense
 from tfeff.objectives.differences import (
     map_squares,
     prediction_divergence,
@@ -55,7 +56,7 @@ class Comparison(keras.layers.Layer):
     def _projection(self, name, student_width, teacher_width):
         if name not in self.terms or student_width == teacher_width:
             return None
-        projection = keras.layers.Dense(
+        projection = Dense(
             teacher_width,
             use_bias=False,
             kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),

@@ -4,6 +4,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.encoders import Encoder
+from tfeff.layers.dense import Dense
 from tfeff.objectives.objective import (
     Objective,
     check_encoder,
@@ -17,8 +18,32 @@ class MaskedLMHead(keras_nlp.layers.MaskedLMHead):
     """KerasHub's head with logits in the precision of its weights.
 
     KerasHub adds a float32 bias to logits in half precision, which TensorFlow refuses
-    outside of graphs, and gathers the masked positions number by number.
+    outside of graphs, and gathers the masked positions number by number. Its weights
+    have the names and the order of KerasHub's.
     """
+
+    def build(self, inputs_shape, mask_positions_shape=None):
+        size = self.token_embedding.output_dim
+        self._intermediate_dense = Dense(
+            size,
+            activation=self.intermediate_activation,
+            kernel_initializer=self.kernel_initializer,
+            bias_initializer=self.bias_initializer,
+            dtype=self.dtype_policy,
+            name="intermediate_dense",
+        )
+        self._intermediate_dense.build(inputs_shape)
+        self._intermediate_layer_norm = keras.layers.LayerNormalization(
+            epsilon=self.layer_norm_epsilon,
+            dtype=self.dtype_policy,
+            name="intermediate_layer_norm",
+        )
+        self._intermediate_layer_norm.build((*inputs_shape[:-1], size))
+        self._bias = self.add_weight(
+            name="output_bias",
+            shape=(self.vocabulary_size,),
+            initializer=self.bias_initializer,
+        )
 
     def call(self, inputs, mask_positions):
         x = functional.take_positions(inputs, mask_positions)

@@ -4,6 +4,7 @@ from keras import ops
 from tfeff.checks import check_positive
 from tfeff.encoders import Encoder
 from tfeff.encoders.quantization import make_quantized, quantization_config
+from tfeff.layers.dense import Dense
 from tfeff.objectives.binary_metrics import binary_metrics
 from tfeff.objectives.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
 from tfeff.objectives.masked_lm import masked_lm_head
@@ -116,7 +117,7 @@ class ReplacedTokenDetection(Objective):
             temperature, seed, dtype=policy, name="replacement"
         )
         hidden_layer, output_layer = (
-            keras.layers.Dense(
+            Dense(
                 units,
                 activation=activation,
                 kernel_initializer=kernel_initializer(),

@@ -1,6 +1,7 @@
 import keras
 
 from tfeff.encoders import Encoder
+from tfeff.layers.dense import Dense
 from tfeff.objectives.losses import GlobalMeanCrossentropy
 from tfeff.objectives.masked_lm import masked_lm_head
 from tfeff.objectives.objective import (
@@ -76,14 +77,14 @@ class SentencePairPrediction(Objective):
             )
         inputs = dict(encoder.input)
         hidden = encoder(encoder.input)["sequence_output"]
-        pooler = keras.layers.Dense(
+        pooler = Dense(
             encoder.hidden_dim,
             activation="tanh",
             kernel_initializer=kernel_initializer(),
             dtype=encoder.dtype_policy,
             name="pooler",
         )
-        classifier = keras.layers.Dense(
+        classifier = Dense(
             2,
             kernel_initializer=kernel_initializer(),
             dtype=encoder.dtype_policy,

@@ -1,5 +1,6 @@
 import keras
 
+from tfeff.layers.dense import Dense
 from tfeff.objectives.objective import kernel_initializer
 
 
@@ -39,7 +40,7 @@ class TokenLogits(keras.layers.Layer):
             table.build()
         self.projection = None
         if shape[-1] != table.output_dim:
-            self.projection = keras.layers.Dense(
+            self.projection = Dense(
                 table.output_dim,
                 kernel_initializer=kernel_initializer(),
                 dtype=self.dtype_policy,

@@ -5,6 +5,7 @@ from tfeff.checks import check_integer, check_rate
 from tfeff.data.span_answers import SpanAnswer, best_spans
 from tfeff.data.span_features import SpanFeatures
 from tfeff.encoders import Encoder
+from tfeff.layers.dense import Dense
 from tfeff.objectives.losses import GlobalMeanCrossentropy
 from tfeff.objectives.objective import check_encoder, token_metrics
 from tfeff.tasks.task import Task
@@ -19,7 +20,7 @@ class _SpanHead(keras.layers.Layer):
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.dense = keras.layers.Dense(
+        self.dense = Dense(
             2,
             kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
             dtype=self.dtype_policy,

@@ -5,6 +5,7 @@ import keras
 from tfeff.checks import check_choice, check_rate
 from tfeff.encoders import Encoder
 from tfeff.layers import LayerwisePooling
+from tfeff.layers.dense import Dense
 from tfeff.objectives.objective import Objective
 from tfeff.training.optimizers import AdamW
 
@@ -92,7 +93,7 @@ class PooledTask(Task):
 
 
 def _dense(encoder, units, name, **kwargs):
-    return keras.layers.Dense(
+    return Dense(
         units,
         kernel_initializer=_initializer(),
         dtype=encoder.dtype_policy,

@@ -1,0 +1,44 @@
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class Dense(keras.layers.Dense):
+    """Keras' layer with a sound gradient of the bias in bfloat16.
+
+        y = g(x W + b)
+
+    Keras adds `b` by TensorFlow's `BiasAdd`, whose gradient on CPUs is summed in
+    bfloat16: it is off by 3 % for 1,024 rows and by 8 % for 8,192. The gradient of
+    a plain addition is off by 0.2 % for any number of rows.
+
+    Arguments, weights, LoRA and quantization are those of `keras.layers.Dense`.
+
+    Example:
+
+    >>> tuple(Dense(6)(keras.ops.ones((2, 5, 8))).shape)
+    (2, 5, 6)
+    """
+
+    def call(self, inputs, training=None):
+        x = ops.matmul(inputs, self.kernel)
+        if self.bias is not None:
+            # `ops.add` would be `BiasAdd` again.
+            x = x + ops.convert_to_tensor(self.bias)
+        return x if self.activation is None else self.activation(x)
+
+    def project(self, vectors):
+        """`x W` of vectors `[M, D]`, without bias and activation.
+
+        A bias that is added and taken off again leaves its rounding behind, in the
+        gradient a sum over all vectors. Only Keras itself can multiply with a
+        quantized kernel, and adds the bias, which is taken off.
+        """
+        if self.quantization_mode is None:
+            return ops.matmul(vectors, self.kernel)
+        outputs = self(ops.expand_dims(vectors, 0))[0]
+        return outputs if self.bias is None else outputs - self.bias
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        # Keras refuses subclasses, since they may compute something else.
+        super().quantize(mode, type_check=False, config=config)
