@@ -178,12 +178,8 @@ class OneHeadAttention(ScoredAttention):
         )
 
     def _part_embeddings(self):
-        """`R W^V` in parts, without the bias that the layer adds to ordinary values.
-
-        Through the layer, not its kernel, so that LoRA and quantization count.
-        """
-        embeddings = ops.expand_dims(self.partition_embeddings, 0)
-        embeddings = self.value_dense(embeddings)[0] - self.value_dense.bias
+        """`R W^V` in parts, without the bias that the layer adds to ordinary values."""
+        embeddings = self.value_dense.project(self.partition_embeddings)
         return functional.split_heads(embeddings[None], self.num_parts)[0]
 
     def get_config(self):

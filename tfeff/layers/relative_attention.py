@@ -287,12 +287,8 @@ class RelativeAttention(SelfAttention):
         return None if queries.relative is None else queries.relative.get("values")
 
     def _projected(self, rows, dense):
-        """`R W` in heads, without the bias that the layer adds to tokens.
-
-        Through the layer, not its kernel, so that LoRA and quantization count.
-        """
-        rows = dense(ops.expand_dims(rows, 0))[0]
-        return self._in_heads(rows if dense.bias is None else rows - dense.bias)
+        """`R W` in heads, without the bias that the layer adds to tokens."""
+        return self._in_heads(dense.project(rows))
 
     def _in_heads(self, rows):
         return ops.reshape(rows, (-1, self.num_heads, rows.shape[-1] // self.num_heads))
