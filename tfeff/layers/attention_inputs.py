@@ -74,7 +74,7 @@ class Keys(NamedTuple):
     Attributes:
         vectors: float tensor `[B, N, S, H]`.
         values: float tensor `[B, N, S, H]`.
-        weights: dict of the layer's weights, as tensors.
+        weights: dict of weights of the layer that scores and values need.
         visible: bool tensor `[B, N or 1, 1, S]`, or `None`.
         segment_ids: integer tensor `[B, 1, 1, S]`, or `None`.
         ranks: integer tensor `[B, 1, 1, S]`, or `None`.

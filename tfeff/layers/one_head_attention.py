@@ -128,7 +128,7 @@ class OneHeadAttention(ScoredAttention):
         parts = self.num_parts if inputs.positional else 1
         weights = {}
         if inputs.positional and self.partition_bias:
-            weights["bias"] = ops.convert_to_tensor(self.partition_embeddings)
+            weights["bias"] = self.partition_embeddings
         if inputs.positional and self.partition_value:
             weights["values"] = self._part_embeddings()
         values = project_to_heads(self.value_dense, inputs.hidden, parts)

@@ -220,10 +220,9 @@ class RelativeAttention(SelfAttention):
         if self.relative_segments:
             self._check_segments(inputs)
             names += ["segment_bias", "segment_embeddings"]
-        # As tensors: Keras may add a variable of one column along another axis.
-        weights = {name: ops.convert_to_tensor(getattr(self, name)) for name in names}
+        weights = {name: getattr(self, name) for name in names}
         if inputs.positions is not None:
-            weights["kernel"] = ops.convert_to_tensor(self.relative_dense.kernel)
+            weights["kernel"] = self.relative_dense.kernel
         return queries, keys._replace(weights=weights)
 
     def relative_terms(self, positions, inputs):

@@ -196,7 +196,7 @@ class ScoredAttention(Attention):
             )
             positions = ops.arange(length, dtype="int32")[:, None]
         elif inputs.positional:
-            positions = inputs.positions[..., None]
+            positions = ops.cast(inputs.positions, "int32")[..., None]
         query_segments = segments = inputs.segment_ids
         if segments is not None and inputs.positions is not None:
             query_segments = functional.take_positions(segments, inputs.positions)
@@ -216,7 +216,10 @@ class ScoredAttention(Attention):
         if keys.visible is None:
             keys = keys._replace(visible=_of_keys(inputs.visible))
         keys = keys._replace(
-            segment_ids=_of_keys(segments), ranks=_of_keys(inputs.key_ranks)
+            # No variables: what computes a block again takes tensors alone.
+            weights={k: ops.reshape(x, x.shape) for k, x in keys.weights.items()},
+            segment_ids=_of_keys(segments),
+            ranks=_of_keys(inputs.key_ranks),
         )
         return queries, relative, keys
 

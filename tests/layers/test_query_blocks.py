@@ -1,0 +1,254 @@
+"""Attention in blocks of queries equals attention at once, dropout included."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfeff
+from tests.checks import assert_close, randomize, variables_of
+from tfeff import layers
+from tfeff.layers.attention_inputs import AttentionInputs
+from tfeff.layers.scored_attention import ScoredAttention
+
+D = 8
+SEGMENTS = {"sinusoid": "concatenated", "relative_segments": True}
+ATTENTIONS = {
+    "self": functools.partial(layers.SelfAttention, 2),
+    "partitioned": functools.partial(layers.PartitionedAttention, 4, 1, 3),
+    "1H_Softmax": functools.partial(
+        layers.OneHeadAttention, 4, "softmax", False, False
+    ),
+    "1H_Sigmoid": functools.partial(
+        layers.OneHeadAttention, 4, partition_bias=False, partition_value=False
+    ),
+    "Part_Bias": functools.partial(layers.OneHeadAttention, 4, partition_value=False),
+    "Shatter": functools.partial(layers.OneHeadAttention, 4),
+    "hard": functools.partial(layers.OneHeadAttention, 2, boundaries=[1]),
+    **{
+        method: functools.partial(layers.RelativeAttention, 2, method, distance)
+        for method, distance in (
+            *(("shaw", 3), ("rpe", 3), ("bias", 20), ("huang1", 3), ("huang2", 3)),
+            *(("huang3", 3), ("huang4", 3), ("xlnet", None)),
+        )
+    },
+    "huang3, shared": functools.partial(layers.RelativeAttention, 2, "huang3", 3, True),
+    "huang4, shared": functools.partial(layers.RelativeAttention, 2, "huang4", 3, True),
+    "xlnet, clipped": functools.partial(layers.RelativeAttention, 2, "xlnet", 3),
+    "xlnet, segments": functools.partial(
+        layers.RelativeAttention, 2, "xlnet", **SEGMENTS
+    ),
+    "mixed": functools.partial(layers.MixedAttention, 4, kernel_size=3),
+    "blockwise": functools.partial(layers.BlockwiseAttention, 4, "3:1"),
+    "sparse": functools.partial(layers.SparseAttention, 2, 4, 1),
+}
+VISIBLE = np.arange(11) < [[11], [6], [0]]
+# Sizes of blocks and ways to run them: a last block that is shorter, one query a block,
+# one block that is longer than the sequence.
+WAYS = [(1, "eager"), (4, "unknown length"), (7, "XLA"), (10, "graph")]
+
+
+def make(name, dtype="float64", **arguments):
+    layer = ATTENTIONS[name](dtype=dtype, dropout=0.3, **arguments)
+    layer.build((None, None, D))
+    randomize(variables_of(layer))
+    return layer
+
+
+def run(layer, hidden, visible, way="eager", training=True):
+    """The output and the gradients of the input and of all weights."""
+    shape = (None, None, D) if way == "unknown length" else hidden.shape
+    segments = np.arange(hidden.shape[1])[None] % 3 + 0 * visible
+
+    def compute(hidden, visible, segments):
+        with tf.GradientTape() as tape:
+            tape.watch(hidden)
+            output = layer(
+                hidden, padding_mask=visible, training=training, **extra(segments)
+            )
+            loss = tf.reduce_sum(tf.sin(output))
+        gradients = tape.gradient(loss, [hidden, *layer.trainable_variables])
+        return output, [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+    def extra(segments):
+        scored = not isinstance(layer, layers.BlockwiseAttention)
+        return {"segment_ids": segments} if scored else {}
+
+    if way != "eager":
+        signature = [
+            tf.TensorSpec(shape, hidden.dtype),
+            tf.TensorSpec(shape[:2], tf.bool),
+            tf.TensorSpec(shape[:2], tf.int32),
+        ]
+        compute = tf.function(
+            compute, input_signature=signature, jit_compile=way == "XLA"
+        )
+    layer.dropout_layer.seed_generator.state.assign([3, 5])
+    return compute(
+        tf.constant(hidden), tf.constant(visible), tf.constant(segments, tf.int32)
+    )
+
+
+def check(actual, expected, tolerance):
+    assert_close(actual[0], expected[0], tolerance)
+    for one, other in zip(actual[1], expected[1], strict=True):
+        assert_close(one, other, tolerance)
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_any_block_size(name):
+    hidden = np.random.default_rng(0).normal(size=(*VISIBLE.shape, D))
+    whole = make(name, query_block_size=None)
+    expected = run(whole, hidden, VISIBLE)
+    assert all(np.isfinite(gradient).all() for gradient in expected[1])
+    for size, way in WAYS:
+        layer = make(name, query_block_size=size)
+        check(run(layer, hidden, VISIBLE, way), expected, 1e-11)
+
+
+@pytest.mark.parametrize("name", ["Shatter", "rpe", "huang4", "xlnet", "huang3"])
+def test_blocks_of_128(name):
+    """Where kernels have blocks of 128 positions themselves."""
+    hidden = np.random.default_rng(0).normal(size=(1, 256, D))
+    visible = np.arange(256)[None] < 200
+    expected = run(make(name, query_block_size=None), hidden, visible, "graph")
+    for size in (128, 100):
+        actual = run(make(name, query_block_size=size), hidden, visible, "graph")
+        check(actual, expected, 1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["self", "Shatter", "rpe", "huang4"])
+def test_half_precision(name, dtype):
+    """No further from float64 than all at once, where gradients are sums of blocks."""
+    hidden = tf.cast(np.random.default_rng(0).normal(size=(2, 64, D)), dtype)
+    visible = np.arange(64) < [[64], [40]]
+    expected = run(
+        make(name, query_block_size=None), tf.cast(hidden, "float64"), visible
+    )
+    expected = [expected[0], *expected[1]]
+
+    def errors(size):
+        layer = make(name, f"mixed_{dtype}", query_block_size=size)
+        output, gradients = run(layer, hidden, visible)
+        assert output.dtype == dtype
+        return [
+            float(tf.norm(tf.cast(one, "float64") - tf.cast(other, "float64")))
+            for one, other in zip([output, *gradients], expected, strict=True)
+        ]
+
+    rounding = {"float16": 2**-11, "bfloat16": 2**-8}[dtype]
+    for error, of_whole, other in zip(errors(8), errors(None), expected):
+        assert error < 1.5 * of_whole + rounding * float(tf.norm(other))
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_recomputed(name):
+    hidden = np.random.default_rng(0).normal(size=(*VISIBLE.shape, D))
+    for way in ("eager", "XLA"):
+        results = []
+        for recompute in (False, True):
+            layer = make(name, query_block_size=None)
+            layer.call = functools.partial(layer.call, recompute=recompute)
+            results.append(run(layer, hidden, VISIBLE, way))
+        check(*results, 1e-11)
+
+
+@pytest.mark.parametrize("name", sorted(ATTENTIONS.keys() - {"blockwise"}))
+def test_context_equals_its_equation(name):
+    """The fast version of an attention, and what it says of scores and weights."""
+    layer = make(name)
+    hidden = tf.constant(np.random.default_rng(0).normal(size=(*VISIBLE.shape, D)))
+    inputs = AttentionInputs(
+        hidden,
+        hidden,
+        visible=tf.constant(VISIBLE),
+        segment_ids=tf.constant(np.arange(11)[None] % 3 + 0 * VISIBLE),
+        training=True,
+    )
+    if name == "mixed":
+        inputs = inputs._replace(query=layer.query_dense(hidden))
+    layer.dropout_layer.seed_generator.state.assign([3, 5])
+    queries, relative, keys = layer._gathered(inputs)
+    queries = queries._replace(relative=relative)
+    differentiable = [queries.vectors, keys.vectors, keys.values, relative]
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(differentiable)
+        results = [
+            function(layer, queries, keys)
+            for function in (type(layer).context, ScoredAttention.context)
+        ]
+    assert_close(*results, 1e-12)
+    gradients = [tape.gradient(tf.sin(x), differentiable) for x in results]
+    for one, other in zip(*map(tf.nest.flatten, gradients), strict=True):
+        if other is not None:
+            assert_close(one, other, 1e-11)
+
+
+@pytest.mark.parametrize("name", ["self", "Shatter", "xlnet", "shaw", "sparse"])
+def test_two_streams_in_blocks(name):
+    """Masks of pairs, and queries at a few positions."""
+    ranks = np.array([[3, -1, 0, 1, -1, 2, 5, 4, -1, -1, 6]] * 2, "int32")
+    results = []
+    for size in (None, 4):
+        keras.utils.set_random_seed(1)
+        attention = ATTENTIONS[name](query_block_size=size, dtype="float64")
+        block = layers.EncoderBlock(attention, layers.FeedForward(8), dtype="float64")
+        streams = layers.TwoStreamBlocks([block], dtype="float64")
+        hidden = tf.constant(np.random.default_rng(0).normal(size=(2, 11, D)))
+        for targets in (None, np.array([[0, 2, 2], [7, 10, 5]])):
+            results.append(streams(hidden, ranks, target_positions=targets))
+    for one, other in zip(results[:2], results[2:]):
+        for x, y in zip(one, other):
+            assert_close(x, y, 1e-12)
+
+
+def test_auto_decides_by_the_length(monkeypatch):
+    sizes = []
+    core = "tfeff.layers.scored_attention"
+    original = tfeff.ops.kernels.over_query_blocks
+    monkeypatch.setattr(
+        f"{core}.over_query_blocks",
+        lambda *x: sizes.append(x[-1]) or original(*x),
+    )
+    monkeypatch.setattr(f"{core}.WHOLE_LENGTH", 8)
+    monkeypatch.setattr(f"{core}.BLOCK_SIZE", 4)
+    hidden = np.random.default_rng(0).normal(size=(1, 9, D))
+    layer = make("self")
+    layer(hidden[:, :8])
+    assert sizes == []
+    layer(hidden)
+    assert sizes == [4]
+    # Of unknown length: both, decided when it runs.
+    visible = np.ones((1, 9), bool)
+    whole = make("self", query_block_size=None)
+    for length in (8, 9):
+        arguments = hidden[:, :length], visible[:, :length]
+        check(run(layer, *arguments, "unknown length"), run(whole, *arguments), 1e-11)
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, "all", [4], True])
+def test_bad_block_sizes(size):
+    with pytest.raises((ValueError, TypeError), match="`query_block_size` must be"):
+        layers.SelfAttention(2, query_block_size=size)
+
+
+@pytest.mark.parametrize("value", ["all", 1, None, "auto"])
+def test_bad_memory_efficient(value):
+    with pytest.raises(ValueError, match="`memory_efficient` must be"):
+        layers.EncoderBlock(
+            layers.SelfAttention(2), layers.FeedForward(8), memory_efficient=value
+        )
+    with pytest.raises(ValueError, match="`memory_efficient` must be"):
+        tfeff.encoders.build("bert_tiny", memory_efficient=value)
+
+
+def test_a_convolution_has_no_scores_to_recompute():
+    with pytest.raises(ValueError, match="DynamicConv1D, which has no scores"):
+        layers.EncoderBlock(
+            layers.DynamicConv1D(2),
+            layers.FeedForward(8),
+            memory_efficient="attention",
+        )
