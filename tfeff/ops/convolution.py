@@ -9,6 +9,8 @@ from tfeff.ops.shifting import relative_shift
 from tfeff.ops.slicing import cut
 
 _BLOCK = 32
+# Of a block's axes, between its positions before its heads and the other way round.
+_HEADS_FIRST = (0, 1, 3, 2, 4)
 
 
 def dynamic_convolution(values, kernels):
@@ -44,21 +46,34 @@ def dynamic_convolution(values, kernels):
     block = max(_BLOCK, num_taps)
     count = (length + block - 1) // block
     missing = count * block - length
-    kernels = ops.broadcast_to(kernels, (batch, length, heads, num_taps))
     # A block reads itself and the first taps of the next, which moves it by half.
     reach = (num_taps - 1) // 2
     values = ops.pad(values, ((0, 0), (reach, missing + block - reach), (0, 0), (0, 0)))
     values = ops.reshape(values, (batch, count + 1, block, heads, size))
     of_next = cut(cut(values, 1, 1), 2, 0, num_taps - 1)
     values = ops.concatenate([cut(values, 1, 0, -1), of_next], axis=2)
+    if len(kernels.shape) == 2:
+        kernels = ops.broadcast_to(kernels[:, None], (heads, block, num_taps))
+        band = _band(kernels)
+        # Repeated: XLA takes longer for blocks that share a factor than for all apart.
+        band = ops.broadcast_to(band, (batch, count, *ops.shape(band)))
+    else:
+        kernels = ops.pad(kernels, ((0, 0), (0, missing), (0, 0), (0, 0)))
+        kernels = ops.reshape(kernels, (batch, count, block, heads, num_taps))
+        band = _band(ops.transpose(kernels, _HEADS_FIRST))
+    # The heads go first by hand: an einsum of all this took half as long again.
+    mixed = ops.matmul(band, ops.transpose(values, _HEADS_FIRST))
+    mixed = ops.transpose(mixed, _HEADS_FIRST)
+    return cut(ops.reshape(mixed, (batch, count * block, heads, size)), 1, 0, length)
+
+
+def _band(kernels):
+    """A block's kernels `[..., L, K]` as a matrix `[..., L, L + K - 1]`."""
+    block = kernels.shape[-2]
     # `relative_shift` moves the taps of the first row, which end up in its columns
     # from 0, furthest to the left.
-    sides = (block - 1, block)
-    kernels = ops.pad(kernels, ((0, 0), (0, missing), (0, 0), sides))
-    kernels = ops.reshape(kernels, (batch, count, block, heads, sum(sides) + num_taps))
-    band = relative_shift(ops.transpose(kernels, (0, 1, 3, 2, 4)))
-    mixed = ops.einsum("bcnij,bcjnh->bcinh", band, values)
-    return cut(ops.reshape(mixed, (batch, count * block, heads, size)), 1, 0, length)
+    sides = [(0, 0)] * (len(kernels.shape) - 1) + [(block - 1, block)]
+    return relative_shift(ops.pad(kernels, sides))
 
 
 def banded_scores(kernels, length, visible=None):
