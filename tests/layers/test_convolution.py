@@ -1,4 +1,4 @@
-"""ConvBERT's three convolutions against its equations 2 to 5."""
+"""ConvBERT's three convolutions against its equations 2 to 5 and Figure 3."""
 
 from functools import partial
 
@@ -120,20 +120,48 @@ def test_taps_add_up_to_one(kind):
 def test_dynamic_taps_without_kernel_weights_are_lightweight():
     """Then the bias alone makes the taps, the same at every position."""
     light = randomized("lightweight", kernel_size=3)
+    layer = randomized("dynamic", kernel_size=3)
+    named, source = variables_of(layer), variables_of(light)
+    named["kernel/kernel"].assign(np.zeros((8, 6)))
+    named["kernel/bias"].assign(np.ravel(source["taps"].numpy()))
+    for name in ("input", "output"):
+        for part in ("kernel", "bias"):
+            named[f"{name}/{part}"].assign(source[f"{name}/{part}"])
     hidden = inputs_of(3, 5)
-    for kind in ("dynamic", "span_dynamic"):
-        layer = randomized(kind, kernel_size=3)
-        named, source = variables_of(layer), variables_of(light)
-        named["kernel/kernel"].assign(np.zeros((8, 6)))
-        named["kernel/bias"].assign(np.ravel(source["taps"].numpy()))
-        for name in ("value", "output"):
-            for part in ("kernel", "bias"):
-                named[f"{name}/{part}"].assign(source[f"{name}/{part}"])
-        assert_close(
-            layer(hidden, padding_mask=VISIBLE),
-            light(hidden, padding_mask=VISIBLE),
-            1e-5,
-        )
+    assert_close(
+        layer(hidden, padding_mask=VISIBLE), light(hidden, padding_mask=VISIBLE), 1e-5
+    )
+
+
+def test_lightweight_with_an_open_gate_is_span_dynamic_without_kernel_weights():
+    """The gate is what sets the values of the two apart: they are linear behind 1."""
+    span = randomized("span_dynamic", kernel_size=3)
+    light = randomized("lightweight", kernel_size=3)
+    named, source = variables_of(light), variables_of(span)
+    source["kernel/kernel"].assign(np.zeros((8, 6)))
+    named["taps"].assign(source["kernel/bias"].numpy().reshape(2, 3))
+    kernel, bias = source["value/kernel"].numpy(), source["value/bias"].numpy()
+    named["input/kernel"].assign(np.hstack([kernel, np.zeros((8, 8))]))
+    for part in ("kernel", "bias"):
+        named[f"output/{part}"].assign(source[f"output/{part}"])
+    hidden = inputs_of(3, 5)
+    expected = span(hidden, padding_mask=VISIBLE)
+    named["input/bias"].assign(np.hstack([bias, np.full(8, 40.0)]))
+    assert_close(light(hidden, padding_mask=VISIBLE), expected, 1e-5)
+    named["input/bias"].assign(np.hstack([bias, np.full(8, -40.0)]))
+    closed = np.broadcast_to(source["output/bias"].numpy(), expected.shape)
+    assert_close(light(hidden, padding_mask=VISIBLE), closed, 1e-6)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_scores_are_those_without_dropout(kind):
+    layer = randomized(kind, kernel_size=3, dropout=0.5)
+    hidden = inputs_of(2, 7)
+    scores = [
+        layer(hidden, training=training, return_attention_scores=True)[1]
+        for training in (True, False)
+    ]
+    assert_close(*scores, 1e-6)
 
 
 def test_weights():
@@ -145,15 +173,32 @@ def test_weights():
         kernels = {f"{name}/kernel": (8, 8) for name in names}
         return kernels | {f"{name}/bias": (8,) for name in names}
 
-    assert shapes("lightweight") == dense("value", "output") | {"taps": (2, 3)}
-    dynamic = dense("query", "value", "output")
-    dynamic |= {"kernel/kernel": (8, 6), "kernel/bias": (6,)}
-    assert shapes("dynamic") == dynamic
-    assert shapes("span_dynamic") == dynamic | {
+    gated = {"input/kernel": (8, 16), "input/bias": (16,)} | dense("output")
+    assert shapes("lightweight") == gated | {"taps": (2, 3)}
+    taps = {"kernel/kernel": (8, 6), "kernel/bias": (6,)}
+    assert shapes("dynamic") == gated | taps
+    assert shapes("span_dynamic") == dense("query", "value", "output") | taps | {
         "span_key/depthwise_kernel": (3, 8, 1),
         "span_key/pointwise_kernel": (1, 8, 8),
         "span_key/bias": (8,),
     }
+
+
+def test_lora_and_quantization_reach_the_gate():
+    """The gated linear layer is a Keras layer like any other."""
+    hidden = inputs_of(3, 5)
+    for kind in ("lightweight", "dynamic"):
+        layer = randomized(kind, kernel_size=3)
+        before = np.asarray(layer(hidden, padding_mask=VISIBLE))
+        layer.input_dense.enable_lora(2)
+        assert_close(layer(hidden, padding_mask=VISIBLE), before, 1e-6)
+        layer.input_dense.lora_kernel_b.assign(np.ones((2, 16)))
+        assert np.abs(layer(hidden, padding_mask=VISIBLE) - before).max() > 1e-2
+        layer = randomized(kind, kernel_size=3)
+        for dense in (layer.input_dense, layer.output_dense):
+            dense.quantize("int8")
+        after = np.asarray(layer(hidden, padding_mask=VISIBLE))
+        assert 0 < np.abs(after - before).max() < 0.05 * np.abs(before).max()
 
 
 @pytest.mark.parametrize("kind", LAYERS)

@@ -1,4 +1,7 @@
-"""ConvBERT: equations 2 to 7 and the mixed attention, position by position."""
+"""ConvBERT: equations 2 to 7 and the mixed attention, position by position.
+
+The gated convolutions follow its Figure 3b and Wu et al., "Pay less attention".
+"""
 
 import numpy as np
 
@@ -65,11 +68,46 @@ def dynamic_taps(source, weights, heads):
     return np.stack([softmax_taps(row.reshape(heads, -1)) for row in logits])
 
 
-def convolution(kind, hidden, visible, query, weights, heads):
-    """The convolution before `W^O`: `([T, A], taps [T, heads, K])`.
+def same_taps(length, weights):
+    """`softmax(w)` over the taps, at every position."""
+    return np.stack([softmax_taps(weights["taps"])] * length)
+
+
+def gated_linear_unit(x, weights):
+    """Half of the columns of a linear layer, times the sigmoid of the other half."""
+    wide = linear(x, weights, "input")
+    size = wide.shape[1] // 2
+    unit = np.zeros((len(x), size))
+    for i in range(len(x)):
+        for c in range(size):
+            gate = np.exp(-np.logaddexp(0.0, -wide[i, size + c]))
+            unit[i, c] = wide[i, c] * gate
+    return unit
+
+
+def gated_convolution(kind, hidden, visible, weights, heads):
+    """Figure 3b before the last linear layer: `([T, D], taps [T, heads, K])`.
 
     Args:
-        kind: "lightweight", "dynamic" or "span_dynamic".
+        kind: "lightweight" or "dynamic".
+        hidden: [T, D].
+        visible: [T], the positions that the convolution may read.
+        weights: those of the layer.
+        heads: how many heads share its D channels.
+    """
+    unit = gated_linear_unit(hidden, weights)
+    if kind == "lightweight":
+        taps = same_taps(len(hidden), weights)
+    else:
+        taps = dynamic_taps(unit, weights, heads)
+    return convolve(taps, hide(unit, visible)), taps
+
+
+def convolution_heads(kind, hidden, visible, query, weights, heads):
+    """Values of their own and no gate: `([T, A], taps [T, heads, K])`.
+
+    Args:
+        kind: "lightweight", "dynamic" or "span_dynamic" (Figure 3c).
         hidden: [T, D].
         visible: [T], the positions that the convolution may read.
         query: [T, A]; what the dynamic kinds make their taps of.
@@ -78,7 +116,7 @@ def convolution(kind, hidden, visible, query, weights, heads):
     """
     value = hide(linear(hidden, weights, "value"), visible)
     if kind == "lightweight":
-        taps = np.stack([softmax_taps(weights["taps"])] * len(hidden))
+        taps = same_taps(len(hidden), weights)
     elif kind == "dynamic":
         taps = dynamic_taps(query, weights, heads)
     else:
@@ -90,9 +128,14 @@ def convolution(kind, hidden, visible, query, weights, heads):
 
 
 def convolution_layer(hidden, visible, weights, kind, num_heads):
-    """A convolution with a query of its own, then `W^O`: (output, scores)."""
-    query = None if kind == "lightweight" else linear(hidden, weights, "query")
-    context, taps = convolution(kind, hidden, visible, query, weights, num_heads)
+    """A convolution by itself, then `W^O`: (output, scores)."""
+    if kind == "span_dynamic":
+        query = linear(hidden, weights, "query")
+        context, taps = convolution_heads(
+            kind, hidden, visible, query, weights, num_heads
+        )
+    else:
+        context, taps = gated_convolution(kind, hidden, visible, weights, num_heads)
     return linear(context, weights, "output"), taps_as_scores(taps, visible)
 
 
@@ -118,6 +161,6 @@ def mixed_attention(
     if kind == "separable":
         local = separable_convolution(hide(hidden, readable), below)
     else:
-        local, _ = convolution(kind, hidden, readable, query, below, num_heads)
+        local, _ = convolution_heads(kind, hidden, readable, query, below, num_heads)
     both = np.concatenate([merge(context), local], axis=1)
     return linear(both, weights, "output"), scores

@@ -1,20 +1,28 @@
 import keras
 from keras import ops
 
-from tfeff.layers.lightweight_conv import LightweightConv1D
+from tfeff import ops as functional
+from tfeff.layers.convolution import Convolution
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class DynamicConv1D(LightweightConv1D):
-    """Convolution whose kernels each position makes for itself.
+class DynamicConv1D(Convolution):
+    """Gated convolution whose kernels each position makes for itself.
 
-    `LightweightConv1D` with kernels from the query `q = X W^Q + b^Q`:
+    A linear layer to twice the width and a gated linear unit (GLU) give the values,
+    which are cut into `N` heads by columns, and of which each position makes a kernel
+    of `K` taps for every head:
 
-        w[i] = softmax(q_i W_f + b_f)                          [N, K]
+        a, g    = halves of X W^I + b^I                        [T, D], [T, D]
+        u       = a ⊙ sigmoid(g)                               [T, D]
+        w[i]    = softmax(u_i W_f + b_f)                       [N, K]
         Y[i, h] = Σ_t w[i, h, t] u[i + t - (K - 1) / 2, h]
+        result  = concat_h(Y[h]) W^O + b^O
 
     The softmax runs over the `K` taps of a head; `W_f` has the taps of the first
-    head first.
+    head first. `u` is 0 beyond the ends of the sequence.
+
+    A drop-in for an attention: it has the same call and takes a padding mask.
 
     Args:
         num_heads: integer `N ≥ 1` that divides the hidden size.
@@ -25,7 +33,19 @@ class DynamicConv1D(LightweightConv1D):
         bias_initializer: initializer of the biases.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
-    Call arguments, Raises: as `LightweightConv1D`.
+    Call arguments:
+        hidden: float tensor `[B, T, D]`.
+        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
+            `None` when all are real.
+        training: whether dropout is active.
+        return_attention_scores: whether to return `(output, scores)` instead of the
+            output `[B, T, D]` alone. Scores are the kernels, without dropout, laid
+            out as an attention matrix, `[B, N, T, T]`.
+
+    Raises:
+        ValueError: if `kernel_size` is even, or `num_heads` does not divide the
+            hidden size.
+        TypeError: if `padding_mask` is neither bool nor integer.
 
     Example:
 
@@ -35,23 +55,17 @@ class DynamicConv1D(LightweightConv1D):
 
     Reference:
         Wu et al., "Pay less attention with lightweight and dynamic convolutions",
-        section 4; Jiang et al., "ConvBERT", section 3.1.
+        section 4; Jiang et al., "ConvBERT", section 3.1 and Figure 3b.
     """
 
-    def build(self, hidden_shape):
-        super().build(hidden_shape)
-        self.add_dense("query", hidden_shape[-1], hidden_shape[-1])
+    def build_heads(self, hidden_dim: int, mixed_dim: int) -> None:
+        """Makes `W^I` and what the kernels come from."""
+        self.add_dense("input", hidden_dim, 2 * mixed_dim)
+        super().build_heads(hidden_dim, mixed_dim)
 
-    def build_kernels(self, hidden_dim: int, mixed_dim: int) -> None:
-        """Makes `W_f` and its bias."""
-        self.add_dense("kernel", mixed_dim, self.num_heads * self.kernel_size)
-
-    def project_query(self, hidden):
-        """The query of each position, `[B, T, D]`."""
-        return self.query_dense(hidden)
-
-    def kernel_logits(self, hidden, query):
-        """`q W_f + b_f`, `[B, T, N, K]`."""
-        logits = self.kernel_dense(query)
-        batch, length, _ = ops.shape(logits)
-        return ops.reshape(logits, (batch, length, self.num_heads, self.kernel_size))
+    def convolve(self, hidden, visible, training):
+        """Gates, makes kernels of the result and applies them to it."""
+        gated = ops.glu(self.input_dense(hidden))
+        values = functional.split_heads(gated, self.num_heads)
+        logits = self.kernel_logits(gated)
+        return self.apply_kernels(logits, values, visible, training)

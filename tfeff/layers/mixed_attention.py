@@ -11,16 +11,15 @@ from tfeff.layers.checks import (
     check_kernel_size,
     zero_padding,
 )
-from tfeff.layers.dynamic_conv import DynamicConv1D
-from tfeff.layers.lightweight_conv import LightweightConv1D
+from tfeff.layers.convolution_heads import DynamicHeads, LightweightHeads
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.layers.span_dynamic_conv import SpanDynamicConv1D
 from tfeff.ops import kernels
 
 _CONVOLUTIONS = {
     "span_dynamic": SpanDynamicConv1D,
-    "dynamic": DynamicConv1D,
-    "lightweight": LightweightConv1D,
+    "dynamic": DynamicHeads,
+    "lightweight": LightweightHeads,
 }
 CONVOLUTIONS = (*_CONVOLUTIONS, "separable", "none")
 
@@ -35,13 +34,14 @@ class MixedAttention(ScoredAttention):
         q, k, v = X W^Q + b^Q, X W^K + b^K, X W^V + b^V        [T, A]
         Y = [attention(q, k, v) | convolution(q, X)] W^O + b^O
 
-    The convolution shares the query and has values of its own. Which one it is:
+    The convolution shares the query, has values of its own and no gate. Which one it
+    is:
 
     | `convolution` | |
     |---|---|
-    | `"span_dynamic"` | `SpanDynamicConv1D`: ConvBERT |
-    | `"dynamic"` | `DynamicConv1D` |
-    | `"lightweight"` | `LightweightConv1D` |
+    | `"span_dynamic"` | kernels as in `SpanDynamicConv1D`: ConvBERT |
+    | `"dynamic"` | kernels from the query alone |
+    | `"lightweight"` | one learnt kernel a head, the same at all positions |
     | `"separable"` | a conventional depthwise-separable convolution of `X` |
     | `"none"` | attention heads only: the bottleneck alone |
 
@@ -140,7 +140,7 @@ class MixedAttention(ScoredAttention):
                 name="convolution",
             )
             with keras.name_scope("convolution", caller=self.convolution):
-                self.convolution.build_convolution(hidden_dim, mixed_dim)
+                self.convolution.build_heads(hidden_dim, mixed_dim)
             self.convolution.built = True
 
     def project(self, inputs):
@@ -181,13 +181,12 @@ class MixedAttention(ScoredAttention):
         return self.project_output(context), scores
 
     def _convolution_heads(self, query, hidden, visible, training):
+        if not self.mask_conv:
+            visible = None
         if self.convolution_type != "separable":
-            return self.convolution.convolve(hidden, visible, training, query)[0]
-        if self.mask_conv:
-            hidden = zero_padding(hidden, visible)
-        return functional.split_heads(
-            convolved(self.convolution, hidden), self.mixed_heads
-        )
+            return self.convolution.convolve_heads(query, hidden, visible, training)[0]
+        context = convolved(self.convolution, zero_padding(hidden, visible))
+        return functional.split_heads(context, self.mixed_heads)
 
     def get_config(self):
         config = super().get_config()

@@ -1,20 +1,23 @@
 import keras
 
 from tfeff.layers.attention import convolved
-from tfeff.layers.dynamic_conv import DynamicConv1D
+from tfeff.layers.checks import zero_padding
+from tfeff.layers.convolution_heads import DynamicHeads
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class SpanDynamicConv1D(DynamicConv1D):
+class SpanDynamicConv1D(DynamicHeads):
     """Dynamic convolution whose kernels see a span of the sequence (ConvBERT).
 
-    `DynamicConv1D` with kernels from the query and from a key `c` of the span around
-    the position, a depthwise convolution of `X` with the same kernel size, followed
-    by a pointwise one:
+    Kernels come from the query and from a key `c` of the span around the position, a
+    depthwise convolution of `X` with the same kernel size, followed by a pointwise
+    one. There is no gate:
 
-        c = pointwise(depthwise(X)) + b_c                      [T, D]
-        w[i] = softmax((c_i ⊙ q_i) W_f + b_f)                  [N, K]
+        q, u    = X W^Q + b^Q, X W^V + b^V                     [T, D]
+        c       = pointwise(depthwise(X)) + b_c                [T, D]
+        w[i]    = softmax((c_i ⊙ q_i) W_f + b_f)               [N, K]
         Y[i, h] = Σ_t w[i, h, t] u[i + t - (K - 1) / 2, h]
+        result  = concat_h(Y[h]) W^O + b^O
 
     So the same word has different kernels in different contexts.
 
@@ -28,7 +31,7 @@ class SpanDynamicConv1D(DynamicConv1D):
         bias_initializer: initializer of the biases.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
-    Call arguments, Raises: as `LightweightConv1D`.
+    Call arguments, Raises: as `DynamicConv1D`.
 
     Example:
 
@@ -37,8 +40,12 @@ class SpanDynamicConv1D(DynamicConv1D):
     (2, 7, 8)
 
     Reference:
-        Jiang et al., "ConvBERT", section 3.1.
+        Jiang et al., "ConvBERT", section 3.2 and Figure 3c.
     """
+
+    def build(self, hidden_shape):
+        super().build(hidden_shape)
+        self.add_dense("query", hidden_shape[-1], hidden_shape[-1])
 
     def build_kernels(self, hidden_dim: int, mixed_dim: int) -> None:
         """Makes `W_f`, its bias, and the convolution of the span."""
@@ -47,6 +54,10 @@ class SpanDynamicConv1D(DynamicConv1D):
             "span_key", hidden_dim, mixed_dim, self.kernel_size
         )
 
-    def kernel_logits(self, hidden, query):
-        """`(c ⊙ q) W_f + b_f`, `[B, T, N, K]`."""
-        return super().kernel_logits(hidden, convolved(self.span_key, hidden) * query)
+    def convolve(self, hidden, visible, training):
+        """As `convolve_heads`, with a query of its own."""
+        return self.convolve_heads(self.query_dense(hidden), hidden, visible, training)
+
+    def kernel_source(self, query, hidden, visible):
+        """`c ⊙ q`."""
+        return convolved(self.span_key, zero_padding(hidden, visible)) * query

@@ -6,8 +6,9 @@ import keras
 
 from tfeff.checks import check_integer
 from tfeff.encoders import Encoder
-from tfeff.layers import LightweightConv1D, MixedAttention
+from tfeff.layers import MixedAttention
 from tfeff.layers.attention import declares
+from tfeff.layers.convolution import Convolution
 from tfeff.layers.recording import PROBABILITIES, SCORES
 
 LAYER_MAPS = ("uniform", "top", "bottom")
@@ -104,7 +105,7 @@ def common_maps(student, teacher) -> str | None:
 
 
 def _map_kinds(attention: keras.layers.Layer) -> tuple[str, ...]:
-    if isinstance(attention, (LightweightConv1D, MixedAttention)):
+    if isinstance(attention, (Convolution, MixedAttention)):
         return ()
     if declares(attention, "has_softmax_scores"):
         return (SCORES, PROBABILITIES)

@@ -1,0 +1,147 @@
+"""What all convolutions along the sequence share: taps, padding, the call."""
+
+from keras import ops
+
+from tfeff import ops as functional
+from tfeff.checks import check_integer
+from tfeff.layers.attention import Attention
+from tfeff.layers.checks import (
+    check_divides,
+    check_hidden,
+    check_kernel_size,
+    visible_keys,
+    zero_padding,
+)
+from tfeff.ops.kernels import masked_softmax
+
+
+class Convolution(Attention):
+    """Base class of the convolutions in place of an attention.
+
+    A subclass makes its weights in `build_heads` and values and kernels in
+    `convolve`, which ends in `apply_kernels`; this class applies the output
+    projection `W^O` and returns the kernels on request. Kernels come from
+    `kernel_logits`, here those of a dynamic convolution:
+
+        softmax(s_i W_f + b_f)                                 [N, K]
+
+    where `s` is what the subclass makes kernels of. The softmax runs over the `K`
+    taps of a head; `W_f` has the taps of the first head first.
+
+    Args:
+        num_heads: integer `N ≥ 1` that divides the hidden size.
+        kernel_size: odd integer `K`, taps of a kernel.
+        mask_conv: whether padding counts as 0.
+        **kwargs: arguments of `Attention`.
+    """
+
+    def __init__(
+        self, num_heads: int, kernel_size: int = 9, mask_conv: bool = True, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.num_heads = check_integer("num_heads", num_heads)
+        self.kernel_size = check_kernel_size(kernel_size)
+        self.mask_conv = bool(mask_conv)
+
+    def build(self, hidden_shape):
+        check_hidden("hidden", hidden_shape)
+        hidden_dim = hidden_shape[-1]
+        check_divides("num_heads", self.num_heads, hidden_dim)
+        self.add_dense("output", hidden_dim, hidden_dim)
+        self.build_heads(hidden_dim, hidden_dim)
+
+    def build_heads(self, hidden_dim: int, mixed_dim: int) -> None:
+        """Makes what the convolution itself needs, from `hidden_dim` to `mixed_dim`."""
+        self.dropout_layer = self.make_dropout()
+        self.build_kernels(hidden_dim, mixed_dim)
+
+    def build_kernels(self, hidden_dim: int, mixed_dim: int) -> None:
+        """Makes `W_f` and its bias."""
+        self.add_dense("kernel", mixed_dim, self.num_heads * self.kernel_size)
+
+    def call(
+        self, hidden, padding_mask=None, training=None, return_attention_scores=False
+    ):
+        visible = visible_keys(padding_mask, hidden)
+        if not self.mask_conv:
+            visible = None
+        mixed, kernels = self.convolve(hidden, visible, training)
+        output = self.project_output(functional.merge_heads(mixed))
+        if not return_attention_scores:
+            return output
+        batch, length, _ = ops.shape(hidden)
+        shape = (batch, length, self.num_heads, self.kernel_size)
+        kernels = ops.broadcast_to(kernels, shape)
+        return output, functional.banded_scores(kernels, length, visible)
+
+    def convolve(self, hidden, visible, training):
+        """The convolution without the output projection.
+
+        Args:
+            hidden: float tensor `[B, T, D]`.
+            visible: bool tensor `[B, T]`, false at what counts as 0, or `None`.
+            training: whether dropout is active.
+
+        Returns:
+            `(mixed, kernels)`, as `apply_kernels`.
+        """
+        raise NotImplementedError
+
+    def kernel_logits(self, source):
+        """Kernels before the softmax, `[B, T, N, K]` or, of all positions, `[N, K]`.
+
+        Args:
+            source: float tensor `s` `[B, T, mixed_dim]`.
+        """
+        logits = self.kernel_dense(source)
+        batch, length, _ = ops.shape(logits)
+        return ops.reshape(logits, (batch, length, self.num_heads, self.kernel_size))
+
+    def apply_kernels(self, logits, values, visible, training):
+        """Convolves values with the softmax of `logits`.
+
+        Args:
+            logits: as `kernel_logits` gives them.
+            values: float tensor `u` `[B, T, N, H]`.
+            visible: bool tensor `[B, T]`, false at values that count as 0, or `None`.
+            training: whether dropout is active.
+
+        Returns:
+            `(mixed, kernels)`: `[B, T, N, H]`, and the kernels without dropout, of the
+            shape of `logits`.
+        """
+        kernels = dropped = masked_softmax(logits)
+        if training and self.dropout:
+            shape = (*ops.shape(values)[:3], self.kernel_size)
+            dropped = ops.broadcast_to(kernels, shape)
+            dropped = self.dropout_layer(dropped, training=training)
+        values = zero_padding(values, visible)
+        return functional.dynamic_convolution(values, dropped), kernels
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            num_heads=self.num_heads,
+            kernel_size=self.kernel_size,
+            mask_conv=self.mask_conv,
+        )
+        return config
+
+
+class FixedKernels:
+    """Kernels that do not depend on the position: `softmax(w)` with learnt `w`.
+
+    It stands before a `Convolution` among the bases of a class.
+    """
+
+    def build_kernels(self, hidden_dim: int, mixed_dim: int) -> None:
+        """Makes `w`, `[N, K]`."""
+        self.taps = self.add_weight(
+            name="taps",
+            shape=(self.num_heads, self.kernel_size),
+            initializer=self.kernel_initializer.clone(),
+        )
+
+    def kernel_logits(self, source):
+        """`w`, whatever the source."""
+        return ops.reshape(self.taps, (self.num_heads, self.kernel_size))
