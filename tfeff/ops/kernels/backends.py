@@ -68,6 +68,6 @@ def scan(step, carry, xs, like):
         lambda index, *_: index < count,
         body,
         (0, carry, [array(*y) for y in like]),
-        parallel_iterations=1,
+        parallel_iterations=2,
     )
     return carry, [y.stack() for y in outputs]
