@@ -57,6 +57,8 @@ class Queries(NamedTuple):
         ranks: integer tensor `[B, 1, t, 1]`, or `None`.
         mask: bool tensor `[B or 1, 1, t, S]`, or `None`.
         dropout_bits: integer tensor `[B, N, t, 1]`, or `None` if nothing is dropped.
+        context: float tensor `[B, N, t, H]`, what was computed for these queries, where
+            a gradient computes again what led to it; or `None`.
     """
 
     vectors: Any
@@ -66,6 +68,7 @@ class Queries(NamedTuple):
     ranks: Any = None
     mask: Any = None
     dropout_bits: Any = None
+    context: Any = None
 
 
 class Keys(NamedTuple):

@@ -156,6 +156,7 @@ class MixedAttention(ScoredAttention):
             keys.values,
             self.mask(queries, keys),
             keep=self.keep(queries, keys),
+            context=queries.context,
         )
 
     def attend(self, inputs, return_scores=False):

@@ -175,6 +175,7 @@ class OneHeadAttention(ScoredAttention):
             self.normalizer,
             self.mask(queries, keys),
             self.keep(queries, keys),
+            context=queries.context,
         )
 
     def _part_embeddings(self):

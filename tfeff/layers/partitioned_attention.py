@@ -102,6 +102,7 @@ class PartitionedAttention(SelfAttention):
             self.mask(queries, keys),
             self.partition(queries),
             self.keep(queries, keys),
+            context=queries.context,
         )
 
     def get_config(self):

@@ -279,6 +279,7 @@ class RelativeAttention(SelfAttention):
             self.mask(queries, keys),
             keep=self.keep(queries, keys),
             rows=self._value_rows(queries),
+            context=queries.context,
         )
 
     def _value_rows(self, queries):

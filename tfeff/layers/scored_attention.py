@@ -151,8 +151,9 @@ class ScoredAttention(Attention):
         """`(context, scores)`: what `attend` returns, before the output projection."""
         queries, relative, keys = self._gathered(inputs)
 
-        def context_of(queries, relative, keys):
-            return self.context(queries._replace(relative=relative), keys)
+        def context_of(queries, relative, keys, context=None):
+            queries = queries._replace(relative=relative, context=context)
+            return self.context(queries, keys)
 
         def in_blocks(size):
             return over_query_blocks(

@@ -83,6 +83,7 @@ class SelfAttention(ScoredAttention):
             keys.values,
             self.mask(queries, keys),
             keep=self.keep(queries, keys),
+            context=queries.context,
         )
 
     def get_config(self):

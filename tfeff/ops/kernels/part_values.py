@@ -23,11 +23,12 @@ def part_values(
     normalizer="sigmoid_l2",
     mask=None,
     keep=None,
+    context=None,
 ):
     """Equals `tfeff.ops.part_values`: `X̄[h] = (φ(S) ⊙ N[h]) V[h]`, and the embeddings.
 
     The weights of the parts, `n` times as large as the scores, are recomputed for the
-    gradient.
+    gradient. `context` is the result, where a gradient computes again what led to it.
     """
 
     def normalize(scores):
@@ -36,10 +37,12 @@ def part_values(
     @ops.custom_gradient
     def attend(scores, value, *embeddings):
         weights = dropped(normalize(scores)[0], keep)
-        context = weighted_values(weights * partition, value)
-        if embeddings:
-            shares = ops.einsum("bmts,nts->bmtn", weights, partition)
-            context = context + ops.einsum("bmtn,nkh->bkth", shares, *embeddings)
+        shares = ops.einsum("bmts,nts->bmtn", weights, partition)
+        result = context
+        if result is None:
+            result = weighted_values(weights * partition, value)
+            if embeddings:
+                result = result + ops.einsum("bmtn,nkh->bkth", shares, *embeddings)
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
@@ -57,7 +60,7 @@ def part_values(
                 grads.append(ops.einsum("bmtn,bkth->nkh", shares, upstream))
             return grad_scores(dropped(grad_weights, keep)), *grads
 
-        return context, gradient
+        return result, gradient
 
     if embeddings is None:
         return attend(scores, value)

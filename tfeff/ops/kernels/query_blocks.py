@@ -15,14 +15,16 @@ from tfeff.ops.slicing import cut
 
 
 def over_query_blocks(function, queries, relative, keys, like, block_size=None):
-    """`function(queries, relative, keys)`, by blocks of queries, recomputed.
+    """`function(queries, relative, keys, None)`, by blocks of queries, recomputed.
 
     Equals the function itself, values and gradients. The function must find every
     tensor that gets a gradient in its arguments, which are nested structures of tensors
     and `None`.
 
     Args:
-        function: gives context vectors `[B, N, t, H]` for `t` queries.
+        function: gives context vectors `[B, N, t, H]` for `t` queries. Where the
+            gradient applies it again, the last argument is what it gave before: it may
+            return that and compute only what the gradient needs.
         queries: what belongs to queries, `[..., T, x]` each: the last axis but one goes
             in blocks.
         relative: what belongs to relative positions, `[T + S, ...]` each, at
@@ -46,15 +48,15 @@ def over_query_blocks(function, queries, relative, keys, like, block_size=None):
     inputs = [x for part in structures for x in _present(part)]
     floats = [index for index, x in enumerate(inputs) if _is_float(x)]
 
-    def apply(inputs):
+    def apply(inputs, context=None):
         inputs = iter(inputs)
-        return function(*(_filled(part, inputs) for part in structures))
+        return function(*(_filled(part, inputs) for part in structures), context)
 
-    def pull(inputs, upstream):
+    def pull(inputs, context, upstream):
         """The gradients of the floats among the inputs."""
 
         def of_floats(*values):
-            return apply(_replaced(inputs, floats, values))
+            return apply(_replaced(inputs, floats, values), context)
 
         return pull_back(of_floats, [inputs[index] for index in floats], upstream)
 
@@ -63,16 +65,17 @@ def over_query_blocks(function, queries, relative, keys, like, block_size=None):
     @ops.custom_gradient
     def attend(*values):
         given = _replaced(inputs, floats, values)
+        context = blocks.values(apply, given, like) if blocks else apply(given)
 
         def gradient(*args, upstream=None):
             upstream = args[-1] if upstream is None else upstream
             if blocks:
-                return tuple(blocks.gradients(pull, given, floats, upstream))
+                return tuple(blocks.gradients(pull, given, floats, context, upstream))
             # Recomputed, not saved.
             again = [x * ops.cast(barrier_one(upstream), x.dtype) for x in values]
-            return tuple(pull(_replaced(inputs, floats, again), upstream))
+            return tuple(pull(_replaced(inputs, floats, again), context, upstream))
 
-        return blocks.values(apply, given, like) if blocks else apply(given), gradient
+        return context, gradient
 
     return attend(*(inputs[index] for index in floats))
 
@@ -99,15 +102,15 @@ class _Blocks:
         _, (values,) = scan(step, [], of_blocks, [(like.dtype, shape)])
         return self._joined(values)
 
-    def gradients(self, pull, inputs, floats, upstream):
+    def gradients(self, pull, inputs, floats, context, upstream):
         """The gradients of the inputs of which `floats` are the indices."""
         windows_of, (starts, *of_blocks) = self._parts(inputs)
         of_queries = [index for index in floats if index < self.ends[0]]
         others = floats[len(of_queries) :]
 
         def step(sums, x):
-            start, upstream, *queries = x
-            gradients = pull([*queries, *windows_of(start)], upstream)
+            start, context, upstream, *queries = x
+            gradients = pull([*queries, *windows_of(start)], context, upstream)
             added = zip(others, sums, gradients[len(of_queries) :])
             sums = [self._added(index, start, total, y) for index, total, y in added]
             return sums, gradients[: len(of_queries)]
@@ -120,7 +123,7 @@ class _Blocks:
         sums, gradients = scan(
             step,
             sums,
-            [starts, self._parted(upstream), *of_blocks],
+            [starts, self._parted(context), self._parted(upstream), *of_blocks],
             [(x.dtype, x.shape[1:]) for x in map(of_blocks.__getitem__, of_queries)],
         )
         gradients = [self._joined(gradient) for gradient in gradients]

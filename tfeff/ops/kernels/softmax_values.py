@@ -12,12 +12,17 @@ from tfeff.ops.kernels.relative_products import (
 from tfeff.ops.masking import at_least_float32
 
 
-def softmax_values(scores, value, mask=None, partition=None, keep=None, rows=None):
+def softmax_values(
+    scores, value, mask=None, partition=None, keep=None, rows=None, context=None
+):
     """Equals `tfeff.ops.softmax_values`: `X̄[h] = (A[h] ⊙ F[h]) V[h]`.
 
     With `G` the gradient of `X̄`, the gradients are `(A ⊙ F)ᵀ G` for the values and
     `A ⊙ (F ⊙ (G Vᵀ) - δ)`, `δ[i] = G[i] · X̄[i]`, for the scores. So the backward pass
     saves only `A` and needs no reduction over it.
+
+    `context` is the result, where a gradient computes again what led to it: `X̄` is then
+    not computed.
 
     Reference:
         Dao et al., "FlashAttention", section B.2, for the rearranged gradient.
@@ -41,15 +46,17 @@ def softmax_values(scores, value, mask=None, partition=None, keep=None, rows=Non
             # A finite number, not -inf: a row of -inf would give NaN.
             precise = ops.where(mask, precise, -1e30)
         probs = ops.cast(ops.softmax(precise, axis=-1), dtype)
-        weights = with_factors(probs)
-        context = weighted_values(weights, value)
-        if rows:
-            context = context + relative_values(weights, *rows)
-        context = of_visible(context)
+        result = context
+        if result is None:
+            weights = with_factors(probs)
+            result = weighted_values(weights, value)
+            if rows:
+                result = result + relative_values(weights, *rows)
+            result = of_visible(result)
 
         def gradient(*args, upstream=None):
             upstream = of_visible(args[0] if upstream is None else upstream)
-            mean = at_least_float32(upstream) * at_least_float32(context)
+            mean = at_least_float32(upstream) * at_least_float32(result)
             mean = ops.sum(mean, axis=-1, keepdims=True)
             one = barrier_one(upstream)
             weights = with_factors(probs, one)  # Recomputed, not saved.
@@ -62,6 +69,6 @@ def softmax_values(scores, value, mask=None, partition=None, keep=None, rows=Non
             grad_scores = at_least_float32(probs) * (grad_probs - mean)
             return ops.cast(grad_scores, dtype), *grads
 
-        return context, gradient
+        return result, gradient
 
     return attend(scores, value) if rows is None else attend(scores, value, rows)
