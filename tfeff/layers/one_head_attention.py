@@ -137,6 +137,9 @@ class OneHeadAttention(ScoredAttention):
     def relative_terms(self, positions, inputs):
         return {"partition": self.partition_layer.rows(positions, inputs.layer_index)}
 
+    def reach(self, inputs):
+        return self.partition_layer.reach(inputs.layer_index)
+
     def partition(self, queries):
         """`N` of the queries, `[n, t, S]`; 1 for queries without a position."""
         if queries.relative is None:
@@ -144,11 +147,16 @@ class OneHeadAttention(ScoredAttention):
         return functional.laid_out(queries.vectors, queries.relative["partition"])
 
     def scores(self, queries, keys):
+        bias = keys.weights.get("bias")
+        if bias is not None and self._is_near_and_far(queries):
+            return kernels.near_far_one_head_scores(
+                queries.vectors, keys.vectors, queries.relative["partition"], bias
+            )
         return functional.one_head_scores(
             queries.vectors,
             keys.vectors,
             self.partition(queries),
-            keys.weights.get("bias"),
+            bias,
         )
 
     def attention_weights(self, scores, queries, keys):
@@ -163,7 +171,25 @@ class OneHeadAttention(ScoredAttention):
         embeddings = keys.weights["values"]
         return context + ops.einsum("bnts,nmh->bmth", weights, embeddings)
 
+    def _is_near_and_far(self, queries):
+        return queries.relative is not None and isinstance(
+            queries.relative["partition"], kernels.NearFar
+        )
+
     def context(self, queries, keys):
+        if self._is_near_and_far(queries):
+            rows = queries.relative["partition"]
+            return kernels.near_far_part_values(
+                self.scores(queries, keys),
+                keys.values,
+                rows,
+                self.partition_layer.outer_parts,
+                keys.weights.get("values"),
+                self.normalizer,
+                self.mask(queries, keys),
+                self.keep(queries, keys),
+                queries.context,
+            )
         partition = self.partition(queries)
         if partition is None:
             return super().context(queries, keys)

@@ -1,3 +1,4 @@
+import math
 from collections.abc import Sequence
 
 import keras
@@ -97,6 +98,24 @@ class PartitionOfUnityMask(keras.layers.Layer):
             layer_index,
             self.num_layers,
         )
+
+    def reach(self, layer_index: int | None = None) -> int:
+        """The distance beyond which one part of a side is 1, to rounding."""
+        if self.boundaries is not None:
+            return math.ceil(max(map(abs, self.boundaries), default=0)) + 1
+        return functional.partition_reach(
+            self.num_parts,
+            self.layer_index if layer_index is None else layer_index,
+            self.num_layers,
+            self.compute_dtype,
+        )
+
+    @property
+    def outer_parts(self) -> tuple[int, int]:
+        """The parts of all that is far to the left and far to the right."""
+        if self.boundaries is not None:
+            return 0, self.num_parts - 1
+        return self.num_parts - 1, self.num_parts // 2 - 1
 
     def rows(self, relative_positions, layer_index: int | None = None):
         """`functions` as rows `[R, n]` in the compute dtype."""

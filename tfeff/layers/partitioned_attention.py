@@ -84,6 +84,9 @@ class PartitionedAttention(SelfAttention):
     def relative_terms(self, positions, inputs):
         return {"partition": self.partition_layer.rows(positions, inputs.layer_index)}
 
+    def reach(self, inputs):
+        return self.partition_layer.reach(inputs.layer_index)
+
     def partition(self, queries):
         """`N` of the queries, `[n, t, S]`; 1 for queries without a position."""
         if queries.relative is None:

@@ -236,6 +236,11 @@ class RelativeAttention(SelfAttention):
             "values": self._projected(rows, self.value_dense),
         }
 
+    def reach(self, inputs):
+        if self.method == "xlnet":
+            return self.max_distance
+        return self.relative_embedding.reach
+
     def scores(self, queries, keys):
         if queries.positions is None:
             return super().scores(queries, keys)

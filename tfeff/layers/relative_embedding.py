@@ -99,6 +99,14 @@ class RelativeEmbedding(keras.layers.Layer):
     def call(self, relative_positions):
         return ops.take(self.embeddings, self._rows(relative_positions), axis=0)
 
+    @property
+    def reach(self) -> int:
+        """The distance from which on all positions of a side share a row."""
+        if self.index != "t5":
+            return self.max_distance
+        boundaries = functional.t5_boundaries(self.num_buckets, self.max_distance)
+        return max(map(abs, boundaries))
+
     def _rows(self, x):
         if self.index == "t5":
             return functional.t5_buckets(x, self.num_buckets, self.max_distance)

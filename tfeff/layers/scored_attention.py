@@ -7,11 +7,16 @@ from tfeff.checks import check_integer
 from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import visible_keys
-from tfeff.ops.kernels.query_blocks import over_query_blocks
+from tfeff.ops.kernels.near_far import NearFar
+from tfeff.ops.kernels.query_blocks import first_near, over_query_blocks
 
 # With "auto": longer sequences go in blocks of so many queries.
-WHOLE_LENGTH = 512
-BLOCK_SIZE = 128
+WHOLE_LENGTH = 1024
+BLOCK_SIZE = 256
+# Near keys go by so many, and are parted from far ones where they are at most this
+# share of all.
+KEYS = 128
+NEAR_SHARE = 0.5
 
 
 class ScoredAttention(Attention):
@@ -21,6 +26,7 @@ class ScoredAttention(Attention):
 
         project            queries, keys and values from hidden states
         relative_terms     what depends on the relative position of query and key
+        reach              the distance beyond which that is constant
         scores             the scores of given queries against given keys
         attention_weights  how scores become weights
         values             how weights become context vectors
@@ -38,7 +44,7 @@ class ScoredAttention(Attention):
         query_block_size: integer `t`: scores exist for `t` queries at a time, in the
             gradient, too, which computes them again. So memory grows with the length,
             not with its square. Values and gradients are the same. `None` for all
-            queries at once; `"auto"` for blocks of 128 in sequences longer than 512.
+            queries at once; `"auto"` for blocks of 256 in sequences longer than 1024.
         **kwargs: arguments of `Attention`.
     """
 
@@ -67,6 +73,13 @@ class ScoredAttention(Attention):
             Dict of tensors `[R, ...]`.
         """
         return {}
+
+    def reach(self, inputs: AttentionInputs) -> int | None:
+        """The distance beyond which relative terms are constant on either side.
+
+        Blocks of queries then form them for near keys only. `None` if they are not.
+        """
+        return None
 
     def scores(self, queries: Queries, keys: Keys):
         """Scores before they are normalised, `[B, N or 1, t, S]`."""
@@ -156,9 +169,12 @@ class ScoredAttention(Attention):
             return self.context(queries, keys)
 
         def in_blocks(size):
-            return over_query_blocks(
-                context_of, queries, relative, keys, keys.values, size
-            )
+            near = size and self._near(inputs, size, ops.shape(keys.vectors)[2])
+            if not near:
+                return over_query_blocks(
+                    context_of, queries, relative, keys, keys.values, size
+                )
+            return self._near_and_far(context_of, inputs, queries, keys, size, near)
 
         def whole():
             if inputs.recompute and inputs.training:
@@ -185,6 +201,38 @@ class ScoredAttention(Attention):
             mask = self.mask(queries, keys)
             return context, scores if mask is None else ops.where(mask, scores, 0.0)
         return context, self.attention_weights(scores, queries, keys)
+
+    def _near(self, inputs, size, length):
+        """The reach and the number of near keys, if parting them from far ones pays."""
+        if not inputs.positional or inputs.positions is not None:
+            return None
+        reach = self.reach(inputs)
+        if reach is None or not isinstance(length, int):
+            return None
+        # Whole blocks of keys, as kernels take them.
+        width = size + 2 * reach
+        width += -width % KEYS
+        return (reach, width) if width <= NEAR_SHARE * length else None
+
+    def _near_and_far(self, context_of, inputs, queries, keys, size, near):
+        reach, width = near
+        length = ops.shape(keys.vectors)[2]
+        last = size + width
+        terms = self.relative_terms(ops.arange(-last, last + 1), inputs)
+        sides = {name: (rows[:1], rows[-1:]) for name, rows in terms.items()}
+
+        def with_sides(queries, relative, keys, context):
+            keys, sides = keys
+            first = first_near(queries.positions[0, 0], reach, width, length)
+            relative = {
+                name: NearFar(rows, *sides[name], first, length)
+                for name, rows in relative.items()
+            }
+            return context_of(queries, relative, keys, context)
+
+        return over_query_blocks(
+            with_sides, queries, terms, (keys, sides), keys.values, size, near
+        )
 
     def _gathered(self, inputs: AttentionInputs):
         """Queries, relative terms and keys with all that the inputs say of them."""

@@ -28,6 +28,7 @@ from tfeff.ops.partition import (
     bucket_functions,
     partition_functions,
     partition_mask,
+    partition_reach,
     t5_boundaries,
     t5_buckets,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "part_values",
     "partition_functions",
     "partition_mask",
+    "partition_reach",
     "permutation_masks",
     "query_blocks",
     "relative_positions",

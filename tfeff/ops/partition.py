@@ -120,6 +120,55 @@ def partition_functions(
     return ops.concatenate([bernstein * right, bernstein * (1.0 - right)], axis=0)
 
 
+def partition_reach(
+    num_parts: int, layer_index: int, num_layers: int, dtype: str = "float32"
+) -> int:
+    """The distance beyond which the inner parts vanish to the rounding of a dtype.
+
+    The outer part of a side is `f(x) = u(x)^D`, which rises to 1. So all others of the
+    side together are `1 - u(x)^D`; the reach is the largest `x` where that is above
+    half of the dtype's epsilon, the rounding of 1.
+
+    Args:
+        num_parts, layer_index, num_layers: as in `partition_functions`.
+        dtype: dtype of the partition.
+
+    Returns:
+        Integer, in tokens.
+
+    Example:
+
+    >>> partition_reach(num_parts=12, layer_index=11, num_layers=12)
+    271
+    """
+    check_partition(num_parts, layer_index, num_layers)
+    degree = num_parts // 2 - 1
+    if degree == 0:
+        return 0
+    progress = (layer_index + 1) / num_layers
+    alpha = -progress * degree
+    beta = -((degree / 12) ** progress) / degree
+    rounding = _EPSILONS[keras.backend.standardize_dtype(dtype)] / 2
+
+    def inner(x):
+        rest = math.log1p(math.exp(beta * x) * math.expm1(-alpha)) / -alpha
+        return -math.expm1(degree * math.log1p(-rest))
+
+    x = 1
+    while inner(x) > rounding:
+        x += 1
+    return x - 1
+
+
+# Of each dtype, the distance from 1 to the next number.
+_EPSILONS = {
+    "float64": 2.0**-52,
+    "float32": 2.0**-23,
+    "float16": 2.0**-10,
+    "bfloat16": 2.0**-7,
+}
+
+
 def _unit_interval(distance, num_parts, layer_index, num_layers):
     """`(u, 1 - u)` of a distance, each without cancellation."""
     degree = num_parts // 2 - 1

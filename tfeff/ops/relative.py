@@ -10,6 +10,7 @@ import keras
 from keras import ops
 
 from tfeff.ops.attention import dot_product_scores, scaled
+from tfeff.ops.kernels.near_far import NearFar, place
 from tfeff.ops.kernels.relative_products import key_products, relative_products
 from tfeff.ops.shifting import toeplitz
 from tfeff.ops.sinusoid import sinusoids
@@ -221,4 +222,9 @@ def segment_scores(query, query_segments, key_segments, embeddings, bias):
 
 def laid_out(query, rows):
     """Rows `[t + S, ...]` by relative position over all pairs, `[..., t, S]`."""
-    return toeplitz(ops.moveaxis(rows, 0, -1), ops.shape(query)[2])
+    count = ops.shape(query)[2]
+    if isinstance(rows, NearFar):
+        near, left, right = (ops.moveaxis(x, 0, -1) for x in rows[:3])
+        near = toeplitz(near, count)
+        return place(near, left[..., None], right[..., None], *rows[3:])
+    return toeplitz(ops.moveaxis(rows, 0, -1), count)

@@ -5,6 +5,11 @@ Each function equals that of its name in `tfeff.ops`, values and gradients
 """
 
 from tfeff.ops.kernels.gated_scores import gated_scores
+from tfeff.ops.kernels.near_far import (
+    NearFar,
+    near_far_one_head_scores,
+    near_far_part_values,
+)
 from tfeff.ops.kernels.normalizers import l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.kernels.part_values import part_values
 from tfeff.ops.kernels.query_blocks import over_query_blocks
@@ -16,10 +21,13 @@ from tfeff.ops.kernels.relative_products import (
 from tfeff.ops.kernels.softmax_values import softmax_values
 
 __all__ = [
+    "NearFar",
     "gated_scores",
     "key_products",
     "l2_normalized_sigmoid",
     "masked_softmax",
+    "near_far_one_head_scores",
+    "near_far_part_values",
     "over_query_blocks",
     "part_values",
     "relative_products",

@@ -66,3 +66,10 @@ def l2_sigmoid_and_gradient(scores, mask=None):
         return ops.cast((upstream - kept * along) * slope, scores.dtype)
 
     return weights, gradient
+
+
+# By name: each gives weights, and the function from their gradient to the scores'.
+WITH_GRADIENT = {
+    "softmax": softmax_and_gradient,
+    "sigmoid_l2": l2_sigmoid_and_gradient,
+}

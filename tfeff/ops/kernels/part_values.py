@@ -4,15 +4,7 @@ from keras import ops
 
 from tfeff.ops.attention import dropped, weighted_values
 from tfeff.ops.kernels.barrier import barrier_one
-from tfeff.ops.kernels.normalizers import (
-    l2_sigmoid_and_gradient,
-    softmax_and_gradient,
-)
-
-_WITH_GRADIENT = {
-    "softmax": softmax_and_gradient,
-    "sigmoid_l2": l2_sigmoid_and_gradient,
-}
+from tfeff.ops.kernels.normalizers import WITH_GRADIENT
 
 
 def part_values(
@@ -32,7 +24,7 @@ def part_values(
     """
 
     def normalize(scores):
-        return _WITH_GRADIENT[normalizer](scores, mask)
+        return WITH_GRADIENT[normalizer](scores, mask)
 
     @ops.custom_gradient
     def attend(scores, value, *embeddings):

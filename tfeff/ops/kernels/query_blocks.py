@@ -14,7 +14,9 @@ from tfeff.ops.masking import at_least_float32
 from tfeff.ops.slicing import cut
 
 
-def over_query_blocks(function, queries, relative, keys, like, block_size=None):
+def over_query_blocks(
+    function, queries, relative, keys, like, block_size=None, near=None
+):
     """`function(queries, relative, keys, None)`, by blocks of queries, recomputed.
 
     Equals the function itself, values and gradients. The function must find every
@@ -34,6 +36,10 @@ def over_query_blocks(function, queries, relative, keys, like, block_size=None):
         like: tensor `[B, N, S, H]` with the dtype of the result.
         block_size: integer `t`; `None` for one block with all queries, of which the
             gradient recomputes everything.
+        near: integers `(reach, W)`: a block of `t` queries from position `i` on gets
+            what belongs to the `t + W` relative positions of the `W` keys from
+            `clip(i - reach, 0, S - W)` on. `relative` is then given at `-P … P`, with
+            `P = t + W`. `None` for all keys.
 
     Returns:
         Tensor `[B, N, T, H]`.
@@ -60,7 +66,9 @@ def over_query_blocks(function, queries, relative, keys, like, block_size=None):
 
         return pull_back(of_floats, [inputs[index] for index in floats], upstream)
 
-    blocks = block_size and _Blocks(inputs, counts, block_size)
+    blocks = block_size and _Blocks(
+        inputs, counts, block_size, near, ops.shape(like)[2]
+    )
 
     @ops.custom_gradient
     def attend(*values):
@@ -83,8 +91,10 @@ def over_query_blocks(function, queries, relative, keys, like, block_size=None):
 class _Blocks:
     """Inputs in blocks of queries: `queries`, then `relative`, then `keys`."""
 
-    def __init__(self, inputs, counts, size):
+    def __init__(self, inputs, counts, size, near, num_keys):
         self.size = size
+        self.near = near
+        self.num_keys = num_keys
         self.ends = counts[0], counts[0] + counts[1]
         self.length = ops.shape(inputs[0])[-2]
         self.count = (self.length + size - 1) // size
@@ -128,7 +138,7 @@ class _Blocks:
         )
         gradients = [self._joined(gradient) for gradient in gradients]
         for index, total in zip(others, sums):
-            if index < self.ends[1]:
+            if index < self.ends[1] and not self.near:
                 total = cut(total, 0, self.missing)
             gradients.append(ops.cast(total, inputs[index].dtype))
         return gradients
@@ -150,17 +160,24 @@ class _Blocks:
 
     def _padded(self, index, x):
         """Relative positions before those of the last block, if it is not full."""
-        if not self.ends[0] <= index < self.ends[1]:
+        if not self.ends[0] <= index < self.ends[1] or self.near:
             return x
         return ops.pad(x, ((self.missing, 0), *((0, 0) for _ in x.shape[1:])))
 
     def _corner(self, start, x):
         """Where the window of a block starts among padded relative positions."""
-        last = (self.count - 1) * self.size
-        return [last - start, *(0 for _ in x.shape[1:])]
+        corner = (self.count - 1) * self.size - start
+        if self.near:
+            corner = first_near(start, *self.near, self.num_keys) - start
+            corner = corner + self.near[1] + 1
+        return [corner, *(0 for _ in x.shape[1:])]
 
     def _window_shape(self, x):
-        rows = ops.shape(x)[0] - (self.count - 1) * self.size
+        rows = (
+            self.size + self.near[1]
+            if self.near
+            else (ops.shape(x)[0] - (self.count - 1) * self.size)
+        )
         return [rows, *ops.shape(x)[1:]]
 
     def _added(self, index, start, total, x):
@@ -185,6 +202,11 @@ class _Blocks:
         *leading, count, size, width = ops.shape(x)
         x = ops.reshape(x, (*leading, count * size, width))
         return cut(x, -2, 0, self.length)
+
+
+def first_near(start, reach: int, width: int, num_keys: int):
+    """The first near key of a block of queries that starts at a position."""
+    return ops.minimum(ops.maximum(start - reach, 0), num_keys - width)
 
 
 def _present(structure):

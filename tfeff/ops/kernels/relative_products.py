@@ -18,12 +18,20 @@ from tfeff.ops.kernels.fourier_shift import (
     moved_sums,
     moved_values,
 )
+from tfeff.ops.kernels.near_far import NearFar, near_columns, near_keys, place
 from tfeff.ops.shifting import BLOCK, relative_shift, relative_unshift, row_blocks
 from tfeff.ops.slicing import cut
 
 
 def relative_products(x, rows):
-    """Equals `tfeff.ops.relative_products`: `y[i, j] = x_i · a_{j - i}`."""
+    """Equals `tfeff.ops.relative_products`: `y[i, j] = x_i · a_{j - i}`.
+
+    `rows` may be `NearFar`, here and in the functions below.
+    """
+    if isinstance(rows, NearFar):
+        near = relative_products(x, rows.near)
+        sides = [ops.sum(x * _as_heads(row), -1, True) for row in rows[1:3]]
+        return place(near, *sides, rows.first, rows.length)
     batch, heads, count, size = ops.shape(x)
     keys = ops.shape(rows)[0] - count
     block, starts = row_blocks(count)
@@ -38,6 +46,11 @@ def key_products(key, rows, count):
     The keys go in blocks of `t` where 128 does not divide their number, so that a few
     queries cost no more than their share.
     """
+    if isinstance(rows, NearFar):
+        width = rows.near.shape[0] - count
+        near = key_products(near_keys(key, rows.first, width), rows.near, count)
+        sides = [ops.sum(key * _as_heads(row), -1)[:, :, None] for row in rows[1:3]]
+        return place(near, *sides, rows.first, rows.length)
     batch, heads, keys, size = ops.shape(key)
     # Seen from the key, the other position lies at -x.
     rows = ops.concatenate([ops.flip(rows[:-1], axis=0), rows[-1:]], axis=0)
@@ -65,6 +78,12 @@ def key_products(key, rows, count):
 
 def relative_values(weights, rows):
     """Equals `tfeff.ops.relative_values`: `y_i = Σ_j A[i, j] a_{j - i}`."""
+    if isinstance(rows, NearFar):
+        width = rows.near.shape[0] - ops.shape(weights)[2]
+        context = relative_values(near_columns(weights, rows.first, width), rows.near)
+        for total, row in zip(far_sums(weights, rows.first, width), rows[1:3]):
+            context = context + total * _as_heads(row)
+        return context
     batch, heads, count, keys = ops.shape(weights)
     block, starts = row_blocks(count)
     windows = _windows(rows, keys + block, starts)
@@ -108,6 +127,20 @@ def relative_sums(weights, x):
         for index, side in enumerate(sides)
     ]
     return ops.transpose(sum(parts), (2, 0, 1))
+
+
+def far_sums(weights, first, width):
+    """Sums `[..., t, 1]` of weights `[..., t, S]` before and after the near keys."""
+    columns = ops.arange(ops.shape(weights)[-1], dtype="int32")
+    return [
+        ops.sum(ops.where(side, weights, 0.0), axis=-1, keepdims=True)
+        for side in (columns < first, columns >= first + width)
+    ]
+
+
+def _as_heads(row):
+    """A row `[1, N, H]` or `[1, H]` beside vectors `[B, N, t, H]`."""
+    return ops.swapaxes(row, 0, 1) if len(row.shape) == 3 else row
 
 
 def _block_products(x, windows):

@@ -4,7 +4,9 @@ from keras import ops
 
 from tfeff.ops.attention import weighted_values
 from tfeff.ops.kernels.barrier import barrier_one
+from tfeff.ops.kernels.near_far import NearFar, near_columns
 from tfeff.ops.kernels.relative_products import (
+    far_sums,
     relative_products,
     relative_sums,
     relative_values,
@@ -39,8 +41,28 @@ def softmax_values(
         """Zeros in rows `[B, N, t, H]` that see no key."""
         return x if visible is None else x * ops.cast(visible, x.dtype)
 
+    far = isinstance(rows, NearFar)
+
+    def of_rows(leaves):
+        """The rows, near and far if they are."""
+        return (
+            rows._replace(near=leaves[0], left=leaves[1], right=leaves[2])
+            if (far)
+            else leaves[0]
+        )
+
+    def grads_of_rows(weights, upstream):
+        if not far:
+            return [relative_sums(weights, upstream)]
+        width = rows.near.shape[0] - ops.shape(scores)[2]
+        near = near_columns(weights, rows.first, width)
+        return [relative_sums(near, upstream)] + [
+            ops.swapaxes(ops.einsum("bntx,bnth->nxh", total, upstream), 0, 1)
+            for total in far_sums(weights, rows.first, width)
+        ]
+
     @ops.custom_gradient
-    def attend(scores, value, *rows):
+    def attend(scores, value, *leaves):
         precise = at_least_float32(scores)
         if mask is not None:
             # A finite number, not -inf: a row of -inf would give NaN.
@@ -50,8 +72,8 @@ def softmax_values(
         if result is None:
             weights = with_factors(probs)
             result = weighted_values(weights, value)
-            if rows:
-                result = result + relative_values(weights, *rows)
+            if leaves:
+                result = result + relative_values(weights, of_rows(leaves))
             result = of_visible(result)
 
         def gradient(*args, upstream=None):
@@ -62,13 +84,15 @@ def softmax_values(
             weights = with_factors(probs, one)  # Recomputed, not saved.
             grads = [ops.einsum("bnts,bnth->bnsh", weights, upstream)]
             grad_probs = ops.einsum("bnth,bnsh->bnts", upstream, value)
-            if rows:
-                grads.append(relative_sums(weights, upstream))
-                grad_probs = grad_probs + relative_products(upstream, *rows)
+            if leaves:
+                grads += grads_of_rows(weights, upstream)
+                grad_probs = grad_probs + relative_products(upstream, of_rows(leaves))
             grad_probs = at_least_float32(with_factors(grad_probs, one))
             grad_scores = at_least_float32(probs) * (grad_probs - mean)
             return ops.cast(grad_scores, dtype), *grads
 
         return result, gradient
 
-    return attend(scores, value) if rows is None else attend(scores, value, rows)
+    if rows is None:
+        return attend(scores, value)
+    return attend(scores, value, *(rows[:3] if far else [rows]))
