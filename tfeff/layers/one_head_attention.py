@@ -144,7 +144,9 @@ class OneHeadAttention(ScoredAttention):
         """`N` of the queries, `[n, t, S]`; 1 for queries without a position."""
         if queries.relative is None:
             return None
-        return functional.laid_out(queries.vectors, queries.relative["partition"])
+        # No weight has a part in it, and JAX wants to know that it has no gradient.
+        partition = ops.stop_gradient(queries.relative["partition"])
+        return functional.laid_out(queries.vectors, partition)
 
     def scores(self, queries, keys):
         bias = keys.weights.get("bias")

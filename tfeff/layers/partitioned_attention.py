@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 
 import keras
+from keras import ops
 
 from tfeff import ops as functional
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
@@ -91,7 +92,9 @@ class PartitionedAttention(SelfAttention):
         """`N` of the queries, `[n, t, S]`; 1 for queries without a position."""
         if queries.relative is None:
             return None
-        return functional.laid_out(queries.vectors, queries.relative["partition"])
+        # No weight has a part in it, and JAX wants to know that it has no gradient.
+        partition = ops.stop_gradient(queries.relative["partition"])
+        return functional.laid_out(queries.vectors, partition)
 
     def attention_weights(self, scores, queries, keys):
         weights = super().attention_weights(scores, queries, keys)
