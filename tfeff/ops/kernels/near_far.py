@@ -50,7 +50,8 @@ def place(near, left, right, first, length: int):
     """
     *leading, count, width = ops.shape(near)
     columns = ops.arange(length, dtype="int32")
-    corner = [*(0 for _ in leading), 0, first]
+    zero = ops.zeros_like(first)
+    corner = [*(zero for _ in leading), zero, first]
 
     @ops.custom_gradient
     def side_by_side(near, left, right):
@@ -76,13 +77,15 @@ def place(near, left, right, first, length: int):
 def near_columns(x, first, width: int):
     """The near columns of `[..., S]`, `[..., W]`."""
     shape = ops.shape(x)
-    return ops.slice(x, [*(0 for _ in shape[1:]), first], [*shape[:-1], width])
+    zero = ops.zeros_like(first)
+    return ops.slice(x, [*(zero for _ in shape[1:]), first], [*shape[:-1], width])
 
 
 def near_keys(x, first, width: int):
     """The near keys of `[B, N, S, H]`, `[B, N, W, H]`."""
     batch, heads, _, size = ops.shape(x)
-    return _sliced(x, [0, 0, first, 0], [batch, heads, width, size])
+    zero = ops.zeros_like(first)
+    return _sliced(x, [zero, zero, first, zero], [batch, heads, width, size])
 
 
 def _sliced(x, corner, shape):
@@ -192,8 +195,9 @@ def near_far_part_values(
             weights = dropped(weights, keep)
             near_weights = near_columns(weights, first, width)
             of_near = ops.einsum("bnts,bnth->bnsh", near_weights * near, upstream)
+            zero = ops.zeros_like(first)
             grad_value = ops.slice_update(
-                ops.zeros_like(value), [0, 0, first, 0], of_near
+                ops.zeros_like(value), [zero, zero, first, zero], of_near
             )
             grad_near = ops.einsum("bnth,bnsh->bnts", upstream, near_value) * near
             grad_sides = []

@@ -170,7 +170,7 @@ class _Blocks:
         if self.near:
             corner = first_near(start, *self.near, self.num_keys) - start
             corner = corner + self.near[1] + 1
-        return [corner, *(0 for _ in x.shape[1:])]
+        return [corner, *(ops.zeros_like(start) for _ in x.shape[1:])]
 
     def _window_shape(self, x):
         rows = (
