@@ -117,9 +117,9 @@ def test_attentions_that_cannot_do_it_are_named(overrides):
 def test_errors_of_other_kinds_are_not_taken_for_it(error, monkeypatch):
     encoder = make_encoder(num_layers=2, num_heads=2)
 
-    def mix_at(*_, **__):
+    def attend(*_, **__):
         raise error("something else")
 
-    monkeypatch.setattr(type(encoder.blocks[1].attention), "mix_at", mix_at)
+    monkeypatch.setattr(type(encoder.blocks[1].attention), "attend", attend)
     with pytest.raises(error, match="something else"):
         PermutationLM(encoder)
