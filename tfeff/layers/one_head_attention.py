@@ -144,15 +144,17 @@ class OneHeadAttention(ScoredAttention):
         """`N` of the queries, `[n, t, S]`; 1 for queries without a position."""
         if queries.relative is None:
             return None
+        return functional.laid_out(queries.vectors, self._rows(queries))
+
+    def _rows(self, queries):
         # No weight has a part in it, and JAX wants to know that it has no gradient.
-        partition = ops.stop_gradient(queries.relative["partition"])
-        return functional.laid_out(queries.vectors, partition)
+        return kernels.without_gradient(queries.relative["partition"])
 
     def scores(self, queries, keys):
         bias = keys.weights.get("bias")
         if bias is not None and self._is_near_and_far(queries):
             return kernels.near_far_one_head_scores(
-                queries.vectors, keys.vectors, queries.relative["partition"], bias
+                queries.vectors, keys.vectors, self._rows(queries), bias
             )
         return functional.one_head_scores(
             queries.vectors,
@@ -180,11 +182,10 @@ class OneHeadAttention(ScoredAttention):
 
     def context(self, queries, keys):
         if self._is_near_and_far(queries):
-            rows = queries.relative["partition"]
             return kernels.near_far_part_values(
                 self.scores(queries, keys),
                 keys.values,
-                rows,
+                self._rows(queries),
                 self.partition_layer.outer_parts,
                 keys.weights.get("values"),
                 self.normalizer,

@@ -1,7 +1,6 @@
 from collections.abc import Sequence
 
 import keras
-from keras import ops
 
 from tfeff import ops as functional
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
@@ -93,7 +92,7 @@ class PartitionedAttention(SelfAttention):
         if queries.relative is None:
             return None
         # No weight has a part in it, and JAX wants to know that it has no gradient.
-        partition = ops.stop_gradient(queries.relative["partition"])
+        partition = kernels.without_gradient(queries.relative["partition"])
         return functional.laid_out(queries.vectors, partition)
 
     def attention_weights(self, scores, queries, keys):

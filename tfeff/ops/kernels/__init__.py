@@ -9,6 +9,7 @@ from tfeff.ops.kernels.near_far import (
     NearFar,
     near_far_one_head_scores,
     near_far_part_values,
+    without_gradient,
 )
 from tfeff.ops.kernels.normalizers import l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.kernels.part_values import part_values
@@ -33,4 +34,5 @@ __all__ = [
     "relative_products",
     "relative_values",
     "softmax_values",
+    "without_gradient",
 ]

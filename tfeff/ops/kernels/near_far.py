@@ -35,6 +35,13 @@ class NearFar(NamedTuple):
     length: int
 
 
+def without_gradient(rows):
+    """Rows, near and far or not, that no weight has a part in."""
+    if isinstance(rows, NearFar):
+        return NearFar(*map(ops.stop_gradient, rows[:3]), *rows[3:])
+    return ops.stop_gradient(rows)
+
+
 def place(near, left, right, first, length: int):
     """Near and far columns side by side.
 
