@@ -28,10 +28,18 @@ def pull_back(function, arguments, upstream):
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
     if keras.backend.backend() == "jax":
-        from jax import vjp
-    else:
-        from torch.func import vjp
-    return list(vjp(function, *arguments)[1](upstream))
+        import jax
+
+        return list(jax.vjp(function, *arguments)[1](upstream))
+    import torch
+
+    # Not `torch.func.vjp`, which refuses functions with a custom gradient of Keras.
+    with torch.enable_grad():
+        arguments = [x.detach().requires_grad_() for x in arguments]
+        result = function(*arguments)
+    return list(
+        torch.autograd.grad(result, arguments, upstream, materialize_grads=True)
+    )
 
 
 def scan(step, carry, xs, like):
