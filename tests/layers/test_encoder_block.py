@@ -23,7 +23,9 @@ from tests.reference import (
     partition_mask,
     self_attention,
 )
+from tfeff import ops
 from tfeff.layers import EncoderBlock, FeedForward, OneHeadAttention, SelfAttention
+from tfeff.ops import kernels
 
 PARTS = ("attention", "feedforward", "attention_norm", "feedforward_norm")
 
@@ -140,6 +142,29 @@ def test_other_activations():
     copy(hidden)
     copy.set_weights(layer.get_weights())
     np.testing.assert_array_equal(copy(hidden), layer(hidden))
+
+
+@pytest.mark.parametrize("num_groups, fast", [(1, "activated_product"), (2, None)])
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
+def test_an_equation_as_activation(name, num_groups, fast, monkeypatch):
+    """It takes the fast version, and is saved by name."""
+    fast, calls = fast or name, []
+    kernel = getattr(kernels, fast)
+    monkeypatch.setattr(kernels, fast, lambda *x: calls.append(fast) or kernel(*x))
+    layer = FeedForward(12, getattr(ops, name), num_groups, dtype="float64")
+    hidden = np.random.default_rng(0).normal(size=(2, 5, 8))
+    layer(hidden)
+    randomize(variables_of(layer))
+    calls.clear()
+    output = layer(hidden)
+    assert calls == [fast]
+    inner = layer.intermediate_dense(hidden)
+    assert_close(output, layer.output_dense(getattr(ops, name)(inner)), 1e-12)
+    assert layer.get_config()["activation"] == name
+    copy = FeedForward.from_config(layer.get_config())
+    copy.build(hidden.shape)
+    copy.set_weights(layer.get_weights())
+    np.testing.assert_array_equal(copy(hidden), output)
 
 
 @pytest.mark.parametrize("intermediate_dim", [0, -1, 2.5, "4"])

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.checks import assert_close
-from tfeff.ops import activated_product, gelu, gelu_tanh
+from tfeff.ops.kernels import gelu, gelu_tanh
 
 X = np.concatenate([np.linspace(-9.0, 9.0, 181), [-300.0, -40.0, 40.0, 300.0]])
 
@@ -42,26 +42,3 @@ def test_values_and_derivatives(ours, literal):
         assert_close(np.asarray(y, "float64"), literal(X), tolerance, dtype)
         slope = np.asarray(tape.gradient(y, z), "float64")
         assert np.abs(slope - expected).max() <= 2 * tolerance, dtype
-
-
-@pytest.mark.parametrize(("ours", "literal"), [(gelu, exact), (gelu_tanh, by_tanh)])
-@pytest.mark.parametrize("xla", [False, True])
-def test_product(ours, literal, xla):
-    """The activation before a product, whose gradients are those of the two apart."""
-    generator = np.random.default_rng(0)
-    x, kernel = generator.normal(size=(2, 5, 7)) * 3, generator.normal(size=(7, 3))
-
-    @tf.function(jit_compile=xla)
-    def run(call, x, kernel):
-        with tf.GradientTape() as tape:
-            tape.watch([x, kernel])
-            y = call(x, kernel)
-            loss = tf.reduce_sum(tf.sin(y))
-        return y, *tape.gradient(loss, [x, kernel])
-
-    tensors = tf.constant(x), tf.constant(kernel)
-    y, *slopes = run(lambda x, kernel: activated_product(x, kernel, ours), *tensors)
-    assert_close(y, literal(x.ravel()).reshape(x.shape) @ kernel, 1e-12)
-    _, *expected = run(lambda x, kernel: tf.matmul(ours(x), kernel), *tensors)
-    for slope, wanted in zip(slopes, expected):
-        assert_close(slope, wanted, 1e-11)

@@ -10,8 +10,8 @@ os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 import jax
 import numpy as np
 from keras import ops
-from tfeff.ops import activated_product, gelu
-from tfeff.ops.kernels import part_values, softmax_values
+from tfeff.ops import gelu
+from tfeff.ops.kernels import activated_product, part_values, softmax_values
 
 B, T, N, H, K = 2, 256, 8, 8, 2048
 random = np.random.default_rng(0)

@@ -11,6 +11,7 @@ from tfeff.layers.checks import (
 )
 from tfeff.layers.dense import Dense
 from tfeff.layers.grouped_dense import GroupedDense
+from tfeff.ops import kernels
 
 # Keras' own GELU is exact to float32 only, in every dtype.
 _ACTIVATIONS = {"gelu": functional.gelu, "gelu_tanh": functional.gelu_tanh}
@@ -107,14 +108,13 @@ class FeedForward(keras.layers.Layer):
 
     def call(self, hidden):
         inner = self.intermediate_dense(hidden)
-        if (
-            self.activation not in _ACTIVATIONS.values()
-            or self.num_groups > 1
-            or self.output_dense.quantization_mode is not None
-        ):
+        if self.activation not in _ACTIVATIONS.values():
             return self.output_dense(self.activation(inner))
+        if self.num_groups > 1 or self.output_dense.quantization_mode is not None:
+            # The fast version has the name of its equation.
+            return self.output_dense(getattr(kernels, self.activation.__name__)(inner))
         bias = ops.convert_to_tensor(self.output_dense.bias)
-        return bias + functional.activated_product(
+        return bias + kernels.activated_product(
             inner, self.output_dense.kernel, self.activation
         )
 

@@ -4,6 +4,7 @@ Each function equals that of its name in `tfeff.ops`, values and gradients
 (`tests/ops/test_kernels.py`), and says what it does otherwise.
 """
 
+from tfeff.ops.kernels.activations import activated_product, gelu, gelu_tanh
 from tfeff.ops.kernels.gated_scores import gated_scores
 from tfeff.ops.kernels.near_far import (
     NearFar,
@@ -23,7 +24,10 @@ from tfeff.ops.kernels.softmax_values import softmax_values
 
 __all__ = [
     "NearFar",
+    "activated_product",
     "gated_scores",
+    "gelu",
+    "gelu_tanh",
     "key_products",
     "l2_normalized_sigmoid",
     "masked_softmax",

@@ -1,0 +1,78 @@
+"""GELU, alone and before a product, that saves its argument alone."""
+
+import math
+
+from keras import ops
+
+from tfeff.ops import activations as equations
+from tfeff.ops.kernels.barrier import barrier_one
+
+
+def gelu(x):
+    """Equals `tfeff.ops.gelu`, and saves nothing but `x`."""
+    return _activated(x, equations.gelu)
+
+
+def gelu_tanh(x):
+    """Equals `tfeff.ops.gelu_tanh`, and saves nothing but `x`."""
+    return _activated(x, equations.gelu_tanh)
+
+
+def activated_product(x, kernel, activation):
+    """Equals `tfeff.ops.activated_product`: `g(x) W`, and saves `x` but not `g(x)`.
+
+    The gradient of `W` needs `g(x)`, which is cheaper to compute again than to keep: in
+    a Transformer it is a sixth of all activations. The activation is `tfeff.ops.gelu`
+    or `tfeff.ops.gelu_tanh`.
+    """
+
+    @ops.custom_gradient
+    def product(x, kernel):
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            share, slope = _SHARES[activation](x, barrier_one(upstream))
+            of_activated = ops.einsum("btm,km->btk", upstream, kernel)
+            return (
+                of_activated * (share + x * slope),
+                ops.einsum("btk,btm->km", x * share, upstream),
+            )
+
+        return ops.matmul(x * _SHARES[activation](x)[0], kernel), gradient
+
+    # A tensor: TensorFlow takes no variables here.
+    return product(x, ops.reshape(kernel, kernel.shape))
+
+
+def _activated(x, activation):
+    """`activation(x)`, holding nothing but `x` for the gradient."""
+
+    @ops.custom_gradient
+    def activate(x):
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            share, slope = _SHARES[activation](x, barrier_one(upstream))
+            return upstream * (share + x * slope)
+
+        return x * _SHARES[activation](x)[0], gradient
+
+    return activate(x)
+
+
+def _normal_share(x, one=1.0):
+    """`Φ(x)` and its derivative."""
+    share = 0.5 + 0.5 * ops.erf(x * (one * 0.5**0.5))
+    return share, ops.exp((-0.5 * one) * x * x) / math.sqrt(2.0 * math.pi)
+
+
+def _tanh_share(x, one=1.0):
+    """`(1 + tanh(…)) / 2` and its derivative."""
+    scale, cubic = one * math.sqrt(2.0 / math.pi), 0.044715
+    # Beyond 10 the tanh is 1; the square of a large float16 would be infinite.
+    square = ops.minimum(x * x, 100.0)
+    tanh = ops.tanh(x * (scale + scale * cubic * square))
+    slope = 0.5 * scale * (1.0 - tanh * tanh) * (1.0 + 3.0 * cubic * square)
+    return 0.5 + 0.5 * tanh, slope
+
+
+# By activation `g`: `g(x) / x` and its derivative, not before a factor `one` is known.
+_SHARES = {equations.gelu: _normal_share, equations.gelu_tanh: _tanh_share}
