@@ -7,10 +7,18 @@ import tensorflow as tf
 from tests.checks import assert_close
 from tests.reference.attention import NORMALIZERS
 from tests.reference.gradients import finite_differences
-from tfeff.ops import l2_normalized_sigmoid, masked_softmax
+from tfeff import ops
+from tfeff.ops import kernels
 from tfeff.ops.kernels.barrier import barrier_one
 
-FUNCTIONS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
+FUNCTIONS = [
+    (normalizer, getattr(place, name))
+    for normalizer, name in (
+        ("softmax", "masked_softmax"),
+        ("sigmoid_l2", "l2_normalized_sigmoid"),
+    )
+    for place in (ops, kernels)
+]
 # Around -14 the squares of sigmoids add up to 1e-12, where the norm has its floor.
 LEVELS = [0.0, 300.0, -10.0, -13.0, -14.0, -16.0, -30.0, -300.0, -5000.0]
 MASKS = {
@@ -25,52 +33,52 @@ def scores_at(level):
     return level + np.random.default_rng(0).normal(size=(3, 7))
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name, function", FUNCTIONS)
 @pytest.mark.parametrize("which", MASKS)
 @pytest.mark.parametrize("level", LEVELS)
-def test_equals_literal_version_and_has_finite_gradients(name, which, level):
+def test_equals_literal_version_and_has_finite_gradients(name, function, which, level):
     visible = MASKS[which]
     scores = tf.constant(scores_at(level))
     expected = NORMALIZERS[name](scores.numpy(), visible)
     with tf.GradientTape() as tape:
         tape.watch(scores)
-        weights = FUNCTIONS[name](scores, tf.constant(visible))
+        weights = function(scores, tf.constant(visible))
         loss = tf.reduce_sum(tf.sin(weights))
     np.testing.assert_allclose(weights, expected, rtol=1e-11, atol=1e-300)
     assert not np.asarray(weights)[:, ~visible].any()
     assert np.isfinite(tape.gradient(loss, scores)).all()
     if which == "all":
-        np.testing.assert_array_equal(FUNCTIONS[name](scores), weights)
+        np.testing.assert_array_equal(function(scores), weights)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name, function", FUNCTIONS)
 @pytest.mark.parametrize("dtype, digits", [("float16", 11), ("bfloat16", 8)])
-def test_half_precision_only_rounds_the_result(name, dtype, digits):
+def test_half_precision_only_rounds_the_result(name, function, dtype, digits):
     """At -12 a float16 sum of squares would be zero."""
     for level in (0.0, -12.0):
         scores = tf.cast(scores_at(level), dtype)
         expected = NORMALIZERS[name](np.asarray(scores, "float64"), MASKS["some"])
-        weights = FUNCTIONS[name](scores, tf.constant(MASKS["some"]))
+        weights = function(scores, tf.constant(MASKS["some"]))
         assert weights.dtype == scores.dtype
         error = np.abs(np.asarray(weights, "float64") - expected)
         assert (error <= 2.0**-digits * expected + 1e-6).all()
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_masks_broadcast(name):
+@pytest.mark.parametrize("name, function", FUNCTIONS)
+def test_masks_broadcast(name, function):
     scores = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype("float32")
     visible = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], bool)
-    weights = FUNCTIONS[name](scores, visible[:, None, None])
+    weights = function(scores, visible[:, None, None])
     for b in range(2):
         for h in range(3):
             expected = NORMALIZERS[name](scores[b, h].astype("float64"), visible[b])
             assert_close(weights[b, h], expected, 1e-5)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name, function", FUNCTIONS)
 @pytest.mark.parametrize("which", MASKS)
 @pytest.mark.parametrize("level", [0.0, 4.0, -10.0, -16.0])
-def test_gradients_are_those_of_the_equations(name, which, level):
+def test_gradients_are_those_of_the_equations(name, function, which, level):
     visible = MASKS[which]
     cotangent = np.random.default_rng(1).normal(size=(3, 7))
     cotangent = np.asarray(tf.cast(cotangent, "bfloat16"), "float64")
@@ -82,7 +90,7 @@ def test_gradients_are_those_of_the_equations(name, which, level):
         )["s"]
         with tf.GradientTape() as tape:
             tape.watch(scores)
-            weights = FUNCTIONS[name](scores, tf.constant(visible))
+            weights = function(scores, tf.constant(visible))
         actual = tape.gradient(
             weights, scores, output_gradients=tf.cast(cotangent, dtype)
         )
