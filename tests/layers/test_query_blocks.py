@@ -45,9 +45,16 @@ ATTENTIONS = {
     "sparse": functools.partial(layers.SparseAttention, 2, 4, 1),
 }
 VISIBLE = np.arange(11) < [[11], [6], [0]]
+HIDDEN = np.random.default_rng(0).normal(size=(*VISIBLE.shape, D))
 # Sizes of blocks and ways to run them: a last block that is shorter, one query a block,
 # one block that is longer than the sequence.
-WAYS = [(1, "eager"), (4, "unknown length"), (7, "XLA"), (10, "graph")]
+WAYS = [
+    (4, "unknown length"),
+    *(
+        pytest.param(*way, marks=pytest.mark.slow)
+        for way in ((1, "eager"), (7, "XLA"), (10, "graph"))
+    ),
+]
 
 
 def make(name, dtype="float64", **arguments):
@@ -83,7 +90,10 @@ def run(layer, hidden, visible, way="eager", training=True):
             tf.TensorSpec(shape[:2], tf.int32),
         ]
         compute = tf.function(
-            compute, input_signature=signature, jit_compile=way == "XLA"
+            compute,
+            input_signature=signature,
+            jit_compile=way == "XLA",
+            autograph=False,
         )
     layer.dropout_layer.seed_generator.state.assign([3, 5])
     return compute(
@@ -97,18 +107,30 @@ def check(actual, expected, tolerance):
         assert_close(one, other, tolerance)
 
 
+@functools.cache
+def at_once(name):
+    return run(make(name, query_block_size=None), HIDDEN, VISIBLE)
+
+
+@pytest.mark.parametrize("size, way", WAYS)
 @pytest.mark.parametrize("name", ATTENTIONS)
-def test_any_block_size(name):
-    hidden = np.random.default_rng(0).normal(size=(*VISIBLE.shape, D))
-    whole = make(name, query_block_size=None)
-    expected = run(whole, hidden, VISIBLE)
+def test_any_block_size(name, size, way):
+    expected = at_once(name)
     assert all(np.isfinite(gradient).all() for gradient in expected[1])
-    for size, way in WAYS:
-        layer = make(name, query_block_size=size)
-        check(run(layer, hidden, VISIBLE, way), expected, 1e-11)
+    layer = make(name, query_block_size=size)
+    check(run(layer, HIDDEN, VISIBLE, way), expected, 1e-11)
 
 
-@pytest.mark.parametrize("name", ["Shatter", "rpe", "huang4", "xlnet", "huang3"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Shatter", "rpe"),
+        *(
+            pytest.param(x, marks=pytest.mark.slow)
+            for x in ("huang4", "xlnet", "huang3")
+        ),
+    ],
+)
 def test_blocks_of_128(name):
     """Where kernels have blocks of 128 positions themselves."""
     hidden = np.random.default_rng(0).normal(size=(1, 256, D))
@@ -144,23 +166,19 @@ def test_half_precision(name, dtype):
         assert error < 1.5 * of_whole + rounding * float(tf.norm(other))
 
 
+@pytest.mark.parametrize("way", ["eager", pytest.param("XLA", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ATTENTIONS)
-def test_recomputed(name):
-    hidden = np.random.default_rng(0).normal(size=(*VISIBLE.shape, D))
-    for way in ("eager", "XLA"):
-        results = []
-        for recompute in (False, True):
-            layer = make(name, query_block_size=None)
-            layer.call = functools.partial(layer.call, recompute=recompute)
-            results.append(run(layer, hidden, VISIBLE, way))
-        check(*results, 1e-11)
+def test_recomputed(name, way):
+    layer = make(name, query_block_size=None)
+    layer.call = functools.partial(layer.call, recompute=True)
+    check(run(layer, HIDDEN, VISIBLE, way), at_once(name), 1e-11)
 
 
 @pytest.mark.parametrize("name", sorted(ATTENTIONS.keys() - {"blockwise"}))
 def test_context_equals_its_equation(name):
     """The fast version of an attention, and what it says of scores and weights."""
     layer = make(name)
-    hidden = tf.constant(np.random.default_rng(0).normal(size=(*VISIBLE.shape, D)))
+    hidden = tf.constant(HIDDEN)
     inputs = AttentionInputs(
         hidden,
         hidden,
