@@ -13,6 +13,7 @@ import tensorflow as tf
 from tests.checks import assert_close
 from tfeff import ops
 from tfeff.ops import kernels
+from tfeff.ops.kernels.near_far import NearFar, without_gradient
 
 
 class Entry(NamedTuple):
@@ -55,6 +56,30 @@ def attend_in_blocks(query, mask, rows, key, value, size):
     )
 
 
+def parted(rows, scores):
+    """Rows `[t + W, n]` of near keys, and one part of all keys on either side."""
+    keys, parts = keras.ops.shape(scores)[-1], rows.shape[-1]
+    left, right = (keras.ops.one_hot([part], parts, dtype=rows.dtype) for part in OUTER)
+    return NearFar(rows, left, right, keras.ops.cast(keys // 4, "int32"), keys)
+
+
+def near_far_scores(function):
+    def of_parted(query, key, partition, bias):
+        rows = parted(without_gradient(partition), key[..., 0])
+        return function(query, key, rows, bias)
+
+    return of_parted
+
+
+def near_far_values(function):
+    def of_parted(scores, value, partition, **arguments):
+        rows = parted(without_gradient(partition), scores)
+        return function(scores, value, rows, **arguments)
+
+    return of_parted
+
+
+OUTER = 0, 2
 QUERIES, KEYS, PAIRS = "bnth", "bnsh", "bnts"
 SCORES = dict(query=QUERIES, key=KEYS, rows="rnh")
 VALUES = dict(scores=PAIRS, value=KEYS)
@@ -77,6 +102,28 @@ KERNELS = {
     ),
     "l2_normalized_sigmoid": Entry(dict(scores=PAIRS, mask="b1ts")),
     "masked_softmax": Entry(dict(scores=PAIRS, mask="b1ts")),
+    "near_far_one_head_scores": Entry(
+        dict(query="b1th", key="b1sh", partition="vn", bias="nh"),
+        equation=near_far_scores(
+            lambda query, key, rows, bias: ops.one_head_scores(
+                query, key, ops.laid_out(query, rows), bias
+            )
+        ),
+        kernel=near_far_scores(kernels.near_far_one_head_scores),
+    ),
+    "near_far_part_values": Entry(
+        PARTS | dict(partition="vn", embeddings="nnh", mask="b1ts", keep="b1ts"),
+        equation=near_far_values(
+            lambda scores, value, rows, **arguments: ops.part_values(
+                scores, value, ops.laid_out(scores, rows), **arguments
+            )
+        ),
+        kernel=near_far_values(
+            lambda scores, value, rows, **arguments: kernels.near_far_part_values(
+                scores, value, rows, OUTER, **arguments
+            )
+        ),
+    ),
     "over_query_blocks": Entry(
         ALL, {}, attend, functools.partial(attend_in_blocks, size=6)
     ),
@@ -104,7 +151,8 @@ IN_BLOCKS, MIDDLE_IN_BLOCKS = (256, 256), (128, 256)
 
 def sizes_of(batch, count, keys):
     sizes = dict(b=batch, n=3, t=count, s=keys, h=12)
-    return sizes | {"r": count and count + keys, "1": 1}
+    near = keys and (keys + 1) // 2
+    return sizes | {"r": count and count + keys, "v": near and count + near, "1": 1}
 
 
 def shape_of(axes, sizes):

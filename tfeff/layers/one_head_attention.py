@@ -12,6 +12,7 @@ from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops import kernels
 from tfeff.ops.attention import NORMALIZERS
+from tfeff.ops.kernels.near_far import NearFar, without_gradient
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -148,7 +149,7 @@ class OneHeadAttention(ScoredAttention):
 
     def _rows(self, queries):
         # No weight has a part in it, and JAX wants to know that it has no gradient.
-        return kernels.without_gradient(queries.relative["partition"])
+        return without_gradient(queries.relative["partition"])
 
     def scores(self, queries, keys):
         bias = keys.weights.get("bias")
@@ -177,7 +178,7 @@ class OneHeadAttention(ScoredAttention):
 
     def _is_near_and_far(self, queries):
         return queries.relative is not None and isinstance(
-            queries.relative["partition"], kernels.NearFar
+            queries.relative["partition"], NearFar
         )
 
     def context(self, queries, keys):

@@ -6,6 +6,7 @@ from tfeff import ops as functional
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.ops import kernels
+from tfeff.ops.kernels.near_far import without_gradient
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -92,7 +93,7 @@ class PartitionedAttention(SelfAttention):
         if queries.relative is None:
             return None
         # No weight has a part in it, and JAX wants to know that it has no gradient.
-        partition = kernels.without_gradient(queries.relative["partition"])
+        partition = without_gradient(queries.relative["partition"])
         return functional.laid_out(queries.vectors, partition)
 
     def attention_weights(self, scores, queries, keys):

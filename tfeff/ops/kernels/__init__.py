@@ -7,10 +7,8 @@ Each function equals that of its name in `tfeff.ops`, values and gradients
 from tfeff.ops.kernels.activations import activated_product, gelu, gelu_tanh
 from tfeff.ops.kernels.gated_scores import gated_scores
 from tfeff.ops.kernels.near_far import (
-    NearFar,
     near_far_one_head_scores,
     near_far_part_values,
-    without_gradient,
 )
 from tfeff.ops.kernels.normalizers import l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.kernels.part_values import part_values
@@ -23,7 +21,6 @@ from tfeff.ops.kernels.relative_products import (
 from tfeff.ops.kernels.softmax_values import softmax_values
 
 __all__ = [
-    "NearFar",
     "activated_product",
     "gated_scores",
     "gelu",
@@ -38,5 +35,4 @@ __all__ = [
     "relative_products",
     "relative_values",
     "softmax_values",
-    "without_gradient",
 ]

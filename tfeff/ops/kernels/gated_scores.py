@@ -21,7 +21,7 @@ def gated_scores(query, key, rows):
     at once.
     """
     if isinstance(rows, NearFar):
-        width = rows.near.shape[0] - ops.shape(query)[2]
+        width = ops.shape(rows.near)[0] - ops.shape(query)[2]
         near = gated_scores(query, near_keys(key, rows.first, width), rows.near)
         sides = [
             dot_product_scores(

@@ -165,7 +165,7 @@ def near_far_part_values(
     """
     near = _near_partition(partition, ops.shape(scores)[2])
     first, length = partition.first, partition.length
-    num_parts, _, width = near.shape
+    num_parts, _, width = ops.shape(near)
     columns = ops.arange(length, dtype="int32")
     sides = columns < first, columns >= first + width
     ones = [ops.one_hot(part, num_parts, dtype=scores.dtype) for part in outer]

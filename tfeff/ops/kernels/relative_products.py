@@ -47,7 +47,7 @@ def key_products(key, rows, count):
     queries cost no more than their share.
     """
     if isinstance(rows, NearFar):
-        width = rows.near.shape[0] - count
+        width = ops.shape(rows.near)[0] - count
         near = key_products(near_keys(key, rows.first, width), rows.near, count)
         sides = [ops.sum(key * _as_heads(row), -1)[:, :, None] for row in rows[1:3]]
         return place(near, *sides, rows.first, rows.length)
@@ -79,7 +79,7 @@ def key_products(key, rows, count):
 def relative_values(weights, rows):
     """Equals `tfeff.ops.relative_values`: `y_i = Σ_j A[i, j] a_{j - i}`."""
     if isinstance(rows, NearFar):
-        width = rows.near.shape[0] - ops.shape(weights)[2]
+        width = ops.shape(rows.near)[0] - ops.shape(weights)[2]
         context = relative_values(near_columns(weights, rows.first, width), rows.near)
         for total, row in zip(far_sums(weights, rows.first, width), rows[1:3]):
             context = context + total * _as_heads(row)

@@ -54,7 +54,7 @@ def softmax_values(
     def grads_of_rows(weights, upstream):
         if not far:
             return [relative_sums(weights, upstream)]
-        width = rows.near.shape[0] - ops.shape(scores)[2]
+        width = ops.shape(rows.near)[0] - ops.shape(scores)[2]
         near = near_columns(weights, rows.first, width)
         return [relative_sums(near, upstream)] + [
             ops.swapaxes(ops.einsum("bntx,bnth->nxh", total, upstream), 0, 1)
