@@ -9,6 +9,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.checks import assert_close
 
@@ -32,11 +33,13 @@ blocks = [
     EncoderBlock(attention, FeedForward(12, num_groups=2), dropout=0.1)
     for attention in attentions
 ]
+# Their gradients are compared, in blocks of queries on the other backend.
+IN_BLOCKS = 0, 1, 9
 embed = EncoderEmbedding(11, 8, max_sequence_length=7, embedding_dim=6)
 """
 CODE = (
     """
-import sys, numpy as np, keras
+import sys, jax, numpy as np, keras
 """
     + LAYERS
     + """
@@ -61,6 +64,11 @@ for number, block in enumerate(blocks):
         model.compile("adam", "mse")
         losses = model.fit([x, mask], x, verbose=0).history["loss"]
         assert np.isfinite(losses).all()
+    if number in IN_BLOCKS:
+        block.set_weights([saved[f"{number}/{i}"] for i in range(len(block.weights))])
+        block.attention.query_block_size = 3
+        loss = lambda x: keras.ops.sum(keras.ops.sin(block(x, padding_mask=mask)))
+        results[f"gradient {number}"] = np.asarray(jax.jit(jax.grad(loss))(x))
 embed.build((None, None))
 embed.set_weights([saved[f"embedding/{i}"] for i in range(len(embed.weights))])
 ids = keras.Input((None,), dtype="int32")
@@ -88,6 +96,11 @@ def test_layers_on_jax(tmp_path):
         block.set_weights(weights)
         arrays |= {f"{number}/{i}": w for i, w in enumerate(weights)}
         expected[f"{number}"] = block(x, padding_mask=mask)
+        if number in made["IN_BLOCKS"]:
+            with tf.GradientTape() as tape:
+                hidden = tf.Variable(x)
+                loss = tf.reduce_sum(tf.sin(block(hidden, padding_mask=mask)))
+            expected[f"gradient {number}"] = tape.gradient(loss, hidden)
     pooling = made["LayerwisePooling"]([made["blocks"][0]], initializer="ones")
     expected["pooled"] = pooling([x, x], padding_mask=mask)
     streams = made["TwoStreamBlocks"]([made["blocks"][3]], initializer="ones")
