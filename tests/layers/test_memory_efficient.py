@@ -53,13 +53,18 @@ def run(encoder):
 
 
 @pytest.mark.parametrize(
-    "way, attention",
-    [("eager", "one_head"), *(("graph", attention) for attention in ATTENTIONS)]
-    + [("XLA", "mixed")],
+    "way, attention, efficient",
+    [
+        ("eager", "one_head", "block"),
+        *(("graph", attention, "block") for attention in ATTENTIONS),
+        ("XLA", "mixed", True),
+        ("graph", "one_head", "attention"),
+        ("XLA", "mixed", "attention"),
+    ],
     ids=str,
 )
-def test_values_gradients_and_seeds(way, attention):
-    encoders = [make_encoder(efficient, attention) for efficient in (False, True)]
+def test_values_gradients_and_seeds(way, attention, efficient):
+    encoders = [make_encoder(memory, attention) for memory in (False, efficient)]
     encoders[1].set_weights(encoders[0].get_weights())
     for states in zip(*map(generators_of, encoders)):
         states[1].assign(states[0])
@@ -86,11 +91,12 @@ def test_half_precision(dtype):
         assert np.isfinite(np.asarray(gradient, "float32")).all()
 
 
-def test_configuration():
-    encoder = make_encoder(True)
+@pytest.mark.parametrize("given", [False, True, "attention", "block"])
+def test_configuration(given):
+    encoder = make_encoder(given)
     copy = keras.saving.deserialize_keras_object(
         keras.saving.serialize_keras_object(encoder)
     )
-    assert copy.memory_efficient
-    assert all(block.memory_efficient for block in copy.blocks)
-    assert not make_encoder(False).memory_efficient
+    expected = "block" if given is True else given
+    assert copy.memory_efficient == encoder.memory_efficient == expected
+    assert all(block.memory_efficient == expected for block in copy.blocks)
