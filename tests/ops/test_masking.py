@@ -99,7 +99,7 @@ def test_gradients_are_those_of_the_equations(name, function, which, level):
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3, 4), (0, 3)])
-def test_one_after_is_one(shape):
+def test_barrier_one_is_one(shape):
     for value in (0.0, -3.0, np.inf):
         assert barrier_one(tf.fill(shape, value)) == 1.0
     assert np.isnan(barrier_one(tf.fill((2, 3), np.nan)))

@@ -26,7 +26,7 @@ def make_blocks(
     sharing_group_size: int | None = None,
     layer_norm_epsilon: float = 1e-12,
     dropout: float = 0.0,
-    memory_efficient: bool = False,
+    memory_efficient: bool | str = False,
     dtype=None,
 ) -> list[EncoderBlock]:
     """The blocks of an encoder, from the first layer to the last.

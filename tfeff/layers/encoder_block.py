@@ -176,7 +176,7 @@ class EncoderBlock(keras.layers.Layer):
         if not isinstance(self.attention, Attention):
             raise ValueError(
                 f"{type(self.attention).__name__} {self.attention.name!r} cannot be "
-                "asked for single queries: it is no `tfeff.layers.Attention`."
+                "asked for single queries: it is no attention of `tfeff.layers`."
             )
         output, _ = self.attention.attend(inputs)
         return self._add(inputs.query, output, inputs.training)
