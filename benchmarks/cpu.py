@@ -20,7 +20,6 @@ import gc
 import importlib.metadata
 import itertools
 import os
-import random
 import statistics
 import time
 
@@ -31,6 +30,7 @@ import environment
 import machine
 import peers
 from absl import app, flags
+from costs import interleave, ratios, seconds, spread
 from cpu_cases import CASES, COMPARISON, DTYPES, SETTINGS, SIZES, TASKS
 from rows import append, read
 
@@ -151,8 +151,8 @@ def compare(settings: dict[str, str]) -> list[dict[str, str]]:
             reason = str(error).strip().splitlines() or [""]
             rows.append(row | dict(left_out=f"{type(error).__name__}: {reason[0]}"))
     times = interleave([step[1:] for step in steps], int(settings["rounds"]))
-    for (row, _, _), seconds in zip(steps, times):
-        row["seconds"] = " ".join(f"{value:.6g}" for value in seconds)
+    for (row, _, _), values in zip(steps, times):
+        row["seconds"] = " ".join(f"{value:.6g}" for value in values)
     return rows
 
 
@@ -167,42 +167,10 @@ def warm_up(step) -> int:
     return max(1, round(SHORTEST / seconds))
 
 
-def interleave(steps, rounds: int) -> list[list[float]]:
-    """Seconds of a call of each step in each round; `steps` are (step, calls)."""
-    generator = random.Random(0)
-    order = list(range(len(steps)))
-    times = [[] for _ in steps]
-    for _ in range(rounds):
-        generator.shuffle(order)
-        for index in order:
-            step, calls = steps[index]
-            start = time.perf_counter()
-            for _ in range(calls):
-                step()
-            times[index].append((time.perf_counter() - start) / calls)
-    return times
-
-
 def best(rows: list[dict[str, str]], contenders) -> dict[str, str] | None:
     """The row with the lowest median among those contenders that ran."""
     ran = [row for row in rows if row["contender"] in contenders and row["seconds"]]
     return min(ran, key=lambda row: statistics.median(seconds(row)), default=None)
-
-
-def seconds(row: dict[str, str]) -> list[float]:
-    """The times of a row, one a round."""
-    return [float(value) for value in row["seconds"].split()]
-
-
-def ratios(row: dict[str, str], reference: dict[str, str]) -> list[float]:
-    """Times of a row over those of another in the same round."""
-    return [a / b for a, b in zip(seconds(row), seconds(reference), strict=True)]
-
-
-def spread(values: list[float], digits: int) -> str:
-    """The median, and the quartiles in brackets."""
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-    return f"{middle:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
 
 
 def summary(rows: list[dict[str, str]], settings: dict[str, str]):

@@ -14,19 +14,18 @@ already there are not made again. Needs `pip install tfeff[tpu,plots]`.
 """
 
 import functools
-import math
 import os
 import statistics
 import time
 
 import machine
 from absl import app, flags
+from attentions import BLOCK, attentions, step
+from costs import exponent
 from rows import append, read
 
 REFERENCE = "self"
 LINEAR = ("blockwise", "lightweight_conv", "dynamic_conv", "span_dynamic_conv")
-BLOCK = 128  # Positions in a block of `blockwise`, whatever the length.
-RELATIVE = ("shaw", "rpe", "bias", "huang1", "huang2", "huang3", "huang4", "xlnet")
 SETTINGS = ("hidden_dim", "num_heads")
 FIELDS = (*SETTINGS, "attention", "length", "seconds", "temporary", "flops")
 COSTS = {"seconds": ("ms", 1e3), "temporary": ("MB", 1e-6)}
@@ -77,58 +76,6 @@ def main(_):
         report(path)
 
 
-def attentions(num_heads: int, length: int) -> dict:
-    """Makers of the attentions for a length, by name."""
-    from tfeff import layers
-
-    def softmax_or_sigmoid(normalizer):
-        return functools.partial(
-            layers.OneHeadAttention,
-            num_heads,
-            normalizer=normalizer,
-            partition_bias=False,
-            partition_value=False,
-        )
-
-    def mixed(convolution):
-        return functools.partial(
-            layers.MixedAttention, num_heads, convolution=convolution
-        )
-
-    makers = {
-        "self": functools.partial(layers.SelfAttention, num_heads),
-        "partitioned": functools.partial(layers.PartitionedAttention, num_heads),
-        "one_head_softmax": softmax_or_sigmoid("softmax"),
-        "one_head_sigmoid": softmax_or_sigmoid("sigmoid_l2"),
-        "shatter": functools.partial(layers.OneHeadAttention, num_heads),
-    }
-    for method in RELATIVE:
-        makers[method] = functools.partial(layers.RelativeAttention, num_heads, method)
-    for name, blocks in (
-        ("blockwise_n2", 2),
-        ("blockwise_n3", 3),
-        ("blockwise", math.ceil(length / BLOCK)),
-    ):
-        makers[name] = functools.partial(
-            layers.BlockwiseAttention, num_heads, head_blocks(num_heads, blocks)
-        )
-    return makers | {
-        "sparse": functools.partial(layers.SparseAttention, num_heads),
-        "lightweight_conv": functools.partial(layers.LightweightConv1D, num_heads),
-        "dynamic_conv": functools.partial(layers.DynamicConv1D, num_heads),
-        "span_dynamic_conv": functools.partial(layers.SpanDynamicConv1D, num_heads),
-        "mixed": mixed("span_dynamic"),
-        "mixed_separable": mixed("separable"),
-    }
-
-
-def head_blocks(num_heads: int, blocks: int) -> list[int]:
-    """Two heads each for the shifts 1 and 2, as far as they exist; the rest shift 0."""
-    counts = [0, 2, 2][:blocks] + [0] * (blocks - 3)
-    counts[0] = num_heads - sum(counts)
-    return counts
-
-
 def measure(cases: list[dict[str, str]], length: int) -> list[dict]:
     """Compiles the programs of a length and times them in turns; returns their rows."""
     import jax
@@ -167,17 +114,6 @@ def measure(cases: list[dict[str, str]], length: int) -> list[dict]:
     return rows
 
 
-def step(layer, weights, state, hidden, cotangent):
-    """The output of a layer, and the gradients of its weights and its input."""
-    import jax
-
-    def forward(weights, hidden):
-        return layer.stateless_call(weights, state, hidden, training=True)[0]
-
-    output, backward = jax.vjp(forward, weights, hidden)
-    return output, backward(cotangent)
-
-
 def take_turns(programs, rounds: int) -> list[list[float]]:
     """Seconds of each program in each round, after a run that does not count."""
     import jax
@@ -190,21 +126,6 @@ def take_turns(programs, rounds: int) -> list[list[float]]:
             if turn:
                 seconds.append(time.perf_counter() - start)
     return times
-
-
-def exponent(points: dict[int, float], octaves: int = 2) -> float | None:
-    """Least squares of log cost by log length over the last octaves.
-
-    `None` if there are fewer than two lengths in them.
-    """
-    last = {
-        math.log(length): math.log(cost)
-        for length, cost in points.items()
-        if length * 2**octaves >= max(points) and cost > 0
-    }
-    if len(last) < 2:
-        return None
-    return statistics.linear_regression(list(last), list(last.values())).slope
 
 
 def curves(rows, cost: str) -> dict[str, dict[int, float]]:

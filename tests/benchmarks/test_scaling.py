@@ -13,6 +13,11 @@ def scaling(load):
     return load("scaling.py")
 
 
+@pytest.fixture(scope="module")
+def attentions(load):
+    return load("attentions.py")
+
+
 def row(attention, length, seconds, temporary=1_000_000):
     return dict(
         hidden_dim="768",
@@ -38,8 +43,8 @@ def test_exponent_of_too_few(scaling):
     assert scaling["exponent"]({128: 1.0, 4096: 2.0}) is None
 
 
-def test_head_blocks(scaling):
-    head_blocks = scaling["head_blocks"]
+def test_head_blocks(attentions):
+    head_blocks = attentions["head_blocks"]
     assert head_blocks(12, 1) == [12]
     assert head_blocks(12, 2) == [10, 2]
     assert head_blocks(12, 3) == [8, 2, 2]
@@ -52,18 +57,17 @@ def test_blocks_keep_their_size(scaling, length):
     assert len(layer.head_blocks) == math.ceil(length / scaling["BLOCK"])
 
 
-def test_every_attention_is_there(scaling):
+def test_every_attention_is_there(scaling, attentions):
     layers = [make() for make in scaling["attentions"](12, 128).values()]
     made = {type(layer) for layer in layers}
     public = vars(tfeff.layers)
-    attentions = {
+    assert made == {
         public[name]
         for name in tfeff.layers.__all__
         if inspect.isclass(public[name]) and issubclass(public[name], Attention)
     }
-    assert made == attentions
     methods = {layer.method for layer in layers if hasattr(layer, "method")}
-    assert methods == set(scaling["RELATIVE"])
+    assert methods == set(attentions["RELATIVE"])
     assert set(scaling["LINEAR"]) < set(scaling["attentions"](12, 128))
 
 

@@ -1,0 +1,53 @@
+"""How costs are compared: times in turns, their ratios, what a cost grows with."""
+
+import math
+import random
+import statistics
+import time
+
+
+def interleave(steps, rounds: int) -> list[list[float]]:
+    """Seconds of a call of each step in each round; `steps` are (step, calls)."""
+    generator = random.Random(0)
+    order = list(range(len(steps)))
+    times = [[] for _ in steps]
+    for _ in range(rounds):
+        generator.shuffle(order)
+        for index in order:
+            step, calls = steps[index]
+            start = time.perf_counter()
+            for _ in range(calls):
+                step()
+            times[index].append((time.perf_counter() - start) / calls)
+    return times
+
+
+def seconds(row: dict[str, str]) -> list[float]:
+    """The times of a row, one a round."""
+    return [float(value) for value in row["seconds"].split()]
+
+
+def ratios(row: dict[str, str], reference: dict[str, str]) -> list[float]:
+    """Times of a row over those of another in the same round."""
+    return [a / b for a, b in zip(seconds(row), seconds(reference), strict=True)]
+
+
+def spread(values: list[float], digits: int) -> str:
+    """The median, and the quartiles in brackets."""
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return f"{middle:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
+
+
+def exponent(points: dict[int, float], octaves: int = 2) -> float | None:
+    """Least squares of log cost by log length over the last octaves.
+
+    `None` if there are fewer than two lengths in them.
+    """
+    last = {
+        math.log(length): math.log(cost)
+        for length, cost in points.items()
+        if length * 2**octaves >= max(points) and cost > 0
+    }
+    if len(last) < 2:
+        return None
+    return statistics.linear_regression(list(last), list(last.values())).slope
