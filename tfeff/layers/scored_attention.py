@@ -181,18 +181,7 @@ class ScoredAttention(Attention):
                 return in_blocks(None)
             return context_of(queries, relative, keys)
 
-        length = ops.shape(queries.vectors)[2]
-        size = self.query_block_size
-        longest = WHOLE_LENGTH if size == "auto" else size
-        size = BLOCK_SIZE if size == "auto" else size
-        if return_scores or size is None:
-            context = whole()
-        elif isinstance(length, int):
-            context = in_blocks(size) if length > longest else whole()
-        else:
-            context = ops.cond(length > longest, lambda: in_blocks(size), whole)
-        if queries.dropout_bits is not None:
-            context = context * (1.0 / (1.0 - self.dropout))
+        context = self._by_length(whole, in_blocks, queries, return_scores)
         if not return_scores:
             return context, None
         queries = queries._replace(relative=relative)
@@ -201,6 +190,32 @@ class ScoredAttention(Attention):
             mask = self.mask(queries, keys)
             return context, scores if mask is None else ops.where(mask, scores, 0.0)
         return context, self.attention_weights(scores, queries, keys)
+
+    def _by_length(self, whole, in_blocks, queries, return_scores, together=1):
+        """Context vectors of all queries at once or in blocks, scaled up for dropout.
+
+        Args:
+            whole: gives them at once.
+            in_blocks: gives them in blocks of a number of queries.
+            queries: all of them, with their dropout bits.
+            return_scores: whether scores of all pairs are wanted anyway.
+            together: integer, how many queries stay in one block.
+        """
+        length = ops.shape(queries.vectors)[2]
+        size = self.query_block_size
+        longest = WHOLE_LENGTH if size == "auto" else size
+        size = BLOCK_SIZE if size == "auto" else size
+        if return_scores or size is None:
+            context = whole()
+        else:
+            size = max(size // together, 1) * together
+            if isinstance(length, int):
+                context = in_blocks(size) if length > longest else whole()
+            else:
+                context = ops.cond(length > longest, lambda: in_blocks(size), whole)
+        if queries.dropout_bits is not None:
+            context = context * (1.0 / (1.0 - self.dropout))
+        return context
 
     def _near(self, inputs, size, length):
         """The reach and the number of near keys, if parting them from far ones pays."""

@@ -1,9 +1,46 @@
+from typing import Any, NamedTuple
+
 import keras
 from keras import ops
 
+from tfeff import ops as functional
 from tfeff.checks import check_choice, check_integer
 from tfeff.layers.self_attention import SelfAttention
-from tfeff.ops.sparse import PATTERNS, sees
+from tfeff.ops import kernels
+from tfeff.ops.attention import scaled
+from tfeff.ops.kernels.query_blocks import over_query_blocks
+from tfeff.ops.slicing import cut
+from tfeff.ops.sparse import PATTERNS, from_windows, sees, windows
+
+
+class _Windows(NamedTuple):
+    """Queries and keys by window. The `t` positions of `W` windows are one axis.
+
+    Attributes:
+        vectors: float tensor `[B, N, W t, H]` of queries.
+        keys, values: float tensors `[B, N, W t, H]`.
+        visible: bool tensor `[B or 1, 1, W t, 1]`, false where a key is hidden.
+        dropout_bits: integer tensor `[B, N, W t, 1]`, or `None`.
+    """
+
+    vectors: Any
+    keys: Any
+    values: Any
+    visible: Any
+    dropout_bits: Any
+
+
+class _Summaries(NamedTuple):
+    """The keys that all windows share.
+
+    Attributes:
+        keys, values: float tensors `[B, N, S, H]`.
+        visible: bool tensor `[B or 1, 1, S, 1]`.
+    """
+
+    keys: Any
+    values: Any
+    visible: Any
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -68,6 +105,7 @@ class SparseAttention(SelfAttention):
             "expressivity", expressivity, maximum=self.stride
         )
         self.pattern = check_choice("pattern", pattern, PATTERNS)
+        self.overlap = PATTERNS[self.pattern]
 
     def mask(self, queries, keys):
         mask = super().mask(queries, keys)
@@ -79,6 +117,98 @@ class SparseAttention(SelfAttention):
         )
         seen = seen[:, None] if len(seen.shape) == 3 else seen[None, None]
         return seen if mask is None else ops.logical_and(mask, seen)
+
+    def attend_heads(self, inputs, return_scores=False):
+        length = ops.shape(inputs.hidden)[1]
+        if return_scores or not self._has_windows(inputs, length):
+            return super().attend_heads(inputs, return_scores)
+        queries, _, keys = self._gathered(inputs)
+        visible = ops.ones((1, 1, length, 1), dtype="bool")
+        if keys.visible is not None:
+            visible = ops.swapaxes(keys.visible, 2, 3)
+
+        def by_window(x):
+            return None if x is None else windows(x, self.stride, self.overlap)
+
+        queries = _Windows(
+            by_window(queries.vectors),
+            by_window(keys.vectors),
+            by_window(keys.values),
+            self._visible_once(by_window(visible)),
+            by_window(queries.dropout_bits),
+        )
+        summaries = _Summaries(*(self._summaries(x) for x in queries[1:4]))
+
+        def in_blocks(size):
+            return over_query_blocks(
+                self._window_context, queries, {}, summaries, summaries.values, size
+            )
+
+        def whole():
+            if inputs.recompute and inputs.training:
+                return in_blocks(None)
+            return self._window_context(queries, {}, summaries)
+
+        together = self.stride + self.overlap
+        context = self._by_length(whole, in_blocks, queries, return_scores, together)
+        return from_windows(context, length, self.stride, self.overlap), None
+
+    def _has_windows(self, inputs, length) -> bool:
+        """Whether all positions ask, by the pattern alone, for less than all keys."""
+        everything = self.expressivity == self.stride
+        if isinstance(length, int):
+            everything |= length <= self.stride + self.overlap
+        others = inputs.positions, inputs.mask, inputs.query_ranks
+        restricted = any(x is not None for x in others)
+        return inputs.positional and not everything and not restricted
+
+    def _visible_once(self, visible):
+        """Hides what a summary shows, too: the first position of windows but one."""
+        if not self.overlap:
+            return visible
+        parted = self._parted(visible)
+        count, size = ops.shape(parted)[2:4]
+        once = ops.arange(count)[:, None, None] == 0
+        once = ops.logical_or(once, ops.arange(size)[:, None] > 0)
+        return ops.reshape(ops.logical_and(parted, once), ops.shape(visible))
+
+    def _parted(self, x):
+        """`[..., W t, x]` to `[..., W, t, x]`."""
+        *leading, rows, width = ops.shape(x)
+        size = self.stride + self.overlap
+        return ops.reshape(x, (*leading, rows // size, size, width))
+
+    def _own(self, x):
+        """`[..., W, c, x]`: the positions of each window before its summary."""
+        return cut(self._parted(x), -2, 0, self.stride - self.expressivity)
+
+    def _summaries(self, x):
+        """`[..., S, x]`: the last positions of all windows."""
+        x = cut(self._parted(x), -2, self.stride - self.expressivity)
+        *leading, count, size, width = ops.shape(x)
+        return ops.reshape(x, (*leading, count * size, width))
+
+    def _window_context(self, queries, relative, summaries, context=None):
+        """Context vectors `[B, N, W t, H]`, not scaled up for dropout."""
+        query, keys = scaled(queries.vectors), self._own(queries.keys)
+        own = ops.einsum("bnwth,bnwch->bnwtc", self._parted(query), keys)
+        shared = self._parted(ops.einsum("bnth,bnsh->bnts", query, summaries.keys))
+        keep = None, None
+        if queries.dropout_bits is not None:
+            split = self.stride - self.expressivity
+            length = split + ops.shape(summaries.keys)[2]
+            keep = functional.keep_in_rows(queries.dropout_bits, length, self.dropout)
+            keep = self._parted(keep)
+            keep = keep[..., :split], keep[..., split:]
+        masks = (
+            ops.swapaxes(self._own(queries.visible), 3, 4),
+            ops.swapaxes(summaries.visible, 2, 3)[:, :, None],
+        )
+        values = self._own(queries.values), summaries.values
+        if context is not None:
+            context = self._parted(context)
+        result = kernels.window_values((own, shared), values, masks, keep, context)
+        return ops.reshape(result, ops.shape(queries.vectors))
 
     def get_config(self):
         config = super().get_config()

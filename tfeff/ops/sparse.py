@@ -2,7 +2,10 @@
 
 from keras import ops
 
-PATTERNS = ("fairseq", "sparse_transformer")
+from tfeff.ops.slicing import cut
+
+# How many positions a window has in common with the next one.
+PATTERNS = {"fairseq": 1, "sparse_transformer": 0}
 
 
 def fixed_pattern(length, stride: int, expressivity: int, pattern: str = "fairseq"):
@@ -60,3 +63,69 @@ def sees(i, j, stride: int, expressivity: int, pattern: str = "fairseq"):
         ops.logical_and(j % stride == 0, j > 0),
     )
     return ops.logical_or(window, summary)
+
+
+def windows(x, stride: int, overlap: int):
+    """Lays out the windows of sequences, one below the other.
+
+    Window `w` has the positions `w stride, … (w + 1) stride + overlap - 1`. Zeros fill
+    up the last one.
+
+    Args:
+        x: tensor `[..., T, x]`.
+        stride: integer, how far windows are apart.
+        overlap: integer, 0 or 1: positions that a window shares with the next one.
+
+    Returns:
+        Tensor `[..., W (stride + overlap), x]` of `W ≥ 1` windows.
+
+    Example:
+
+    >>> from keras import ops
+    >>> x = ops.arange(1, 6)[:, None]
+    >>> ops.convert_to_numpy(windows(x, 2, 1))[:, 0].tolist()
+    [1, 2, 3, 3, 4, 5]
+    """
+    *leading, length, width = ops.shape(x)
+    count = ops.maximum if not isinstance(length, int) else max
+    count = count((length - overlap + stride - 1) // stride, 1)
+    missing = count * stride + overlap - length
+    x = ops.pad(x, [*((0, 0) for _ in leading), (0, missing), (0, 0)])
+    if not overlap:
+        return x
+
+    def parted(x):
+        return ops.reshape(x, (*leading, count, stride, width))
+
+    first, shifted = parted(cut(x, -2, 0, -1)), parted(cut(x, -2, 1))
+    frames = ops.concatenate([first, cut(shifted, -2, stride - 1)], axis=-2)
+    return ops.reshape(frames, (*leading, count * (stride + 1), width))
+
+
+def from_windows(x, length, stride: int, overlap: int):
+    """The positions of windows in order, the inverse of `windows`.
+
+    A position that is in two windows is taken from the one before.
+
+    Args:
+        x: tensor `[..., W (stride + overlap), x]`.
+        length: integer or integer tensor `T`.
+        stride, overlap: as in `windows`.
+
+    Returns:
+        Tensor `[..., T, x]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> x = ops.arange(6)[:, None]
+    >>> ops.convert_to_numpy(from_windows(x, 4, 2, 1))[:, 0].tolist()
+    [0, 1, 2, 4]
+    """
+    if overlap:
+        *leading, rows, width = ops.shape(x)
+        frames = ops.reshape(x, (*leading, rows // (stride + 1), stride + 1, width))
+        frames = cut(frames, -2, 1)
+        rest = ops.reshape(frames, (*leading, rows // (stride + 1) * stride, width))
+        x = ops.concatenate([cut(x, -2, 0, 1), rest], axis=-2)
+    return cut(x, -2, 0, length)

@@ -19,6 +19,7 @@ from tfeff.ops.kernels.relative_products import (
     relative_values,
 )
 from tfeff.ops.kernels.softmax_values import softmax_values
+from tfeff.ops.kernels.window_values import window_values
 
 __all__ = [
     "activated_product",
@@ -35,4 +36,5 @@ __all__ = [
     "relative_products",
     "relative_values",
     "softmax_values",
+    "window_values",
 ]

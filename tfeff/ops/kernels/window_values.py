@@ -1,0 +1,95 @@
+"""Softmax and the sum of values over two groups of keys, as one operation."""
+
+from keras import ops
+
+from tfeff.ops.attention import dropped, weighted_values
+from tfeff.ops.kernels.barrier import barrier_one
+from tfeff.ops.masking import at_least_float32
+
+
+def window_values(scores, values, masks, keep=(None, None), context=None):
+    """Values weighted by one softmax over the keys of a window and those of all.
+
+    Equals `tfeff.ops.softmax_values` of both groups of keys side by side, but what all
+    windows share exists once. The gradients are those of
+    `tfeff.ops.kernels.softmax_values`: the backward pass saves only the weights.
+
+    Shapes: B batch, N heads, W windows of t queries and c keys, S shared keys.
+
+    Args:
+        scores: float tensors `[B, N, W, t, c]` and `[B, N, W, t, S]`.
+        values: float tensors `[B, N, W, c, H]` and `[B, N, S, H]`.
+        masks: bool tensors `[B or 1, 1, W, 1, c]` and `[B or 1, 1, 1, 1, S]`, true
+            where a key is visible.
+        keep: bool tensors like the scores, false at what dropout drops, or `None`
+            twice. What is kept is not scaled up here.
+        context: the result, where a gradient computes again what led to it; or `None`.
+
+    Returns:
+        Tensor `[B, N, W, t, H]`.
+    """
+    dtype = scores[0].dtype
+    visible = [ops.any(mask, axis=-1, keepdims=True) for mask in masks]
+    visible = ops.cast(ops.logical_or(*visible), dtype)
+
+    def with_dropout(probs, one=1.0):
+        return [
+            x if kept is None else ops.where(kept, x, ops.cast(one - 1.0, x.dtype))
+            for x, kept in zip(probs, keep)
+        ]
+
+    @ops.custom_gradient
+    def attend(*inputs):
+        scores, (own, shared) = inputs[:2], inputs[2:]
+        probs = [ops.cast(x, dtype) for x in _softmax(scores, masks)]
+        result = context
+        if result is None:
+            of_own, of_shared = with_dropout(probs)
+            result = ops.einsum("bnwtc,bnwch->bnwth", of_own, own)
+            products = weighted_values(_joined(of_shared), shared)
+            result = (result + ops.reshape(products, ops.shape(result))) * visible
+
+        def gradient(*args, upstream=None):
+            upstream = (args[0] if upstream is None else upstream) * visible
+            mean = at_least_float32(upstream) * at_least_float32(result)
+            mean = ops.sum(mean, axis=-1, keepdims=True)
+            rows = _joined(upstream)
+            # Recomputed, not saved.
+            of_own, of_shared = with_dropout(probs, barrier_one(upstream))
+            grad_values = (
+                ops.einsum("bnwtc,bnwth->bnwch", of_own, upstream),
+                ops.einsum("bnts,bnth->bnsh", _joined(of_shared), rows),
+            )
+            grad_probs = (
+                ops.einsum("bnwth,bnwch->bnwtc", upstream, own),
+                ops.einsum("bnth,bnsh->bnts", rows, shared),
+            )
+            grad_scores = []
+            for prob, grad, kept in zip(probs, grad_probs, keep):
+                grad = dropped(ops.reshape(grad, ops.shape(prob)), kept)
+                grad = at_least_float32(prob) * (at_least_float32(grad) - mean)
+                grad_scores.append(ops.cast(grad, dtype))
+            return *grad_scores, *grad_values
+
+        return result, gradient
+
+    return attend(*scores, *values)
+
+
+def _softmax(scores, masks):
+    """The softmax over the last axes of both groups, in float32 or better."""
+    # A finite number, not -inf: a row of -inf would give NaN.
+    scores = [
+        ops.where(mask, at_least_float32(x), -1e30) for x, mask in zip(scores, masks)
+    ]
+    top = (ops.max(x, axis=-1, keepdims=True, initial=-1e30) for x in scores)
+    top = ops.maximum(*top)
+    powers = [ops.exp(x - top) for x in scores]
+    total = sum(ops.sum(x, axis=-1, keepdims=True) for x in powers)
+    return [x / total for x in powers]
+
+
+def _joined(x):
+    """`[B, N, W, t, x]` to `[B, N, W t, x]`: one product for all windows is faster."""
+    batch, heads, count, size, width = ops.shape(x)
+    return ops.reshape(x, (batch, heads, count * size, width))
