@@ -4,10 +4,18 @@ from functools import partial
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.checks import check_equations, check_layer, randomize, variables_of
+from tests.checks import (
+    assert_close,
+    check_equations,
+    check_layer,
+    randomize,
+    variables_of,
+)
+from tests.checks.programs import largest_tensor
 from tests.reference import batched, sparse_attention, sparse_pairs
 from tfeff.layers import SparseAttention
 
@@ -75,6 +83,54 @@ def test_published_densities(pattern, length, percent):
 def test_default_pattern_is_that_of_sparsebert():
     np.testing.assert_array_equal(kept_pairs(300), kept_pairs(300, pattern="fairseq"))
     assert kept_pairs(300, stride=128, expressivity=32).all(axis=1).sum() == 0
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("size", [None, 1, 9])
+def test_windows_equal_the_mask(pattern, size):
+    """At any length, known or not; asked for its map, the layer masks all pairs."""
+    layer = SparseAttention(2, 4, 2, pattern, query_block_size=size, dtype="float64")
+    layer.build((None, None, 8))
+    randomize(variables_of(layer))
+    rng = np.random.default_rng(0)
+
+    def gradients(call, hidden, *mask):
+        with tf.GradientTape() as tape:
+            tape.watch(hidden)
+            output = call(hidden, *mask)
+            loss = tf.reduce_sum(tf.sin(output))
+        return [output, *tape.gradient(loss, [hidden, *layer.trainable_variables])]
+
+    unknown = tf.TensorSpec((None, None, 8), tf.float64)
+    masked = tf.TensorSpec((None, None), tf.bool)
+    for signature in ([unknown], [unknown, masked]):
+        windows = tf.function(partial(gradients, layer), input_signature=signature)
+        for length in (1, 4, 5, 6, 9, 11, 17):
+            hidden = tf.constant(rng.normal(size=(2, length, 8)))
+            visible = tf.constant(rng.random((2, length)) < 0.6)
+            inputs = [hidden, visible][: len(signature)]
+
+            def dense(*inputs):
+                return layer(*inputs, return_attention_scores=True)[0]
+
+            expected = gradients(dense, *inputs)
+            for actual in (gradients(layer, *inputs), windows(*inputs)):
+                for one, other in zip(actual, expected, strict=True):
+                    assert_close(one, other, 1e-11)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_nothing_is_of_the_size_of_all_pairs(pattern):
+    """The largest tensor is that of a summary of 2 in each window of 16."""
+    layer = SparseAttention(
+        1, stride=16, expressivity=2, pattern=pattern, query_block_size=None
+    )
+    layer.build((None, None, 2))
+    hidden = np.zeros((1, 512, 2), "float32")
+    overlap = pattern == "fairseq"
+    rows, shared = 32 * (16 + overlap), 32 * (2 + overlap)
+    size = largest_tensor(layer, layer.trainable_variables, hidden)
+    assert size <= rows * shared < 512 * 512 / 4
 
 
 def test_a_query_reads_the_keys_of_its_pattern_alone():

@@ -20,7 +20,7 @@ def window_values(scores, values, masks, keep=(None, None), context=None):
         scores: float tensors `[B, N, W, t, c]` and `[B, N, W, t, S]`.
         values: float tensors `[B, N, W, c, H]` and `[B, N, S, H]`.
         masks: bool tensors `[B or 1, 1, W, 1, c]` and `[B or 1, 1, 1, 1, S]`, true
-            where a key is visible.
+            where a key is visible; `None` for the latter if all that are shared are.
         keep: bool tensors like the scores, false at what dropout drops, or `None`
             twice. What is kept is not scaled up here.
         context: the result, where a gradient computes again what led to it; or `None`.
@@ -29,8 +29,14 @@ def window_values(scores, values, masks, keep=(None, None), context=None):
         Tensor `[B, N, W, t, H]`.
     """
     dtype = scores[0].dtype
-    visible = [ops.any(mask, axis=-1, keepdims=True) for mask in masks]
-    visible = ops.cast(ops.logical_or(*visible), dtype)
+    visible = None
+    if masks[1] is not None:
+        visible = [ops.any(mask, axis=-1, keepdims=True) for mask in masks]
+        visible = ops.cast(ops.logical_or(*visible), dtype)
+
+    def of_visible(x):
+        """Zeros in windows that see no key."""
+        return x if visible is None else x * visible
 
     def with_dropout(probs, one=1.0):
         return [
@@ -47,10 +53,10 @@ def window_values(scores, values, masks, keep=(None, None), context=None):
             of_own, of_shared = with_dropout(probs)
             result = ops.einsum("bnwtc,bnwch->bnwth", of_own, own)
             products = weighted_values(_joined(of_shared), shared)
-            result = (result + ops.reshape(products, ops.shape(result))) * visible
+            result = of_visible(result + ops.reshape(products, ops.shape(result)))
 
         def gradient(*args, upstream=None):
-            upstream = (args[0] if upstream is None else upstream) * visible
+            upstream = of_visible(args[0] if upstream is None else upstream)
             mean = at_least_float32(upstream) * at_least_float32(result)
             mean = ops.sum(mean, axis=-1, keepdims=True)
             rows = _joined(upstream)
@@ -78,9 +84,11 @@ def window_values(scores, values, masks, keep=(None, None), context=None):
 
 def _softmax(scores, masks):
     """The softmax over the last axes of both groups, in float32 or better."""
+    scores = [at_least_float32(x) for x in scores]
     # A finite number, not -inf: a row of -inf would give NaN.
     scores = [
-        ops.where(mask, at_least_float32(x), -1e30) for x, mask in zip(scores, masks)
+        x if mask is None else ops.where(mask, x, -1e30)
+        for x, mask in zip(scores, masks)
     ]
     top = (ops.max(x, axis=-1, keepdims=True, initial=-1e30) for x in scores)
     top = ops.maximum(*top)
