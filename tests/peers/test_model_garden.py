@@ -8,7 +8,7 @@ import pytest
 from tests.checks import assert_close
 from tfeff.encoders import build
 from tfeff.layers import RelativeEmbedding, TwoStreamBlocks
-from tfeff.ops import bias_scores
+from tfeff.ops import bias_scores, relative_positions
 
 GOLDENS = Path(__file__).parent / "goldens"
 
@@ -101,7 +101,9 @@ def test_t5_bias():
     embed = RelativeEmbedding(128, shape=(2,), index="t5")
     embed.build()
     embed.embeddings.assign(table)
-    nothing = np.zeros((1, first.shape[1], 2, 4), "float32")
-    scores = np.asarray(bias_scores(nothing, nothing, embed))[0]
+    length = first.shape[1]
+    nothing = np.zeros((1, 2, length, 4), "float32")
+    rows = embed(relative_positions(length))
+    scores = np.asarray(bias_scores(nothing, nothing, rows))[0]
     np.testing.assert_array_equal(scores[:, 0], first)
     np.testing.assert_array_equal(scores[:, -1], last)
