@@ -54,6 +54,8 @@ class MixedAttention(ScoredAttention):
         mask_conv: whether padding counts as 0 in the convolutions. If not, it leaks
             into its neighbours, as in the published model, whose checkpoints need
             that.
+        query_block_size: integer, `None` or `"auto"`: how many queries have their
+            scores at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores. There is none
             on the convolution heads.
         kernel_initializer: initializer of the kernels.
