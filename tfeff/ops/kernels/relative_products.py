@@ -43,8 +43,7 @@ def relative_products(x, rows):
 def key_products(key, rows, count):
     """Equals `tfeff.ops.key_products`: `y[i, j] = k_j · a_{j - i}`.
 
-    The keys go in blocks of `t` where 128 does not divide their number, so that a few
-    queries cost no more than their share.
+    The keys go in tiles of `t`, so that a few queries cost no more than their share.
     """
     if isinstance(rows, NearFar):
         width = ops.shape(rows.near)[0] - count
@@ -54,10 +53,8 @@ def key_products(key, rows, count):
     batch, heads, keys, size = ops.shape(key)
     # Seen from the key, the other position lies at -x.
     rows = ops.concatenate([ops.flip(rows[:-1], axis=0), rows[-1:]], axis=0)
-    in_blocks = len(row_blocks(keys)[1]) > 1
     # As many queries as keys, or unknown numbers, which are all that there are.
-    all_queries = not isinstance(count, int) or isinstance(keys, int) and keys <= count
-    if in_blocks or all_queries:
+    if not isinstance(count, int) or isinstance(keys, int) and keys <= count:
         return ops.swapaxes(relative_products(key, rows), -1, -2)
     tiles = (keys + count - 1) // count
     missing = tiles * count - keys
