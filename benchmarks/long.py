@@ -67,6 +67,7 @@ flags.DEFINE_integer("width", 768, "Hidden size; there are 12 heads.", lower_bou
 flags.DEFINE_integer("whole_limit", 4096, "The longest sequence that goes whole.")
 flags.DEFINE_float("memory_limit", 8, "GB of temporary memory to be run.")
 flags.DEFINE_integer("rounds", 5, "Times that all are timed.", lower_bound=2)
+flags.DEFINE_string("note", "", "What readers of the times must know.")
 flags.DEFINE_bool("quick", False, "A try: small sizes, results in a folder of its own.")
 flags.DEFINE_string("results", None, "Where the results go: benchmarks/results.")
 
@@ -145,8 +146,9 @@ def add_times(path: str, case: dict[str, str]) -> None:
     wanted = [(case["attention"], way) for way in ways(int(case["length"]))]
     wanted = dict.fromkeys([*wanted, (REFERENCE, WHOLE), (PEER, "")])
     rows, programs = [], []
+    case = case | {"seconds": "", "left_out": "", "note": FLAGS.note}
     for contender, way in wanted:
-        row = case | dict(contender=contender, way=way, seconds="", left_out="")
+        row = case | {"contender": contender, "way": way}
         rows.append(row)
         try:
             run = runnable(row)
@@ -158,7 +160,7 @@ def add_times(path: str, case: dict[str, str]) -> None:
     for (row, _, _), values in zip(programs, times):
         row["seconds"] = " ".join(f"{value:.6g}" for value in values)
         median = f"{1e3 * statistics.median(values):.1f} ms"
-        print(*case.values(), row["contender"], row["way"], median, flush=True)
+        print(*(row[name] for name in TIME_FIELDS[2:7]), median, flush=True)
     append(path, TIME_FIELDS, rows)
 
 

@@ -10,7 +10,7 @@ TASKS = ("train", "inference")
 SETTINGS = ("machine", "width")
 CASE = (*SETTINGS, "attention", "task", "length")
 MEMORY_FIELDS = (*CASE, "way", "temporary")
-TIME_FIELDS = (*CASE, "contender", "way", "seconds", "left_out")
+TIME_FIELDS = (*CASE, "contender", "way", "seconds", "left_out", "note")
 WHOLE = "whole"
 REFERENCE = "self"
 PEER = "PyTorch's fused attention"
@@ -123,7 +123,8 @@ def time_table(rows, task: str) -> list[str]:
             cells += [ratio(row, made.get(reference)) for reference in references]
             cells.append(row["left_out"].replace("|", "\\|"))
             lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
+    notes = dict.fromkeys(row["note"] for row in rows if row["note"])
+    return [*lines, "", *(f"{note}\n" for note in notes)]
 
 
 def milliseconds(row) -> str:

@@ -22,7 +22,8 @@ def memory_rows(way, attention, lengths, bytes_of):
 
 def time_row(contender, way, seconds, left_out="", attention="shatter"):
     case = CASE | {"attention": attention, "length": "4096"}
-    return case | dict(contender=contender, way=way, seconds=seconds, left_out=left_out)
+    row = dict(contender=contender, way=way, seconds=seconds, left_out=left_out)
+    return case | row | {"note": "Two at once."}
 
 
 def test_every_attention_that_scores_pairs(load):
@@ -83,7 +84,9 @@ def test_time_table(report):
         time_row("self", "whole", "1 2"),
         time_row(peer, "", "", "ImportError: no | torch"),
     ]
-    assert [cells(line) for line in report["time_table"](rows, "train")[3:-1]] == [
+    table = report["time_table"](rows, "train")
+    assert table[-2:] == ["", "Two at once.\n"]
+    assert [cells(line) for line in table[3:-2]] == [
         ["shatter", "4096", "whole", "6000.0", "1", "4.00 (4.00–4.00)", "", ""],
         ["shatter", "4096", "blocks of 128", "2000.0", "0.38 (0.31–0.44)"]
         + ["1.50 (1.25–1.75)", "", ""],
