@@ -23,6 +23,7 @@ import os
 import statistics
 import tempfile
 import time
+from unittest import mock
 
 import environment
 import machine
@@ -41,11 +42,13 @@ from long_report import (
 )
 from rows import append, read
 
-# Arguments of the layer, by what the tables call them.
+# By what the tables call them: how many queries have their scores at a time, and
+# whether near and far keys are parted, where an attention has a reach.
 WAYS = {
-    WHOLE: {"query_block_size": None},
-    "blocks of 128": {"query_block_size": 128},
-    "blocks of 256": {"query_block_size": 256},
+    WHOLE: (None, False),
+    "blocks of 128": (128, False),
+    "blocks of 256": (256, False),
+    "near and far": (256, True),
 }
 # Those that score all pairs. Method 3, slower by far, is measured if it is asked for.
 DEFAULT = (
@@ -210,10 +213,13 @@ def compiled(row: dict[str, str]):
     import jax
     import keras
 
+    from tfeff.layers import scored_attention
+
     keras.backend.clear_session()
     shape = (1, int(row["length"]), int(row["width"]))
     maker = attentions(peers.HEADS, shape[1])[row["attention"]]
-    layer = maker(**WAYS[row["way"]])
+    size, near_and_far = WAYS[row["way"]]
+    layer = maker(query_block_size=size)
     layer.build(shape)
 
     def infer(weights, state, hidden):
@@ -231,7 +237,9 @@ def compiled(row: dict[str, str]):
     if row["task"] == "train":
         arguments.append(hidden)
     function = train if row["task"] == "train" else infer
-    program = jax.jit(function).lower(*arguments).compile()
+    share = scored_attention.NEAR_SHARE * near_and_far
+    with mock.patch.object(scored_attention, "NEAR_SHARE", share):
+        program = jax.jit(function).lower(*arguments).compile()
     return program, program.memory_analysis().temp_size_in_bytes
 
 

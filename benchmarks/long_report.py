@@ -26,7 +26,9 @@ def report(path: str) -> None:
         "One attention at base width with 12 heads, one sequence, float32, no dropout, "
         "compiled by XLA for the CPU through Keras' JAX backend. Train: output and "
         "gradients of input and weights. Whole: the scores of all pairs at once; in "
-        "blocks: of so many queries at a time. – was not measured.\n",
+        "blocks: of so many queries at a time. Near and far: in blocks of 256, what "
+        "depends on relative positions formed for near keys alone, where an attention "
+        "has a reach and at most half of the keys are near. – was not measured.\n",
         machine.description(),
     ]
     groups = {}

@@ -20,7 +20,7 @@ class Entry(NamedTuple):
     """What a kernel takes, and equation and kernel if not those of its name in `ops`.
 
     A tensor is given by its axes: b batch, n heads, t queries, s keys, h head size,
-    r = t + s relative positions. All get gradients but those in `CONSTANTS`.
+    r = t + s relative positions, w windows. All get gradients but those in `CONSTANTS`.
     """
 
     axes: dict[str, str]
@@ -77,6 +77,26 @@ def near_far_values(function):
         return function(scores, value, rows, **arguments)
 
     return of_parted
+
+
+def side_by_side(own_scores, shared_scores, own, shared, mask):
+    """The keys of a window and those of all, one after the other; windows as heads."""
+    batch, heads, count, rows, keys = keras.ops.shape(own_scores)
+    scores = keras.ops.concatenate([own_scores, shared_scores], axis=-1)
+    shared = keras.ops.broadcast_to(shared[:, :, None], keras.ops.shape(own))
+    values = keras.ops.concatenate([own, shared], axis=-2)
+    mask = keras.ops.concatenate([mask[:, :, :1], mask[:, :, -1:]], axis=-1)
+    context = ops.softmax_values(
+        keras.ops.reshape(scores, (batch, heads * count, rows, 2 * keys)),
+        keras.ops.reshape(values, (batch, heads * count, 2 * keys, values.shape[-1])),
+        mask,
+    )
+    return keras.ops.reshape(context, (batch, heads, count, rows, values.shape[-1]))
+
+
+def by_window(own_scores, shared_scores, own, shared, mask):
+    masks = mask[:, :, None, :1], mask[:, :, None, -1:]
+    return kernels.window_values((own_scores, shared_scores), (own, shared), masks)
 
 
 OUTER = 0, 2
@@ -142,6 +162,14 @@ KERNELS = {
         VALUES | dict(rows="rnh", mask="b1ts", partition="nts", keep=PAIRS)
     ),
     "softmax_values, plain": Entry(VALUES),
+    "window_values": Entry(
+        dict(
+            **dict(own_scores="bnwts", shared_scores="bnwts"),
+            **dict(own="bnwsh", shared="bnsh", mask="b1ts"),
+        ),
+        equation=side_by_side,
+        kernel=by_window,
+    ),
 }
 # Numbers of queries and keys: odd, single, in the middle of a sequence, and such that
 # kernels take blocks of 128.
@@ -150,7 +178,7 @@ IN_BLOCKS, MIDDLE_IN_BLOCKS = (256, 256), (128, 256)
 
 
 def sizes_of(batch, count, keys):
-    sizes = dict(b=batch, n=3, t=count, s=keys, h=12)
+    sizes = dict(b=batch, n=3, w=2, t=count, s=keys, h=12)
     near = keys and (keys + 1) // 2
     return sizes | {"r": count and count + keys, "v": near and count + near, "1": 1}
 
