@@ -68,12 +68,10 @@ def place(near, left, right, first, length: int):
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            before = ops.where(columns < first, upstream, 0.0)
-            after = ops.where(columns >= first + width, upstream, 0.0)
+            sides = columns < first, columns >= first + width
             return (
                 ops.slice(upstream, corner, [*leading, count, width]),
-                _summed_like(left, before),
-                _summed_like(right, after),
+                *_grads_of_sides((left, right), sides, upstream),
             )
 
         return placed, gradient
@@ -107,6 +105,25 @@ def _sliced(x, corner, shape):
         return ops.slice(x, corner, shape), gradient
 
     return slice_of(x)
+
+
+def _grads_of_sides(values, sides, gradient):
+    """The gradients of what stands in columns before and after the near ones.
+
+    Args:
+        values: two tensors broadcastable to `[..., t, S]`.
+        sides: bool tensors `[S]`, true at the columns of each.
+        gradient: tensor `[..., t, S]`.
+    """
+    masks = [ops.cast(side, gradient.dtype) for side in sides]
+    if values[0].shape[-1] == 1:
+        # One product for both instead of a sum over pairs each.
+        sums = ops.matmul(gradient, ops.stack(masks, axis=-1))
+        return [
+            _summed_like(value, sums[..., index : index + 1])
+            for index, value in enumerate(values)
+        ]
+    return [_summed_like(value, gradient) * mask for value, mask in zip(values, masks)]
 
 
 def _summed_like(x, gradient):

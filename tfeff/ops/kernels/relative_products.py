@@ -129,10 +129,9 @@ def relative_sums(weights, x):
 def far_sums(weights, first, width):
     """Sums `[..., t, 1]` of weights `[..., t, S]` before and after the near keys."""
     columns = ops.arange(ops.shape(weights)[-1], dtype="int32")
-    return [
-        ops.sum(ops.where(side, weights, 0.0), axis=-1, keepdims=True)
-        for side in (columns < first, columns >= first + width)
-    ]
+    sides = ops.stack([columns < first, columns >= first + width], axis=-1)
+    sums = ops.matmul(weights, ops.cast(sides, weights.dtype))
+    return [sums[..., :1], sums[..., 1:]]
 
 
 def _as_heads(row):
