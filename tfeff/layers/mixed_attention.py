@@ -12,9 +12,8 @@ from tfeff.layers.checks import (
     zero_padding,
 )
 from tfeff.layers.convolution_heads import DynamicHeads, LightweightHeads
-from tfeff.layers.scored_attention import ScoredAttention
+from tfeff.layers.self_attention import SelfAttention
 from tfeff.layers.span_dynamic_conv import SpanDynamicConv1D
-from tfeff.ops import kernels
 
 _CONVOLUTIONS = {
     "span_dynamic": SpanDynamicConv1D,
@@ -25,7 +24,7 @@ CONVOLUTIONS = (*_CONVOLUTIONS, "separable", "none")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class MixedAttention(ScoredAttention):
+class MixedAttention(SelfAttention):
     """Attention heads and convolution heads side by side, in a bottleneck (ConvBERT).
 
     Of the `N` heads of a usual attention, `N / γ` heads of unchanged size `D / N`
@@ -98,8 +97,7 @@ class MixedAttention(ScoredAttention):
         mask_conv: bool = True,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        self.num_heads = check_integer("num_heads", num_heads)
+        super().__init__(num_heads, **kwargs)
         self.head_ratio = check_integer("head_ratio", head_ratio)
         self.kernel_size = check_kernel_size(kernel_size)
         self.convolution_type = check_choice("convolution", convolution, CONVOLUTIONS)
@@ -152,15 +150,6 @@ class MixedAttention(ScoredAttention):
         value = project_to_heads(self.value_dense, inputs.hidden, self.mixed_heads)
         return Queries(ops.swapaxes(query, 1, 2)), Keys(key, value)
 
-    def context(self, queries, keys):
-        return kernels.softmax_values(
-            self.scores(queries, keys),
-            keys.values,
-            self.mask(queries, keys),
-            keep=self.keep(queries, keys),
-            context=queries.context,
-        )
-
     def attend(self, inputs, return_scores=False):
         self.check_can(inputs)
         inputs = inputs._replace(query=self.query_dense(inputs.query))
@@ -194,7 +183,6 @@ class MixedAttention(ScoredAttention):
     def get_config(self):
         config = super().get_config()
         config.update(
-            num_heads=self.num_heads,
             head_ratio=self.head_ratio,
             kernel_size=self.kernel_size,
             convolution=self.convolution_type,

@@ -5,7 +5,6 @@ import keras
 from tfeff import ops as functional
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
 from tfeff.layers.self_attention import SelfAttention
-from tfeff.ops import kernels
 from tfeff.ops.kernels.near_far import without_gradient
 
 
@@ -95,21 +94,6 @@ class PartitionedAttention(SelfAttention):
         # No weight has a part in it, and JAX wants to know that it has no gradient.
         partition = without_gradient(queries.relative["partition"])
         return functional.laid_out(queries.vectors, partition)
-
-    def attention_weights(self, scores, queries, keys):
-        weights = super().attention_weights(scores, queries, keys)
-        partition = self.partition(queries)
-        return weights if partition is None else weights * partition
-
-    def context(self, queries, keys):
-        return kernels.softmax_values(
-            self.scores(queries, keys),
-            keys.values,
-            self.mask(queries, keys),
-            self.partition(queries),
-            self.keep(queries, keys),
-            context=queries.context,
-        )
 
     def get_config(self):
         config = super().get_config()

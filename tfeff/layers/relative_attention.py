@@ -270,25 +270,7 @@ class RelativeAttention(SelfAttention):
             keys.weights["segment_bias"],
         )
 
-    def values(self, weights, queries, keys):
-        context = super().values(weights, queries, keys)
-        rows = self._value_rows(queries)
-        if rows is None:
-            return context
-        return context + functional.relative_values(weights, rows)
-
-    def context(self, queries, keys):
-        return kernels.softmax_values(
-            self.scores(queries, keys),
-            keys.values,
-            self.mask(queries, keys),
-            keep=self.keep(queries, keys),
-            rows=self._value_rows(queries),
-            context=queries.context,
-        )
-
-    def _value_rows(self, queries):
-        """What joins the values by relative position, or `None`."""
+    def value_rows(self, queries):
         return None if queries.relative is None else queries.relative.get("values")
 
     def _projected(self, rows, dense):

@@ -77,13 +77,35 @@ class SelfAttention(ScoredAttention):
         )
         return Queries(query), Keys(key, value)
 
+    def partition(self, queries):
+        """What weights are multiplied with, `[N, t, S]`, or `None`."""
+        return None
+
+    def value_rows(self, queries):
+        """What joins the values by relative position, `[t + S, N, H]`, or `None`."""
+        return None
+
+    def attention_weights(self, scores, queries, keys):
+        weights = super().attention_weights(scores, queries, keys)
+        partition = self.partition(queries)
+        return weights if partition is None else weights * partition
+
+    def values(self, weights, queries, keys):
+        context = super().values(weights, queries, keys)
+        rows = self.value_rows(queries)
+        if rows is None:
+            return context
+        return context + kernels.relative_values(weights, rows)
+
     def context(self, queries, keys):
         return kernels.softmax_values(
             self.scores(queries, keys),
             keys.values,
             self.mask(queries, keys),
-            keep=self.keep(queries, keys),
-            context=queries.context,
+            self.partition(queries),
+            self.keep(queries, keys),
+            self.value_rows(queries),
+            queries.context,
         )
 
     def get_config(self):
