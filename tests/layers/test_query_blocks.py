@@ -189,7 +189,8 @@ def test_context_equals_its_equation(name):
     if name == "mixed":
         inputs = inputs._replace(query=layer.query_dense(hidden))
     layer.dropout_layer.seed_generator.state.assign([3, 5])
-    queries, relative, keys = layer._gathered(inputs)
+    queries, keys = layer._gathered(inputs)
+    relative = layer._terms(inputs, keys)
     queries = queries._replace(relative=relative)
     differentiable = [queries.vectors, keys.vectors, keys.values, relative]
     with tf.GradientTape(persistent=True) as tape:

@@ -162,7 +162,7 @@ class ScoredAttention(Attention):
 
     def attend_heads(self, inputs: AttentionInputs, return_scores=False):
         """`(context, scores)`: what `attend` returns, before the output projection."""
-        queries, relative, keys = self._gathered(inputs)
+        queries, keys = self._gathered(inputs)
 
         def context_of(queries, relative, keys, context=None):
             queries = queries._replace(relative=relative, context=context)
@@ -170,21 +170,21 @@ class ScoredAttention(Attention):
 
         def in_blocks(size):
             near = size and self._near(inputs, size, ops.shape(keys.vectors)[2])
-            if not near:
-                return over_query_blocks(
-                    context_of, queries, relative, keys, keys.values, size
-                )
-            return self._near_and_far(context_of, inputs, queries, keys, size, near)
+            if near:
+                return self._near_and_far(context_of, inputs, queries, keys, size, near)
+            return over_query_blocks(
+                context_of, queries, self._terms(inputs, keys), keys, keys.values, size
+            )
 
         def whole():
             if inputs.recompute and inputs.training:
                 return in_blocks(None)
-            return context_of(queries, relative, keys)
+            return context_of(queries, self._terms(inputs, keys), keys)
 
         context = self._by_length(whole, in_blocks, queries, return_scores)
         if not return_scores:
             return context, None
-        queries = queries._replace(relative=relative)
+        queries = queries._replace(relative=self._terms(inputs, keys))
         scores = self.scores(queries, keys)
         if return_scores == "scores":
             mask = self.mask(queries, keys)
@@ -249,15 +249,19 @@ class ScoredAttention(Attention):
             with_sides, queries, terms, (keys, sides), keys.values, size, near
         )
 
+    def _terms(self, inputs, keys):
+        """The relative terms of all positions in order; `None` for other queries."""
+        if not inputs.positional or inputs.positions is not None:
+            return None
+        length = ops.shape(keys.vectors)[2]
+        return self.relative_terms(functional.relative_positions(length), inputs)
+
     def _gathered(self, inputs: AttentionInputs):
-        """Queries, relative terms and keys with all that the inputs say of them."""
+        """Queries and keys with all that the inputs say of them but relative terms."""
         queries, keys = self.project(inputs)
         length = ops.shape(keys.vectors)[2]
-        relative = positions = None
+        positions = None
         if inputs.positional and inputs.positions is None:
-            relative = self.relative_terms(
-                functional.relative_positions(length), inputs
-            )
             positions = ops.arange(length, dtype="int32")[:, None]
         elif inputs.positional:
             positions = ops.cast(inputs.positions, "int32")[..., None]
@@ -285,7 +289,7 @@ class ScoredAttention(Attention):
             segment_ids=_of_keys(segments),
             ranks=_of_keys(inputs.key_ranks),
         )
-        return queries, relative, keys
+        return queries, keys
 
     def get_config(self):
         config = super().get_config()

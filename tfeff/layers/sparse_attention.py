@@ -126,7 +126,7 @@ class SparseAttention(SelfAttention):
         length = ops.shape(inputs.hidden)[1]
         if return_scores or not self._has_windows(inputs, length):
             return super().attend_heads(inputs, return_scores)
-        queries, _, keys = self._gathered(inputs)
+        queries, keys = self._gathered(inputs)
         visible = ops.ones((1, 1, length, 1), dtype="bool")
         if keys.visible is not None:
             visible = ops.swapaxes(keys.visible, 2, 3)

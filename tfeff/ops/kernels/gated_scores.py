@@ -5,7 +5,7 @@ import math
 from keras import ops
 
 from tfeff.ops.attention import dot_product_scores, scaled
-from tfeff.ops.kernels.near_far import NearFar, near_keys, place
+from tfeff.ops.kernels.near_far import NearFar, as_heads, near_keys, place
 from tfeff.ops.masking import at_least_float32
 from tfeff.ops.shifting import relative_unshift, toeplitz
 
@@ -23,12 +23,7 @@ def gated_scores(query, key, rows):
     if isinstance(rows, NearFar):
         width = ops.shape(rows.near)[0] - ops.shape(query)[2]
         near = gated_scores(query, near_keys(key, rows.first, width), rows.near)
-        sides = [
-            dot_product_scores(
-                query * (ops.swapaxes(row, 0, 1) if len(row.shape) == 3 else row), key
-            )
-            for row in rows[1:3]
-        ]
+        sides = [dot_product_scores(query * as_heads(row), key) for row in rows[1:3]]
         return place(near, *sides, rows.first, rows.length)
     rows = rows[:, None] if len(rows.shape) == 2 else rows
     size = query.shape[-1]

@@ -79,6 +79,19 @@ def place(near, left, right, first, length: int):
     return side_by_side(near, left, right)
 
 
+def as_heads(row):
+    """A row `[1, N, H]` or `[1, H]` beside vectors `[B, N, t, H]`."""
+    return ops.swapaxes(row, 0, 1) if len(row.shape) == 3 else row
+
+
+def far_sums(weights, first, width):
+    """Sums `[..., t, 1]` of weights `[..., t, S]` before and after the near keys."""
+    columns = ops.arange(ops.shape(weights)[-1], dtype="int32")
+    sides = ops.stack([columns < first, columns >= first + width], axis=-1)
+    sums = ops.matmul(weights, ops.cast(sides, weights.dtype))
+    return [sums[..., :1], sums[..., 1:]]
+
+
 def near_columns(x, first, width: int):
     """The near columns of `[..., S]`, `[..., W]`."""
     shape = ops.shape(x)
@@ -199,9 +212,10 @@ def near_far_part_values(
         near_value = near_keys(value, first, width)
         weights = dropped(WITH_GRADIENT[normalizer](scores, mask)[0], keep)
         near_weights = near_columns(weights, first, width)
-        shares = ops.einsum("bmts,nts->btn", near_weights, near)
-        for x, one in zip(of_sides(weights), ones):
-            shares = shares + ops.sum(x, axis=-1)[:, 0, :, None] * one
+        if embeddings:
+            shares = ops.einsum("bmts,nts->btn", near_weights, near)
+            for total, one in zip(far_sums(weights, first, width), ones):
+                shares = shares + total[:, 0] * one
         result = context
         if result is None:
             result = weighted_values(near_weights * near, near_value)

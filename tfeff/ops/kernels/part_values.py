@@ -29,7 +29,8 @@ def part_values(
     @ops.custom_gradient
     def attend(scores, value, *embeddings):
         weights = dropped(normalize(scores)[0], keep)
-        shares = ops.einsum("bmts,nts->bmtn", weights, partition)
+        if embeddings:
+            shares = ops.einsum("bmts,nts->bmtn", weights, partition)
         result = context
         if result is None:
             result = weighted_values(weights * partition, value)

@@ -18,7 +18,14 @@ from tfeff.ops.kernels.fourier_shift import (
     moved_sums,
     moved_values,
 )
-from tfeff.ops.kernels.near_far import NearFar, near_columns, near_keys, place
+from tfeff.ops.kernels.near_far import (
+    NearFar,
+    as_heads,
+    far_sums,
+    near_columns,
+    near_keys,
+    place,
+)
 from tfeff.ops.shifting import BLOCK, relative_shift, relative_unshift, row_blocks
 from tfeff.ops.slicing import cut
 
@@ -30,7 +37,7 @@ def relative_products(x, rows):
     """
     if isinstance(rows, NearFar):
         near = relative_products(x, rows.near)
-        sides = [ops.sum(x * _as_heads(row), -1, True) for row in rows[1:3]]
+        sides = [ops.sum(x * as_heads(row), -1, True) for row in rows[1:3]]
         return place(near, *sides, rows.first, rows.length)
     batch, heads, count, size = ops.shape(x)
     keys = ops.shape(rows)[0] - count
@@ -48,7 +55,7 @@ def key_products(key, rows, count):
     if isinstance(rows, NearFar):
         width = ops.shape(rows.near)[0] - count
         near = key_products(near_keys(key, rows.first, width), rows.near, count)
-        sides = [ops.sum(key * _as_heads(row), -1)[:, :, None] for row in rows[1:3]]
+        sides = [ops.sum(key * as_heads(row), -1)[:, :, None] for row in rows[1:3]]
         return place(near, *sides, rows.first, rows.length)
     batch, heads, keys, size = ops.shape(key)
     # Seen from the key, the other position lies at -x.
@@ -79,7 +86,7 @@ def relative_values(weights, rows):
         width = ops.shape(rows.near)[0] - ops.shape(weights)[2]
         context = relative_values(near_columns(weights, rows.first, width), rows.near)
         for total, row in zip(far_sums(weights, rows.first, width), rows[1:3]):
-            context = context + total * _as_heads(row)
+            context = context + total * as_heads(row)
         return context
     batch, heads, count, keys = ops.shape(weights)
     block, starts = row_blocks(count)
@@ -124,19 +131,6 @@ def relative_sums(weights, x):
         for index, side in enumerate(sides)
     ]
     return ops.transpose(sum(parts), (2, 0, 1))
-
-
-def far_sums(weights, first, width):
-    """Sums `[..., t, 1]` of weights `[..., t, S]` before and after the near keys."""
-    columns = ops.arange(ops.shape(weights)[-1], dtype="int32")
-    sides = ops.stack([columns < first, columns >= first + width], axis=-1)
-    sums = ops.matmul(weights, ops.cast(sides, weights.dtype))
-    return [sums[..., :1], sums[..., 1:]]
-
-
-def _as_heads(row):
-    """A row `[1, N, H]` or `[1, H]` beside vectors `[B, N, t, H]`."""
-    return ops.swapaxes(row, 0, 1) if len(row.shape) == 3 else row
 
 
 def _block_products(x, windows):

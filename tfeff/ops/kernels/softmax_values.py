@@ -4,9 +4,8 @@ from keras import ops
 
 from tfeff.ops.attention import weighted_values
 from tfeff.ops.kernels.barrier import barrier_one
-from tfeff.ops.kernels.near_far import NearFar, near_columns
+from tfeff.ops.kernels.near_far import NearFar, far_sums, near_columns
 from tfeff.ops.kernels.relative_products import (
-    far_sums,
     relative_products,
     relative_sums,
     relative_values,
@@ -45,11 +44,7 @@ def softmax_values(
 
     def of_rows(leaves):
         """The rows, near and far if they are."""
-        return (
-            rows._replace(near=leaves[0], left=leaves[1], right=leaves[2])
-            if (far)
-            else leaves[0]
-        )
+        return NearFar(*leaves, *rows[3:]) if far else leaves[0]
 
     def grads_of_rows(weights, upstream):
         if not far:
