@@ -31,7 +31,7 @@ from absl import app, flags
 from rows import append, read, write_tables
 
 import tfeff
-from tfeff.data.parallel import end_with_parent
+from tfeff.utils.parallel import end_with_parent
 
 GOAL = 0.8  # of SentencePiece's rate
 SETTINGS = (

@@ -44,7 +44,7 @@ def main(_):
     )
     rows, misses = [], []
     for name in FILES:
-        questions = tfeff.data.read_squad(os.path.join(FLAGS.data, "squad", name))
+        questions = tfeff.datasets.read_squad(os.path.join(FLAGS.data, "squad", name))
         row, missed = check(questions.questions, tokenizer, FLAGS.length, FLAGS.stride)
         rows.append({"file": name, **row})
         misses += [(name, *miss) for miss in missed]
@@ -75,7 +75,7 @@ def check(questions, tokenizer, length, stride):
     for question in questions:
         span = texts.get(question.id, (0, 0))
         predictions[question.id] = question.passage[slice(*span)]
-        scores = tfeff.tasks.squad_v1_metrics(
+        scores = tfeff.datasets.squad_v1_metrics(
             [question], {question.id: predictions[question.id]}
         )
         if scores["exact_match"] < 100:
@@ -83,10 +83,10 @@ def check(questions, tokenizer, length, stride):
                 (question.id, question.answers[0], predictions[question.id])
                 + (reason(question, span),)
             )
-    scores = tfeff.tasks.squad_v1_metrics(questions, predictions)
+    scores = tfeff.datasets.squad_v1_metrics(questions, predictions)
     missed = {miss[0] for miss in misses}
     rest = [question for question in questions if question.id not in missed]
-    without = tfeff.tasks.squad_v1_metrics(
+    without = tfeff.datasets.squad_v1_metrics(
         rest, {question.id: predictions[question.id] for question in rest}
     )
     row = {

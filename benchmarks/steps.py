@@ -4,7 +4,7 @@ import concurrent.futures
 import math
 import multiprocessing
 
-from tfeff.data.parallel import end_with_parent
+from tfeff.utils.parallel import end_with_parent
 
 PEER = "keras_hub"
 TWO_STREAMS = "xlnet_two_streams"

@@ -246,7 +246,7 @@ def distil_on_a_task(strategy):
         )
     dev_split = "dev_matched" if FLAGS.task == "MNLI" else "dev"
     train, dev = (
-        tfeff.data.read_glue(FLAGS.task, split, FLAGS.data, FLAGS.skip_malformed)
+        tfeff.datasets.read_glue(FLAGS.task, split, FLAGS.data, FLAGS.skip_malformed)
         for split in ("train", dev_split)
     )
     if count := len(train.skipped) + len(dev.skipped):
@@ -265,7 +265,7 @@ def distil_on_a_task(strategy):
         batches = dev_rows.dataset(32, shuffle=False, repeat=False)
         outputs = model.predict(batches, verbose=0)[: len(dev)].astype("float32")
         outputs = outputs if outputs.ndim == 1 else outputs.argmax(-1)
-        return tfeff.tasks.glue_metrics(FLAGS.task, dev.labels, outputs)
+        return tfeff.datasets.glue_metrics(FLAGS.task, dev.labels, outputs)
 
     teachers = score(teacher)
     print(f"teacher: {line(teachers)}")
@@ -328,8 +328,8 @@ def augmented(examples, tokenizer):
     )
     if tfeff.data.tokenizer_fingerprint(tokenizer) != known:
         raise ValueError("--augment_with must have the student's tokenizer")
-    vectors = FLAGS.word_vectors and tfeff.data.read_word_vectors(FLAGS.word_vectors)
-    return tfeff.data.augment(
+    vectors = FLAGS.word_vectors and tfeff.tasks.read_word_vectors(FLAGS.word_vectors)
+    return tfeff.tasks.augment(
         examples,
         tfeff.training.load_checkpoint(path),
         tokenizer,

@@ -41,10 +41,10 @@ from absl import flags, logging
 from run_directory import copy, make_once, open_run
 
 import tfeff
-from tfeff.checks import check_choice
-from tfeff.data.glue import GLUE_TASKS
-from tfeff.data.superglue import SUPERGLUE_TASKS
-from tfeff.files import atomic_file
+from tfeff.datasets.glue import GLUE_TASKS
+from tfeff.datasets.superglue import SUPERGLUE_TASKS
+from tfeff.utils.checks import check_choice
+from tfeff.utils.files import atomic_file
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
@@ -252,10 +252,10 @@ def load_pretrained():
 def read(task, split, skip_malformed=False):
     """The examples of a part of the task."""
     if task == "RACE":
-        return tfeff.data.read_race(split, FLAGS.data)
+        return tfeff.datasets.read_race(split, FLAGS.data)
     if task in SUPERGLUE_TASKS:
-        return tfeff.data.read_superglue(task, split, FLAGS.data)
-    examples = tfeff.data.read_glue(task, split, FLAGS.data, skip_malformed)
+        return tfeff.datasets.read_superglue(task, split, FLAGS.data)
+    examples = tfeff.datasets.read_glue(task, split, FLAGS.data, skip_malformed)
     if examples.skipped:
         print(f"{len(examples.skipped):,} lines left out, first {examples.skipped[0]}")
     return examples
@@ -311,12 +311,12 @@ def encoder_batches(rows):
 def score(task, examples, predictions):
     """The benchmark's metrics by name, the one to choose by first."""
     if task == "RACE":
-        return tfeff.tasks.race_metrics(examples.labels, predictions, examples.ids)
+        return tfeff.datasets.race_metrics(examples.labels, predictions, examples.ids)
     if task in SUPERGLUE_TASKS:
-        return tfeff.tasks.superglue_metrics(
+        return tfeff.datasets.superglue_metrics(
             task, examples.labels, predictions, examples.ids
         )
-    return tfeff.tasks.glue_metrics(task, examples.labels, predictions)
+    return tfeff.datasets.glue_metrics(task, examples.labels, predictions)
 
 
 def write_predictions(task, examples, predictions, run):
@@ -326,14 +326,14 @@ def write_predictions(task, examples, predictions, run):
     with tempfile.TemporaryDirectory() as new:
         if task == "RACE":
             letters = [examples.label_names[place] for place in predictions]
-            path = tfeff.tasks.write_json(
+            path = tfeff.datasets.write_json(
                 dict(zip(ids, letters)), os.path.join(new, "RACE.json")
             )
         elif task in SUPERGLUE_TASKS:
-            path = tfeff.tasks.write_superglue(task, ids, predictions, new)
+            path = tfeff.datasets.write_superglue(task, ids, predictions, new)
         else:
             split = FLAGS.predict_split
-            path = tfeff.tasks.write_glue(task, split, ids, predictions, new)
+            path = tfeff.datasets.write_glue(task, split, ids, predictions, new)
         name = os.path.basename(path)
         copy(path, os.path.join(folder, name))  # In place of an earlier start's.
     return os.path.join(folder, name)

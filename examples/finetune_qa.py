@@ -41,7 +41,7 @@ from absl import flags, logging
 from run_directory import copy, open_run
 
 import tfeff
-from tfeff.checks import check_choice
+from tfeff.utils.checks import check_choice
 
 MRQA = ("HotpotQA", "NewsQA", "SearchQA", "TriviaQA", "NaturalQuestions")
 TASKS = ("squad1", "squad2", *MRQA)
@@ -149,7 +149,7 @@ def main(_):
 
 def questions(path, count):
     """The first `count` questions of a file, all by default."""
-    read = tfeff.data.read_mrqa if FLAGS.task in MRQA else tfeff.data.read_squad
+    read = tfeff.datasets.read_mrqa if FLAGS.task in MRQA else tfeff.datasets.read_squad
     found = read(path, skip_mismatched=FLAGS.skip_mismatched)
     if found.skipped:
         print(f"{path}: {len(found.skipped)} questions left out. {found.skipped[0]}")
@@ -214,9 +214,9 @@ def evaluate(model, dev):
     texts = {answer.id: answer.text for answer in answers}
     if FLAGS.task == "squad2":
         odds = {answer.id: answer.no_answer_probability for answer in answers}
-        scores = tfeff.tasks.squad_v2_metrics(dev.questions, texts, odds)
+        scores = tfeff.datasets.squad_v2_metrics(dev.questions, texts, odds)
     else:
-        scores = tfeff.tasks.squad_v1_metrics(dev.questions, texts)
+        scores = tfeff.datasets.squad_v1_metrics(dev.questions, texts)
     shares = {name: scores[official] / 100 for name, official in names.items()}
     if FLAGS.task == "squad2":
         shares["no_answer_threshold"] *= 100  # It is a probability.
@@ -240,14 +240,14 @@ def finish(run, path, tokenizer, dev, summary):
             else answer.text
             for answer in answers
         }
-        tfeff.tasks.write_json(texts, run.path("predictions.json"))
+        tfeff.datasets.write_json(texts, run.path("predictions.json"))
         if threshold is not None:
             # The official script has thresholds of their own for F1 and for exact
             # matches; the answers are given by one.
-            scores = tfeff.tasks.squad_v2_metrics(dev.questions, texts)
+            scores = tfeff.datasets.squad_v2_metrics(dev.questions, texts)
             metrics |= {"f1": scores["f1"] / 100, "exact_match": scores["exact"] / 100}
             odds = {answer.id: answer.no_answer_probability for answer in answers}
-            tfeff.tasks.write_json(odds, run.path("null_odds.json"))
+            tfeff.datasets.write_json(odds, run.path("null_odds.json"))
         copy(path, run.path("model.keras"))
         batches = dev.dataset(8, shuffle=False, repeat=False)
         pictures.draw(model.encoder, batches, run)

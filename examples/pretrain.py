@@ -177,7 +177,7 @@ PAIRS = {"sentence_order": "order", "next_sentence": "next"}
 def main(_):
     """Pretrains the model that the flags describe."""
     settle()
-    pretrain(make_model, tfeff.training.Run.fit, configuration())
+    pretrain(make_model, tfeff.training.RunDirectory.fit, configuration())
 
 
 def settle(stages=1):
@@ -202,7 +202,7 @@ def settle(stages=1):
 
 @tfeff.training.lost_workers_named()
 def pretrain(make_model, fit, configuration):
-    """Corpus, tokenizer, caches, training by `fit`, which is like `Run.fit`; export."""
+    """Corpus, tokenizer, caches, training by `fit`, as `RunDirectory.fit`, export."""
     logging.set_verbosity(logging.WARNING)  # TensorFlow tells much when it exports.
     if FLAGS.strategy == "multi_worker":
         interruption.end_at_once()  # A worker may wait for others for ever.

@@ -1,4 +1,4 @@
-"""Run directories of the scripts beside this file."""
+"""RunDirectory directories of the scripts beside this file."""
 
 import atexit
 import os
@@ -6,16 +6,16 @@ import shutil
 import sys
 
 import tfeff
-from tfeff.digests import FILE_NAME, check_digests
-from tfeff.files import atomic_file
 from tfeff.training.held_signals import HeldSignals
+from tfeff.utils.digests import FILE_NAME, check_digests
+from tfeff.utils.files import atomic_file
 
 
 def open_run(directory, configuration):
     """The run of a directory; if it cannot be had, a line says why and all ends."""
     try:
         with HeldSignals():  # A signal between the two would leave the folder.
-            run = tfeff.training.Run(directory, configuration)
+            run = tfeff.training.RunDirectory(directory, configuration)
             atexit.register(run.close)
     except (OSError, ValueError) as error:
         sys.exit(f"--run_dir: {error}")

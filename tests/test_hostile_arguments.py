@@ -15,7 +15,17 @@ import pytest
 
 import tfeff
 from tests.export.corpus import DOCUMENTS, tokenizer
-from tfeff import data, encoders, export, layers, objectives, plots, tasks, training
+from tfeff import (
+    data,
+    datasets,
+    encoders,
+    export,
+    layers,
+    objectives,
+    plots,
+    tasks,
+    training,
+)
 
 HOSTILE = (None, -1, 0, 1.5, "x", [], np.int64(2), float("nan"))
 # A good call of each function; arguments that are functions are made at first use.
@@ -120,9 +130,9 @@ CALLS = {
     training.TrainingProgress: dict(
         total_steps=4, steps_per_epoch=2, tokens_per_step=2
     ),
-    training.grow: dict(model=tiny),
+    training.double_depth: dict(model=tiny),
     training.is_finite: dict(model=tiny),
-    training.Run: dict(directory="r", config={}),
+    training.RunDirectory: dict(directory="r", config={}),
     training.Checkpoints: dict(directory="c", steps_per_epoch=1),
     training.StopWhenDiverged: dict(advice="Stop."),
     training.latest_checkpoint: dict(directory="c"),
@@ -143,20 +153,22 @@ CALLS = {
     tasks.MultipleChoice: dict(encoder=tiny),
     tasks.Regressor: dict(encoder=tiny),
     tasks.SpanQA: dict(encoder=tiny),
-    tasks.glue_metrics: dict(task="SST-2", labels=CLASSES, predictions=CLASSES),
-    tasks.race_metrics: dict(labels=CLASSES, predictions=CLASSES, ids=["high1", "b"]),
-    tasks.superglue_metrics: dict(task="BoolQ", labels=CLASSES, predictions=CLASSES),
-    tasks.squad_v1_metrics: dict(questions=[QUESTION], predictions={"a": "cat"}),
-    tasks.squad_v2_metrics: dict(questions=[QUESTION], predictions={"a": "cat"}),
+    datasets.glue_metrics: dict(task="SST-2", labels=CLASSES, predictions=CLASSES),
+    datasets.race_metrics: dict(
+        labels=CLASSES, predictions=CLASSES, ids=["high1", "b"]
+    ),
+    datasets.superglue_metrics: dict(task="BoolQ", labels=CLASSES, predictions=CLASSES),
+    datasets.squad_v1_metrics: dict(questions=[QUESTION], predictions={"a": "cat"}),
+    datasets.squad_v2_metrics: dict(questions=[QUESTION], predictions={"a": "cat"}),
     tasks.save_pretrained: dict(encoder=tiny, tokenizer=tokenizer, path="p"),
     tasks.load_pretrained: dict(path=saved_preset),
-    tasks.write_glue: dict(
+    datasets.write_glue: dict(
         task="SST-2", split="test", ids=["0"], predictions=np.array([0]), folder="w"
     ),
-    tasks.write_superglue: dict(
+    datasets.write_superglue: dict(
         task="BoolQ", ids=[0], predictions=np.array([0]), folder="w"
     ),
-    tasks.write_json: dict(values={"a": "b"}, path="j.json"),
+    datasets.write_json: dict(values={"a": "b"}, path="j.json"),
     data.build_cache: dict(
         documents=DOCUMENTS,
         tokenizer=tokenizer,
@@ -168,11 +180,11 @@ CALLS = {
     data.open_cache: dict(directory=cache),
     data.split: dict(documents=DOCUMENTS, validation_fraction=0.1),
     data.text_files: dict(patterns="*.txt"),
-    data.read_glue: dict(task="SST-2", split="train", folder="."),
-    data.read_mrqa: dict(path="none"),
-    data.read_race: dict(split="train", folder="."),
-    data.read_squad: dict(path="none"),
-    data.read_superglue: dict(task="BoolQ", split="train", folder="."),
+    datasets.read_glue: dict(task="SST-2", split="train", folder="."),
+    datasets.read_mrqa: dict(path="none"),
+    datasets.read_race: dict(split="train", folder="."),
+    datasets.read_squad: dict(path="none"),
+    datasets.read_superglue: dict(task="BoolQ", split="train", folder="."),
     data.mask_tokens: dict(
         token_ids=IDS,
         seed=0,
@@ -193,10 +205,10 @@ CALLS = {
     data.tokenizer_fingerprint: dict(tokenizer=tokenizer),
     data.word_starts: dict(tokenizer=tokenizer),
     data.train_tokenizer: dict(documents=DOCUMENTS, vocabulary_size=60),
-    data.WordVectors: dict(words=["a", "b"], vectors=VECTORS),
-    data.read_word_vectors: dict(path="none"),
+    tasks.WordVectors: dict(words=["a", "b"], vectors=VECTORS),
+    tasks.read_word_vectors: dict(path="none"),
     data.docstrings: dict(packages=["wave"], num_processes=1),
-    data.augment: dict(
+    tasks.augment: dict(
         examples=TEXTS,
         masked_lm=lambda: objectives.MaskedLM(tiny()),
         tokenizer=tokenizer,
@@ -227,11 +239,11 @@ LEFT_OUT = {
     # Right in themselves, but not beside the other arguments, which are named.
     (data.mask_tokens, "vocabulary_size", "np.int64(2)"),
     # Where the file comes first: it is not there, which the error says.
-    *((data.read_glue, name) for name in ("skip_malformed",)),
-    *((data.read_mrqa, name) for name in ("skip_mismatched",)),
-    *((data.read_squad, name) for name in ("skip_mismatched",)),
+    *((datasets.read_glue, name) for name in ("skip_malformed",)),
+    *((datasets.read_mrqa, name) for name in ("skip_mismatched",)),
+    *((datasets.read_squad, name) for name in ("skip_mismatched",)),
     # Needs the Model Garden, which the error says.
-    (tasks.squad_v2_metrics, "no_answer_probabilities", "None"),
+    (datasets.squad_v2_metrics, "no_answer_probabilities", "None"),
 }
 
 

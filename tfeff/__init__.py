@@ -10,30 +10,27 @@ Example:
 4
 """
 
-import importlib
+import lazy_loader
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = (
-    "convert",
-    "data",
-    "encoders",
-    "export",
-    "layers",
-    "objectives",
-    "ops",
-    "plots",
-    "tasks",
-    "training",
+__getattr__, _dir, __all__ = lazy_loader.attach(
+    __name__,
+    submodules=[
+        "convert",
+        "data",
+        "datasets",
+        "encoders",
+        "export",
+        "layers",
+        "objectives",
+        "ops",
+        "plots",
+        "tasks",
+        "training",
+    ],
 )
-
-__all__ = [*_SUBPACKAGES, "__version__"]
-
-
-def __getattr__(name: str):
-    if name in _SUBPACKAGES:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ += ["__version__"]
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import tfeff
-from tfeff.data.tokenizers import revive
+from tfeff.data.text.tokenizers import restore_kernels
 
 _TEXT = (
     "the of and a to in is was he for it with as his on be at by i this had not are "
@@ -49,4 +49,4 @@ def tokenizer(documents):
 def revived(request):
     """Tests that call the tokenizer may follow one that set the seed."""
     if "tokenizer" in request.fixturenames:
-        revive(request.getfixturevalue("tokenizer"))
+        restore_kernels(request.getfixturevalue("tokenizer"))

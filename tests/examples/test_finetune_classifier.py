@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import tfeff
 from tests.export.corpus import DOCUMENTS, tokenizer
-from tfeff.tasks import glue_metrics, race_metrics
+from tfeff.datasets import glue_metrics, race_metrics
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -118,7 +118,7 @@ def test_a_grid_ends_with_the_best_model_and_goes_on_after_a_kill(
         best = max(float(row["dev_accuracy"]) for row in rows)
         assert json.loads((cell / "metrics.json").read_text()) == {"dev_accuracy": best}
 
-    dev = tfeff.data.read_glue("SST-2", "dev", data)
+    dev = tfeff.datasets.read_glue("SST-2", "dev", data)
     served = serve(run_dir, "classify", text=dev.first)
     predictions = served["probabilities"].argmax(-1)
     expected = json.loads(
@@ -188,7 +188,7 @@ def test_ratings_of_longer_sequences_than_pretrained(data, pretrained, tmp_path)
     assert result.returncode == 0, result.stderr
     assert "STS-B: 6 examples to train on" in result.stdout
     best = json.loads((tmp_path / "run" / "metrics.json").read_text())["best"]["mean"]
-    dev = tfeff.data.read_glue("STS-B", "dev", data)
+    dev = tfeff.datasets.read_glue("STS-B", "dev", data)
     served = serve(tmp_path / "run", "rate", text=dev.first, text_pair=dev.second)
     expected = glue_metrics("STS-B", dev.labels, served["score"])
     assert best["dev_pearson"] == pytest.approx(expected["pearson"], abs=1e-3)
@@ -208,7 +208,7 @@ def test_both_parts_of_mnli(data, pretrained, tmp_path):
 def test_options_of_race(data, pretrained, tmp_path):
     result = run("RACE", data, pretrained, tmp_path / "run", "--predict_split=dev")
     assert result.returncode == 0, result.stderr
-    dev = tfeff.data.read_race("dev", data)
+    dev = tfeff.datasets.read_race("dev", data)
     served = serve(
         tmp_path / "run",
         "choose",

@@ -94,14 +94,14 @@ def test_from_the_files_to_answers(task, pretrained, tmp_path):
     rows = (Path(best["folder"]) / "dev_metrics.csv").read_text().splitlines()
     assert [row.split(",")[0] for row in rows] == ["step", "2", "4"]
 
-    questions = tfeff.data.read_squad(file).questions
+    questions = tfeff.datasets.read_squad(file).questions
     predictions = json.loads((folder / "predictions.json").read_text())
     if task == "squad1":
-        scores = tfeff.tasks.squad_v1_metrics(questions, predictions)
+        scores = tfeff.datasets.squad_v1_metrics(questions, predictions)
         assert not (folder / "null_odds.json").exists()
     else:
         odds = json.loads((folder / "null_odds.json").read_text())
-        scores = tfeff.tasks.squad_v2_metrics(questions, predictions, odds)
+        scores = tfeff.datasets.squad_v2_metrics(questions, predictions, odds)
     assert scores["f1"] == pytest.approx(100 * metrics["f1"])
     assert scores.get("exact", scores.get("exact_match")) == pytest.approx(
         100 * metrics["exact_match"]

@@ -140,12 +140,12 @@ def test_a_flipped_byte_of_any_file_is_found_by_the_next_start(finished, tmp_pat
             bit = rng.randrange(8)
             flipped(path, place, bit)
             with pytest.raises(ValueError) as error:
-                tfeff.training.Run(run_dir, config)
+                tfeff.training.RunDirectory(run_dir, config)
             assert str(path) in str(error.value) or path.name == "config.json"
             flipped(path, place, bit)
             count += 1
     assert count > 200
-    tfeff.training.Run(run_dir, config).close()
+    tfeff.training.RunDirectory(run_dir, config).close()
 
 
 @pytest.mark.slow
@@ -197,7 +197,7 @@ def test_signals_before_the_training_leave_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_a_second_start_is_refused_at_once(corpus, tmp_path):
-    holder = tfeff.training.Run(tmp_path / "run", {})
+    holder = tfeff.training.RunDirectory(tmp_path / "run", {})
     result = run(tmp_path / "run", *SMALL, f"--corpus={corpus}")
     assert result.returncode == 1
     lines = [line for line in result.stderr.splitlines() if "cuInit" not in line]

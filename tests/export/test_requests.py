@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.data.test_span_features import word_piece_vocabulary
+from tests.data.finetuning.test_span_features import word_piece_vocabulary
 from tests.export import hostile
 from tests.export.corpus import DOCUMENTS, tokenizer
 from tests.export.test_serving import make_encoder, make_model
 from tfeff.convert.bert_tokenizer import BertTokenizer
-from tfeff.data.text_rows import fill_gaps, pack
-from tfeff.export.embeddings import embedding_endpoints
-from tfeff.export.fill_mask import fill_mask_endpoint
-from tfeff.export.placed_tokens import PlacedTokens
-from tfeff.export.request_texts import first_characters, most_characters, valid
-from tfeff.export.sequence_tasks import (
+from tfeff.data.finetuning.packing import fill_gaps, pack
+from tfeff.export.classification import (
     _fill_gaps,
     choose_endpoint,
     classify_endpoint,
     rate_endpoint,
 )
+from tfeff.export.embeddings import embedding_endpoints
+from tfeff.export.fill_mask import fill_mask_endpoint
+from tfeff.export.offset_tokenizer import PlacedTokens
+from tfeff.export.request_texts import first_characters, most_characters, valid
 from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA

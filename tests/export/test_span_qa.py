@@ -10,10 +10,11 @@ import tensorflow as tf
 
 import tfeff
 from tests.checks import randomize
-from tests.data.test_span_features import CORPUS, word_piece_vocabulary
-from tests.export.test_placed_tokens import PARTS
+from tests.data.finetuning.test_span_features import CORPUS, word_piece_vocabulary
+from tests.export.test_offset_tokenizer import PARTS
 from tfeff.convert.bert_tokenizer import BertTokenizer
-from tfeff.data import Question, make_span_features, read_squad
+from tfeff.data import Question, make_span_features
+from tfeff.datasets import read_squad
 from tfeff.export.span_qa import _WINDOWS_AT_ONCE, Answerer
 
 LENGTH, STRIDE, LONGEST = 24, 7, 5

@@ -10,7 +10,7 @@ from tests.checks import assert_close, check_two_replicas, randomize, variables_
 from tests.reference import distillation as reference
 from tests.training.batches import VOCABULARY_SIZE, masked_lm_batches
 from tfeff.objectives import Distillation, common_maps
-from tfeff.objectives.layer_maps import make_layer_map
+from tfeff.objectives.distillation.layer_map import make_layer_map
 from tfeff.tasks import Classifier, Regressor
 
 TERMS = ("embedding_loss", "hidden_loss", "attention_loss", "prediction_loss")

@@ -23,7 +23,7 @@ from tests.reference.objectives import (
     replaced_text,
 )
 from tfeff.objectives import ReplacedTokenDetection, generator_for
-from tfeff.objectives.replacement import TokenReplacement
+from tfeff.objectives.token_sampler import TokenReplacement
 
 
 def below(model, prefix):

@@ -13,10 +13,10 @@ import tfeff
 from tests.encoders.test_encoder import TINY
 from tests.export.corpus import tokenizer
 from tfeff.convert import BertTokenizer
-from tfeff.digests import FILE_NAME, read_digests
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import check_preset, is_weights_file
 from tfeff.tasks import load_pretrained, save_pretrained
+from tfeff.utils.digests import FILE_NAME, read_digests
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "fox", "##es"]
 

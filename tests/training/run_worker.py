@@ -10,9 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 import tfeff
-from tfeff.data.parallel import end_with_parent
-from tfeff.data.pipelines import ready
-from tfeff.files import atomic_file
+from tfeff.data.dataset_options import finalize
+from tfeff.utils.files import atomic_file
+from tfeff.utils.parallel import end_with_parent
 
 STEPS, STEPS_PER_EPOCH = 8, 2
 
@@ -45,7 +45,7 @@ def batches(skip, seed=0):
     }
     weights = rng.integers(0, 2, (60, 3)).astype("float32")
     dataset = tf.data.Dataset.from_tensor_slices((inputs, ids[:, :3], weights))
-    return ready(dataset.batch(6).repeat().skip(skip))
+    return finalize(dataset.batch(6).repeat().skip(skip))
 
 
 class DieAt(keras.callbacks.Callback):
@@ -107,7 +107,7 @@ def main(config, directory, phase, log):
     if phase == "before the run":
         die()
     settings = dict(pair.split("=") for pair in phase.split() if "=" in pair)
-    run = tfeff.training.Run(directory, {"seed": settings.get("seed", 0)})
+    run = tfeff.training.RunDirectory(directory, {"seed": settings.get("seed", 0)})
     others = [
         other / "checkpoints"
         for other in directory.parent.glob("run*")

@@ -10,7 +10,7 @@ import pytest
 
 import tfeff
 from tests.export.corpus import DOCUMENTS, tokenizer
-from tfeff.training import Run, load_checkpoint, save_checkpoint
+from tfeff.training import RunDirectory, load_checkpoint, save_checkpoint
 from tfeff.training.checkpoints import load_notes
 
 NOTES = {"metrics.csv": "epoch,loss,step\n0,2.5,5\n"}
@@ -71,7 +71,7 @@ def test_every_flipped_byte_of_a_checkpoint_is_found_or_changes_nothing(
 @pytest.fixture
 def run(tmp_path):
     """A run with a tokenizer, a cache, a checkpoint, a table and a picture."""
-    run = Run(tmp_path / "run", {"seed": 0, "name": "a", "rate": 0.25})
+    run = RunDirectory(tmp_path / "run", {"seed": 0, "name": "a", "rate": 0.25})
     tfeff.data.save_tokenizer(tokenizer(), run.path("tokenizer.spm"))
     run.seal("tokenizer.spm")
     tfeff.data.build_cache(
@@ -98,12 +98,12 @@ def test_every_flipped_byte_of_a_finished_run_is_found(run):
                 bit = rng.randrange(8)
                 flipped(path, place, bit)
                 with pytest.raises(ValueError) as error:
-                    Run(run.directory, run.config)
+                    RunDirectory(run.directory, run.config)
                 assert path in str(error.value) or name == "config.json"
                 flipped(path, place, bit)
                 count += 1
     assert count > 700
-    Run(run.directory, run.config)
+    RunDirectory(run.directory, run.config)
 
 
 def test_a_flipped_byte_of_the_digests_changes_nothing_silently(run):
@@ -116,7 +116,7 @@ def test_a_flipped_byte_of_the_digests_changes_nothing_silently(run):
         bit = rng.randrange(8)
         flipped(path, place, bit)
         try:
-            Run(run.directory, run.config)
+            RunDirectory(run.directory, run.config)
         except ValueError as error:
             assert "SHA256SUMS has it, unless that file is the" in str(error)
             flipped(path, place, bit)
@@ -139,7 +139,7 @@ def test_every_flipped_byte_of_an_unfinished_runs_tokenizer_is_found(run):
             bit = rng.randrange(8)
             flipped(run.path(name), place, bit)
             for check in (
-                lambda: Run(run.directory, run.config),
+                lambda: RunDirectory(run.directory, run.config),
                 lambda: run.seal("tokenizer.spm"),
             ):
                 with pytest.raises(ValueError, match="since it was.*tokenizer.spm"):
@@ -147,7 +147,7 @@ def test_every_flipped_byte_of_an_unfinished_runs_tokenizer_is_found(run):
             flipped(run.path(name), place, bit)
             count += 1
     assert count > 1500
-    Run(run.directory, run.config)
+    RunDirectory(run.directory, run.config)
 
 
 def test_every_flipped_byte_of_the_configuration(run):
@@ -158,7 +158,7 @@ def test_every_flipped_byte_of_the_configuration(run):
         for bit in range(8):
             flipped(path, place, bit)
             try:
-                Run(run.directory, run.config)
+                RunDirectory(run.directory, run.config)
                 harmless += 1
             except ValueError as error:
                 assert "config.json" in str(error) or "Differences" in str(error)
@@ -170,7 +170,7 @@ def test_every_flipped_byte_of_the_configuration(run):
 def test_a_cache_is_not_blamed_for_the_tokenizer(run):
     flipped(run.path("tokenizer.spm"), 40, 0)
     with pytest.raises(ValueError, match="tokenizer.spm") as error:
-        Run(run.directory, run.config)
+        RunDirectory(run.directory, run.config)
     assert "cache" not in str(error.value).replace(run.directory, "")
 
 
@@ -178,7 +178,7 @@ def test_what_is_deleted_is_no_damage(run):
     run.finish()
     os.remove(run.path("metrics.csv"))
     shutil.rmtree(run.path("cells"))
-    Run(run.directory, run.config)
+    RunDirectory(run.directory, run.config)
     assert not os.path.exists(run.path("SHA256SUMS"))  # This start may change files.
 
 

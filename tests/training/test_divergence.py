@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfeff.training import Diverged, KeepBest, Run
+from tfeff.training import Diverged, KeepBest, RunDirectory
 
 
 def make_model():
@@ -31,7 +31,7 @@ def dataset(skip, bad_step=None):
 
 
 def fit(directory, bad_step=None, **kwargs):
-    run = Run(directory, {})
+    run = RunDirectory(directory, {})
     return run.fit(
         make_model,
         lambda skip: dataset(skip, bad_step),

@@ -14,7 +14,7 @@ import pytest
 from tests.objectives.test_masked_lm import make_model
 from tests.training.batches import masked_lm_batches
 from tfeff.training import (
-    Run,
+    RunDirectory,
     latest_checkpoint,
     load_checkpoint,
     make_strategy,
@@ -48,7 +48,7 @@ def train(directory, dies_after=None):
         keras.utils.set_random_seed(0)
         return make_model("shatter_tiny", dropout=0.2)
 
-    run = Run(directory, {"seed": 0})
+    run = RunDirectory(directory, {"seed": 0})
     model = run.fit(
         model,
         dataset,
@@ -123,21 +123,23 @@ def test_a_row_without_its_checkpoint_is_written_again(whole_run, tmp_path):
 
 
 def test_another_configuration_is_refused(tmp_path):
-    Run(tmp_path / "run", {"preset": "bert_tiny", "seed": 0, "steps": [1, 2]})
-    Run(tmp_path / "run", {"preset": "bert_tiny", "seed": 0, "steps": (1, 2)})
+    RunDirectory(tmp_path / "run", {"preset": "bert_tiny", "seed": 0, "steps": [1, 2]})
+    RunDirectory(tmp_path / "run", {"preset": "bert_tiny", "seed": 0, "steps": (1, 2)})
     (tmp_path / "run" / "tokenizer.spm").touch()
     with pytest.raises(ValueError, match="seed: there 0, now 1.*"):
-        Run(tmp_path / "run", {"preset": "bert_tiny", "seed": 1, "steps": [1, 2]})
+        RunDirectory(
+            tmp_path / "run", {"preset": "bert_tiny", "seed": 1, "steps": [1, 2]}
+        )
     with pytest.raises(ValueError, match="seed: there 0, now None"):
-        Run(tmp_path / "run", {"preset": "bert_tiny", "steps": [1, 2]})
+        RunDirectory(tmp_path / "run", {"preset": "bert_tiny", "steps": [1, 2]})
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("text")
     with pytest.raises(ValueError, match="no config.json"):
-        Run(tmp_path, {})
+        RunDirectory(tmp_path, {})
     with pytest.raises(ValueError, match="no config.json"):
-        Run(tmp_path / "thesis.tex", {})
+        RunDirectory(tmp_path / "thesis.tex", {})
     assert os.listdir(tmp_path) == ["thesis.tex"]
 
 
@@ -150,7 +152,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     ],
 )
 def test_steps_that_do_not_fit(tmp_path, steps, message):
-    run = Run(tmp_path / "run", {})
+    run = RunDirectory(tmp_path / "run", {})
     with pytest.raises(ValueError, match=message):
         run.fit(
             lambda: make_model("bert_tiny", steps_per_execution=2),
@@ -221,7 +223,7 @@ def test_strategies():
 
 
 def test_a_start_that_failed_at_once_does_not_spend_the_folder(tmp_path):
-    Run(tmp_path / "run", {"seed": 0})
-    run = Run(tmp_path / "run", {"seed": 1})
+    RunDirectory(tmp_path / "run", {"seed": 0})
+    run = RunDirectory(tmp_path / "run", {"seed": 1})
     with open(run.path("config.json"), encoding="utf-8") as file:
         assert json.load(file) == {"seed": 1}

@@ -6,7 +6,7 @@ import re
 import signal
 import socket
 
-from tfeff.training import Run
+from tfeff.training import RunDirectory
 
 
 def in_another_process(action):
@@ -27,10 +27,12 @@ def in_another_process(action):
 
 
 def test_a_second_process_is_told_who_is_at_work(tmp_path):
-    run = Run(tmp_path / "run", {"seed": 0})
+    run = RunDirectory(tmp_path / "run", {"seed": 0})
     (tmp_path / "run" / "cache").mkdir()
     before = sorted(os.listdir(run.directory))
-    status, text = in_another_process(lambda: Run(tmp_path / "run", {"seed": 0}))
+    status, text = in_another_process(
+        lambda: RunDirectory(tmp_path / "run", {"seed": 0})
+    )
     assert status == 9
     assert re.search(
         f"`directory` must not be in use. Received: {re.escape(str(tmp_path))}/run, in "
@@ -41,13 +43,15 @@ def test_a_second_process_is_told_who_is_at_work(tmp_path):
     holder = json.loads((tmp_path / "run" / "run.lock").read_text())
     assert holder["pid"] == os.getpid()
     run.close()
-    assert in_another_process(lambda: Run(tmp_path / "run", {"seed": 0}))[0] == 0
+    assert (
+        in_another_process(lambda: RunDirectory(tmp_path / "run", {"seed": 0}))[0] == 0
+    )
     assert os.listdir(run.path("cache")) == []
 
 
 def test_a_lock_of_a_dead_process_is_taken_over(tmp_path):
     def die():
-        run = Run(tmp_path / "run", {"seed": 0})
+        run = RunDirectory(tmp_path / "run", {"seed": 0})
         (tmp_path / "run" / "cache").mkdir()
         assert run is not None
         os.kill(os.getpid(), signal.SIGKILL)
@@ -55,38 +59,38 @@ def test_a_lock_of_a_dead_process_is_taken_over(tmp_path):
     assert in_another_process(die)[0] == -signal.SIGKILL
     assert (tmp_path / "run" / "run.lock").exists()
     (tmp_path / "run" / "run.lock").write_bytes(b"\0damaged")
-    with Run(tmp_path / "run", {"seed": 0}):
+    with RunDirectory(tmp_path / "run", {"seed": 0}):
         pass
     assert sorted(os.listdir(tmp_path / "run")) == ["cache", "config.json"]
 
 
 def test_who_is_at_work_may_be_unknown(tmp_path):
-    run = Run(tmp_path / "run", {})
+    run = RunDirectory(tmp_path / "run", {})
     (tmp_path / "run" / "run.lock").write_bytes(b"\xff{")
-    status, text = in_another_process(lambda: Run(run.directory, {}))
+    status, text = in_another_process(lambda: RunDirectory(run.directory, {}))
     assert status == 9 and "in which another process is at work" in text
 
 
 def test_a_process_may_open_a_run_again(tmp_path, monkeypatch):
-    first = Run(tmp_path / "run", {})
+    first = RunDirectory(tmp_path / "run", {})
     monkeypatch.chdir(tmp_path)
-    second = Run("run", {})
+    second = RunDirectory("run", {})
     first.close()
-    assert in_another_process(lambda: Run(tmp_path / "run", {}))[0] == 9
+    assert in_another_process(lambda: RunDirectory(tmp_path / "run", {}))[0] == 9
     second.close()
     second.close()
-    assert in_another_process(lambda: Run(tmp_path / "run", {}))[0] == 0
+    assert in_another_process(lambda: RunDirectory(tmp_path / "run", {}))[0] == 0
 
 
 def test_a_run_in_which_nothing_was_made_leaves_nothing(tmp_path):
-    with Run(tmp_path / "new" / "run", {}):
+    with RunDirectory(tmp_path / "new" / "run", {}):
         pass
     assert os.listdir(tmp_path) == []
-    with Run(tmp_path / "new" / "run", {}) as run:
+    with RunDirectory(tmp_path / "new" / "run", {}) as run:
         (tmp_path / "new" / "run" / "notes").touch()
     assert sorted(os.listdir(run.directory)) == ["config.json", "notes"]
     (tmp_path / "mine").mkdir()
-    with Run(tmp_path / "mine", {}):
+    with RunDirectory(tmp_path / "mine", {}):
         pass
     assert os.listdir(tmp_path / "mine") == ["config.json"]
 
@@ -99,23 +103,25 @@ def test_a_start_that_was_killed_does_not_spend_the_folder(tmp_path, monkeypatch
 
     for place, name in ((json, "dump"), (os, "replace")):
         monkeypatch.setattr(place, name, die)
-        status, text = in_another_process(lambda: Run(tmp_path / "run", {"seed": 0}))
+        status, text = in_another_process(
+            lambda: RunDirectory(tmp_path / "run", {"seed": 0})
+        )
         monkeypatch.undo()
         assert status == -signal.SIGKILL, text
         assert len(os.listdir(tmp_path / "run")) == 2  # The lock and a part of a file.
-    with Run(tmp_path / "run", {"seed": 1}):
+    with RunDirectory(tmp_path / "run", {"seed": 1}):
         pass
     assert os.listdir(tmp_path / "run") == ["config.json"]
 
 
 def test_what_killed_processes_left_is_removed_everywhere(tmp_path):
     (tmp_path / "run").mkdir()
-    run = Run(tmp_path / "run", {})
+    run = RunDirectory(tmp_path / "run", {})
     run.close()
     for parent in (run.directory, run.path("cells", "seed=0"), run.path("checkpoints")):
         os.makedirs(os.path.join(parent, ".partial-abc"))
         with open(os.path.join(parent, ".partial-abc", "model.keras"), "w") as file:
             file.write("half")
-    with Run(tmp_path / "run", {}):
+    with RunDirectory(tmp_path / "run", {}):
         left = [name for _, names, files in os.walk(run.directory) for name in names]
     assert sorted(left) == ["cells", "checkpoints", "seed=0"]

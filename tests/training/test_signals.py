@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfeff.training import Checkpoints, DistributedModel, Run
+from tfeff.training import Checkpoints, DistributedModel, RunDirectory
 from tfeff.training.held_signals import HeldSignals
 
 X = np.linspace(-1, 1, 40, dtype="float32").reshape(20, 2)
@@ -75,7 +75,7 @@ def train(directory, *callbacks, steps_per_execution=1, strategy=None, **kwargs)
         return model
 
     data = tf.data.Dataset.from_tensor_slices((X, Y)).repeat().batch(4)
-    run = Run(directory, {})
+    run = RunDirectory(directory, {})
     with (strategy or tf.distribute.get_strategy()).scope():
         model = run.fit(
             make_model,
@@ -174,7 +174,7 @@ def test_epochs_of_another_length_are_refused(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "run", Raises(signal.SIGINT, step=4))
     with pytest.raises(ValueError, match="steps_per_epoch=3, a checkpoint of step 4"):
-        Run(tmp_path / "run", {}).fit(
+        RunDirectory(tmp_path / "run", {}).fit(
             None, None, total_steps=18, steps_per_epoch=3, tokens_per_step=1
         )
 

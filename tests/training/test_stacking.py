@@ -11,7 +11,7 @@ import pytest
 from tests.objectives.test_masked_lm import make_model
 from tests.training.batches import masked_lm_batches
 from tests.training.test_run import Killed
-from tfeff.training import AdamW, Run, train_by_stacking
+from tfeff.training import AdamW, RunDirectory, train_by_stacking
 from tfeff.training.stacking import levels_off
 
 LAYERS = 4
@@ -39,7 +39,7 @@ def train(directory, dies_after=None, **arguments):
         keras.utils.set_random_seed(0)
         return make_model("shatter_tiny", dropout=0.2, encoder=dict(num_layers=1))
 
-    run = Run(directory, {"seed": 0})
+    run = RunDirectory(directory, {"seed": 0})
     settings = dict(
         num_layers=LAYERS,
         switch_steps=[2, 4],
@@ -112,7 +112,7 @@ def test_a_run_killed_in_its_first_stage_or_before_it_grew(tmp_path, monkeypatch
         raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr("tfeff.training.stacking.grow", killed)
+        patch.setattr("tfeff.training.stacking.double_depth", killed)
         train(tmp_path / "before")
     for name in ("first", "before"):
         resumed, again = train(tmp_path / name)

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folds = ", lower-casing" if tokenizer.get_config().get("lowercase") else ""
         size = tokenizer.vocabulary_size()
         print(f"With its {type(tokenizer).__name__} of {size:,} ids{folds}")
-    for kind, count in sorted(converted.left_out.items()):
+    for kind, count in sorted(converted.ignored.items()):
         print(f"Left out: {kind} ({count} tensors)")
     return 0
 

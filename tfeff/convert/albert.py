@@ -51,7 +51,7 @@ def shared(config: Config, sizes: dict) -> dict:
     )
 
 
-def left_out(encoder) -> dict[str, str]:
+def ignored(encoder) -> dict[str, str]:
     """The known tensors that this encoder has no place for."""
     return LEFT_OUT
 

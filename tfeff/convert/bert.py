@@ -70,7 +70,7 @@ def attention(config: Config, name: str, **changes) -> dict:
     return dict(name=name, dropout=rate, **changes)
 
 
-def left_out(encoder) -> dict[str, str]:
+def ignored(encoder) -> dict[str, str]:
     """The known tensors that this encoder has no place for."""
     if encoder.position == "absolute":
         return LEFT_OUT

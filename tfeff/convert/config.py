@@ -3,8 +3,8 @@
 import warnings
 from collections.abc import Container
 
-from tfeff.checks import check_integer, check_positive, check_rate
 from tfeff.convert.reading import read_json
+from tfeff.utils.checks import check_integer, check_positive, check_rate
 
 _MISSING = object()
 ACTIVATIONS = {

@@ -38,7 +38,7 @@ def arguments(config: Config) -> dict:
     )
 
 
-def left_out(encoder) -> dict[str, str]:
+def ignored(encoder) -> dict[str, str]:
     """The known tensors that this encoder has no place for."""
     return LEFT_OUT
 

@@ -73,7 +73,7 @@ def config_of(tensors: dict, config: Config) -> Config:
 arguments = convbert.arguments
 
 
-def left_out(encoder) -> dict[str, str]:
+def ignored(encoder) -> dict[str, str]:
     """The known tensors that this encoder has no place for."""
     return _LEFT_OUT
 

@@ -12,7 +12,7 @@ from tfeff.convert.tokenizer import make_tokenizer
 from tfeff.convert.weights import assign
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import save_preset
-from tfeff.files import check_new_path
+from tfeff.utils.files import check_new_path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,13 +22,13 @@ class Converted:
     Args:
         encoder: the encoder.
         tokenizer: its tokenizer, or `None` if the source has none.
-        left_out: how many tensors of each known kind have no place in an encoder,
+        ignored: how many tensors of each known kind have no place in an encoder,
             such as `{"pooler": 2}`.
     """
 
     encoder: Encoder
     tokenizer: keras_hub.tokenizers.Tokenizer | None
-    left_out: Mapping[str, int]
+    ignored: Mapping[str, int]
 
 
 def load(source: str | os.PathLike) -> Encoder:
@@ -95,7 +95,7 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
     ```
     """
     destination = check_new_path("destination", destination)
-    found, encoder, left_out = _read(source)
+    found, encoder, ignored = _read(source)
     tokenizer = make_tokenizer(found.directory, found.family)
     if tokenizer and tokenizer.vocabulary_size() > encoder.vocabulary_size:
         raise ValueError(
@@ -104,7 +104,7 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
             f"{encoder.vocabulary_size} rows"
         )
     save_preset(encoder, tokenizer, destination)
-    return Converted(encoder, tokenizer, left_out)
+    return Converted(encoder, tokenizer, ignored)
 
 
 def _read(source):
@@ -114,11 +114,11 @@ def _read(source):
     found.config.warn_of_others(harmless.CONFIG)
     try:
         encoder = Encoder(**arguments)
-        left_out = assign(
+        ignored = assign(
             found.format.weights(encoder),
             found.tensors,
-            found.format.left_out(encoder),
+            found.format.ignored(encoder),
         )
     except (TypeError, ValueError) as error:
         raise ValueError(f"In {found.config.path!r}, or beside it: {error}") from error
-    return found, encoder, dict(left_out)
+    return found, encoder, dict(ignored)

@@ -80,7 +80,7 @@ def rename(tensors: dict, config: Config) -> dict:
     return tensors
 
 
-def left_out(encoder) -> dict[str, str]:
+def ignored(encoder) -> dict[str, str]:
     """The known tensors that this encoder has no place for."""
     return _LEFT_OUT
 

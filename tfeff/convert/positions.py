@@ -2,8 +2,8 @@
 
 import keras
 
-from tfeff.checks import check_choice, check_integer
 from tfeff.encoders import Encoder
+from tfeff.utils.checks import check_choice, check_integer
 
 # What a new weight starts at, so that scores are those of plain attention.
 _NEUTRAL = {

@@ -73,14 +73,14 @@ def norm(layer, name: str) -> Iterator[Weight]:
 
 
 def assign(
-    weights: Iterable[Weight], tensors: Mapping, left_out: Mapping[str, str]
+    weights: Iterable[Weight], tensors: Mapping, ignored: Mapping[str, str]
 ) -> Counter:
     """Fills the weights from the tensors; every tensor must be accounted for.
 
     Args:
         weights: the weights, with the tensors' names.
         tensors: name to tensor with `shape` and `read()`.
-        left_out: regular expressions of the names of known tensors that have no
+        ignored: regular expressions of the names of known tensors that have no
             place in an encoder, with what they are.
 
     Returns:
@@ -94,7 +94,7 @@ def assign(
     used = {weight.name for weight in weights}
     skipped, unknown = Counter(), []
     for name in sorted(set(tensors) - used):
-        kinds = [kind for pattern, kind in left_out.items() if re.match(pattern, name)]
+        kinds = [kind for pattern, kind in ignored.items() if re.match(pattern, name)]
         skipped.update(kinds[:1])
         unknown += [] if kinds else [name]
     missing = sorted(used - set(tensors))

@@ -56,7 +56,7 @@ def _clamp(config):
     return config.integer("clamp_len")
 
 
-def left_out(encoder) -> dict[str, str]:
+def ignored(encoder) -> dict[str, str]:
     """The known tensors that this encoder has no place for."""
     return LEFT_OUT
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import keras
 
 from tfeff import layers
-from tfeff.checks import check_choice
+from tfeff.utils.checks import check_choice
 
 _REGISTRY: dict[str, Callable] = {}
 _UNCLIPPED = ("shaw", "huang1", "huang2", "huang3", "huang4")

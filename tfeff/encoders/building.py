@@ -2,9 +2,9 @@
 
 import inspect
 
-from tfeff.checks import check_choice, near_miss
 from tfeff.encoders.encoder import Encoder
 from tfeff.encoders.presets import presets
+from tfeff.utils.checks import check_choice, near_miss
 
 
 def build(preset: str, **overrides) -> Encoder:

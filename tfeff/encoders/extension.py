@@ -4,10 +4,10 @@ import warnings
 
 import keras
 
-from tfeff.checks import check_integer
 from tfeff.encoders.encoder import Encoder
 from tfeff.encoders.quantization import quantization_config
 from tfeff.layers import RelativeAttention
+from tfeff.utils.checks import check_integer
 
 
 def extend(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> Encoder:

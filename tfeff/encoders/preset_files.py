@@ -12,14 +12,14 @@ from collections.abc import Callable
 
 import keras
 
-from tfeff.digests import (
+from tfeff.utils.digests import (
     FILE_NAME,
     check_digests,
     files_below,
     read_digests,
     write_digests,
 )
-from tfeff.files import atomic_folder
+from tfeff.utils.files import atomic_folder
 
 _CONFIGS = ("config.json", "metadata.json")
 

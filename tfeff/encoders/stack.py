@@ -5,10 +5,10 @@ This needs Keras alone, on any of its backends.
 
 import keras
 
-from tfeff.checks import check_choice, check_integer
 from tfeff.encoders.attentions import make_attention
 from tfeff.layers import EncoderBlock, FeedForward
 from tfeff.layers.checks import check_divides
+from tfeff.utils.checks import check_choice, check_integer
 
 SHARING = ("none", "all", "attention", "feedforward")
 _FEEDFORWARD = ("activation", "num_groups")

@@ -1,7 +1,7 @@
 import os
 
-from tfeff.checks import check_path
-from tfeff.digests import FILE_NAME, check_digests
+from tfeff.utils.checks import check_path
+from tfeff.utils.digests import FILE_NAME, check_digests
 
 
 def check_export(path: str | os.PathLike) -> None:

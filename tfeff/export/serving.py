@@ -6,21 +6,21 @@ import keras
 import keras_hub
 import tensorflow as tf
 
-from tfeff.checks import check_integer
-from tfeff.digests import write_digests
 from tfeff.encoders import Encoder
-from tfeff.export.embeddings import embedding_endpoints
-from tfeff.export.fill_mask import fill_mask_endpoint
-from tfeff.export.sequence_tasks import (
+from tfeff.export.classification import (
     choose_endpoint,
     classify_endpoint,
     rate_endpoint,
 )
+from tfeff.export.embeddings import embedding_endpoints
+from tfeff.export.fill_mask import fill_mask_endpoint
 from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.text_encoder import TextEncoder
-from tfeff.files import atomic_folder, check_new_path
 from tfeff.objectives import MaskedLM
 from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
+from tfeff.utils.checks import check_integer
+from tfeff.utils.digests import write_digests
+from tfeff.utils.files import atomic_folder, check_new_path
 
 
 def save_for_serving(

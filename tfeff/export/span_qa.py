@@ -4,9 +4,8 @@ import numbers
 import keras_hub
 import tensorflow as tf
 
-from tfeff.checks import check_integer
-from tfeff.data.text_rows import padded_inputs
-from tfeff.export.placed_tokens import PlacedTokens
+from tfeff.data.finetuning.packing import padded_inputs
+from tfeff.export.offset_tokenizer import PlacedTokens
 from tfeff.export.request_texts import (
     first_characters,
     most_characters,
@@ -16,6 +15,7 @@ from tfeff.export.request_texts import (
 )
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import SpanQA
+from tfeff.utils.checks import check_integer
 
 _FRAME = 3  # [CLS] question [SEP] passage [SEP]
 _NO_SCORE = tf.float32.min  # of a passage without text

@@ -2,7 +2,7 @@ import keras_hub
 import tensorflow as tf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from tfeff.data.tokenizers import revive
+from tfeff.data.text.tokenizers import restore_kernels
 from tfeff.export.request_texts import first_characters, most_characters
 
 MASK = "[MASK]"
@@ -36,7 +36,7 @@ class TextEncoder(tf.Module):
         length_dependent: bool = False,
     ):
         super().__init__()
-        revive(tokenizer)
+        restore_kernels(tokenizer)
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
         self.padded_length = sequence_length if length_dependent else None

@@ -4,12 +4,12 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.checks import check_rate
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import check_initializer
 from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
 from tfeff.layers.separable_conv import SeparableConv1D
+from tfeff.utils.checks import check_rate
 
 
 class Attention(keras.layers.Layer):

@@ -4,9 +4,9 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.checks import check_integer
 from tfeff.layers.attention_inputs import Keys
 from tfeff.layers.self_attention import SelfAttention
+from tfeff.utils.checks import check_integer
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from tfeff.checks import check_integer
 from tfeff.ops.ids import check_integers
+from tfeff.utils.checks import check_integer
 
 
 def check_divides(name: str, parts: int, dim: int) -> None:

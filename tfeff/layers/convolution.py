@@ -3,7 +3,6 @@
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.checks import check_integer
 from tfeff.layers.attention import Attention
 from tfeff.layers.checks import (
     check_divides,
@@ -13,6 +12,7 @@ from tfeff.layers.checks import (
     zero_padding,
 )
 from tfeff.ops.kernels import masked_softmax
+from tfeff.utils.checks import check_integer
 
 
 class Convolution(Attention):

@@ -5,8 +5,8 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.checks import check_rate
 from tfeff.layers.checks import check_layer_seed
+from tfeff.utils.checks import check_rate
 
 # Seeds by layer, where a computation runs more than once and must drop the same.
 _DRAWN = contextvars.ContextVar("drawn")

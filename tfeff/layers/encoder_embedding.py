@@ -1,11 +1,11 @@
 import keras
 from keras import ops
 
-from tfeff.checks import check_choice, check_integer, check_positive, check_rate
 from tfeff.layers.checks import check_initializer, check_same_shape, check_token_ids
 from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
 from tfeff.ops.ids import rows_of, zeros_outside
+from tfeff.utils.checks import check_choice, check_integer, check_positive, check_rate
 
 POSITIONS = ("absolute", "none")
 _TABLES = ("token_embedding", "segment_embedding", "position_embedding", "norm")

@@ -2,7 +2,6 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.checks import check_integer
 from tfeff.layers.checks import (
     check_activation,
     check_divides,
@@ -12,6 +11,7 @@ from tfeff.layers.checks import (
 from tfeff.layers.dense import Dense
 from tfeff.layers.grouped_dense import GroupedDense
 from tfeff.ops import kernels
+from tfeff.utils.checks import check_integer
 
 # Keras' own GELU is exact to float32 only, in every dtype.
 _ACTIVATIONS = {"gelu": functional.gelu, "gelu_tanh": functional.gelu_tanh}

@@ -1,8 +1,8 @@
 import keras
 from keras import ops
 
-from tfeff.checks import check_integer
 from tfeff.layers.checks import check_activation, check_initializer
+from tfeff.utils.checks import check_integer
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -2,7 +2,6 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.checks import check_choice, check_integer
 from tfeff.layers.attention import convolved, project_to_heads
 from tfeff.layers.attention_inputs import Keys, Queries
 from tfeff.layers.checks import (
@@ -14,6 +13,7 @@ from tfeff.layers.checks import (
 from tfeff.layers.convolution_heads import DynamicHeads, LightweightHeads
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.layers.span_dynamic_conv import SpanDynamicConv1D
+from tfeff.utils.checks import check_choice, check_integer
 
 _CONVOLUTIONS = {
     "span_dynamic": SpanDynamicConv1D,

@@ -4,7 +4,6 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.checks import check_choice
 from tfeff.layers.attention import project_to_heads
 from tfeff.layers.attention_inputs import Keys, Queries
 from tfeff.layers.checks import check_divides, check_hidden
@@ -13,6 +12,7 @@ from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops import kernels
 from tfeff.ops.attention import NORMALIZERS
 from tfeff.ops.kernels.near_far import NearFar, without_gradient
+from tfeff.utils.checks import check_choice
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

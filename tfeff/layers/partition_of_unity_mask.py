@@ -5,8 +5,8 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.checks import check_integer
 from tfeff.ops.partition import check_partition
+from tfeff.utils.checks import check_integer
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -4,8 +4,8 @@ import contextlib
 import contextvars
 from collections.abc import Iterator
 
-from tfeff.checks import check_choice
 from tfeff.layers.attention import declares
+from tfeff.utils.checks import check_choice
 
 SCORES = "scores"
 PROBABILITIES = "probabilities"

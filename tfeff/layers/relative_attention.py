@@ -2,7 +2,6 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.checks import check_choice, check_integer
 from tfeff.layers.checks import (
     check_divides,
     check_hidden,
@@ -13,6 +12,7 @@ from tfeff.layers.relative_embedding import RelativeEmbedding
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.ops import kernels
 from tfeff.ops.partition import check_t5_buckets
+from tfeff.utils.checks import check_choice, check_integer
 
 # Of each method with a table: how scores are made of it, and how it starts. Factors
 # start at 1, so that a new layer is plain attention.

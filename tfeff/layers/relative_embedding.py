@@ -4,9 +4,9 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.checks import check_choice, check_integer
 from tfeff.layers.checks import check_initializer
 from tfeff.ops.partition import check_t5_buckets
+from tfeff.utils.checks import check_choice, check_integer
 
 INDICES = ("signed", "distance", "t5")
 

@@ -3,12 +3,12 @@
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.checks import check_integer
 from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import visible_keys
 from tfeff.ops.kernels.near_far import NearFar
 from tfeff.ops.kernels.query_blocks import first_near, over_query_blocks
+from tfeff.utils.checks import check_integer
 
 # With "auto": longer sequences go in blocks of so many queries.
 WHOLE_LENGTH = 1024

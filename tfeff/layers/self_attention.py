@@ -1,11 +1,11 @@
 import keras
 
-from tfeff.checks import check_integer
 from tfeff.layers.attention import project_to_heads
 from tfeff.layers.attention_inputs import Keys, Queries
 from tfeff.layers.checks import check_divides, check_hidden
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops import kernels
+from tfeff.utils.checks import check_integer
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -4,13 +4,13 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.checks import check_choice, check_integer
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.ops import kernels
 from tfeff.ops.attention import scaled
 from tfeff.ops.kernels.query_blocks import over_query_blocks
 from tfeff.ops.slicing import cut
 from tfeff.ops.sparse import PATTERNS, from_windows, sees, windows
+from tfeff.utils.checks import check_choice, check_integer
 
 
 class _Windows(NamedTuple):

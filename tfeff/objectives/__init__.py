@@ -1,8 +1,8 @@
 """Pretraining objectives: Keras models around an encoder, ready for `fit`."""
 
-from tfeff.objectives.distillation import Distillation
+from tfeff.objectives.distillation.layer_map import common_maps
+from tfeff.objectives.distillation.model import Distillation
 from tfeff.objectives.generator import generator_for
-from tfeff.objectives.layer_maps import common_maps
 from tfeff.objectives.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
 from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.permutation_lm import PermutationLM

@@ -26,11 +26,12 @@ class Objective(DistributedModel):
     """Base of objectives and tasks: defaults of `compile`, reports, config.
 
     Subclasses set `encoder`, the network to pretrain. Those with several outputs set
-    `parts`, the weight of each output's loss by the output's name, and override
-    `default_loss` and `default_metrics`, which then are dicts of the same names.
+    `output_weights`, the weight of each output's loss by the output's name, and
+    override `default_loss` and `default_metrics`, which then are dicts of the same
+    names.
     """
 
-    parts: dict | None = None
+    output_weights: dict | None = None
     _weights_of_means: tuple | None = None
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
@@ -61,8 +62,8 @@ class Objective(DistributedModel):
             optimizer = self.default_optimizer()
         if isinstance(loss, str) and loss == "auto":
             loss = self.default_loss()
-            if self.parts is not None:
-                kwargs.setdefault("loss_weights", dict(self.parts))
+            if self.output_weights is not None:
+                kwargs.setdefault("loss_weights", dict(self.output_weights))
         if isinstance(weighted_metrics, str) and weighted_metrics == "auto":
             weighted_metrics = self.default_metrics()
         super().compile(
@@ -76,14 +77,14 @@ class Objective(DistributedModel):
         losses = list(loss.values()) if isinstance(loss, dict) else [loss]
         if not all(isinstance(part, GlobalMean) for part in losses):
             return None
-        if self.parts is None:
+        if self.output_weights is None:
             return (1.0,) if weights is None else None
-        if len(losses) < len(self.parts):
+        if len(losses) < len(self.output_weights):
             return None
         weights = {} if weights is None else weights
         if not isinstance(weights, dict):
             return None
-        return tuple(float(weights.get(name, 1.0)) for name in self.parts)
+        return tuple(float(weights.get(name, 1.0)) for name in self.output_weights)
 
     def call(self, inputs, training=None, mask=None):
         # Keras pairs inputs with names by their order alone: one more would shift the
@@ -99,9 +100,10 @@ class Objective(DistributedModel):
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
-        if self.parts is not None and isinstance(y, dict) and set(y) != set(self.parts):
+        names = self.output_weights
+        if names is not None and isinstance(y, dict) and set(y) != set(names):
             raise ValueError(
-                f"`y` must have targets of {', '.join(self.parts)}. Received: "
+                f"`y` must have targets of {', '.join(names)}. Received: "
                 f"{', '.join(y)}. Batches and model must be made for the same"
             )
         return super().compute_loss(x, y, y_pred, sample_weight, training)
@@ -118,7 +120,7 @@ class Objective(DistributedModel):
     def get_metrics_result(self):
         """Metrics by name; losses are weighted by targets, not by batches."""
         logs = super().get_metrics_result()
-        keys, parts = [TARGET_MEAN], list(self.parts or ())
+        keys, parts = [TARGET_MEAN], list(self.output_weights or ())
         if len(parts) > 1:  # Keras gives the metrics of one output alone no prefix.
             keys = [f"{name}_{TARGET_MEAN}" for name in parts]
         if not all(key in logs for key in keys):

@@ -1,7 +1,6 @@
 import keras
 from keras import ops
 
-from tfeff.checks import check_positive
 from tfeff.encoders import Encoder
 from tfeff.encoders.quantization import make_quantized, quantization_config
 from tfeff.layers.dense import Dense
@@ -16,8 +15,9 @@ from tfeff.objectives.objective import (
     mask_positions_input,
     token_metrics,
 )
-from tfeff.objectives.replacement import TokenReplacement, at_positions
+from tfeff.objectives.token_sampler import TokenReplacement, at_positions
 from tfeff.training.optimizers import adamw
+from tfeff.utils.checks import check_positive
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -159,7 +159,7 @@ class ReplacedTokenDetection(Objective):
         self.discriminator_weight = float(discriminator_weight)
         self.temperature = replacement.temperature
         self.seed = None if seed is None else int(seed)
-        self.parts = {"masked_lm": 1.0, "replaced": self.discriminator_weight}
+        self.output_weights = {"masked_lm": 1.0, "replaced": self.discriminator_weight}
         self.dtype_policy = policy
 
     @property

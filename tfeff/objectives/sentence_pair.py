@@ -98,14 +98,14 @@ class SentencePairPrediction(Objective):
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.encoder = encoder
         self.masked_lm = masked_lm
-        self.parts = {name: 1.0 for name in outputs}
+        self.output_weights = {name: 1.0 for name in outputs}
         self.dtype_policy = encoder.dtype_policy
 
     def default_loss(self):
-        return {name: GlobalMeanCrossentropy() for name in self.parts}
+        return {name: GlobalMeanCrossentropy() for name in self.output_weights}
 
     def default_metrics(self):
-        return {name: token_metrics() for name in self.parts}
+        return {name: token_metrics() for name in self.output_weights}
 
     def get_config(self):
         return {**super().get_config(), "masked_lm": self.masked_lm}

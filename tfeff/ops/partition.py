@@ -12,8 +12,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfeff.checks import check_integer
 from tfeff.ops.shifting import relative_positions, toeplitz
+from tfeff.utils.checks import check_integer
 
 
 def check_partition(

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tfeff.checks import check_integer
 from tfeff.plots.attention_maps import AttentionMaps, attention_maps
-from tfeff.plots.picture import check_picture_path, picture
+from tfeff.plots.figure import check_picture_path, picture
+from tfeff.utils.checks import check_integer
 
 
 def average_attention(

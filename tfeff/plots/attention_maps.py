@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 from keras import ops
 
-from tfeff.checks import check_integer, check_iterable
 from tfeff.layers.encoder_block import blocks_of
 from tfeff.layers.recording import record_layers
+from tfeff.utils.checks import check_integer, check_iterable
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 

@@ -3,11 +3,11 @@
 import os
 from collections.abc import Iterable
 
-from tfeff.checks import check_path
 from tfeff.plots.attention import draw_average, draw_concentration
 from tfeff.plots.attention_maps import attention_maps
 from tfeff.plots.partitions import partition_functions, partition_values
 from tfeff.plots.relative_tables import relative_embeddings, relative_tables
+from tfeff.utils.checks import check_path
 
 
 def draw_all(encoder, batches: Iterable, folder: str | os.PathLike) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfeff.plots.picture import picture
+from tfeff.plots.figure import picture
 
 _LABELS = {"loss": "training", "val_loss": "validation"}
 

@@ -5,9 +5,9 @@ import os
 import numpy as np
 from keras import ops
 
-from tfeff.checks import check_integer
 from tfeff.layers.encoder_block import blocks_of
-from tfeff.plots.picture import picture
+from tfeff.plots.figure import picture
+from tfeff.utils.checks import check_integer
 
 
 def partition_values(encoder, max_distance: int = 64) -> dict[int, np.ndarray]:

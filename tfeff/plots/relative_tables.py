@@ -5,10 +5,10 @@ import os
 import numpy as np
 from keras import ops
 
-from tfeff.checks import check_integer
 from tfeff.layers.encoder_block import blocks_of
 from tfeff.layers.relative_attention import SCALAR_METHODS
-from tfeff.plots.picture import picture
+from tfeff.plots.figure import picture
+from tfeff.utils.checks import check_integer
 
 
 def relative_tables(encoder, max_distance: int = 50) -> dict[int, np.ndarray]:

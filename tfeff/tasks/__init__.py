@@ -1,37 +1,19 @@
-"""Models to fine-tune, and metrics and prediction files of the benchmarks.
+"""Models to fine-tune, and how their examples are augmented.
 
 The names are imported when first used.
 """
 
-import importlib
+import lazy_loader
 
-_HOMES = {
-    "Classifier": "classifier",
-    "MultipleChoice": "multiple_choice",
-    "Regressor": "regressor",
-    "SpanQA": "span_qa",
-    "glue_metrics": "metrics",
-    "load_pretrained": "pretrained",
-    "race_metrics": "metrics",
-    "save_pretrained": "pretrained",
-    "squad_v1_metrics": "squad_metrics",
-    "squad_v2_metrics": "squad_metrics",
-    "superglue_metrics": "metrics",
-    "write_glue": "predictions",
-    "write_json": "predictions",
-    "write_superglue": "predictions",
-}
-
-__all__ = list(_HOMES)
-
-
-def __getattr__(name: str):
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "augmentation.augment": ["augment"],
+        "augmentation.word_vectors": ["WordVectors", "read_word_vectors"],
+        "classifier": ["Classifier"],
+        "multiple_choice": ["MultipleChoice"],
+        "pretrained": ["load_pretrained", "save_pretrained"],
+        "regressor": ["Regressor"],
+        "span_qa": ["SpanQA"],
+    },
+)

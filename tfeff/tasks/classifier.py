@@ -1,9 +1,9 @@
 import keras
 
-from tfeff.checks import check_integer
 from tfeff.encoders import Encoder
 from tfeff.objectives.objective import check_encoder
 from tfeff.tasks.task import PooledTask
+from tfeff.utils.checks import check_integer
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

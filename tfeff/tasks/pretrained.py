@@ -6,7 +6,6 @@ import os
 import keras
 import keras_hub
 
-from tfeff.checks import check_integer, check_path, check_rate
 from tfeff.convert import BertTokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.extension import extend
@@ -17,7 +16,8 @@ from tfeff.encoders.preset_files import (
     tokenizer_files,
 )
 from tfeff.encoders.quantization import check_keeps_quantization
-from tfeff.files import check_new_path
+from tfeff.utils.checks import check_integer, check_path, check_rate
+from tfeff.utils.files import check_new_path
 
 _CONFIG = "config.json"
 _TOKENIZER = "tokenizer.json"

@@ -1,14 +1,14 @@
 import keras
 from keras import ops
 
-from tfeff.checks import check_integer, check_rate
-from tfeff.data.span_answers import SpanAnswer, best_spans
-from tfeff.data.span_features import SpanFeatures
+from tfeff.data.finetuning.span_decoding import SpanAnswer, best_spans
+from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.encoders import Encoder
 from tfeff.layers.dense import Dense
 from tfeff.objectives.losses import GlobalMeanCrossentropy
 from tfeff.objectives.objective import check_encoder, token_metrics
 from tfeff.tasks.task import Task
+from tfeff.utils.checks import check_integer, check_rate
 
 # Finite, so that the sum of two is a number in float32 and a loss without weight 0.
 _MASKED = -1e30
@@ -113,7 +113,7 @@ class SpanQA(Task):
         super().__init__(encoder, inputs, outputs, **kwargs)
         self.head = head
         self.dropout = float(dropout)
-        self.parts = dict.fromkeys(OUTPUTS, 0.5)
+        self.output_weights = dict.fromkeys(OUTPUTS, 0.5)
 
     def default_loss(self):
         return {name: GlobalMeanCrossentropy() for name in OUTPUTS}

@@ -2,12 +2,12 @@
 
 import keras
 
-from tfeff.checks import check_choice, check_rate
 from tfeff.encoders import Encoder
 from tfeff.layers import LayerwisePooling
 from tfeff.layers.dense import Dense
 from tfeff.objectives.objective import Objective
 from tfeff.training.optimizers import AdamW
+from tfeff.utils.checks import check_choice, check_rate
 
 POOLINGS = ("cls", "layerwise")
 

@@ -8,13 +8,13 @@ from tfeff.training.checkpoints import (
 )
 from tfeff.training.distribution import make_strategy
 from tfeff.training.divergence import Diverged, StopWhenDiverged, is_finite
+from tfeff.training.double_depth import double_depth
 from tfeff.training.grid import Grid, write_metrics
-from tfeff.training.growing import grow
 from tfeff.training.keep_best import KeepBest
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import AdamW, adamw
 from tfeff.training.progress import TrainingProgress
-from tfeff.training.run import Run
+from tfeff.training.run import RunDirectory
 from tfeff.training.schedules import LinearWarmupDecay
 from tfeff.training.stacking import train_by_stacking
 from tfeff.training.workers import (
@@ -32,12 +32,12 @@ __all__ = [
     "KeepBest",
     "LinearWarmupDecay",
     "LostWorker",
-    "Run",
+    "RunDirectory",
     "StopWhenDiverged",
     "TrainingProgress",
     "adamw",
     "check_equal_settings",
-    "grow",
+    "double_depth",
     "is_finite",
     "latest_checkpoint",
     "load_checkpoint",

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 
 import keras
 
-from tfeff.checks import check_integer, check_mapping, check_path
 from tfeff.encoders.quantization import check_keeps_training
-from tfeff.files import atomic_file
+from tfeff.utils.checks import check_integer, check_mapping, check_path
+from tfeff.utils.files import atomic_file
 
 _NAME = re.compile(r"step-(\d+)\.keras")
 _NOTES = "run.json"  # A file in the archive beside Keras' own, who do not mind it.

@@ -4,7 +4,7 @@ import sys
 
 import tensorflow as tf
 
-from tfeff.checks import check_choice
+from tfeff.utils.checks import check_choice
 
 STRATEGIES = ("default", "mirrored", "multi_worker", "tpu")
 

@@ -8,9 +8,9 @@ import shutil
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-from tfeff.checks import check_iterable, check_mapping, check_path
-from tfeff.files import atomic_file
 from tfeff.training import run_seal
+from tfeff.utils.checks import check_iterable, check_mapping, check_path
+from tfeff.utils.files import atomic_file
 
 METRICS = "metrics.json"
 

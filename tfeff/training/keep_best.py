@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import keras
 
-from tfeff.checks import check_integer, check_path
 from tfeff.training.divergence import is_finite
 from tfeff.training.metrics_file import write_rows
+from tfeff.utils.checks import check_integer, check_path
 
 FILE = "dev_metrics.csv"
 

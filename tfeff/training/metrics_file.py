@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import keras
 
-from tfeff.files import atomic_file
+from tfeff.utils.files import atomic_file
 
 
 class MetricsFile(keras.callbacks.Callback):

@@ -1,9 +1,9 @@
 import keras
 from keras import ops
 
-from tfeff.checks import check_positive
 from tfeff.training.layerwise_decay import rate_factors
 from tfeff.training.schedules import LinearWarmupDecay
+from tfeff.utils.checks import check_positive
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import keras
 
-from tfeff.checks import check_integer, check_mapping, check_path
-from tfeff.files import PARTIAL, atomic_file, remove_partial
 from tfeff.training import run_lock, run_seal
 from tfeff.training.checkpoints import (
     Checkpoints,
@@ -27,11 +25,13 @@ from tfeff.training.workers import (
     lost_workers_named,
     several_workers,
 )
+from tfeff.utils.checks import check_integer, check_mapping, check_path
+from tfeff.utils.files import PARTIAL, atomic_file, remove_partial
 
 _CONFIG = "config.json"
 
 
-class Run:
+class RunDirectory:
     """The directory of a training run, which a killed run goes on from.
 
     | file | what |
@@ -48,8 +48,8 @@ class Run:
     left unfinished is removed.
 
     One process at a time may open a directory; it may do so several times. It gives
-    the directory back when it ends, when its last `Run` of it is closed or deleted, or
-    at the end of a `with` block.
+    the directory back when it ends, when its last `RunDirectory` of it is closed or
+    deleted, or at the end of a `with` block.
 
     Args:
         directory: the folder; made if missing.
@@ -63,7 +63,7 @@ class Run:
     Example:
 
     >>> import tempfile
-    >>> with Run(tempfile.mkdtemp() + "/run", {"preset": "bert_tiny"}) as run:
+    >>> with RunDirectory(tempfile.mkdtemp() + "/run", {"preset": "bert_tiny"}) as run:
     ...     os.path.basename(run.path("config.json"))
     'config.json'
     """
@@ -88,7 +88,7 @@ class Run:
         ):
             json.dump(self.config, file, indent=2)
 
-    def __enter__(self) -> "Run":
+    def __enter__(self) -> "RunDirectory":
         return self
 
     def __exit__(self, *_):

@@ -6,9 +6,9 @@ Both kinds are as `sha256sum --check` reads them: `tokenizer.spm.sha256` is of o
 
 import os
 
-from tfeff.digests import FILE_NAME, sha256
-from tfeff.files import PARTIAL, atomic_file
 from tfeff.training import run_lock
+from tfeff.utils.digests import FILE_NAME, sha256
+from tfeff.utils.files import PARTIAL, atomic_file
 
 _SUFFIX = ".sha256"
 

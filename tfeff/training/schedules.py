@@ -1,7 +1,7 @@
 import keras
 from keras import ops
 
-from tfeff.checks import check_integer, check_positive
+from tfeff.utils.checks import check_integer, check_positive
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

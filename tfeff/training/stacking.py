@@ -7,22 +7,22 @@ from collections.abc import Callable, Sequence
 
 import keras
 
-from tfeff.checks import check_integer
 from tfeff.training.checkpoints import (
     latest_checkpoint,
     load_checkpoint,
     load_notes,
     save_checkpoint,
 )
-from tfeff.training.growing import grow
+from tfeff.training.double_depth import double_depth
 from tfeff.training.metrics_file import restore
-from tfeff.training.run import Run
+from tfeff.training.run import RunDirectory
 from tfeff.training.workers import agree_on_checkpoint, lost_workers_named
+from tfeff.utils.checks import check_integer
 
 
 @lost_workers_named()
 def train_by_stacking(
-    run: Run,
+    run: RunDirectory,
     make_model: Callable[[], keras.Model],
     make_dataset: Callable,
     *,
@@ -38,11 +38,11 @@ def train_by_stacking(
 ) -> keras.Model:
     """Trains a model of `L / 2^k` layers, and doubles it `k` times on the way to `L`.
 
-    The model grows (`tfeff.training.grow`) after each of `k` steps, or earlier where
-    the validation loss stops falling. Steps, data and the run's files count through
-    all stages; each row of `metrics.csv` has its `num_layers`. The checkpoint of the
-    step at which the model grows holds the grown model, so that a killed run goes on
-    at the depth it had, to the same numbers.
+    The model grows (`tfeff.training.double_depth`) after each of `k` steps, or earlier
+    where the validation loss stops falling. Steps, data and the run's files count
+    through all stages; each row of `metrics.csv` has its `num_layers`. The checkpoint
+    of the step at which the model grows holds the grown model, so that a killed run
+    goes on at the depth it had, to the same numbers.
 
     Call it in the scope of the distribution strategy.
 
@@ -50,20 +50,20 @@ def train_by_stacking(
         run: the run directory.
         make_model: makes the compiled model of the first stage, with an `encoder`
             of `L / 2^k` blocks; not called on resuming.
-        make_dataset: as for `Run.fit`.
+        make_dataset: as for `RunDirectory.fit`.
         num_layers: integer `L`, blocks of the model in the end.
         switch_steps: `k` increasing integers, multiples of `steps_per_epoch` below
             `total_steps`: the steps after which the model grows at the latest.
         total_steps: integer, steps of all stages together.
-        steps_per_epoch: integer, as for `Run.fit`.
-        tokens_per_step: integer, as for `Run.fit`.
-        validation_data: as for `Run.fit`; needed for `patience`.
+        steps_per_epoch: integer, as for `RunDirectory.fit`.
+        tokens_per_step: integer, as for `RunDirectory.fit`.
+        validation_data: as for `RunDirectory.fit`; needed for `patience`.
         patience: integer, validations in a row without a new lowest `val_loss` of
             the stage, after which the model grows before its `switch_steps`; `None`
             not to look.
         make_optimizer: gives the optimizer of a grown model from the number of steps
             that are left; `None` copies the old one's state along with the layers.
-        keep_checkpoints: integer, as for `Run.fit`.
+        keep_checkpoints: integer, as for `RunDirectory.fit`.
 
     Returns:
         The trained model of full depth.
@@ -119,7 +119,7 @@ def train_by_stacking(
             checkpoint, step = latest_checkpoint(checkpoints)
         if left:
             optimizer = make_optimizer(total_steps - step) if make_optimizer else "copy"
-            model = grow(model, optimizer)
+            model = double_depth(model, optimizer)
             save_checkpoint(model, checkpoint, load_notes(checkpoint))
     return model
 

@@ -28,7 +28,7 @@ class LostWorker(ConnectionError):
 def lost_workers_named() -> Iterator[None]:
     """Has the code within end by an error of one sentence where another worker ended.
 
-    Also a decorator. `Run.fit` has it; use it around whatever else workers do
+    Also a decorator. `RunDirectory.fit` has it; use it around whatever else workers do
     together: making models, and `evaluate`.
 
     Raises:
@@ -141,7 +141,7 @@ def join_workers(run, steps: Mapping, datasets: Iterable) -> None:
     """Has all workers begin a run together: same settings, data and checkpoint.
 
     Args:
-        run: this worker's `Run`.
+        run: this worker's `RunDirectory`.
         steps: its numbers of steps by name, `steps_per_epoch` among them.
         datasets: of training and of validation; `None` where there is none.
 

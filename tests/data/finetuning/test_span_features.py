@@ -1,0 +1,393 @@
+"""Tokens with their characters, windows, and answers from logits."""
+
+import collections
+import re
+import string
+import unicodedata
+
+import keras_hub
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.data.conftest import token_lists
+from tfeff.convert.bert_tokenizer import BertTokenizer
+from tfeff.data import (
+    Question,
+    best_spans,
+    load_tokenizer,
+    make_span_features,
+    save_tokenizer,
+    train_tokenizer,
+)
+from tfeff.data.finetuning.span_features import token_span, window_starts
+from tfeff.data.text.offsets import encode_with_offsets
+from tfeff.datasets import read_squad
+
+CORPUS = [
+    "The quick brown fox jumps over the lazy dog, 1234567890 times.",
+    "Café naïve Ünïcode über résumé; 漢字 and (brackets) 'quoted' \"words\"",
+    "pack my box with five dozen liquor jugs. " * 3,
+]
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def word_piece_vocabulary():
+    words = ["the", "quick", "brown", "fox", "cafe", "naive", "uber", "wrote", "it"]
+    characters = [*string.ascii_lowercase, *string.digits, *string.punctuation]
+    return [*SPECIAL, *words, *characters, "漢", *(f"##{c}" for c in characters)]
+
+
+@pytest.fixture(scope="module", params=["unigram", "cased", "bert", "kerashub"])
+def any_tokenizer(request):
+    if request.param in ("unigram", "cased"):
+        lowercase = request.param == "unigram"
+        return train_tokenizer(CORPUS, vocabulary_size=64, lowercase=lowercase)
+    if request.param == "bert":
+        return BertTokenizer(
+            word_piece_vocabulary(), lowercase=True, strip_accents=True
+        )
+    return keras_hub.tokenizers.BertTokenizer(word_piece_vocabulary(), lowercase=True)
+
+
+def cut(text, places):
+    return [text[start:end] for start, end in places]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The fox", ["The", "fox"]),
+        ("  The\t \nfox  ", ["The", "fox"]),
+        ("fox,fox.", ["fox", ",", "fox", "."]),
+        ("Café", ["Café"]),
+        ("Cafe\u0301 fox", ["Cafe\u0301", "fox"]),
+        ("CAFÉs", ["CAFÉ", "s"]),
+        ("cafe\u0301s", ["cafe\u0301", "s"]),
+        ("漢字", ["漢", "字"]),
+        ("(字)fox", ["(", "字", ")", "fox"]),
+        ("\u200bf\u200box\u200b", ["f\u200box"]),
+        ("😀x", ["😀x"]),
+        ("", []),
+        (" \u200b ", []),
+    ],
+)
+def test_places_of_word_pieces(text, expected):
+    tokenizer = BertTokenizer(
+        word_piece_vocabulary(), lowercase=True, strip_accents=True
+    )
+    ((ids, places),) = encode_with_offsets(tokenizer, [text])
+    assert cut(text, places) == expected
+    assert ids.tolist() == list(tokenizer(text))
+    assert (ids.dtype, places.dtype, places.shape[1]) == (np.int32, np.int32, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("fox", ["fox"]),
+        ("  FOX \t fox ", ["FOX", "fox"]),
+        ("2.fox", ["2", ".", "f", "o", "x"]),
+        # Two or three pieces for one character: all cover it.
+        ("\ufb01ve", ["\ufb01", "\ufb01", "v", "e"]),
+        ("2½.", ["2", "½", "½", "½", "."]),
+        # A space of its own before a character without a piece.
+        ("fox ☃", ["fox", "", "☃"]),
+        ("fox \u200b\u0001 fox", ["fox", "fox"]),
+        ("Ｆox", ["Ｆox"]),
+        ("", []),
+        (" \t\u3000", []),
+    ],
+)
+def test_places_of_sentence_pieces(text, expected):
+    documents = ["the five fox the five fox. the 1 2 five fox"] * 9
+    tokenizer = train_tokenizer(documents, vocabulary_size=19)
+    assert {"▁fox", "▁f", "▁"} < set(tokenizer.get_vocabulary())  # or else no test
+    ((ids, places),) = encode_with_offsets(tokenizer, [text])
+    assert ids.tolist() == list(tokenizer(text))
+    # A mark of a word's begin, on its own, is no character where the text begins.
+    first = next((i for i, place in enumerate(places) if place[1] > 0), 0)
+    assert cut(text, places[first:]) == expected
+
+
+texts = st.lists(
+    st.sampled_from(
+        [*"abcxyzTHEé0129.,-'\"()$ ", "  ", "\t", "\n", "漢", "ß", "½", "\ufb01", "İ"]
+        + ["e\u0301", "\u0301", "\u200b", "\u00a0", "\u2028", "☃", "😀", "▁", "[CLS]"]
+        + ["\x00", "\x1c", "Ａ", "…", "ｶﾞ", "한"]
+    ),
+    max_size=40,
+).map("".join)
+
+
+@settings(max_examples=40)
+@given(st.lists(texts, min_size=1, max_size=4))
+def test_any_text(any_tokenizer, batch):
+    rows = list(encode_with_offsets(any_tokenizer, batch))
+    assert [ids.tolist() for ids, _ in rows] == [
+        [int(id) for id in row] for row in token_lists(any_tokenizer, batch)
+    ]
+    for text, (_, places) in zip(batch, rows):
+        starts, ends = places.T
+        assert (starts >= 0).all() and (starts <= ends).all()
+        assert (ends <= len(text)).all()
+        visible = starts < ends
+        assert (np.diff(starts[visible]) >= 0).all()
+        assert (np.diff(ends[visible]) >= 0).all()
+        covered = {i for start, end in places for i in range(start, end)}
+        for index, character in enumerate(text):
+            if character.isascii() and character.isalnum():
+                assert index in covered
+        for word in cut(text, places[visible]):
+            for edge in (word[0], word[-1]):
+                assert not edge.isspace() and unicodedata.category(edge) != "Cf"
+
+
+words = st.text(st.sampled_from("abcdexyzTHE019.,-'"), min_size=1, max_size=9)
+spaces = st.sampled_from([" ", "  ", "\t", " \n", "\u00a0", " \u2009"])
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(words, spaces), min_size=1, max_size=9), st.data())
+def test_pieces_are_the_text_and_spans_come_back(any_tokenizer, parts, data):
+    text = "".join(word + space for word, space in parts)
+    ((ids, places),) = encode_with_offsets(any_tokenizer, [text])
+    sentence_pieces = hasattr(any_tokenizer, "proto")
+    folded = text if "T" in any_tokenizer.get_vocabulary() else text.lower()
+    pieces = [any_tokenizer.id_to_token(int(id)) for id in ids]
+    if sentence_pieces or "\u00a0" not in text and "\u2009" not in text:
+        for piece, (start, end) in zip(pieces, places):
+            if piece not in ("<unk>", "[UNK]"):
+                plain = piece.removeprefix("##").replace("▁", "")
+                assert folded[start:end] == plain
+    # A span of whole tokens comes back as it was.
+    visible = np.flatnonzero(places[:, 0] < places[:, 1])
+    first = data.draw(st.sampled_from(visible.tolist()))
+    last = data.draw(st.sampled_from([i for i in visible.tolist() if i >= first]))
+    start, end = places[first, 0], places[last, 1]
+    found = token_span(places, start, end)
+    assert (places[found[0], 0], places[found[1], 1]) == (start, end)
+    # Any other span is within the one that comes back.
+    start = data.draw(st.sampled_from(range(len(text))))
+    end = data.draw(st.sampled_from(range(start + 1, len(text) + 1)))
+    found = token_span(places, start, end)
+    gold = text[start:end]
+    if gold.strip():
+        start += len(gold) - len(gold.lstrip())
+        end -= len(gold) - len(gold.rstrip())
+        assert places[found[0], 0] <= start and end <= places[found[1], 1]
+    elif gold.isascii():  # Others are letters to some tokenizers.
+        assert found is None
+
+
+@given(st.integers(0, 60), st.integers(1, 20), st.integers(1, 20))
+def test_windows_leave_nothing_out_and_stop_in_time(count, room, stride):
+    starts = list(window_starts(count, room, stride))
+    assert starts[0] == 0
+    assert {i for s in starts for i in range(s, s + room)} >= set(range(count))
+    assert set(np.diff(starts)) <= {min(stride, room)}
+    assert all(start + room < count for start in starts[:-1])
+
+
+@pytest.fixture(scope="module")
+def letters():
+    """A tokenizer for which each letter is a token."""
+    characters = list(string.ascii_lowercase)
+    return keras_hub.tokenizers.BertTokenizer(
+        [*SPECIAL, *characters, *(f"##{c}" for c in characters)]
+    )
+
+
+def test_windows_by_hand(letters):
+    questions = [
+        Question("1", "q", "abcdefg", ("cde",), ((2, 5),)),
+        Question("2", "qr", "xy", ("y",), ((1, 2),)),
+        Question("3", "q", "abcdefg", ("g", "b"), ((6, 7), (1, 2))),
+        Question("4", "q", "xyz"),
+    ]
+    features = make_span_features(questions, letters, sequence_length=8, stride=2)
+    pieces = [letters.id_to_token(int(id)) for id in features.token_ids.flat]
+    pieces = [piece.removeprefix("##").strip("[]") for piece in pieces]
+    rows = np.reshape(pieces, (-1, 8)).tolist()
+    first = [
+        ["CLS", "q", "SEP", "a", "b", "c", "d", "SEP"],
+        ["CLS", "q", "SEP", "c", "d", "e", "f", "SEP"],
+        ["CLS", "q", "SEP", "e", "f", "g", "SEP", "PAD"],
+    ]
+    second = ["CLS", "q", "r", "SEP", "x", "y", "SEP", "PAD"]
+    last = ["CLS", "q", "SEP", "x", "y", "z", "SEP", "PAD"]
+    assert rows == [*first, second, *first, last]
+    assert features.question_indices.tolist() == [0, 0, 0, 1, 2, 2, 2, 3]
+    assert features.start_positions.tolist() == [0, 3, 0, 5, 4, 0, 5, 0]
+    assert features.end_positions.tolist() == [0, 5, 0, 5, 4, 0, 5, 0]
+    assert features.padding_mask.tolist()[3] == [1, 1, 1, 1, 1, 1, 1, 0]
+    assert features.segment_ids.tolist()[3] == [0, 0, 0, 0, 1, 1, 1, 0]
+    assert features.segment_ids.tolist()[0] == [0, 0, 0, 1, 1, 1, 1, 1]
+    assert features.window_offsets(2).tolist() == [[4, 5], [5, 6], [6, 7]]
+    assert features.window_offsets(3).tolist() == [[0, 1], [1, 2]]
+    assert len(features) == 8
+    assert {k: v.dtype for k, v in features.inputs.items()} == dict.fromkeys(
+        ("token_ids", "segment_ids", "padding_mask"), np.int32
+    )
+
+
+def test_a_stride_beyond_the_window_leaves_no_gap(letters):
+    features = make_span_features(
+        [Question("1", "q", "abcdefg")], letters, 7, stride=99
+    )
+    assert features.window_starts.tolist() == [0, 3, 6]
+
+
+def test_bad_arguments(letters, tokenizer):
+    questions = [Question("1", "q", "abc"), Question("2", "qrst", "abc")]
+    message = (
+        r"`sequence_length` must be at least 8 for question '2' of 4 tokens. "
+        r"Received: sequence_length=7"
+    )
+    with pytest.raises(ValueError, match=message):
+        make_span_features(questions, letters, 7)
+    assert len(make_span_features(questions, letters, 8)) == 4
+    with pytest.raises(ValueError, match="`stride` must be an integer of at least 1"):
+        make_span_features(questions, letters, 9, stride=0)
+    with pytest.raises(ValueError, match="`sequence_length` must be an integer"):
+        make_span_features(questions, letters, 3)
+    with pytest.raises(ValueError, match="`questions` must hold questions"):
+        make_span_features([], letters, 9)
+    with pytest.raises(ValueError, match="passages with text. Received: question '3'"):
+        make_span_features([Question("3", "q", " \u200b")], tokenizer, 30)
+    with pytest.raises(TypeError, match="SentencePiece or WordPiece.*ByteTokenizer"):
+        make_span_features(questions, keras_hub.tokenizers.ByteTokenizer(), 9)
+    padding = keras_hub.tokenizers.BertTokenizer([*SPECIAL, "q"], sequence_length=4)
+    with pytest.raises(ValueError, match="`tokenizer` must not pad"):
+        make_span_features(questions, padding, 9)
+
+
+def best_by_hand(features, starts, ends, longest):
+    """(score, start, end, score of no answer) for each question, by trying all."""
+    found = {}
+    for row, index in enumerate(features.question_indices):
+        best = found.setdefault(index, [-np.inf, None, None, np.inf])
+        best[3] = min(best[3], starts[row, 0] + ends[row, 0])
+        places = features.window_offsets(row)
+        begin = features.passage_positions[row]
+        for i, (a, b) in enumerate(places):
+            for j, (c, d) in enumerate(places):
+                score = starts[row, begin + i] + ends[row, begin + j]
+                if a < b and c < d and i <= j < i + longest and score > best[0]:
+                    best[:3] = score, a, d
+    return [found[index] for index in range(len(features.questions))]
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 5))
+def test_best_spans_against_trying_all(tokenizer, seed, longest, stride):
+    generator = np.random.default_rng(seed)
+    passages = ["the  time\u2009is ☃ now", "but  not", "a ½ of it or more, so be it"]
+    questions = [Question(str(i), "who", p) for i, p in enumerate(passages)]
+    length = 2 + max(len(ids) for ids in token_lists(tokenizer, ["who"])) + 6
+    features = make_span_features(questions, tokenizer, length, stride)
+    starts, ends = generator.normal(size=(2, *features.token_ids.shape))
+    expected = best_by_hand(features, starts, ends, longest)
+    answers = best_spans(features, starts, ends, longest)
+    for answer, question, (score, start, end, none) in zip(
+        answers, questions, expected
+    ):
+        assert (answer.id, answer.start, answer.end) == (question.id, start, end)
+        assert answer.text == question.passage[start:end] != ""
+        assert answer.score == pytest.approx(score)
+        odds = np.exp(none) / (np.exp(none) + np.exp(score))
+        assert answer.no_answer_probability == pytest.approx(odds)
+    gaps = sorted(none - score for score, _, _, none in expected)
+    threshold = (gaps[0] + gaps[1]) / 2
+    answers = best_spans(features, starts, ends, longest, threshold)
+    for answer, (score, start, end, none) in zip(answers, expected):
+        given_up = none - score > threshold
+        assert (answer.start, answer.end) == ((0, 0) if given_up else (start, end))
+        assert (answer.text == "") == given_up
+        assert answer.score == pytest.approx(score)
+
+
+def test_bad_logits(letters):
+    features = make_span_features([Question("1", "q", "abc")], letters, 8)
+    good = np.zeros((1, 8))
+    with pytest.raises(
+        ValueError, match=r"`start_logits` must have the shape \(1, 8\)"
+    ):
+        best_spans(features, good[:, :7], good)
+    with pytest.raises(ValueError, match="`end_logits` must be finite"):
+        best_spans(features, good, good * np.nan)
+    with pytest.raises(ValueError, match="`max_answer_tokens` must be an integer"):
+        best_spans(features, good, good, max_answer_tokens=0)
+    extreme = np.full((1, 8), 1e30)
+    (answer,) = best_spans(features, extreme, extreme)
+    assert 0 <= answer.no_answer_probability <= 1
+
+
+@pytest.fixture(scope="module", params=["sentence_piece", "word_piece"])
+def trained(request, data_dir, tmp_path_factory):
+    """A tokenizer as for a real experiment, and the questions."""
+    squad = data_dir / "squad"
+    if not squad.is_dir():
+        pytest.skip(f"no {squad}")
+    files = [squad / "train-v1.1.json", squad / "dev-v1.1.json"]
+    questions = [q for file in files for q in read_squad(file).questions]
+    passages = list(dict.fromkeys(question.passage for question in questions))
+    if request.param == "sentence_piece":
+        tokenizer = train_tokenizer(passages, vocabulary_size=4000)
+        path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.spm"
+        save_tokenizer(tokenizer, path)
+        return load_tokenizer(path), questions
+    found = collections.Counter(re.findall(r"\w+", " ".join(passages).lower()))
+    words = [word for word, count in found.most_common(3000) if len(word) > 1]
+    letters = sorted({c for passage in passages for c in passage.lower()})
+    vocabulary = [*SPECIAL, *words, *letters, *(f"##{c}" for c in letters)]
+    tokenizer = BertTokenizer(vocabulary, lowercase=True, strip_accents=True)
+    return tokenizer, questions
+
+
+def test_gold_spans_of_real_questions_come_back(trained, capsys):
+    pytest.importorskip("official", reason="needs Model Garden's scripts")
+    from tfeff.datasets import squad_v1_metrics
+
+    tokenizer, questions = trained
+    features = make_span_features(questions, tokenizer, 384, stride=128)
+    positions = np.arange(384)
+    starts = 9.0 * (positions == features.start_positions[:, None])
+    ends = 9.0 * (positions == features.end_positions[:, None])
+    held = set(features.question_indices[features.start_positions > 0])
+    assert held == set(range(len(questions)))  # Each answer is whole in some window.
+    # A window without the answer must not win by the place of its zeros.
+    none = features.start_positions == 0
+    starts[none], ends[none] = -9.0, -9.0
+    longest = int((features.end_positions - features.start_positions).max()) + 1
+    answers = best_spans(features, starts, ends, longest)
+    predictions = {answer.id: answer.text for answer in answers}
+    missed = {}
+    for question, answer in zip(questions, answers):
+        assert question.passage[answer.start : answer.end] == answer.text
+        exact = squad_v1_metrics([question], predictions={question.id: answer.text})
+        if exact["exact_match"] < 100:
+            gold = question.spans[0]
+            missed[question.id] = _reason(question, answer, gold)
+    with capsys.disabled():
+        for name, reason in missed.items():
+            print(f"\n{type(tokenizer).__name__}, {name}: {reason}")
+    assert len(missed) <= 0.005 * len(questions)
+    scores = squad_v1_metrics(questions, predictions)
+    right = 100 * (1 - len(missed) / len(questions))
+    assert scores["exact_match"] == pytest.approx(right)
+    others = [question for question in questions if question.id not in missed]
+    kept = {question.id: predictions[question.id] for question in others}
+    assert squad_v1_metrics(others, kept) == {"exact_match": 100.0, "f1": 100.0}
+
+
+def _reason(question, answer, gold):
+    sides = []
+    if answer.start < gold[0]:
+        sides.append("begins inside of a token")
+    if answer.end > gold[1]:
+        sides.append("ends inside of a token")
+    assert sides, "a span that is cut has no reason"
+    text = question.passage[gold[0] : gold[1]]
+    return f"the answer {text!r} {' and '.join(sides)}; it became {answer.text!r}"

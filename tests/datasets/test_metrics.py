@@ -1,0 +1,156 @@
+"""The benchmarks' metrics, against their equations written out."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfeff.datasets import glue_metrics, race_metrics, superglue_metrics
+
+
+def counts(labels, predictions):
+    pairs = list(zip(labels, predictions))
+    return [pairs.count(pair) for pair in ((1, 1), (0, 0), (0, 1), (1, 0))]
+
+
+def f1(labels, predictions):
+    tp, _, fp, fn = counts(labels, predictions)
+    return 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else math.nan
+
+
+def matthews(labels, predictions):
+    tp, tn, fp, fn = counts(labels, predictions)
+    below = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    return (tp * tn - fp * fn) / math.sqrt(below) if below else math.nan
+
+
+def pearson(x, y):
+    dx, dy = np.subtract(x, np.mean(x)), np.subtract(y, np.mean(y))
+    return (dx * dy).sum() / math.sqrt((dx**2).sum() * (dy**2).sum())
+
+
+def ranks(values):
+    """Places in order, from 1; equal values share their mean place."""
+    order = sorted(values)
+    return [
+        np.mean([i + 1 for i, other in enumerate(order) if other == value])
+        for value in values
+    ]
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1))
+def test_binary_tasks(pairs):
+    labels, predictions = zip(*pairs)
+    same = np.mean([a == b for a, b in pairs])
+    expected = {
+        "CoLA": {"matthews_correlation": matthews(labels, predictions)},
+        "MRPC": {"f1": f1(labels, predictions)},
+        "QQP": {"f1": f1(labels, predictions)},
+        **dict.fromkeys(("SST-2", "QNLI", "RTE", "WNLI", "MNLI"), {}),
+    }
+    for task, metrics in expected.items():
+        found = glue_metrics(task, labels, predictions)
+        metrics = {**metrics, "accuracy": same}
+        assert list(found) == list(metrics)
+        assert found == pytest.approx(metrics, nan_ok=True)
+        assert all(type(value) is float for value in found.values())
+
+
+def test_ratings():
+    labels = [0.0, 2.5, 5.0, 1.2, 2.5]
+    predictions = [0.3, 9.0, 4.0, 4.0, -1.0]
+    assert glue_metrics("STS-B", labels, predictions) == pytest.approx(
+        {
+            "pearson": pearson(labels, predictions),
+            "spearman": pearson(ranks(labels), ranks(predictions)),
+        }
+    )
+    # Integers and float32 are ratings too.
+    assert glue_metrics("STS-B", np.float32([1, 2]), [3, 9])["pearson"] == 1.0
+
+
+def test_classes_of_mnli():
+    assert glue_metrics("MNLI", [0, 1, 2, 2], [0, 2, 2, 1]) == {"accuracy": 0.5}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("task", "labels", "predictions", "undefined"),
+    [
+        ("CoLA", [0, 1, 1], [1, 1, 1], "matthews_correlation"),
+        ("CoLA", [0, 0, 0], [0, 1, 0], "matthews_correlation"),
+        ("CoLA", [1], [1], "matthews_correlation"),
+        ("MRPC", [0, 0], [0, 0], "f1"),
+        ("STS-B", [1.0, 2.0], [3.0, 3.0], "pearson"),
+        ("STS-B", [2.0, 2.0], [1.0, 3.0], "spearman"),
+        ("STS-B", [2.0], [1.0], "spearman"),
+    ],
+)
+def test_undefined_is_not_a_number(task, labels, predictions, undefined):
+    metrics = glue_metrics(task, labels, predictions)
+    assert math.isnan(metrics[undefined])
+    if "accuracy" in metrics:
+        assert metrics["accuracy"] == np.mean(np.equal(labels, predictions))
+
+
+def test_superglue():
+    assert superglue_metrics("BoolQ", [1, 0, 1], [1, 1, 1]) == {
+        "accuracy": pytest.approx(2 / 3)
+    }
+    # Questions 0 of the passages 0 and 1 are two questions; answers in any order.
+    ids = [(0, 0, 0), (1, 0, 3), (0, 1, 2), (0, 0, 1), (1, 0, 4)]
+    labels, predictions = [1, 0, 1, 0, 1], [1, 0, 0, 0, 1]
+    assert superglue_metrics("MultiRC", labels, predictions, ids) == {
+        "f1a": pytest.approx(f1(labels, predictions)),
+        "exact_match": pytest.approx(2 / 3),
+    }
+    nothing = superglue_metrics("MultiRC", [0, 0], [0, 0], ids[:2])
+    assert math.isnan(nothing["f1a"]) and nothing["exact_match"] == 1.0
+
+
+def test_race():
+    ids = ["middle1.txt-0", "high1.txt-0", "high1.txt-1"]
+    assert race_metrics([0, 1, 3], [0, 1, 2], ids) == {
+        "accuracy": pytest.approx(2 / 3),
+        "accuracy_middle": 1.0,
+        "accuracy_high": 0.5,
+    }
+    assert math.isnan(race_metrics([0], [0], ["high1.txt-0"])["accuracy_middle"])
+
+
+@pytest.mark.parametrize(
+    ("error", "labels", "predictions", "message"),
+    [
+        (ValueError, [], [], "equally many, at least 1. Received: 0 and 0"),
+        (ValueError, [0, 1], [0], "equally many, at least 1. Received: 2 and 1"),
+        (ValueError, [0, 2], [0, 1], r"`labels` must be classes.*Received: 2 at 1"),
+        (ValueError, [0, 1], [-1, 1], r"`predictions` must be .*Received: -1 at 0"),
+        (TypeError, [0, 1], [0.2, 0.9], "`predictions` must be integers. .*float64"),
+        (ValueError, [0, 1], [[0, 1]], r"one axis.*predictions of shape \(1, 2\)"),
+    ],
+)
+def test_bad_classes(error, labels, predictions, message):
+    with pytest.raises(error, match=message):
+        glue_metrics("CoLA", labels, predictions)
+
+
+def test_other_bad_input():
+    with pytest.raises(ValueError, match=r"task='mrcp'. Did you mean 'MRPC'\?"):
+        glue_metrics("mrcp", [0], [0])
+    with pytest.raises(ValueError, match="`predictions` must be finite. Received: nan"):
+        glue_metrics("STS-B", [0.0, 1.0], [1.0, math.nan])
+    with pytest.raises(TypeError, match="`labels` must be numbers"):
+        glue_metrics("STS-B", ["a"], [1.0])
+    with pytest.raises(ValueError, match="`ids` must be as many as `labels`, 1"):
+        superglue_metrics("MultiRC", [0], [0])
+    with pytest.raises(ValueError, match="`ids` must be as many as `labels`, 1"):
+        race_metrics([0], [0], [])
+    for bad in (None, 3, "ids", [3]):
+        with pytest.raises(TypeError, match="`ids` must be"):
+            race_metrics([0], [0], bad)
+    for bad in (None, 3, "ids", [3], [(1, 2)]):
+        with pytest.raises(TypeError, match="`ids` must be"):
+            superglue_metrics("MultiRC", [0], [0], bad)

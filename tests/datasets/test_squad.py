@@ -1,0 +1,155 @@
+"""SQuAD 1.1 and 2.0, and MRQA, in their published layouts."""
+
+import gzip
+import json
+
+import pytest
+
+from tests.datasets.files import write, write_json
+from tfeff.data import Question
+from tfeff.datasets import read_mrqa, read_squad
+
+PASSAGE = "Ünï\u2009Ada\twrote  it."
+
+
+def squad(*questions, passage=PASSAGE):
+    paragraph = {"context": passage, "qas": list(questions)}
+    return {"version": "v2.0", "data": [{"title": "T", "paragraphs": [paragraph]}]}
+
+
+def asked(name="q1", *answers, **more):
+    answers = [{"text": text, "answer_start": start} for text, start in answers]
+    return {"id": name, "question": "Who?", "answers": answers, **more}
+
+
+def test_squad(tmp_path):
+    none = {
+        "is_impossible": True,
+        "plausible_answers": [{"text": "?", "answer_start": 9}],
+    }
+    path = write_json(
+        tmp_path / "dev.json",
+        squad(
+            asked("q1", ("Ada", 4), ("Ünï\u2009Ada", 0)),
+            asked("q2", ("wrote  it", 8), is_impossible=False),
+            asked("q3", **none),
+            {"id": "q4", "question": "Unlabelled?"},
+        ),
+    )
+    examples = read_squad(path)
+    assert examples.questions == (
+        Question("q1", "Who?", PASSAGE, ("Ada", "Ünï\u2009Ada"), ((4, 7), (0, 7))),
+        Question("q2", "Who?", PASSAGE, ("wrote  it",), ((8, 17),)),
+        Question("q3", "Who?", PASSAGE),
+        Question("q4", "Unlabelled?", PASSAGE),
+    )
+    assert (len(examples), examples.skipped) == (4, ())
+
+
+@pytest.mark.parametrize("answer", [("Ada", 5), ("Ada", -14), ("", 0), ("it.x", 15)])
+def test_mismatched_answers_are_skipped_only_if_asked(tmp_path, answer):
+    record = squad(asked("good", ("Ada", 4)), asked("bad", ("Ada", 4), answer))
+    path = write_json(tmp_path / "dev.json", record)
+    place = f"question 'bad': the answer {answer[0]!r} must be at character {answer[1]}"
+    with pytest.raises(ValueError, match=place.replace(".", r"\.")):
+        read_squad(path)
+    examples = read_squad(path, skip_mismatched=True)
+    assert [question.id for question in examples.questions] == ["good"]
+    assert len(examples.skipped) == 1 and place in examples.skipped[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"dev\.json must hold text. Received: an empty file"),
+        ('{\n"data": [}', r"dev\.json, line 2: must be JSON"),
+        ("[]", r"dev\.json: must be an object. Received: \[\]"),
+        ('{"version": "1.1"}', r"dev\.json: must have 'data'. Received: \['version'\]"),
+        ('{"data": []}', r"dev\.json must hold questions. Received: none"),
+        (
+            '{"data": [{"paragraphs": [{"qas": []}]}]}',
+            r"article 1, paragraph 1: must have",
+        ),
+        (
+            json.dumps(squad({"id": "a", "question": "b", "answers": {}})),
+            r"question 'a', 'answers': must be a list. Received: \{\}",
+        ),
+        (json.dumps(squad({"question": "b"})), r"paragraph 1: must have 'id'"),
+        (
+            json.dumps(squad(asked("a", ("Ada", "4")))),
+            "must be an integer. Received: '4'",
+        ),
+        (
+            json.dumps(squad(asked("a", ("Ada", 4), is_impossible=True))),
+            "if and only if it is possible. Received: is_impossible=True, 1 answers",
+        ),
+        (
+            json.dumps(squad(asked("a", is_impossible=False))),
+            "Received: is_impossible=False, 0 answers",
+        ),
+        (
+            json.dumps(squad(asked("a"), asked("a"))),
+            "ids must differ. Received: 'a' twice",
+        ),
+    ],
+)
+def test_bad_squad(tmp_path, text, message):
+    path = write(tmp_path / "dev.json", text)
+    with pytest.raises(ValueError, match=message):
+        read_squad(path)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(ValueError, match=r"cannot read '.*none\.json': .*No such file"):
+        read_squad(tmp_path / "none.json")
+
+
+def mrqa(*spans, text="ADA", name="q1"):
+    found = {"text": text, "char_spans": list(spans), "token_spans": [[0, 0]]}
+    entry = {"qid": name, "question": "Who?", "answers": ["Ada", "A. L."]}
+    entry["detected_answers"] = [found]
+    return {"context": PASSAGE, "context_tokens": [], "qas": [entry]}
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("name", ["NewsQA.jsonl.gz", "NewsQA.jsonl"])
+def test_mrqa(tmp_path, name, header):
+    records = [{"header": {"dataset": "NewsQA"}}] * header + [mrqa([4, 6])]
+    records.append(mrqa([8, 16], text="wrote it", name="q2"))
+    path = write_json(tmp_path / name, *records)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_mrqa(path).questions == (
+        Question("q1", "Who?", PASSAGE, ("Ada", "A. L."), ((4, 7),)),
+        Question("q2", "Who?", PASSAGE, ("Ada", "A. L."), ((8, 17),)),
+    )
+
+
+@pytest.mark.parametrize("span", [[3, 5], [-15, -13], [4, 90], [6, 4]])
+def test_mismatched_mrqa(tmp_path, span):
+    records = mrqa([4, 6], name="good"), mrqa([4, 6], span, name="bad")
+    path = write_json(tmp_path / "a.jsonl", *records)
+    with pytest.raises(
+        ValueError, match=r"line 2, question 'bad': the answer 'ADA' must"
+    ):
+        read_mrqa(path)
+    examples = read_mrqa(path, skip_mismatched=True)
+    assert [question.id for question in examples.questions] == ["good"]
+    assert len(examples.skipped) == 1
+
+
+def test_bad_mrqa(tmp_path):
+    path = write_json(tmp_path / "a.jsonl", {"header": {}}, mrqa([4]))
+    with pytest.raises(ValueError, match=r"line 2, .*a span must be a pair. Received"):
+        read_mrqa(path)
+    path = write_json(tmp_path / "a.jsonl", {"header": {}}, {"context": "a"})
+    with pytest.raises(ValueError, match=r"line 2: must have 'qas'. Received"):
+        read_mrqa(path)
+    path = write_json(tmp_path / "a.jsonl", {"header": {}})
+    with pytest.raises(ValueError, match="must hold questions"):
+        read_mrqa(path)
+    whole = gzip.compress(json.dumps(mrqa([4, 6])).encode())
+    for content in (b"no gzip", whole[:-9], whole[:12] + b"\xff\xff" + whole[14:]):
+        path = write(tmp_path / "a.jsonl.gz", content)
+        with pytest.raises(ValueError, match=r"cannot read '.*a\.jsonl\.gz'"):
+            read_mrqa(path)

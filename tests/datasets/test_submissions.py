@@ -1,0 +1,130 @@
+"""Files of predictions, in the benchmarks' layouts."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from tfeff.datasets import write_glue, write_json, write_superglue
+
+
+@pytest.mark.parametrize(
+    ("task", "split", "predictions", "name", "texts"),
+    [
+        ("CoLA", "test", [1, 0], "CoLA.tsv", ["1", "0"]),
+        ("SST-2", "dev", [1, 0], "SST-2.tsv", ["1", "0"]),
+        ("MRPC", "test", [1, 0], "MRPC.tsv", ["1", "0"]),
+        ("QQP", "test", [1, 0], "QQP.tsv", ["1", "0"]),
+        ("WNLI", "test", [1, 0], "WNLI.tsv", ["1", "0"]),
+        ("RTE", "test", [1, 0], "RTE.tsv", ["not_entailment", "entailment"]),
+        ("QNLI", "test", [1, 0], "QNLI.tsv", ["not_entailment", "entailment"]),
+        ("MNLI", "test_matched", [2, 1], "MNLI-m.tsv", ["contradiction", "neutral"]),
+        ("MNLI", "test_mismatched", [0, 1], "MNLI-mm.tsv", ["entailment", "neutral"]),
+        ("STS-B", "test", [4.56789, -0.5], "STS-B.tsv", ["4.568", "0.000"]),
+        ("STS-B", "test", [6, 2], "STS-B.tsv", ["5.000", "2.000"]),
+    ],
+)
+def test_glue(tmp_path, task, split, predictions, name, texts):
+    folder = tmp_path / "new" / "submission"
+    path = write_glue(task, split, ["7", "3"], np.array(predictions), folder)
+    assert path == str(folder / name)
+    expected = f"index\tprediction\n7\t{texts[0]}\n3\t{texts[1]}\n"
+    assert (folder / name).read_bytes() == expected.encode()
+
+
+def test_boolq(tmp_path):
+    path = write_superglue("BoolQ", (4, 5), np.array([0, 1]), tmp_path)
+    assert path == str(tmp_path / "BoolQ.jsonl")
+    lines = (tmp_path / "BoolQ.jsonl").read_text().splitlines()
+    assert list(map(json.loads, lines)) == [
+        {"idx": 4, "label": "false"},
+        {"idx": 5, "label": "true"},
+    ]
+
+
+def test_multirc(tmp_path):
+    ids = [(0, 2, 11), (0, 2, 12), (0, 3, 13), (1, 4, 14)]
+    write_superglue("MultiRC", ids, np.array([1, 0, 1, 0]), tmp_path)
+    lines = (tmp_path / "MultiRC.jsonl").read_text().splitlines()
+    first = [
+        {"idx": 2, "answers": [{"idx": 11, "label": 1}, {"idx": 12, "label": 0}]},
+        {"idx": 3, "answers": [{"idx": 13, "label": 1}]},
+    ]
+    second = [{"idx": 4, "answers": [{"idx": 14, "label": 0}]}]
+    assert list(map(json.loads, lines)) == [
+        {"idx": 0, "passage": {"questions": first}},
+        {"idx": 1, "passage": {"questions": second}},
+    ]
+
+
+def test_json(tmp_path):
+    values = {"b": "Ünï \u2009", "a": ""}
+    path = write_json(values, tmp_path / "deep" / "predictions.json")
+    with open(path, encoding="utf-8") as file:
+        assert json.load(file) == values
+    with pytest.raises(ValueError, match="`values` must not be empty"):
+        write_json({}, tmp_path / "empty.json")
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json({"a": math.nan}, tmp_path / "nan.json")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["deep"]
+
+
+def test_files_are_never_overwritten(tmp_path):
+    for name in ("RTE.tsv", "BoolQ.jsonl", "a.json"):
+        (tmp_path / name).write_text("mine")
+    with pytest.raises(ValueError, match=r"`folder` must not hold 'RTE\.tsv' yet"):
+        write_glue("RTE", "test", ["0"], [0], tmp_path)
+    with pytest.raises(ValueError, match="`folder` must not hold 'BoolQ.jsonl'"):
+        write_superglue("BoolQ", [0], [0], tmp_path)
+    with pytest.raises(ValueError, match=r"`path` must not exist yet. .*a\.json"):
+        write_json({"a": "b"}, tmp_path / "a.json")
+    assert {path.read_text() for path in tmp_path.iterdir()} == {"mine"}
+
+
+def test_bad_input(tmp_path):
+    with pytest.raises(ValueError, match=r"task='stsb'. Did you mean 'STS-B'\?"):
+        write_glue("stsb", "test", ["0"], [0], tmp_path)
+    with pytest.raises(ValueError, match=r"`split` must be one of .*split='test'"):
+        write_glue("MNLI", "test", ["0"], [0], tmp_path)
+    with pytest.raises(ValueError, match="equally many, at least 1. .* 2 and 1"):
+        write_glue("RTE", "test", ["0", "1"], [0], tmp_path)
+    with pytest.raises(ValueError, match="equally many, at least 1. .* 0 and 0"):
+        write_superglue("BoolQ", [], [], tmp_path)
+    with pytest.raises(ValueError, match=r"classes from 0 to 1.*Received: 2 at 0"):
+        write_glue("RTE", "test", ["0"], [2], tmp_path)
+    with pytest.raises(ValueError, match="`predictions` must be finite"):
+        write_glue("STS-B", "test", ["0"], [math.inf], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("write", "arguments", "name"),
+    [
+        (write_glue, ("RTE", "test", None, [0]), "ids"),
+        (write_glue, ("RTE", "test", "7", [0]), "ids"),
+        (write_superglue, ("BoolQ", 3, [0]), "ids"),
+        (write_superglue, ("MultiRC", [3], [0]), "ids"),
+        (write_json, (3,), "values"),
+        (write_json, ([1],), "values"),
+    ],
+)
+def test_types(write, arguments, name, tmp_path):
+    with pytest.raises(TypeError, match=f"`{name}` must be"):
+        write(*arguments, tmp_path / "new")
+    with pytest.raises(TypeError, match="Received: <object"):
+        write_json({"a": object()}, tmp_path / "new")
+    assert not list(tmp_path.iterdir())
+
+
+def test_numbers_of_numpy_and_repeated_ids(tmp_path):
+    path = write_json({"a": np.float32(0.5), "b": np.int64(2)}, tmp_path / "a.json")
+    with open(path, encoding="utf-8") as file:
+        assert json.load(file) == {"a": 0.5, "b": 2}
+    path = write_superglue("BoolQ", np.array([4, 5]), np.array([0, 1]), tmp_path)
+    with open(path, encoding="utf-8") as file:
+        assert json.loads(file.readline()) == {"idx": 4, "label": "false"}
+    with pytest.raises(ValueError, match="`ids` must differ. Received: '7' 2 times"):
+        write_glue("RTE", "test", ["7", "7"], [1, 0], tmp_path)
+    with pytest.raises(ValueError, match="`ids` must differ"):
+        write_superglue("BoolQ", [4, 4], [1, 0], tmp_path)

@@ -1,0 +1,154 @@
+"""What is being written appears whole or not at all, whoever is killed."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tfeff.utils.digests import check_digests, write_digests
+from tfeff.utils.files import atomic_file, atomic_folder, remove_partial
+
+KILLED = """
+import os, signal, sys
+from tfeff.utils.files import atomic_file, atomic_folder
+with {kind}(sys.argv[1]) as new:
+    {write}
+    print(os.path.dirname(new), flush=True)
+    {then}
+"""
+
+
+def start(kind, write, then, path):
+    script = KILLED.format(kind=kind, write=write, then=then)
+    return subprocess.Popen(
+        [sys.executable, "-c", script, str(path)],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "kind, write",
+    [
+        ("atomic_file", "open(new, 'w').write('half')"),
+        ("atomic_folder", "os.mkdir(new)"),
+    ],
+)
+def test_what_a_killed_process_left_is_removed(kind, write, tmp_path):
+    path = tmp_path / "name"
+    process = start(kind, write, "os.kill(os.getpid(), signal.SIGKILL)", path)
+    partial = process.communicate()[0].strip()
+    assert os.listdir(tmp_path) == [os.path.basename(partial)]
+    remove_partial(str(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_another_process_writes_is_left_alone(tmp_path):
+    path = tmp_path / "name"
+    process = start("atomic_file", "open(new, 'w').write('whole')", "input()", path)
+    partial = process.stdout.readline().strip()
+    remove_partial(str(tmp_path))
+    with atomic_file(tmp_path / "other") as new, open(new, "w") as file:
+        file.write("mine")
+    assert os.path.isdir(partial)
+    process.communicate("\n")
+    assert path.read_text() == "whole"
+    assert sorted(os.listdir(tmp_path)) == ["name", "other"]
+
+
+def test_what_cannot_be_locked_is_left_alone(tmp_path, monkeypatch):
+    """As what other users write, who may not lock it either."""
+    (tmp_path / ".partial-other").mkdir()
+
+    def denied(*_):
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fcntl.flock", denied)
+        remove_partial(str(tmp_path))
+    assert os.listdir(tmp_path) == [".partial-other"]
+    with atomic_file(tmp_path / "mine") as new, open(new, "w") as file:
+        file.write("whole")
+    assert os.listdir(tmp_path) == ["mine"]
+
+
+def test_an_error_leaves_what_was_there(tmp_path):
+    path = tmp_path / "name"
+    path.write_text("old")
+    with pytest.raises(KeyError), atomic_file(path) as new:
+        open(new, "w").close()
+        raise KeyError
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["name"]
+
+
+def test_a_full_disk_names_the_path(tmp_path):
+    with (
+        pytest.raises(OSError, match=f"No space left.*{tmp_path / 'name'}"),
+        atomic_file(tmp_path / "name"),
+        open("/dev/full", "w") as file,
+    ):
+        file.write("more")
+        file.flush()
+
+
+def test_a_full_disk_names_the_path_of_hdf5(tmp_path):
+    """What h5py raises when it closes a file on a full disk."""
+    text = "Can't decrement id ref count (unable to extend file properly, errno = 28)"
+    with (
+        pytest.raises(OSError, match=f"No space left.*writing {tmp_path / 'name'}$"),
+        atomic_file(tmp_path / "name"),
+    ):
+        raise RuntimeError(text)
+    with pytest.raises(RuntimeError, match="other"), atomic_file(tmp_path / "name"):
+        raise RuntimeError("other")
+
+
+def test_other_errors_keep_their_names(tmp_path):
+    with pytest.raises(FileNotFoundError) as error, atomic_folder(str(tmp_path / "a")):
+        (tmp_path / "absent").read_text()
+    assert error.value.filename == str(tmp_path / "absent")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "below").mkdir()
+    (tmp_path / "a.json").write_text("{}")
+    (tmp_path / "below" / "weights.h5").write_bytes(bytes(range(20)))
+    write_digests(str(tmp_path))
+    return tmp_path
+
+
+def test_every_flipped_byte_is_found(folder):
+    check_digests(str(folder))
+    count = 0
+    for path in [p for p in folder.rglob("*") if p.is_file()]:
+        whole = path.read_bytes()
+        for place in range(len(whole)):
+            path.write_bytes(
+                whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+            )
+            with pytest.raises(ValueError, match="damaged"):
+                check_digests(str(folder))
+            count += 1
+        path.write_bytes(whole)
+    check_digests(str(folder))
+    assert count > 150
+
+
+def test_the_damaged_file_is_named(folder):
+    (folder / "a.json").write_text("[]")
+    with pytest.raises(ValueError, match="damaged: a.json missing, or not as"):
+        check_digests(str(folder))
+    (folder / "below" / "weights.h5").unlink()
+    with pytest.raises(ValueError, match="below/weights.h5"):
+        check_digests(str(folder))
+
+
+def test_sha256sum_reads_the_digests(folder):
+    check = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
+    result = subprocess.run(check, cwd=folder, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "a.json: OK\nbelow/weights.h5: OK\n"

@@ -1,0 +1,1 @@
+"""Token ids of a corpus on disk: written by processes, read in batches."""

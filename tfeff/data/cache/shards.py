@@ -1,0 +1,121 @@
+"""One shard of a cache: documents in, a TFRecord file out. Runs in the workers."""
+
+import dataclasses
+import functools
+import hashlib
+import os
+
+import numpy as np
+import sentencepiece
+
+from tfeff.data.cache.chunking import (
+    frame_pieces,
+    join_documents,
+    piece_documents,
+    piece_lengths,
+)
+from tfeff.data.cache.tfrecord import tfrecords
+
+_ROWS_AT_ONCE = 4096  # bounds memory when documents are many and short
+
+
+@dataclasses.dataclass(frozen=True)
+class ShardSettings:
+    """What every shard of a cache has in common."""
+
+    sequence_length: int
+    cross_documents: bool
+    vocabulary_size: int
+    cls_token_id: int
+    sep_token_id: int
+    proto: bytes | None  # the SentencePiece model; None: documents are ids already
+
+
+@dataclasses.dataclass(frozen=True)
+class ShardTask:
+    """The documents of one shard, as text or as arrays of ids."""
+
+    path: str
+    documents: list
+    first_document: int  # the number of the first one in the corpus
+    settings: ShardSettings
+
+
+@dataclasses.dataclass(frozen=True)
+class ShardResult:
+    """What was written, and the counts of every token id [V] in it."""
+
+    file: str
+    num_bytes: int
+    num_records: int
+    sha256: str
+    num_documents: int
+    num_empty: int  # of them without a token
+    token_counts: np.ndarray
+
+
+def write_shard(task: ShardTask) -> ShardResult:
+    """Tokenizes, packs and writes the documents of one shard.
+
+    A record is int32: the number of the document (with `cross_documents`, of the
+    shard's first one), `[CLS]`, the tokens of the piece, `[SEP]`.
+
+    Raises:
+        ValueError: if a token id is not in [0, vocabulary_size).
+        OSError: if the file cannot be written.
+    """
+    settings = task.settings
+    ids, lengths = _tokenize(task.documents, settings.proto)
+    outside = (ids < 0) | (ids >= settings.vocabulary_size)
+    if outside.any():
+        raise ValueError(
+            "`tokenizer` must give ids from 0 to vocabulary_size - 1 = "
+            f"{settings.vocabulary_size - 1}. Received: {ids[outside.argmax()]}"
+        )
+    counts = np.bincount(ids, minlength=settings.vocabulary_size)
+    num_empty = int(np.sum(lengths == 0))
+    if settings.cross_documents:
+        ids, lengths = join_documents(ids, lengths, settings.sep_token_id)
+    capacity = settings.sequence_length - 2
+    pieces = piece_lengths(lengths, capacity)
+    documents = task.first_document + piece_documents(lengths, capacity)
+    checksum, size, position = hashlib.sha256(), 0, 0
+    with open(task.path, "xb") as file:
+        for first in range(0, len(pieces), _ROWS_AT_ONCE):
+            block = pieces[first : first + _ROWS_AT_ONCE]
+            rows = frame_pieces(
+                ids[position : position + block.sum()],
+                block,
+                documents[first : first + _ROWS_AT_ONCE],
+                settings.cls_token_id,
+                settings.sep_token_id,
+            )
+            position += block.sum()
+            data = tfrecords(rows, block + 3)
+            file.write(data)
+            checksum.update(data)
+            size += len(data)
+    return ShardResult(
+        file=os.path.basename(task.path),
+        num_bytes=size,
+        num_records=len(pieces),
+        sha256=checksum.hexdigest(),
+        num_documents=len(task.documents),
+        num_empty=num_empty,
+        token_counts=counts,
+    )
+
+
+def _tokenize(documents: list, proto: bytes | None) -> tuple[np.ndarray, np.ndarray]:
+    """Returns all ids [S] int32, one document after another, and the lengths [N]."""
+    if proto is not None:
+        documents = _processor(proto).encode(
+            documents, return_type="numpy", num_threads=1
+        )
+    lengths = np.array([len(ids) for ids in documents], np.int64)
+    return np.concatenate(documents).astype(np.int32, copy=False), lengths
+
+
+@functools.lru_cache(maxsize=1)
+def _processor(proto: bytes) -> sentencepiece.SentencePieceProcessor:
+    return sentencepiece.SentencePieceProcessor(model_proto=proto)

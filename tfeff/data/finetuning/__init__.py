@@ -1,0 +1,1 @@
+"""Examples of tasks, and the rows and windows of tokens that they become."""

@@ -1,0 +1,186 @@
+"""What the readers of tasks return: columns of texts and labels."""
+
+import dataclasses
+
+import numpy as np
+
+from tfeff.utils.checks import check_integer
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TextExamples:
+    """Texts, or pairs of texts, to classify or to rate.
+
+    Attributes:
+        first: the texts, or the first ones of the pairs.
+        second: the second ones; None where there are no pairs.
+        labels: `[N]`, int32 places in `label_names`, or float32 ratings; None where
+            the file has none. It cannot be written to.
+        label_names: as in the benchmark's files; None for ratings.
+        ids: what the benchmark calls each example in predictions.
+        skipped: what was wrong with each line that was left out.
+
+    Raises:
+        ValueError: if the columns are not equally long, or a label is no place in
+            `label_names`.
+
+    Example: see `text_features`.
+    """
+
+    first: tuple[str, ...]
+    second: tuple[str, ...] | None
+    labels: np.ndarray | None
+    label_names: tuple[str, ...] | None
+    ids: tuple
+    skipped: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        _check_columns(self, "first", "second", "labels", "ids")
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def sample(self, count: int, seed: int = 0):
+        """So many of the examples, drawn at random, in their order.
+
+        Raises:
+            ValueError: if there are not so many, or `count` is below 1.
+        """
+        return _sample(self, count, seed)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ChoiceExamples:
+    """Questions about passages, each with options of which one is right.
+
+    Attributes:
+        passages: the passage of each question.
+        questions: the questions; a "_" is a gap that the option fills.
+        options: the options of each question, equally many for all.
+        labels: `[N]` int32, the place of the right option; None where the files have
+            none. It cannot be written to.
+        label_names: `("A", "B", "C", "D")`.
+        ids: `"high1.txt-0"` is the first question of the passage `high1.txt`.
+
+    Raises:
+        ValueError: if the columns are not equally long, the questions have not
+            equally many options, or a label is no place in `label_names`.
+
+    Example: see `read_race`.
+    """
+
+    passages: tuple[str, ...]
+    questions: tuple[str, ...]
+    options: tuple[tuple[str, ...], ...]
+    labels: np.ndarray | None
+    label_names: tuple[str, ...]
+    ids: tuple[str, ...]
+
+    def __post_init__(self):
+        _check_columns(self, "passages", "questions", "options", "labels", "ids")
+        counts = {len(options) for options in self.options}
+        if len(counts) > 1:
+            raise ValueError(
+                "`options` must be equally many for all questions. "
+                f"Received: {sorted(counts)} of them"
+            )
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def sample(self, count: int, seed: int = 0):
+        """So many of the examples, drawn at random, in their order.
+
+        Raises:
+            ValueError: if there are not so many, or `count` is below 1.
+        """
+        return _sample(self, count, seed)
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A question that a span of a passage answers.
+
+    Attributes:
+        id: what the benchmark calls it.
+        question: its text.
+        passage: the text that holds the answer.
+        answers: all texts that count as right; empty where there is no answer.
+        spans: (start, end) of answers in the passage, in characters, end exclusive.
+
+    Raises:
+        ValueError: if a span is empty or not within the passage.
+
+    Example: see `make_span_features`.
+    """
+
+    id: str
+    question: str
+    passage: str
+    answers: tuple[str, ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self):
+        for start, end in self.spans:
+            if not 0 <= start < end <= len(self.passage):
+                raise ValueError(
+                    f"`spans` must be within the {len(self.passage)} characters of the "
+                    f"passage. Received: {(start, end)} of question {self.id!r}"
+                )
+
+
+@dataclasses.dataclass(frozen=True)
+class SpanExamples:
+    """Questions that spans of passages answer.
+
+    Attributes:
+        questions: in the order of the file.
+        skipped: what was wrong with each question that was left out.
+    """
+
+    questions: tuple[Question, ...]
+    skipped: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+
+def _sample(examples, count, seed):
+    total = len(examples)
+    count = check_integer("count", count, 1, total)
+    rows = np.sort(np.random.default_rng(seed).permutation(total)[:count])
+    columns = {
+        field.name: getattr(examples, field.name)
+        for field in dataclasses.fields(examples)
+        if field.name not in ("label_names", "skipped")
+    }
+    chosen = {
+        name: column[rows]
+        if isinstance(column, np.ndarray)
+        else tuple(column[row] for row in rows)
+        for name, column in columns.items()
+        if column is not None
+    }
+    return dataclasses.replace(examples, **chosen)
+
+
+def _check_columns(examples, *names):
+    """Raises where columns do not fit each other; makes the labels read-only."""
+    if examples.labels is not None:
+        labels = np.array(examples.labels)  # A copy: the caller's stays as it is.
+        labels.setflags(write=False)
+        object.__setattr__(examples, "labels", labels)
+    columns = {name: getattr(examples, name) for name in names}
+    lengths = {name: len(c) for name, c in columns.items() if c is not None}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"Columns must be equally long. Received: {lengths}")
+    known = examples.label_names
+    if examples.labels is None or known is None:
+        return
+    wrong = (examples.labels < 0) | (examples.labels >= len(known))
+    if wrong.any():
+        place = int(wrong.argmax())
+        raise ValueError(
+            f"`labels` must be from 0 to {len(known) - 1}, places in {list(known)}. "
+            f"Received: {examples.labels[place]} at {place}"
+        )

@@ -1,0 +1,251 @@
+"""Questions and passages as windows of tokens, with the tokens of the answers."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import keras_hub
+import numpy as np
+import tensorflow as tf
+
+from tfeff.data.dataset_options import finalize
+from tfeff.data.finetuning.examples import Question, SpanExamples
+from tfeff.data.text.offsets import encode_with_offsets
+from tfeff.utils.checks import check_integer, check_iterable
+
+_FRAME = 3  # [CLS] question [SEP] passage [SEP]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SpanFeatures:
+    """Windows `[CLS] question [SEP] part of the passage [SEP]`, padded at the end.
+
+    Attributes:
+        token_ids: `[N, T]` int32.
+        segment_ids: `[N, T]` int32, 1 for the passage and the `[SEP]` behind it.
+        padding_mask: `[N, T]` int32, 1 for real tokens.
+        start_positions: `[N]` int32, where in the row the answer begins; 0, the place
+            of `[CLS]`, if the window does not hold the whole answer.
+        end_positions: `[N]` int32, its last token; 0 likewise.
+        question_indices: `[N]` int32, the question of each window, in order.
+        passage_positions: `[N]` int32, where in the row the passage begins.
+        window_starts: `[N]` int32, the token of the passage that is there.
+        offsets: for each question `[P, 2]` int32, (start, end) of each token of the
+            whole passage, in characters.
+        questions: the questions.
+    """
+
+    token_ids: np.ndarray
+    segment_ids: np.ndarray
+    padding_mask: np.ndarray
+    start_positions: np.ndarray
+    end_positions: np.ndarray
+    question_indices: np.ndarray
+    passage_positions: np.ndarray
+    window_starts: np.ndarray
+    offsets: tuple[np.ndarray, ...]
+    questions: tuple[Question, ...]
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+    @property
+    def inputs(self) -> dict[str, np.ndarray]:
+        """What an encoder reads."""
+        return {
+            "token_ids": self.token_ids,
+            "segment_ids": self.segment_ids,
+            "padding_mask": self.padding_mask,
+        }
+
+    def dataset(
+        self,
+        batch_size: int,
+        seed: int = 0,
+        *,
+        shuffle: bool = True,
+        repeat: bool = True,
+    ) -> tf.data.Dataset:
+        """Batches of windows to train `tfeff.tasks.SpanQA` on, or to evaluate.
+
+        The order is a function of `(seed, epoch)` alone, a permutation of the windows.
+        Epochs follow one another without a gap. All batches are of one size: where an
+        epoch ends without another one, the last is filled up with windows of weight
+        0, so predictions are the first N of `model.predict`.
+
+        Args:
+            batch_size: B, windows in a batch.
+            seed: chooses the orders, in [−2³¹, 2³¹).
+            shuffle: False gives the windows in their order.
+            repeat: False gives one epoch.
+
+        Returns:
+            A `tf.data.Dataset` of `(inputs, labels, weights)` with static shapes:
+            `inputs` as above, `[B, T]`; `labels` a dictionary of `start` and `end`,
+            `[B]` int32; `weights` one of the same keys, `[B]` float32, 1 or 0.
+
+        Raises:
+            ValueError: if an argument is out of range.
+            TypeError: if an argument has the wrong type.
+        """
+        batch_size = check_integer("batch_size", batch_size)
+        seed = check_integer("seed", seed, -(2**31), 2**31 - 1)
+        count = len(self)
+        labels = {"start": self.start_positions, "end": self.end_positions}
+        columns = tf.nest.map_structure(tf.constant, (self.inputs, labels))
+
+        seeded = tf.constant(seed, tf.int64)
+
+        def batch(index):
+            place = index * batch_size + tf.range(batch_size, dtype=tf.int64)
+            epoch, row = place // count, place % count
+            if shuffle:
+                seeds = tf.stack([tf.fill([batch_size], seeded), epoch, epoch], axis=1)
+                row = tf.raw_ops.RandomIndexShuffle(
+                    index=row, seed=seeds, max_index=tf.constant(count - 1, tf.int64)
+                )
+            found = tf.nest.map_structure(
+                lambda column: tf.gather(column, row), columns
+            )
+            weight = tf.cast(tf.logical_or(repeat, place < count), tf.float32)
+            return *found, {"start": weight, "end": weight}
+
+        if repeat:
+            dataset = tf.data.Dataset.counter()
+        else:
+            dataset = tf.data.Dataset.range(-(-count // batch_size))
+        return finalize(dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE))
+
+    def window_offsets(self, row: int) -> np.ndarray:
+        """The offsets of the passage's tokens in a row, from `passage_positions`."""
+        # Nothing but the last [SEP] is behind the passage.
+        count = self.padding_mask[row].sum() - self.passage_positions[row] - 1
+        first = self.window_starts[row]
+        return self.offsets[self.question_indices[row]][first : first + count]
+
+
+def make_span_features(
+    questions: SpanExamples | Sequence[Question],
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    sequence_length: int,
+    stride: int = 128,
+) -> SpanFeatures:
+    """Cuts passages into windows that overlap, each with its question before it.
+
+    With room for r tokens of the passage, window w begins at its token
+    w · min(stride, r), up to the first window that reaches the passage's end. The
+    answer's tokens are all those that share a character with it; of several answers,
+    a window's target is the first that lies in it.
+
+    Args:
+        questions: the questions, as from `read_squad`, `read_mrqa` or a list.
+        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub.
+        sequence_length: the length T of all rows.
+        stride: tokens from one window's begin to the next one's.
+
+    Returns:
+        The windows, those of one question one after another.
+
+    Raises:
+        ValueError: if there are no questions, `sequence_length` leaves no room for the
+            passage behind a question, or a passage has no text.
+        TypeError: if the tokenizer is of another kind.
+
+    Example:
+    ```python
+    import tfeff
+
+    question = tfeff.data.Question("q1", "Who?", "Ada wrote it.", spans=((0, 3),))
+    tokenizer = tfeff.data.train_tokenizer(["Who wrote it? Ada."], 18)
+    features = tfeff.data.make_span_features([question], tokenizer, sequence_length=40)
+    start, end = features.start_positions[0], features.end_positions[0]
+    first = features.passage_positions[0]
+    offsets = features.window_offsets(0)
+    assert offsets[start - first][0] == 0 and offsets[end - first][1] == 3
+    ```
+
+    Reference:
+        Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
+        Language Understanding", 2019, section 4.2.
+    """
+    sequence_length = check_integer("sequence_length", sequence_length, _FRAME + 1)
+    stride = check_integer("stride", stride)
+    if isinstance(questions, SpanExamples):
+        questions = questions.questions
+    questions = tuple(check_iterable("questions", questions, "a list of `Question`s"))
+    if not questions:
+        raise ValueError("`questions` must hold questions. Received: none")
+    passages = list(dict.fromkeys(question.passage for question in questions))
+    encoded = dict(zip(passages, encode_with_offsets(tokenizer, passages)))
+    texts = [question.question for question in questions]
+    rows = []
+    for index, (asked, _) in enumerate(encode_with_offsets(tokenizer, texts)):
+        question = questions[index]
+        ids, offsets = encoded[question.passage]
+        if not (offsets[:, 0] < offsets[:, 1]).any():
+            raise ValueError(
+                "`questions` must have passages with text. Received: question "
+                f"{question.id!r} with {question.passage[:60]!r}"
+            )
+        room = sequence_length - _FRAME - len(asked)
+        if room < 1:
+            raise ValueError(
+                f"`sequence_length` must be at least {len(asked) + _FRAME + 1} for "
+                f"question {question.id!r} of {len(asked)} tokens. Received: "
+                f"{sequence_length=}"
+            )
+        answers = [token_span(offsets, *span) for span in question.spans]
+        for first in window_starts(len(ids), room, stride):
+            window = ids[first : first + room]
+            rows.append((index, first, asked, window, _target(answers, first, room)))
+    return _features(rows, encoded, questions, tokenizer, sequence_length)
+
+
+def window_starts(num_tokens: int, room: int, stride: int) -> range:
+    """Where windows begin in a passage so that they leave out none of its tokens."""
+    step = min(stride, room)
+    return range(0, max(num_tokens - room, 0) + step, step)
+
+
+def token_span(offsets: np.ndarray, start: int, end: int) -> tuple[int, int] | None:
+    """The first and the last token that share a character with `[start, end)`."""
+    visible = offsets[:, 0] < offsets[:, 1]
+    shared = visible & (offsets[:, 0] < end) & (offsets[:, 1] > start)
+    (places,) = shared.nonzero()
+    return (int(places[0]), int(places[-1])) if len(places) else None
+
+
+def _target(answers, first, room):
+    for answer in answers:
+        if answer and first <= answer[0] and answer[1] < first + room:
+            return answer
+    return None
+
+
+def _features(rows, encoded, questions, tokenizer, sequence_length):
+    shape = len(rows), sequence_length
+    token_ids = np.full(shape, tokenizer.pad_token_id, np.int32)
+    segment_ids, padding_mask = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+    targets, places = np.zeros((len(rows), 2), np.int32), []
+    for row, (index, first, asked, window, answer) in enumerate(rows):
+        cls, sep = [tokenizer.cls_token_id], [tokenizer.sep_token_id]
+        ids = np.concatenate([cls, asked, sep, window, sep])
+        passage = len(asked) + 2
+        token_ids[row, : len(ids)] = ids
+        padding_mask[row, : len(ids)] = 1
+        segment_ids[row, passage : len(ids)] = 1
+        if answer:
+            targets[row] = passage + np.array(answer) - first
+        places.append((index, passage, first))
+    indices, passages, firsts = np.array(places, np.int32).T
+    return SpanFeatures(
+        token_ids=token_ids,
+        segment_ids=segment_ids,
+        padding_mask=padding_mask,
+        start_positions=targets[:, 0],
+        end_positions=targets[:, 1],
+        question_indices=indices,
+        passage_positions=passages,
+        window_starts=firsts,
+        offsets=tuple(encoded[question.passage][1] for question in questions),
+        questions=questions,
+    )

@@ -1,0 +1,242 @@
+"""Texts, pairs of texts and questions with options as rows of token ids."""
+
+import keras_hub
+import numpy as np
+import tensorflow as tf
+
+from tfeff.data.dataset_options import finalize
+from tfeff.data.finetuning.examples import ChoiceExamples, TextExamples
+from tfeff.data.finetuning.packing import fill_gaps, pack, padded_inputs
+from tfeff.data.sampling import check_seed
+from tfeff.data.text.tokenizers import check_tokenizer, restore_kernels
+from tfeff.utils.checks import check_integer
+
+
+class TextFeatures:
+    """Examples as an encoder reads them, ready to train on.
+
+    Attributes:
+        labels: `[N]`, int32 classes or float32 ratings; None where there are none.
+        sequence_length: T, the length of all rows.
+        num_choices: C, options of a question; None for texts.
+    """
+
+    def __init__(
+        self, rows, starts, labels, sequence_length, num_choices, pad_token_id
+    ):
+        self.labels = labels
+        self.sequence_length = sequence_length
+        self.num_choices = num_choices
+        self._pad_token_id = pad_token_id
+        # One row more, an empty one, to fill up batches with.
+        choices = num_choices or 1
+        self._count = int(rows.nrows()) // choices
+        empty = tf.RaggedTensor.from_row_lengths(
+            tf.zeros([0], tf.int32), tf.zeros([choices], tf.int64)
+        )
+        self._rows = tf.concat([rows, empty], axis=0)
+        self._starts = tf.concat([starts, tf.zeros([choices], tf.int32)], axis=0)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def inputs(self) -> dict[str, np.ndarray]:
+        """All inputs: `token_ids`, `segment_ids` and `padding_mask`.
+
+        Each is int32 `[N, T]`, or `[N, C, T]` of questions with options.
+        """
+        batch = self._batch(tf.range(len(self), dtype=tf.int64), self.sequence_length)
+        return {name: tensor.numpy() for name, tensor in batch.items()}
+
+    def dataset(
+        self,
+        batch_size: int,
+        seed: int = 0,
+        *,
+        shuffle: bool = True,
+        repeat: bool = True,
+        pad_to_longest: bool = False,
+    ) -> tf.data.Dataset:
+        """Batches to train on or to evaluate.
+
+        The order is a function of `(seed, epoch)` alone, a full permutation of the
+        examples. Epochs follow one another without a gap. All batches are of one
+        size: where an epoch ends without another one, the last is filled up with rows
+        of padding of weight 0, so predictions are the first N of `model.predict`.
+
+        Args:
+            batch_size: B, examples in a batch.
+            seed: chooses the order, in [−2⁶³, 2⁶³).
+            shuffle: False gives the order of the examples.
+            repeat: False gives one epoch.
+            pad_to_longest: rows as long as the batch's longest, which is faster,
+                instead of T, which a TPU needs.
+
+        Returns:
+            A `tf.data.Dataset` of `(inputs, labels, weights)`: a dictionary of int32
+            as `inputs`, `[B, T]` or `[B, C, T]`; labels `[B]`; float32 weights `[B]`,
+            1 or 0. Without labels it is of `(inputs,)`.
+
+        Raises:
+            ValueError: if an argument is out of range.
+            TypeError: if an argument has the wrong type.
+
+        Example: see `text_features`.
+        """
+        batch_size = check_integer("batch_size", batch_size)
+        seed = check_seed(seed)
+        length = None if pad_to_longest else self.sequence_length
+
+        def epoch(number):
+            order = tf.range(len(self), dtype=tf.int64)
+            if shuffle:
+                seeds = tf.stack([tf.constant(seed, tf.int64), number])
+                order = tf.random.experimental.stateless_shuffle(order, seeds)
+            return tf.data.Dataset.from_tensor_slices(order)
+
+        def batch(order):
+            missing = batch_size - tf.size(order)
+            order = tf.pad(order, [[0, missing]], constant_values=len(self))
+            order = tf.ensure_shape(order, [batch_size])
+            inputs = self._batch(order, length)
+            if self.labels is None:
+                return (inputs,)
+            labels = tf.gather(tf.pad(self.labels, [[0, 1]]), order)
+            return inputs, labels, tf.cast(order < len(self), tf.float32)
+
+        epochs = tf.data.Dataset.counter() if repeat else tf.data.Dataset.range(1)
+        dataset = epochs.flat_map(epoch).batch(batch_size)
+        dataset = dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE)
+        batches = -(-len(self) // batch_size)
+        cardinality = tf.data.INFINITE_CARDINALITY if repeat else batches
+        return finalize(
+            dataset.apply(tf.data.experimental.assert_cardinality(cardinality))
+        )
+
+    def _batch(self, order, length):
+        """The inputs of the examples of these numbers."""
+        if self.num_choices is not None:
+            options = tf.range(self.num_choices, dtype=tf.int64)
+            order = tf.reshape(order[:, None] * self.num_choices + options, [-1])
+        inputs = padded_inputs(
+            tf.gather(self._rows, order),
+            tf.gather(self._starts, order),
+            self._pad_token_id,
+            length,
+        )
+        if self.num_choices is None:
+            return inputs
+        return {
+            name: tf.reshape(rows, [-1, self.num_choices, tf.shape(rows)[1]])
+            if length is None
+            else tf.reshape(rows, [-1, self.num_choices, length])
+            for name, rows in inputs.items()
+        }
+
+
+def text_features(
+    examples: TextExamples | ChoiceExamples,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    sequence_length: int,
+) -> TextFeatures:
+    """Turns the examples of a task into rows of token ids.
+
+    A text becomes `[CLS] text [SEP]`, a pair `[CLS] first [SEP] second [SEP]` with
+    segment 1 from the second text on. What is too long loses tokens at its end, in a
+    pair always from the longer text.
+
+    Each option of a question becomes `[CLS] passage [SEP] question option [SEP]`; an
+    option fills the gap that a question marks by "_". Only the passage is cut.
+
+    Args:
+        examples: as from `read_glue`, `read_superglue` or `read_race`.
+        tokenizer: the KerasHub tokenizer of the encoder.
+        sequence_length: T, at least 3 for texts and 5 for pairs and questions.
+
+    Returns:
+        The rows and labels.
+
+    Raises:
+        ValueError: if there are no examples, an argument is out of range, or no token
+            of a passage has room beside its question.
+        TypeError: if `examples` are of another kind.
+
+    Example:
+    ```python
+    import numpy as np
+    import tfeff
+
+    examples = tfeff.data.TextExamples(
+        first=("a joy", "a bore"),
+        second=None,
+        labels=np.array([1, 0], "int32"),
+        label_names=("0", "1"),
+        ids=("0", "1"),
+    )
+    tokenizer = tfeff.data.train_tokenizer(["a joy", "a bore"], 13)
+    features = tfeff.data.text_features(examples, tokenizer, sequence_length=8)
+    assert features.inputs["token_ids"].shape == (2, 8)
+    for inputs, labels, weights in features.dataset(batch_size=4, repeat=False):
+        assert weights.numpy().tolist() == [1, 1, 0, 0]
+    ```
+
+    Reference:
+        Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
+        Language Understanding", 2019, sections 3 and 4.1.
+    """
+    if not isinstance(examples, (TextExamples, ChoiceExamples)):
+        raise TypeError(
+            "`examples` must be `TextExamples` or `ChoiceExamples`. Received: examples "
+            f"of type {type(examples).__name__}"
+        )
+    check_tokenizer(tokenizer)
+    if not len(examples):
+        raise ValueError("`examples` must hold examples. Received: none")
+    num_choices = None
+    if isinstance(examples, TextExamples):
+        pairs = examples.second is not None
+        sequence_length = check_integer(
+            "sequence_length", sequence_length, 5 if pairs else 3
+        )
+        first = _tokens(tokenizer, examples.first)
+        second = _tokens(tokenizer, examples.second) if pairs else None
+        rows, starts = pack(first, second, tokenizer, sequence_length)
+    else:
+        num_choices = len(examples.options[0])
+        sequence_length = check_integer("sequence_length", sequence_length, 5)
+        asked = [
+            fill_gaps(question, option)
+            for question, options in zip(examples.questions, examples.options)
+            for option in options
+        ]
+        passages = [p for p in examples.passages for _ in range(num_choices)]
+        second = _tokens(tokenizer, asked)
+        longest = int(tf.argmax(second.row_lengths()))
+        if (needed := int(second.row_lengths()[longest]) + 4) > sequence_length:
+            raise ValueError(
+                f"`sequence_length` must be at least {needed} for question "
+                f"{examples.ids[longest // num_choices]!r}. Received: "
+                f"sequence_length={sequence_length}"
+            )
+        rows, starts = pack(
+            _tokens(tokenizer, passages), second, tokenizer, sequence_length, "second"
+        )
+    return TextFeatures(
+        rows,
+        starts,
+        examples.labels,
+        sequence_length,
+        num_choices,
+        tokenizer.pad_token_id,
+    )
+
+
+def _tokens(tokenizer, texts):
+    """Ids `[N, (T)]`; a text that occurs often, as passages do, is encoded once."""
+    restore_kernels(tokenizer)
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    # In a graph all of KerasHub's tokenizers return tensors.
+    texts_once = tf.data.Dataset.from_tensors(tf.constant(list(places)))
+    (ids,) = texts_once.map(tokenizer)
+    return tf.gather(tf.cast(ids, tf.int32), [places[text] for text in texts])

@@ -1,0 +1,1 @@
+"""What pretraining objectives make of the texts of a batch."""

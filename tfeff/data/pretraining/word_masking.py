@@ -1,0 +1,175 @@
+"""Which tokens belong together: whole words, and runs of some words."""
+
+from itertools import accumulate
+
+import keras_hub
+import numpy as np
+import tensorflow as tf
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+from tfeff.data.sampling import priorities
+
+_LONGEST_NGRAM = 3
+
+
+def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
+    """Tells which ids begin a word.
+
+    These are SentencePiece's pieces that begin with "▁", and WordPiece's that do not
+    begin with "##". BERT's WordPiece takes each punctuation mark for a word.
+
+    Args:
+        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub.
+
+    Returns:
+        [V] bool.
+
+    Raises:
+        TypeError: if the tokenizer is of another kind.
+        ValueError: if none of its pieces begins a word.
+
+    Example:
+    ```python
+    import keras_hub
+    import tfeff
+
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "play", "##ing"]
+    tokenizer = keras_hub.tokenizers.BertTokenizer(pieces)
+    starts = tfeff.data.word_starts(tokenizer)
+    assert starts[5] and not starts[6]
+    ```
+    """
+    if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
+        pieces = ModelProto.FromString(tokenizer.proto).pieces
+        starts = [piece.piece.startswith("▁") for piece in pieces]
+    elif isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
+        inner = tokenizer.suffix_indicator
+        starts = [not piece.startswith(inner) for piece in tokenizer.get_vocabulary()]
+    else:
+        raise TypeError(
+            "`tokenizer` must be a SentencePiece or WordPiece tokenizer of KerasHub, "
+            "whose pieces tell where a word begins. Received: tokenizer of type "
+            f"{type(tokenizer).__name__}"
+        )
+    if not any(starts):
+        raise ValueError(
+            "`tokenizer` must have pieces that begin a word. Received: a tokenizer "
+            f"with {len(starts)} pieces, none of which does"
+        )
+    return np.array(starts)
+
+
+def words(token_ids: tf.Tensor, special: tf.Tensor, starts: np.ndarray) -> tf.Tensor:
+    """Numbers the words of each sequence from 0; a special token is one of its own.
+
+    A text that begins inside a word, or goes on after a special token, begins a word.
+
+    Args:
+        token_ids: [B, T] int32.
+        special: [B, T] bool.
+        starts: [V] bool, as `word_starts` gives.
+
+    Returns:
+        [B, T] int32, growing by 0 or 1 from one token to the next.
+    """
+    return _number(special | _begins(token_ids, special, starts))
+
+
+def ngrams(
+    token_ids: tf.Tensor,
+    special: tf.Tensor,
+    starts: np.ndarray,
+    draws: tf.Tensor,
+    longest: tf.Tensor,
+) -> tf.Tensor:
+    """Numbers runs of one to three words, which follow one another without gaps.
+
+    A run has n words with probability proportional to 1/n. A special token ends it,
+    and is a run of its own.
+
+    Args:
+        token_ids: [B, T] int32.
+        special: [B, T] bool.
+        starts: [V] bool, as `word_starts` gives.
+        draws: [B, T] int64, random 32-bit numbers.
+        longest: [B, 1] int32, the most words in a run.
+
+    Returns:
+        [B, T] int32, growing by 0 or 1 from one token to the next.
+
+    Reference:
+        Lan et al., "ALBERT: A Lite BERT for Self-supervised Learning of Language
+        Representations", 2020, section 4.1.
+    """
+    shares = list(accumulate(1 / n for n in range(1, _LONGEST_NGRAM + 1)))
+    lengths = tf.ones_like(special, tf.int32)
+    for share in shares[:-1]:
+        bound = int(share / shares[-1] * 2**32)
+        lengths += tf.cast(draws >= bound, tf.int32)
+    ends = tf.cumsum(tf.minimum(lengths, tf.maximum(longest, 1)), axis=1)
+
+    begins = _begins(token_ids, special, starts)
+    word = tf.cumsum(tf.cast(begins, tf.int32), axis=1) - 1
+    run = tf.searchsorted(ends, word, side="right")
+    another = run != tf.concat([run[:, :1], run[:, :-1]], axis=1)
+    return _number(special | _follow(special) | another)
+
+
+def choose_units(
+    units: tf.Tensor, draws: tf.Tensor, special: tf.Tensor, count: tf.Tensor
+) -> tf.Tensor:
+    """Chooses whole units at random that together have at most `count` tokens.
+
+    Units are taken in a random order. One that is larger than what is left of the
+    budget is passed over: as long as any unit fits, there is a next one.
+
+    Args:
+        units: [B, T] int32, as from `words` or `ngrams`.
+        draws: [B, T] int64, random 32-bit numbers; unit k has the k-th.
+        special: [B, T] bool, units that are never chosen.
+        count: [B, 1] int32, the budget in tokens.
+
+    Returns:
+        [B, T] bool, for each token whether its unit is chosen.
+    """
+    length = tf.shape(units)[1]
+    numbers = tf.broadcast_to(tf.range(length), tf.shape(units))
+    first = tf.searchsorted(units, numbers, side="left")
+    sizes = tf.searchsorted(units, numbers, side="right") - first
+    first = tf.minimum(first, length - 1)
+    unfit = (sizes == 0) | tf.gather(special, first, batch_dims=1)
+
+    order = tf.argsort(priorities(draws, unfit), direction="DESCENDING")
+    sizes = tf.gather(sizes, order, batch_dims=1)
+    unfit = tf.gather(unfit, order, batch_dims=1)
+
+    # A round takes all units up to the first that does not fit, which sequential
+    # choice would do too, and drops those that are now too large. The rounds are no
+    # more than there are sizes of units.
+    def take(left: tf.Tensor, waiting: tf.Tensor, taken: tf.Tensor) -> tuple:
+        waiting &= sizes <= left
+        total = tf.cumsum(tf.where(waiting, sizes, 0), axis=1)
+        now = waiting & (total <= left)
+        spent = tf.reduce_sum(tf.where(now, sizes, 0), axis=1, keepdims=True)
+        return left - spent, waiting & ~now, taken | now
+
+    _, _, taken = tf.while_loop(
+        lambda left, waiting, taken: tf.reduce_any(waiting),
+        take,
+        (count, ~unfit, tf.zeros_like(unfit)),
+    )
+    taken = tf.gather(taken, tf.argsort(order), batch_dims=1)
+    return tf.gather(taken, units, batch_dims=1)
+
+
+def _begins(token_ids: tf.Tensor, special: tf.Tensor, starts: np.ndarray) -> tf.Tensor:
+    return ~special & (tf.gather(tf.constant(starts), token_ids) | _follow(special))
+
+
+def _follow(special: tf.Tensor) -> tf.Tensor:
+    """True for the tokens behind a special one, and for the first of a sequence."""
+    return tf.concat([tf.ones_like(special[:, :1]), special[:, :-1]], axis=1)
+
+
+def _number(begins: tf.Tensor) -> tf.Tensor:
+    return tf.cumsum(tf.cast(begins, tf.int32), axis=1) - 1

@@ -1,0 +1,1 @@
+"""Documents, tokenizers, and where tokens stand in their text."""

@@ -1,0 +1,209 @@
+"""Corpora: collections of documents that can be read again and again."""
+
+import glob
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tfeff.data.text.documents import check_documents
+from tfeff.utils.checks import check_fraction, check_iterable
+
+
+class Corpus:
+    """Documents that a function makes anew for each reading."""
+
+    def __init__(self, read: Callable[[], Iterator[str]]):
+        self._read = read
+
+    def __iter__(self) -> Iterator[str]:
+        return self._read()
+
+
+def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Corpus:
+    """Documents from UTF-8 text files.
+
+    Blank lines separate documents; the line breaks inside a document stay, as
+    paragraphs. Files are read in the order of the patterns, those of one pattern
+    in the order of their names, each file once, line by line: a corpus may be
+    larger than memory.
+
+    Args:
+        patterns: a path or a glob (`**` descends into folders), or several.
+
+    Returns:
+        A re-iterable of `str`.
+
+    Raises:
+        ValueError: if no file matches a pattern, or a file cannot be read or is
+            empty; when the documents are read, if a file is not UTF-8 (the message
+            names the file and the byte) or holds blank lines alone.
+
+    Example:
+    ```python
+    import tfeff
+
+    with open("note.txt", "w") as file:
+        file.write("A first document.\\n\\nA second one,\\nof two lines.\\n")
+    documents = tfeff.data.text_files("*.txt")
+    assert list(documents) == ["A first document.", "A second one,\\nof two lines."]
+    ```
+    """
+    if isinstance(patterns, (str, os.PathLike)):
+        patterns = [patterns]
+    check_iterable("patterns", patterns, "a path, or several")
+    paths = list(dict.fromkeys(p for pattern in patterns for p in _match(pattern)))
+    if not paths:
+        raise ValueError(f"`patterns` must not be empty. Received: {patterns=}")
+    for path in paths:
+        try:
+            with open(path, "rb") as file:
+                if not file.read(1):
+                    raise ValueError(f"`patterns`: the file {path} is empty")
+        except OSError as error:
+            raise ValueError(
+                f"`patterns`: cannot read {path}: {error.strerror}"
+            ) from error
+    return Corpus(lambda: (document for path in paths for document in _read(path)))
+
+
+def _match(pattern: str | os.PathLike) -> list[str]:
+    pattern = os.fspath(pattern)
+    found = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
+    files = sorted(path for path in found if os.path.isfile(path))
+    if not files:
+        raise ValueError(
+            f"`patterns`: no file matches. Received: {pattern!r} (looked in "
+            f"{os.getcwd()})"
+        )
+    return files
+
+
+def _read(path: str) -> Iterator[str]:
+    lines, offset, found = [], 0, False
+    with open(path, "rb") as file:
+        for raw in file:
+            try:
+                line = raw.decode("utf-8").rstrip()
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"The file {path} must be UTF-8 text. Received: byte "
+                    f"0x{error.object[error.start]:02x} at offset "
+                    f"{offset + error.start} ({error.reason})"
+                ) from error
+            if offset == 0:
+                line = line.removeprefix("\ufeff")  # a byte-order mark
+            offset += len(raw)
+            if line:
+                lines.append(line)
+            elif lines:
+                found = True
+                yield "\n".join(lines)
+                lines = []
+    if lines:
+        yield "\n".join(lines)
+    elif not found:
+        raise ValueError(f"The file {path} must hold text. Received: blank lines only")
+
+
+def tfds(
+    name: str,
+    split: str = "train",
+    feature: str = "text",
+    data_dir: str | None = None,
+) -> Corpus:
+    """Documents from TensorFlow Datasets, one an example.
+
+    The data set is downloaded and prepared when it is not yet in `data_dir`; one
+    that is there already needs no network. The order is that on disk.
+
+    Args:
+        name: the data set's name, with its configuration: `"wiki40b/en"`.
+        split: a split or a slice of one: `"train"`, `"train[:10%]"`.
+        feature: the name of the feature that holds the text.
+        data_dir: where data sets lie; by default TensorFlow Datasets' own folder.
+
+    Returns:
+        A re-iterable of `str`.
+
+    Raises:
+        ImportError: if `tensorflow-datasets` is not installed.
+        ValueError: if the split or the feature does not exist, or is not text.
+
+    Example:
+    ```python
+    documents = tfeff.data.tfds("imdb_reviews", split="train[:1%]")  # downloads
+    ```
+    """
+    try:
+        import tensorflow_datasets
+    except ImportError as error:
+        raise ImportError(
+            "`tfds` needs TensorFlow Datasets: pip install tensorflow-datasets"
+        ) from error
+    builder = tensorflow_datasets.builder(name, data_dir=data_dir)
+    text_type = tensorflow_datasets.features.Text
+    texts = [k for k, v in builder.info.features.items() if isinstance(v, text_type)]
+    if feature not in texts:
+        raise ValueError(
+            f"`feature` must be one of the text features {texts} of {name}. "
+            f"Received: feature={feature!r}"
+        )
+    builder.download_and_prepare()
+    # Other features are not decoded: an image would cost far more than its caption.
+    dataset = builder.as_dataset(
+        split=split,
+        shuffle_files=False,
+        decoders=tensorflow_datasets.decode.PartialDecoding({feature: True}),
+    )
+    return Corpus(
+        lambda: (
+            example[feature].decode("utf-8") for example in dataset.as_numpy_iterator()
+        )
+    )
+
+
+def split(
+    documents: Iterable[str], validation_fraction: float
+) -> tuple[Corpus, Corpus]:
+    """Splits documents into training and validation, by a hash of their text.
+
+    A document is for validation if SHA-256 of its text, read as a number in
+    [0, 1), is below `validation_fraction`. So the split does not depend on the
+    order, equal documents land on the same side, and documents that are added
+    later leave the others where they are.
+
+    Args:
+        documents: the documents; read anew for each reading of a part.
+        validation_fraction: the expected share of validation documents, in (0, 1).
+
+    Returns:
+        The pair (training, validation) of re-iterables of `str`.
+
+    Raises:
+        ValueError: if `validation_fraction` is not in (0, 1).
+        TypeError: if `documents` cannot be read more than once.
+
+    Example:
+    ```python
+    import tfeff
+
+    documents = [f"Document {i}." for i in range(1000)]
+    training, validation = tfeff.data.split(documents, 0.1)
+    assert sorted([*training, *validation]) == sorted(documents)
+    ```
+    """
+    check_documents(documents)
+    validation_fraction = check_fraction("validation_fraction", validation_fraction)
+    limit = int(validation_fraction * 2**64)
+
+    def part(validation: bool) -> Corpus:
+        return Corpus(
+            lambda: (d for d in documents if (_hash(d) < limit) == validation)
+        )
+
+    return part(False), part(True)
+
+
+def _hash(document: str) -> int:
+    text = document.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "little")

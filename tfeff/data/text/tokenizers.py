@@ -1,0 +1,263 @@
+"""Training, saving and loading of SentencePiece tokenizers."""
+
+import hashlib
+import io
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+
+import keras_hub
+import sentencepiece
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+from tfeff.data.text.documents import check_documents, encoded
+from tfeff.utils.checks import check_integer, check_path
+from tfeff.utils.files import atomic_file
+
+_SPECIAL_PIECES = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
+# SentencePiece drops longer sentences than its limit without an error: lines are cut
+# into parts of at most 1000 characters, where there is a space if possible.
+_PART = re.compile(r"\S.{0,999}(?!\S)|\S{1,1000}")
+_MAX_PART_BYTES = 4 * 1000
+_MAX_PARTS = 2_000_000
+# SentencePiece sums in as many threads: a fixed number keeps the result the same.
+_NUM_THREADS = 16
+
+
+def train_tokenizer(
+    documents: Iterable[str], vocabulary_size: int = 32_000, lowercase: bool = True
+) -> keras_hub.tokenizers.AlbertTokenizer:
+    """Trains a SentencePiece unigram tokenizer on documents.
+
+    The first ids are `<pad>` 0, `<unk>` 1, `[CLS]` 2, `[SEP]` 3 and `[MASK]` 4;
+    raw text never gives the last three, even if it spells them. Equal documents
+    give equal tokenizers. Of a corpus of more than two million lines, a seeded
+    sample of so many is used.
+
+    Args:
+        documents: the corpus.
+        vocabulary_size: the number of ids, the special ones included.
+        lowercase: fold case (and normalise as Unicode NFKC); False normalises only.
+
+    Returns:
+        A KerasHub tokenizer: text to int32 ids, in eager code and in the graph.
+
+    Raises:
+        ValueError: if `documents` is empty, or too small or too rich in characters
+            for `vocabulary_size`; the message has SentencePiece's bound.
+        TypeError: if an argument has the wrong type, or `documents` cannot be read
+            more than once.
+
+    Example:
+    ```python
+    import tfeff
+
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    ids = tokenizer("Green wall")
+    assert tokenizer.detokenize(ids) == "green wall"
+    ```
+
+    Reference:
+        Kudo, "Subword Regularization: Improving Neural Network Translation Models
+        with Multiple Subword Candidates", 2018, section 3.2.
+    """
+    check_documents(documents)
+    vocabulary_size = check_integer(
+        "vocabulary_size", vocabulary_size, len(_SPECIAL_PIECES) + 1
+    )
+    parts = _parts(documents)
+    first = next(parts, None)
+    if first is None:
+        raise ValueError("`documents` must hold text. Received: none")
+
+    failures = []  # SentencePiece makes a RuntimeError of any error of its iterator
+
+    def sentences() -> Iterator[str]:
+        yield first
+        try:
+            yield from parts
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    model = io.BytesIO()
+    sentencepiece.set_random_generator_seed(0)
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=sentences(),
+            model_writer=model,
+            model_type="unigram",
+            vocab_size=vocabulary_size,
+            normalization_rule_name="nmt_nfkc_cf" if lowercase else "nmt_nfkc",
+            pad_id=0,
+            unk_id=1,
+            bos_id=2,
+            eos_id=3,
+            pad_piece=_SPECIAL_PIECES[0],
+            unk_piece=_SPECIAL_PIECES[1],
+            bos_piece=_SPECIAL_PIECES[2],
+            eos_piece=_SPECIAL_PIECES[3],
+            control_symbols=_SPECIAL_PIECES[4:],
+            input_sentence_size=_MAX_PARTS,
+            shuffle_input_sentence=True,
+            max_sentence_length=_MAX_PART_BYTES,
+            num_threads=_NUM_THREADS,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        if failures:
+            raise failures[0] from None
+        raise ValueError(_too_small(vocabulary_size, str(error))) from error
+    return keras_hub.tokenizers.AlbertTokenizer(proto=model.getvalue())
+
+
+def _parts(documents: Iterable[str]) -> Iterator[str]:
+    for document, _ in encoded(documents):
+        for line in document.splitlines():
+            yield from _PART.findall(line)
+
+
+def _too_small(vocabulary_size: int, message: str) -> str:
+    text = (
+        "`vocabulary_size` must fit the documents. Received: "
+        f"vocabulary_size={vocabulary_size}. "
+    )
+    if bound := re.search(r"value <= (\d+)", message):
+        return text + f"The documents are too few: at most {bound[1]} is possible."
+    if bound := re.search(r"required_chars\. \d+ vs (\d+)", message):
+        return text + (
+            f"Their characters alone need {bound[1]}: at least {bound[1]} is needed."
+        )
+    return text + f"SentencePiece says: {message}"
+
+
+def save_tokenizer(
+    tokenizer: keras_hub.tokenizers.SentencePieceTokenizer, path: str | os.PathLike
+) -> None:
+    """Writes a SentencePiece tokenizer's model to a `.spm` file.
+
+    Args:
+        tokenizer: as from `train_tokenizer`.
+        path: the file to write; its folder must exist.
+
+    Raises:
+        TypeError: if the tokenizer is not a SentencePiece one.
+        ValueError: if the file exists with other content; it is left as it is.
+        OSError: if the file cannot be written; a part of it is not left behind.
+
+    Example:
+    ```python
+    import tfeff
+
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    tfeff.data.save_tokenizer(tokenizer, "tokenizer.spm")
+    same = tfeff.data.load_tokenizer("tokenizer.spm")
+    ```
+    """
+    path = check_path("path", path)
+    proto = getattr(tokenizer, "proto", None)
+    if not isinstance(proto, bytes):
+        raise TypeError(
+            "`tokenizer` must be a SentencePiece tokenizer. Received: tokenizer of "
+            f"type {type(tokenizer).__name__}"
+        )
+    if os.path.exists(path):
+        with open(path, "rb") as file:
+            if file.read() == proto:
+                return
+        raise ValueError(
+            f"`path` must not exist, or hold this very tokenizer. Received: {path!r}"
+        )
+    with atomic_file(path) as unfinished, open(unfinished, "wb") as file:
+        file.write(proto)
+
+
+def load_tokenizer(
+    path: str | os.PathLike,
+) -> keras_hub.tokenizers.AlbertTokenizer:
+    """Reads a tokenizer that `save_tokenizer` wrote.
+
+    Args:
+        path: the `.spm` file.
+
+    Returns:
+        A tokenizer equal to the one that was saved.
+
+    Raises:
+        ValueError: if the file is missing, damaged, or lacks a special token.
+
+    Example: see `save_tokenizer`.
+    """
+    path = check_path("path", path)
+    try:
+        with open(path, "rb") as file:
+            proto = file.read()
+    except OSError as error:
+        raise ValueError(
+            f"`path` must be a tokenizer file. Received: {path!r}: {error.strerror}"
+        ) from error
+    try:
+        model = ModelProto.FromString(proto)
+        # A file cut between two pieces still parses; what follows them is missing.
+        if not (model.HasField("trainer_spec") and model.HasField("normalizer_spec")):
+            raise ValueError("it ends too early")
+        return keras_hub.tokenizers.AlbertTokenizer(proto=proto)
+    except Exception as error:
+        raise ValueError(
+            f"`path` must be a whole SentencePiece model with {_SPECIAL_PIECES}. "
+            f"Received: {path!r}: {error}"
+        ) from error
+
+
+def tokenizer_fingerprint(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
+    """SHA-256 of everything that decides which ids a text becomes.
+
+    That is the class, its settings and its vocabulary files; not its name.
+
+    Args:
+        tokenizer: any KerasHub tokenizer.
+
+    Returns:
+        64 hexadecimal digits.
+
+    Raises:
+        TypeError: if `tokenizer` is not a KerasHub tokenizer.
+    """
+    if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
+        raise TypeError(
+            "`tokenizer` must be a KerasHub tokenizer. Received: tokenizer of type "
+            f"{type(tokenizer).__name__}"
+        )
+    ignored = {"name", "trainable", "dtype", "proto"}
+    config = {k: v for k, v in tokenizer.get_config().items() if k not in ignored}
+    checksum = hashlib.sha256(type(tokenizer).__name__.encode("utf-8"))
+    checksum.update(json.dumps(config, sort_keys=True, default=str).encode("utf-8"))
+    with tempfile.TemporaryDirectory() as directory:
+        tokenizer.save_assets(directory)
+        for name in sorted(os.listdir(directory)):
+            with open(os.path.join(directory, name), "rb") as file:
+                checksum.update(hashlib.sha256(file.read()).digest())
+    return checksum.hexdigest()
+
+
+def check_tokenizer(tokenizer) -> None:
+    """Raises unless this is a tokenizer of KerasHub."""
+    if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
+        raise TypeError(
+            "`tokenizer` must be a KerasHub tokenizer. "
+            f"Received: tokenizer={tokenizer!r}"
+        )
+
+
+def restore_kernels(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
+    """Makes a tokenizer run again after the program's seed was set.
+
+    `tf.random.set_seed`, and so `keras.utils.set_random_seed`, drops all kernels that
+    TensorFlow keeps, and with them the model of a SentencePiece tokenizer.
+    """
+    if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
+        tokenizer.set_proto(tokenizer.proto)

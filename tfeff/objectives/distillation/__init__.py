@@ -1,0 +1,1 @@
+"""A student learns what the layers of a teacher do."""

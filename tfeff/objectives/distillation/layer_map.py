@@ -1,0 +1,164 @@
+"""What may be compared: which encoders, and which of their layers."""
+
+from collections.abc import Sequence
+
+import keras
+
+from tfeff.encoders import Encoder
+from tfeff.layers import MixedAttention
+from tfeff.layers.attention import declares
+from tfeff.layers.convolution import Convolution
+from tfeff.layers.recording import PROBABILITIES, SCORES
+from tfeff.utils.checks import check_integer
+
+LAYER_MAPS = ("uniform", "top", "bottom")
+
+
+def make_layer_map(
+    layer_map: str | Sequence[int], student_layers: int, teacher_layers: int
+) -> list[int]:
+    """The teacher's layer for each layer of the student, both counted from 1.
+
+    With M and N layers: `"uniform"` g(m) = m N / M, `"top"` g(m) = m + N - M,
+    `"bottom"` g(m) = m; a list is taken as it is.
+
+    Raises:
+        ValueError: if the teacher has too few layers, M does not divide N for
+            `"uniform"`, or the list does not fit.
+        TypeError: if a layer of the list is no integer.
+    """
+    sizes = f"student's layers={student_layers}, teacher's layers={teacher_layers}"
+    if not isinstance(layer_map, str):
+        layers = list(layer_map) if isinstance(layer_map, Sequence) else None
+        if layers is None or len(layers) != student_layers:
+            raise ValueError(
+                "`layer_map` as a list must have one entry a layer of the student. "
+                f"Received: layer_map={layer_map!r}, {sizes}"
+            )
+        return [check_integer("layer_map", n, 1, teacher_layers) for n in layers]
+    if layer_map not in LAYER_MAPS:
+        raise ValueError(
+            f"`layer_map` must be a list or one of {list(LAYER_MAPS)}. "
+            f"Received: layer_map={layer_map!r}"
+        )
+    if layer_map == "uniform" and teacher_layers % student_layers:
+        raise ValueError(
+            "The student's layers must divide the teacher's for "
+            f'`layer_map="uniform"`. Received: {sizes}'
+        )
+    if student_layers > teacher_layers:
+        raise ValueError(
+            f"The student must not have more layers than the teacher. Received: {sizes}"
+        )
+    if layer_map == "uniform":
+        step = teacher_layers // student_layers
+        return [step * (m + 1) for m in range(student_layers)]
+    first = teacher_layers - student_layers if layer_map == "top" else 0
+    return [first + m + 1 for m in range(student_layers)]
+
+
+def check_maps(role: str, encoder: Encoder, kind: str) -> None:
+    """Raises if a layer of the encoder has no attention map of this kind."""
+    for index, block in enumerate(encoder.blocks):
+        kinds = _map_kinds(block.attention)
+        if kind in kinds:
+            continue
+        what, setting = "no attention map: a convolution stands in for it", "None"
+        if kinds:
+            what = "no scores before a softmax"
+            setting = " or ".join(f'"{other}"' for other in kinds)
+        raise ValueError(
+            f"`attention` must be {setting} here: "
+            f"{type(block.attention).__name__} in layer {index + 1} of the {role} has "
+            f'{what}. Received: attention="{kind}"'
+        )
+
+
+def common_maps(student, teacher) -> str | None:
+    """The attention maps that `Distillation` can compare of two models.
+
+    Args:
+        student, teacher: as for `Distillation`.
+
+    Returns:
+        `"scores"` if every layer of both has scores before a softmax, else
+        `"probabilities"` if every layer has an attention map, else `None`.
+
+    Raises:
+        TypeError, ValueError: as `Distillation`, of models that cannot be compared.
+
+    Example:
+
+    >>> import tfeff
+    >>> sizes = {"vocabulary_size": 100, "num_layers": 1, "hidden_dim": 16}
+    >>> bert = tfeff.encoders.build("bert_tiny", **sizes)
+    >>> shatter = tfeff.encoders.build("shatter_tiny", **sizes)
+    >>> common_maps(shatter, bert)
+    'probabilities'
+    """
+    blocks = [b for e in paired_encoders(student, teacher) for b in e.blocks]
+    kinds = [_map_kinds(block.attention) for block in blocks]
+    for kind in (SCORES, PROBABILITIES):
+        if all(kind in of_block for of_block in kinds):
+            return kind
+    return None
+
+
+def _map_kinds(attention: keras.layers.Layer) -> tuple[str, ...]:
+    if isinstance(attention, (Convolution, MixedAttention)):
+        return ()
+    if declares(attention, "has_softmax_scores"):
+        return (SCORES, PROBABILITIES)
+    return (PROBABILITIES,)
+
+
+def paired_encoders(student, teacher) -> tuple[Encoder, Encoder]:
+    """The encoders inside of both models, if those may be compared."""
+    encoders = []
+    for name, model in (("student", student), ("teacher", teacher)):
+        encoder = model if isinstance(model, Encoder) else getattr(model, "encoder", 0)
+        if not isinstance(model, keras.Model) or not isinstance(encoder, Encoder):
+            raise TypeError(
+                f"`{name}` must be a `tfeff.encoders.Encoder`, or a task's model with "
+                f"one as `.encoder`. Received: {name}={model!r}"
+            )
+        if len(model.input["padding_mask"].shape) != 2:
+            raise ValueError(
+                f"`{name}` must read one sequence an example. "
+                f"Received: {name}={model!r}"
+            )
+        encoders.append(encoder)
+    received = f"Received: student={student!r}, teacher={teacher!r}"
+    if isinstance(student, Encoder) != isinstance(teacher, Encoder):
+        raise TypeError(
+            "`student` and `teacher` must both be encoders or both tasks' models. "
+            + received
+        )
+    if encoders[0] is encoders[1]:
+        raise ValueError(
+            "`student` and `teacher` must not share an encoder. " + received
+        )
+    sizes = [encoder.vocabulary_size for encoder in encoders]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            "`student` and `teacher` must have the same vocabulary. Received: "
+            f"{sizes[0]} ids in the student, {sizes[1]} in the teacher"
+        )
+    return encoders[0], encoders[1]
+
+
+def check_tokenizers(tokenizers) -> None:
+    """Raises unless student's and teacher's tokenizers give the same ids."""
+    from tfeff.data import tokenizer_fingerprint
+
+    if not isinstance(tokenizers, Sequence) or len(tokenizers) != 2:
+        raise TypeError(
+            "`tokenizers` must be those of student and teacher. "
+            f"Received: tokenizers={tokenizers!r}"
+        )
+    student, teacher = (tokenizer_fingerprint(tokenizer) for tokenizer in tokenizers)
+    if student != teacher:
+        raise ValueError(
+            "`tokenizers` of student and teacher must be the same. Received: "
+            f"tokenizers with hashes {student} and {teacher}"
+        )

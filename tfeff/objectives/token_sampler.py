@@ -1,0 +1,85 @@
+import keras
+from keras import ops
+
+from tfeff.layers.checks import check_layer_seed
+from tfeff.utils.checks import check_positive
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class TokenReplacement(keras.layers.Layer):
+    """Draws tokens from logits and puts them into a text.
+
+        s_m = argmax_v (z_mv / τ + G_mv),   G = -log(-log U),   U uniform in (0, 1)
+
+    which is a draw from softmax(z_m / τ) (Gumbel's trick). No gradient passes. Outside
+    of training `U` is the same at every call, so that evaluation gives the same numbers
+    each time and leaves training as it would be without.
+
+    Args:
+        temperature: float `τ` > 0; the nearer to 0, the likelier the likeliest token.
+        seed: integer, or `None` for one drawn by Keras.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        token_ids: integer tensor `[B, T]`, the text.
+        positions: integer tensor `[B, M]`, where to put the draws. Slots with
+            position 0, which holds `[CLS]`, are unused.
+        logits: float tensor `[B, M, V]`.
+        training: whether each call draws anew.
+
+    Returns:
+        `(replaced, samples)`, int32: the text with the draws in it `[B, T]`, and the
+        draws `[B, M]`.
+
+    Example:
+
+    >>> ids = keras.ops.convert_to_tensor([[2, 4, 9, 3]])
+    >>> positions = keras.ops.convert_to_tensor([[1, 0]])
+    >>> logits = 100 * keras.ops.one_hot([[7, 8]], 10)
+    >>> replaced, samples = TokenReplacement()(ids, positions, logits)
+    >>> keras.ops.convert_to_numpy(replaced).tolist()
+    [[2, 7, 9, 3]]
+
+    Reference:
+        Clark et al., "ELECTRA", section 2; Jang et al., "Categorical
+        reparameterization with Gumbel-softmax", for the trick.
+    """
+
+    def __init__(self, temperature: float = 1.0, seed: int | None = None, **kwargs):
+        super().__init__(**kwargs)
+        self.temperature = check_positive("temperature", temperature)
+        self.seed = check_layer_seed(seed)
+        self.seed_generator = keras.random.SeedGenerator(self.seed)
+
+    def call(self, token_ids, positions, logits, training=None):
+        logits = ops.cast(ops.stop_gradient(logits), "float32") / self.temperature
+        seed = self.seed_generator if training else 0
+        uniform = keras.random.uniform(ops.shape(logits), dtype="float32", seed=seed)
+        # The generator draws 0, too, whose logarithm is infinite.
+        tiny = 1e-20
+        gumbel = -ops.log(-ops.log(uniform + tiny) + tiny)
+        samples = ops.cast(ops.argmax(logits + gumbel, axis=-1), "int32")
+        length = ops.shape(token_ids)[1]
+        here = at_positions(ops.ones_like(samples), positions, length)
+        there = at_positions(samples, positions, length)
+        return ops.where(here > 0, there, ops.cast(token_ids, "int32")), samples
+
+    def compute_output_spec(self, token_ids, positions, logits, training=None):
+        return tuple(
+            keras.KerasTensor(x.shape, dtype="int32") for x in (token_ids, positions)
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(temperature=self.temperature, seed=self.seed)
+        return config
+
+
+def at_positions(values, positions, length):
+    """Values `[B, M]` at their positions in `[B, T]`, 0 elsewhere and at position 0."""
+    places = ops.arange(length, dtype="int32")
+    here = ops.cast(positions, "int32")[..., None] == places
+    here = ops.logical_and(here, places > 0)
+    return ops.sum(
+        ops.where(here, values[..., None], ops.zeros_like(values[..., None])), axis=1
+    )

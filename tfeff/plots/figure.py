@@ -1,0 +1,55 @@
+"""Files of pictures: whole, or not there."""
+
+import contextlib
+import math
+import os
+from collections.abc import Iterator
+
+from tfeff.utils.checks import check_path
+from tfeff.utils.files import atomic_file
+
+
+@contextlib.contextmanager
+def picture(
+    path: str | os.PathLike, panels: int = 1, size: tuple[float, float] = (7, 4.5)
+) -> Iterator[list]:
+    """Gives the axes of a figure, which becomes a PNG file at the end.
+
+    Args:
+        path: the file, replaced if it is there.
+        panels: integer, number of axes, at most four in a row.
+        size: width and height of one panel in inches.
+
+    Raises:
+        TypeError: if `path` is not a path.
+        ValueError: if its folder is missing.
+        ImportError: if matplotlib is not installed.
+    """
+    path = check_picture_path(path)
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "Pictures need matplotlib. Install it by `pip install tfeff[plots]`"
+        ) from error
+    columns = min(panels, 4)
+    rows = math.ceil(panels / columns)
+    figure = Figure(
+        figsize=(columns * size[0], rows * size[1]), layout="constrained", dpi=150
+    )
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for unused in axes[panels:]:
+        unused.remove()
+    yield list(axes[:panels])
+    with atomic_file(path) as unfinished:
+        figure.savefig(unfinished, format="png")
+
+
+def check_picture_path(path: object) -> str:
+    """Returns `path` as a string if a file may be written there, else raises."""
+    path = check_path("path", path)
+    if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path) or "."):
+        raise ValueError(
+            f"`path` must be a file in a folder that exists. Received: path={path!r}"
+        )
+    return path

@@ -1,0 +1,1 @@
+"""More examples of a task, by replacing words (TinyBERT)."""

@@ -1,0 +1,205 @@
+"""More examples of a task, by replacing words (TinyBERT)."""
+
+import re
+from collections.abc import Sequence
+
+import keras_hub
+import numpy as np
+
+from tfeff.data.finetuning.examples import TextExamples
+from tfeff.data.text.offsets import encode_with_offsets
+from tfeff.data.text.tokenizers import check_tokenizer
+from tfeff.tasks.augmentation.mlm_candidates import MLMCandidates
+from tfeff.tasks.augmentation.word_vectors import WordVectors
+from tfeff.utils.checks import check_integer
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+def augment(
+    examples: TextExamples,
+    masked_lm,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    copies: int = 20,
+    rate: float = 0.4,
+    candidates: int = 15,
+    word_vectors: WordVectors | None = None,
+    seed: int = 0,
+    batch_size: int = 64,
+) -> TextExamples:
+    """Copies of each example in which words are replaced by others that would fit.
+
+    Each word of each copy is replaced with probability `rate`, by one of its
+    candidates, each as likely:
+
+    - A word that is one piece of the tokenizer: the `candidates` whole words that the
+      masked language model finds likeliest in its place, itself perhaps among them.
+    - Other words: the `candidates` nearest ones in `word_vectors`; a word that is not
+      there, in any case, stays. Without `word_vectors` the nearest whole words of the
+      vocabulary, by the cosine between rows of the model's token table, to the mean
+      of the word's pieces.
+
+    A word is a run of letters and digits, with apostrophes inside; all else stays as
+    it is. The model sees one text at a time, also of a pair, cut around the word
+    where it is longer than the encoder takes. What is drawn depends on `seed` and on
+    the example's place alone.
+
+    Args:
+        examples: texts or pairs, with or without labels.
+        masked_lm: a `tfeff.objectives.MaskedLM`.
+        tokenizer: the tokenizer that it was trained with.
+        copies: integer N, copies of each example.
+        rate: float in [0, 1], the share of words to replace.
+        candidates: integer M, words to choose from.
+        word_vectors: as from `read_word_vectors`, or `None`.
+        seed: integer of at least 0.
+        batch_size: integer, places that the model fills at once.
+
+    Returns:
+        Each example followed by its copies, with its label and its id.
+
+    Raises:
+        TypeError: if an argument is of another type.
+        ValueError: if a number is out of range, the tokenizer has more ids than the
+            model, or no piece of it is a whole word.
+
+    Example:
+    ```python
+    import numpy as np
+    import tfeff
+
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=40)
+    masked_lm = tfeff.objectives.MaskedLM(encoder)
+    examples = tfeff.data.TextExamples(
+        ("Green bottles!", "on a wall"), None, np.array([1, 0]), ("no", "yes"), (0, 1)
+    )
+    more = tfeff.tasks.augment(examples, masked_lm, tokenizer, copies=3)
+    assert len(more) == 8 and more.labels.tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
+    ```
+
+    Reference:
+        Jiao et al., "TinyBERT", section 3.2 and algorithm 1.
+    """
+    if not isinstance(examples, TextExamples):
+        raise TypeError(
+            "`examples` must be `tfeff.data.TextExamples`. Received: examples of type "
+            f"{type(examples).__name__}"
+        )
+    check_tokenizer(tokenizer)
+    if word_vectors is not None and not isinstance(word_vectors, WordVectors):
+        raise TypeError(
+            "`word_vectors` must be `tfeff.tasks.WordVectors`, or None. Received: "
+            f"word_vectors={word_vectors!r}"
+        )
+    if isinstance(rate, bool) or not isinstance(rate, (int, float)):
+        raise TypeError(f"`rate` must be a number. Received: {rate=}")
+    if not 0 <= rate <= 1:
+        raise ValueError(f"`rate` must be in [0, 1]. Received: {rate=}")
+    copies = check_integer("copies", copies)
+    candidates = check_integer("candidates", candidates)
+    seed = check_integer("seed", seed, 0)
+    batch_size = check_integer("batch_size", batch_size)
+    fillings = MLMCandidates(masked_lm, tokenizer, candidates, batch_size)
+
+    columns = [examples.first] + ([examples.second] if examples.second else [])
+    augmented = [
+        _augment_column(
+            texts, column, fillings, word_vectors, copies, rate, candidates, seed
+        )
+        for column, texts in enumerate(columns)
+    ]
+    repeats = copies + 1
+    labels = examples.labels
+    return TextExamples(
+        first=augmented[0],
+        second=augmented[1] if examples.second else examples.second,
+        labels=None if labels is None else np.repeat(labels, repeats),
+        label_names=examples.label_names,
+        ids=tuple(id for id in examples.ids for _ in range(repeats)),
+        skipped=examples.skipped,
+    )
+
+
+def _augment_column(
+    texts, column, fillings, word_vectors, copies, rate, candidates, seed
+):
+    """Each text and its copies."""
+    words = [list(_WORD.finditer(text)) for text in texts]
+    draws = [
+        np.random.default_rng([seed, column, index]).random((2, copies, len(found)))
+        for index, found in enumerate(words)
+    ]
+    offered = _candidates(
+        fillings.tokenizer,
+        texts,
+        words,
+        [(first < rate).any(axis=0) for first, _ in draws],
+        fillings,
+        word_vectors,
+        candidates,
+    )
+    result = []
+    for text, found, (first, second), choices in zip(texts, words, draws, offered):
+        result.append(text)
+        for replaced, chosen in zip(first < rate, second):
+            parts, end = [], 0
+            for word, place, share, options in zip(found, replaced, chosen, choices):
+                if place and options:
+                    option = options[int(share * len(options))]
+                    parts += [text[end : word.start()], option]
+                    end = word.end()
+            result.append("".join(parts) + text[end:])
+    return tuple(result)
+
+
+def _candidates(tokenizer, texts, words, wanted, fillings, word_vectors, count):
+    """For each text, for each of its words, the list of what may replace it."""
+    offered: list[list[Sequence[str]]] = [[()] * len(found) for found in words]
+    masked, slots, near = [], [], {}
+    encoded = encode_with_offsets(tokenizer, list(texts))
+    for index, (ids, places) in enumerate(encoded):
+        for slot, word in enumerate(words[index]):
+            if not wanted[index][slot]:
+                continue
+            tokens = _tokens_of(word, places)
+            if tokens is None:
+                continue
+            if len(tokens) == 1:
+                masked.append((ids, tokens[0]))
+                slots.append((index, slot))
+                continue
+            key = word[0], tuple(ids[tokens])
+            if key not in near:
+                near[key] = (
+                    fillings.near(key[1], count, word[0])
+                    if word_vectors is None
+                    else _neighbours(word_vectors, word[0], count)
+                )
+            offered[index][slot] = near[key]
+    for (index, slot), options in zip(slots, fillings.likeliest(masked)):
+        offered[index][slot] = options
+    return offered
+
+
+def _tokens_of(word, places):
+    """Which tokens make the word and nothing else; None if there are no such tokens."""
+    begin, end = word.span()
+    tokens = np.flatnonzero((places[:, 0] < end) & (places[:, 1] > begin))
+    if not len(tokens):
+        return None
+    first, last = tokens[[0, -1]]
+    if places[first, 0] < begin or places[last, 1] > end:
+        return None
+    # SentencePiece's mark of a new word may be a piece of its own.
+    while first and places[first - 1, 0] == places[first - 1, 1]:
+        first -= 1
+    return np.arange(first, last + 1)
+
+
+def _neighbours(word_vectors, word, count):
+    for known in (word, word.lower()):
+        if known in word_vectors:
+            return word_vectors.nearest(word_vectors[known], count, other_than=known)
+    return ()

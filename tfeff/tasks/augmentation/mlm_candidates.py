@@ -1,0 +1,123 @@
+"""Whole words that a masked language model would put in a place."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfeff.tasks.augmentation.word_vectors import WordVectors
+
+_SPACE = "\u2581"  # what SentencePiece writes for a space
+_LETTERS = re.compile(r"[^\W_]+")
+
+
+class MLMCandidates:
+    """The whole words of a tokenizer, as a masked language model sees them.
+
+    Args:
+        model: a `tfeff.objectives.MaskedLM`.
+        tokenizer: the SentencePiece or WordPiece tokenizer that it was trained with.
+        count: integer, how many words `likeliest` returns for a place.
+        batch_size: integer, places that the model fills at once.
+
+    Raises:
+        TypeError: if `model` is something else.
+        ValueError: if the tokenizer has more ids than the model, or no whole words.
+    """
+
+    def __init__(self, model, tokenizer, count: int, batch_size: int):
+        from tfeff.objectives import MaskedLM
+
+        if not isinstance(model, MaskedLM):
+            raise TypeError(
+                "`masked_lm` must be a `tfeff.objectives.MaskedLM`. "
+                f"Received: masked_lm={model!r}"
+            )
+        if tokenizer.vocabulary_size() > model.encoder.vocabulary_size:
+            raise ValueError(
+                "`tokenizer` must have no more ids than the model. Received: "
+                f"{tokenizer.vocabulary_size()} ids, "
+                f"{model.encoder.vocabulary_size} in the model"
+            )
+        self.tokenizer = tokenizer
+        words = whole_words(tokenizer)
+        if not words:
+            raise ValueError(
+                "`tokenizer` must have pieces that are whole words. Received: none"
+            )
+        self._words = np.array([word for _, word in words])
+        self._ids = np.array([id for id, _ in words], np.int32)
+        self._table = keras.ops.convert_to_numpy(
+            model.encoder.token_embedding.embeddings
+        )
+        self._vectors = WordVectors(self._words, self._table[self._ids])
+        self._count = min(count, len(words))
+        self._batch_size = batch_size
+        # Of an encoder without absolute positions, a good length all the same.
+        self._length = model.encoder.max_sequence_length - 2
+
+        rows = tf.TensorSpec([None, None], tf.int32)
+
+        @tf.function(input_signature=[rows, rows, rows])
+        def top(ids, mask, positions):
+            inputs = {
+                "token_ids": ids,
+                "segment_ids": tf.zeros_like(ids),
+                "padding_mask": mask,
+                "mask_positions": positions,
+            }
+            logits = tf.cast(model(inputs, training=False)[:, 0], tf.float32)
+            logits = tf.gather(logits, self._ids, axis=-1)
+            return tf.math.top_k(logits, self._count).indices
+
+        self._top = top
+
+    def near(self, ids: Sequence[int], count: int, word: str) -> list[str]:
+        """The words near the mean of the pieces' rows, but not the word itself."""
+        mean = self._table[list(ids)].mean(axis=0)
+        return self._vectors.nearest(mean, count, other_than=word)
+
+    def likeliest(self, places: Sequence[tuple]) -> Iterator[list[str]]:
+        """Yields the likeliest words at each place, the likeliest first.
+
+        Args:
+            places: `(ids, position)` of a text's tokens and of the one to mask.
+        """
+        special = self.tokenizer
+        for start in range(0, len(places), self._batch_size):
+            batch = places[start : start + self._batch_size]
+            rows, positions = zip(*(self._masked(*place) for place in batch))
+            longest = max(map(len, rows)) + 2
+            ids = np.full((len(batch), longest), special.pad_token_id, np.int32)
+            mask = np.zeros_like(ids)
+            for index, row in enumerate(rows):
+                whole = [special.cls_token_id, *row, special.sep_token_id]
+                ids[index, : len(whole)] = whole
+                mask[index, : len(whole)] = 1
+            # After [CLS].
+            found = self._top(ids, mask, np.array(positions, np.int32)[:, None] + 1)
+            yield from self._words[found.numpy()].tolist()
+
+    def _masked(self, ids, position):
+        """The part of the ids around the place that is not too long, masked there."""
+        first = max(0, min(position - self._length // 2, len(ids) - self._length))
+        row = ids[first : first + self._length].copy()
+        row[position - first] = self.tokenizer.mask_token_id
+        return row, position - first
+
+
+def whole_words(tokenizer) -> list[tuple[int, str]]:
+    """Ids and words of the pieces that are whole words of letters or digits."""
+    special = set(tokenizer.special_token_ids)
+    pieces = list(enumerate(tokenizer.get_vocabulary()))
+    spaced = any(piece.startswith(_SPACE) for _, piece in pieces)
+    words = []
+    for id, piece in pieces:
+        if id in special or piece.startswith(_SPACE) != spaced:
+            continue
+        word = piece.removeprefix(_SPACE)
+        if _LETTERS.fullmatch(word):
+            words.append((id, word))
+    return words

@@ -1,0 +1,153 @@
+"""Words with vectors, and the words that are near."""
+
+import os
+from collections.abc import Iterable
+
+import numpy as np
+
+from tfeff.datasets.files import malformed
+from tfeff.utils.checks import check_iterable, check_path
+
+
+class WordVectors:
+    """Words, each with a vector; near is what has a large cosine.
+
+    Args:
+        words: the words, no two equal.
+        vectors: float array `[N, D]`, a row a word.
+
+    Raises:
+        ValueError: if the numbers of words and rows differ, or words repeat.
+
+    Example:
+    ```python
+    import tfeff
+
+    words = ["cat", "dog", "day"]
+    vectors = tfeff.tasks.WordVectors(words, [[1, 0], [0.9, 0.1], [0, 1]])
+    assert vectors.nearest(vectors["cat"], 1, other_than="cat") == ["dog"]
+    ```
+    """
+
+    def __init__(self, words: Iterable[str], vectors):
+        self.words = list(check_iterable("words", words, "a list of words"))
+        try:
+            self.vectors = np.asarray(vectors, np.float32)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"`vectors` must be an array of numbers. Received: {vectors=}"
+            ) from error
+        self._row = {word: index for index, word in enumerate(self.words)}
+        if self.vectors.ndim != 2 or len(self.vectors) != len(self.words):
+            raise ValueError(
+                "`vectors` must have a row for each of `words`. Received: shape "
+                f"{self.vectors.shape}, {len(self.words)} words"
+            )
+        if len(self._row) != len(self.words):
+            raise ValueError("`words` must be different. Received: some repeat")
+        norms = np.linalg.norm(self.vectors, axis=1, keepdims=True)
+        self._directions = self.vectors / np.where(norms == 0, 1, norms)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._row
+
+    def __getitem__(self, word: str) -> np.ndarray:
+        return self.vectors[self._row[word]]
+
+    def nearest(self, vector, count: int, other_than: str | None = None) -> list[str]:
+        """The words nearest to a vector, the nearest first; of equal ones the earlier.
+
+        Args:
+            vector: `[D]`.
+            count: the most words to return.
+            other_than: a word that is left out.
+        """
+        cosines = self._directions @ np.asarray(vector, np.float32)
+        found = [self.words[i] for i in _largest(cosines, count + 1)]
+        return [word for word in found if word != other_than][:count]
+
+
+def _largest(values, count):
+    """Places of the largest values, in order, without sorting all."""
+    if count < len(values):
+        least = np.partition(values, -count)[-count]
+        places = np.flatnonzero(values >= least)
+    else:
+        places = np.arange(len(values))
+    return places[np.argsort(-values[places], kind="stable")][:count]
+
+
+def read_word_vectors(path: str | os.PathLike) -> WordVectors:
+    """Reads a text file of word vectors, as GloVe's: a word and its numbers a line.
+
+    The first line says how many numbers there are. Words may hold spaces, as a few of
+    GloVe's do; of a word that repeats the first line counts.
+
+    Args:
+        path: the file, UTF-8.
+
+    Raises:
+        ValueError: if the file is missing or empty; if a line is not UTF-8, has too
+            few numbers, or one that is none or not finite. The message has the
+            line's number.
+        TypeError: if `path` is not a path.
+
+    Example:
+    ```python
+    import tfeff
+
+    with open("glove.txt", "w") as file:
+        file.write("cat 1.0 0.0\\ndog 0.9 0.1\\nday 0.0 1.0\\n")
+    vectors = tfeff.tasks.read_word_vectors("glove.txt")
+    assert vectors.nearest(vectors["cat"], 1, other_than="cat") == ["dog"]
+    ```
+
+    Reference:
+        Pennington et al., "GloVe: global vectors for word representation".
+    """
+    path = check_path("path", path)
+    found, size = {}, None
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.strip():
+                    continue
+                try:
+                    fields = line.decode("utf-8").rstrip().split(" ")
+                except UnicodeDecodeError as error:
+                    raise malformed(
+                        path, number, "must be UTF-8 text", str(error)
+                    ) from error
+                if size is None and len(fields) == 2 and all(map(str.isdigit, fields)):
+                    raise malformed(
+                        path,
+                        number,
+                        "must be a word and its numbers, as in GloVe's files, "
+                        "without a line of counts before",
+                        repr(" ".join(fields)),
+                    )
+                size = len(fields) - 1 if size is None else size
+                word, vector = _parse(path, number, fields, size)
+                found.setdefault(word, vector)
+    except OSError as error:
+        raise ValueError(f"cannot read {path!r}: {error}") from error
+    if not found:
+        raise ValueError(f"{path} must hold word vectors. Received: an empty file")
+    return WordVectors(found, np.stack(list(found.values())))
+
+
+def _parse(path, number, fields, size):
+    expected = f"must be a word and {max(size, 1)} numbers, split by single spaces"
+    if size < 1 or len(fields) <= size:
+        received = f"{len(fields)} fields, {' '.join(fields)!r:.60}"
+        raise malformed(path, number, expected, received)
+    try:
+        vector = np.array(fields[-size:], np.float32)
+    except ValueError as error:
+        raise malformed(path, number, expected, str(error)) from error
+    if not np.isfinite(vector).all():
+        raise malformed(path, number, expected, "a number that is not finite")
+    return " ".join(fields[:-size]), vector

@@ -1,0 +1,199 @@
+"""Twice the depth by copying: the step of progressive stacking."""
+
+import keras
+import numpy as np
+
+from tfeff.encoders import Encoder
+from tfeff.training.model import DistributedModel
+from tfeff.utils.checks import check_choice
+
+_OPTIMIZERS = ("copy", "reset")
+# Far from every small number, so that seeds of neighbours stay apart.
+_SEED_STEP = 0x9E3779B9
+
+
+def double_depth(
+    model: DistributedModel | Encoder,
+    optimizer: str | keras.optimizers.Optimizer = "copy",
+) -> DistributedModel | Encoder:
+    """Doubles the depth: layer `i` of `L` becomes layers `i` and `i + L`, copied.
+
+        blocks (b_0, …, b_{L-1})  →  (b_0, …, b_{L-1}, b_0, …, b_{L-1})
+
+    Every weight of a new block equals its source bit for bit; embedding, heads and
+    tables that all layers share are kept. What belongs to a place is that of the new
+    place: a partition follows the new layer and depth. With `sharing_group_size`,
+    whole groups are copied; a list of attentions is repeated. All encoders of a
+    model grow, so the generator of replaced tokens too.
+
+    The result depends on the given model alone: dropout of a kept block goes on as it
+    would have, and that of a copy gets seeds that follow from its source's.
+
+    Args:
+        model: an encoder, or a model of tfeff around one, such as an objective.
+            It is left as it is. Call in the scope of its strategy.
+        optimizer: for a compiled model, `"copy"`: the moments of block `i` go with it
+            to `i + L`, and the number of steps, and with it the rate, goes on;
+            `"reset"`: the same optimizer, as new, its schedule from the start; or
+            another optimizer.
+
+    Returns:
+        A new model of the same class, compiled in the same way.
+
+    Raises:
+        TypeError: if `model` is not such a model, or `optimizer` is of another type.
+        ValueError: if `optimizer` is unknown; if all layers share all weights, so
+            that there is nothing to copy; if an encoder is frozen, like the teacher of
+            a distillation; or if there are adapters or quantized weights.
+
+    Example:
+
+    >>> import tfeff
+    >>> encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=100)
+    >>> model = tfeff.objectives.MaskedLM(encoder)
+    >>> double_depth(model).encoder.num_layers == 2 * encoder.num_layers
+    True
+
+    Reference:
+        Gong et al., "Efficient training of BERT by progressively stacking", section 3.
+    """
+    encoders = _encoders(model)
+    _check(model, encoders)
+    if not isinstance(optimizer, keras.optimizers.Optimizer):
+        if not isinstance(optimizer, str):
+            raise TypeError(
+                "`optimizer` must be 'copy', 'reset' or a Keras optimizer. "
+                f"Received: optimizer={optimizer!r}"
+            )
+        check_choice("optimizer", optimizer, _OPTIMIZERS)
+    grown = type(model).from_config(_deeper(model.get_config()))
+    sources = _copy_weights(model, encoders, grown, _encoders(grown))
+    if getattr(model, "compiled", False):
+        compilation = dict(model.get_compile_config())
+        if not isinstance(optimizer, str):
+            compilation["optimizer"] = keras.saving.serialize_keras_object(optimizer)
+        grown.compile_from_config(compilation)
+        if optimizer == "copy" and model.optimizer.built:
+            if not grown.optimizer.built:
+                grown.optimizer.build(grown.trainable_variables)
+            _copy_optimizer(model.optimizer, grown.optimizer, sources)
+    return grown
+
+
+def _encoders(model):
+    if not isinstance(model, (Encoder, DistributedModel)):
+        raise TypeError(
+            "`model` must be an encoder, or a model of tfeff around one. "
+            f"Received: model={model!r}"
+        )
+    return [part for part in model._flatten_layers() if isinstance(part, Encoder)]
+
+
+def _check(model, encoders):
+    # A model of Keras' functional API would be made again from its graph of layers.
+    if not encoders or "input_layers" in model.get_config():
+        raise TypeError(
+            "`model` must be an encoder, or a model that is made from its encoder. "
+            f"Received: model={model!r}"
+        )
+    for encoder in encoders:
+        if encoder.sharing == "all" and encoder.sharing_group_size is None:
+            raise ValueError(
+                "`model` must have weights of its own in each layer, or in groups of "
+                "layers (`sharing_group_size`): with one set of weights for all, depth "
+                "is no more than a number, and there is nothing to copy. "
+                f"Received: encoder.sharing={encoder.sharing!r}"
+            )
+        if not encoder.trainable:
+            raise ValueError(
+                "`model` must be trained as a whole: an encoder that is frozen, such "
+                "as a teacher, is what it is. "
+                f"Received: encoder.trainable=False in {encoder.name!r}"
+            )
+
+
+def _deeper(value):
+    """A configuration in which every encoder has twice the depth."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_deeper(item) for item in value)
+    if not isinstance(value, dict):
+        return value
+    value = {name: _deeper(item) for name, item in value.items()}
+    if {"num_layers", "attention", "sharing"} <= set(value):
+        value["num_layers"] *= 2
+        attention = keras.saving.deserialize_keras_object(value["attention"])
+        if isinstance(attention, (list, tuple)):
+            value["attention"] = [*attention, *attention]
+    return value
+
+
+def _copy_weights(model, encoders, grown, grown_encoders):
+    """Assigns every weight and seed; returns the source of each, by its identity."""
+    sources = {}
+
+    def copy(old, new, shift=0):
+        if [v.shape for v in old] != [v.shape for v in new]:
+            raise ValueError(
+                "`model` must have the weights that its configuration says, of shapes "
+                "that do not depend on depth, without adapters or quantization"
+            )
+        for source, variable in zip(old, new):
+            if id(variable) in sources:  # One that several layers share.
+                continue
+            sources[id(variable)] = source
+            value = keras.ops.convert_to_numpy(source.value)
+            if shift and source.path.endswith("seed_generator_state"):
+                value = value.copy()
+                value[0] += np.array(shift * _SEED_STEP).astype(value.dtype)
+            variable.assign(value)
+
+    for old, new in zip(encoders, grown_encoders, strict=True):
+        copy(old.embedding.variables, new.embedding.variables)
+        for index, block in enumerate(new.blocks):
+            depth = old.num_layers
+            source = old.blocks[index % depth]
+            copy(source.variables, block.variables, depth * (index // depth))
+    copy(_outside(model, encoders), _outside(grown, grown_encoders))
+    return sources
+
+
+def _outside(model, encoders):
+    """The variables of a model that are not its encoders'."""
+    inside = {id(v) for encoder in encoders for v in encoder.variables}
+    return [v for v in model.variables if id(v) not in inside]
+
+
+def _copy_optimizer(old, new, sources):
+    """Assigns the state of an optimizer: slots by their weights, the rest in order."""
+    slots, old_slots = _slots(new), _slots(old)
+    place = {id(v): i for i, v in enumerate(_inner(old)._trainable_variables)}
+    for name, variables in slots.items():
+        for weight, slot in zip(_inner(new)._trainable_variables, variables):
+            index = place.get(id(sources[id(weight)]))
+            if slot is not None and index is not None:
+                slot.assign(old_slots[name][index])
+    for source, variable in zip(_others(old, old_slots), _others(new, slots)):
+        variable.assign(source)
+
+
+def _inner(optimizer):
+    return getattr(optimizer, "inner_optimizer", optimizer)
+
+
+def _slots(optimizer):
+    """The optimizer's lists with one variable for each weight, by name."""
+    optimizer = _inner(optimizer)
+    size = len(optimizer._trainable_variables)
+    return {
+        name: value
+        for name, value in vars(optimizer).items()
+        if name not in ("_variables", "_trainable_variables")
+        and isinstance(value, list)
+        and len(value) == size
+        and all(v is None or isinstance(v, keras.Variable) for v in value)
+    }
+
+
+def _others(optimizer, slots):
+    taken = {id(v) for variables in slots.values() for v in variables}
+    return [v for v in optimizer.variables if id(v) not in taken]

@@ -1,0 +1,121 @@
+"""An ordered map over processes."""
+
+import collections
+import contextlib
+import itertools
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+from tfeff.utils.checks import check_integer
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def available_cores() -> int:
+    """The number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def ordered_map(
+    function: Callable[[T], R], items: Iterable[T], num_processes: int | None = None
+) -> Iterator[R]:
+    """Yields `function(item)` for each item, in order, computed by processes.
+
+    At most two items a process are under way, so that neither `items` nor the
+    results pile up. New processes are spawned, not forked: forking a process in
+    which TensorFlow's threads run can hang. With `num_processes=1`, or a single
+    item, everything runs in this process.
+
+    Args:
+        function: a function of an importable module.
+        items: what to compute; any iterable.
+        num_processes: at least 1; by default one a core.
+
+    Raises:
+        RuntimeError: if a process ends abruptly (killed, out of memory).
+        Exception: whatever `function` or `items` raises; no process runs any more
+            when it arrives.
+    """
+    if num_processes is None:
+        num_processes = available_cores()
+    num_processes = check_integer("num_processes", num_processes, 1)
+    items = iter(items)
+    first = list(itertools.islice(items, 2))
+    items = itertools.chain(first, items)
+    if num_processes == 1 or len(first) < 2:
+        return (function(item) for item in items)
+    return _map(function, items, num_processes)
+
+
+def _map(
+    function: Callable[[T], R], items: Iterable[T], num_processes: int
+) -> Iterator[R]:
+    pool = ProcessPoolExecutor(
+        num_processes,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_start_process,
+    )
+    pending = collections.deque()
+    try:
+        for item in items:
+            if len(pending) == 2 * num_processes:
+                yield pending.popleft().result()
+            with _hidden_main():
+                pending.append(pool.submit(function, item))
+        while pending:
+            yield pending.popleft().result()
+    except BrokenProcessPool as error:
+        raise RuntimeError(
+            "A worker process ended abruptly; perhaps it was killed, or memory ran "
+            "out. Fewer processes (`num_processes`) need less memory."
+        ) from error
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _start_process() -> None:
+    # Ctrl-C reaches every process; the one that answers is the parent.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """Has this process, which another one spawned, end when that one does.
+
+    A process of a pool waits for work for ever, also for that of a parent that was
+    killed.
+    """
+    parent = multiprocessing.parent_process()
+    threading.Thread(target=_end_with, args=[parent], daemon=True).start()
+
+
+def _end_with(process):
+    process.join()
+    os._exit(1)
+
+
+@contextlib.contextmanager
+def _hidden_main() -> Iterator[None]:
+    """Lets processes start without running the user's script again.
+
+    A spawned process first runs the main script as a module, which fails for a
+    script without a guard, from standard input, or in a session. Our functions live
+    in importable modules and need nothing of it.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
