@@ -1,6 +1,7 @@
-"""Operations, layers and stacks of blocks are light: Keras and NumPy, nothing else."""
+"""Imports point downwards; operations, layers and stacks of blocks need Keras alone."""
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,11 @@ import pytest
 import tfeff
 
 PACKAGE = Path(tfeff.__file__).parent
-LEVELS = ["checks", "files", "digests", "ops", "layers", "encoders"]
+# From the ground up: a package imports itself and those before it.
+FLOORS = [
+    *("utils", "ops", "layers", "encoders", "plots", "data", "datasets", "convert"),
+    *("training", "objectives", "tasks", "export"),
+]
 LIGHT = {"keras", "numpy", "tfeff", *sys.stdlib_module_names}
 
 
@@ -41,7 +46,7 @@ def sources(*names: str) -> list[Path]:
 @pytest.mark.parametrize(
     "path",
     sources(
-        *("checks", "ops", "layers", "encoders/__init__"),
+        *("utils/checks", "ops", "layers", "encoders/__init__"),
         *("encoders/attentions", "encoders/presets", "encoders/stack"),
     ),
     ids=lambda path: str(path.relative_to(PACKAGE)),
@@ -53,13 +58,45 @@ def test_what_is_light_imports_keras_alone(path):
     assert imported <= LIGHT | backends
 
 
-@pytest.mark.parametrize("level", range(len(LEVELS)))
-def test_imports_point_downwards(level):
-    below = tuple(f"tfeff.{name}" for name in LEVELS[: level + 1])
-    for path in sources(LEVELS[level]):
+def test_every_package_has_a_floor():
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    modules = {path.name for path in PACKAGE.glob("*.py")}
+    assert packages == set(FLOORS)
+    assert modules == {"__init__.py"}
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_imports_point_downwards(floor):
+    """Imports inside functions count, too."""
+    below = FLOORS[: FLOORS.index(floor) + 1]
+    for path in sources(floor):
         for name in imported_modules(path):
             if name.startswith("tfeff."):
-                assert name.startswith(below), f"{path} imports {name}"
+                assert name.split(".")[1] in below, f"{path} imports {name}"
+
+
+def test_folders_import_each_other_in_no_circle():
+    """Down to the wings of a package: a folder is what its own files import."""
+    folders = {path.parent for path in PACKAGE.glob("**/*.py")} - {PACKAGE}
+    graph = {
+        folder: {
+            below
+            for path in folder.glob("*.py")
+            for name in imported_modules(path)
+            for below in [home(name)]
+            if below in folders - {folder}
+        }
+        for folder in folders
+    }
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+def home(module: str) -> Path:
+    """The folder of a module of tfeff, or of the name that is imported of one."""
+    path = PACKAGE.parent.joinpath(*module.split("."))
+    while not path.is_dir():
+        path = path.parent
+    return path
 
 
 def loaded_after(statement: str) -> set[str]:
@@ -100,7 +137,7 @@ def test_what_is_light_loads_neither_kerashub_nor_tensorflow_text(statement):
 
 
 def test_unknown_attribute():
-    with pytest.raises(AttributeError, match="'tfeff' has no attribute 'nonsense'"):
+    with pytest.raises(AttributeError, match="tfeff attribute nonsense"):
         _ = tfeff.nonsense
     assert {"layers", "training", "__version__"} <= set(dir(tfeff))
     assert {"Encoder", "build", "presets"} <= set(dir(tfeff.encoders))

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 import tfeff
-from tests.data.conftest import make_documents, token_lists
+from tests.subjects.corpus import make_documents, token_lists
 from tfeff.data import build_cache, open_cache, tokenizer_fingerprint
 from tfeff.data.cache import build as build_module
 

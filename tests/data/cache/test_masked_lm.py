@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from tests.checks import two_replicas
-from tests.data.conftest import token_lists
 from tests.data.pretraining.test_masking import check_rule
+from tests.subjects.corpus import token_lists
 from tfeff.data import build_cache
 from tfeff.data.cache import build as build_module
 from tfeff.data.cache import record_stream

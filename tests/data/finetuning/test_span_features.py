@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.data.conftest import token_lists
+from tests.subjects.corpus import token_lists
 from tfeff.convert.bert_tokenizer import BertTokenizer
 from tfeff.data import (
     Question,

@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from tests.data.conftest import token_lists
 from tests.reference.text_rows import padded, row
+from tests.subjects.corpus import token_lists
 from tfeff.data import ChoiceExamples, Question, TextExamples, text_features
 
 CLS, SEP, PAD = 2, 3, 0

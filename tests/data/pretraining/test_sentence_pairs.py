@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tfeff
-from tests.data.conftest import token_lists
+from tests.subjects.corpus import token_lists
 from tfeff.data import build_cache, word_starts
 from tfeff.data.cache import build as build_module
 

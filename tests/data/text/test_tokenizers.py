@@ -6,7 +6,7 @@ import pytest
 import sentencepiece
 import tensorflow_text
 
-from tests.data.conftest import make_documents, token_lists
+from tests.subjects.corpus import make_documents, token_lists
 from tfeff.data import (
     load_tokenizer,
     save_tokenizer,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import keras
 
+from tfeff.data.text.tokenizers import tokenizer_fingerprint
 from tfeff.encoders import Encoder
 from tfeff.layers import MixedAttention
 from tfeff.layers.attention import declares
@@ -149,8 +150,6 @@ def paired_encoders(student, teacher) -> tuple[Encoder, Encoder]:
 
 def check_tokenizers(tokenizers) -> None:
     """Raises unless student's and teacher's tokenizers give the same ids."""
-    from tfeff.data import tokenizer_fingerprint
-
     if not isinstance(tokenizers, Sequence) or len(tokenizers) != 2:
         raise TypeError(
             "`tokenizers` must be those of student and teacher. "

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfeff.objectives import MaskedLM
 from tfeff.tasks.augmentation.word_vectors import WordVectors
 
 _SPACE = "\u2581"  # what SentencePiece writes for a space
@@ -28,8 +29,6 @@ class MLMCandidates:
     """
 
     def __init__(self, model, tokenizer, count: int, batch_size: int):
-        from tfeff.objectives import MaskedLM
-
         if not isinstance(model, MaskedLM):
             raise TypeError(
                 "`masked_lm` must be a `tfeff.objectives.MaskedLM`. "
