@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tfeff
-from tests.subjects.corpus import documents, revived, token_lists, tokenizer  # noqa: F401
+from tests.subjects.corpus import token_lists
 from tfeff.data import TextExamples
 from tfeff.tasks import augment, read_word_vectors
 from tfeff.tasks.augmentation.mlm_candidates import whole_words
