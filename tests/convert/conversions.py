@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.checks import assert_close
-from tfeff.convert.__main__ import main
+from tfeff.command.main import main
 from tfeff.encoders import Encoder
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -18,7 +18,7 @@ INPUTS = ("token_ids", "segment_ids", "padding_mask")
 def preset(name, root):
     """The preset of a golden, under the folder `root`; made once."""
     destination = Path(root) / name
-    assert main([str(GOLDENS / name), str(destination)]) == 0
+    assert main(["convert", str(GOLDENS / name), str(destination)]) == 0
     return str(destination)
 
 

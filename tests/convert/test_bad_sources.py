@@ -13,8 +13,8 @@ import pytest
 import tfeff
 from tests.convert.conversions import GOLDENS, copied
 from tests.convert.test_safetensors import write
+from tfeff.command.main import main
 from tfeff.convert import convert, load
-from tfeff.convert.__main__ import main
 from tfeff.convert.safetensors import read_safetensors
 
 
@@ -356,7 +356,7 @@ def test_a_destination_that_exists_is_left_alone(tmp_path, capsys):
     destination = tmp_path / "preset"
     destination.mkdir()
     (destination / "mine").write_text("mine")
-    assert main([str(GOLDENS / "bert"), str(destination)]) == 1
+    assert main(["convert", str(GOLDENS / "bert"), str(destination)]) == 1
     assert "`destination` must not exist yet" in capsys.readouterr().err
     assert (destination / "mine").read_text() == "mine"
     assert [path.name for path in destination.iterdir()] == ["mine"]
@@ -367,6 +367,8 @@ def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch, capsys):
         raise OSError("disk full")
 
     monkeypatch.setattr(tfeff.convert.BertTokenizer, "save_to_preset", fail)
-    assert main([str(GOLDENS / "bert"), str(tmp_path / "out" / "preset")]) == 1
+    assert (
+        main(["convert", str(GOLDENS / "bert"), str(tmp_path / "out" / "preset")]) == 1
+    )
     assert "disk full" in capsys.readouterr().err
     assert list((tmp_path / "out").iterdir()) == []

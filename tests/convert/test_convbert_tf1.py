@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import tfeff
 from tests.convert.conversions import GOLDENS, check_hidden_states
-from tfeff.convert.__main__ import main
+from tfeff.command.main import main
 from tfeff.convert.safetensors import read_safetensors
 
 NAMES = ("convbert_small", "convbert_grouped", "convbert_base")
@@ -91,7 +91,7 @@ def training_state(variables):
 def test_hidden_states(name, tmp_path, capsys):
     variables = authors_variables(name)
     save(variables | training_state(variables), tmp_path / "model.ckpt")
-    assert main([str(tmp_path), str(tmp_path / "preset")]) == 0
+    assert main(["convert", str(tmp_path), str(tmp_path / "preset")]) == 0
     said = capsys.readouterr().out
     for kind in (
         "generator (2 tensors)",

@@ -8,11 +8,12 @@ import sys
 import keras_hub
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tfeff
 from tests.checks import assert_close
 from tests.convert.conversions import GOLDENS, INPUTS, arrays, check_hidden_states
-from tfeff.convert.__main__ import main
+from tfeff.command.main import main
 from tfeff.convert.safetensors import read_safetensors
 from tfeff.layers import TwoStreamBlocks
 
@@ -58,6 +59,20 @@ def test_a_tokenizer_serves_text(preset, tmp_path):
     tokenizer = keras_hub.tokenizers.Tokenizer.from_preset(directory)
     encoder = tfeff.encoders.Encoder.from_preset(directory)
     tfeff.export.save_for_serving(encoder, tokenizer, tmp_path / "served")
+    text = "the cat"
+    ids = [tokenizer.cls_token_id, *tokenizer(text), tokenizer.sep_token_id]
+    row = np.array([ids], "int32")
+    hidden = encoder(
+        {
+            "token_ids": row,
+            "segment_ids": np.zeros_like(row),
+            "padding_mask": np.ones_like(row),
+        }
+    )["sequence_output"]
+    served = tf.saved_model.load(tmp_path / "served")
+    outputs = served.signatures["token_embeddings"](text=tf.constant([text]))
+    found = outputs["embeddings"].numpy()[0, : len(ids)]
+    assert_close(found, np.asarray(hidden)[0], 1e-5)
 
 
 def test_two_streams_of_xlnet(preset):
@@ -92,7 +107,7 @@ def test_load_gives_the_encoder_in_memory():
 
 def test_the_command_says_what_it_wrote_and_left_out(tmp_path, capsys):
     destination = tmp_path / "new" / "preset"
-    assert main([str(GOLDENS / "bert_pretraining"), str(destination)]) == 0
+    assert main(["convert", str(GOLDENS / "bert_pretraining"), str(destination)]) == 0
     said = capsys.readouterr().out
     assert f"Wrote {destination}: an encoder of 2 layers" in said
     assert "BertTokenizer of" in said
@@ -103,7 +118,7 @@ def test_the_command_says_what_it_wrote_and_left_out(tmp_path, capsys):
 
 def test_the_command_in_a_process_of_its_own(tmp_path):
     destination = tmp_path / "preset"
-    command = [sys.executable, "-m", "tfeff.convert", GOLDENS / "albert_groups"]
+    command = [sys.executable, "-m", "tfeff", "convert", GOLDENS / "albert_groups"]
     root = str(GOLDENS.parents[2])
     finished = subprocess.run(
         [*command, destination],

@@ -1,6 +1,6 @@
 """Published checkpoints in: Hugging Face, Model Garden, ConvBERT's authors.
 
-`python -m tfeff.convert SOURCE DESTINATION` is the same as `convert`.
+`tfeff convert SOURCE DESTINATION` is the same as `convert`.
 """
 
 from tfeff.convert.bert_tokenizer import BertTokenizer

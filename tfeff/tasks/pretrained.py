@@ -83,7 +83,7 @@ def load_pretrained(
 
     Args:
         path: the folder of a preset, as `save_pretrained` and
-            `python -m tfeff.convert` write it; or a run directory that holds one as
+            `tfeff convert` write it; or a run directory that holds one as
             `preset/`.
         sequence_length: integer, the longest sequence to come. Where it is longer
             than the encoder's, `tfeff.encoders.extend` extends the encoder, and warns

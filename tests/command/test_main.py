@@ -1,0 +1,131 @@
+"""The command `tfeff`: its help, its errors, and how settings become flags."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import tfeff
+from tests.recipes.test_settings import Example
+from tfeff.command import flags, main
+from tfeff.recipes.settings import fields_of
+
+
+def output(capsys, *arguments):
+    status = main.main(arguments)
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+def test_help_lists_the_commands(capsys):
+    for arguments in ((), ("--help",), ("help",), ("-h",)):
+        status, text, _ = output(capsys, *arguments)
+        assert status == 0
+        assert all(f"  {name} " in text for name in main.COMMANDS)
+
+
+def test_the_version(capsys):
+    assert output(capsys, "--version") == (0, f"{tfeff.__version__}\n", "")
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_help_of_a_command_says_all_settings(name, capsys):
+    status, text, _ = output(capsys, name, "--help")
+    assert status == 0
+    for field in fields_of(main._load(main.COMMANDS[name].settings)):
+        shown = field.name.upper() if field.positional else f"--{field.name}"
+        assert re.search(rf"^  {shown}\b", text, re.MULTILINE)
+    assert max(map(len, text.splitlines())) <= 88
+
+
+@pytest.mark.parametrize("name", ["", *main.COMMANDS])
+def test_help_imports_no_library(name):
+    code = (
+        "import sys; from tfeff.command.main import main; "
+        f"main({[name, '--help'][not name :]}); "
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert not {"keras", "tensorflow", "numpy"} & set(result.stderr.split())
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_functions_of_commands_exist(name):
+    assert callable(main._load(main.COMMANDS[name].function))
+
+
+def test_unknown_commands_and_flags_name_a_near_miss(capsys):
+    status, text, error = output(capsys, "konvert", "a", "b")
+    assert (status, text) == (2, "")
+    assert error == "error: there is no command 'konvert'. Did you mean 'convert'?\n"
+    status, _, error = output(capsys, "convert", "a", "--destinaton=b")
+    assert status == 2 and "Did you mean: destination" in error
+    assert len(error.splitlines()) == 1 and "tfeff convert --help" in error
+
+
+def test_an_error_of_input_takes_one_line(capsys, tmp_path):
+    status, _, error = output(capsys, "convert", str(tmp_path), str(tmp_path / "new"))
+    assert status == 1
+    assert re.fullmatch(r"error: `source` .*\n", error)
+
+
+def test_an_error_from_below_keeps_its_trace(monkeypatch):
+    monkeypatch.setattr(
+        "tfeff.command.presets.print_presets", lambda _: int("from below")
+    )
+    with pytest.raises(ValueError, match="from below"):
+        main.main(["presets"])
+
+
+def test_flags_become_settings():
+    values = flags.parse(
+        Example,
+        [
+            *("--folder=x", "--kind=b", "--steps", "3", "--every=2", "--rate=0.25"),
+            *("--sizes=1,2", "--names=a,b", "--exact"),
+            *("--override=layers=4", "--override=attention=one_head"),
+        ],
+    )
+    assert values == Example(
+        folder="x",
+        kind="b",
+        steps=3,
+        every=2,
+        rate=0.25,
+        sizes=(1, 2),
+        names=("a", "b"),
+        exact=True,
+        override={"layers": 4, "attention": "one_head"},
+    )
+    assert flags.parse(Example, ["--folder=x"]) == Example(folder="x")
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "arguments"),
+    [
+        (ValueError, "--folder must be given: Where.", ()),
+        (ValueError, "--sizes must be integers. Received: 1,x", ("--sizes=1,x",)),
+        (ValueError, "steps=many", ("--steps=many",)),
+        (ValueError, "`steps` must be an integer of at least 1", ("--steps=0",)),
+        (ValueError, "`kind` must be one of", ("--kind=c",)),
+        (ValueError, "Did you mean: steps", ("--stepps=3",)),
+        (ValueError, "begin with '--'. Received: steps=3", ("steps=3",)),
+        (ValueError, "`override` must be NAME=VALUE", ("--override=layers",)),
+    ],
+)
+def test_wrong_flags_are_named(error, message, arguments):
+    given = () if "folder" in message else ("--folder=x",)
+    with pytest.raises(error, match=message):
+        flags.parse(Example, [*given, *arguments])
+
+
+def test_help_of_settings():
+    text = flags.usage("example", Example)
+    assert "usage: tfeff example [--flag=value ...]" in text
+    assert "  --kind=a|b\n      Which. Default: a." in text
+    assert "  --exact, --noexact\n" in text
+    assert "  --sizes=N,N,...\n      How large. Default: 16,32." in text
+    assert "  --override=NAME=VALUE\n" in text

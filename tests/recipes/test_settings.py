@@ -1,0 +1,110 @@
+"""One dataclass is the source of flags, help and `config.json`."""
+
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfeff.recipes.settings import (
+    Settings,
+    fields_of,
+    parse_argument,
+    setting,
+    settings,
+)
+
+
+@settings
+class Example(Settings):
+    """An example of all kinds of settings."""
+
+    folder: str = setting("Where.", fixed=False)
+    kind: str = setting("Which.", "a", choices=["a", "b"])
+    steps: int = setting("How many.", 10, minimum=1)
+    every: int | None = setting("How often; by default at the end.", None, minimum=1)
+    rate: float = setting("How fast.", 0.5, minimum=0.0, maximum=1.0)
+    sizes: tuple[int, ...] = setting("How large.", (16, 32), minimum=1)
+    names: tuple[str, ...] = setting("Called.", ())
+    exact: bool = setting("Whether.", False)
+    override: dict[str, object] = setting("More arguments.", {})
+
+
+def test_values_have_the_types_of_their_fields():
+    values = Example(folder="x", rate=1, sizes=[4], override={"a": 1})
+    assert isinstance(values.rate, float) and values.sizes == (4,)
+    assert values.override == {"a": 1} and values.every is None
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        values.rate = 0.1
+    with pytest.raises(TypeError, match="folder"):
+        Example()
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "arguments"),
+    [
+        (ValueError, r"`kind` must be one of \['a', 'b'\].*kind='c'", {"kind": "c"}),
+        (TypeError, "`steps` must be an integer.*steps=2.5", {"steps": 2.5}),
+        (TypeError, "`steps` must be an integer.*steps=True", {"steps": True}),
+        (ValueError, "`steps` must be an integer of at least 1", {"steps": 0}),
+        (ValueError, "`every` must be an integer of at least 1", {"every": 0}),
+        (ValueError, "`rate` must be a finite number of at least 0", {"rate": -0.1}),
+        (ValueError, "`rate` must .* of at most 1. Received: rate=2", {"rate": 2}),
+        (ValueError, "`rate` must be a finite number", {"rate": float("nan")}),
+        (TypeError, "`rate` must be a finite number", {"rate": "fast"}),
+        (TypeError, "`sizes` must be a list of `int`. .*sizes=3", {"sizes": 3}),
+        (ValueError, "`sizes` must be an integer of at least 1", {"sizes": [4, 0]}),
+        (TypeError, "`names` must be a list of `str`.*names='ab'", {"names": "ab"}),
+        (TypeError, "`exact` must be a bool. Received: exact=1", {"exact": 1}),
+        (TypeError, "`override` must be a mapping", {"override": ["a=1"]}),
+    ],
+)
+def test_wrong_values_are_named(error, message, arguments):
+    with pytest.raises(error, match=message):
+        Example(folder="x", **arguments)
+
+
+def test_the_docstring_lists_the_settings():
+    assert "    rate: How fast." in Example.__doc__
+    assert Example.__doc__.startswith("An example of all kinds of settings.")
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-z_]{1,8}", fullmatch=True),
+        st.recursive(
+            st.none()
+            | st.booleans()
+            | st.integers(-100, 100)
+            | st.text()
+            | st.floats(allow_nan=False, allow_infinity=False),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+            max_leaves=4,
+        ),
+    )
+)
+def test_a_configuration_is_read_back(override):
+    values = Example(folder="x", steps=3, sizes=(1, 2), override=override)
+    config = json.loads(json.dumps(values.config()))
+    assert "folder" not in config
+    assert Example.from_config(config, folder="x") == values
+
+
+def test_a_configuration_may_lack_settings_but_not_have_others():
+    assert Example.from_config({"steps": 3}, folder="x") == Example(folder="x", steps=3)
+    with pytest.raises(ValueError, match="settings of Example. Received: stepps"):
+        Example.from_config({"stepps": 3}, folder="x")
+
+
+def test_defaults_are_those_of_settings_without_a_value():
+    assert Example.default_config() == Example(folder="x").config()
+    assert [field.name for field in fields_of(Example) if field.required] == ["folder"]
+
+
+def test_values_of_overrides():
+    assert parse_argument("override", "num_layers=4") == ("num_layers", 4)
+    assert parse_argument("override", "attention=one_head") == ("attention", "one_head")
+    assert parse_argument("override", "a=b=c") == ("a", "b=c")
+    with pytest.raises(ValueError, match="`override` must be NAME=VALUE. .*'layers'"):
+        parse_argument("override", "layers")

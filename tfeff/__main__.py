@@ -1,0 +1,11 @@
+"""`python -m tfeff` is the command `tfeff`."""
+
+import sys
+
+import tfeff.command.interruption  # noqa: F401  Before what takes long to import.
+
+# isort: split
+from tfeff.command.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""`tfeff convert`."""
+
+from tfeff.recipes.settings import Settings, setting, settings
+
+
+@settings
+class ConvertSettings(Settings):
+    """Writes a published checkpoint as a preset.
+
+    It takes BERT, ALBERT, ConvBERT or XLNet of Hugging Face, BERT or ALBERT of the
+    Model Garden, and ConvBERT of its authors.
+    """
+
+    source: str = setting(
+        "Folder with safetensors and config.json, or with a TensorFlow checkpoint; or "
+        "a name on the Hugging Face hub.",
+        positional=True,
+    )
+    destination: str = setting("Folder to write; it must not exist.", positional=True)
+
+
+def convert(settings: ConvertSettings) -> None:
+    """Converts a checkpoint and says what became of it."""
+    import tfeff
+
+    print(f"Reading {settings.source} ...", flush=True)
+    converted = tfeff.convert.convert(settings.source, settings.destination)
+    encoder, tokenizer = converted.encoder, converted.tokenizer
+    print(
+        f"Wrote {settings.destination}: an encoder of {encoder.num_layers} layers, "
+        f"{encoder.count_params():,} weights"
+    )
+    if tokenizer is None:
+        print("Without a tokenizer: the source has no vocab.txt or spiece.model")
+    else:
+        folds = ", lower-casing" if tokenizer.get_config().get("lowercase") else ""
+        size = tokenizer.vocabulary_size()
+        print(f"With its {type(tokenizer).__name__} of {size:,} ids{folds}")
+    for kind, count in sorted(converted.ignored.items()):
+        print(f"Left out: {kind} ({count} tensors)")

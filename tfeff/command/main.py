@@ -1,0 +1,110 @@
+"""The command `tfeff COMMAND --flag=value ...`."""
+
+import importlib
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import tfeff
+from tfeff.command import flags
+from tfeff.utils.checks import near_miss
+
+
+class Command(NamedTuple):
+    """A command: its settings, and the function that they are given to.
+
+    Attributes:
+        summary: what it does, in a line.
+        settings: the settings class, as `module:name`; the module imports no library.
+        function: the function, as `module:name`.
+    """
+
+    summary: str
+    settings: str
+    function: str
+
+
+COMMANDS = {
+    "convert": Command(
+        "Turns a published checkpoint into a preset.",
+        "tfeff.command.convert:ConvertSettings",
+        "tfeff.command.convert:convert",
+    ),
+    "presets": Command(
+        "Prints the table of presets.",
+        "tfeff.command.presets:PresetsSettings",
+        "tfeff.command.presets:print_presets",
+    ),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command.
+
+    Args:
+        arguments: the command line after `tfeff`; `None` means the process's own.
+
+    Returns:
+        The exit status: 0, 1 after an error of input or of a run, which takes one line
+        on standard error, 2 for a command line that cannot be read.
+    """
+    name, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]
+    if name in ("--help", "-h", "help"):
+        print(_overview())
+        return 0
+    if name == "--version":
+        print(tfeff.__version__)
+        return 0
+    if name not in COMMANDS:
+        return _error(f"there is no command {name!r}.{near_miss(name, COMMANDS)}", 2)
+    command = COMMANDS[name]
+    settings = _load(command.settings)
+    if {"--help", "-h"} & set(rest):
+        print(flags.usage(name, settings))
+        return 0
+    try:
+        values = flags.parse(settings, rest)
+    except (TypeError, ValueError) as error:
+        return _error(f"{error} See: tfeff {name} --help", 2)
+    try:
+        _load(command.function)(values)
+    except (ArithmeticError, OSError, TypeError, ValueError) as error:
+        if not _is_ours(error):
+            raise
+        return _error(error, 1)
+    return 0
+
+
+def _overview():
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:{width}}  {c.summary}" for name, c in sorted(COMMANDS.items())]
+    return "\n".join(
+        [
+            "usage: tfeff COMMAND [--flag=value ...]",
+            "",
+            "Efficient Transformer encoders: from text to a served model.",
+            "",
+            *lines,
+            "",
+            "tfeff COMMAND --help lists a command's flags.",
+        ]
+    )
+
+
+def _load(place):
+    module, name = place.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _is_ours(error):
+    """Whether the error was raised by this library, not below it."""
+    *_, frame = traceback.walk_tb(error.__traceback__)
+    file = Path(frame[0].f_code.co_filename)
+    return Path(tfeff.__file__).parent in file.parents
+
+
+def _error(message, status):
+    print(f"error: {message}", file=sys.stderr)
+    return status

@@ -1,0 +1,1 @@
+"""The papers' runs, from settings to a served model."""

@@ -1,0 +1,262 @@
+"""Settings of recipes: one dataclass gives flags, help, `config.json` and reference.
+
+It imports no library, so that the command's help need not wait for TensorFlow.
+"""
+
+import dataclasses
+import json
+import math
+import numbers
+import types
+import typing
+from collections.abc import Mapping, Sequence
+
+from tfeff.utils.checks import check_choice, check_integer, check_mapping, check_path
+
+
+def setting(
+    help: str,
+    default: object = dataclasses.MISSING,
+    *,
+    choices: Sequence[str] = (),
+    minimum: float | None = None,
+    maximum: float | None = None,
+    fixed: bool = True,
+    positional: bool = False,
+):
+    """A field of a `@settings` class.
+
+    Args:
+        help: one sentence about it; it says what the default does where that is `None`.
+        default: its value where none is given; without one, a value is required.
+        choices: all values that a string may have.
+        minimum, maximum: the bounds of a number, or of each number of a tuple; they
+            are within.
+        fixed: whether a run keeps it: part of `config.json`, and not to be changed
+            where the run goes on.
+        positional: whether the command line takes it without the flag's name.
+    """
+    metadata = {
+        "help": help,
+        "choices": tuple(choices),
+        "minimum": minimum,
+        "maximum": maximum,
+        "fixed": fixed,
+        "positional": positional,
+    }
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=default.copy, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Base of all settings. Values are checked, and tuples made of lists, when made.
+
+    A field is a `str`, `int`, `float` or `bool`, one of those or `None`, a tuple of
+    them (`tuple[float, ...]`), or arguments by name (`dict[str, object]`).
+
+    Raises:
+        TypeError: if a value has another type than its field.
+        ValueError: if it is out of the field's bounds or not one of its choices.
+    """
+
+    def __post_init__(self):
+        for field in fields_of(type(self)):
+            value = field.checked(getattr(self, field.name))
+            object.__setattr__(self, field.name, value)
+
+    def config(self) -> dict:
+        """The settings that a run keeps, as JSON has them."""
+        return {
+            field.name: field.to_json(getattr(self, field.name))
+            for field in fields_of(type(self))
+            if field.fixed
+        }
+
+    @classmethod
+    def default_config(cls) -> dict:
+        """What `config` gives of the defaults, without settings that have none."""
+        return {
+            field.name: field.to_json(field.default)
+            for field in fields_of(cls)
+            if field.fixed and not field.required
+        }
+
+    @classmethod
+    def from_config(cls, config: Mapping, **others) -> "Settings":
+        """The settings of a `config.json`, which may lack some.
+
+        Args:
+            config: what `config` gave.
+            **others: settings that a run does not keep.
+
+        Raises:
+            ValueError: if it has settings that there are not.
+        """
+        known = {field.name: field for field in fields_of(cls) if field.fixed}
+        if unknown := sorted(set(config) - set(known)):
+            raise ValueError(
+                f"`config` must have settings of {cls.__name__}. Received: "
+                f"{', '.join(unknown)}"
+            )
+        values = {name: known[name].from_json(value) for name, value in config.items()}
+        return cls(**values, **others)
+
+
+def settings(cls: type) -> type:
+    """Makes a frozen dataclass of keywords, whose docstring lists the settings."""
+    cls = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+    lines = [f"    {field.name}: {field.help}" for field in fields_of(cls)]
+    cls.__doc__ = f"{cls.__doc__.rstrip()}\n\nArgs:\n" + "\n".join(lines) + "\n"
+    return cls
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A field of a settings class.
+
+    Attributes:
+        name: its name.
+        kind: `str`, `int`, `float`, `bool` or `dict`; of a tuple, that of its items.
+        is_tuple: whether it is a tuple of those.
+        optional: whether it may be `None`.
+        default: its value where none is given; `dataclasses.MISSING` if there is none.
+        help, choices, minimum, maximum, fixed, positional: as given to `setting`.
+    """
+
+    name: str
+    kind: type
+    is_tuple: bool
+    optional: bool
+    default: object
+    help: str
+    choices: tuple[str, ...]
+    minimum: float | None
+    maximum: float | None
+    fixed: bool
+    positional: bool
+
+    @property
+    def required(self) -> bool:
+        return self.default is dataclasses.MISSING
+
+    def checked(self, value):
+        """The value in the field's type; raises unless it is one that it may have."""
+        if value is None and self.optional:
+            return None
+        if self.kind is dict:
+            check_mapping(self.name, value, "arguments to JSON values")
+            return types.MappingProxyType(dict(value))
+        if not self.is_tuple:
+            return self._checked_one(value)
+        if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+            raise TypeError(
+                f"`{self.name}` must be a list of `{self.kind.__name__}`. "
+                f"Received: {self.name}={value!r}"
+            )
+        return tuple(self._checked_one(item) for item in value)
+
+    def _checked_one(self, value):
+        if self.kind is bool:
+            if not isinstance(value, bool):
+                raise TypeError(
+                    f"`{self.name}` must be a bool. Received: {self.name}={value!r}"
+                )
+            return value
+        if self.kind is str:
+            if self.choices:
+                return check_choice(self.name, value, self.choices)
+            return check_path(self.name, value) if value != "" else ""
+        if self.kind is int:
+            minimum = -(2**63) if self.minimum is None else self.minimum
+            return check_integer(self.name, value, minimum, self.maximum)
+        return self._checked_float(value)
+
+    def _checked_float(self, value):
+        low, high = self.minimum, self.maximum
+        expected = " ".join(
+            [
+                "a finite number",
+                *([] if low is None else [f"of at least {low:g}"]),
+                *([] if high is None else [f"of at most {high:g}"]),
+            ]
+        )
+        received = f"`{self.name}` must be {expected}. Received: {self.name}={value!r}"
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise TypeError(received)
+        value = float(value)
+        if not math.isfinite(value):
+            raise ValueError(received)
+        if (low is not None and value < low) or (high is not None and value > high):
+            raise ValueError(received)
+        return value
+
+    def to_json(self, value):
+        """A value as `config.json` has it."""
+        if self.kind is dict and value is not None:
+            return [f"{name}={_text(item)}" for name, item in value.items()]
+        return list(value) if isinstance(value, tuple) else value
+
+    def from_json(self, value):
+        """A value that `to_json` gave."""
+        if self.kind is dict and value is not None:
+            return dict(parse_argument(self.name, text) for text in value)
+        return value
+
+
+def fields_of(cls: type) -> list[Field]:
+    """The fields of a settings class, in their order."""
+    hints = typing.get_type_hints(cls)
+    return [
+        Field(
+            name=field.name,
+            default=_default(field),
+            **_kind(hints[field.name]),
+            **field.metadata,
+        )
+        for field in dataclasses.fields(cls)
+    ]
+
+
+def parse_argument(name: str, text: str) -> tuple[str, object]:
+    """`"num_layers=4"` as `("num_layers", 4)`; what is not JSON is a string.
+
+    Args:
+        name: the setting that the text is of, for the error.
+        text: `NAME=VALUE`.
+
+    Raises:
+        ValueError: if there is no `=`.
+    """
+    argument, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"`{name}` must be NAME=VALUE. Received: {text!r}")
+    try:
+        return argument, json.loads(value)
+    except ValueError:
+        return argument, value
+
+
+def _text(value):
+    """A value as `parse_argument` reads it; strings without quotes where they can."""
+    if isinstance(value, str) and parse_argument("", f"x={value}")[1] == value:
+        return value
+    return json.dumps(value)
+
+
+def _default(field):
+    if field.default_factory is dataclasses.MISSING:
+        return field.default
+    return field.default_factory()
+
+
+def _kind(hint):
+    optional = isinstance(hint, types.UnionType)
+    if optional:
+        (hint,) = (part for part in typing.get_args(hint) if part is not types.NoneType)
+    is_tuple = typing.get_origin(hint) is tuple
+    if is_tuple:
+        hint = typing.get_args(hint)[0]
+    kind = typing.get_origin(hint) or hint
+    return {"kind": kind, "is_tuple": is_tuple, "optional": optional}
