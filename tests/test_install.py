@@ -7,6 +7,8 @@ import sys
 import zipfile
 from pathlib import Path
 
+import lazy_loader
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 BUILD = """
 import sys
@@ -16,9 +18,12 @@ build_meta.build_editable(sys.argv[1])
 IMPORT = """
 import site, sys
 site.addsitedir(sys.argv[1])
+sys.path.append(sys.argv[2])
 import tfeff
 print(tfeff.__file__, tfeff.__version__)
 """
+# What tfeff imports at once is found here; the tfeff of this environment is not.
+LIBRARIES = str(Path(lazy_loader.__file__).parents[1])
 
 
 def test_an_editable_install_is_found_beside_the_clone(tmp_path):
@@ -38,7 +43,7 @@ def test_an_editable_install_is_found_beside_the_clone(tmp_path):
     # In the folder that holds the clone, `tfeff/` without an `__init__.py` comes first.
     for folder in (tmp_path, clone, site):
         result = subprocess.run(
-            [sys.executable, "-S", "-c", IMPORT, str(site)],
+            [sys.executable, "-S", "-c", IMPORT, str(site), LIBRARIES],
             cwd=folder,
             env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
             capture_output=True,

@@ -139,7 +139,7 @@ def partition_reach(
     Example:
 
     >>> partition_reach(num_parts=12, layer_index=11, num_layers=12)
-    271
+    259
     """
     check_partition(num_parts, layer_index, num_layers)
     degree = num_parts // 2 - 1

@@ -35,7 +35,7 @@ def save_checkpoint(
 
     Example:
 
-    >>> import tempfile, tfeff
+    >>> import os, tempfile
     >>> encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=100)
     >>> model = tfeff.tasks.Classifier(encoder, num_classes=2)
     >>> model.compile()

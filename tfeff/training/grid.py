@@ -171,7 +171,7 @@ def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:
 
     Example:
 
-    >>> import os, tempfile
+    >>> import json, os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "metrics.json")
     >>> write_metrics({"f1": float("nan"), "accuracy": 0.5}, path)
     >>> with open(path) as file:

@@ -62,7 +62,7 @@ class RunDirectory:
 
     Example:
 
-    >>> import tempfile
+    >>> import os, tempfile
     >>> with RunDirectory(tempfile.mkdtemp() + "/run", {"preset": "bert_tiny"}) as run:
     ...     os.path.basename(run.path("config.json"))
     'config.json'

@@ -136,6 +136,8 @@ class SpanExamples:
     Attributes:
         questions: in the order of the file.
         skipped: what was wrong with each question that was left out.
+
+    Example: see `make_span_features`.
     """
 
     questions: tuple[Question, ...]

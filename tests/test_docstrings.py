@@ -1,0 +1,81 @@
+"""The examples in the docstrings of all that is public run."""
+
+import doctest
+import importlib.util
+import inspect
+import re
+import textwrap
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfeff
+
+PACKAGES = [
+    *("convert", "data", "datasets", "encoders", "export", "layers", "objectives"),
+    *("ops", "plots", "tasks", "training"),
+]
+# Examples may leave out these imports, and those of the package's own names.
+KNOWN = {"keras": keras, "np": np, "ops": keras.ops, "tf": tf, "tfeff": tfeff}
+NEED_NETWORK = {"convert", "load", "tfds"}
+NEED_MODEL_GARDEN = {"squad_v1_metrics", "squad_v2_metrics"}
+
+
+def symbols():
+    for package in PACKAGES:
+        for name in getattr(tfeff, package).__all__:
+            yield pytest.param(package, name, id=f"{package}.{name}")
+
+
+@pytest.mark.parametrize(("package", "name"), symbols())
+def test_examples_run(package, name, tmp_path, monkeypatch):
+    home = getattr(tfeff, package)
+    symbol = getattr(home, name)
+    if name in NEED_NETWORK:
+        pytest.skip("reads from the network")
+    if name in NEED_MODEL_GARDEN and not importlib.util.find_spec("official"):
+        pytest.skip("needs Model Garden's scripts")
+    monkeypatch.chdir(tmp_path)
+    text = inspect.getdoc(symbol) or ""
+    if "runs/" in text:
+        make_runs()
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    for block in blocks:
+        exec(compile(textwrap.dedent(block), name, "exec"), {})
+    names = {other: getattr(home, other) for other in home.__all__}
+    for test in doctest.DocTestFinder(recurse=False).find(
+        symbol, name, globs=KNOWN | names
+    ):
+        assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
+
+
+def make_runs():
+    """The runs that examples of plots read, in the current folder."""
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    encoder = tfeff.encoders.build(
+        "shatter_tiny", vocabulary_size=40, num_layers=2, hidden_dim=16
+    )
+    tfeff.data.build_cache(documents, tokenizer, "runs/first/cache/validation", 16)
+    tfeff.tasks.save_pretrained(encoder, tokenizer, "runs/first/preset")
+    for name in ("bert", "shatter_0", "shatter_1"):
+        path = Path("runs", name, "metrics.csv")
+        path.parent.mkdir()
+        path.write_text("step,loss,val_loss\n1,3.0,3.5\n2,2.0,2.5\n")
+
+
+@pytest.mark.parametrize("package", ["data", "tasks", "datasets"])
+def test_functions_have_examples(package):
+    for name in getattr(tfeff, package).__all__:
+        text = inspect.getdoc(getattr(getattr(tfeff, package), name))
+        if name != "Cache":  # `build_cache` makes it.
+            assert re.search(r"```python|>>> |Example: see", text), name
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_unknown_attributes_are_named(package):
+    with pytest.raises(AttributeError, match=f"tfeff.{package}.*nonsense"):
+        _ = getattr(tfeff, package).nonsense
