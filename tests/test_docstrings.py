@@ -27,7 +27,8 @@ NEED_MODEL_GARDEN = {"squad_v1_metrics", "squad_v2_metrics"}
 def symbols():
     for package in PACKAGES:
         for name in getattr(tfeff, package).__all__:
-            yield pytest.param(package, name, id=f"{package}.{name}")
+            marks = [pytest.mark.slow] if name == "save_for_serving" else []
+            yield pytest.param(package, name, id=f"{package}.{name}", marks=marks)
 
 
 @pytest.mark.parametrize(("package", "name"), symbols())

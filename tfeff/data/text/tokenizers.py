@@ -226,6 +226,12 @@ def tokenizer_fingerprint(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
 
     Raises:
         TypeError: if `tokenizer` is not a KerasHub tokenizer.
+
+    Example:
+
+    >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat"]
+    >>> len(tokenizer_fingerprint(tfeff.convert.BertTokenizer(pieces)))
+    64
     """
     if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
         raise TypeError(
