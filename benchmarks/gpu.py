@@ -1,4 +1,4 @@
-"""What a pretraining step and inference cost on a GPU, with Keras on JAX.
+r"""What a pretraining step and inference cost on a GPU, with Keras on JAX.
 
 Needs Keras, JAX and absl alone. Encoders of `tfeff.layers` at base width, under a
 masked LM head on the masked positions, take AdamW steps in mixed bfloat16 without
@@ -7,13 +7,22 @@ with a large matrix product, in a process of its own: the ratios are medians ove
 the rounds, and so is the share of the card's own matrix rate that the products of
 the step reach. BERT's own row is BERT against BERT: the error of the measurement.
 
-Peers do BERT's work by other hands: `keras_attention` is Keras'
-MultiHeadAttention, `jax_attention` that of `jax.nn`, `cudnn_attention` cuDNN's.
+BERT's attention is fused on a GPU that has it (`tfeff.ops.kernels.fused`). Peers do
+its work by other hands: `unfused_attention` is tfeff's own kernel, `keras_attention`
+Keras' MultiHeadAttention, `jax_attention` that of `jax.nn`, `cudnn_attention` cuDNN's.
 
 Rows are added to `gpu.csv` in `--results` as they come, and rows that are already
 there are not made again.
 
     PYTHONPATH=. python benchmarks/gpu.py --variants=bert,shatter,cudnn_attention
+
+What fusion gives, by length:
+
+    for length in 512 2048 8192; do
+      PYTHONPATH=. python benchmarks/gpu.py --length=$length \
+        --batch_size=$((8192 / length)) \
+        --variants=bert,unfused_attention,cudnn_attention
+    done
 """
 
 import importlib.metadata
@@ -196,9 +205,9 @@ class Program:
             )
         )
         self._batch = batch
-        step = jax.jit(model.train_step, donate_argnums=0).trace(self._state, batch)
-        self.flops = matrix_flops(step.jaxpr.jaxpr)
-        self._train = step.lower().compile()
+        self.flops = unfused_flops(model, self._state, batch)
+        step = jax.jit(model.train_step, donate_argnums=0)
+        self._train = step.lower(self._state, batch).compile()
         self.temporary = self._train.memory_analysis().temp_size_in_bytes
 
         def logits(trainable, non_trainable, inputs):
@@ -214,6 +223,15 @@ class Program:
     def infer(self):
         """The logits."""
         return self._infer(*self._state[:2], self._batch[0])
+
+
+def unfused_flops(model, state, batch) -> int:
+    """`matrix_flops` of a train step without fused kernels, which show no products."""
+    keras.config.disable_flash_attention()
+    try:
+        return matrix_flops(jax.make_jaxpr(model.train_step)(state, batch).jaxpr)
+    finally:
+        keras.config.enable_flash_attention()
 
 
 def matrix_flops(jaxpr) -> int:

@@ -52,7 +52,15 @@ class JaxAttention(layers.SelfAttention):
         return self.output_dense(ops.reshape(mixed, ops.shape(hidden)))
 
 
+class UnfusedAttention(layers.SelfAttention):
+    """BERT's by tfeff's own kernels, whatever the backend has."""
+
+    def fused_context(self, queries, keys):
+        return None
+
+
 PEERS = {
+    "unfused_attention": UnfusedAttention,
     "keras_attention": KerasAttention,
     "jax_attention": functools.partial(JaxAttention, implementation="xla"),
     "cudnn_attention": functools.partial(JaxAttention, implementation="cudnn"),

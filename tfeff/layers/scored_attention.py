@@ -32,9 +32,10 @@ class ScoredAttention(Attention):
         values             how weights become context vectors
 
     and, where a faster kernel exists, `context`, which equals those three one after the
-    other, with dropout of the weights. This class does the rest for all of them: masks,
-    dropout, blocks of queries, recomputation, single queries, queries without a
-    position, maps of scores, the output projection.
+    other, with dropout of the weights; or `fused_context`, which needs no blocks. This
+    class does the rest for all of them: masks, dropout, blocks of queries,
+    recomputation, single queries, queries without a position, maps of scores, the
+    output projection.
 
     The layer's weights are read in `project` and `relative_terms` alone, and handed on
     in `Keys.weights`: the other methods are computed again for gradients and depend on
@@ -98,6 +99,13 @@ class ScoredAttention(Attention):
         weights = self.attention_weights(self.scores(queries, keys), queries, keys)
         weights = functional.dropped(weights, self.keep(queries, keys))
         return self.values(weights, queries, keys)
+
+    def fused_context(self, queries: Queries, keys: Keys):
+        """`context` with memory that grows with the length, or `None`.
+
+        It is asked first: it needs neither blocks of queries nor recomputation.
+        """
+        return None
 
     def mask(self, queries: Queries, keys: Keys):
         """Bool tensor `[B or 1, N or 1, t or 1, S]`, true where the key is visible.
@@ -163,6 +171,9 @@ class ScoredAttention(Attention):
     def attend_heads(self, inputs: AttentionInputs, return_scores=False):
         """`(context, scores)`: what `attend` returns, before the output projection."""
         queries, keys = self._gathered(inputs)
+        context = None if return_scores else self.fused_context(queries, keys)
+        if context is not None:
+            return context, None
 
         def context_of(queries, relative, keys, context=None):
             queries = queries._replace(relative=relative, context=context)

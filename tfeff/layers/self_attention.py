@@ -7,6 +7,17 @@ from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops import kernels
 from tfeff.utils.checks import check_integer
 
+# What a subclass changes to be another attention than the plain one.
+_HOOKS = (
+    "scores",
+    "attention_weights",
+    "values",
+    "context",
+    "mask",
+    "partition",
+    "value_rows",
+)
+
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class SelfAttention(ScoredAttention):
@@ -107,6 +118,20 @@ class SelfAttention(ScoredAttention):
             self.value_rows(queries),
             queries.context,
         )
+
+    def fused_context(self, queries, keys):
+        some = queries.mask, queries.ranks, queries.dropout_bits
+        if any(x is not None for x in some) or not self._is_plain():
+            return None
+        if not kernels.can_fuse(queries.vectors, keys.vectors):
+            return None
+        return kernels.fused_attention(
+            queries.vectors, keys.vectors, keys.values, keys.visible
+        )
+
+    def _is_plain(self) -> bool:
+        """Whether no subclass has changed what is computed of queries and keys."""
+        return all(getattr(type(self), x) is getattr(SelfAttention, x) for x in _HOOKS)
 
     def get_config(self):
         config = super().get_config()

@@ -1,7 +1,13 @@
-"""What Keras' operations lack: gradients of a function, loops with any outputs."""
+"""What Keras' operations lack.
+
+Gradients of a function, loops with any outputs, and JAX's attention by key lengths.
+"""
 
 import keras
 from keras import ops
+
+# Which of JAX's attentions `attention` is.
+IMPLEMENTATION = "cudnn"
 
 
 def pull_back(function, arguments, upstream):
@@ -79,3 +85,42 @@ def scan(step, carry, xs, like):
         parallel_iterations=2,
     )
     return carry, [y.stack() for y in outputs]
+
+
+def cuda_capability() -> float:
+    """The compute capability of the NVIDIA GPU that JAX runs on, or 0."""
+    if keras.backend.backend() != "jax":
+        return 0.0
+    import jax
+
+    device = jax.devices()[0]
+    # AMD's GPUs are of the platform "gpu", too.
+    if device.platform != "gpu" or "cuda" not in device.client.platform_version:
+        return 0.0
+    return float(device.compute_capability)
+
+
+def rows_in_order(x, order):
+    """Rows of `x` `[B, S, H]` in orders `[B, S]`, on JAX.
+
+    No row is taken twice, so the gradient stores rows and does not add them up.
+    """
+    import jax
+
+    return jax.vmap(lambda x, order: x.at[order].get(unique_indices=True))(x, order)
+
+
+def attention(query, key, value, lengths=None):
+    """`jax.nn.dot_product_attention` of `[B, t or S, N, H]`, by cuDNN.
+
+    Only the first `lengths` `[B]` keys are seen; all if `None`.
+    """
+    import jax
+
+    return jax.nn.dot_product_attention(
+        query,
+        key,
+        value,
+        key_value_seq_lengths=lengths,
+        implementation=IMPLEMENTATION,
+    )
