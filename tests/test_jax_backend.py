@@ -69,6 +69,11 @@ for number, block in enumerate(blocks):
         block.attention.query_block_size = 3
         loss = lambda x: keras.ops.sum(keras.ops.sin(block(x, padding_mask=mask)))
         results[f"gradient {number}"] = np.asarray(jax.jit(jax.grad(loss))(x))
+        # As `memory_efficient="block"`, and with the gradient taken after tracing.
+        again = np.asarray(jax.grad(jax.jit(jax.checkpoint(loss)))(x))
+        np.testing.assert_allclose(again, results[f"gradient {number}"], 1e-4, 1e-5)
+    loss = lambda x: keras.ops.sum(block(x, padding_mask=jax.numpy.array(mask)))
+    jax.make_jaxpr(jax.grad(jax.checkpoint(loss)))(x)
 embed.build((None, None))
 embed.set_weights([saved[f"embedding/{i}"] for i in range(len(embed.weights))])
 ids = keras.Input((None,), dtype="int32")

@@ -5,6 +5,7 @@ import math
 from keras import ops
 
 from tfeff.ops import activations as equations
+from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.barrier import barrier_one
 
 
@@ -26,7 +27,7 @@ def activated_product(x, kernel, activation):
     or `tfeff.ops.gelu_tanh`.
     """
 
-    @ops.custom_gradient
+    @custom_gradient
     def product(x, kernel):
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
@@ -46,7 +47,7 @@ def activated_product(x, kernel, activation):
 def _activated(x, activation):
     """`activation(x)`, holding nothing but `x` for the gradient."""
 
-    @ops.custom_gradient
+    @custom_gradient
     def activate(x):
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream

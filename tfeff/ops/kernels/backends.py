@@ -10,6 +10,44 @@ from keras import ops
 IMPLEMENTATION = "cudnn"
 
 
+def custom_gradient(function):
+    """`keras.ops.custom_gradient` of a function that may close over any tensor.
+
+    Under `jax.checkpoint` and outside of `jax.jit`, JAX takes gradients after tracing,
+    and a mask that was traced with the function is then gone. So the function is traced
+    here, and what it closes over becomes arguments. They get no gradient.
+    """
+    if keras.backend.backend() != "jax":
+        return ops.custom_gradient(function)
+    import jax
+    from jax.extend.core import jaxpr_as_fun
+
+    def call(*arguments):
+        rules = []
+
+        def traced(*arguments):
+            result, gradient = function(*arguments)
+            rules.append(jax.make_jaxpr(gradient)(result))
+            return result, *rules[0].consts
+
+        arguments = [ops.convert_to_tensor(x) for x in arguments]
+        program = jax.make_jaxpr(traced)(*arguments)
+
+        def forward(closed_over, arguments):
+            run = jaxpr_as_fun(program.replace(consts=closed_over))
+            result, *saved = run(*arguments)
+            return result, saved
+
+        def backward(saved, upstream):
+            return None, jaxpr_as_fun(rules[0].replace(consts=saved))(upstream)
+
+        with_gradient = jax.custom_vjp(lambda *given: forward(*given)[0])
+        with_gradient.defvjp(forward, backward)
+        return with_gradient(program.consts, arguments)
+
+    return call
+
+
 def pull_back(function, arguments, upstream):
     """The gradients of a function with respect to its arguments.
 

@@ -5,6 +5,7 @@ import math
 from keras import ops
 
 from tfeff.ops.attention import dot_product_scores, scaled
+from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.near_far import NearFar, as_heads, near_keys, place
 from tfeff.ops.masking import at_least_float32
 from tfeff.ops.shifting import relative_unshift, toeplitz
@@ -38,7 +39,7 @@ def gated_scores(query, key, rows):
     return _gated(by_features(scaled(query)), by_features(key), rows)
 
 
-@ops.custom_gradient
+@custom_gradient
 def _gated(query, key, rows):
     """Of `[H / f, f, B, N, t or S]` and rows `[H / f, f, N or 1, t + S]`."""
     dtype, features = query.dtype, query.shape[1]

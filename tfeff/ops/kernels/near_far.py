@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from tfeff.ops.attention import dot_product_scores, dropped, weighted_values
+from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.kernels.normalizers import WITH_GRADIENT
 from tfeff.ops.shifting import toeplitz
@@ -60,7 +61,7 @@ def place(near, left, right, first, length: int):
     zero = ops.zeros_like(first)
     corner = [*(zero for _ in leading), zero, first]
 
-    @ops.custom_gradient
+    @custom_gradient
     def side_by_side(near, left, right):
         sides = ops.where(columns < first, left, right)
         sides = ops.broadcast_to(sides, (*leading, count, length))
@@ -109,7 +110,7 @@ def near_keys(x, first, width: int):
 def _sliced(x, corner, shape):
     """A slice at a place that is known when it runs; its gradient runs under XLA."""
 
-    @ops.custom_gradient
+    @custom_gradient
     def slice_of(x):
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
@@ -207,7 +208,7 @@ def near_far_part_values(
         """`[B, t, ...]` as that of one part, `[B, n, t, ...]`."""
         return x[:, None] * ops.reshape(one, (num_parts, *(1 for _ in x.shape[1:])))
 
-    @ops.custom_gradient
+    @custom_gradient
     def attend(scores, value, *embeddings):
         near_value = near_keys(value, first, width)
         weights = dropped(WITH_GRADIENT[normalizer](scores, mask)[0], keep)

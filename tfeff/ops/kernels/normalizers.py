@@ -6,21 +6,18 @@ float32 copies of half precision; these save the rounded weights alone.
 
 from keras import ops
 
+from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.masking import at_least_float32
 
 
 def masked_softmax(scores, mask=None):
     """Equals `tfeff.ops.masked_softmax`, and saves the weights alone."""
-    return ops.custom_gradient(lambda scores: softmax_and_gradient(scores, mask))(
-        scores
-    )
+    return custom_gradient(lambda scores: softmax_and_gradient(scores, mask))(scores)
 
 
 def l2_normalized_sigmoid(scores, mask=None):
     """Equals `tfeff.ops.l2_normalized_sigmoid`, and saves scores and weights."""
-    return ops.custom_gradient(lambda scores: l2_sigmoid_and_gradient(scores, mask))(
-        scores
-    )
+    return custom_gradient(lambda scores: l2_sigmoid_and_gradient(scores, mask))(scores)
 
 
 def softmax_and_gradient(scores, mask=None):

@@ -3,6 +3,7 @@
 from keras import ops
 
 from tfeff.ops.attention import dropped, weighted_values
+from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.kernels.normalizers import WITH_GRADIENT
 
@@ -26,7 +27,7 @@ def part_values(
     def normalize(scores):
         return WITH_GRADIENT[normalizer](scores, mask)
 
-    @ops.custom_gradient
+    @custom_gradient
     def attend(scores, value, *embeddings):
         weights = dropped(normalize(scores)[0], keep)
         if embeddings:

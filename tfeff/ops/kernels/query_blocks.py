@@ -8,7 +8,7 @@ not with its square.
 import keras
 from keras import ops, tree
 
-from tfeff.ops.kernels.backends import pull_back, scan
+from tfeff.ops.kernels.backends import custom_gradient, pull_back, scan
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.masking import at_least_float32
 from tfeff.ops.slicing import cut
@@ -70,7 +70,7 @@ def over_query_blocks(
         inputs, counts, block_size, near, ops.shape(like)[2]
     )
 
-    @ops.custom_gradient
+    @custom_gradient
     def attend(*values):
         given = _replaced(inputs, floats, values)
         context = blocks.values(apply, given, like) if blocks else apply(given)

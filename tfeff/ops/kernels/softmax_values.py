@@ -3,6 +3,7 @@
 from keras import ops
 
 from tfeff.ops.attention import weighted_values
+from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.kernels.near_far import NearFar, far_sums, near_columns
 from tfeff.ops.kernels.relative_products import (
@@ -56,7 +57,7 @@ def softmax_values(
             for total in far_sums(weights, rows.first, width)
         ]
 
-    @ops.custom_gradient
+    @custom_gradient
     def attend(scores, value, *leaves):
         precise = at_least_float32(scores)
         if mask is not None:

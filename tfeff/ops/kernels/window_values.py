@@ -3,6 +3,7 @@
 from keras import ops
 
 from tfeff.ops.attention import dropped, weighted_values
+from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.masking import at_least_float32
 
@@ -44,7 +45,7 @@ def window_values(scores, values, masks, keep=(None, None), context=None):
             for x, kept in zip(probs, keep)
         ]
 
-    @ops.custom_gradient
+    @custom_gradient
     def attend(*inputs):
         scores, (own, shared) = inputs[:2], inputs[2:]
         probs = [ops.cast(x, dtype) for x in _softmax(scores, masks)]
