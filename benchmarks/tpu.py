@@ -41,7 +41,10 @@ PAPERS = {
     "blockbert_n2_base": 0.88,
     "blockbert_n3_base": 0.875,
 }
-SETTINGS = ("backend", "topology", "layers", "batch_size", "length", "dropout")
+SETTINGS = (
+    *("backend", "topology", "layers", "batch_size", "length", "dropout"),
+    "memory_efficient",
+)
 COSTS = ("seconds", "flops", "bytes", "temporary", "arguments", "cycles")
 FIELDS = (*SETTINGS, "preset", *COSTS)
 
@@ -53,6 +56,9 @@ flags.DEFINE_integer("layers", 12, "Blocks of each encoder.", lower_bound=1)
 flags.DEFINE_integer("batch_size", 16, "Sequences on the core.", lower_bound=1)
 flags.DEFINE_integer("length", 512, "Tokens in a sequence.", lower_bound=1)
 flags.DEFINE_float("dropout", 0.0, "Dropout rate of every preset.")
+flags.DEFINE_enum(
+    "memory_efficient", "False", ["False", "attention", "block"], "What is recomputed."
+)
 flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
 
 
@@ -93,12 +99,14 @@ def measure(case: dict[str, str]) -> dict[str, float]:
 
     keras.config.set_dtype_policy("mixed_bfloat16")
     topology = topologies.get_topology_desc(case["topology"], "tpu")
-    model = make_model(
-        case["preset"],
-        num_layers=int(case["layers"]),
-        dropout=float(case["dropout"]),
-        max_sequence_length=max(512, int(case["length"])),
-    )
+    sizes = {
+        "num_layers": int(case["layers"]),
+        "dropout": float(case["dropout"]),
+        "max_sequence_length": max(512, int(case["length"])),
+    }
+    if case["memory_efficient"] != "False":  # KerasHub's has no such argument.
+        sizes["memory_efficient"] = case["memory_efficient"]
+    model = make_model(case["preset"], **sizes)
     batch = make_batch(int(case["batch_size"]), int(case["length"]))
     compilers = {"tensorflow": compile_tensorflow, "jax": compile_jax}
     program = compilers[case["backend"]](model, batch, topology.devices[0])
