@@ -174,12 +174,15 @@ def project_to_heads(dense: keras.layers.Dense, x, num_heads: int, heads_first=T
     return heads + ops.reshape(bias, shape)
 
 
-def project_from_heads(dense: keras.layers.Dense, x):
-    """`dense` of merged heads, `[B, N, T, H]` to `[B, T, D]`, in one product."""
-    if dense.quantization_mode is not None:
-        return dense(functional.merge_heads(ops.swapaxes(x, 1, 2)))
-    shape = (x.shape[1], x.shape[3], dense.units)
-    kernel = ops.reshape(dense.kernel, shape)
+def project_from_heads(dense: keras.layers.Dense, x, kernel=None):
+    """`dense` of merged heads, `[B, N, T, H]` to `[B, T, D]`, in one product.
+
+    `kernel` `[N, H, D]` stands for that of `dense`.
+    """
+    if kernel is None:
+        if dense.quantization_mode is not None:
+            return dense(functional.merge_heads(ops.swapaxes(x, 1, 2)))
+        kernel = ops.reshape(dense.kernel, (x.shape[1], x.shape[3], dense.units))
     return ops.einsum("bnth,nhd->btd", x, kernel) + ops.convert_to_tensor(dense.bias)
 
 

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.layers.attention import project_to_heads
+from tfeff.layers.attention import project_from_heads, project_to_heads
 from tfeff.layers.attention_inputs import Keys, Queries
 from tfeff.layers.checks import check_divides, check_hidden
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
@@ -130,9 +130,10 @@ class OneHeadAttention(ScoredAttention):
         weights = {}
         if inputs.positional and self.partition_bias:
             weights["bias"] = self.partition_embeddings
-        if inputs.positional and self.partition_value:
-            weights["values"] = self._part_embeddings()
         values = project_to_heads(self.value_dense, inputs.hidden, parts)
+        if inputs.positional and self.partition_value:
+            # One feature more, whose weighted sum is what a part weighs.
+            values = ops.pad(values, ((0, 0), (0, 0), (0, 0), (0, 1)), "constant", 1.0)
         return Queries(query), Keys(inputs.hidden[:, None], values, weights)
 
     def relative_terms(self, positions, inputs):
@@ -169,13 +170,6 @@ class OneHeadAttention(ScoredAttention):
         partition = self.partition(queries)
         return weights if partition is None else weights * partition
 
-    def values(self, weights, queries, keys):
-        context = super().values(weights, queries, keys)
-        if "values" not in keys.weights:
-            return context
-        embeddings = keys.weights["values"]
-        return context + ops.einsum("bnts,nmh->bmth", weights, embeddings)
-
     def _is_near_and_far(self, queries):
         return queries.relative is not None and isinstance(
             queries.relative["partition"], NearFar
@@ -188,11 +182,10 @@ class OneHeadAttention(ScoredAttention):
                 keys.values,
                 self._rows(queries),
                 self.partition_layer.outer_parts,
-                keys.weights.get("values"),
-                self.normalizer,
-                self.mask(queries, keys),
-                self.keep(queries, keys),
-                queries.context,
+                normalizer=self.normalizer,
+                mask=self.mask(queries, keys),
+                keep=self.keep(queries, keys),
+                context=queries.context,
             )
         partition = self.partition(queries)
         if partition is None:
@@ -201,17 +194,31 @@ class OneHeadAttention(ScoredAttention):
             self.scores(queries, keys),
             keys.values,
             partition,
-            keys.weights.get("values"),
-            self.normalizer,
-            self.mask(queries, keys),
-            self.keep(queries, keys),
+            normalizer=self.normalizer,
+            mask=self.mask(queries, keys),
+            keep=self.keep(queries, keys),
             context=queries.context,
         )
 
-    def _part_embeddings(self):
-        """`R W^V` in parts, without the bias that the layer adds to ordinary values."""
-        embeddings = self.value_dense.project(self.partition_embeddings)
-        return functional.split_heads(embeddings[None], self.num_parts)[0]
+    def project_output(self, context):
+        """The output projection, of `Σ_j A[h, i, j] (R W^V)[h]` as well.
+
+        The last feature of a part's context is `Σ_j A[h, i, j]`, and meets the row
+        `(R W^V)[h] W^O` of the kernel.
+        """
+        dense = self.output_dense
+        parts, size = context.shape[1], context.shape[3]
+        if parts * size == dense.units:
+            return super().project_output(context)
+        # Without the bias that the layer adds to ordinary values.
+        rows = self.value_dense.project(self.partition_embeddings)
+        rows = dense.project(rows)
+        if dense.quantization_mode is not None:
+            sums = ops.einsum("bntx,nd->btd", context[..., -1:], rows)
+            return super().project_output(context[..., :-1]) + sums
+        kernel = ops.reshape(dense.kernel, (parts, size - 1, dense.units))
+        kernel = ops.concatenate([kernel, rows[:, None]], axis=1)
+        return project_from_heads(dense, context, kernel)
 
     def get_config(self):
         config = super().get_config()
