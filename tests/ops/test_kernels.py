@@ -132,7 +132,7 @@ KERNELS = {
         kernel=near_far_scores(kernels.near_far_one_head_scores),
     ),
     "near_far_part_values": Entry(
-        PARTS | dict(partition="vn", embeddings="nnh", mask="b1ts", keep="b1ts"),
+        PARTS | dict(partition="vn", mask="b1ts", keep="b1ts"),
         equation=near_far_values(
             lambda scores, value, rows, **arguments: ops.part_values(
                 scores, value, ops.laid_out(scores, rows), **arguments
@@ -150,9 +150,9 @@ KERNELS = {
     "over_query_blocks, one block": Entry(
         ALL, {}, attend, functools.partial(attend_in_blocks, size=None)
     ),
-    "part_values": Entry(PARTS | dict(embeddings="nnh", mask="b11s", keep="b1ts")),
+    "part_values": Entry(PARTS | dict(mask="b11s", keep="b1ts")),
     "part_values, softmax": Entry(
-        PARTS | dict(embeddings="nnh", mask="b1ts"), dict(normalizer="softmax")
+        PARTS | dict(mask="b1ts"), dict(normalizer="softmax")
     ),
     "part_values, plain": Entry(PARTS),
     "relative_products": Entry(dict(x=QUERIES, rows="rnh")),

@@ -150,25 +150,21 @@ def part_values(
     scores,
     value,
     partition,
-    embeddings=None,
     normalizer="sigmoid_l2",
     mask=None,
     keep=None,
 ):
     """Values weighted part by part, by the same normalised scores.
 
-    With the partition `N`, partition embeddings `E` and the normaliser `φ`:
+    With the partition `N` and the normaliser `φ`:
 
-        A         = φ(S), and 0 where `keep` is false
-        X̄[h]      = (A ⊙ N[h]) V[h]
-        result[i] = concat_h(X̄[h])[i] + Σ_h (Σ_j A[i, j] N[h, i, j]) E[h]
+        A    = φ(S), and 0 where `keep` is false
+        X̄[h] = (A ⊙ N[h]) V[h]
 
     Args:
         scores: float tensor `S` `[B, 1, t, S]`.
         value: float tensor `V` `[B, n, S, H]`.
         partition: float tensor `N` `[n, t, S]`. It gets no gradient.
-        embeddings: float tensor `E` `[n, n, H]`, for each part a vector of the width
-            of all, or `None`.
         normalizer: `"sigmoid_l2"` or `"softmax"`.
         mask: bool tensor broadcastable to `[B, 1, t, S]`, true where a key is visible,
             or `None` when all are.
@@ -176,17 +172,13 @@ def part_values(
             is kept is not scaled up here.
 
     Returns:
-        Tensor `[B, n, t, H]`.
+        Tensor `X̄` `[B, n, t, H]`.
 
     Reference:
         Tian et al., "Shatter", sections 3.1 to 3.3.
     """
     weights = dropped(NORMALIZERS[normalizer](scores, mask), keep)
-    weights = weights * partition  # [B, n, t, S]
-    context = weighted_values(weights, value)
-    if embeddings is None:
-        return context
-    return context + ops.einsum("bnts,nmh->bmth", weights, embeddings)
+    return weighted_values(weights * partition, value)
 
 
 def dropped(x, keep):
