@@ -69,7 +69,8 @@ def dot_product_scores(query, key):
     Returns:
         Tensor `[B, N, t, S]`.
     """
-    return ops.einsum("bnth,bnsh->bnts", scaled(query), key)
+    # With all axes named Keras would transpose the keys, and TensorFlow their gradient.
+    return ops.einsum("...th,...sh->...ts", scaled(query), key)
 
 
 def weighted_values(weights, value):
