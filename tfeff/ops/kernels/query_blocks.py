@@ -102,25 +102,26 @@ class _Blocks:
 
     def values(self, apply, inputs, like):
         """The function of all blocks."""
-        windows_of, of_blocks = self._parts(inputs)
+        block_of = self._parts(inputs)
 
         def step(carry, x):
-            start, *queries = x
-            return carry, [apply([*queries, *windows_of(start)])]
+            return carry, [apply(block_of(*x))]
 
         shape = (*like.shape[:2], self.size, like.shape[3])
-        _, (values,) = scan(step, [], of_blocks, [(like.dtype, shape)])
+        _, (values,) = scan(step, [], [self._starts()], [(like.dtype, shape)])
         return self._joined(values)
 
     def gradients(self, pull, inputs, floats, context, upstream):
         """The gradients of the inputs of which `floats` are the indices."""
-        windows_of, (starts, *of_blocks) = self._parts(inputs)
+        block_of = self._parts(inputs)
         of_queries = [index for index in floats if index < self.ends[0]]
         others = floats[len(of_queries) :]
+        results = [self._full(x) for x in (context, upstream)]
 
         def step(sums, x):
-            start, context, upstream, *queries = x
-            gradients = pull([*queries, *windows_of(start)], context, upstream)
+            (start,) = x
+            of_block = [self._rows(x, start) for x in results]
+            gradients = pull(block_of(start), *of_block)
             added = zip(others, sums, gradients[len(of_queries) :])
             sums = [self._added(index, start, total, y) for index, total, y in added]
             return sums, gradients[: len(of_queries)]
@@ -133,8 +134,11 @@ class _Blocks:
         sums, gradients = scan(
             step,
             sums,
-            [starts, self._parted(context), self._parted(upstream), *of_blocks],
-            [(x.dtype, x.shape[1:]) for x in map(of_blocks.__getitem__, of_queries)],
+            [self._starts()],
+            [
+                (x.dtype, (*x.shape[:-2], self.size, x.shape[-1]))
+                for x in map(inputs.__getitem__, of_queries)
+            ],
         )
         gradients = [self._joined(gradient) for gradient in gradients]
         for index, total in zip(others, sums):
@@ -144,19 +148,24 @@ class _Blocks:
         return gradients
 
     def _parts(self, inputs):
-        """What a block gets beside its queries, and starts and queries by block."""
+        """What a block gets, by its first query."""
         first, last = self.ends
+        queries = [self._full(x) for x in inputs[:first]]
         relative = [self._padded(first, x) for x in inputs[first:last]]
 
-        def windows_of(start):
+        def block_of(start):
+            rows = [self._rows(x, start) for x in queries]
             windows = [
                 ops.slice(x, self._corner(start, x), self._window_shape(x))
                 for x in relative
             ]
-            return [*windows, *inputs[last:]]
+            return [*rows, *windows, *inputs[last:]]
 
-        starts = self.size * ops.arange(self.count, dtype="int32")
-        return windows_of, [starts, *map(self._parted, inputs[:first])]
+        return block_of
+
+    def _starts(self):
+        """The first query of each block."""
+        return self.size * ops.arange(self.count, dtype="int32")
 
     def _padded(self, index, x):
         """Relative positions before those of the last block, if it is not full."""
@@ -188,13 +197,18 @@ class _Blocks:
         x = x + ops.slice(total, corner, self._window_shape(total))
         return ops.slice_update(total, corner, x)
 
-    def _parted(self, x):
-        """`[..., T, x]` to `[A, ..., t, x]`."""
+    def _full(self, x):
+        """`[..., T, x]` with a last block that is full."""
+        sides = [(0, 0) for _ in x.shape]
+        sides[-2] = 0, self.missing
+        return ops.pad(x, sides)
+
+    def _rows(self, x, start):
+        """The queries of a block, `[..., t, x]`."""
         *leading, _, width = ops.shape(x)
-        sides = [(0, 0) for _ in leading]
-        x = ops.pad(x, (*sides, (0, self.missing), (0, 0)))
-        x = ops.reshape(x, (*leading, self.count, self.size, width))
-        return ops.moveaxis(x, -3, 0)
+        zero = ops.zeros_like(start)
+        corner = [*(zero for _ in leading), start, zero]
+        return ops.slice(x, corner, (*leading, self.size, width))
 
     def _joined(self, x):
         """`[A, ..., t, x]` to `[..., T, x]`."""
