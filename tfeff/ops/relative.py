@@ -10,7 +10,14 @@ import keras
 from keras import ops
 
 from tfeff.ops.attention import dot_product_scores, scaled
-from tfeff.ops.kernels.near_far import NearFar, place
+from tfeff.ops.kernels.near_far import (
+    NearFar,
+    add_near,
+    far_products,
+    far_rows,
+    near_keys,
+    place,
+)
 from tfeff.ops.kernels.relative_products import key_products, relative_products
 from tfeff.ops.shifting import toeplitz
 from tfeff.ops.sinusoid import sinusoids
@@ -32,6 +39,10 @@ def shaw_scores(query, key, rows):
         Shaw et al., "Self-attention with relative position representations";
         Huang et al., equation 5.
     """
+    if isinstance(rows, NearFar):
+        scores = dot_product_scores(query, key + far_rows(rows, query))
+        near = relative_products(scaled(query), rows.near)
+        return add_near(scores, near, rows.first)
     return dot_product_scores(query, key) + relative_products(scaled(query), rows)
 
 
@@ -49,7 +60,11 @@ def bias_scores(query, key, rows):
     Reference:
         Raffel et al., "Exploring the limits of transfer learning", section 2.1.
     """
-    return dot_product_scores(query, key) + laid_out(query, rows)
+    scores = dot_product_scores(query, key)
+    if isinstance(rows, NearFar):
+        far = ops.swapaxes(far_rows(_of_size_one(rows), query), -1, -2)
+        return add_near(scores + far, laid_out(query, rows.near), rows.first)
+    return scores + laid_out(query, rows)
 
 
 def scaled_scores(query, key, rows):
@@ -66,6 +81,10 @@ def scaled_scores(query, key, rows):
     Reference:
         Huang et al., methods 1 and 2, equations 11 to 13.
     """
+    if isinstance(rows, NearFar):
+        near = scaled_scores(query, near_keys(key, rows, query), rows.near)
+        far = dot_product_scores(query, key * far_rows(_of_size_one(rows), query))
+        return add_near(far, near, rows.first)
     return dot_product_scores(query, key) * laid_out(query, rows)
 
 
@@ -111,8 +130,15 @@ def pairwise_scores(query, key, rows):
     Reference:
         Huang et al., method 4, equations 16 and 17.
     """
-    of_key = key_products(scaled(key), rows, ops.shape(query)[2])
-    return shaw_scores(query, key, rows) + of_key
+    count = ops.shape(query)[2]
+    if isinstance(rows, NearFar):
+        scores = dot_product_scores(query, key + far_rows(rows, query))
+        scores = scores + far_products(scaled(key), rows, query)
+        near = relative_products(scaled(query), rows.near)
+        near_key = scaled(near_keys(key, rows, query))
+        near = near + key_products(near_key, rows.near, count)
+        return add_near(scores, near, rows.first)
+    return shaw_scores(query, key, rows) + key_products(scaled(key), rows, count)
 
 
 def xlnet_scores(query, key, rows, content_bias, position_bias):
@@ -134,8 +160,17 @@ def xlnet_scores(query, key, rows, content_bias, position_bias):
     Reference:
         Yang et al., "XLNet", section 2.5; Huang et al., section 3.4.
     """
-    of_position = relative_products(scaled(query + position_bias[:, None]), rows)
-    return dot_product_scores(query + content_bias[:, None], key) + of_position
+    of_content = query + content_bias[:, None]
+    of_position = scaled(query + position_bias[:, None])
+    if isinstance(rows, NearFar):
+        far = far_rows(rows, query)
+        # The far rows join the keys, and have met `u` instead of `v`.
+        other = scaled(position_bias - content_bias)[:, None]
+        scores = dot_product_scores(of_content, key + far)
+        scores = scores + ops.matmul(other, ops.swapaxes(far, -1, -2))
+        return add_near(scores, relative_products(of_position, rows.near), rows.first)
+    scores = dot_product_scores(of_content, key)
+    return scores + relative_products(of_position, rows)
 
 
 def xlnet_scores_at(
@@ -228,3 +263,8 @@ def laid_out(query, rows):
         near = toeplitz(near, count)
         return place(near, left[..., None], right[..., None], *rows[3:])
     return toeplitz(ops.moveaxis(rows, 0, -1), count)
+
+
+def _of_size_one(rows):
+    """Scalars `[..., N]` as vectors `[..., N, 1]`."""
+    return NearFar(*(x[..., None] for x in rows[:3]), *rows[3:])

@@ -5,8 +5,7 @@ import math
 from keras import ops
 
 from tfeff.ops.attention import dot_product_scores, scaled
-from tfeff.ops.kernels.backends import custom_gradient
-from tfeff.ops.kernels.near_far import NearFar, as_heads, near_keys, place
+from tfeff.ops.kernels.near_far import NearFar, add_near, far_rows, near_keys
 from tfeff.ops.masking import at_least_float32
 from tfeff.ops.shifting import relative_unshift, toeplitz
 
@@ -22,10 +21,9 @@ def gated_scores(query, key, rows):
     at once.
     """
     if isinstance(rows, NearFar):
-        width = ops.shape(rows.near)[0] - ops.shape(query)[2]
-        near = gated_scores(query, near_keys(key, rows.first, width), rows.near)
-        sides = [dot_product_scores(query * as_heads(row), key) for row in rows[1:3]]
-        return place(near, *sides, rows.first, rows.length)
+        near = gated_scores(query, near_keys(key, rows, query), rows.near)
+        far = dot_product_scores(query, key * far_rows(rows, query))
+        return add_near(far, near, rows.first)
     rows = rows[:, None] if len(rows.shape) == 2 else rows
     size = query.shape[-1]
     together = math.gcd(size, _FEATURES)

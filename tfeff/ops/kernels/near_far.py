@@ -2,7 +2,8 @@
 
 A block of `t` queries in a row meets its near keys, `W` in a row from the key `first`
 on, with all that positions bring. To the left and to the right of these all keys are
-alike to it: what positions bring is one row a side.
+alike to it: what positions bring is one row a side. It joins the far keys or values
+themselves, `S` vectors, so that of the `t S` scores only the near ones are touched.
 
 Shapes: B batch, t queries, S keys, W near keys, N heads, n parts, H head size.
 """
@@ -12,9 +13,8 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from tfeff.ops.attention import dot_product_scores, dropped, weighted_values
-from tfeff.ops.kernels.backends import custom_gradient
-from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.kernels.normalizers import WITH_GRADIENT
+from tfeff.ops.kernels.relative_products import relative_products, relative_values
 from tfeff.ops.shifting import toeplitz
 
 
@@ -43,6 +43,85 @@ def without_gradient(rows):
     return ops.stop_gradient(rows)
 
 
+def add_near(x, near, first, axis: int = -1):
+    """`x`, and `near` added to as many of its entries from `first` on.
+
+    Args:
+        x: tensor `[..., S]`; or `S` is another axis.
+        near: tensor broadcastable to `[..., W]`, with `W` at that axis.
+        first: scalar integer tensor, the first entry that is added to.
+        axis: integer, the axis of keys.
+
+    Returns:
+        Tensor like `x`.
+    """
+    shape = [*ops.shape(x)]
+    shape[axis] = width = ops.shape(near)[axis]
+    near = ops.broadcast_to(near, shape)
+
+    @ops.custom_gradient
+    def add(x, near):
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            return upstream, near_entries(upstream, first, width, axis)
+
+        near = near_entries(x, first, width, axis) + near
+        return ops.slice_update(x, _corner(x, first, axis), near), gradient
+
+    return add(x, near)
+
+
+def near_entries(x, first, width: int, axis: int = -1):
+    """The entries of an axis from `first` on, `W` of them."""
+    shape = [*ops.shape(x)]
+    shape[axis] = width
+    return ops.slice(x, _corner(x, first, axis), shape)
+
+
+def near_keys(key, rows: NearFar, like):
+    """The near keys `[B, N, W, H]` of keys `[B, N, S, H]`."""
+    width, first = _width(rows, like), rows.first
+
+    @ops.custom_gradient
+    def take(key):
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            corner = _corner(key, first, -2)
+            return ops.slice_update(ops.zeros_like(key), corner, upstream)
+
+        return near_entries(key, first, width, -2), gradient
+
+    return take(key)
+
+
+def far_rows(rows: NearFar, like):
+    """The row that belongs to each far key, 0 at near keys.
+
+    Args:
+        rows: `NearFar` of rows `[..., N, H]`, or `[..., H]` for all heads.
+        like: tensor `[B, N, t, x]` of the queries.
+
+    Returns:
+        Tensor `[N, S, H]`, or `[S, H]`.
+    """
+    return ops.matmul(_far_sides(rows, like), _both(rows))
+
+
+def far_products(key, rows: NearFar, like):
+    """Products of each far key with its row, 0 at near keys.
+
+    Args:
+        key: float tensor `[B, N, S, H]`.
+        rows, like: as in `far_rows`.
+
+    Returns:
+        Tensor `[B, N, 1, S]`.
+    """
+    products = ops.matmul(key, ops.swapaxes(_both(rows), -1, -2))
+    products = ops.sum(products * _far_sides(rows, like), axis=-1)
+    return products[:, :, None]
+
+
 def place(near, left, right, first, length: int):
     """Near and far columns side by side.
 
@@ -56,97 +135,33 @@ def place(near, left, right, first, length: int):
     Returns:
         Tensor `[..., t, S]`.
     """
-    *leading, count, width = ops.shape(near)
-    columns = ops.arange(length, dtype="int32")
-    zero = ops.zeros_like(first)
-    corner = [*(zero for _ in leading), zero, first]
-
-    @custom_gradient
-    def side_by_side(near, left, right):
-        sides = ops.where(columns < first, left, right)
-        sides = ops.broadcast_to(sides, (*leading, count, length))
-        placed = ops.slice_update(sides, corner, near)
-
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
-            sides = columns < first, columns >= first + width
-            return (
-                ops.slice(upstream, corner, [*leading, count, width]),
-                *_grads_of_sides((left, right), sides, upstream),
-            )
-
-        return placed, gradient
-
-    return side_by_side(near, left, right)
+    sides = ops.where(ops.arange(length, dtype="int32") < first, left, right)
+    sides = ops.broadcast_to(sides, (*ops.shape(near)[:-1], length))
+    return ops.slice_update(sides, _corner(sides, first, -1), near)
 
 
-def as_heads(row):
-    """A row `[1, N, H]` or `[1, H]` beside vectors `[B, N, t, H]`."""
-    return ops.swapaxes(row, 0, 1) if len(row.shape) == 3 else row
+def _corner(x, first, axis):
+    """Where what is near begins: 0 of every axis, but that of keys."""
+    corner = [ops.zeros_like(first) for _ in x.shape]
+    corner[axis] = first
+    return corner
 
 
-def far_sums(weights, first, width):
-    """Sums `[..., t, 1]` of weights `[..., t, S]` before and after the near keys."""
-    columns = ops.arange(ops.shape(weights)[-1], dtype="int32")
-    sides = ops.stack([columns < first, columns >= first + width], axis=-1)
-    sums = ops.matmul(weights, ops.cast(sides, weights.dtype))
-    return [sums[..., :1], sums[..., 1:]]
+def _width(rows: NearFar, like):
+    """The number of near keys, `like` being `[B, N, t, x]`."""
+    return ops.shape(rows.near)[0] - ops.shape(like)[2]
 
 
-def near_columns(x, first, width: int):
-    """The near columns of `[..., S]`, `[..., W]`."""
-    shape = ops.shape(x)
-    zero = ops.zeros_like(first)
-    return ops.slice(x, [*(zero for _ in shape[1:]), first], [*shape[:-1], width])
+def _both(rows: NearFar):
+    """The rows of both sides, `[..., 2, H]`."""
+    return ops.moveaxis(ops.concatenate(rows[1:3], axis=0), 0, -2)
 
 
-def near_keys(x, first, width: int):
-    """The near keys of `[B, N, S, H]`, `[B, N, W, H]`."""
-    batch, heads, _, size = ops.shape(x)
-    zero = ops.zeros_like(first)
-    return _sliced(x, [zero, zero, first, zero], [batch, heads, width, size])
-
-
-def _sliced(x, corner, shape):
-    """A slice at a place that is known when it runs; its gradient runs under XLA."""
-
-    @custom_gradient
-    def slice_of(x):
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
-            return ops.slice_update(ops.zeros_like(x), corner, upstream)
-
-        return ops.slice(x, corner, shape), gradient
-
-    return slice_of(x)
-
-
-def _grads_of_sides(values, sides, gradient):
-    """The gradients of what stands in columns before and after the near ones.
-
-    Args:
-        values: two tensors broadcastable to `[..., t, S]`.
-        sides: bool tensors `[S]`, true at the columns of each.
-        gradient: tensor `[..., t, S]`.
-    """
-    masks = [ops.cast(side, gradient.dtype) for side in sides]
-    if values[0].shape[-1] == 1:
-        # One product for both instead of a sum over pairs each.
-        sums = ops.matmul(gradient, ops.stack(masks, axis=-1))
-        return [
-            _summed_like(value, sums[..., index : index + 1])
-            for index, value in enumerate(values)
-        ]
-    return [_summed_like(value, gradient) * mask for value, mask in zip(values, masks)]
-
-
-def _summed_like(x, gradient):
-    """The gradient of `x` from that of its broadcast form."""
-    rank = len(gradient.shape)
-    shape = (1,) * (rank - len(x.shape)) + tuple(x.shape)
-    axes = [i for i in range(rank) if shape[i] == 1 and gradient.shape[i] != 1]
-    gradient = ops.sum(gradient, axis=axes, keepdims=True) if axes else gradient
-    return ops.reshape(gradient, ops.shape(x))
+def _far_sides(rows: NearFar, like):
+    """`[S, 2]`: 1 where a key is before, and after the near ones."""
+    keys = ops.arange(rows.length, dtype="int32")
+    sides = keys < rows.first, keys >= rows.first + _width(rows, like)
+    return ops.cast(ops.stack(sides, axis=-1), rows.near.dtype)
 
 
 def near_far_one_head_scores(query, key, partition, bias_embeddings):
@@ -160,15 +175,11 @@ def near_far_one_head_scores(query, key, partition, bias_embeddings):
         Tensor `[B, 1, t, S]`.
     """
     of_parts = ops.einsum("bmtd,nd->bmtn", query, bias_embeddings)
-    near = _near_partition(partition, ops.shape(query)[2])
-    near = ops.einsum("bmtn,ntw->bmtw", of_parts, near)
-    sides = [ops.sum(of_parts * row, -1, True) for row in partition[1:3]]
-    return dot_product_scores(query, key) + place(near, *sides, *partition[3:])
-
-
-def _near_partition(partition, count):
-    """`[n, t, W]` of rows `[t + W, n]`."""
-    return toeplitz(ops.moveaxis(partition.near, 0, -1), count)
+    # There is one head: its scores, `t S`, are fewer than what its keys hold.
+    far = ops.matmul(of_parts, ops.swapaxes(_both(partition), 0, 1))
+    far = ops.matmul(far, ops.swapaxes(_far_sides(partition, query), 0, 1))
+    near = relative_products(of_parts, partition.near)
+    return add_near(dot_product_scores(query, key) + far, near, partition.first)
 
 
 def near_far_part_values(
@@ -184,6 +195,9 @@ def near_far_part_values(
 ):
     """Equals `tfeff.ops.part_values` where the far keys of a side have one part.
 
+    The values of both far sides are side by side, `[B, S, 2 H]`, and 0 for other keys:
+    one product weights them.
+
     Args:
         scores, value, embeddings, normalizer, mask, keep, context: as in
             `tfeff.ops.kernels.part_values`.
@@ -194,68 +208,60 @@ def near_far_part_values(
     Returns:
         Tensor `[B, n, t, H]`.
     """
-    near = _near_partition(partition, ops.shape(scores)[2])
-    first, length = partition.first, partition.length
+    first, count = partition.first, ops.shape(scores)[2]
+    near = toeplitz(ops.moveaxis(partition.near, 0, -1), count)
     num_parts, _, width = ops.shape(near)
-    columns = ops.arange(length, dtype="int32")
-    sides = columns < first, columns >= first + width
-    ones = [ops.one_hot(part, num_parts, dtype=scores.dtype) for part in outer]
+    sides = _far_sides(partition, scores)
+    ones = ops.one_hot(ops.convert_to_tensor(outer), num_parts, dtype=scores.dtype)
 
-    def of_sides(x):
-        return [ops.where(side, x, ops.zeros_like(x)) for side in sides]
+    def of_outer(x):
+        """The outer parts of `[B, n, ..., H]`, `[B, ..., 2 H]`."""
+        return ops.concatenate([x[:, part] for part in outer], axis=-1)
 
-    def at_part(x, one):
-        """`[B, t, ...]` as that of one part, `[B, n, t, ...]`."""
-        return x[:, None] * ops.reshape(one, (num_parts, *(1 for _ in x.shape[1:])))
+    def at_outer(x):
+        """`[B, ..., 2 H]` as that of the outer parts, `[B, n, ..., H]`."""
+        sides = ops.split(x, 2, axis=-1)
+        parts = [ops.zeros_like(sides[0]) for _ in range(num_parts)]
+        for part, side in zip(outer, sides):
+            parts[part] = parts[part] + side
+        return ops.stack(parts, axis=1)
 
     @custom_gradient
     def attend(scores, value, *embeddings):
-        near_value = near_keys(value, first, width)
-        weights = dropped(WITH_GRADIENT[normalizer](scores, mask)[0], keep)
-        near_weights = near_columns(weights, first, width)
+        near_value = near_entries(value, first, width, -2)
+        of_sides = ops.repeat(sides, value.shape[-1], axis=-1)
+        far_value = of_outer(value) * of_sides
+        weights, grad_scores = WITH_GRADIENT[normalizer](scores, mask)
+        weights = dropped(weights, keep)
+        near_weights = near_entries(weights, first, width)
         if embeddings:
-            shares = ops.einsum("bmts,nts->btn", near_weights, near)
-            for total, one in zip(far_sums(weights, first, width), ones):
-                shares = shares + total[:, 0] * one
+            shares = relative_values(near_weights, partition.near[:, None])[:, 0]
+            shares = shares + ops.matmul(ops.matmul(weights[:, 0], sides), ones)
         result = context
         if result is None:
             result = weighted_values(near_weights * near, near_value)
-            for x, part, one in zip(of_sides(weights), outer, ones):
-                of_part = ops.matmul(x[:, 0], value[:, part])
-                result = result + at_part(of_part, one)
+            result = result + at_outer(ops.matmul(weights[:, 0], far_value))
             if embeddings:
                 result = result + ops.einsum("btn,nkh->bkth", shares, *embeddings)
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            # Recomputed, not saved.
-            again = scores * barrier_one(upstream)
-            weights, grad_scores = WITH_GRADIENT[normalizer](again, mask)
-            weights = dropped(weights, keep)
-            near_weights = near_columns(weights, first, width)
             of_near = ops.einsum("bnts,bnth->bnsh", near_weights * near, upstream)
-            zero = ops.zeros_like(first)
-            grad_value = ops.slice_update(
-                ops.zeros_like(value), [zero, zero, first, zero], of_near
-            )
+            of_far = of_outer(upstream)
+            grad_far = ops.einsum("bts,bth->bsh", weights[:, 0], of_far) * of_sides
+            grads = [add_near(at_outer(grad_far), of_near, first, -2)]
             grad_near = ops.einsum("bnth,bnsh->bnts", upstream, near_value) * near
-            grad_sides = []
-            for x, part, one in zip(of_sides(weights), outer, ones):
-                of_part = ops.einsum("bts,bth->bsh", x[:, 0], upstream[:, part])
-                grad_value = grad_value + at_part(of_part, one)
-                grad_sides.append(
-                    ops.einsum("bth,bsh->bts", upstream[:, part], value[:, part])
-                )
-            grad_near = ops.sum(grad_near, axis=1)
-            grads = [grad_value]
+            grad_near = ops.sum(grad_near, axis=1, keepdims=True)
+            grad_weights = ops.einsum("bth,bsh->bts", of_far, far_value)
             if embeddings:
                 grad_shares = ops.einsum("bkth,nkh->btn", upstream, *embeddings)
-                grad_near = grad_near + ops.einsum("btn,nts->bts", grad_shares, near)
-                for index, part in enumerate(outer):
-                    grad_side = grad_shares[..., part, None]
-                    grad_sides[index] = grad_sides[index] + grad_side
                 grads.append(ops.einsum("btn,bkth->nkh", shares, upstream))
-            grad_weights = place(grad_near, *grad_sides, first, length)[:, None]
+                rows = partition.near
+                grad_near = grad_near + relative_products(grad_shares[:, None], rows)
+                grad_sides = ops.matmul(grad_shares, ops.transpose(ones))
+                grad_sides = ops.matmul(grad_sides, ops.transpose(sides))
+                grad_weights = grad_weights + grad_sides
+            grad_weights = add_near(grad_weights[:, None], grad_near, first)
             return grad_scores(dropped(grad_weights, keep)), *grads
 
         return result, gradient

@@ -18,27 +18,12 @@ from tfeff.ops.kernels.fourier_shift import (
     moved_sums,
     moved_values,
 )
-from tfeff.ops.kernels.near_far import (
-    NearFar,
-    as_heads,
-    far_sums,
-    near_columns,
-    near_keys,
-    place,
-)
 from tfeff.ops.shifting import BLOCK, relative_shift, relative_unshift, row_blocks
 from tfeff.ops.slicing import cut
 
 
 def relative_products(x, rows):
-    """Equals `tfeff.ops.relative_products`: `y[i, j] = x_i · a_{j - i}`.
-
-    `rows` may be `NearFar`, here and in the functions below.
-    """
-    if isinstance(rows, NearFar):
-        near = relative_products(x, rows.near)
-        sides = [ops.sum(x * as_heads(row), -1, True) for row in rows[1:3]]
-        return place(near, *sides, rows.first, rows.length)
+    """Equals `tfeff.ops.relative_products`: `y[i, j] = x_i · a_{j - i}`."""
     batch, heads, count, size = ops.shape(x)
     keys = ops.shape(rows)[0] - count
     block, starts = row_blocks(count)
@@ -50,44 +35,36 @@ def relative_products(x, rows):
 def key_products(key, rows, count):
     """Equals `tfeff.ops.key_products`: `y[i, j] = k_j · a_{j - i}`.
 
-    The keys go in tiles of `t`, so that a few queries cost no more than their share.
+    The keys go in tiles of 128 or, if that does not divide `t`, of `t`: so a few
+    queries cost no more than their share. A tile meets `t + 128` relative positions.
     """
-    if isinstance(rows, NearFar):
-        width = ops.shape(rows.near)[0] - count
-        near = key_products(near_keys(key, rows.first, width), rows.near, count)
-        sides = [ops.sum(key * as_heads(row), -1)[:, :, None] for row in rows[1:3]]
-        return place(near, *sides, rows.first, rows.length)
     batch, heads, keys, size = ops.shape(key)
     # Seen from the key, the other position lies at -x.
-    rows = ops.concatenate([ops.flip(rows[:-1], axis=0), rows[-1:]], axis=0)
+    rows = ops.concatenate([ops.flip(cut(rows, 0, 0, -1), 0), cut(rows, 0, -1)], axis=0)
     # As many queries as keys, or unknown numbers, which are all that there are.
     if not isinstance(count, int) or isinstance(keys, int) and keys <= count:
         return ops.swapaxes(relative_products(key, rows), -1, -2)
-    tiles = (keys + count - 1) // count
-    missing = tiles * count - keys
+    tile, starts = row_blocks(count)
+    tiles = (keys + tile - 1) // tile
+    missing = tiles * tile - keys
     key = ops.pad(key, ((0, 0), (0, 0), (0, missing), (0, 0)))
-    key = ops.reshape(key, (batch, heads, tiles, count, size))
+    key = ops.reshape(key, (batch, heads, tiles, tile, size))
     others = [(0, 0) for _ in rows.shape[1:]]
     # The first tile of keys meets the last rows.
     rows = ops.pad(rows, ((missing, 0), *others))
-    rows = ops.reshape(rows, (tiles + 1, count, *ops.shape(rows)[1:]))
-    windows = ops.concatenate([cut(rows, 0, 0, -1), cut(rows, 0, 1)], axis=1)
-    windows = ops.flip(windows, axis=0)  # [A, 2t, (N,) H]
+    rows = ops.reshape(rows, (tiles + len(starts), tile, *ops.shape(rows)[1:]))
+    windows = [cut(rows, 0, x, x + tiles) for x in range(len(starts) + 1)]
+    windows = ops.concatenate(windows, axis=1)
+    windows = ops.flip(windows, axis=0)  # [A, t + b, (N,) H]
     axes = (2, 0, 3, 1) if len(windows.shape) == 4 else (0, 2, 1)
     products = _block_products(key, ops.transpose(windows, axes))
     products = ops.transpose(products, (0, 1, 4, 2, 3))
-    products = ops.reshape(products, (batch, heads, count, tiles * count))
+    products = ops.reshape(products, (batch, heads, count, tiles * tile))
     return cut(products, -1, 0, keys)
 
 
 def relative_values(weights, rows):
     """Equals `tfeff.ops.relative_values`: `y_i = Σ_j A[i, j] a_{j - i}`."""
-    if isinstance(rows, NearFar):
-        width = ops.shape(rows.near)[0] - ops.shape(weights)[2]
-        context = relative_values(near_columns(weights, rows.first, width), rows.near)
-        for total, row in zip(far_sums(weights, rows.first, width), rows[1:3]):
-            context = context + total * as_heads(row)
-        return context
     batch, heads, count, keys = ops.shape(weights)
     block, starts = row_blocks(count)
     windows = _windows(rows, keys + block, starts)

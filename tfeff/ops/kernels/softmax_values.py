@@ -3,9 +3,8 @@
 from keras import ops
 
 from tfeff.ops.attention import weighted_values
-from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.barrier import barrier_one
-from tfeff.ops.kernels.near_far import NearFar, far_sums, near_columns
+from tfeff.ops.kernels.near_far import NearFar, add_near, far_rows, near_entries
 from tfeff.ops.kernels.relative_products import (
     relative_products,
     relative_sums,
@@ -41,24 +40,20 @@ def softmax_values(
         """Zeros in rows `[B, N, t, H]` that see no key."""
         return x if visible is None else x * ops.cast(visible, x.dtype)
 
-    far = isinstance(rows, NearFar)
+    first = None
+    if isinstance(rows, NearFar):
+        value, first = value + far_rows(rows, scores), rows.first
+        rows = rows.near
 
-    def of_rows(leaves):
-        """The rows, near and far if they are."""
-        return NearFar(*leaves, *rows[3:]) if far else leaves[0]
+    def of_near(weights):
+        """The weights of the keys that have rows of their own."""
+        if first is None:
+            return weights
+        width = ops.shape(rows)[0] - ops.shape(weights)[2]
+        return near_entries(weights, first, width)
 
-    def grads_of_rows(weights, upstream):
-        if not far:
-            return [relative_sums(weights, upstream)]
-        width = ops.shape(rows.near)[0] - ops.shape(scores)[2]
-        near = near_columns(weights, rows.first, width)
-        return [relative_sums(near, upstream)] + [
-            ops.swapaxes(ops.einsum("bntx,bnth->nxh", total, upstream), 0, 1)
-            for total in far_sums(weights, rows.first, width)
-        ]
-
-    @custom_gradient
-    def attend(scores, value, *leaves):
+    @ops.custom_gradient
+    def attend(scores, value, *rows):
         precise = at_least_float32(scores)
         if mask is not None:
             # A finite number, not -inf: a row of -inf would give NaN.
@@ -68,8 +63,8 @@ def softmax_values(
         if result is None:
             weights = with_factors(probs)
             result = weighted_values(weights, value)
-            if leaves:
-                result = result + relative_values(weights, of_rows(leaves))
+            if rows:
+                result = result + relative_values(of_near(weights), *rows)
             result = of_visible(result)
 
         def gradient(*args, upstream=None):
@@ -80,9 +75,13 @@ def softmax_values(
             weights = with_factors(probs, one)  # Recomputed, not saved.
             grads = [ops.einsum("bnts,bnth->bnsh", weights, upstream)]
             grad_probs = ops.einsum("bnth,bnsh->bnts", upstream, value)
-            if leaves:
-                grads += grads_of_rows(weights, upstream)
-                grad_probs = grad_probs + relative_products(upstream, of_rows(leaves))
+            if rows:
+                grads.append(relative_sums(of_near(weights), upstream))
+                products = relative_products(upstream, *rows)
+                if first is None:
+                    grad_probs = grad_probs + products
+                else:
+                    grad_probs = add_near(grad_probs, products, first)
             grad_probs = at_least_float32(with_factors(grad_probs, one))
             grad_scores = at_least_float32(probs) * (grad_probs - mean)
             return ops.cast(grad_scores, dtype), *grads
@@ -91,4 +90,4 @@ def softmax_values(
 
     if rows is None:
         return attend(scores, value)
-    return attend(scores, value, *(rows[:3] if far else [rows]))
+    return attend(scores, value, rows)
