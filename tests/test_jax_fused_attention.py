@@ -20,7 +20,7 @@ from tfeff import ops
 REPOSITORY = Path(__file__).resolve().parents[1]
 START = """
 import json, sys, types, jax, numpy as np, keras
-from tfeff.ops import kernels
+from tfeff.ops.kernels import fused
 from tfeff.ops.kernels import backends
 
 backends.IMPLEMENTATION = "xla"
@@ -79,7 +79,7 @@ results = {}
 for name, mask in {"none": None, **saved}.items():
     for dtype in ("float32", "bfloat16"):  # JAX has no float16 on CPUs.
         given = [x.astype(dtype) for x in tensors]
-        attend = jax.jit(lambda *given: kernels.fused_attention(*given, mask))
+        attend = jax.jit(lambda *given: fused.fused_attention(*given, mask))
         context, pull = jax.vjp(attend, *given)
         assert context.dtype == dtype
         arrays = context, *pull(upstream.astype(dtype))
@@ -131,7 +131,7 @@ DECISIONS = """
 def decide(shape=(2, 3, 6, 64), keys=8, dtype="bfloat16", **of_device):
     on(device(**of_device))
     key = np.zeros((*shape[:2], keys, shape[3]), dtype)
-    return kernels.can_fuse(np.zeros(shape, dtype), key)
+    return fused.can_fuse(np.zeros(shape, dtype), key)
 
 taken = [
     decide(),
@@ -173,13 +173,13 @@ from tfeff.layers.attention_inputs import AttentionInputs
 
 keras.config.set_dtype_policy("mixed_bfloat16")
 calls = []
-fused_attention = kernels.fused_attention
+fused_attention = fused.fused_attention
 
 def counted(*arguments):
     calls.append(arguments)
     return fused_attention(*arguments)
 
-kernels.fused_attention = counted
+fused.fused_attention = counted
 
 class Colder(SelfAttention):
     def scores(self, queries, keys):

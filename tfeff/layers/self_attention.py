@@ -5,6 +5,7 @@ from tfeff.layers.attention_inputs import Keys, Queries
 from tfeff.layers.checks import check_divides, check_hidden
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops import kernels
+from tfeff.ops.kernels import fused
 from tfeff.utils.checks import check_integer
 
 # What a subclass changes to be another attention than the plain one.
@@ -123,9 +124,9 @@ class SelfAttention(ScoredAttention):
         some = queries.mask, queries.ranks, queries.dropout_bits
         if any(x is not None for x in some) or not self._is_plain():
             return None
-        if not kernels.can_fuse(queries.vectors, keys.vectors):
+        if not fused.can_fuse(queries.vectors, keys.vectors):
             return None
-        return kernels.fused_attention(
+        return fused.fused_attention(
             queries.vectors, keys.vectors, keys.values, keys.visible
         )
 

@@ -5,7 +5,6 @@ Each function equals that of its name in `tfeff.ops`, values and gradients
 """
 
 from tfeff.ops.kernels.activations import activated_product, gelu, gelu_tanh
-from tfeff.ops.kernels.fused import can_fuse, fused_attention
 from tfeff.ops.kernels.gated_scores import gated_scores
 from tfeff.ops.kernels.near_far import (
     near_far_one_head_scores,
@@ -24,8 +23,6 @@ from tfeff.ops.kernels.window_values import window_values
 
 __all__ = [
     "activated_product",
-    "can_fuse",
-    "fused_attention",
     "gated_scores",
     "gelu",
     "gelu_tanh",

@@ -5,6 +5,7 @@ import math
 from keras import ops
 
 from tfeff.ops.attention import dot_product_scores, scaled
+from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.near_far import NearFar, add_near, far_rows, near_keys
 from tfeff.ops.masking import at_least_float32
 from tfeff.ops.shifting import relative_unshift, toeplitz

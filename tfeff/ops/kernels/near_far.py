@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from tfeff.ops.attention import dot_product_scores, dropped, weighted_values
+from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.normalizers import WITH_GRADIENT
-from tfeff.ops.kernels.relative_products import relative_products, relative_values
+from tfeff.ops.kernels.relative_products import relative_products
 from tfeff.ops.shifting import toeplitz
 
 
@@ -59,7 +60,7 @@ def add_near(x, near, first, axis: int = -1):
     shape[axis] = width = ops.shape(near)[axis]
     near = ops.broadcast_to(near, shape)
 
-    @ops.custom_gradient
+    @custom_gradient
     def add(x, near):
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
@@ -82,7 +83,7 @@ def near_keys(key, rows: NearFar, like):
     """The near keys `[B, N, W, H]` of keys `[B, N, S, H]`."""
     width, first = _width(rows, like), rows.first
 
-    @ops.custom_gradient
+    @custom_gradient
     def take(key):
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
@@ -187,7 +188,6 @@ def near_far_part_values(
     value,
     partition,
     outer,
-    embeddings=None,
     normalizer="sigmoid_l2",
     mask=None,
     keep=None,
@@ -199,7 +199,7 @@ def near_far_part_values(
     one product weights them.
 
     Args:
-        scores, value, embeddings, normalizer, mask, keep, context: as in
+        scores, value, normalizer, mask, keep, context: as in
             `tfeff.ops.kernels.part_values`.
         partition: `NearFar` of rows `[..., n]`. It gets no gradient.
         outer: integers `(l, r)`, the parts of all keys before and after the near ones,
@@ -212,7 +212,6 @@ def near_far_part_values(
     near = toeplitz(ops.moveaxis(partition.near, 0, -1), count)
     num_parts, _, width = ops.shape(near)
     sides = _far_sides(partition, scores)
-    ones = ops.one_hot(ops.convert_to_tensor(outer), num_parts, dtype=scores.dtype)
 
     def of_outer(x):
         """The outer parts of `[B, n, ..., H]`, `[B, ..., 2 H]`."""
@@ -227,45 +226,30 @@ def near_far_part_values(
         return ops.stack(parts, axis=1)
 
     @custom_gradient
-    def attend(scores, value, *embeddings):
+    def attend(scores, value):
         near_value = near_entries(value, first, width, -2)
         of_sides = ops.repeat(sides, value.shape[-1], axis=-1)
         far_value = of_outer(value) * of_sides
         weights, grad_scores = WITH_GRADIENT[normalizer](scores, mask)
         weights = dropped(weights, keep)
         near_weights = near_entries(weights, first, width)
-        if embeddings:
-            shares = relative_values(near_weights, partition.near[:, None])[:, 0]
-            shares = shares + ops.matmul(ops.matmul(weights[:, 0], sides), ones)
         result = context
         if result is None:
             result = weighted_values(near_weights * near, near_value)
             result = result + at_outer(ops.matmul(weights[:, 0], far_value))
-            if embeddings:
-                result = result + ops.einsum("btn,nkh->bkth", shares, *embeddings)
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
             of_near = ops.einsum("bnts,bnth->bnsh", near_weights * near, upstream)
             of_far = of_outer(upstream)
             grad_far = ops.einsum("bts,bth->bsh", weights[:, 0], of_far) * of_sides
-            grads = [add_near(at_outer(grad_far), of_near, first, -2)]
+            grad_value = add_near(at_outer(grad_far), of_near, first, -2)
             grad_near = ops.einsum("bnth,bnsh->bnts", upstream, near_value) * near
             grad_near = ops.sum(grad_near, axis=1, keepdims=True)
             grad_weights = ops.einsum("bth,bsh->bts", of_far, far_value)
-            if embeddings:
-                grad_shares = ops.einsum("bkth,nkh->btn", upstream, *embeddings)
-                grads.append(ops.einsum("btn,bkth->nkh", shares, upstream))
-                rows = partition.near
-                grad_near = grad_near + relative_products(grad_shares[:, None], rows)
-                grad_sides = ops.matmul(grad_shares, ops.transpose(ones))
-                grad_sides = ops.matmul(grad_sides, ops.transpose(sides))
-                grad_weights = grad_weights + grad_sides
             grad_weights = add_near(grad_weights[:, None], grad_near, first)
-            return grad_scores(dropped(grad_weights, keep)), *grads
+            return grad_scores(dropped(grad_weights, keep)), grad_value
 
         return result, gradient
 
-    if embeddings is None:
-        return attend(scores, value)
-    return attend(scores, value, embeddings)
+    return attend(scores, value)

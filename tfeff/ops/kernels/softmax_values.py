@@ -3,6 +3,7 @@
 from keras import ops
 
 from tfeff.ops.attention import weighted_values
+from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.kernels.near_far import NearFar, add_near, far_rows, near_entries
 from tfeff.ops.kernels.relative_products import (
@@ -52,7 +53,7 @@ def softmax_values(
         width = ops.shape(rows)[0] - ops.shape(weights)[2]
         return near_entries(weights, first, width)
 
-    @ops.custom_gradient
+    @custom_gradient
     def attend(scores, value, *rows):
         precise = at_least_float32(scores)
         if mask is not None:
