@@ -30,16 +30,16 @@ def make_model(preset: str, **sizes):
     at the targets. Its order is that of the positions, targets last.
     """
     import keras
-    import keras_nlp
+    import keras_hub
 
     import tfeff
 
     sizes["vocabulary_size"] = VOCABULARY
     if preset == PEER:
-        backbone = keras_nlp.models.BertBackbone(
+        backbone = keras_hub.models.BertBackbone(
             num_heads=12, hidden_dim=768, intermediate_dim=3072, **sizes
         )
-        head = keras_nlp.layers.MaskedLMHead(
+        head = keras_hub.layers.MaskedLMHead(
             token_embedding=backbone.token_embedding, intermediate_activation="gelu"
         )
         positions = keras.Input((None,), dtype="int32", name="mask_positions")

@@ -1,7 +1,7 @@
 """KerasHub's BERT."""
 
 import keras
-import keras_nlp
+import keras_hub
 
 from peers.common import CLIP_NORM, HEADS, OPTIMIZER
 from peers.keras3 import contender
@@ -9,7 +9,7 @@ from peers.keras3 import contender
 
 def make(model, sizes, task, dtype, batch):
     """KerasHub's BERT and masked LM head. (Its GELU is the one by tanh.)"""
-    backbone = keras_nlp.models.BertBackbone(
+    backbone = keras_hub.models.BertBackbone(
         vocabulary_size=sizes.vocabulary,
         num_layers=sizes.layers,
         num_heads=HEADS,
@@ -19,7 +19,7 @@ def make(model, sizes, task, dtype, batch):
         dropout=sizes.dropout,
         dtype=dtype,
     )
-    head = keras_nlp.layers.MaskedLMHead(
+    head = keras_hub.layers.MaskedLMHead(
         token_embedding=backbone.token_embedding,
         intermediate_activation="gelu",
         dtype=dtype,

@@ -151,7 +151,7 @@ def test_two_streams_see_what_is_given_and_predicted_before(cpu):
 
 def test_torch_and_triton_come_before_anything_is_compiled(tmp_path):
     modules, log = tmp_path / "modules", tmp_path / "log"
-    for name in ("torch", "triton", "keras", "tensorflow", "tfeff", "keras_nlp"):
+    for name in ("torch", "triton", "keras", "tensorflow", "tfeff", "keras_hub"):
         (modules / name).mkdir(parents=True)
         source = f"with open({str(log)!r}, 'a') as file: file.write('{name}\\n')\n"
         (modules / name / "__init__.py").write_text(source)

@@ -35,7 +35,7 @@ def run_without_tensorflow(tmp_path):
     """Runs a program on JAX where the packages on TensorFlow are not installed."""
     absent = tmp_path / "absent"
     absent.mkdir()
-    for name in ("tensorflow", "keras_nlp", "keras_hub"):
+    for name in ("tensorflow", "keras_hub"):
         (absent / f"{name}.py").write_text(
             f"raise ModuleNotFoundError('no {name}', name={name!r})"
         )

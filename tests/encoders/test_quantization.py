@@ -4,7 +4,7 @@ import json
 import warnings
 
 import keras
-import keras_nlp
+import keras_hub
 import numpy as np
 import pytest
 
@@ -108,7 +108,7 @@ def test_files_with_a_map_of_dtypes_are_still_loaded():
     encoder = quantize(make_encoder(num_layers=1), "int8")
     config = encoder.get_config()
     del config["quantized_layers"]
-    config["dtype"] = keras_nlp.models.Backbone.get_config(encoder)["dtype"]
+    config["dtype"] = keras_hub.models.Backbone.get_config(encoder)["dtype"]
     loaded = Encoder.from_config(config)
     assert modes(loaded) == modes(encoder)
     loaded.set_weights(encoder.get_weights())

@@ -139,7 +139,7 @@ import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"keras_hub", "keras_nlp", "sentencepiece", "tfeff"}:
+        if name.split(".")[0] in {"keras_hub", "sentencepiece", "tfeff"}:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Missing())

@@ -116,12 +116,7 @@ CASES = {
     ),
     "EncoderBlock": case(block),
     "MaskedLMHead": (
-        lambda **kwargs: MaskedLMHead(
-            VOCABULARY,
-            token_embedding=table(**kwargs),
-            intermediate_activation="gelu",
-            **kwargs,
-        ),
+        lambda **kwargs: MaskedLMHead(table(**kwargs), **kwargs),
         lambda layer, hidden: layer(hidden, POSITIONS),
     ),
     "TokenLogits": (lambda **kwargs: TokenLogits(table(**kwargs), **kwargs), plainly),

@@ -1,6 +1,7 @@
 import keras
 import keras_hub
 
+from tfeff.compat import add_special_token
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import TokenizerFiles
 
@@ -26,5 +27,5 @@ class XLNetTokenizer(TokenizerFiles, keras_hub.tokenizers.SentencePieceTokenizer
 
     def __init__(self, proto, **kwargs):
         for name in ("cls", "sep", "pad", "mask"):
-            self._add_special_token(f"<{name}>", f"{name}_token")
+            add_special_token(self, f"<{name}>", f"{name}_token")
         super().__init__(proto=proto, **kwargs)

@@ -12,7 +12,7 @@ from tfeff.encoders.presets import presets
 
 __all__ = ["attentions", "presets", "register_attention"]
 
-if importlib.util.find_spec("keras_nlp") is not None:
+if importlib.util.find_spec("keras_hub") is not None:
     # Not at first use: Keras loads saved encoders by classes that are registered.
     from tfeff.encoders.building import build
     from tfeff.encoders.encoder import Encoder

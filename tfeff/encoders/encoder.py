@@ -1,5 +1,5 @@
 import keras
-import keras_nlp
+import keras_hub
 
 from tfeff.encoders.preset_files import EncoderFiles
 from tfeff.encoders.quantization import (
@@ -17,7 +17,7 @@ INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class Encoder(ChecksBeforeSaving, EncoderFiles, keras_nlp.models.Backbone):
+class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
     """A Transformer encoder: one embedding and a stack of one kind of block.
 
     What the papers change is which attention, which positions and which sizes, so

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import keras
 
+from tfeff.compat import sublayers
+
 # Those that Keras can build again from a configuration, without data.
 _MODES = ("int8", "int4", "float8")
 _KEY = "quantized_layers"
@@ -75,7 +77,7 @@ def check_keeps_quantization(model: keras.Model) -> None:
             and has an adapter.
     """
     check_keeps_weights(model)
-    for layer in model._flatten_layers():
+    for layer in sublayers(model):
         if layer.quantization_mode not in (None, *_MODES):
             raise ValueError(
                 f"The model must be quantized as one of {list(_MODES)} to be saved: "
@@ -91,7 +93,7 @@ def check_keeps_weights(model: keras.Model) -> None:
     Raises:
         ValueError: if a quantized layer has an adapter.
     """
-    for layer in model._flatten_layers():
+    for layer in sublayers(model):
         if layer.quantization_mode is not None and _has_adapter(layer):
             raise ValueError(
                 "The model must not have adapters on quantized layers to be saved: "
@@ -109,7 +111,7 @@ def check_keeps_training(model: keras.Model) -> None:
         ValueError: if a layer has an adapter, and as `check_keeps_quantization`.
     """
     check_keeps_quantization(model)
-    for layer in model._flatten_layers():
+    for layer in sublayers(model):
         if _has_adapter(layer):
             raise ValueError(
                 "The model must have no LoRA adapters for a checkpoint: Keras merges "
@@ -125,9 +127,9 @@ def _has_adapter(layer) -> bool:
 
 def _own_layers(model) -> Iterator[keras.layers.Layer]:
     """The layers of a model that are not in a model inside it."""
-    layers = model._flatten_layers(include_self=False)
+    _, *layers = sublayers(model)
     parts = [layer for layer in layers if isinstance(layer, keras.Model)]
-    inside = {id(layer) for part in parts for layer in part._flatten_layers()}
-    for layer in model._flatten_layers(include_self=False):
+    inside = {id(layer) for part in parts for layer in sublayers(part)}
+    for layer in layers:
         if id(layer) not in inside:
             yield layer

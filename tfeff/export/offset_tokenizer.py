@@ -4,6 +4,7 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from tfeff.compat import sentence_piece
 from tfeff.data.text.offsets import SPACE, is_invisible, is_joined, is_word
 
 
@@ -65,7 +66,7 @@ class PlacedTokens(tf.Module):
         return tf.concat([points, space], 1), tf.concat([offsets, size], 1)
 
     def _sentence_piece(self, text, characters, offsets):
-        encode = self.tokenizer._sentence_piece.tokenize_with_offsets
+        encode = sentence_piece(self.tokenizer).tokenize_with_offsets
         ids, starts, ends = encode(text)
         size = tf.cast(tf.strings.length(text), tf.int64) + 1
         before = tf.cumsum(size, exclusive=True)

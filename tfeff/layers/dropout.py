@@ -5,21 +5,12 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
+from tfeff.compat import DrawnSeed
 from tfeff.layers.checks import check_layer_seed
 from tfeff.utils.checks import check_rate
 
 # Seeds by layer, where a computation runs more than once and must drop the same.
 _DRAWN = contextvars.ContextVar("drawn")
-
-
-class _Drawn(keras.random.SeedGenerator):
-    """A generator of one seed, drawn before."""
-
-    def __init__(self, seed):
-        self.drawn = seed
-
-    def next(self, ordered=True):
-        return self.drawn
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -84,7 +75,7 @@ class Dropout(keras.layers.Dropout):
 def draw_seeds(layers) -> dict:
     """The next seed of each dropout layer that drops anything, for `drawn_seeds`."""
     return {
-        layer: _Drawn(layer.seed_generator.next())
+        layer: DrawnSeed(layer.seed_generator.next())
         for layer in layers
         if isinstance(layer, Dropout) and layer.rate
     }

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import keras
 
+from tfeff.compat import sublayers
 from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import check_hidden, check_padding_mask
@@ -143,7 +144,7 @@ class EncoderBlock(keras.layers.Layer):
             return recording.hidden_states[-1]
         if self.memory_efficient != "block" or not training:
             return run(hidden)
-        seeds = draw_seeds(self._flatten_layers())
+        seeds = draw_seeds(sublayers(self))
 
         def run_again(hidden):
             with drawn_seeds(seeds):
@@ -154,7 +155,7 @@ class EncoderBlock(keras.layers.Layer):
     def compute_output_spec(self, hidden, padding_mask=None, *args, **kwargs):
         # Keras would trace the call, most of the time that an encoder takes to build.
         # Only an attention that builds its own layers when it is called needs that.
-        if all(layer.built for layer in self._flatten_layers()):
+        if all(layer.built for layer in sublayers(self)):
             if padding_mask is not None:
                 check_padding_mask(padding_mask, hidden)
             return keras.KerasTensor(hidden.shape, dtype=self.compute_dtype)

@@ -2,6 +2,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
+from tfeff.compat import shared_config
 from tfeff.layers.checks import (
     check_divides,
     check_hidden,
@@ -312,10 +313,7 @@ class RelativeAttention(SelfAttention):
             relative_embedding=None,
         )
         if self.shares_embedding:
-            table = keras.layers.serialize(self.relative_embedding)
-            # By Keras' own mark, layers of one saved model have one table again.
-            table["shared_object_id"] = id(self.relative_embedding)
-            config["relative_embedding"] = table
+            config["relative_embedding"] = shared_config(self.relative_embedding)
         return config
 
     @classmethod

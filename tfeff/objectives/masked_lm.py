@@ -1,5 +1,4 @@
 import keras
-import keras_nlp
 from keras import ops
 
 from tfeff import ops as functional
@@ -14,35 +13,52 @@ from tfeff.objectives.objective import (
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class MaskedLMHead(keras_nlp.layers.MaskedLMHead):
-    """KerasHub's head with logits in the precision of its weights.
+class MaskedLMHead(keras.layers.Layer):
+    """BERT's head: logits of the tokens at some positions, the table tied.
 
-    KerasHub adds a float32 bias to logits in half precision, which TensorFlow refuses
-    outside of graphs, and gathers the masked positions number by number. Its weights
-    have the names and the order of KerasHub's.
+        z = LayerNorm(gelu(X[m] W + b)) Eᵀ + c
+
+    Logits are in the precision of the weights.
+
+    Args:
+        token_embedding: the `keras.layers.ReversibleEmbedding` that holds `E`.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        inputs: float tensor `[B, T, D]`.
+        mask_positions: integer tensor `[B, M]`.
+
+    Returns:
+        Logits `[B, M, V]`.
+
+    Reference:
+        Devlin et al., "BERT", section 3.1, and its authors' code.
     """
+
+    def __init__(self, token_embedding: keras.layers.ReversibleEmbedding, **kwargs):
+        # What the weights' dtype is shall not depend on where the layer is called.
+        super().__init__(autocast=False, **kwargs)
+        self.token_embedding = token_embedding
 
     def build(self, inputs_shape, mask_positions_shape=None):
         size = self.token_embedding.output_dim
+        # Files of weights have these names.
         self._intermediate_dense = Dense(
             size,
-            activation=self.intermediate_activation,
-            kernel_initializer=self.kernel_initializer,
-            bias_initializer=self.bias_initializer,
+            activation="gelu",
+            kernel_initializer=kernel_initializer(),
             dtype=self.dtype_policy,
             name="intermediate_dense",
         )
         self._intermediate_dense.build(inputs_shape)
         self._intermediate_layer_norm = keras.layers.LayerNormalization(
-            epsilon=self.layer_norm_epsilon,
-            dtype=self.dtype_policy,
-            name="intermediate_layer_norm",
+            epsilon=1e-12, dtype=self.dtype_policy, name="intermediate_layer_norm"
         )
         self._intermediate_layer_norm.build((*inputs_shape[:-1], size))
         self._bias = self.add_weight(
             name="output_bias",
-            shape=(self.vocabulary_size,),
-            initializer=self.bias_initializer,
+            shape=(self.token_embedding.input_dim,),
+            initializer="zeros",
         )
 
     def call(self, inputs, mask_positions):
@@ -51,18 +67,24 @@ class MaskedLMHead(keras_nlp.layers.MaskedLMHead):
         logits = self.token_embedding(x, reverse=True)
         return ops.cast(logits, self._bias.dtype) + self._bias
 
+    def compute_output_shape(self, inputs_shape, mask_positions_shape):
+        return (*mask_positions_shape, self.token_embedding.input_dim)
 
-def masked_lm_head(encoder: Encoder, name: str = "head") -> keras.layers.Layer:
-    """BERT's head: from hidden states and positions to logits, table tied."""
-    return MaskedLMHead(
-        vocabulary_size=encoder.vocabulary_size,
-        token_embedding=encoder.token_embedding,
-        intermediate_activation="gelu",
-        layer_norm_epsilon=1e-12,
-        kernel_initializer=kernel_initializer(),
-        dtype=encoder.dtype_policy,
-        name=name,
-    )
+    def get_config(self):
+        config = super().get_config()
+        config["token_embedding"] = keras.layers.serialize(self.token_embedding)
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        config["token_embedding"] = keras.layers.deserialize(config["token_embedding"])
+        return cls(**config)
+
+
+def masked_lm_head(encoder: Encoder, name: str = "head") -> MaskedLMHead:
+    """The head for an encoder's hidden states."""
+    return MaskedLMHead(encoder.token_embedding, dtype=encoder.dtype_policy, name=name)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -3,6 +3,13 @@
 import keras
 import numpy as np
 
+from tfeff.compat import (
+    is_functional,
+    is_seed_state,
+    slots,
+    sublayers,
+    trained_variables,
+)
 from tfeff.encoders import Encoder
 from tfeff.training.model import DistributedModel
 from tfeff.utils.checks import check_choice
@@ -86,12 +93,12 @@ def _encoders(model):
             "`model` must be an encoder, or a model of tfeff around one. "
             f"Received: model={model!r}"
         )
-    return [part for part in model._flatten_layers() if isinstance(part, Encoder)]
+    return [part for part in sublayers(model) if isinstance(part, Encoder)]
 
 
 def _check(model, encoders):
     # A model of Keras' functional API would be made again from its graph of layers.
-    if not encoders or "input_layers" in model.get_config():
+    if not encoders or is_functional(model.get_config()):
         raise TypeError(
             "`model` must be an encoder, or a model that is made from its encoder. "
             f"Received: model={model!r}"
@@ -142,7 +149,7 @@ def _copy_weights(model, encoders, grown, grown_encoders):
                 continue
             sources[id(variable)] = source
             value = keras.ops.convert_to_numpy(source.value)
-            if shift and source.path.endswith("seed_generator_state"):
+            if shift and is_seed_state(source):
                 value = value.copy()
                 value[0] += np.array(shift * _SEED_STEP).astype(value.dtype)
             variable.assign(value)
@@ -165,14 +172,14 @@ def _outside(model, encoders):
 
 def _copy_optimizer(old, new, sources):
     """Assigns the state of an optimizer: slots by their weights, the rest in order."""
-    slots, old_slots = _slots(new), _slots(old)
-    place = {id(v): i for i, v in enumerate(_inner(old)._trainable_variables)}
-    for name, variables in slots.items():
-        for weight, slot in zip(_inner(new)._trainable_variables, variables):
+    new_slots, old_slots = slots(_inner(new)), slots(_inner(old))
+    place = {id(v): i for i, v in enumerate(trained_variables(_inner(old)))}
+    for name, variables in new_slots.items():
+        for weight, slot in zip(trained_variables(_inner(new)), variables):
             index = place.get(id(sources[id(weight)]))
             if slot is not None and index is not None:
                 slot.assign(old_slots[name][index])
-    for source, variable in zip(_others(old, old_slots), _others(new, slots)):
+    for source, variable in zip(_others(old, old_slots), _others(new, new_slots)):
         variable.assign(source)
 
 
@@ -180,20 +187,6 @@ def _inner(optimizer):
     return getattr(optimizer, "inner_optimizer", optimizer)
 
 
-def _slots(optimizer):
-    """The optimizer's lists with one variable for each weight, by name."""
-    optimizer = _inner(optimizer)
-    size = len(optimizer._trainable_variables)
-    return {
-        name: value
-        for name, value in vars(optimizer).items()
-        if name not in ("_variables", "_trainable_variables")
-        and isinstance(value, list)
-        and len(value) == size
-        and all(v is None or isinstance(v, keras.Variable) for v in value)
-    }
-
-
-def _others(optimizer, slots):
-    taken = {id(v) for variables in slots.values() for v in variables}
+def _others(optimizer, slots_by_name):
+    taken = {id(v) for variables in slots_by_name.values() for v in variables}
     return [v for v in optimizer.variables if id(v) not in taken]

@@ -1,13 +1,14 @@
 import keras
 import tensorflow as tf
 
+from tfeff.compat import BuiltByOneReplica, is_seed_state
 from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.loss_scale import LossScaleOptimizer
 
 _SEED = "seed_generator_"
 
 
-class DistributedModel(ChecksBeforeSaving, keras.Model):
+class DistributedModel(ChecksBeforeSaving, BuiltByOneReplica, keras.Model):
     """A Keras model that trains right on several replicas and after loading.
 
     It adds four things to `keras.Model`.
@@ -64,18 +65,7 @@ class DistributedModel(ChecksBeforeSaving, keras.Model):
                 state.assign(seeds[f"{_SEED}{index}"])
 
     def _seed_states(self):
-        return [v for v in self.variables if v.path.endswith("seed_generator_state")]
-
-    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        # Keras takes the mean of the replicas' first batches for their shapes, which
-        # fails where a worker holds one replica of several; any of them will do.
-        for _, _, batches in iterator or ():
-            data_batch = keras.tree.map_structure(
-                lambda x: self.distribute_strategy.experimental_local_results(x)[0],
-                next(batches),
-            )
-            break
-        super()._maybe_symbolic_build(data_batch=data_batch)
+        return [variable for variable in self.variables if is_seed_state(variable)]
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:

@@ -1,13 +1,14 @@
 import keras
 from keras import ops
 
+from tfeff.compat import OpenAdamW
 from tfeff.training.layerwise_decay import rate_factors
 from tfeff.training.schedules import LinearWarmupDecay
 from tfeff.utils.checks import check_positive
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class AdamW(keras.optimizers.AdamW):
+class AdamW(OpenAdamW):
     """Keras' AdamW, made for Transformers and for many replicas.
 
     The gradient `g` of the weight `w` moves it at step `t`, from 1, by
@@ -77,7 +78,7 @@ class AdamW(keras.optimizers.AdamW):
         """
         if self.layer_decay is not None:
             factors = rate_factors(encoder, self.layer_decay)
-            self._factors = {self._var_key(weight): f for weight, f in factors}
+            self._factors = {self.variable_key(weight): f for weight, f in factors}
 
     def build(self, variables):
         if self.layer_decay is not None and self._factors is None:
@@ -88,14 +89,14 @@ class AdamW(keras.optimizers.AdamW):
             )
         super().build(variables)
 
-    def _apply_weight_decay(self, variables):
+    def decay(self, variables):
         """Nothing: `update_step` does it, with the rate of the variable's layer."""
 
     def update_step(self, gradient, variable, learning_rate):
         rate = ops.cast(learning_rate, variable.dtype)
         if self._factors is not None:
-            rate = rate * self._factors.get(self._var_key(variable), 1.0)
-        if self._use_weight_decay(variable):
+            rate = rate * self._factors.get(self.variable_key(variable), 1.0)
+        if self.decays(variable):
             self.assign_sub(variable, variable * (rate * self.weight_decay))
         if not self.bias_correction:
             # Keras multiplies by the inverse of this.
@@ -112,28 +113,28 @@ class AdamW(keras.optimizers.AdamW):
         )
         return config
 
-    def _use_weight_decay(self, variable):
+    def decays(self, variable):
         name = variable.name.split("/")[-1].split(":")[0]
         no_decay = name in ("gamma", "beta") or name.endswith("bias")
-        return not no_decay and super()._use_weight_decay(variable)
+        return not no_decay and super().decays(variable)
 
-    def _clip_gradients(self, grads):
+    def clip(self, gradients):
         if self._clips_after_reduction:
-            return grads
-        return super()._clip_gradients(grads)
+            return gradients
+        return super().clip(gradients)
 
     @property
     def _clips_after_reduction(self):
         # Only TensorFlow has replicas; elsewhere gradients are global already.
         return self.global_clipnorm and keras.backend.backend() == "tensorflow"
 
-    def _all_reduce_sum_gradients(self, grads_and_vars):
+    def sum_over_replicas(self, gradients_and_variables):
         import tensorflow as tf
 
-        grads, variables = zip(*grads_and_vars)
+        grads, variables = zip(*gradients_and_variables)
         # Rows of a sparse gradient repeat; only their sums have the right norm.
         grads = [g if g is None else tf.convert_to_tensor(g) for g in grads]
-        reduced = super()._all_reduce_sum_gradients(list(zip(grads, variables)))
+        reduced = super().sum_over_replicas(list(zip(grads, variables)))
         if not self._clips_after_reduction:
             return reduced
         grads, variables = zip(*reduced)

@@ -1,0 +1,176 @@
+"""What `tfeff.compat` and the classes on it work around, shown on plain Keras.
+
+Each test here wants of Keras what tfeff does itself. As long as Keras does not, it
+fails as expected; once it passes, the run fails (`strict`), and the workaround that it
+names may go.
+"""
+
+import subprocess
+import sys
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfeff import compat
+
+wants = pytest.mark.xfail(
+    strict=True, raises=(AssertionError, tf.errors.InvalidArgumentError)
+)
+TWO = ["CPU:0", "CPU:1"]
+
+
+def dense(units=1):
+    return keras.Sequential([keras.Input((2,)), keras.layers.Dense(units)])
+
+
+def compiled(make_optimizer, devices=TWO, **settings):
+    reduction = tf.distribute.ReductionToOneDevice()
+    with tf.distribute.MirroredStrategy(devices, reduction).scope():
+        model = dense()
+        model.compile(make_optimizer(), "mse", jit_compile=False, **settings)
+    return model
+
+
+SEVERAL_STEPS = """
+import keras, numpy as np, tensorflow as tf
+cpu, = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 2
+)
+with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", jit_compile=False, steps_per_execution=2)
+model.fit(np.ones((8, 2)), np.ones((8, 1)), batch_size=2, verbose=0)
+"""
+
+
+@wants
+def test_several_steps_an_execution_run_on_several_replicas():
+    """`DistributedModel`'s loop; keras-team/keras#19246."""
+    # In a process of its own: collective operations that fail end all later ones.
+    result = subprocess.run(
+        [sys.executable, "-c", SEVERAL_STEPS], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+
+
+@pytest.mark.parametrize("devices", [TWO[:1], pytest.param(TWO, marks=wants)])
+def test_the_gradient_of_the_whole_batch_is_clipped(devices):
+    """`OpenAdamW.clip` and `sum_over_replicas`. On one replica it is."""
+    model = compiled(
+        lambda: keras.optimizers.SGD(1.0, global_clipnorm=1.0), devices=devices
+    )
+    dense = model.layers[0]
+    dense.kernel.assign(np.zeros((2, 1)))
+    dense.bias.trainable = False
+    # The gradients of the two examples are large and of opposite signs.
+    x = np.array([[1.0, 0.0], [3.0, 0.0]], "float32")
+    y = np.array([[3.0], [-1.1]], "float32")
+    model.fit(x, y, batch_size=2, verbose=0)
+    gradient = np.mean(-2 * x[:, :1] * y)
+    assert abs(gradient) < 1
+    np.testing.assert_allclose(dense.kernel.numpy()[0], -gradient, rtol=1e-4)
+
+
+@wants
+def test_a_saved_model_goes_on_with_the_dropout_that_it_would_have_had(tmp_path):
+    """`DistributedModel.save_own_variables`."""
+    model = keras.Sequential([keras.Input((50,)), keras.layers.Dropout(0.5, seed=1)])
+    ones = np.ones((1, 50))
+    model(ones, training=True)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    loaded.save(tmp_path / "again.keras")
+    again = keras.models.load_model(tmp_path / "again.keras")
+    expected = np.asarray(model(ones, training=True))
+    np.testing.assert_array_equal(np.asarray(again(ones, training=True)), expected)
+
+
+@wants
+def test_inputs_by_name_are_found_by_name():
+    """`Encoder.call`, `Objective` and `Distillation` put their inputs in order."""
+    inputs = {"a": keras.Input((1,), name="a"), "c": keras.Input((1,), name="c")}
+    model = keras.Model(inputs, inputs["a"] - 2 * inputs["c"])
+    ones = np.ones((1, 1), "float32")
+    given = {"a": ones, "b": 5 * ones, "c": ones}
+    np.testing.assert_allclose(np.asarray(model(given)), -ones)
+
+
+@wants
+def test_layers_serialize_an_object_that_they_share_once():
+    """`shared_config`."""
+    table = keras.layers.Dense(2)
+    first, second = (keras.layers.serialize(table) for _ in range(2))
+    made = [keras.layers.deserialize(config) for config in (first, second)]
+    assert "shared_object_id" in first or made[0] is made[1]
+
+
+@wants
+def test_a_layer_lists_all_layers_within_it():
+    """`sublayers`."""
+    inner = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    outer = keras.Sequential([keras.Input((2,)), inner])
+    assert inner.layers[0] in outer.layers
+
+
+@wants
+def test_an_optimizer_lists_its_slots():
+    """`slots`."""
+    optimizer = keras.optimizers.AdamW()
+    assert hasattr(optimizer, "slots") or hasattr(optimizer, "get_slot_names")
+
+
+@wants
+def test_a_tokenizer_tells_offsets():
+    """`sentence_piece`."""
+    assert hasattr(keras_hub.tokenizers.SentencePieceTokenizer, "tokenize_with_offsets")
+
+
+def test_the_names_that_are_used_exist():
+    """A release of Keras without one of them would change what tfeff does unseen."""
+    for name in (
+        *("_apply_weight_decay", "_use_weight_decay", "_clip_gradients", "_var_key"),
+        "_all_reduce_sum_gradients",
+    ):
+        assert callable(getattr(keras.optimizers.Optimizer, name)), name
+    assert callable(keras.Model._maybe_symbolic_build)
+    assert callable(keras_hub.tokenizers.Tokenizer._add_special_token)
+    generator = compat.DrawnSeed(3)
+    assert generator.next() == 3
+
+
+def test_overridden_steps_of_an_update_are_those_that_keras_takes():
+    calls = []
+
+    class Noting(compat.OpenAdamW):
+        def decays(self, variable):
+            calls.append("decays")
+            return super().decays(variable)
+
+        def clip(self, gradients):
+            calls.append("clip")
+            return super().clip(gradients)
+
+        def decay(self, variables):
+            calls.append("decay")
+            super().decay(variables)
+
+        def sum_over_replicas(self, gradients_and_variables):
+            calls.append("sum")
+            return super().sum_over_replicas(gradients_and_variables)
+
+    model = compiled(lambda: Noting(0.1, weight_decay=0.1, clipnorm=1.0))
+    model.fit(np.ones((4, 2)), np.ones((4, 1)), batch_size=4, verbose=0)
+    assert {"decays", "clip", "decay", "sum"} <= set(calls)
+
+
+def test_slots_are_one_for_each_weight():
+    optimizer = keras.optimizers.AdamW()
+    model = dense()
+    optimizer.build(model.trainable_variables)
+    found = compat.slots(optimizer)
+    assert sorted(map(len, found.values())) == [2, 2]
+    assert compat.trained_variables(optimizer) == model.trainable_variables

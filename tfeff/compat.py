@@ -1,0 +1,141 @@
+"""The names of Keras and KerasHub that are private to them and that tfeff leans on.
+
+Each is used here alone, with what it stands for. `tests/test_compat.py` shows on plain
+Keras what the workarounds are for: a test there that fails says that one may go.
+Importing this needs Keras alone.
+"""
+
+import keras
+
+
+def sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
+    """The layer and all layers within it.
+
+    Keras' public `layers` of a model are those of the first level.
+    """
+    return layer._flatten_layers()
+
+
+def shared_config(layer: keras.layers.Layer) -> dict:
+    """The layer's configuration, with Keras' mark of an object that several have.
+
+    Keras sets it in its own serialization of a whole model, and not for a layer that a
+    `get_config` serializes; it reads it in both. Layers of one saved model then have
+    one layer again.
+    """
+    config = keras.layers.serialize(layer)
+    config["shared_object_id"] = id(layer)
+    return config
+
+
+class DrawnSeed(keras.random.SeedGenerator):
+    """A generator that always gives one seed, which was drawn before.
+
+    It has no variable: the constructor of Keras' class, which makes one, is not called.
+    """
+
+    def __init__(self, seed):
+        self.drawn = seed
+
+    def next(self, ordered=True):
+        return self.drawn
+
+
+class OpenAdamW(keras.optimizers.AdamW):
+    """Keras' AdamW with public names for the steps of an update that are overridden.
+
+    Keras' optimizers can leave variables out of weight decay only by their names as
+    they are (`exclude_from_weight_decay`, before `build`), decay all by one rate, and
+    clip what each replica holds (keras-team/keras#19246 names the loop that they run
+    in).
+    """
+
+    def variable_key(self, variable) -> str:
+        """What tells a variable from all others."""
+        return self._var_key(variable)
+
+    def decays(self, variable) -> bool:
+        """Whether the weight decay acts on a variable."""
+        return super()._use_weight_decay(variable)
+
+    def clip(self, gradients):
+        """The gradients of a replica, clipped."""
+        return super()._clip_gradients(gradients)
+
+    def sum_over_replicas(self, gradients_and_variables):
+        """Pairs of the gradient of the whole batch and its variable. TensorFlow's."""
+        return super()._all_reduce_sum_gradients(gradients_and_variables)
+
+    def decay(self, variables):
+        """Multiplies all variables that decay by what is left of them."""
+        super()._apply_weight_decay(variables)
+
+    def _use_weight_decay(self, variable):
+        return self.decays(variable)
+
+    def _clip_gradients(self, grads):
+        return self.clip(grads)
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        return self.sum_over_replicas(grads_and_vars)
+
+    def _apply_weight_decay(self, variables):
+        self.decay(variables)
+
+
+def trained_variables(optimizer: keras.optimizers.Optimizer) -> list[keras.Variable]:
+    """The variables that an optimizer was built for, in its order."""
+    return optimizer._trainable_variables
+
+
+def slots(optimizer: keras.optimizers.Optimizer) -> dict[str, list]:
+    """The optimizer's lists with one variable for each weight, by attribute.
+
+    Keras has no public name for them, and no list of them.
+    """
+    size = len(optimizer._trainable_variables)
+    return {
+        name: value
+        for name, value in vars(optimizer).items()
+        if name not in ("_variables", "_trainable_variables")
+        and isinstance(value, list)
+        and len(value) == size
+        and all(v is None or isinstance(v, keras.Variable) for v in value)
+    }
+
+
+def is_functional(config: dict) -> bool:
+    """Whether a model's configuration is that of Keras' functional API."""
+    return "input_layers" in config
+
+
+def is_seed_state(variable: keras.Variable) -> bool:
+    """Whether a variable is the state of a generator of random numbers."""
+    return variable.path.endswith("seed_generator_state")
+
+
+class BuiltByOneReplica:
+    """Mixin of models: the first batch of any replica builds the model.
+
+    Keras takes the mean of the replicas' first batches for their shapes, which fails
+    where a worker holds one replica of several (keras-team/keras#20585).
+    """
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        for _, _, batches in iterator or ():
+            data_batch = keras.tree.map_structure(
+                lambda x: self.distribute_strategy.experimental_local_results(x)[0],
+                next(batches),
+            )
+            break
+        super()._maybe_symbolic_build(data_batch=data_batch)
+
+
+def add_special_token(tokenizer, token: str, name: str) -> None:
+    """Declares a special token of a KerasHub tokenizer, as its own classes do."""
+    tokenizer._add_special_token(token, name)
+
+
+def sentence_piece(tokenizer):
+    """tensorflow-text's tokenizer within KerasHub's, which tells offsets, too."""
+    return tokenizer._sentence_piece
