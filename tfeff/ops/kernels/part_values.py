@@ -1,5 +1,6 @@
 """Values by part of the sequence as one operation that saves the scores alone."""
 
+import keras
 from keras import ops
 
 from tfeff.ops.attention import dropped, weighted_values
@@ -23,6 +24,9 @@ def part_values(
     gradient. `context` is the result, where a gradient computes again what led to it.
     """
 
+    dtype = keras.backend.standardize_dtype(scores.dtype)
+    half = dtype in ("float16", "bfloat16")
+
     def normalize(scores):
         return WITH_GRADIENT[normalizer](scores, mask)
 
@@ -36,10 +40,14 @@ def part_values(
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
             # Recomputed, not saved.
-            weights, grad_scores = normalize(scores * barrier_one(upstream))
-            parts = dropped(weights, keep) * partition
+            one = barrier_one(upstream)
+            weights, grad_scores = normalize(scores * one)
+            # XLA on CPUs would repeat the partition for each sequence, and hold that;
+            # on TPUs, which compute in half precision, the factor only costs time.
+            again = partition if half else partition * one
+            parts = dropped(weights, keep) * again
             grad_value = ops.einsum("bnts,bnth->bnsh", parts, upstream)
-            grad_parts = ops.einsum("bnth,bnsh->bnts", upstream, value) * partition
+            grad_parts = ops.einsum("bnth,bnsh->bnts", upstream, value) * again
             grad_weights = ops.sum(grad_parts, axis=1, keepdims=True)
             return grad_scores(dropped(grad_weights, keep)), grad_value
 
