@@ -9,6 +9,7 @@ ROW = dict(
     batch_size="16",
     length="512",
     dropout="0.0",
+    memory_efficient="False",
     flops="2000000000000",
     bytes="30000000000",
     arguments="400000000",
