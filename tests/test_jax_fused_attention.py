@@ -20,8 +20,7 @@ from tfeff import ops
 REPOSITORY = Path(__file__).resolve().parents[1]
 START = """
 import json, sys, types, jax, numpy as np, keras
-from tfeff.ops.kernels import fused
-from tfeff.ops.kernels import backends
+from tfeff.ops.kernels import backends, fused
 
 backends.IMPLEMENTATION = "xla"
 
@@ -173,11 +172,11 @@ from tfeff.layers.attention_inputs import AttentionInputs
 
 keras.config.set_dtype_policy("mixed_bfloat16")
 calls = []
-fused_attention = fused.fused_attention
+original = fused.fused_attention
 
 def counted(*arguments):
     calls.append(arguments)
-    return fused_attention(*arguments)
+    return original(*arguments)
 
 fused.fused_attention = counted
 
@@ -212,13 +211,13 @@ def compute(layer, device, **asked):
     gradient, result = jax.grad(loss, has_aux=True)(hidden)
     return np.asarray(result), np.asarray(gradient)
 
-def check(fused, layer, **asked):
+def check(taken, layer, **asked):
     layer.build(hidden.shape)
     plain = compute(layer, device("cpu", ""), **asked)
     assert not calls, (layer, asked)
     result = compute(layer, device(), **asked)
-    assert bool(calls) == fused, (layer, asked)
-    for x, y in zip(result, plain) if fused else ():
+    assert bool(calls) == taken, (layer, asked)
+    for x, y in zip(result, plain) if taken else ():
         assert np.linalg.norm(x - y) <= 0.015 * np.linalg.norm(y), (layer, asked)
 
 check(True, SelfAttention(4))

@@ -1,7 +1,8 @@
 """Fast versions of the equations in `tfeff.ops`, with gradients of their own.
 
 Each function equals that of its name in `tfeff.ops`, values and gradients
-(`tests/ops`), and says what it does otherwise.
+(`tests/ops`), and says what it does otherwise. What a backend has of its own is in
+`tfeff.ops.kernels.fused`.
 """
 
 from tfeff.ops.kernels.activations import activated_product, gelu, gelu_tanh
