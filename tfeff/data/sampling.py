@@ -1,7 +1,7 @@
-"""Seeded choice of tokens to predict: what all objectives' data have in common."""
+"""Seeded choice: of tokens to predict, and of the order of examples."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -164,3 +164,70 @@ def slots(
     positions = tf.where(used, tf.searchsorted(found, number), 0)
     labels = tf.where(used, tf.gather(token_ids, positions, batch_dims=1), 0)
     return positions, labels, tf.cast(used, tf.float32)
+
+
+def epoch_rows(
+    count: int,
+    batch_size: int,
+    seed: int,
+    *,
+    shuffle: bool,
+    repeat: bool,
+    order: Callable[[int, int, tf.Tensor], tf.Tensor],
+) -> tf.data.Dataset:
+    """The numbers of the rows in each batch, epochs one after another without a gap.
+
+    Args:
+        count: N, how many rows there are, at least 1.
+        batch_size: B, rows in a batch.
+        seed: chooses the orders, in [−2⁶³, 2⁶³); that of an epoch is a function of
+            `(seed, epoch)` alone.
+        shuffle: False gives 0, 1, …, N − 1 in each epoch.
+        repeat: epochs without end, or one, whose last batch is filled up with N.
+        order: `shuffled` or `index_shuffled`, which permute differently. Each of both
+            kinds of features keeps its own, so that trainings can be repeated.
+
+    Returns:
+        A dataset of `[B]` int64.
+
+    Raises:
+        ValueError: if `batch_size` or `seed` is out of range.
+        TypeError: if one of them has the wrong type.
+    """
+    batch_size = check_integer("batch_size", batch_size)
+    seed = check_seed(seed)
+
+    def epoch(number: tf.Tensor) -> tf.data.Dataset:
+        rows = tf.range(count, dtype=tf.int64)
+        return tf.data.Dataset.from_tensor_slices(
+            order(count, seed, number) if shuffle else rows
+        )
+
+    def filled_up(rows: tf.Tensor) -> tf.Tensor:
+        missing = batch_size - tf.size(rows)
+        rows = tf.pad(rows, [[0, missing]], constant_values=count)
+        return tf.ensure_shape(rows, [batch_size])
+
+    epochs = tf.data.Dataset.counter() if repeat else tf.data.Dataset.range(1)
+    dataset = epochs.flat_map(epoch).batch(batch_size).map(filled_up)
+    batches = tf.data.INFINITE_CARDINALITY if repeat else -(-count // batch_size)
+    return dataset.apply(tf.data.experimental.assert_cardinality(batches))
+
+
+def shuffled(count: int, seed: int, epoch: tf.Tensor) -> tf.Tensor:
+    """0, …, N − 1 `[N]` int64 in an order of the seed and the epoch, as a shuffle."""
+    seeds = tf.stack([tf.constant(seed, tf.int64), epoch])
+    rows = tf.range(count, dtype=tf.int64)
+    return tf.random.experimental.stateless_shuffle(rows, seeds)
+
+
+def index_shuffled(count: int, seed: int, epoch: tf.Tensor) -> tf.Tensor:
+    """0, …, N − 1 `[N]` int64 in an order of the seed and the epoch, by encryption.
+
+    Seeds that are equal modulo 2³¹ give the same orders.
+    """
+    return tf.raw_ops.RandomIndexShuffle(
+        index=tf.range(count, dtype=tf.int64),
+        seed=tf.stack([tf.constant(seed, tf.int64), epoch, epoch]),
+        max_index=tf.constant(count - 1, tf.int64),
+    )

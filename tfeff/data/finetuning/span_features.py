@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfeff.data.dataset_options import finalize
 from tfeff.data.finetuning.examples import Question, SpanExamples
+from tfeff.data.sampling import epoch_rows, index_shuffled
 from tfeff.data.text.offsets import encode_with_offsets
 from tfeff.utils.checks import check_integer, check_iterable
 
@@ -74,7 +75,7 @@ class SpanFeatures:
 
         Args:
             batch_size: B, windows in a batch.
-            seed: chooses the orders, in [−2³¹, 2³¹).
+            seed: chooses the orders, in [−2⁶³, 2⁶³).
             shuffle: False gives the windows in their order.
             repeat: False gives one epoch.
 
@@ -87,33 +88,24 @@ class SpanFeatures:
             ValueError: if an argument is out of range.
             TypeError: if an argument has the wrong type.
         """
-        batch_size = check_integer("batch_size", batch_size)
-        seed = check_integer("seed", seed, -(2**31), 2**31 - 1)
-        count = len(self)
         labels = {"start": self.start_positions, "end": self.end_positions}
         columns = tf.nest.map_structure(tf.constant, (self.inputs, labels))
 
-        seeded = tf.constant(seed, tf.int64)
-
-        def batch(index):
-            place = index * batch_size + tf.range(batch_size, dtype=tf.int64)
-            epoch, row = place // count, place % count
-            if shuffle:
-                seeds = tf.stack([tf.fill([batch_size], seeded), epoch, epoch], axis=1)
-                row = tf.raw_ops.RandomIndexShuffle(
-                    index=row, seed=seeds, max_index=tf.constant(count - 1, tf.int64)
-                )
-            found = tf.nest.map_structure(
-                lambda column: tf.gather(column, row), columns
-            )
-            weight = tf.cast(tf.logical_or(repeat, place < count), tf.float32)
+        def batch(rows):
+            weight = tf.cast(rows < len(self), tf.float32)
+            rows = tf.minimum(rows, len(self) - 1)
+            found = tf.nest.map_structure(lambda x: tf.gather(x, rows), columns)
             return *found, {"start": weight, "end": weight}
 
-        if repeat:
-            dataset = tf.data.Dataset.counter()
-        else:
-            dataset = tf.data.Dataset.range(-(-count // batch_size))
-        return finalize(dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE))
+        rows = epoch_rows(
+            len(self),
+            batch_size,
+            seed,
+            shuffle=shuffle,
+            repeat=repeat,
+            order=index_shuffled,
+        )
+        return finalize(rows.map(batch, num_parallel_calls=tf.data.AUTOTUNE))
 
     def window_offsets(self, row: int) -> np.ndarray:
         """The offsets of the passage's tokens in a row, from `passage_positions`."""

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfeff.data.dataset_options import finalize
 from tfeff.data.finetuning.examples import ChoiceExamples, TextExamples
 from tfeff.data.finetuning.packing import fill_gaps, pack, padded_inputs
-from tfeff.data.sampling import check_seed
+from tfeff.data.sampling import epoch_rows, shuffled
 from tfeff.data.text.tokenizers import check_tokenizer, restore_kernels
 from tfeff.utils.checks import check_integer
 
@@ -84,35 +84,19 @@ class TextFeatures:
 
         Example: see `text_features`.
         """
-        batch_size = check_integer("batch_size", batch_size)
-        seed = check_seed(seed)
         length = None if pad_to_longest else self.sequence_length
 
-        def epoch(number):
-            order = tf.range(len(self), dtype=tf.int64)
-            if shuffle:
-                seeds = tf.stack([tf.constant(seed, tf.int64), number])
-                order = tf.random.experimental.stateless_shuffle(order, seeds)
-            return tf.data.Dataset.from_tensor_slices(order)
-
-        def batch(order):
-            missing = batch_size - tf.size(order)
-            order = tf.pad(order, [[0, missing]], constant_values=len(self))
-            order = tf.ensure_shape(order, [batch_size])
-            inputs = self._batch(order, length)
+        def batch(rows):
+            inputs = self._batch(rows, length)
             if self.labels is None:
                 return (inputs,)
-            labels = tf.gather(tf.pad(self.labels, [[0, 1]]), order)
-            return inputs, labels, tf.cast(order < len(self), tf.float32)
+            labels = tf.gather(tf.pad(self.labels, [[0, 1]]), rows)
+            return inputs, labels, tf.cast(rows < len(self), tf.float32)
 
-        epochs = tf.data.Dataset.counter() if repeat else tf.data.Dataset.range(1)
-        dataset = epochs.flat_map(epoch).batch(batch_size)
-        dataset = dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE)
-        batches = -(-len(self) // batch_size)
-        cardinality = tf.data.INFINITE_CARDINALITY if repeat else batches
-        return finalize(
-            dataset.apply(tf.data.experimental.assert_cardinality(cardinality))
+        rows = epoch_rows(
+            len(self), batch_size, seed, shuffle=shuffle, repeat=repeat, order=shuffled
         )
+        return finalize(rows.map(batch, num_parallel_calls=tf.data.AUTOTUNE))
 
     def _batch(self, order, length):
         """The inputs of the examples of these numbers."""
