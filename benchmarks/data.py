@@ -5,7 +5,7 @@ the same documents and cores, in its own threads and in as many processes. These
 only make the ids; the cache is also hashed, cut, framed, checked and written, and
 its processes are started anew.
 
-Reading: an epoch of `Cache.masked_lm`, shuffled, decoded and masked, in turns with
+Reading: an epoch of `Cache.batches`, shuffled, decoded and masked, in turns with
 TensorFlow reading the bare records of the same files.
 
 Rates are medians over the rounds, ratios medians of the rounds' own ratios. Rows
@@ -105,7 +105,7 @@ def main(_):
                 num_processes=processes,
             )
             runs = {
-                "Cache.masked_lm": lambda: read_batches(cache, FLAGS.batch_size),
+                "Cache.batches": lambda: read_batches(cache, FLAGS.batch_size),
                 "records alone": lambda: read_records(cache, FLAGS.batch_size),
             }
             append(path, FIELDS, compare(runs, settings | {"what": "reading"}))
@@ -176,7 +176,7 @@ def count_tokens(documents: list[str]) -> int:
 
 def read_batches(cache, batch_size: int) -> int:
     """Tokens of the text in an epoch of training batches."""
-    for _ in cache.masked_lm(batch_size, seed=0, repeat=False):
+    for _ in cache.batches(tfeff.data.MaskedTokens(), batch_size, repeat=False):
         pass
     return cache.num_tokens
 

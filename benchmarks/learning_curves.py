@@ -108,9 +108,10 @@ def run(variant, seed, train, valid):
             total_steps=FLAGS.steps,
         )
     )
-    validation = valid.masked_lm(16, seed=0, shuffle=False, repeat=False)
+    examples = tfeff.data.MaskedTokens()
+    validation = valid.batches(examples, 16, shuffle=False, repeat=False)
     history = model.fit(
-        train.masked_lm(FLAGS.batch_size, seed=seed),
+        train.batches(examples, FLAGS.batch_size, seed),
         epochs=FLAGS.steps // FLAGS.eval_every,
         steps_per_epoch=FLAGS.eval_every,
         validation_data=validation.take(FLAGS.validation_sequences // 16),

@@ -182,15 +182,15 @@ def distil_in_general(strategy):
     )
     print(f"{train.num_tokens:,} tokens of text, {valid.num_tokens:,} to validate")
     # The text as it is: of the tokens to guess none is replaced.
-    plain = {"mask_share": 0.0, "random_share": 0.0}
-    validation_data = valid.masked_lm(
-        FLAGS.batch_size, shuffle=False, repeat=False, **plain
+    plain = tfeff.data.MaskedTokens(mask_share=0.0, random_share=0.0)
+    validation_data = valid.batches(
+        plain, FLAGS.batch_size, shuffle=False, repeat=False
     )
     with strategy.scope(), tfeff.data.damage_named(train, valid):
         model = run.fit(
             lambda: model,
-            lambda batches: train.masked_lm(
-                FLAGS.batch_size, FLAGS.seed, skip_batches=batches, **plain
+            lambda batches: train.batches(
+                plain, FLAGS.batch_size, FLAGS.seed, skip_batches=batches
             ),
             total_steps=FLAGS.steps,
             steps_per_epoch=FLAGS.eval_every,

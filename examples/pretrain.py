@@ -66,18 +66,7 @@ flags.DEFINE_string("tokenizer", None, "A tokenizer file; default: train one.")
 flags.DEFINE_integer("vocabulary_size", 32_000, "Pieces of the tokenizer to train.")
 flags.DEFINE_integer("sequence_length", 128, "Tokens in a sequence.", lower_bound=3)
 flags.DEFINE_boolean("cross_documents", False, "Whether sequences span documents.")
-flags.DEFINE_enum(
-    "objective",
-    "masked_lm",
-    [
-        "masked_lm",
-        "replaced_token",
-        "permutation_lm",
-        "sentence_order",
-        "next_sentence",
-    ],
-    "What to learn.",
-)
+flags.DEFINE_enum("objective", "masked_lm", tfeff.objectives.names(), "What to learn.")
 flags.DEFINE_float("mask_rate", 0.15, "Share of tokens to guess.", 0.0, 1.0)
 flags.DEFINE_enum(
     "masking", "token", ["token", "whole_word", "ngram"], "What is masked as one."
@@ -171,7 +160,16 @@ LATER = (
     "generator_override",
     "bias_correction",
 )
-PAIRS = {"sentence_order": "order", "next_sentence": "next"}
+# Settings of some objectives; those that the chosen one does not have are errors.
+OBJECTIVE = (
+    "mask_rate",
+    "masking",
+    "mask_share",
+    "random_share",
+    "masked_lm",
+    "generator_ratio",
+    "generator_override",
+)
 
 
 def main(_):
@@ -187,6 +185,7 @@ def settle(stages=1):
     if FLAGS.warmup_steps is None:
         FLAGS.warmup_steps = min(100, FLAGS.steps // 5)
     command.check_eval_every(FLAGS.steps, FLAGS.eval_every)
+    objective()
     own = ("preset", "override", "tokenizer", "vocabulary_size")
     if FLAGS.pretrained and any(FLAGS[name].present for name in own):
         raise ValueError(
@@ -234,12 +233,16 @@ def pretrain(make_model, fit, configuration):
         f"validation text: {valid.num_tokens:,} tokens"
     )
 
-    validation_data = batches(valid, tokenizer, shuffle=False, repeat=False)
+    settings = {"batch_size": FLAGS.batch_size, "tokenizer": tokenizer}
+    examples = objective().examples
+    validation_data = valid.batches(examples, shuffle=False, repeat=False, **settings)
     with strategy.scope(), tfeff.data.damage_named(train, valid):
         model = fit(
             run,
             lambda: model,
-            lambda skipped: batches(train, tokenizer, FLAGS.seed, skip_batches=skipped),
+            lambda skipped: train.batches(
+                examples, seed=FLAGS.seed, skip_batches=skipped, **settings
+            ),
             total_steps=FLAGS.steps,
             steps_per_epoch=FLAGS.eval_every,
             tokens_per_step=FLAGS.batch_size * FLAGS.sequence_length,
@@ -248,7 +251,7 @@ def pretrain(make_model, fit, configuration):
         )
         metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
     tfeff.training.write_metrics(metrics, run.path("metrics.json"))
-    report(metrics, valid.unigram_entropy())
+    report(model, metrics, valid.unigram_entropy())
     pictures.draw(model.encoder, validation_data, run)
     make_once(
         run.path("preset"),
@@ -272,33 +275,25 @@ def configuration():
     return {name: FLAGS[name].value for name in (*CONFIGURATION, *later)}
 
 
-def batches(cache, tokenizer, seed=0, **kwargs):
-    """The objective's batches of a cache."""
-    kwargs = {"batch_size": FLAGS.batch_size, "seed": seed, **kwargs}
-    kwargs["mask_rate"] = FLAGS.mask_rate
-    if FLAGS.objective == "permutation_lm":
-        return cache.permutation_lm(**kwargs)
-    detects = FLAGS.objective == "replaced_token"
-    for name, default in (
-        ("mask_share", 0.85 if detects else 0.8),
-        ("random_share", 0.0 if detects else 0.1),
-    ):
-        kwargs[name] = default if FLAGS[name].value is None else FLAGS[name].value
-    kwargs |= {"masking": FLAGS.masking, "tokenizer": tokenizer}
-    if FLAGS.objective not in PAIRS:
-        return cache.masked_lm(**kwargs)
+def objective():
+    """The objective, its examples and model with the settings that the flags give."""
+    given = {name: FLAGS[name].value for name in OBJECTIVE if FLAGS[name].present}
+    if "generator_override" in given:
+        overrides = map(command.override, given["generator_override"])
+        given["generator_override"] = dict(overrides)
     if not FLAGS.masked_lm:
-        kwargs["mask_rate"] = None
-    return cache.sentence_pairs(kind=PAIRS[FLAGS.objective], **kwargs)
+        given["masked"] = None
+    else:  # Without the flag, too: some papers predict another share.
+        given["mask_rate"] = FLAGS.mask_rate
+    return tfeff.objectives.get(FLAGS.objective).override(**given)
 
 
-def report(metrics, entropy):
+def report(model, metrics, entropy):
     """Prints the metrics of the validation text, next to guessing by frequency."""
-    several = "masked_lm_loss" in metrics
-    if FLAGS.objective in PAIRS and not several:
+    if "mask_positions" not in model.input:
         print(f"validation loss: {metrics['loss']:.3f} nats a pair")
     else:
-        loss = metrics["masked_lm_loss" if several else "loss"]
+        loss = metrics.get("masked_lm_loss", metrics["loss"])
         print(
             f"unigram entropy of the validation text: {entropy:.3f} nats a token\n"
             f"validation loss: {loss:.3f} nats a masked token, "
@@ -333,7 +328,7 @@ def make_model(**changes):
 
 def compiled(encoder):
     """The model of --objective around an encoder, compiled."""
-    model = make_objective(encoder)
+    model = objective().make_model(encoder)
     model.compile(
         optimizer=make_optimizer(FLAGS.steps),
         steps_per_execution=FLAGS.steps_per_execution,
@@ -352,22 +347,6 @@ def make_optimizer(steps):
         global_clipnorm=FLAGS.global_clipnorm,
         bias_correction=FLAGS.bias_correction,
     )
-
-
-def make_objective(encoder):
-    """The model of --objective around an encoder."""
-    if FLAGS.objective == "replaced_token":
-        generator = tfeff.objectives.generator_for(
-            encoder,
-            FLAGS.generator_ratio,
-            **dict(command.override(text) for text in FLAGS.generator_override),
-        )
-        return tfeff.objectives.ReplacedTokenDetection(generator, encoder)
-    if FLAGS.objective == "permutation_lm":
-        return tfeff.objectives.PermutationLM(encoder)
-    if FLAGS.objective in PAIRS:
-        return tfeff.objectives.SentencePairPrediction(encoder, FLAGS.masked_lm)
-    return tfeff.objectives.MaskedLM(encoder)
 
 
 def corpora():

@@ -147,6 +147,11 @@ CALLS = {
     objectives.PermutationLM: dict(encoder=tiny),
     objectives.SentencePairPrediction: dict(encoder=tiny),
     objectives.generator_for: dict(encoder=tiny),
+    objectives.get: dict(name="masked_lm"),
+    objectives.register: dict(objective=objectives.get("masked_lm")),
+    objectives.PretrainingObjective: dict(
+        name="a", examples=data.MaskedTokens(), make_model=lambda: objectives.MaskedLM
+    ),
     objectives.GlobalMeanCrossentropy: dict(),
     objectives.GlobalMeanBinaryCrossentropy: dict(),
     tasks.Classifier: dict(encoder=tiny, num_classes=2),
@@ -185,6 +190,9 @@ CALLS = {
     datasets.read_race: dict(split="train", folder="."),
     datasets.read_squad: dict(path="none"),
     datasets.read_superglue: dict(task="BoolQ", split="train", folder="."),
+    data.MaskedTokens: dict(),
+    data.PermutedTokens: dict(),
+    data.SentencePairs: dict(),
     data.mask_tokens: dict(
         token_ids=IDS,
         seed=0,
@@ -289,12 +297,12 @@ def test_all_public_functions_are_called():
             *("Diverged", "DistributedModel", "LostWorker", "lost_workers_named"),
             "train_by_stacking",
         },
-        "objectives": {"ReplacedTokenDetection"},  # Its seed is below.
+        "objectives": {"ReplacedTokenDetection", "names"},  # Its seed is below.
         "tasks": set(),
         # Classes that others make; what reads logits of such a class.
         "data": {
-            *("Cache", "ChoiceExamples", "Question", "TextExamples", "best_spans"),
-            *("damage_named", "tfds"),
+            *("Cache", "ChoiceExamples", "Examples", "Question", "TextExamples"),
+            *("best_spans", "damage_named", "tfds"),
         },
         "export": set(),
         "plots": {"AttentionMaps", "learning_curves"},

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 import tfeff
 from tfeff.layers import EncoderEmbedding
-from tfeff.objectives.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
 from tfeff.ops import take_positions
+from tfeff.training.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
 
 ROWS = 19
 # What comes, and the dtype that can hold it.

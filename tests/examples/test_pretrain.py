@@ -260,6 +260,13 @@ def test_a_run_that_diverges_says_so(corpus, tmp_path):
         (["--strategy=tpu"], "TPU"),
         (["--steps=60", "--warmup_steps=60"], "--warmup_steps must be below --steps"),
         (["--steps=60", "--eval_every=50"], "a multiple of --eval_every"),
+        (["--objective=permutation_lm", "--masking=ngram"], "masking='ngram'"),
+        (["--generator_ratio=0.5"], "generator_ratio=0.5"),
+        (["--nomasked_lm"], "masked_lm=False"),
+        (
+            ["--objective=next_sentence", "--nomasked_lm", "--mask_share=0.9"],
+            "mask_share=0.9",
+        ),
         (["--pretrained=nowhere"], "nowhere"),
         (["--pretrained=nowhere", "--preset=bert_tiny"], "--pretrained stands for"),
     ],

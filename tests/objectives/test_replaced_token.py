@@ -125,6 +125,23 @@ def test_unused_slots_replace_nothing():
     assert np.asarray(samples).tolist() == [[8, 9, 8], [9, 9, 9]]
 
 
+def test_weights_alone_tell_which_slots_count():
+    """Also at position 0; without weights, all slots count."""
+    model = make_model("replaced_token", compiled={"run_eagerly": True})
+    inputs, labels, weights = next(iter(batches("replaced_token", 1)))
+    assert (inputs["mask_positions"].numpy()[weights == 0] == 0).all()
+    assert 0 < weights.numpy().sum() < weights.numpy().size
+    logits = np.asarray(model(inputs)["masked_lm"])
+    for given in (weights.numpy(), 1 - weights.numpy(), None):
+        batch = (inputs, labels) if given is None else (inputs, labels, given)
+        found = model.evaluate(
+            tf.data.Dataset.from_tensors(batch), verbose=0, return_dict=True
+        )
+        counts = np.ones(labels.shape) if given is None else given
+        total, count = cross_entropies(logits, labels.numpy(), counts)
+        assert found["masked_lm_loss"] == pytest.approx(total / count, rel=1e-5)
+
+
 def test_the_generator_learns_nothing_from_the_discriminator():
     """But for the tables that both have, which get both gradients."""
     model = make_model("replaced_token")

@@ -190,4 +190,4 @@ def test_a_record_that_is_damaged_while_it_is_read_names_the_file(run):
         pytest.raises(ValueError, match=f"{shard} is damaged: its checksum"),
         tfeff.data.damage_named(cache),
     ):
-        list(cache.masked_lm(2, repeat=False))
+        list(cache.batches(tfeff.data.MaskedTokens(), 2, repeat=False))

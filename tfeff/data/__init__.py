@@ -7,8 +7,8 @@
 
 A corpus (`docstrings`, `text_files`, `tfds`, or any list of strings) trains a
 tokenizer (`train_tokenizer`); both make a cache of token ids (`build_cache`),
-from which any number of runs read batches (`Cache.masked_lm`, `permutation_lm`,
-`sentence_pairs`).
+from which any number of runs read batches (`Cache.batches`) of an objective's examples
+(`MaskedTokens`, `PermutedTokens`, `SentencePairs`, or `Examples` of your own).
 
 Texts, pairs and options become rows of tokens (`text_features`). Questions and passages
 become windows of tokens (`make_span_features`), and logits for them become answers
@@ -23,6 +23,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "cache.batches": ["Examples"],
         "cache.build": ["build_cache"],
         "cache.cache": ["Cache", "damage_named", "open_cache"],
         "finetuning.examples": [
@@ -34,8 +35,11 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "finetuning.span_decoding": ["best_spans"],
         "finetuning.span_features": ["make_span_features"],
         "finetuning.text_features": ["text_features"],
+        "pretraining.masked_tokens": ["MaskedTokens"],
         "pretraining.masking": ["mask_tokens"],
         "pretraining.permutation": ["permute_targets"],
+        "pretraining.permuted_tokens": ["PermutedTokens"],
+        "pretraining.sentence_pairs": ["SentencePairs"],
         "pretraining.word_masking": ["word_starts"],
         "text.corpora": ["split", "text_files", "tfds"],
         "text.docstrings": ["docstrings"],

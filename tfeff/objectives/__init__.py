@@ -3,11 +3,12 @@
 from tfeff.objectives.distillation.layer_map import common_maps
 from tfeff.objectives.distillation.model import Distillation
 from tfeff.objectives.generator import generator_for
-from tfeff.objectives.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
 from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.permutation_lm import PermutationLM
+from tfeff.objectives.registry import PretrainingObjective, get, names, register
 from tfeff.objectives.replaced_token import ReplacedTokenDetection
 from tfeff.objectives.sentence_pair import SentencePairPrediction
+from tfeff.training.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
 
 __all__ = [
     "Distillation",
@@ -15,8 +16,12 @@ __all__ = [
     "GlobalMeanCrossentropy",
     "MaskedLM",
     "PermutationLM",
+    "PretrainingObjective",
     "ReplacedTokenDetection",
     "SentencePairPrediction",
     "common_maps",
     "generator_for",
+    "get",
+    "names",
+    "register",
 ]

@@ -96,7 +96,7 @@ class MaskedLM(Objective):
 
         z = LayerNorm(gelu(X^L[m] W + b)) Eᵀ + c        [V] a masked position
 
-    Trained on `tfeff.data.Cache.masked_lm(...)`. The loss is the mean over all
+    Trained on `tfeff.data.MaskedTokens`. The loss is the mean over all
     masked positions of the global batch (`GlobalMeanCrossentropy`), so it is the
     same on one device and on many.
 

@@ -5,8 +5,8 @@ from keras import ops
 
 from tfeff.encoders import Encoder
 from tfeff.encoders.quantization import make_quantized, quantization_config
-from tfeff.objectives.losses import GlobalMean, GlobalMeanCrossentropy
 from tfeff.ops.ids import check_range, exact_input
+from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
 

@@ -28,7 +28,7 @@ class PermutationLM(Objective):
     earlier sequences. An encoder that knows no positions at all does not know which
     position it is to guess.
 
-    Trained on `tfeff.data.Cache.permutation_lm(...)`. The loss is the mean over all
+    Trained on `tfeff.data.PermutedTokens`. The loss is the mean over all
     targets of the global batch.
 
     Args:

@@ -5,7 +5,6 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.quantization import make_quantized, quantization_config
 from tfeff.layers.dense import Dense
 from tfeff.objectives.binary_metrics import binary_metrics
-from tfeff.objectives.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
 from tfeff.objectives.masked_lm import masked_lm_head
 from tfeff.objectives.objective import (
     TARGET_MEAN,
@@ -16,6 +15,7 @@ from tfeff.objectives.objective import (
     token_metrics,
 )
 from tfeff.objectives.token_sampler import TokenReplacement, at_positions
+from tfeff.training.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
 from tfeff.training.optimizers import adamw
 from tfeff.utils.checks import check_positive
 
@@ -34,10 +34,11 @@ class ReplacedTokenDetection(Objective):
              + λ · mean over real tokens of the sigmoid cross-entropy of d
 
     Real tokens are all but padding, `[CLS]` and `[SEP]` among them, as in the
-    authors' code. Both means are over the global batch. The draws pass no gradient.
+    authors' code. Both means are over the global batch; which masked positions count
+    is told by the weights of the batch. The draws pass no gradient.
 
-    Trained on `tfeff.data.Cache.masked_lm(...)`; the papers' masking is
-    `mask_share=0.85, random_share=0.0`. What one keeps is `encoder`, the
+    Trained on `tfeff.data.MaskedTokens`; the papers' masking is
+    `MaskedTokens(mask_share=0.85, random_share=0.0)`. What one keeps is `encoder`, the
     discriminator's.
 
     Args:
@@ -50,8 +51,8 @@ class ReplacedTokenDetection(Objective):
         **kwargs: `name` and `trainable`.
 
     Call arguments:
-        inputs: as of `tfeff.objectives.MaskedLM`. Slots of `mask_positions` with
-            position 0 are unused.
+        inputs: as of `tfeff.objectives.MaskedLM`. No draw is put at position 0, which
+            holds `[CLS]`, so that slots that are not used change nothing.
 
     Returns:
         Dict of `masked_lm`, the generator's logits `[B, M, V]`; `replaced`, the
@@ -220,7 +221,7 @@ def _of_both(x, y, y_pred, sample_weight):
     """Labels, logits and weights of generator and discriminator, by output."""
     positions = x["mask_positions"]
     if sample_weight is None:
-        sample_weight = ops.cast(positions > 0, "float32")
+        sample_weight = ops.ones_like(positions, "float32")
     length = ops.shape(x["token_ids"])[1]
     samples = y_pred["samples"]
     wrong = ops.cast(samples != ops.cast(y, samples.dtype), "float32")

@@ -2,7 +2,6 @@ import keras
 
 from tfeff.encoders import Encoder
 from tfeff.layers.dense import Dense
-from tfeff.objectives.losses import GlobalMeanCrossentropy
 from tfeff.objectives.masked_lm import masked_lm_head
 from tfeff.objectives.objective import (
     Objective,
@@ -11,6 +10,7 @@ from tfeff.objectives.objective import (
     mask_positions_input,
     token_metrics,
 )
+from tfeff.training.losses import GlobalMeanCrossentropy
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -22,7 +22,7 @@ class SentencePairPrediction(Objective):
 
         z = tanh(X^L[0] W_p + b_p) W + b
 
-    What the classes mean is up to the data, `tfeff.data.Cache.sentence_pairs`: with
+    What the classes mean is up to the data, `tfeff.data.SentencePairs`: with
     `kind="order"` (ALBERT) class 1 is swapped segments, with `kind="next"` (BERT) a
     second segment from elsewhere. By default the model learns masked language
     modelling beside it, as both papers do:

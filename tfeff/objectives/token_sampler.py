@@ -22,8 +22,8 @@ class TokenReplacement(keras.layers.Layer):
 
     Call arguments:
         token_ids: integer tensor `[B, T]`, the text.
-        positions: integer tensor `[B, M]`, where to put the draws. Slots with
-            position 0, which holds `[CLS]`, are unused.
+        positions: integer tensor `[B, M]`, where to put the draws. None is put at
+            position 0, which holds `[CLS]`: slots that are not used point there.
         logits: float tensor `[B, M, V]`.
         training: whether each call draws anew.
 

@@ -36,7 +36,7 @@ def average_attention(
 
     encoder, _ = tfeff.tasks.load_pretrained("runs/first")
     cache = tfeff.data.open_cache("runs/first/cache/validation")
-    batches = cache.masked_lm(16, repeat=False).take(8)
+    batches = cache.batches(tfeff.data.MaskedTokens(), 16, repeat=False).take(8)
     tfeff.plots.average_attention(encoder, batches, "attention.png")
     ```
 
@@ -97,7 +97,7 @@ def diagonal_concentration(
 
     encoder, _ = tfeff.tasks.load_pretrained("runs/first")
     cache = tfeff.data.open_cache("runs/first/cache/validation")
-    batches = cache.masked_lm(16, repeat=False).take(8)
+    batches = cache.batches(tfeff.data.MaskedTokens(), 16, repeat=False).take(8)
     tfeff.plots.diagonal_concentration(encoder, batches, "concentration.png")
     ```
 

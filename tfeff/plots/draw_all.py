@@ -38,7 +38,7 @@ def draw_all(encoder, batches: Iterable, folder: str | os.PathLike) -> list[str]
 
     encoder, _ = tfeff.tasks.load_pretrained("runs/first")
     cache = tfeff.data.open_cache("runs/first/cache/validation")
-    batches = cache.masked_lm(16, repeat=False).take(8)
+    batches = cache.batches(tfeff.data.MaskedTokens(), 16, repeat=False).take(8)
     tfeff.plots.draw_all(encoder, batches, "runs/first/plots")
     ```
     """

@@ -2,9 +2,9 @@ import keras
 from keras import ops
 
 from tfeff.encoders import Encoder
-from tfeff.objectives.losses import GlobalMeanCrossentropy
 from tfeff.objectives.objective import TARGET_MEAN, check_encoder
 from tfeff.tasks.task import PooledTask
+from tfeff.training.losses import GlobalMeanCrossentropy
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -5,9 +5,9 @@ from tfeff.data.finetuning.span_decoding import SpanAnswer, best_spans
 from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.encoders import Encoder
 from tfeff.layers.dense import Dense
-from tfeff.objectives.losses import GlobalMeanCrossentropy
 from tfeff.objectives.objective import check_encoder, token_metrics
 from tfeff.tasks.task import Task
+from tfeff.training.losses import GlobalMeanCrossentropy
 from tfeff.utils.checks import check_integer, check_rate
 
 # Finite, so that the sum of two is a number in float32 and a loss without weight 0.

@@ -321,7 +321,8 @@ class TestOpening:
         opened = open_cache(tmp_path / "moved", tokenizer)
         assert opened.corpus_hash == cache.corpus_hash
         assert opened.unigram_entropy() == cache.unigram_entropy()
-        batches = zip(opened.masked_lm(4, repeat=False), range(3), strict=False)
+        read = opened.batches(tfeff.data.MaskedTokens(), 4, repeat=False)
+        batches = zip(read, range(3), strict=False)
         assert len(list(batches)) == 3
 
     def test_another_tokenizer(self, cache, documents):

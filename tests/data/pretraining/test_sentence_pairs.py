@@ -7,7 +7,13 @@ import pytest
 
 import tfeff
 from tests.subjects.corpus import token_lists
-from tfeff.data import build_cache, word_starts
+from tfeff.data import (
+    MaskedTokens,
+    PermutedTokens,
+    SentencePairs,
+    build_cache,
+    word_starts,
+)
 from tfeff.data.cache import build as build_module
 
 CLS, SEP = 2, 3
@@ -84,8 +90,13 @@ def test_order(cache, texts, tokenizer, words):
     starts = word_starts(tokenizer)
     swapped, cuts = [], set()
     for seed in range(2):
-        dataset = cache.sentence_pairs(
-            8, seed, mask_rate=None, shuffle=False, repeat=False, **settings
+        dataset = cache.batches(
+            SentencePairs(masked=None),
+            8,
+            seed,
+            shuffle=False,
+            repeat=False,
+            **settings,
         )
         found = examples(dataset)
         assert len(found) == -(-len(texts) // 8) * 8
@@ -124,11 +135,10 @@ def test_next(cache, texts, tokenizer):
     labels, lengths = [], {0: [], 1: []}
     for seed in range(2):
         found = examples(
-            cache.sentence_pairs(
+            cache.batches(
+                SentencePairs("next", masked=None),
                 8,
                 seed,
-                kind="next",
-                mask_rate=None,
                 tokenizer=tokenizer,
                 shuffle=False,
                 repeat=False,
@@ -157,9 +167,9 @@ def test_next(cache, texts, tokenizer):
 def test_masks_on_top(cache, tokenizer):
     """Masks hide tokens of the same pairs; M = round(0.3 · 17)."""
     settings = {"seed": 5, "tokenizer": tokenizer, "repeat": False}
-    plain = examples(cache.sentence_pairs(8, mask_rate=None, **settings))
-    settings |= {"mask_rate": 0.3, "masking": "ngram"}
-    masked = examples(cache.sentence_pairs(8, **settings))
+    plain = examples(cache.batches(SentencePairs(masked=None), 8, **settings))
+    pairs = SentencePairs(masked=MaskedTokens(0.3, "ngram"))
+    masked = examples(cache.batches(pairs, 8, **settings))
     assert len(masked) == len(plain)
     assert sum(e["weight_masked_lm"].sum() for e in masked) > 2 * len(plain)
     for one, other in zip(plain, masked):
@@ -176,12 +186,12 @@ def test_function_of_seed_and_example_number(cache):
     """Across the end of an epoch, in other batches, and when batches are skipped."""
     for kind in ("order", "next"):
         count = cache.num_sequences // 30 + 4
-        whole = examples(cache.sentence_pairs(30, 3, kind=kind), count)
-        parted = cache.sentence_pairs(70, 3, kind=kind)
+        whole = examples(cache.batches(SentencePairs(kind), 30, 3), count)
+        parted = cache.batches(SentencePairs(kind), 70, 3)
         assert_same(examples(parted, 6), whole[:420])
-        later = cache.sentence_pairs(30, 3, kind=kind, skip_batches=count - 3)
+        later = cache.batches(SentencePairs(kind), 30, 3, skip_batches=count - 3)
         assert_same(examples(later, 3), whole[-90:])
-        other = examples(cache.sentence_pairs(30, 4, kind=kind), 1)
+        other = examples(cache.batches(SentencePairs(kind), 30, 4), 1)
         assert any(
             (a["token_ids"] != b["token_ids"]).any() for a, b in zip(whole, other)
         )
@@ -191,9 +201,8 @@ def test_two_documents_suffice(tokenizer, tmp_path):
     """Nearly half of the pairs are wrong even if there is but one other piece."""
     documents = ["the of and a to in is was", "him been has when who will no more"] * 2
     cache = build_cache(documents[:2], tokenizer, tmp_path / "c", progress=False)
-    found = examples(
-        cache.sentence_pairs(50, kind="next", mask_rate=None, tokenizer=tokenizer), 4
-    )
+    pairs = SentencePairs("next", masked=None)
+    found = examples(cache.batches(pairs, 50, tokenizer=tokenizer), 4)
     left, right = (set(ids) for ids in token_lists(tokenizer, documents[:2]))
     for example in found:
         first, second = (set(part) for part in map(list, long_parts(example)))
@@ -209,9 +218,9 @@ def long_parts(example):
 
 
 def test_orders_and_words_from_a_cache(cache, tokenizer, texts):
-    """The cache's own methods: the same functions of each example's number."""
+    """Batches of a cache: the same functions of each example's number."""
     inputs, labels, weights = next(
-        iter(cache.permutation_lm(8, 1, skip_batches=2, shuffle=False))
+        iter(cache.batches(PermutedTokens(), 8, 1, skip_batches=2, shuffle=False))
     )
     rows = [(CLS, *text, SEP) for _, text in texts[16:24]]
     rows = [[*row, *[0] * (T - len(row))] for row in rows]
@@ -226,8 +235,13 @@ def test_orders_and_words_from_a_cache(cache, tokenizer, texts):
     options = {"masking": "whole_word", "mask_share": 0.85, "random_share": 0.0}
     inputs, labels, _ = next(
         iter(
-            cache.masked_lm(
-                8, 1, skip_batches=2, shuffle=False, tokenizer=tokenizer, **options
+            cache.batches(
+                MaskedTokens(**options),
+                8,
+                1,
+                skip_batches=2,
+                shuffle=False,
+                tokenizer=tokenizer,
             )
         )
     )
@@ -248,23 +262,35 @@ def test_orders_and_words_from_a_cache(cache, tokenizer, texts):
 
 
 @pytest.mark.parametrize(
-    ("method", "arguments", "error", "message"),
+    ("settings", "arguments", "error", "message"),
     [
-        ("masked_lm", {"masking": "whole_word"}, ValueError, "`tokenizer`.*None"),
-        ("masked_lm", {"masking": "words"}, ValueError, "`masking`.*'words'"),
-        ("masked_lm", {"tokenizer": 3}, TypeError, "`tokenizer`.*int"),
-        ("masked_lm", {"mask_share": 2}, ValueError, "`mask_share`.*2"),
-        ("permutation_lm", {"mask_rate": 2}, ValueError, "`mask_rate`.*2"),
-        ("permutation_lm", {"batch_size": 0}, ValueError, "`batch_size`"),
-        ("sentence_pairs", {"kind": "both"}, ValueError, "`kind`.*'both'"),
-        ("sentence_pairs", {"masking": "ngram"}, ValueError, "`tokenizer`.*None"),
-        ("sentence_pairs", {"mask_rate": 0}, ValueError, "`mask_rate`.*0"),
-        ("sentence_pairs", {"seed": 2**63}, ValueError, "`seed`"),
+        (MaskedTokens, {"masking": "words"}, ValueError, "`masking`.*'words'"),
+        (MaskedTokens, {"mask_share": 2}, ValueError, "`mask_share`.*2"),
+        (MaskedTokens, {"mask_share": 0.95}, ValueError, "`random_share`.*0.1"),
+        (MaskedTokens, {"mask_rate": 0.0}, ValueError, "`mask_rate`.*0.0"),
+        (MaskedTokens, {"mask_rate": None}, TypeError, "`mask_rate`.*None"),
+        (PermutedTokens, {"mask_rate": 2}, ValueError, "`mask_rate`.*2"),
+        (SentencePairs, {"kind": "both"}, ValueError, "`kind`.*'both'"),
+        (SentencePairs, {"masked": 0.15}, TypeError, "`masked`.*0.15"),
     ],
 )
-def test_bad_arguments(cache, method, arguments, error, message):
+def test_bad_settings(settings, arguments, error, message):
     with pytest.raises(error, match=message):
-        getattr(cache, method)(**{"batch_size": 8, **arguments})
+        settings(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "message"),
+    [
+        (MaskedTokens(masking="whole_word"), {}, "`tokenizer`.*whole_word.*None"),
+        (SentencePairs(masked=MaskedTokens(masking="ngram")), {}, "`tokenizer`.*None"),
+        (SentencePairs(), {"seed": 2**63}, "`seed`"),
+        (PermutedTokens(), {"batch_size": 0}, "`batch_size`"),
+    ],
+)
+def test_bad_arguments(cache, settings, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        cache.batches(settings, **{"batch_size": 8, **arguments})
 
 
 def test_bad_caches(documents, tokenizer, tmp_path, cache):
@@ -280,14 +306,14 @@ def test_bad_caches(documents, tokenizer, tmp_path, cache):
         )
 
     with pytest.raises(ValueError, match="one document each.*cross_documents=True"):
-        build("cross", documents, cross_documents=True).sentence_pairs(8)
+        build("cross", documents, cross_documents=True).batches(SentencePairs(), 8)
     with pytest.raises(ValueError, match="at least 5.*sequence_length=4"):
-        build("short", documents, 4).sentence_pairs(8)
+        build("short", documents, 4).batches(SentencePairs(), 8)
     alone = build("one", ["", documents[0], " "])
-    assert examples(alone.sentence_pairs(2), 1)
+    assert examples(alone.batches(SentencePairs(), 2), 1)
     with pytest.raises(ValueError, match="`kind` must be 'order'.*1 document"):
-        alone.sentence_pairs(8, kind="next")
+        alone.batches(SentencePairs("next"), 8)
     other = tfeff.data.train_tokenizer(documents, 110)
-    for method in ("masked_lm", "sentence_pairs"):
+    for settings in (MaskedTokens(), PermutedTokens(), SentencePairs()):
         with pytest.raises(ValueError, match="`tokenizer` must be the one.*cache"):
-            getattr(cache, method)(8, tokenizer=other)
+            cache.batches(settings, 8, tokenizer=other)

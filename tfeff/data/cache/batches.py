@@ -1,16 +1,13 @@
-"""From the files of a cache to batches of an objective."""
+"""From the records of a cache to the examples of an objective."""
 
-import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
+import keras_hub
 import tensorflow as tf
 
 from tfeff.data.cache.manifest import Manifest
 from tfeff.data.cache.record_stream import raw_records
-from tfeff.data.dataset_options import finalize
-from tfeff.data.sampling import check_seed
-from tfeff.utils.checks import check_integer
 
 _CANDIDATES = 8
 _OTHER_ORDER = 0x5DEECE66D  # any number that makes another seed
@@ -24,82 +21,91 @@ class TokenBatch(NamedTuple):
     documents: tf.Tensor  # [B] int32
 
 
-def read_batches(
-    directory: str,
-    manifest: Manifest,
-    example: Callable[..., tuple],
-    batch_size: int,
-    seed: int,
-    shuffle: bool,
-    repeat: bool,
-    skip_batches: int,
-    others: bool = False,
-) -> tf.data.Dataset:
-    """Batches of a cache, as a function of the seed and the batch's number alone.
+@runtime_checkable
+class Examples(Protocol):
+    """What an objective makes of the sequences of a cache: settings, as a value.
 
-    Args:
-        directory: the cache's folder.
-        manifest: its index.
-        example: called with the number of the first example, a scalar int64, and the
-            `TokenBatch` of a batch; returns what the dataset is to yield.
-        batch_size: B.
-        seed: chooses the order.
-        shuffle: False gives the order of the documents.
-        repeat: epochs without end, or one that is filled up with rows of padding.
-        skip_batches: batches to leave out at the start.
-        others: give `example` the `TokenBatch` of further sequences too, one for each.
-            They come from another document, unless all of eight random ones are from
-            the same.
+    `Cache.batches` reads any object with these two members; a frozen dataclass suits,
+    and may derive from this class. `MaskedTokens`, `PermutedTokens` and `SentencePairs`
+    are such ones.
 
-    Returns:
-        The dataset.
+    Attributes:
+        needs_others: whether each sequence comes with another one, from another
+            document wherever one of eight random sequences is; False by default.
 
-    Raises:
-        ValueError: if a number is out of range, or `skip_batches` is more than there
-            are without `repeat`.
-        TypeError: if a number is of another type.
+    Example: a masked language model that guesses the first token of each text alone.
+    ```python
+    import dataclasses
+
+    import tensorflow as tf
+    import tfeff
+
+
+    @dataclasses.dataclass(frozen=True)
+    class FirstToken(tfeff.data.Examples):
+        hide: bool = True
+
+        def mapping(self, manifest, seed, tokenizer):
+            at_first = tf.range(manifest.sequence_length) == 1
+
+            def example(first_example, texts):
+                ids, mask = texts.token_ids, texts.padding_mask
+                hidden = at_first & (mask > 0) & self.hide
+                inputs = {
+                    "token_ids": tf.where(hidden, manifest.mask_token_id, ids),
+                    "segment_ids": tf.zeros_like(ids),
+                    "padding_mask": mask,
+                    "mask_positions": tf.ones_like(ids[:, :1]),
+                }
+                return inputs, ids[:, 1:2], tf.cast(mask[:, 1:2], tf.float32)
+
+            return example
+
+
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    cache = tfeff.data.build_cache(documents, tokenizer, "cache", 64)
+    inputs, labels, weights = next(iter(cache.batches(FirstToken(), batch_size=8)))
+    assert inputs["token_ids"].numpy()[:, 1].tolist() == 8 * [tokenizer.mask_token_id]
+    ```
     """
-    batch_size = check_integer("batch_size", batch_size, 1)
-    seed = check_seed(seed)
-    skip_batches = check_integer("skip_batches", skip_batches, 0)
-    num_batches = -(-manifest.num_sequences // batch_size)
-    if not repeat and skip_batches > num_batches:
-        raise ValueError(
-            f"`skip_batches` must be at most the {num_batches} batches of the one "
-            f"epoch. Received: {skip_batches=}"
-        )
-    paths = [os.path.join(directory, shard.file) for shard in manifest.shards]
-    first = skip_batches * batch_size
-    records = raw_records(
-        paths,
-        manifest.num_sequences,
-        seed=seed if shuffle else None,
-        first=first,
-        repeat=repeat,
-        multiple=batch_size,
-    )
 
-    def batch_of(number: tf.Tensor, batch: tuple) -> tuple:
-        first_example = number * batch_size
-        if not others:
-            return example(first_example, _decode(batch, manifest))
-        batch, candidates = batch
-        chosen = _another_document(batch, candidates, first_example)
-        return example(
-            first_example, _decode(batch, manifest), _decode(chosen, manifest)
-        )
+    needs_others: ClassVar[bool] = False
 
-    if others:
-        candidates = _candidates(paths, manifest.num_sequences, seed, first)
-        records = tf.data.Dataset.zip((records, candidates))
-    dataset = records.batch(batch_size, drop_remainder=True).enumerate(skip_batches)
-    dataset = dataset.map(batch_of, num_parallel_calls=tf.data.AUTOTUNE)
-    cardinality = tf.data.INFINITE_CARDINALITY if repeat else num_batches - skip_batches
-    return finalize(dataset.apply(tf.data.experimental.assert_cardinality(cardinality)))
+    def mapping(
+        self,
+        manifest: Manifest,
+        seed: int,
+        tokenizer: keras_hub.tokenizers.Tokenizer | None,
+    ) -> Callable[..., tuple]:
+        """Returns the function that makes a batch of examples.
+
+        Args:
+            manifest: what the cache knows, among it `sequence_length` T,
+                `vocabulary_size`, `num_documents`, `cross_documents`, `pad_token_id`,
+                `cls_token_id`, `sep_token_id`, `mask_token_id` and all these as
+                `special_token_ids`.
+            seed: in [−2⁶³, 2⁶³).
+            tokenizer: the cache's, or None where the caller gave none.
+
+        Returns:
+            A function of tensors, to be traced once. It is called with the number of
+            the batch's first example, a scalar int64, and with a `TokenBatch`:
+            `token_ids` and `padding_mask` `[B, T]`, `documents` `[B]`, all int32,
+            where a row of a sequence is `[CLS] text [SEP]` and padding, and a row that
+            fills up the last batch of all is padding alone. With `needs_others` it gets
+            the `TokenBatch` of the other sequences, too. It returns
+            `(inputs, labels, weights)`. For runs to go on where they stopped, row b is
+            to depend on `seed` and the number `first_example + b` alone.
+
+        Raises:
+            ValueError: if such examples cannot be made of the cache.
+        """
+        ...
 
 
-def _decode(records: tf.Tensor, manifest: Manifest) -> TokenBatch:
-    """Records [B] to texts; an empty record becomes a row of padding."""
+def decode(records: tf.Tensor, manifest: Manifest) -> TokenBatch:
+    """Records [B] to sequences; an empty record becomes a row of padding."""
     length = manifest.sequence_length
     lengths = tf.strings.length(records) // 4 - 1
     mask = tf.range(length) < lengths[:, None]
@@ -109,7 +115,7 @@ def _decode(records: tf.Tensor, manifest: Manifest) -> TokenBatch:
     return TokenBatch(ids, tf.cast(mask, tf.int32), words[:, 0])
 
 
-def _candidates(
+def random_candidates(
     paths: list[str], num_records: int, seed: int, first: int
 ) -> tf.data.Dataset:
     """Eight random records [8] for each example, from the number `first` on.
@@ -129,7 +135,7 @@ def _candidates(
     ).skip(first % _CANDIDATES)
 
 
-def _another_document(
+def another_document(
     records: tf.Tensor, candidates: tf.Tensor, first_example: tf.Tensor
 ) -> tf.Tensor:
     """The first candidate of another document than its record's, [B] strings.

@@ -83,7 +83,8 @@ def build_cache(
     documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
     tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
     cache = tfeff.data.build_cache(documents, tokenizer, "cache", sequence_length=16)
-    inputs, labels, weights = next(iter(cache.masked_lm(batch_size=8)))
+    batches = cache.batches(tfeff.data.MaskedTokens(), batch_size=8)
+    inputs, labels, weights = next(iter(batches))
     ```
     """
     check_documents(documents)

@@ -2,23 +2,29 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import keras_hub
 import tensorflow as tf
 
-from tfeff.data.cache.batches import read_batches
+from tfeff.data.cache.batches import (
+    Examples,
+    another_document,
+    decode,
+    random_candidates,
+)
 from tfeff.data.cache.manifest import Manifest
-from tfeff.data.pretraining import mappings
-from tfeff.data.pretraining.sentence_pairs import check_pairs
+from tfeff.data.cache.record_stream import raw_records
+from tfeff.data.dataset_options import finalize
+from tfeff.data.sampling import check_seed
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
-from tfeff.utils.checks import check_choice, check_path
+from tfeff.utils.checks import check_integer, check_path
 
 
 class Cache:
     """Sequences of token ids on disk; made by `build_cache` and `open_cache`.
 
-    The batches that its methods give are a function of `seed` alone: the order of
+    The batches that `batches` gives are a function of `seed` alone: the order of
     `(seed, epoch)`; masks, orders and pairs of `(seed, epoch, place in the epoch)`. So
     a run that stopped after n batches goes on exactly with `skip_batches=n`; other
     seeds in the program change nothing. Each epoch has a new order and new masks.
@@ -63,32 +69,26 @@ class Cache:
         """
         return self._manifest.unigram_entropy
 
-    def masked_lm(
+    def batches(
         self,
+        examples: Examples,
         batch_size: int,
         seed: int = 0,
         *,
-        mask_rate: float = 0.15,
-        masking: str = "token",
         tokenizer: keras_hub.tokenizers.Tokenizer | None = None,
-        mask_share: float = 0.8,
-        random_share: float = 0.1,
         shuffle: bool = True,
         repeat: bool = True,
         skip_batches: int = 0,
     ) -> tf.data.Dataset:
-        """Batches for masked language modelling, masked as they are read.
+        """Batches of the examples of an objective, made as they are read.
 
         Args:
+            examples: what to make of the sequences: `MaskedTokens`, `PermutedTokens`,
+                `SentencePairs`, or an object of your own like them, see `Examples`.
             batch_size: B, sequences in a batch.
-            seed: chooses order and masks, in [−2⁶³, 2⁶³).
-            mask_rate: the share of tokens to predict, in (0, 1]; see `mask_tokens`.
-            masking: `"token"`, `"whole_word"` or `"ngram"`; see `mask_tokens`.
-            tokenizer: the cache's, which tells where words begin; needed for words
-                and n-grams.
-            mask_share: the share of chosen tokens that becomes `[MASK]`.
-            random_share: the share of chosen tokens that becomes another token; the
-                rest stays. ConvBERT's are 0.85 and 0.
+            seed: chooses the order of examples, their masks, orders and pairs, in
+                [−2⁶³, 2⁶³).
+            tokenizer: the cache's, which tells where words begin.
             shuffle: False gives the order of the documents.
             repeat: False gives one epoch, whose last batch is filled up with rows
                 of padding without weight.
@@ -96,60 +96,13 @@ class Cache:
                 nothing; the rest is read, but neither decoded nor masked.
 
         Returns:
-            A `tf.data.Dataset` of `(inputs, labels, weights)` with static shapes.
-            `inputs` is a dictionary of int32: `token_ids`, `segment_ids` (zeros) and
-            `padding_mask` (1 = real), each [B, T], and `mask_positions` [B, M], with
-            M = max(1, round(mask_rate · (T − 2))). `labels` [B, M] int32 are the
-            original tokens, `weights` [B, M] float32 are 1 where there is one.
+            A `tf.data.Dataset` of `(inputs, labels, weights)` with static shapes, as
+            `examples` describes them.
 
         Raises:
             ValueError: if an argument is out of range, `skip_batches` is more than
-                there are without `repeat`, or `tokenizer` is needed and missing or
-                not the cache's.
-            TypeError: if an argument has the wrong type.
-
-        Example: see `build_cache`.
-        """
-        example = mappings.masked_lm(
-            self._manifest,
-            seed,
-            mask_rate,
-            masking,
-            tokenizer,
-            mask_share=mask_share,
-            random_share=random_share,
-        )
-        return self._read(example, batch_size, seed, shuffle, repeat, skip_batches)
-
-    def permutation_lm(
-        self,
-        batch_size: int,
-        seed: int = 0,
-        *,
-        mask_rate: float = 1 / 6,
-        shuffle: bool = True,
-        repeat: bool = True,
-        skip_batches: int = 0,
-    ) -> tf.data.Dataset:
-        """Batches for permutation language modelling with partial prediction.
-
-        Each example has its own random order of tokens, whose last ones are predicted;
-        see `permute_targets`.
-
-        Args:
-            batch_size: B, sequences in a batch.
-            seed: chooses the order of examples and of their tokens, in [−2⁶³, 2⁶³).
-            mask_rate: the share of tokens to predict, in (0, 1].
-            shuffle, repeat, skip_batches: as for `masked_lm`.
-
-        Returns:
-            A `tf.data.Dataset` like that of `masked_lm`, with all tokens in place.
-            `inputs` also has `ranks` [B, T] int32: 0, 1, 2, … for the targets in the
-            order of prediction, which is that of `mask_positions`, and −1 elsewhere.
-
-        Raises:
-            ValueError: if an argument is out of range, or `skip_batches` is more
-                than there are without `repeat`.
+                there are without `repeat`, `tokenizer` is needed and missing or not the
+                cache's, or `examples` cannot be made of this cache.
             TypeError: if an argument has the wrong type.
 
         Example:
@@ -159,92 +112,59 @@ class Cache:
         documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
         tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
         cache = tfeff.data.build_cache(documents, tokenizer, "cache", 64)
-        inputs, labels, weights = next(iter(cache.permutation_lm(batch_size=8)))
-        assert inputs["ranks"].numpy().max() == weights.numpy().sum(axis=1).max() - 1
+        words = tfeff.data.MaskedTokens(masking="whole_word")
+        batches = cache.batches(words, batch_size=8, tokenizer=tokenizer)
+        inputs, labels, weights = next(iter(batches))
+        assert inputs["token_ids"].shape == (8, 64)
         ```
         """
-        example = mappings.permutation_lm(self._manifest, seed, mask_rate)
-        return self._read(example, batch_size, seed, shuffle, repeat, skip_batches)
-
-    def sentence_pairs(
-        self,
-        batch_size: int,
-        seed: int = 0,
-        *,
-        kind: str = "order",
-        mask_rate: float | None = 0.15,
-        masking: str = "token",
-        tokenizer: keras_hub.tokenizers.Tokenizer | None = None,
-        mask_share: float = 0.8,
-        random_share: float = 0.1,
-        shuffle: bool = True,
-        repeat: bool = True,
-        skip_batches: int = 0,
-    ) -> tf.data.Dataset:
-        """Batches of pairs `[CLS] A [SEP] B [SEP]`, to tell whether B follows A.
-
-        Each sequence of the cache is cut in two, before a word if `tokenizer` is given.
-        (If not, before any token; then a B that begins inside a word gives the answer
-        away.) With probability 1/2 the pair is made wrong: for `"order"`, A and B
-        change places; for `"next"`, B is a piece of another document. Eight pieces are
-        drawn for this, and one of another document is taken; if there is none, which
-        only a few documents make likely, the pair stays as it is. Sequences that
-        cannot be cut, those of one token for instance, have weight 0.
-
-        Args:
-            batch_size: B, pairs in a batch.
-            seed: chooses order, pairs and masks, in [−2⁶³, 2⁶³).
-            kind: `"order"` (ALBERT) or `"next"` (BERT).
-            mask_rate: the share of tokens to predict; None masks nothing.
-            masking, mask_share, random_share: as for `masked_lm`.
-            tokenizer: the cache's; needed for words and n-grams.
-            shuffle, repeat, skip_batches: as for `masked_lm`.
-
-        Returns:
-            A `tf.data.Dataset` of `(inputs, labels, weights)` with static shapes.
-            `inputs` are those of `masked_lm` with `segment_ids` 1 for B and its
-            `[SEP]`, and M = max(1, round(mask_rate · (T − 3))); without masks there
-            are no `mask_positions`. `labels` has `sentence` [B] int32, 0 if B follows
-            A and 1 if not, and with masks `masked_lm` [B, M]; `weights` has the same
-            names.
-
-        Raises:
-            ValueError: if an argument is out of range; if `skip_batches` is more than
-                there are without `repeat`; if `tokenizer` is needed and missing, or
-                not the cache's; if the cache has sequences of less than 5 tokens, or
-                several documents in one, or one document only where another is needed.
-            TypeError: if an argument has the wrong type.
-
-        Example:
-        ```python
-        import tfeff
-
-        documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
-        tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
-        cache = tfeff.data.build_cache(documents, tokenizer, "cache", 64)
-        pairs = cache.sentence_pairs(batch_size=8, tokenizer=tokenizer)
-        inputs, labels, weights = next(iter(pairs))
-        assert labels["sentence"].shape == [8]
-        ```
-        """
-        check_choice("kind", kind, ["order", "next"])
-        check_pairs(self._manifest, kind)
-        example = mappings.sentence_pairs(
-            self._manifest,
-            seed,
-            mask_rate,
-            masking,
-            tokenizer,
-            mask_share=mask_share,
-            random_share=random_share,
+        if isinstance(examples, type) or not isinstance(examples, Examples):
+            raise TypeError(
+                "`examples` must be settings such as `MaskedTokens()`, with a method "
+                f"`mapping` and `needs_others`. Received: examples={examples!r}"
+            )
+        batch_size = check_integer("batch_size", batch_size, 1)
+        seed = check_seed(seed)
+        skip_batches = check_integer("skip_batches", skip_batches, 0)
+        manifest = self._manifest
+        num_batches = -(-manifest.num_sequences // batch_size)
+        if not repeat and skip_batches > num_batches:
+            raise ValueError(
+                f"`skip_batches` must be at most the {num_batches} batches of the one "
+                f"epoch. Received: {skip_batches=}"
+            )
+        if tokenizer is not None:
+            manifest.check_tokenizer(tokenizer_fingerprint(tokenizer))
+        example = examples.mapping(manifest, seed, tokenizer)
+        needs_others = examples.needs_others
+        paths = [os.path.join(self.directory, shard.file) for shard in manifest.shards]
+        first = skip_batches * batch_size
+        records = raw_records(
+            paths,
+            manifest.num_sequences,
+            seed=seed if shuffle else None,
+            first=first,
+            repeat=repeat,
+            multiple=batch_size,
         )
-        others = kind == "next"
-        return self._read(
-            example, batch_size, seed, shuffle, repeat, skip_batches, others
-        )
+        if needs_others:
+            candidates = random_candidates(paths, manifest.num_sequences, seed, first)
+            records = tf.data.Dataset.zip((records, candidates))
 
-    def _read(self, example: Callable[..., tuple], *settings) -> tf.data.Dataset:
-        return read_batches(self.directory, self._manifest, example, *settings)
+        def batch_of(number: tf.Tensor, batch: tuple) -> tuple:
+            first_example = number * batch_size
+            if not needs_others:
+                return example(first_example, decode(batch, manifest))
+            batch, candidates = batch
+            others = another_document(batch, candidates, first_example)
+            return example(
+                first_example, decode(batch, manifest), decode(others, manifest)
+            )
+
+        dataset = records.batch(batch_size, drop_remainder=True).enumerate(skip_batches)
+        dataset = dataset.map(batch_of, num_parallel_calls=tf.data.AUTOTUNE)
+        left = tf.data.INFINITE_CARDINALITY if repeat else num_batches - skip_batches
+        return finalize(dataset.apply(tf.data.experimental.assert_cardinality(left)))
 
 
 @contextlib.contextmanager
@@ -268,7 +188,7 @@ def damage_named(*caches: Cache) -> Iterator[None]:
     tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
     cache = tfeff.data.build_cache(documents, tokenizer, "cache", 64)
     with tfeff.data.damage_named(cache):
-        for batch in cache.masked_lm(batch_size=8, repeat=False):
+        for batch in cache.batches(tfeff.data.MaskedTokens(), 8, repeat=False):
             pass
     ```
     """

@@ -131,7 +131,7 @@ class Question:
 
 @dataclasses.dataclass(frozen=True)
 class SpanExamples:
-    """Questions that spans of passages answer.
+    """Questions that spans of passages answer, as made by `tfeff.datasets`.
 
     Attributes:
         questions: in the order of the file.

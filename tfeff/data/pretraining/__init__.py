@@ -1,1 +1,1 @@
-"""What pretraining objectives make of the texts of a batch."""
+"""What pretraining objectives make of the sequences of a cache."""

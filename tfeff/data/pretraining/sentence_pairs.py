@@ -1,80 +1,60 @@
-"""Pairs of pieces for sentence-order and next-sentence prediction, in the graph."""
+"""Examples of sentence-order and next-sentence prediction, as settings."""
 
-from typing import NamedTuple
+import dataclasses
+from collections.abc import Callable
 
-import numpy as np
+import keras_hub
 import tensorflow as tf
 
-from tfeff.data.cache.batches import TokenBatch
+from tfeff.data.cache.batches import Examples, TokenBatch
 from tfeff.data.cache.manifest import Manifest
-from tfeff.data.sampling import check_seed, random_bits
+from tfeff.data.pretraining.masked_tokens import MaskedTokens
+from tfeff.data.pretraining.pairing import make_pairs
+from tfeff.data.pretraining.word_masking import word_starts
+from tfeff.utils.checks import check_choice
 
 
-class Pairs(NamedTuple):
-    """Pairs `[CLS] A [SEP] B [SEP]`, and what there is to learn of them."""
+@dataclasses.dataclass(frozen=True)
+class SentencePairs(Examples):
+    """Pairs `[CLS] A [SEP] B [SEP]`, to tell whether B follows A, masked or not.
 
-    token_ids: tf.Tensor  # [B, T] int32
-    segment_ids: tf.Tensor  # [B, T] int32: 1 for B and the [SEP] behind it
-    padding_mask: tf.Tensor  # [B, T] int32
-    labels: tf.Tensor  # [B] int32: 1 if B is not what follows A
-    weights: tf.Tensor  # [B] float32: 0 if the text could not be cut in two
+    Each sequence of the cache is cut in two, before a word if `Cache.batches` is given
+    `tokenizer`. (If not, before any token; then a B that begins inside a word gives
+    the answer away.) With probability 1/2 the pair is made wrong: for `"order"`, A and
+    B change places; for `"next"`, B is a piece of another document. Eight pieces are
+    drawn for this, and one of another document is taken; if there is none, which
+    only a few documents make likely, the pair stays as it is. Sequences that cannot be
+    cut, those of one token for instance, have weight 0.
 
+    `Cache.batches` gives `(inputs, labels, weights)`. `inputs` are those of
+    `MaskedTokens` with `segment_ids` 1 for B and its `[SEP]`, and
+    M = max(1, round(mask_rate · (T − 3))); without masks there are no `mask_positions`.
+    `labels` has `sentence` `[B]` int32, 0 if B follows A and 1 if not, and with masks
+    `masked_lm` `[B, M]`; `weights` has the same names.
 
-def check_pairs(manifest: Manifest, kind: str) -> None:
-    """Raises unless pairs can be made of a cache's sequences."""
-    if manifest.cross_documents:
-        raise ValueError(
-            "`sentence_pairs` needs a cache whose sequences hold one document each: in "
-            "others, A and B may be of different documents by themselves. Received: a "
-            "cache made with cross_documents=True"
-        )
-    if manifest.sequence_length < 5:
-        raise ValueError(
-            "`sentence_pairs` needs a cache with sequence_length of at least 5, for "
-            "three special tokens and one of A and of B. Received: a cache with "
-            f"sequence_length={manifest.sequence_length}"
-        )
-    if kind == "next" and manifest.num_documents < 2:
-        raise ValueError(
-            "`kind` must be 'order' where there is one document only: 'next' takes "
-            f"wrong pairs from other documents. Received: {kind=} for a cache of "
-            f"{manifest.num_documents} document"
-        )
-
-
-def make_pairs(
-    texts: TokenBatch,
-    others: TokenBatch | None = None,
-    *,
-    seed: int,
-    first_example: int | tf.Tensor,
-    manifest: Manifest,
-    word_starts: np.ndarray | None = None,
-) -> Pairs:
-    """Cuts each text in two and makes half of the pairs wrong.
-
-    A text of c tokens loses its last one if T leaves no place for it and the second
-    `[SEP]`. It is cut at a border drawn uniformly from those before a word, or from
-    all if there is no table of words. Neither part is empty: a text without a border
-    stays whole, as `[CLS] A [SEP]` with label and weight 0.
-
-    With probability 1/2, A and B change places. With `others`, B instead gives way to
-    as many tokens of the other text, from a border drawn among those that leave so many
-    (or from its start, to its end if it is shorter). Where the other text is of the
-    same document, B stays and the label is 0.
-
-    Row b depends on `seed` and the number `first_example + b` alone.
+    The cache must hold one document in each sequence, and sequences of at least 5
+    tokens; for `"next"`, two documents at least.
 
     Args:
-        texts: the texts to cut.
-        others: a text for each that may give another B.
-        seed: chooses the cuts, in [−2⁶³, 2⁶³).
-        first_example: the number of the first row's example, from 0.
-        manifest: of the cache, for its special ids.
-        word_starts: [V] bool, the ids that begin a word, or None.
+        kind: `"order"` (ALBERT) or `"next"` (BERT).
+        masked: `MaskedTokens`, how tokens are masked; None masks nothing.
 
-    Returns:
-        The pairs, of the texts' shape.
+    Raises:
+        ValueError: if `kind` is neither.
+        TypeError: if `masked` is of another type.
+
+    Example:
+    ```python
+    import tfeff
+
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    cache = tfeff.data.build_cache(documents, tokenizer, "cache", 64)
+    pairs = tfeff.data.SentencePairs("next", masked=None)
+    batches = cache.batches(pairs, batch_size=8, tokenizer=tokenizer)
+    inputs, labels, weights = next(iter(batches))
+    assert labels["sentence"].shape == [8]
+    ```
 
     Reference:
         Lan et al., "ALBERT: A Lite BERT for Self-supervised Learning of Language
@@ -82,74 +62,81 @@ def make_pairs(
         Pre-training of Deep Bidirectional Transformers for Language Understanding",
         2019, section 3.1, Task #2, for the next sentence.
     """
-    seed = check_seed(seed)
-    rows, length = tf.unstack(tf.shape(texts.token_ids))
-    cut_draw, flip_draw, place_draw = random_bits(
-        seed, first_example, (rows, 3, 1), stream=2
-    )
-    flip = flip_draw >= 2**31
 
-    content = texts.token_ids[:, 1:]  # tokens behind the text are never read
-    total = tf.minimum(_num_tokens(texts), length - 3)
-    borders = _borders(content, word_starts)
-    position = tf.range(length - 1)
-    cut, found = _draw(borders & (position > 0) & (position < total), cut_draw)
-    cut = tf.where(found, cut, total)
+    kind: str = "order"
+    masked: MaskedTokens | None = MaskedTokens()
 
-    # A is tokens [start_a, start_a + size_a) of `source`, and B likewise.
-    rest = total - cut
-    if others is None:
-        source = content
-        wrong = flip & found
-        start_a, size_a = tf.where(wrong, cut, 0), tf.where(wrong, rest, cut)
-        start_b, size_b = tf.where(wrong, 0, cut), total - size_a
-    else:
-        other = others.token_ids[:, 1:]
-        source = tf.concat([content, other], axis=1)
-        available = _num_tokens(others)
-        elsewhere = (texts.documents != others.documents)[:, None] & (available > 0)
-        wrong = flip & found & elsewhere
-        possible = _borders(other, word_starts) & (position <= available - rest)
-        place, any_place = _draw(possible, place_draw)
-        place = tf.where(any_place, place, 0)
-        start_a, size_a = tf.zeros_like(cut), cut
-        start_b = tf.where(wrong, length - 1 + place, cut)
-        size_b = tf.where(wrong, tf.minimum(rest, available), rest)
+    def __post_init__(self):
+        check_choice("kind", self.kind, ["order", "next"])
+        if not isinstance(self.masked, MaskedTokens | None):
+            raise TypeError(
+                "`masked` must be `MaskedTokens` or None. "
+                f"Received: masked={self.masked!r}"
+            )
 
-    column = tf.range(length)
-    in_a = column <= size_a + 1  # with [CLS] and its [SEP]
-    end = size_a + 1 + tf.where(found, size_b + 1, 0)  # of the last [SEP]
-    index = tf.where(in_a, start_a + column - 1, start_b + column - size_a - 2)
-    index = tf.clip_by_value(index, 0, tf.shape(source)[1] - 1)
-    ids = tf.gather(source, index, batch_dims=1)
-    ids = tf.where((column == size_a + 1) | (column == end), manifest.sep_token_id, ids)
-    ids = tf.where(column == 0, manifest.cls_token_id, ids)
-    real = (column <= end) & (texts.padding_mask[:, :1] > 0)
-    return Pairs(
-        token_ids=tf.where(real, ids, manifest.pad_token_id),
-        segment_ids=tf.cast(real & ~in_a, tf.int32),
-        padding_mask=tf.cast(real, tf.int32),
-        labels=tf.cast(wrong, tf.int32)[:, 0],
-        weights=tf.cast(found, tf.float32)[:, 0],
-    )
+    @property
+    def needs_others(self) -> bool:
+        return self.kind == "next"
 
+    def mapping(
+        self,
+        manifest: Manifest,
+        seed: int,
+        tokenizer: keras_hub.tokenizers.Tokenizer | None,
+    ) -> Callable[..., tuple]:
+        self._check(manifest)
+        starts = None if tokenizer is None else word_starts(tokenizer)
+        mask = None
+        if self.masked is not None:
+            num_tokens = manifest.sequence_length - 3
+            mask = self.masked.masks(manifest, num_tokens, seed, tokenizer)
 
-def _num_tokens(texts: TokenBatch) -> tf.Tensor:
-    """Tokens between `[CLS]` and `[SEP]`, [B, 1]; 0 in a row of padding."""
-    framed = tf.reduce_sum(texts.padding_mask, axis=1, keepdims=True)
-    return tf.maximum(framed - 2, 0)
+        def example(
+            first_example: tf.Tensor,
+            texts: TokenBatch,
+            others: TokenBatch | None = None,
+        ) -> tuple:
+            pairs = make_pairs(
+                texts,
+                others,
+                seed=seed,
+                first_example=first_example,
+                manifest=manifest,
+                word_starts=starts,
+            )
+            inputs = {
+                "token_ids": pairs.token_ids,
+                "segment_ids": pairs.segment_ids,
+                "padding_mask": pairs.padding_mask,
+            }
+            labels, weights = {"sentence": pairs.labels}, {"sentence": pairs.weights}
+            if mask is not None:
+                ids, positions, tokens, used = mask(
+                    pairs.token_ids, first_example=first_example
+                )
+                inputs |= {"token_ids": ids, "mask_positions": positions}
+                labels["masked_lm"], weights["masked_lm"] = tokens, used
+            return inputs, labels, weights
 
+        return example
 
-def _borders(token_ids: tf.Tensor, word_starts: np.ndarray | None) -> tf.Tensor:
-    if word_starts is None:
-        return tf.ones_like(token_ids, tf.bool)
-    return tf.gather(tf.constant(word_starts), token_ids)
-
-
-def _draw(possible: tf.Tensor, draw: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The place of one of the true values, and whether there is any, both [B, 1]."""
-    found = tf.cumsum(tf.cast(possible, tf.int32), axis=1)
-    count = found[:, -1:]
-    number = tf.bitwise.right_shift(draw * tf.cast(count, tf.int64), 32)
-    place = tf.searchsorted(found, tf.cast(number, tf.int32) + 1)
-    return tf.minimum(place, tf.shape(possible)[1] - 1), count > 0
+    def _check(self, manifest: Manifest) -> None:
+        """Raises unless pairs can be made of a cache's sequences."""
+        if manifest.cross_documents:
+            raise ValueError(
+                "`SentencePairs` need a cache whose sequences hold one document each: "
+                "in others, A and B may be of different documents by themselves. "
+                "Received: a cache made with cross_documents=True"
+            )
+        if manifest.sequence_length < 5:
+            raise ValueError(
+                "`SentencePairs` need a cache with sequence_length of at least 5, for "
+                "three special tokens and one of A and of B. Received: a cache with "
+                f"sequence_length={manifest.sequence_length}"
+            )
+        if self.kind == "next" and manifest.num_documents < 2:
+            raise ValueError(
+                "`kind` must be 'order' where there is one document only: 'next' takes "
+                f"wrong pairs from other documents. Received: kind={self.kind!r} for a "
+                f"cache of {manifest.num_documents} document"
+            )

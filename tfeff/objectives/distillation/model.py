@@ -12,7 +12,7 @@ from tfeff.objectives.distillation.layer_map import (
     make_layer_map,
     paired_encoders,
 )
-from tfeff.objectives.losses import GlobalMean
+from tfeff.training.losses import GlobalMean
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
 from tfeff.utils.checks import check_choice, check_positive
@@ -41,7 +41,7 @@ class Distillation(DistributedModel):
     becomes False. It is saved with the model, so that a checkpoint trains on alone.
 
     Train on any batches of `tfeff.data` for encoders (labels and weights are not
-    read; `cache.masked_lm(..., mask_share=0.0, random_share=0.0)` leaves the text as
+    read; `MaskedTokens(mask_share=0.0, random_share=0.0)` leaves the text as
     it is), and on a task's for classifiers (labels are not read, weights are those
     of the examples).
 

@@ -9,11 +9,12 @@ import tensorflow as tf
 from tests.checks import two_replicas
 from tests.data.pretraining.test_masking import check_rule
 from tests.subjects.corpus import token_lists
-from tfeff.data import build_cache
+from tfeff.data import MaskedTokens, build_cache
 from tfeff.data.cache import build as build_module
 from tfeff.data.cache import record_stream
 
 B = 8
+MASKED = MaskedTokens()
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def cache(documents, tokenizer, tmp_path_factory):
     """238 sequences in many shards; a window holds 50 of them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build_module, "_FIRST_SHARD_BYTES", 2000)
-        path = tmp_path_factory.mktemp("masked_lm") / "cache"
+        path = tmp_path_factory.mktemp("batches") / "cache"
         return build_cache(documents, tokenizer, path, 33, num_processes=1)
 
 
@@ -88,7 +89,7 @@ def sequences(documents, tokenizer):
 
 
 def test_validation_holds_every_sequence_once_in_order(cache, sequences):
-    dataset = cache.masked_lm(B, shuffle=False, repeat=False)
+    dataset = cache.batches(MASKED, B, shuffle=False, repeat=False)
     assert len(sequences) == 238
     count = 30
     assert dataset.cardinality() == count
@@ -105,7 +106,7 @@ def test_validation_holds_every_sequence_once_in_order(cache, sequences):
 @pytest.mark.parametrize("rate", [0.01, 0.15, 0.5])
 def test_batches_follow_the_rule(cache, sequences, rate):
     max_masks = max(1, round(rate * 31))
-    dataset = cache.masked_lm(B, mask_rate=rate, shuffle=False, repeat=False)
+    dataset = cache.batches(MaskedTokens(rate), B, shuffle=False, repeat=False)
     batches = take(dataset)
     padded = [(*s, *[0] * (33 - len(s))) for s in sequences]
     result = [
@@ -129,7 +130,7 @@ def test_batches_follow_the_rule(cache, sequences, rate):
 
 def test_shapes_are_static(cache):
     for settings in ({}, {"shuffle": False, "repeat": False}):
-        inputs, labels, weights = cache.masked_lm(B, **settings).element_spec
+        inputs, labels, weights = cache.batches(MASKED, B, **settings).element_spec
         assert set(inputs) == {
             "token_ids",
             "segment_ids",
@@ -146,7 +147,7 @@ def test_shapes_are_static(cache):
 
 def test_every_epoch_holds_every_sequence_once(cache, sequences):
     n = len(sequences)
-    batches = take(cache.masked_lm(B), -(-3 * n // B))
+    batches = take(cache.batches(MASKED, B), -(-3 * n // B))
     found = originals(batches)
     epochs = [found[i * n : (i + 1) * n] for i in range(3)]
     for epoch in epochs:
@@ -163,7 +164,7 @@ def test_every_epoch_holds_every_sequence_once(cache, sequences):
 
 
 def test_shuffling_mixes_the_shards(cache, sequences):
-    found = originals(take(cache.masked_lm(B, repeat=False)))[: len(sequences)]
+    found = originals(take(cache.batches(MASKED, B, repeat=False)))[: len(sequences)]
     place = {s: i for i, s in enumerate(sequences)}
     moved = np.array([place[s] for s in found])
     first_half = moved[: len(moved) // 2]
@@ -175,59 +176,59 @@ def test_shuffling_mixes_the_shards(cache, sequences):
 def test_skipping_goes_on_exactly(cache, sequences, shuffle):
     """An epoch is 29 batches and six examples of the next."""
     settings = {"seed": 3, "shuffle": shuffle}
-    whole = take(cache.masked_lm(B, **settings), 140)
+    whole = take(cache.batches(MASKED, B, **settings), 140)
     for skip in (0, 1, 13, 29, 30, 61, 100):
-        rest = cache.masked_lm(B, skip_batches=skip, **settings)
+        rest = cache.batches(MASKED, B, skip_batches=skip, **settings)
         assert_equal(take(rest, 40), whole[skip : skip + 40])
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_skipping_in_one_epoch(cache, shuffle):
     settings = {"shuffle": shuffle, "repeat": False}
-    batches = take(cache.masked_lm(B, **settings))
+    batches = take(cache.batches(MASKED, B, **settings))
     for skip in (0, 1, len(batches) - 1, len(batches)):
-        dataset = cache.masked_lm(B, skip_batches=skip, **settings)
+        dataset = cache.batches(MASKED, B, skip_batches=skip, **settings)
         assert dataset.cardinality() == len(batches) - skip
         assert_equal(take(dataset), batches[skip:])
     with pytest.raises(ValueError, match=f"`skip_batches`.* {len(batches)} batches"):
-        cache.masked_lm(B, skip_batches=len(batches) + 1, **settings)
+        cache.batches(MASKED, B, skip_batches=len(batches) + 1, **settings)
 
 
 def test_skipping_far_is_arithmetic(cache, sequences):
     """A hundred thousand epochs; reading them would take hours."""
     n = len(sequences)
-    found = originals(take(cache.masked_lm(n, skip_batches=100_000), 1))
+    found = originals(take(cache.batches(MASKED, n, skip_batches=100_000), 1))
     assert sorted(found) == sorted(sequences)
 
 
 def test_seeds(cache):
-    first = take(cache.masked_lm(B, seed=1), 5)
-    assert_equal(take(cache.masked_lm(B, seed=1), 5), first)
+    first = take(cache.batches(MASKED, B, seed=1), 5)
+    assert_equal(take(cache.batches(MASKED, B, seed=1), 5), first)
     for seed in (0, 2, -1, 2**63 - 1, -(2**63)):
-        other = take(cache.masked_lm(B, seed=seed), 5)
+        other = take(cache.batches(MASKED, B, seed=seed), 5)
         assert not np.array_equal(rows(first, "labels"), rows(other, "labels"))
 
 
 def test_the_programs_seed_changes_nothing(cache):
     tf.random.set_seed(1)
-    first = take(cache.masked_lm(B), 5)
+    first = take(cache.batches(MASKED, B), 5)
     tf.random.set_seed(2)
-    assert_equal(take(cache.masked_lm(B), 5), first)
+    assert_equal(take(cache.batches(MASKED, B), 5), first)
 
 
 def test_batch_size_changes_neither_order_nor_masks(cache):
-    small = take(cache.masked_lm(3), 20)
-    large = take(cache.masked_lm(12), 5)
+    small = take(cache.batches(MASKED, 3), 20)
+    large = take(cache.batches(MASKED, 12), 5)
     for field in ("token_ids", "mask_positions", "labels"):
         np.testing.assert_array_equal(rows(small, field), rows(large, field))
 
 
 def test_replicas_get_parts_of_the_batches(cache):
     strategy = two_replicas()
-    expected = take(cache.masked_lm(8), 4)
+    expected = take(cache.batches(MASKED, 8), 4)
     batches = []
     for inputs, labels, _ in itertools.islice(
-        strategy.experimental_distribute_dataset(cache.masked_lm(8)), 4
+        strategy.experimental_distribute_dataset(cache.batches(MASKED, 8)), 4
     ):
         ids = strategy.experimental_local_results(inputs["token_ids"])
         labels = strategy.experimental_local_results(labels)
@@ -245,11 +246,12 @@ def test_replicas_get_parts_of_the_batches(cache):
         ({"batch_size": 2.0}, TypeError, "`batch_size`"),
         ({"seed": 2**63}, ValueError, "`seed`"),
         ({"seed": None}, TypeError, "`seed`"),
-        ({"mask_rate": 0.0}, ValueError, "`mask_rate`"),
-        ({"mask_rate": None}, TypeError, "`mask_rate`"),
+        ({"examples": "masked_lm"}, TypeError, "`examples`.*'masked_lm'"),
+        ({"examples": MaskedTokens}, TypeError, "`examples`.*class"),
+        ({"tokenizer": 3}, TypeError, "`tokenizer`.*int"),
         ({"skip_batches": -1}, ValueError, "`skip_batches`"),
     ],
 )
 def test_bad_arguments(cache, arguments, error, message):
     with pytest.raises(error, match=message):
-        cache.masked_lm(**{"batch_size": B, **arguments})
+        cache.batches(**{"examples": MASKED, "batch_size": B, **arguments})

@@ -1,0 +1,214 @@
+"""The pretraining objectives by name: a model, its examples, its paper's settings."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from functools import partial
+
+import keras
+
+from tfeff.data.cache.batches import Examples
+from tfeff.data.pretraining.masked_tokens import MaskedTokens
+from tfeff.data.pretraining.permuted_tokens import PermutedTokens
+from tfeff.data.pretraining.sentence_pairs import SentencePairs
+from tfeff.encoders import Encoder
+from tfeff.objectives.generator import generator_for
+from tfeff.objectives.masked_lm import MaskedLM
+from tfeff.objectives.permutation_lm import PermutationLM
+from tfeff.objectives.replaced_token import ReplacedTokenDetection
+from tfeff.objectives.sentence_pair import SentencePairPrediction
+from tfeff.utils.checks import check_choice
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingObjective:
+    """What belongs together to pretrain an encoder: examples and the model of them.
+
+    Args:
+        name: by which it is known, see `register`.
+        examples: the settings of its examples, such as `tfeff.data.MaskedTokens()`;
+            those of the paper. `tfeff.data.Cache.batches` takes them.
+        make_model: a class or function that makes the Keras model, called with a
+            `tfeff.encoders.Encoder` and with settings of the model, by keyword.
+
+    Raises:
+        TypeError: if an argument has the wrong type.
+
+    Example:
+
+    >>> import tfeff
+    >>> objective = tfeff.objectives.get("replaced_token")
+    >>> objective.examples
+    MaskedTokens(mask_rate=0.15, masking='token', mask_share=0.85, random_share=0.0)
+    >>> encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=100)
+    >>> objective.make_model(encoder, generator_ratio=1 / 2).generator.hidden_dim
+    64
+    """
+
+    name: str
+    examples: Examples
+    make_model: Callable[..., keras.Model]
+
+    def __post_init__(self):
+        if not isinstance(self.name, str):
+            raise TypeError(f"`name` must be a string. Received: name={self.name!r}")
+        is_dataclass = dataclasses.is_dataclass(type(self.examples))
+        if not (is_dataclass and isinstance(self.examples, Examples)):
+            raise TypeError(
+                "`examples` must be a dataclass of settings such as `MaskedTokens()`. "
+                f"Received: examples={self.examples!r}"
+            )
+        if not callable(self.make_model):
+            raise TypeError(
+                "`make_model` must be a class or function that makes a model of an "
+                f"encoder. Received: make_model={self.make_model!r}"
+            )
+
+    def override(self, **settings) -> "PretrainingObjective":
+        """The same objective with other settings.
+
+        Args:
+            **settings: fields of the examples, or of settings within them, and
+                keyword arguments of `make_model`, by name.
+
+        Returns:
+            A `PretrainingObjective`.
+
+        Raises:
+            ValueError: if the objective has no setting of a name, or one is out of
+                range.
+            TypeError: if a setting has the wrong type.
+
+        Example:
+
+        >>> import tfeff
+        >>> objective = tfeff.objectives.get("sentence_order")
+        >>> objective.override(masking="ngram").examples.masked.masking
+        'ngram'
+        >>> tfeff.objectives.get("permutation_lm").override(masking="ngram")
+        Traceback (most recent call last):
+        ...
+        ValueError: Objective 'permutation_lm' has the settings mask_rate. \
+Received: masking='ngram'
+        """
+        examples = _replace(self.examples, settings)
+        arguments = list(inspect.signature(self.make_model).parameters.values())[1:]
+        of_model = {a.name for a in arguments if a.kind != a.VAR_KEYWORD}
+        known = _names(examples) | of_model
+        unknown = {name: settings[name] for name in sorted(set(settings) - known)}
+        if unknown:
+            received = ", ".join(f"{name}={value!r}" for name, value in unknown.items())
+            raise ValueError(
+                f"Objective {self.name!r} has the settings {', '.join(sorted(known))}. "
+                f"Received: {received}"
+            )
+        model = {name: settings[name] for name in of_model & set(settings)}
+        make_model = partial(self.make_model, **model) if model else self.make_model
+        return dataclasses.replace(self, examples=examples, make_model=make_model)
+
+
+def register(objective: PretrainingObjective) -> PretrainingObjective:
+    """Makes a pretraining objective known to `get` by its name.
+
+    Args:
+        objective: a `PretrainingObjective`.
+
+    Returns:
+        The objective.
+
+    Raises:
+        ValueError: if the name is taken by something else.
+        TypeError: if `objective` is of another type.
+
+    Example:
+
+    >>> import tfeff
+    >>> words = tfeff.objectives.PretrainingObjective(
+    ...     "masked_words",
+    ...     tfeff.data.MaskedTokens(masking="whole_word"),
+    ...     tfeff.objectives.MaskedLM,
+    ... )
+    >>> tfeff.objectives.register(words) is tfeff.objectives.get("masked_words")
+    True
+    """
+    if not isinstance(objective, PretrainingObjective):
+        raise TypeError(
+            "`objective` must be a `PretrainingObjective`. "
+            f"Received: objective={objective!r}"
+        )
+    if _REGISTRY.get(objective.name, objective) != objective:
+        raise ValueError(
+            f"`objective` must have a name that is not taken. Received: {objective}, "
+            f"while there is {_REGISTRY[objective.name]}"
+        )
+    _REGISTRY[objective.name] = objective
+    return objective
+
+
+def get(name: str) -> PretrainingObjective:
+    """The pretraining objective of a name.
+
+    Args:
+        name: one of `names()`.
+
+    Returns:
+        The `PretrainingObjective`.
+
+    Raises:
+        ValueError: if there is none of this name.
+
+    Example: see `PretrainingObjective`.
+    """
+    return _REGISTRY[check_choice("name", name, names())]
+
+
+def names() -> list[str]:
+    """The names of the registered pretraining objectives, sorted."""
+    return sorted(_REGISTRY)
+
+
+def _replace(examples: Examples, settings: dict) -> Examples:
+    """The examples with those of the settings that they have."""
+    changes = {}
+    for field in dataclasses.fields(examples):
+        value = settings.get(field.name, getattr(examples, field.name))
+        is_within = dataclasses.is_dataclass(value)  # as `SentencePairs.masked`
+        changes[field.name] = _replace(value, settings) if is_within else value
+    return dataclasses.replace(examples, **changes)
+
+
+def _names(examples: Examples) -> set[str]:
+    """The names of all settings, also of those within others."""
+    values = {f.name: getattr(examples, f.name) for f in dataclasses.fields(examples)}
+    within = filter(dataclasses.is_dataclass, values.values())
+    return set(values).union(*map(_names, within))
+
+
+def _replaced_token(
+    encoder: Encoder,
+    generator_ratio: float = 1 / 4,
+    generator_override: dict | None = None,
+) -> ReplacedTokenDetection:
+    """The encoder as a discriminator, with a generator of its kind."""
+    generator = generator_for(encoder, generator_ratio, **generator_override or {})
+    return ReplacedTokenDetection(generator, encoder)
+
+
+_REGISTRY = {
+    objective.name: objective
+    for objective in (
+        PretrainingObjective("masked_lm", MaskedTokens(), MaskedLM),
+        PretrainingObjective(
+            "replaced_token",
+            MaskedTokens(mask_share=0.85, random_share=0.0),
+            _replaced_token,
+        ),
+        PretrainingObjective("permutation_lm", PermutedTokens(), PermutationLM),
+        PretrainingObjective(
+            "sentence_order", SentencePairs("order"), SentencePairPrediction
+        ),
+        PretrainingObjective(
+            "next_sentence", SentencePairs("next"), SentencePairPrediction
+        ),
+    )
+}
