@@ -19,7 +19,7 @@ def run(main: Callable) -> None:
     def guarded(arguments):
         try:
             return main(arguments)
-        except (ArithmeticError, OSError, TypeError, ValueError) as error:
+        except (ArithmeticError, ImportError, OSError, TypeError, ValueError) as error:
             if not _is_told(error):
                 raise
             print(f"error: {error}", file=sys.stderr)
@@ -35,6 +35,17 @@ def _is_told(error):
         trace = trace.tb_next
     file = os.path.abspath(trace.tb_frame.f_code.co_filename)
     return file.startswith((_SCRIPTS, os.path.dirname(tfeff.__file__) + os.sep))
+
+
+def dataset(name: str, *kinds: type) -> tfeff.datasets.Dataset:
+    """The data set of a task, if its examples are of the kinds."""
+    found = tfeff.datasets.get(name)
+    if found.kind not in kinds:
+        raise ValueError(
+            f"--task must be one of {tfeff.datasets.names(*kinds)} here. "
+            f"Received: --task={name}, a data set of `{found.kind.__name__}`"
+        )
+    return found
 
 
 def check_finite(model: keras.Model) -> None:

@@ -6,9 +6,9 @@ In general, on any text. `--teacher` is a preset with its tokenizer, or a run of
     python examples/distill.py --run_dir=runs/small --teacher=runs/large \
         --student=bert_tiny --override=num_layers=2 --corpus='corpus/*.txt'
 
-On a task of GLUE. `--teacher` is a run of `examples/finetune_classifier.py`,
-`--student` the general run; the layers are distilled first, the predictions then,
-and the best student on the development set is kept:
+On a task of texts or pairs: GLUE's nine, BoolQ, MultiRC. `--teacher` is a run of
+`examples/finetune_classifier.py`, `--student` the general run; the layers are distilled
+first, the predictions then, and the best student on the development set is kept:
 
     python examples/distill.py --stage=task --run_dir=runs/small-sst2 \
         --teacher=runs/large-sst2 --student=runs/small --task=SST-2 --data=glue \
@@ -72,10 +72,10 @@ flags.DEFINE_list(
 )
 flags.DEFINE_float("validation_fraction", 0.02, "Documents held out of the corpus.")
 flags.DEFINE_integer("max_characters", 10_000_000, "Where docstrings end.", 1)
-flags.DEFINE_string("task", None, "task: one of GLUE's.")
-flags.DEFINE_string("data", None, "task: folder of GLUE's files.")
+flags.DEFINE_string("task", None, "task: one of GLUE's, BoolQ or MultiRC.")
+flags.DEFINE_string("data", None, "task: folder of the benchmark's files.")
 flags.DEFINE_boolean(
-    "skip_malformed", False, "task: leave out malformed lines; QQP has some."
+    "skip_malformed", False, "task: leave out malformed lines of GLUE; QQP has some."
 )
 flags.DEFINE_string(
     "augment_with", None, "task: a run of masked language modelling, to replace words."
@@ -210,6 +210,8 @@ def distil_on_a_task(strategy):
         FLAGS.eval_every = min(200, FLAGS.prediction_steps)
     if not FLAGS.task or not FLAGS.data:
         raise ValueError("--stage=task needs --task and --data")
+    # Models that choose among options, or find spans, are not distilled.
+    dataset = command.dataset(FLAGS.task, tfeff.data.TextExamples)
     run = open_run(FLAGS.run_dir, configuration())
     if os.path.exists(run.path("metrics.json")):
         finish(run)
@@ -244,10 +246,10 @@ def distil_on_a_task(strategy):
             temperature=FLAGS.temperature,
             soften=FLAGS.soften,
         )
-    dev_split = "dev_matched" if FLAGS.task == "MNLI" else "dev"
+    options = {"skip_malformed": True} if FLAGS.skip_malformed else {}
     train, dev = (
-        tfeff.datasets.read_glue(FLAGS.task, split, FLAGS.data, FLAGS.skip_malformed)
-        for split in ("train", dev_split)
+        dataset.read(split, FLAGS.data, **options)
+        for split in ("train", dataset.dev_splits[0])
     )
     if count := len(train.skipped) + len(dev.skipped):
         print(f"{count:,} lines left out, such as {(*train.skipped, *dev.skipped)[0]}")
@@ -259,13 +261,13 @@ def distil_on_a_task(strategy):
         tfeff.data.text_features(examples, tokenizer, FLAGS.sequence_length)
         for examples in (train, dev)
     )
-    print(f"{FLAGS.task}: {len(train):,} examples to train on, {len(dev):,} of dev")
+    print(f"{dataset.name}: {len(train):,} examples to train on, {len(dev):,} of dev")
 
     def score(model):
         batches = dev_rows.dataset(32, shuffle=False, repeat=False)
         outputs = model.predict(batches, verbose=0)[: len(dev)].astype("float32")
         outputs = outputs if outputs.ndim == 1 else outputs.argmax(-1)
-        return tfeff.datasets.glue_metrics(FLAGS.task, dev.labels, outputs)
+        return dataset.metrics(dev, outputs)
 
     teachers = score(teacher)
     print(f"teacher: {line(teachers)}")
@@ -275,7 +277,7 @@ def distil_on_a_task(strategy):
         print(f"layers after {FLAGS.steps:,} steps: {line(history)}")
         best = tfeff.training.KeepBest(
             lambda model: score(model.student),
-            next(iter(teachers)),
+            dataset.metric_names[0],
             FLAGS.eval_every,
             run.directory,
         )

@@ -1,4 +1,7 @@
-r"""Fine-tunes a pretrained encoder on a task of GLUE, on BoolQ, MultiRC or RACE.
+r"""Fine-tunes a pretrained encoder to classify or rate texts, or to choose options.
+
+A task is any data set of `tfeff.datasets.names()` but those of spans: GLUE's nine,
+BoolQ, MultiRC, RACE.
 
 `--pretrained` is a preset, such as `examples/pretrain.py` leaves in its run directory
 and `python -m tfeff.convert` writes; `--data` the folder of GLUE's or SuperGLUE's
@@ -41,9 +44,6 @@ from absl import flags, logging
 from run_directory import copy, make_once, open_run
 
 import tfeff
-from tfeff.datasets.glue import GLUE_TASKS
-from tfeff.datasets.superglue import SUPERGLUE_TASKS
-from tfeff.utils.checks import check_choice
 from tfeff.utils.files import atomic_file
 
 FLAGS = flags.FLAGS
@@ -114,13 +114,14 @@ CONFIGURATION = (
     "pad_to_longest",
     "dtype",
 )
-_DEV = {"MNLI": ("dev_matched", "dev_mismatched")}
 
 
 def main(_):
     """Data, grid, summary, the best model, its predictions and its export."""
     logging.set_verbosity(logging.WARNING)  # TensorFlow tells much when it exports.
-    task = check_choice("task", FLAGS.task, [*GLUE_TASKS, *SUPERGLUE_TASKS, "RACE"])
+    dataset = command.dataset(
+        FLAGS.task, tfeff.data.TextExamples, tfeff.data.ChoiceExamples
+    )
     axes = {
         "learning_rate": command.numbers("learning_rates", FLAGS.learning_rates),
         "batch_size": command.numbers("batch_sizes", FLAGS.batch_sizes, int),
@@ -138,37 +139,35 @@ def main(_):
     pad_to_longest = FLAGS.pad_to_longest
     if pad_to_longest is None:
         pad_to_longest = not encoder.length_dependent
-    train = read(task, "train", FLAGS.skip_malformed)
+    train = read(dataset, "train", FLAGS.skip_malformed)
     if FLAGS.train_examples is not None:
         train = train.sample(FLAGS.train_examples)
     dev = {
-        split: read(task, split, FLAGS.skip_malformed)
-        for split in _DEV.get(task, ("dev",))
+        split: read(dataset, split, FLAGS.skip_malformed)
+        for split in dataset.dev_splits
     }
-    to_predict = read(task, FLAGS.predict_split) if FLAGS.predict_split else None
+    to_predict = read(dataset, FLAGS.predict_split) if FLAGS.predict_split else None
     train_rows = tfeff.data.text_features(train, tokenizer, length)
     dev_rows = {
         split: tfeff.data.text_features(examples, tokenizer, length)
         for split, examples in dev.items()
     }
     print(
-        f"{task}: {len(train):,} examples to train on, "
+        f"{dataset.name}: {len(train):,} examples to train on, "
         f"{', '.join(f'{len(e):,} of {s}' for s, e in dev.items())}"
     )
-    (first_split, *_) = dev
-    examples = dev[first_split]
-    # The first name is that of the metric to choose the best by.
-    (name, *_) = score(task, examples, examples.labels)
-    metric = f"{first_split}_{name}"
+    metric = f"{dataset.dev_splits[0]}_{dataset.metric_names[0]}"
 
     def evaluate(model):
         values = {}
         for split, examples in dev.items():
             predictions = predict(model, dev_rows[split], pad_to_longest)
-            diverged = predictions is None
-            scores = score(task, examples, examples.labels if diverged else predictions)
-            for name, value in scores.items():
-                values[f"{split}_{name}"] = math.nan if diverged else value
+            scores = (
+                dict.fromkeys(dataset.metric_names, math.nan)
+                if predictions is None
+                else dataset.metrics(examples, predictions)
+            )
+            values |= {f"{split}_{name}": value for name, value in scores.items()}
         return values
 
     def cell(folder, learning_rate, batch_size, seed):
@@ -200,7 +199,7 @@ def main(_):
         atomic_file(run.path("summary.md")) as new,
         open(new, "w", encoding="utf-8") as file,
     ):
-        file.write(f"{task}, mean ± deviation over seeds\n\n{grid.table()}")
+        file.write(f"{dataset.name}, mean ± deviation over seeds\n\n{grid.table()}")
     print(grid.table(), end="")
 
     best_model = os.path.join(best["folder"], "model.keras")
@@ -210,9 +209,9 @@ def main(_):
     if to_predict is not None:
         rows = tfeff.data.text_features(to_predict, tokenizer, length)
         predictions = predict(model, rows, pad_to_longest)
-        path = write_predictions(task, to_predict, predictions, run)
-        print(f"predictions: {path}")
-    pictures.draw(model.encoder, encoder_batches(dev_rows[first_split]), run)
+        for path in write_predictions(dataset, to_predict, predictions, run):
+            print(f"predictions: {path}")
+    pictures.draw(model.encoder, encoder_batches(dev_rows[dataset.dev_splits[0]]), run)
     make_once(
         run.path("preset"),
         lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
@@ -249,13 +248,10 @@ def load_pretrained():
     )
 
 
-def read(task, split, skip_malformed=False):
-    """The examples of a part of the task."""
-    if task == "RACE":
-        return tfeff.datasets.read_race(split, FLAGS.data)
-    if task in SUPERGLUE_TASKS:
-        return tfeff.datasets.read_superglue(task, split, FLAGS.data)
-    examples = tfeff.datasets.read_glue(task, split, FLAGS.data, skip_malformed)
+def read(dataset, split, skip_malformed=False):
+    """The examples of a part of the data set."""
+    options = {"skip_malformed": True} if skip_malformed else {}
+    examples = dataset.read(split, FLAGS.data, **options)
     if examples.skipped:
         print(f"{len(examples.skipped):,} lines left out, first {examples.skipped[0]}")
     return examples
@@ -308,35 +304,17 @@ def encoder_batches(rows):
     return batches.map(flat)
 
 
-def score(task, examples, predictions):
-    """The benchmark's metrics by name, the one to choose by first."""
-    if task == "RACE":
-        return tfeff.datasets.race_metrics(examples.labels, predictions, examples.ids)
-    if task in SUPERGLUE_TASKS:
-        return tfeff.datasets.superglue_metrics(
-            task, examples.labels, predictions, examples.ids
-        )
-    return tfeff.datasets.glue_metrics(task, examples.labels, predictions)
-
-
-def write_predictions(task, examples, predictions, run):
-    """The file of predictions in the benchmark's layout."""
-    folder, ids = run.path("predictions", FLAGS.predict_split), examples.ids
+def write_predictions(dataset, examples, predictions, run):
+    """The files of predictions in the benchmark's layout."""
+    folder, paths = run.path("predictions", FLAGS.predict_split), []
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory() as new:
-        if task == "RACE":
-            letters = [examples.label_names[place] for place in predictions]
-            path = tfeff.datasets.write_json(
-                dict(zip(ids, letters)), os.path.join(new, "RACE.json")
-            )
-        elif task in SUPERGLUE_TASKS:
-            path = tfeff.datasets.write_superglue(task, ids, predictions, new)
-        else:
-            split = FLAGS.predict_split
-            path = tfeff.datasets.write_glue(task, split, ids, predictions, new)
-        name = os.path.basename(path)
-        copy(path, os.path.join(folder, name))  # In place of an earlier start's.
-    return os.path.join(folder, name)
+        for path in dataset.write_predictions(
+            FLAGS.predict_split, examples, predictions, new
+        ):
+            paths.append(os.path.join(folder, os.path.basename(path)))
+            copy(path, paths[-1])  # In place of an earlier start's.
+    return paths
 
 
 def export_options(examples):

@@ -22,7 +22,6 @@ submissions, `model.keras`, and `export/`: a SavedModel that takes questions and
 passages.
 """
 
-import importlib.util
 import json
 import math
 import os
@@ -41,16 +40,22 @@ from absl import flags, logging
 from run_directory import copy, open_run
 
 import tfeff
-from tfeff.utils.checks import check_choice
-
-MRQA = ("HotpotQA", "NewsQA", "SearchQA", "TriviaQA", "NaturalQuestions")
-TASKS = ("squad1", "squad2", *MRQA)
+from tfeff.datasets.squad import withhold
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
-flags.DEFINE_string("task", "squad1", f"What to learn: {', '.join(TASKS)}.")
-flags.DEFINE_string("train", None, "File to train on.", required=True)
-flags.DEFINE_string("dev", None, "File to choose the best by.", required=True)
+flags.DEFINE_string(
+    "task", "squad1", "SQuAD1.1 or squad1, SQuAD2.0 or squad2, or a data set of MRQA."
+)
+flags.DEFINE_string(
+    "train",
+    None,
+    "File to train on, or the folder of the published ones.",
+    required=True,
+)
+flags.DEFINE_string(
+    "dev", None, "File, or folder, to choose the best by.", required=True
+)
 flags.DEFINE_string(
     "pretrained",
     None,
@@ -107,26 +112,26 @@ CONFIGURATION = (
 
 def main(_):
     """Windows, a training for each cell of the grid, and what the best one gives."""
-    check_choice("task", FLAGS.task, TASKS)
+    dataset = command.dataset(FLAGS.task, tfeff.data.SpanExamples)
     axes = {
         "batch_size": command.numbers("batch_sizes", FLAGS.batch_sizes, int),
         "learning_rate": command.numbers("learning_rates", FLAGS.learning_rates),
     }
     seeds = command.numbers("seeds", FLAGS.seeds, int)
-    if not importlib.util.find_spec("official"):
-        raise ValueError(
-            "The official scores need Model Garden: pip install 'tfeff[garden]'"
-        )
+    dataset.check_installed()
     logging.set_verbosity(logging.WARNING)  # TensorFlow tells much when it exports.
     run = open_run(FLAGS.run_dir, {name: FLAGS[name].value for name in CONFIGURATION})
     encoder, tokenizer = tfeff.tasks.load_pretrained(FLAGS.pretrained)
     train, dev = (
         tfeff.data.make_span_features(
-            questions(path, count), tokenizer, FLAGS.sequence_length, FLAGS.stride
+            read(dataset, split, path, count),
+            tokenizer,
+            FLAGS.sequence_length,
+            FLAGS.stride,
         )
-        for path, count in (
-            (FLAGS.train, FLAGS.train_questions),
-            (FLAGS.dev, FLAGS.dev_questions),
+        for split, path, count in (
+            ("train", FLAGS.train, FLAGS.train_questions),
+            (dataset.dev_splits[0], FLAGS.dev, FLAGS.dev_questions),
         )
     )
     print(
@@ -138,25 +143,27 @@ def main(_):
             f"length extension: pretrained on {encoder.max_sequence_length} tokens, "
             f"fine-tuned on {FLAGS.sequence_length}"
         )
-    grid = tfeff.training.Grid(run.path("cells"), axes, seeds, metric="f1")
+    grid = tfeff.training.Grid(
+        run.path("cells"), axes, seeds, metric=dataset.metric_names[0]
+    )
     summary = grid.run(
-        lambda folder, **setting: train_cell(folder, train, dev, **setting)
+        lambda folder, **setting: train_cell(dataset, folder, train, dev, **setting)
     )
     print(grid.table())
     best = os.path.join(summary["best"]["folder"], "model.keras")
-    finish(run, best, tokenizer, dev, summary)
+    finish(run, best, tokenizer, dataset, dev, summary)
 
 
-def questions(path, count):
-    """The first `count` questions of a file, all by default."""
-    read = tfeff.datasets.read_mrqa if FLAGS.task in MRQA else tfeff.datasets.read_squad
-    found = read(path, skip_mismatched=FLAGS.skip_mismatched)
+def read(dataset, split, path, count):
+    """The first `count` questions of a part, all by default."""
+    options = {"skip_mismatched": True} if FLAGS.skip_mismatched else {}
+    found = dataset.read(split, path, **options)
     if found.skipped:
         print(f"{path}: {len(found.skipped)} questions left out. {found.skipped[0]}")
     return found.questions[:count]
 
 
-def train_cell(folder, train, dev, batch_size, learning_rate, seed):
+def train_cell(dataset, folder, train, dev, batch_size, learning_rate, seed):
     """Trains one model, saves it at its best, returns its metrics."""
     keras.utils.set_random_seed(seed)
     steps = FLAGS.steps or FLAGS.epochs * -(-len(train) // batch_size)
@@ -179,7 +186,10 @@ def train_cell(folder, train, dev, batch_size, learning_rate, seed):
             )
         )
         best = tfeff.training.KeepBest(
-            lambda model: evaluate(model, dev)[0], "f1", FLAGS.eval_every, folder
+            lambda model: evaluate(model, dataset, dev)[0],
+            dataset.metric_names[0],
+            FLAGS.eval_every,
+            folder,
         )
         model.fit(
             train.dataset(batch_size, seed),
@@ -199,31 +209,15 @@ def train_cell(folder, train, dev, batch_size, learning_rate, seed):
     return best.best
 
 
-def evaluate(model, dev):
-    """The official metrics, as shares, and the answers that they are of."""
-    names = {"f1": "f1", "exact_match": "exact_match"}
-    if FLAGS.task == "squad2":
-        names = {
-            "f1": "final_f1",
-            "exact_match": "final_exact",
-            "no_answer_threshold": "final_f1_thresh",
-        }
-    if not tfeff.training.is_finite(model):
-        return dict.fromkeys(names, math.nan), []  # The training has diverged.
+def evaluate(model, dataset, dev):
+    """The official metrics, and the answers that they are of."""
+    if not tfeff.training.is_finite(model):  # The training has diverged.
+        return dict.fromkeys(dataset.metric_names, math.nan), ()
     answers = model.answers(dev, max_answer_tokens=FLAGS.max_answer_tokens)
-    texts = {answer.id: answer.text for answer in answers}
-    if FLAGS.task == "squad2":
-        odds = {answer.id: answer.no_answer_probability for answer in answers}
-        scores = tfeff.datasets.squad_v2_metrics(dev.questions, texts, odds)
-    else:
-        scores = tfeff.datasets.squad_v1_metrics(dev.questions, texts)
-    shares = {name: scores[official] / 100 for name, official in names.items()}
-    if FLAGS.task == "squad2":
-        shares["no_answer_threshold"] *= 100  # It is a probability.
-    return shares, answers
+    return dataset.metrics(tfeff.data.SpanExamples(dev.questions), answers), answers
 
 
-def finish(run, path, tokenizer, dev, summary):
+def finish(run, path, tokenizer, dataset, dev, summary):
     """Predictions, model and export of the best cell; the metrics last."""
     if not os.path.exists(run.path("metrics.json")):
         for name in ("predictions.json", "null_odds.json", "model.keras"):
@@ -232,22 +226,18 @@ def finish(run, path, tokenizer, dev, summary):
         shutil.rmtree(run.path("export"), ignore_errors=True)
         model = tfeff.training.load_checkpoint(path)
         command.check_finite(model)
-        metrics, answers = evaluate(model, dev)
+        metrics, answers = evaluate(model, dataset, dev)
+        examples = tfeff.data.SpanExamples(dev.questions)
         threshold = metrics.get("no_answer_threshold")
-        texts = {
-            answer.id: ""
-            if threshold is not None and answer.no_answer_probability > threshold
-            else answer.text
-            for answer in answers
-        }
-        tfeff.datasets.write_json(texts, run.path("predictions.json"))
         if threshold is not None:
             # The official script has thresholds of their own for F1 and for exact
             # matches; the answers are given by one.
-            scores = tfeff.datasets.squad_v2_metrics(dev.questions, texts)
-            metrics |= {"f1": scores["f1"] / 100, "exact_match": scores["exact"] / 100}
-            odds = {answer.id: answer.no_answer_probability for answer in answers}
-            tfeff.datasets.write_json(odds, run.path("null_odds.json"))
+            answers = withhold(answers, threshold)
+            texts = {answer.id: answer.text for answer in answers}
+            metrics |= dataset.metrics(examples, texts)
+        dataset.write_predictions(
+            dataset.dev_splits[0], examples, answers, run.directory
+        )
         copy(path, run.path("model.keras"))
         batches = dev.dataset(8, shuffle=False, repeat=False)
         pictures.draw(model.encoder, batches, run)
@@ -260,7 +250,7 @@ def finish(run, path, tokenizer, dev, summary):
             max_answer_tokens=FLAGS.max_answer_tokens,
             no_answer_threshold=None
             if threshold is None
-            else served_threshold(threshold, odds.values()),
+            else served_threshold(threshold, answers),
         )
         tfeff.training.write_metrics(
             {"task": FLAGS.task, **metrics, "grid": summary}, run.path("metrics.json")
@@ -268,19 +258,19 @@ def finish(run, path, tokenizer, dev, summary):
     run.finish()
     with open(run.path("metrics.json"), encoding="utf-8") as file:
         metrics = json.load(file)
-    for name in ("f1", "exact_match", "no_answer_threshold"):
-        if name in metrics:
-            print(f"{name}: {metrics[name]:.4f}")
+    for name in dataset.metric_names:
+        print(f"{name}: {metrics[name]:.4f}")
     print(f"predictions: {run.path('predictions.json')}")
     print(f"question and passage in, answer out: {run.path('export')}")
 
 
-def served_threshold(threshold, probabilities):
+def served_threshold(threshold, answers):
     """By how much no answer must score higher to be the answer.
 
     The best threshold is the probability of some question, which rounding would put on
     either side of it: half-way to the next one there is no question.
     """
+    probabilities = (answer.no_answer_probability for answer in answers)
     above = min((p for p in probabilities if p > threshold), default=1.0)
     probability = (threshold + above) / 2
     with np.errstate(divide="ignore"):

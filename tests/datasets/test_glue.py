@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.datasets.files import rows, write
-from tfeff.datasets import read_glue
+from tfeff.datasets import get
 
 MNLI = [
     *["index", "promptID", "pairID", "genre", "sentence1_binary_parse"],
@@ -128,7 +128,7 @@ LAYOUTS = [
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_published_layout(tmp_path, task, split, name, lines, expected, newline):
     write(tmp_path / task / name, rows(*lines).replace("\n", newline))
-    examples = read_glue(task, split, tmp_path)
+    examples = get(task).read(split, tmp_path)
     texts, labels, ids = expected
     assert examples.first == tuple(text[0] for text in texts)
     if len(texts[0]) == 1:
@@ -150,7 +150,7 @@ def test_published_layout(tmp_path, task, split, name, lines, expected, newline)
 def test_only_line_feeds_end_a_line_and_quotes_are_text(tmp_path):
     odd = '"a\x0bb\x0c\x1c\x85\u2028\u2029c" \'d'
     write(tmp_path / "SST-2" / "dev.tsv", rows(["sentence", "label"], [odd, "1"]))
-    assert read_glue("SST-2", "dev", tmp_path).first == (odd,)
+    assert get("SST-2").read("dev", tmp_path).first == (odd,)
 
 
 @pytest.mark.parametrize(
@@ -159,12 +159,12 @@ def test_only_line_feeds_end_a_line_and_quotes_are_text(tmp_path):
         (
             "sst2",
             "train",
-            r"`task` must be one of.*task='sst2'. Did you mean 'SST-2'\?",
+            r"`name` must be one of.*name='sst2'. Did you mean 'SST-2'\?",
         ),
         ("stsb", "train", r"Did you mean 'STS-B'\?"),
         ("MNLI-m", "train", r"Did you mean 'MNLI'\?"),
         ("rtee", "train", r"Did you mean 'RTE'\?"),
-        ("weather", "train", r"Received: task='weather'\.$"),
+        ("weather", "train", r"Received: name='weather'\.$"),
         ("RTE", "validation", r"`split` must be one of.*Received: split='validation'"),
         ("RTE", "DEV", r"Did you mean 'dev'\?"),
         ("RTE", "dev_matched", r"`split` must be one of \['train', 'dev', 'test'\]"),
@@ -175,7 +175,7 @@ def test_only_line_feeds_end_a_line_and_quotes_are_text(tmp_path):
 )
 def test_wrong_names(tmp_path, task, split, message):
     with pytest.raises(ValueError, match=message):
-        read_glue(task, split, tmp_path)
+        get(task).read(split, tmp_path)
 
 
 RTE = ["index", "sentence1", "sentence2", "label"]
@@ -214,7 +214,7 @@ RTE = ["index", "sentence1", "sentence2", "label"]
 def test_bad_files(tmp_path, text, message):
     write(tmp_path / "RTE" / "dev.tsv", text)
     with pytest.raises(ValueError, match=message):
-        read_glue("RTE", "dev", tmp_path)
+        get("RTE").read("dev", tmp_path)
 
 
 @pytest.mark.parametrize("score", ["high", "", "nan", "-0.1", "5.1", "inf"])
@@ -222,15 +222,15 @@ def test_bad_ratings(tmp_path, score):
     header = [*STS, "sentence1", "sentence2", "score"]
     write(tmp_path / "STS-B" / "dev.tsv", rows(header, [*"0123456", "A", "B", score]))
     with pytest.raises(ValueError, match="line 2: the label must be a number from 0"):
-        read_glue("STS-B", "dev", tmp_path)
+        get("STS-B").read("dev", tmp_path)
 
 
 def test_malformed_lines_are_skipped_only_if_asked(tmp_path):
     lines = [RTE, ["0", "A"], ["1", "A", "B", "entailment"], ["2", "C", "D"]]
     write(tmp_path / "RTE" / "dev.tsv", rows(*lines))
     with pytest.raises(ValueError, match="line 2: must have 4 columns"):
-        read_glue("RTE", "dev", tmp_path)
-    examples = read_glue("RTE", "dev", tmp_path, skip_malformed=True)
+        get("RTE").read("dev", tmp_path)
+    examples = get("RTE").read("dev", tmp_path, skip_malformed=True)
     assert examples.ids == ("1",)
     assert [s.split(", ")[1] for s in examples.skipped] == [
         "line 2: must have 4 columns. Received: 2",
@@ -258,7 +258,7 @@ def test_real_files(data_dir, task, split):
     path = data_dir / "glue" / task / f"{split}.tsv"
     if not path.is_file():
         pytest.skip(f"no {path}")
-    examples = read_glue(task, split, data_dir / "glue")
+    examples = get(task).read(split, data_dir / "glue")
     size, share = REAL[task, split]
     assert len(examples) == size
     if share is not None:
@@ -270,8 +270,8 @@ def test_the_dev_part_of_mrpc_as_microsoft_publishes_it(tmp_path):
     text = rows(["\ufeffQuality", *MRPC], *lines)
     write(tmp_path / "MRPC" / "msr_paraphrase_train.txt", text)
     with pytest.raises(ValueError, match="must hold MRPC/dev_ids.tsv"):
-        read_glue("MRPC", "train", tmp_path)
+        get("MRPC").read("train", tmp_path)
     write(tmp_path / "MRPC" / "dev_ids.tsv", "18\t17\n")
-    parts = [read_glue("MRPC", split, tmp_path) for split in ("train", "dev")]
+    parts = [get("MRPC").read(split, tmp_path) for split in ("train", "dev")]
     assert [part.first for part in parts] == [('"A"',), ("C",)]
     assert [part.labels.tolist() for part in parts] == [[1], [0]]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfeff.datasets import glue_metrics, race_metrics, superglue_metrics
+from tests.datasets.examples import examples, metrics
+from tfeff import datasets
 
 
 def counts(labels, predictions):
@@ -51,29 +52,29 @@ def test_binary_tasks(pairs):
         "QQP": {"f1": f1(labels, predictions)},
         **dict.fromkeys(("SST-2", "QNLI", "RTE", "WNLI", "MNLI"), {}),
     }
-    for task, metrics in expected.items():
-        found = glue_metrics(task, labels, predictions)
-        metrics = {**metrics, "accuracy": same}
-        assert list(found) == list(metrics)
-        assert found == pytest.approx(metrics, nan_ok=True)
+    for task, others in expected.items():
+        found = metrics(task, labels, predictions)
+        others = {**others, "accuracy": same}
+        assert list(found) == list(others) == list(datasets.get(task).metric_names)
+        assert found == pytest.approx(others, nan_ok=True)
         assert all(type(value) is float for value in found.values())
 
 
 def test_ratings():
     labels = [0.0, 2.5, 5.0, 1.2, 2.5]
     predictions = [0.3, 9.0, 4.0, 4.0, -1.0]
-    assert glue_metrics("STS-B", labels, predictions) == pytest.approx(
+    assert metrics("STS-B", labels, predictions) == pytest.approx(
         {
             "pearson": pearson(labels, predictions),
             "spearman": pearson(ranks(labels), ranks(predictions)),
         }
     )
     # Integers and float32 are ratings too.
-    assert glue_metrics("STS-B", np.float32([1, 2]), [3, 9])["pearson"] == 1.0
+    assert metrics("STS-B", np.float32([1, 2]), [3, 9])["pearson"] == 1.0
 
 
 def test_classes_of_mnli():
-    assert glue_metrics("MNLI", [0, 1, 2, 2], [0, 2, 2, 1]) == {"accuracy": 0.5}
+    assert metrics("MNLI", [0, 1, 2, 2], [0, 2, 2, 1]) == {"accuracy": 0.5}
 
 
 @pytest.mark.filterwarnings("error")
@@ -90,35 +91,33 @@ def test_classes_of_mnli():
     ],
 )
 def test_undefined_is_not_a_number(task, labels, predictions, undefined):
-    metrics = glue_metrics(task, labels, predictions)
-    assert math.isnan(metrics[undefined])
-    if "accuracy" in metrics:
-        assert metrics["accuracy"] == np.mean(np.equal(labels, predictions))
+    found = metrics(task, labels, predictions)
+    assert math.isnan(found[undefined])
+    if "accuracy" in found:
+        assert found["accuracy"] == np.mean(np.equal(labels, predictions))
 
 
 def test_superglue():
-    assert superglue_metrics("BoolQ", [1, 0, 1], [1, 1, 1]) == {
-        "accuracy": pytest.approx(2 / 3)
-    }
+    assert metrics("BoolQ", [1, 0, 1], [1, 1, 1]) == {"accuracy": pytest.approx(2 / 3)}
     # Questions 0 of the passages 0 and 1 are two questions; answers in any order.
     ids = [(0, 0, 0), (1, 0, 3), (0, 1, 2), (0, 0, 1), (1, 0, 4)]
     labels, predictions = [1, 0, 1, 0, 1], [1, 0, 0, 0, 1]
-    assert superglue_metrics("MultiRC", labels, predictions, ids) == {
+    assert metrics("MultiRC", labels, predictions, ids) == {
         "f1a": pytest.approx(f1(labels, predictions)),
         "exact_match": pytest.approx(2 / 3),
     }
-    nothing = superglue_metrics("MultiRC", [0, 0], [0, 0], ids[:2])
+    nothing = metrics("MultiRC", [0, 0], [0, 0], ids[:2])
     assert math.isnan(nothing["f1a"]) and nothing["exact_match"] == 1.0
 
 
 def test_race():
     ids = ["middle1.txt-0", "high1.txt-0", "high1.txt-1"]
-    assert race_metrics([0, 1, 3], [0, 1, 2], ids) == {
+    assert metrics("RACE", [0, 1, 3], [0, 1, 2], ids) == {
         "accuracy": pytest.approx(2 / 3),
         "accuracy_middle": 1.0,
         "accuracy_high": 0.5,
     }
-    assert math.isnan(race_metrics([0], [0], ["high1.txt-0"])["accuracy_middle"])
+    assert math.isnan(metrics("RACE", [0], [0], ["high1.txt-0"])["accuracy_middle"])
 
 
 @pytest.mark.parametrize(
@@ -126,31 +125,55 @@ def test_race():
     [
         (ValueError, [], [], "equally many, at least 1. Received: 0 and 0"),
         (ValueError, [0, 1], [0], "equally many, at least 1. Received: 2 and 1"),
-        (ValueError, [0, 2], [0, 1], r"`labels` must be classes.*Received: 2 at 1"),
+        (ValueError, [0, 2], [0, 1], r"`labels` must be .*Received: 2 at 1"),
         (ValueError, [0, 1], [-1, 1], r"`predictions` must be .*Received: -1 at 0"),
         (TypeError, [0, 1], [0.2, 0.9], "`predictions` must be integers. .*float64"),
+        (TypeError, [0.0, 1.0], [0, 1], "`labels` must be integers. .*float64"),
         (ValueError, [0, 1], [[0, 1]], r"one axis.*predictions of shape \(1, 2\)"),
     ],
 )
 def test_bad_classes(error, labels, predictions, message):
     with pytest.raises(error, match=message):
-        glue_metrics("CoLA", labels, predictions)
+        metrics("CoLA", labels, predictions)
+    with pytest.raises(error, match=message):
+        datasets.f1(labels, predictions)
 
 
 def test_other_bad_input():
-    with pytest.raises(ValueError, match=r"task='mrcp'. Did you mean 'MRPC'\?"):
-        glue_metrics("mrcp", [0], [0])
     with pytest.raises(ValueError, match="`predictions` must be finite. Received: nan"):
-        glue_metrics("STS-B", [0.0, 1.0], [1.0, math.nan])
+        metrics("STS-B", [0.0, 1.0], [1.0, math.nan])
     with pytest.raises(TypeError, match="`labels` must be numbers"):
-        glue_metrics("STS-B", ["a"], [1.0])
-    with pytest.raises(ValueError, match="`ids` must be as many as `labels`, 1"):
-        superglue_metrics("MultiRC", [0], [0])
-    with pytest.raises(ValueError, match="`ids` must be as many as `labels`, 1"):
-        race_metrics([0], [0], [])
-    for bad in (None, 3, "ids", [3]):
+        metrics("STS-B", ["a"], [1.0])
+    with pytest.raises(ValueError, match="`examples` must have labels. Received: none"):
+        metrics("RTE", None, [0], ids=["7"])
+    with pytest.raises(ValueError, match=r"must be of RTE, .*Received: \('0', '1'\)"):
+        datasets.get("RTE").metrics(examples("SST-2", [0]), [0])
+    with pytest.raises(TypeError, match="`examples` must be `TextExamples` of RTE"):
+        datasets.get("RTE").metrics(examples("RACE", [0]), [0])
+    for bad in ([3], [None]):
         with pytest.raises(TypeError, match="`ids` must be"):
-            race_metrics([0], [0], bad)
-    for bad in (None, 3, "ids", [3], [(1, 2)]):
+            metrics("RACE", [0], [0], bad)
+    for bad in ([3], ["ids"], [(1, 2)]):
         with pytest.raises(TypeError, match="`ids` must be"):
-            superglue_metrics("MultiRC", [0], [0], bad)
+            metrics("MultiRC", [0], [0], bad)
+
+
+def test_metrics_by_themselves():
+    """On more classes than two, and where what they take differs."""
+    assert datasets.accuracy([0, 5, 2], np.int64([0, 5, 3])) == pytest.approx(2 / 3)
+    # Gorodkin's correlation of three classes: (c s - sum p t) / sqrt(...).
+    labels, predictions = [0, 1, 2, 2], [0, 2, 2, 1]
+    correct, total = 2, 4
+    right, predicted = np.bincount(labels), np.bincount(predictions)
+    above = correct * total - right @ predicted
+    below = math.sqrt((total**2 - right @ right) * (total**2 - predicted @ predicted))
+    found = datasets.matthews_correlation(labels, predictions)
+    assert found == pytest.approx(above / below)
+    with pytest.raises(ValueError, match="`labels` must be classes from 0 to 1"):
+        datasets.f1(labels, predictions)
+    with pytest.raises(TypeError, match="`labels` must be integers"):
+        datasets.accuracy([0.5], [1])
+    for metric in (datasets.pearson, datasets.spearman):
+        assert metric([1, 2, 3], [2.0, 4.0, 9.0]) > 0.9
+        with pytest.raises(ValueError, match="`labels` must be finite"):
+            metric([math.inf, 1], [1, 2])

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.datasets.files import write, write_json
-from tfeff.datasets import read_race
+from tfeff.datasets import get, read_race
 
 
 def passage(name="high1.txt", **changes):
@@ -30,6 +30,9 @@ def test_layout(tmp_path):
     assert examples.options == (("a", "b", "c", "d"), ("e", "f", "g", "h")) * 3
     assert examples.labels.tolist() == [3, 0] * 3
     assert len(read_race("dev", tmp_path, levels=("middle",))) == 2
+    for levels, count in ((("middle", "high"), 6), (("high",), 4)):
+        assert len(get("RACE").read("dev", tmp_path, levels=levels)) == count
+    assert get("RACE").read("dev", tmp_path).ids == examples.ids
 
 
 def test_answers_may_be_missing(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.datasets.files import write, write_json
 from tfeff.data import Question
-from tfeff.datasets import read_mrqa, read_squad
+from tfeff.datasets import get, read_mrqa, read_squad, span_dataset
 
 PASSAGE = "Ünï\u2009Ada\twrote  it."
 
@@ -153,3 +153,68 @@ def test_bad_mrqa(tmp_path):
         path = write(tmp_path / "a.jsonl.gz", content)
         with pytest.raises(ValueError, match=r"cannot read '.*a\.jsonl\.gz'"):
             read_mrqa(path)
+
+
+def test_data_sets_read_the_published_files_or_any_one(tmp_path):
+    v1, v2 = get("SQuAD1.1"), get("SQuAD2.0")
+    for split in ("train", "dev"):
+        file = squad(asked(split, ("Ada", 4)))
+        path = write_json(tmp_path / f"{split}-v1.1.json", file)
+        for place in (tmp_path, str(path)):
+            (question,) = v1.read(split, place).questions
+            assert question.id == split
+        write_json(tmp_path / f"{split}-v2.0.json", squad(asked(f"{split}2")))
+        (question,) = v2.read(split, tmp_path).questions
+        assert question.id == f"{split}2"
+    with pytest.raises(ValueError, match=r"`split` must be one of \['train', 'dev'\]"):
+        v1.read("test", tmp_path)
+    with pytest.raises(ValueError, match=r"`folder` must hold dev-v1\.1\.json"):
+        v1.read("dev", write_json(tmp_path / "deep" / "a.json", {}).parent)
+    with pytest.raises(ValueError, match=r"cannot read '.*none\.json'"):
+        v1.read("dev", tmp_path / "none.json")
+    bad = write_json(
+        tmp_path / "bad.json", squad(asked("a", ("Ada", 4)), asked("b", ("Ada", 5)))
+    )
+    with pytest.raises(ValueError, match="question 'b': the answer 'Ada' must be"):
+        v1.read("dev", bad)
+    assert len(v1.read("dev", bad, skip_mismatched=True).skipped) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("HotpotQA", "HotpotQA.jsonl.gz"),
+        ("NewsQA", "NewsQA.jsonl"),
+        ("SearchQA", "SearchQA.jsonl.gz"),
+        ("TriviaQA", "TriviaQA-web.jsonl.gz"),
+        ("TriviaQA", "TriviaQA.jsonl"),
+        ("NaturalQuestions", "NaturalQuestionsShort.jsonl.gz"),
+        ("NaturalQuestions", "NaturalQuestions.jsonl.gz"),
+    ],
+)
+def test_data_sets_of_mrqa(tmp_path, name, file):
+    for split in ("train", "dev"):
+        path = write_json(tmp_path / split / file, mrqa([4, 6], name=split))
+        if file.endswith(".gz"):
+            path.write_bytes(gzip.compress(path.read_bytes()))
+        for place in (tmp_path, path):
+            (question,) = get(name).read(split, place).questions
+            assert question.id == split
+    with pytest.raises(ValueError, match="`folder` must hold dev/"):
+        get(name).read("dev", tmp_path / "train")
+
+
+def test_spans_of_ones_own(tmp_path):
+    quiz = span_dataset("Quiz", {"dev": ("a.json",)})
+    write_json(tmp_path / "a.json", squad(asked("a", ("Ada", 4))))
+    assert len(quiz.read("dev", tmp_path)) == 1
+    assert (quiz.splits, quiz.metric_names) == (("dev",), ("f1", "exact_match"))
+    for files, error in (
+        ({}, ValueError),
+        (None, TypeError),
+        ({"dev": "a"}, TypeError),
+    ):
+        with pytest.raises(error, match="`files`|`dev_splits`"):
+            span_dataset("Quiz", files)
+    with pytest.raises(TypeError, match="`read_file` must be callable"):
+        span_dataset("Quiz", {"dev": ("a.json",)}, read_file=3)

@@ -1,11 +1,14 @@
 """The official scores of SQuAD."""
 
+import json
 import sys
+from pathlib import Path
 
 import pytest
 
-from tfeff.data.finetuning.examples import Question, SpanExamples
-from tfeff.datasets import squad_v1_metrics, squad_v2_metrics
+from tfeff.data import Question, SpanAnswer, SpanExamples
+from tfeff.datasets import get, squad_v1_metrics, squad_v2_metrics
+from tfeff.datasets.squad import withhold
 
 
 def asked(name, *answers):
@@ -77,5 +80,86 @@ def test_bad_input():
 
 def test_without_model_garden(monkeypatch):
     monkeypatch.setitem(sys.modules, "official.nlp.tools.squad_evaluate_v1_1", None)
-    with pytest.raises(ImportError, match=r"pip install tfeff\[garden\]"):
+    with pytest.raises(ImportError, match=r"pip install 'tfeff\[garden\]'"):
         squad_v1_metrics([asked("a", "x")], {"a": "x"})
+    for name in ("SQuAD1.1", "NewsQA"):
+        with pytest.raises(ImportError, match=r"pip install 'tfeff\[garden\]'"):
+            get(name).check_installed()
+    get("RTE").check_installed()
+
+
+def answers(**found):
+    """Answers with the text and the probability that there is none."""
+    return tuple(
+        SpanAnswer(name, text, 0, 0, 0.0, p) for name, (text, p) in found.items()
+    )
+
+
+@pytest.mark.usefixtures("garden")
+@pytest.mark.parametrize("name", ["SQuAD1.1", "NewsQA"])
+def test_data_sets_of_answers(name, tmp_path):
+    dataset = get(name)
+    dataset.check_installed()
+    examples = SpanExamples((asked("a", "the Ada"), asked("b", "x", "red green")))
+    given = answers(a=("ADA!", 0.1), b=("green red blue", 0.9))
+    expected = {"f1": 0.9, "exact_match": 0.5}
+    texts = {answer.id: answer.text for answer in given}
+    for predictions in (given, list(given), texts):
+        found = dataset.metrics(examples, predictions)
+        assert list(found) == list(dataset.metric_names)
+        assert found == pytest.approx(expected)
+        folder = tmp_path / type(predictions).__name__
+        (path,) = dataset.write_predictions("dev", examples, predictions, folder)
+        assert path == str(folder / "predictions.json")
+        assert json.loads((folder / "predictions.json").read_text()) == texts
+
+
+@pytest.mark.usefixtures("garden")
+def test_data_set_with_questions_that_have_no_answer(tmp_path):
+    dataset = get("SQuAD2.0")
+    questions = asked("a", "Ada"), asked("b"), asked("c"), asked("d", "red green")
+    examples = SpanExamples(questions)
+    given = answers(a=("Ada", 0.1), b=("", 0.9), c=("what", 0.7), d=("red", 0.2))
+    found = dataset.metrics(examples, given)
+    assert list(found) == list(dataset.metric_names)
+    assert found == pytest.approx(
+        {"f1": (3 + 2 / 3) / 4, "exact_match": 0.75, "no_answer_threshold": 0.2}
+    )
+    assert found["no_answer_threshold"] == 0.2  # no rounding: that of a question
+    decided = withhold(given, found["no_answer_threshold"])
+    assert [answer.text for answer in decided] == ["Ada", "", "", "red"]
+    texts = {answer.id: answer.text for answer in decided}
+    # Texts are scored as they are.
+    assert dataset.metrics(examples, texts) == pytest.approx(
+        {"f1": found["f1"], "exact_match": 0.75}
+    )
+    undecided = {answer.id: answer.text for answer in given}
+    assert dataset.metrics(examples, undecided)["exact_match"] == 0.5
+    paths = dataset.write_predictions("dev", examples, decided, tmp_path)
+    assert paths == tuple(
+        str(tmp_path / name) for name in ("predictions.json", "null_odds.json")
+    )
+    written = [json.loads(Path(path).read_text()) for path in paths]
+    assert written == [texts, {"a": 0.1, "b": 0.9, "c": 0.7, "d": 0.2}]
+    (path,) = dataset.write_predictions("dev", examples, texts, tmp_path / "texts")
+    assert json.loads(Path(path).read_text()) == texts
+
+
+@pytest.mark.parametrize("name", ["SQuAD1.1", "SQuAD2.0", "HotpotQA"])
+def test_wrong_answers_are_named(name, tmp_path):
+    dataset, examples = get(name), SpanExamples((asked("a", "x"), asked("b", "x")))
+    for bad in (None, 3, "ab", [3], ["a", "b"]):
+        with pytest.raises(TypeError, match="`predictions` must be a list"):
+            dataset.metrics(examples, bad)
+        with pytest.raises(TypeError, match="`predictions` must be a list"):
+            dataset.write_predictions("dev", examples, bad, tmp_path)
+    one = answers(a=("x", 0.5))
+    with pytest.raises(ValueError, match="they lack 1 of them, such as 'b'"):
+        dataset.metrics(examples, one)
+    with pytest.raises(ValueError, match="they lack 1 of them, such as 'b'"):
+        dataset.write_predictions("dev", examples, one, tmp_path)
+    with pytest.raises(TypeError, match="`examples` must be `SpanExamples`"):
+        dataset.metrics(examples.questions, one)
+    (tmp_path / "predictions.json").write_text("mine")
+    with pytest.raises(ValueError, match="must not hold 'predictions.json' yet"):
+        dataset.write_predictions("dev", examples, {"a": "", "b": ""}, tmp_path)

@@ -6,7 +6,15 @@ import math
 import numpy as np
 import pytest
 
-from tfeff.datasets import write_glue, write_json, write_superglue
+from tests.datasets.examples import examples
+from tfeff.datasets import get, write_json, write_tsv
+
+
+def write_predictions(name, split, ids, predictions, folder):
+    """The path of the one file."""
+    known = examples(name, None, ids)
+    (path,) = get(name).write_predictions(split, known, predictions, folder)
+    return path
 
 
 @pytest.mark.parametrize(
@@ -27,14 +35,14 @@ from tfeff.datasets import write_glue, write_json, write_superglue
 )
 def test_glue(tmp_path, task, split, predictions, name, texts):
     folder = tmp_path / "new" / "submission"
-    path = write_glue(task, split, ["7", "3"], np.array(predictions), folder)
+    path = write_predictions(task, split, ["7", "3"], np.array(predictions), folder)
     assert path == str(folder / name)
     expected = f"index\tprediction\n7\t{texts[0]}\n3\t{texts[1]}\n"
     assert (folder / name).read_bytes() == expected.encode()
 
 
 def test_boolq(tmp_path):
-    path = write_superglue("BoolQ", (4, 5), np.array([0, 1]), tmp_path)
+    path = write_predictions("BoolQ", "test", (4, 5), np.array([0, 1]), tmp_path)
     assert path == str(tmp_path / "BoolQ.jsonl")
     lines = (tmp_path / "BoolQ.jsonl").read_text().splitlines()
     assert list(map(json.loads, lines)) == [
@@ -45,7 +53,7 @@ def test_boolq(tmp_path):
 
 def test_multirc(tmp_path):
     ids = [(0, 2, 11), (0, 2, 12), (0, 3, 13), (1, 4, 14)]
-    write_superglue("MultiRC", ids, np.array([1, 0, 1, 0]), tmp_path)
+    write_predictions("MultiRC", "test", ids, np.array([1, 0, 1, 0]), tmp_path)
     lines = (tmp_path / "MultiRC.jsonl").read_text().splitlines()
     first = [
         {"idx": 2, "answers": [{"idx": 11, "label": 1}, {"idx": 12, "label": 0}]},
@@ -70,48 +78,61 @@ def test_json(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["deep"]
 
 
+def test_race(tmp_path):
+    path = write_predictions("RACE", "test", ["a-0", "a-1"], [3, 0], tmp_path)
+    assert path == str(tmp_path / "RACE.json")
+    assert json.loads((tmp_path / "RACE.json").read_text()) == {"a-0": "D", "a-1": "A"}
+
+
+def test_tsv(tmp_path):
+    path = write_tsv({"b": "yes", "a": 0.25}, tmp_path / "deep" / "own.tsv")
+    assert path == str(tmp_path / "deep" / "own.tsv")
+    with open(path, "rb") as file:
+        assert file.read() == b"index\tprediction\nb\tyes\na\t0.25\n"
+    with pytest.raises(ValueError, match="`values` must not be empty"):
+        write_tsv({}, tmp_path / "empty.tsv")
+
+
 def test_files_are_never_overwritten(tmp_path):
-    for name in ("RTE.tsv", "BoolQ.jsonl", "a.json"):
+    for name in ("RTE.tsv", "BoolQ.jsonl", "MultiRC.jsonl", "RACE.json", "a.json"):
         (tmp_path / name).write_text("mine")
     with pytest.raises(ValueError, match=r"`folder` must not hold 'RTE\.tsv' yet"):
-        write_glue("RTE", "test", ["0"], [0], tmp_path)
+        write_predictions("RTE", "test", ["0"], [0], tmp_path)
     with pytest.raises(ValueError, match="`folder` must not hold 'BoolQ.jsonl'"):
-        write_superglue("BoolQ", [0], [0], tmp_path)
-    with pytest.raises(ValueError, match=r"`path` must not exist yet. .*a\.json"):
-        write_json({"a": "b"}, tmp_path / "a.json")
+        write_predictions("BoolQ", "test", [0], [0], tmp_path)
+    with pytest.raises(ValueError, match="`folder` must not hold 'MultiRC.jsonl'"):
+        write_predictions("MultiRC", "test", [(0, 0, 0)], [0], tmp_path)
+    with pytest.raises(ValueError, match="`folder` must not hold 'RACE.json'"):
+        write_predictions("RACE", "test", ["0"], [0], tmp_path)
+    for write in (write_json, write_tsv):
+        with pytest.raises(ValueError, match=r"`path` must not exist yet. .*a\.json"):
+            write({"a": "b"}, tmp_path / "a.json")
     assert {path.read_text() for path in tmp_path.iterdir()} == {"mine"}
 
 
 def test_bad_input(tmp_path):
-    with pytest.raises(ValueError, match=r"task='stsb'. Did you mean 'STS-B'\?"):
-        write_glue("stsb", "test", ["0"], [0], tmp_path)
     with pytest.raises(ValueError, match=r"`split` must be one of .*split='test'"):
-        write_glue("MNLI", "test", ["0"], [0], tmp_path)
+        write_predictions("MNLI", "test", ["0"], [0], tmp_path)
     with pytest.raises(ValueError, match="equally many, at least 1. .* 2 and 1"):
-        write_glue("RTE", "test", ["0", "1"], [0], tmp_path)
+        write_predictions("RTE", "test", ["0", "1"], [0], tmp_path)
     with pytest.raises(ValueError, match="equally many, at least 1. .* 0 and 0"):
-        write_superglue("BoolQ", [], [], tmp_path)
+        write_predictions("BoolQ", "test", [], [], tmp_path)
     with pytest.raises(ValueError, match=r"classes from 0 to 1.*Received: 2 at 0"):
-        write_glue("RTE", "test", ["0"], [2], tmp_path)
+        write_predictions("RTE", "test", ["0"], [2], tmp_path)
     with pytest.raises(ValueError, match="`predictions` must be finite"):
-        write_glue("STS-B", "test", ["0"], [math.inf], tmp_path)
+        write_predictions("STS-B", "test", ["0"], [math.inf], tmp_path)
+    with pytest.raises(TypeError, match="`folder` must be a path"):
+        write_predictions("RTE", "test", ["0"], [0], None)
+    with pytest.raises(TypeError, match="`ids` must be"):
+        write_predictions("MultiRC", "test", [3], [0], tmp_path)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("write", "arguments", "name"),
-    [
-        (write_glue, ("RTE", "test", None, [0]), "ids"),
-        (write_glue, ("RTE", "test", "7", [0]), "ids"),
-        (write_superglue, ("BoolQ", 3, [0]), "ids"),
-        (write_superglue, ("MultiRC", [3], [0]), "ids"),
-        (write_json, (3,), "values"),
-        (write_json, ([1],), "values"),
-    ],
-)
-def test_types(write, arguments, name, tmp_path):
-    with pytest.raises(TypeError, match=f"`{name}` must be"):
-        write(*arguments, tmp_path / "new")
+@pytest.mark.parametrize("write", [write_json, write_tsv])
+def test_types(write, tmp_path):
+    for bad in (3, [1], None):
+        with pytest.raises(TypeError, match="`values` must be"):
+            write(bad, tmp_path / "new")
     with pytest.raises(TypeError, match="Received: <object"):
         write_json({"a": object()}, tmp_path / "new")
     assert not list(tmp_path.iterdir())
@@ -121,10 +142,13 @@ def test_numbers_of_numpy_and_repeated_ids(tmp_path):
     path = write_json({"a": np.float32(0.5), "b": np.int64(2)}, tmp_path / "a.json")
     with open(path, encoding="utf-8") as file:
         assert json.load(file) == {"a": 0.5, "b": 2}
-    path = write_superglue("BoolQ", np.array([4, 5]), np.array([0, 1]), tmp_path)
+    ids = np.array([4, 5])
+    path = write_predictions("BoolQ", "test", ids, np.array([0, 1]), tmp_path)
     with open(path, encoding="utf-8") as file:
         assert json.loads(file.readline()) == {"idx": 4, "label": "false"}
     with pytest.raises(ValueError, match="`ids` must differ. Received: '7' 2 times"):
-        write_glue("RTE", "test", ["7", "7"], [1, 0], tmp_path)
+        write_predictions("RTE", "test", ["7", "7"], [1, 0], tmp_path)
     with pytest.raises(ValueError, match="`ids` must differ"):
-        write_superglue("BoolQ", [4, 4], [1, 0], tmp_path)
+        write_predictions("BoolQ", "test", [4, 4], [1, 0], tmp_path)
+    with pytest.raises(ValueError, match="`ids` must differ"):
+        write_predictions("RACE", "test", ["a", "a"], [1, 0], tmp_path)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.datasets.files import write, write_json
-from tfeff.datasets import read_superglue
+from tfeff.datasets import get
 
 BOOLQ = {"question": "is it so", "passage": "So it is.", "idx": 5, "label": False}
 
@@ -31,7 +31,7 @@ def without_labels(record):
 def test_boolq(tmp_path):
     other = {**BOOLQ, "idx": 6, "label": True, "question": "is it"}
     write_json(tmp_path / "BoolQ" / "val.jsonl", BOOLQ, other)
-    examples = read_superglue("BoolQ", "dev", tmp_path)
+    examples = get("BoolQ").read("dev", tmp_path)
     assert examples.first == ("So it is.", "So it is.")
     assert examples.second == ("is it so", "is it")
     assert examples.labels.tolist() == [0, 1]
@@ -41,7 +41,7 @@ def test_boolq(tmp_path):
 
 def test_multirc(tmp_path):
     write_json(tmp_path / "MultiRC" / "train.jsonl", multirc())
-    examples = read_superglue("MultiRC", "train", tmp_path)
+    examples = get("MultiRC").read("train", tmp_path)
     assert examples.first == ("It rains.",) * 3
     assert examples.second == ("Wet? Yes", "Wet? No", "Why? Rain")
     assert examples.labels.tolist() == [1, 0, 1]
@@ -52,12 +52,12 @@ def test_multirc(tmp_path):
 def test_labels_may_be_missing_from_the_test_part_alone(tmp_path, task, record):
     for name in ("val.jsonl", "test.jsonl"):
         write_json(tmp_path / task / name, without_labels(record))
-    assert read_superglue(task, "test", tmp_path).labels is None
+    assert get(task).read("test", tmp_path).labels is None
     with pytest.raises(ValueError, match=r"val\.jsonl, line 1: must have 'label'"):
-        read_superglue(task, "dev", tmp_path)
+        get(task).read("dev", tmp_path)
     write_json(tmp_path / task / "test.jsonl", record, without_labels(record))
     with pytest.raises(ValueError, match=r"test\.jsonl, line 2: must have 'label'"):
-        read_superglue(task, "test", tmp_path)
+        get(task).read("test", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_labels_may_be_missing_from_the_test_part_alone(tmp_path, task, record):
 def test_bad_boolq(tmp_path, text, message):
     write(tmp_path / "BoolQ" / "val.jsonl", text)
     with pytest.raises(ValueError, match=message):
-        read_superglue("BoolQ", "dev", tmp_path)
+        get("BoolQ").read("dev", tmp_path)
 
 
 def test_bad_multirc(tmp_path):
@@ -102,20 +102,20 @@ def test_bad_multirc(tmp_path):
     with pytest.raises(
         ValueError, match=r"line 2: 'label' must be 0 or 1. Received: 2"
     ):
-        read_superglue("MultiRC", "dev", tmp_path)
+        get("MultiRC").read("dev", tmp_path)
     record["passage"]["questions"] = []
     write_json(tmp_path / "MultiRC" / "val.jsonl", record)
     with pytest.raises(ValueError, match="must hold examples. Received: none"):
-        read_superglue("MultiRC", "dev", tmp_path)
+        get("MultiRC").read("dev", tmp_path)
 
 
 def test_wrong_names(tmp_path):
-    with pytest.raises(ValueError, match=r"task='boolq'. Did you mean 'BoolQ'\?"):
-        read_superglue("boolq", "dev", tmp_path)
+    with pytest.raises(ValueError, match=r"name='boolq'. Did you mean 'BoolQ'\?"):
+        get("boolq").read("dev", tmp_path)
     with pytest.raises(ValueError, match=r"`split` must be one of.*split='val'"):
-        read_superglue("BoolQ", "val", tmp_path)
+        get("BoolQ").read("val", tmp_path)
     with pytest.raises(ValueError, match=r"`folder` must hold BoolQ/val\.jsonl"):
-        read_superglue("BoolQ", "dev", tmp_path)
+        get("BoolQ").read("dev", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,6 @@ def test_wrong_names(tmp_path):
 def test_real_files(data_dir, task, split, size, positive):
     if not (data_dir / "superglue" / task).is_dir():
         pytest.skip(f"no {data_dir / 'superglue' / task}")
-    examples = read_superglue(task, split, data_dir / "superglue")
+    examples = get(task).read(split, data_dir / "superglue")
     assert (len(examples), examples.labels.sum()) == (size, positive)
     assert len(set(examples.ids)) == size

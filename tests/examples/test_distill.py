@@ -132,6 +132,40 @@ def test_from_a_teacher_to_a_served_student(folder):
 
 
 @pytest.mark.slow
+def test_answers_of_multirc(folder):
+    """A task whose metrics need the ids, of a sample of whose examples it learns."""
+    (folder / "MultiRC").mkdir()
+    answers = [{"text": f"{i} bottles", "idx": i, "label": i % 2} for i in range(4)]
+    for split in ("train", "val"):
+        passages = []
+        for number in range(3):
+            question = {"question": "How many?", "answers": answers, "idx": 0}
+            text = {"text": "green bottles on the wall", "questions": [question]}
+            passages.append(json.dumps({"idx": number, "passage": text}))
+        lines = "\n".join(passages)
+        (folder / "MultiRC" / f"{split}.jsonl").write_text(lines, encoding="utf-8")
+    result = run(
+        folder / "multirc",
+        "--stage=task",
+        f"--teacher={folder / 'tuned'}",
+        f"--student={folder / 'large'}",
+        "--task=MultiRC",
+        f"--data={folder}",
+        "--prediction_steps=4",
+        "--train_examples=10",
+    )
+    assert result.returncode == 0, result.stderr
+    assert "MultiRC: 10 examples to train on, 12 of dev" in result.stdout
+    metrics = json.loads((folder / "multirc" / "metrics.json").read_text())
+    assert (
+        list(metrics["student"]) == list(metrics["teacher"]) == ["f1a", "exact_match"]
+    )
+    with open(folder / "multirc" / "dev_metrics.csv", encoding="utf-8") as file:
+        best = max(float(row["f1a"]) for row in csv.DictReader(file))
+    assert metrics["student"]["f1a"] == pytest.approx(best)
+
+
+@pytest.mark.slow
 def test_other_tokenizers_are_refused(folder):
     encoder, _ = tfeff.tasks.load_pretrained(folder / "large")
     other = tfeff.data.train_tokenizer(["a house on a hill, 1 2 3 4"] * 9, 20)
@@ -153,6 +187,14 @@ def test_other_tokenizers_are_refused(folder):
         (["--student=shatter_tiny", "--attention=scores"], '"probabilities" here: One'),
         (["--student=bert_tiny", "--sequence_length=30"], "at most 24"),
         (["--student=x", "--stage=task"], "--task"),
+        (
+            ["--student=x", "--stage=task", "--task=RACE", "--data=x"],
+            "--task=RACE, a data set of `ChoiceExamples`",
+        ),
+        (
+            ["--student=x", "--stage=task", "--task=BoolQs", "--data=x"],
+            "Did you mean 'BoolQ'?",
+        ),
     ],
 )
 def test_bad_flags_leave_no_folder(folder, flags, message):

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import tfeff
 from tests.export.corpus import DOCUMENTS, tokenizer
-from tfeff.datasets import glue_metrics, race_metrics
+from tfeff.datasets import get
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -118,13 +118,13 @@ def test_a_grid_ends_with_the_best_model_and_goes_on_after_a_kill(
         best = max(float(row["dev_accuracy"]) for row in rows)
         assert json.loads((cell / "metrics.json").read_text()) == {"dev_accuracy": best}
 
-    dev = tfeff.datasets.read_glue("SST-2", "dev", data)
+    dev = get("SST-2").read("dev", data)
     served = serve(run_dir, "classify", text=dev.first)
     predictions = served["probabilities"].argmax(-1)
     expected = json.loads(
         (Path(summary["best"]["folder"]) / "metrics.json").read_text()
     )
-    accuracy = glue_metrics("SST-2", dev.labels, predictions)["accuracy"]
+    accuracy = get("SST-2").metrics(dev, predictions)["accuracy"]
     assert accuracy == expected["dev_accuracy"]
     assert served["label"].tolist() == [str(p).encode() for p in predictions]
     with open(run_dir / "predictions" / "test" / "SST-2.tsv") as file:
@@ -188,9 +188,9 @@ def test_ratings_of_longer_sequences_than_pretrained(data, pretrained, tmp_path)
     assert result.returncode == 0, result.stderr
     assert "STS-B: 6 examples to train on" in result.stdout
     best = json.loads((tmp_path / "run" / "metrics.json").read_text())["best"]["mean"]
-    dev = tfeff.datasets.read_glue("STS-B", "dev", data)
+    dev = get("STS-B").read("dev", data)
     served = serve(tmp_path / "run", "rate", text=dev.first, text_pair=dev.second)
-    expected = glue_metrics("STS-B", dev.labels, served["score"])
+    expected = get("STS-B").metrics(dev, served["score"])
     assert best["dev_pearson"] == pytest.approx(expected["pearson"], abs=1e-3)
 
 
@@ -208,7 +208,7 @@ def test_both_parts_of_mnli(data, pretrained, tmp_path):
 def test_options_of_race(data, pretrained, tmp_path):
     result = run("RACE", data, pretrained, tmp_path / "run", "--predict_split=dev")
     assert result.returncode == 0, result.stderr
-    dev = tfeff.datasets.read_race("dev", data)
+    dev = get("RACE").read("dev", data)
     served = serve(
         tmp_path / "run",
         "choose",
@@ -217,7 +217,7 @@ def test_options_of_race(data, pretrained, tmp_path):
         options=dev.options,
     )
     best = json.loads((tmp_path / "run" / "metrics.json").read_text())["best"]["mean"]
-    expected = race_metrics(dev.labels, served["index"].astype(int), dev.ids)
+    expected = get("RACE").metrics(dev, served["index"].astype(int))
     assert best == pytest.approx({f"dev_{k}": v for k, v in expected.items()})
     path = tmp_path / "run" / "predictions" / "dev" / "RACE.json"
     letters = json.loads(path.read_text())
@@ -228,6 +228,8 @@ def test_options_of_race(data, pretrained, tmp_path):
     ("task", "flags", "message"),
     [
         ("SST2", (), "Did you mean 'SST-2'?"),
+        ("squad1", (), "--task=squad1, a data set of `SpanExamples`"),
+        ("RACE", ("--skip_malformed",), "RACE is read with the options ['levels']"),
         ("CoLA", (), "CoLA"),  # There is no such folder.
         ("SST-2", ("--pretrained=nowhere",), "`path` must be a preset"),
         ("SST-2", ("--learning_rates=fast",), "fast"),

@@ -137,3 +137,24 @@ def test_a_missing_file_is_said_before_anything_is_made(pretrained, tmp_path):
     assert result.returncode != 0
     assert f"cannot read '{file}'" in result.stderr
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ("squad3", "Did you mean 'SQuAD"),
+        ("MNLI", "--task=MNLI, a data set of `TextExamples`"),
+    ],
+)
+def test_other_tasks_are_refused(task, message, pretrained, tmp_path):
+    result = run(
+        f"--task={task}",
+        f"--run_dir={tmp_path / 'run'}",
+        "--train=x",
+        "--dev=x",
+        f"--pretrained={pretrained}",
+    )
+    assert result.returncode != 0
+    assert message in result.stderr
+    assert not (tmp_path / "run").exists()

@@ -29,6 +29,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "finetuning.examples": [
             "ChoiceExamples",
             "Question",
+            "SpanAnswer",
             "SpanExamples",
             "TextExamples",
         ],

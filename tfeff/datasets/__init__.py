@@ -1,17 +1,30 @@
-"""Published benchmarks: readers of their files, official metrics, submissions."""
+"""Data sets to fine-tune on, one object each: `get("SST-2")`, `names()`, `register`.
+
+A `Dataset` reads its parts, scores predictions by the official metrics, and writes
+them in the layout of submissions:
+
+    glue        CoLA, SST-2, MRPC, QQP, STS-B, MNLI, QNLI, RTE, WNLI
+    superglue   BoolQ, MultiRC
+    race        RACE
+    squad       SQuAD 1.1 and 2.0
+    mrqa        HotpotQA, NewsQA, SearchQA, TriviaQA, NaturalQuestions
+
+One of your own is a `Dataset`, a `tsv_dataset` or a `span_dataset`, and `register`.
+"""
 
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "glue": ["read_glue"],
-        "metrics": ["glue_metrics", "race_metrics", "superglue_metrics"],
+        "dataset": ["Dataset"],
+        "metrics": ["accuracy", "f1", "matthews_correlation", "pearson", "spearman"],
         "mrqa": ["read_mrqa"],
         "race": ["read_race"],
-        "squad": ["read_squad"],
+        "registry": ["get", "names", "register"],
+        "squad": ["read_squad", "span_dataset"],
         "squad_metrics": ["squad_v1_metrics", "squad_v2_metrics"],
-        "submissions": ["write_glue", "write_json", "write_superglue"],
-        "superglue": ["read_superglue"],
+        "submissions": ["write_json", "write_tsv"],
+        "tsv": ["read_tsv", "tsv_dataset"],
     },
 )

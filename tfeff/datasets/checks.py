@@ -1,5 +1,6 @@
 """Checks of labels, predictions and the ids of examples."""
 
+import collections
 from collections.abc import Iterable
 
 import numpy as np
@@ -18,39 +19,66 @@ def check_list(name: str, values: Iterable, kind: type | None = None) -> list:
     return values
 
 
-def check_triples(name: str, values: Iterable) -> list:
-    """Returns `values` as a list if they are MultiRC's ids, or raises."""
-    values = check_list(name, values)
-    for value in values:
-        if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 3:
-            raise TypeError(
-                f"`{name}` must be (passage, question, answer). It holds {value!r}"
-            )
+def check_names(name: str, values: tuple) -> tuple[str, ...]:
+    """Returns `values` as a tuple if they are different strings, or raises."""
+    if not isinstance(values, (tuple, list)):
+        raise TypeError(f"`{name}` must be a tuple. Received: {name}={values!r}")
+    values = tuple(check_list(name, values, str))
+    if len(set(values)) < len(values) or not all(values):
+        raise ValueError(f"`{name}` must be different names. Received: {values}")
     return values
 
 
-def check_values(
-    name: str, values: np.ndarray, names: tuple[str, ...] | None
+def check_different(name: str, ids: Iterable) -> None:
+    """Raises unless the ids, or other values, differ in their text."""
+    for id, count in collections.Counter(map(str, ids)).most_common(1):
+        if count > 1:
+            raise ValueError(f"`{name}` must differ. Received: {id!r} {count} times")
+
+
+def check_same_number(labels: np.ndarray, predictions: np.ndarray) -> None:
+    """Raises unless there are as many predictions as labels, and at least one."""
+    if len(labels) == 0 or len(labels) != len(predictions):
+        raise ValueError(
+            "`labels` and `predictions` must be equally many, at least 1. Received: "
+            f"{len(labels)} and {len(predictions)}"
+        )
+
+
+def check_classes(
+    name: str, values: np.ndarray, names: tuple[str, ...] | None = None
 ) -> np.ndarray:
-    """Returns `values` as an array `[N]` of classes or of ratings, or raises."""
+    """Returns `values` as an array `[N]` of classes, of `names` if given, or raises."""
+    array = _one_axis(name, values)
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"`{name}` must be integers. Received: {array.dtype}")
+    if names is not None:
+        expected = f"classes from 0 to {len(names) - 1}, of {list(names)}"
+        _check_all(name, array, (array >= 0) & (array < len(names)), expected)
+    return array
+
+
+def check_ratings(name: str, values: np.ndarray) -> np.ndarray:
+    """Returns `values` as an array `[N]` of finite numbers, or raises."""
+    array = _one_axis(name, values)
+    if not (np.isrealobj(array) and np.issubdtype(array.dtype, np.number)):
+        raise TypeError(f"`{name}` must be numbers. Received: {array.dtype}")
+    _check_all(name, array, np.isfinite(array), "finite")
+    return array
+
+
+def _one_axis(name, values):
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(
             f"`{name}` must have one axis. Received: {name} of shape {array.shape}"
         )
-    if names is None:
-        if not (np.isrealobj(array) and np.issubdtype(array.dtype, np.number)):
-            raise TypeError(f"`{name}` must be numbers. Received: {array.dtype}")
-        wrong = ~np.isfinite(array)
-        expected = "finite"
-    else:
-        if array.size and not np.issubdtype(array.dtype, np.integer):
-            raise TypeError(f"`{name}` must be integers. Received: {array.dtype}")
-        wrong = (array < 0) | (array >= len(names))
-        expected = f"classes from 0 to {len(names) - 1}, of {list(names)}"
-    if wrong.any():
-        place = int(wrong.argmax())
-        raise ValueError(
-            f"`{name}` must be {expected}. Received: {array[place]} at {place}"
-        )
     return array
+
+
+def _check_all(name, array, right, expected):
+    if not right.all():
+        index = int(right.argmin())
+        raise ValueError(
+            f"`{name}` must be {expected}. Received: {array[index]} at {index}"
+        )

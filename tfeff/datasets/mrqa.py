@@ -1,12 +1,25 @@
-"""The data sets of MRQA 2019, from the files in which they are published."""
+"""The data sets of MRQA 2019, read from `folder/train` and `folder/dev`.
+
+They are scored and their predictions written as SQuAD 1.1's.
+"""
 
 import os
 import unicodedata
 
 from tfeff.data.finetuning.examples import Question, SpanExamples
 from tfeff.datasets.files import checked, field, json_lines
-from tfeff.datasets.squad import collected
+from tfeff.datasets.settings import BLOCKBERT
+from tfeff.datasets.squad import collected, span_dataset
 from tfeff.utils.checks import check_path
+
+# The names of the published files.
+_FILES = {
+    "HotpotQA": ("HotpotQA",),
+    "NewsQA": ("NewsQA",),
+    "SearchQA": ("SearchQA",),
+    "TriviaQA": ("TriviaQA-web", "TriviaQA"),
+    "NaturalQuestions": ("NaturalQuestionsShort", "NaturalQuestions"),
+}
 
 
 def read_mrqa(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanExamples:
@@ -94,3 +107,21 @@ def _letters(text):
     # The texts of detected answers are normalised, those of passages are not.
     plain = unicodedata.normalize("NFKD", text).casefold()
     return [c for c in plain if c.isalnum()] or plain.split()
+
+
+DATASETS = tuple(
+    span_dataset(
+        name,
+        {
+            split: tuple(
+                os.path.join(split, stem + ending)
+                for stem in stems
+                for ending in (".jsonl.gz", ".jsonl")
+            )
+            for split in ("train", "dev")
+        },
+        read_mrqa,
+        settings={"BlockBERT": BLOCKBERT},
+    )
+    for name, stems in _FILES.items()
+)

@@ -1,12 +1,26 @@
-"""RACE, from the files in which it is published."""
+"""RACE: a question about a passage, and four options.
 
+The metrics are accuracy, of all questions and of each school's; NaN for a school of
+which there are no questions. The option `levels` reads one school's alone. RACE has no
+layout for predictions: `RACE.json` has the letter for each id.
+
+Reference:
+    Lai et al., "RACE: Large-scale ReAding Comprehension Dataset From Examinations",
+    2017.
+"""
+
+import math
 import os
 import re
 
 import numpy as np
 
 from tfeff.data.finetuning.examples import ChoiceExamples
+from tfeff.datasets.checks import check_list
+from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import checked, field, json_file
+from tfeff.datasets.metrics import accuracy
+from tfeff.datasets.submissions import new_file, predicted_texts, write_json
 from tfeff.utils.checks import check_choice, check_path
 
 RACE_LEVELS = ("middle", "high")
@@ -125,3 +139,32 @@ def _questions(path, passage_id):
             None if answers is None else _LETTERS.index(answers[index]),
             f"{passage_id}-{index}",
         )
+
+
+def _score(examples, predictions):
+    ids, labels = check_list("ids", examples.ids, str), examples.labels
+    metrics = {"accuracy": accuracy(labels, predictions)}
+    for level in RACE_LEVELS:
+        rows = [i for i, name in enumerate(ids) if name.startswith(level)]
+        value = accuracy(labels[rows], predictions[rows]) if rows else math.nan
+        metrics[f"accuracy_{level}"] = value
+    return metrics
+
+
+def _write(split, examples, predictions, folder):
+    path = new_file(folder, "RACE.json")
+    return (write_json(predicted_texts(examples, predictions), path),)
+
+
+DATASETS = (
+    Dataset(
+        name="RACE",
+        reader=read_race,
+        options=("levels",),
+        kind=ChoiceExamples,
+        label_names=_LETTERS,
+        metric_names=("accuracy", *(f"accuracy_{level}" for level in RACE_LEVELS)),
+        scorer=_score,
+        writer=_write,
+    ),
+)

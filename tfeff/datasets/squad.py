@@ -1,11 +1,99 @@
-"""SQuAD 1.1 and 2.0, from the files in which they are published."""
+"""SQuAD 1.1 and 2.0, and what data sets of spans share.
 
+The parts are read from `train-v1.1.json`, `dev-v1.1.json` and so on, or from any file
+in place of the folder. The metrics are the official scripts', as shares. Predictions go
+into `predictions.json`, a text for each id; for SQuAD 2.0 also into `null_odds.json`,
+how likely each question has no answer.
+"""
+
+import dataclasses
+import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
-from tfeff.data.finetuning.examples import Question, SpanExamples
-from tfeff.datasets.files import checked, field, json_file
-from tfeff.utils.checks import check_path
+from tfeff.data.finetuning.examples import Question, SpanAnswer, SpanExamples
+from tfeff.datasets.checks import check_list, check_names
+from tfeff.datasets.dataset import Dataset
+from tfeff.datasets.files import checked, field, first_file, json_file
+from tfeff.datasets.settings import BLOCKBERT, CONVBERT, HUANG_SWAPPED, SHATTER
+from tfeff.datasets.squad_metrics import (
+    check_ids,
+    official_script,
+    squad_v1_metrics,
+    squad_v2_metrics,
+)
+from tfeff.datasets.submissions import new_file, write_json
+from tfeff.utils.checks import check_mapping, check_path
+
+
+def span_dataset(
+    name: str,
+    files: Mapping[str, tuple[str, ...]],
+    read_file: Callable | None = None,
+    **attributes,
+) -> Dataset:
+    """A data set of questions that spans answer, scored as SQuAD 1.1.
+
+    Args:
+        name: the name of the data set.
+        files: for each part the names that its file may have in the folder.
+        read_file: `read_file(path, skip_mismatched)`, a function that reads a file;
+            `tfeff.datasets.read_squad` by default.
+        **attributes: further ones of `Dataset`, in place of those that follow from
+            these.
+
+    Returns:
+        A `Dataset`, to be registered. It reads a file that is given in place of the
+        folder, too.
+
+    Raises:
+        TypeError, ValueError: if the files or the function are none.
+
+    Example:
+    ```python
+    import tfeff
+
+    quiz = tfeff.datasets.span_dataset(
+        "Quiz", {"train": ("quiz-train.json",), "dev": ("quiz-dev.json",)}
+    )
+    assert quiz.metric_names == ("f1", "exact_match")
+    ```
+    """
+    check_mapping("files", files, "parts to names of files")
+    files = {split: check_names("files", names) for split, names in files.items()}
+    if read_file is None:
+        read_file = read_squad
+    if not callable(read_file):
+        raise TypeError(f"`read_file` must be callable. Received: {read_file!r}")
+
+    def read(split, folder, skip_mismatched=False):
+        path = first_file(folder, *files[split]) if os.path.isdir(folder) else folder
+        return read_file(path, skip_mismatched=skip_mismatched)
+
+    return Dataset(
+        **{
+            "name": name,
+            "reader": read,
+            "options": ("skip_mismatched",),
+            "kind": SpanExamples,
+            "splits": tuple(files),
+            "metric_names": ("f1", "exact_match"),
+            "scorer": _score_v1,
+            "writer": _write_texts,
+            "requirement": functools.partial(official_script, "squad_evaluate_v1_1"),
+        }
+        | attributes
+    )
+
+
+def withhold(answers: Iterable[SpanAnswer], threshold: float) -> tuple[SpanAnswer, ...]:
+    """The answers, without the text where none is likelier than the threshold."""
+    return tuple(
+        dataclasses.replace(answer, text="", start=0, end=0)
+        if answer.no_answer_probability > threshold
+        else answer
+        for answer in answers
+    )
 
 
 def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanExamples:
@@ -119,3 +207,74 @@ def _question(record, passage, where):
         spans=tuple(spans),
     )
     return question, None
+
+
+def _score_v1(examples, predictions):
+    scores = squad_v1_metrics(examples, _texts(predictions))
+    return {name: scores[name] / 100 for name in ("f1", "exact_match")}
+
+
+def _score_v2(examples, predictions):
+    """Scores of texts as they are; of answers, those with the best threshold."""
+    texts = _texts(predictions)
+    if texts is predictions:
+        scores = squad_v2_metrics(examples, texts)
+        return {"f1": scores["f1"] / 100, "exact_match": scores["exact"] / 100}
+    scores = squad_v2_metrics(examples, texts, _no_answer(predictions))
+    return {
+        "f1": scores["final_f1"] / 100,
+        "exact_match": scores["final_exact"] / 100,
+        "no_answer_threshold": scores["final_f1_thresh"],  # a probability
+    }
+
+
+def _write_texts(split, examples, predictions, folder):
+    texts = _texts(predictions)
+    check_ids("predictions", examples.questions, texts)
+    return (write_json(texts, new_file(folder, "predictions.json")),)
+
+
+def _write_v2(split, examples, predictions, folder):
+    paths = _write_texts(split, examples, predictions, folder)
+    if isinstance(predictions, Mapping):
+        return paths
+    path = new_file(folder, "null_odds.json")
+    return (*paths, write_json(_no_answer(predictions), path))
+
+
+def _texts(predictions):
+    if isinstance(predictions, Mapping):
+        return predictions
+    answers = check_list("predictions", predictions, SpanAnswer)
+    return {answer.id: answer.text for answer in answers}
+
+
+def _no_answer(answers):
+    return {answer.id: answer.no_answer_probability for answer in answers}
+
+
+def _files(version):
+    return {split: (f"{split}-v{version}.json",) for split in ("train", "dev")}
+
+
+DATASETS = (
+    span_dataset(
+        "SQuAD1.1",
+        _files("1.1"),
+        settings={
+            "Shatter": SHATTER,
+            "Huang": HUANG_SWAPPED,
+            "BlockBERT": BLOCKBERT,
+            "ConvBERT": CONVBERT,
+        },
+    ),
+    span_dataset(
+        "SQuAD2.0",
+        _files("2.0"),
+        metric_names=("f1", "exact_match", "no_answer_threshold"),
+        scorer=_score_v2,
+        writer=_write_v2,
+        requirement=functools.partial(official_script, "squad_evaluate_v2_0"),
+        settings={"BlockBERT": BLOCKBERT, "ConvBERT": CONVBERT},
+    ),
+)

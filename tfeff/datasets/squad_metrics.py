@@ -2,6 +2,7 @@
 
 import importlib
 import numbers
+import types
 from collections.abc import Mapping, Sequence
 
 from tfeff.data.finetuning.examples import Question, SpanExamples
@@ -49,7 +50,9 @@ def squad_v1_metrics(
                 "`questions` must have answers; those of SQuAD 2.0 that have none are "
                 f"for `squad_v2_metrics`. Received: {question.id!r} without"
             )
-    scores = _garden("squad_evaluate_v1_1").evaluate(_dataset(questions), predictions)
+    scores = official_script("squad_evaluate_v1_1").evaluate(
+        _dataset(questions), predictions
+    )
     return {
         "f1": 100 * scores["final_f1"],
         "exact_match": 100 * scores["exact_match"],
@@ -95,41 +98,32 @@ def squad_v2_metrics(
     questions = _checked(questions, predictions)
     if no_answer_probabilities is not None:
         check_mapping("no_answer_probabilities", no_answer_probabilities, "ids to them")
-        _check_ids("no_answer_probabilities", questions, no_answer_probabilities)
+        check_ids("no_answer_probabilities", questions, no_answer_probabilities)
         for name, value in no_answer_probabilities.items():
             if not isinstance(value, numbers.Real) or not 0 <= value <= 1:
                 raise ValueError(
                     "`no_answer_probabilities` must be from 0 to 1. Received: "
                     f"{value!r} for {name!r}"
                 )
-    script = _garden("squad_evaluate_v2_0")
+    script = official_script("squad_evaluate_v2_0")
     return dict(
         script.evaluate(_dataset(questions), predictions, no_answer_probabilities)
     )
 
 
-def _garden(module):
+def official_script(name: str) -> types.ModuleType:
+    """The module of Model Garden with one of the scripts, or raises ImportError."""
     try:
-        return importlib.import_module(f"official.nlp.tools.{module}")
+        return importlib.import_module(f"official.nlp.tools.{name}")
     except ImportError as error:
         raise ImportError(
             "the official scores of SQuAD need TensorFlow's Model Garden: "
-            "pip install tfeff[garden]"
+            "pip install 'tfeff[garden]'"
         ) from error
 
 
-def _checked(questions, predictions):
-    if isinstance(questions, SpanExamples):
-        questions = questions.questions
-    questions = check_list("questions", questions, Question)
-    check_mapping("predictions", predictions, "ids to answers")
-    if not questions:
-        raise ValueError("`questions` must hold questions. Received: none")
-    _check_ids("predictions", questions, predictions)
-    return questions
-
-
-def _check_ids(name, questions, values):
+def check_ids(name: str, questions: Sequence[Question], values: Mapping) -> None:
+    """Raises unless `values` has one value for each question, and no others."""
     if not isinstance(values, Mapping):
         raise TypeError(f"`{name}` must be a mapping. Received: {name}={values!r}")
     # The script for 2.0 would leave out what has no prediction.
@@ -141,6 +135,17 @@ def _check_ids(name, questions, values):
                 f"{len(names)} {'of them' if kind == 'lack' else 'others'}, such as "
                 f"{min(names)!r}"
             )
+
+
+def _checked(questions, predictions):
+    if isinstance(questions, SpanExamples):
+        questions = questions.questions
+    questions = check_list("questions", questions, Question)
+    check_mapping("predictions", predictions, "ids to answers")
+    if not questions:
+        raise ValueError("`questions` must hold questions. Received: none")
+    check_ids("predictions", questions, predictions)
+    return questions
 
 
 def _dataset(questions):

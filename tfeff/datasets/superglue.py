@@ -1,61 +1,40 @@
-"""BoolQ and MultiRC, from the files in which SuperGLUE publishes them."""
+"""BoolQ and MultiRC of SuperGLUE.
 
+The files are `folder/task/train.jsonl`, `val.jsonl` (the dev part) and `test.jsonl`,
+which may lack labels. The first text is the passage. The second one is the question, in
+MultiRC with one of its answers behind it: each answer is an example, right (1) or wrong
+(0). The ids are integers of BoolQ, triples (passage, question, answer) of MultiRC.
+
+Metrics are accuracy for BoolQ; for MultiRC, F1 of the label 1 over all answers (`f1a`)
+and the share of questions all of whose answers are right (`exact_match`). Predictions
+go into `BoolQ.jsonl` and `MultiRC.jsonl`.
+
+Reference:
+    Wang et al., "SuperGLUE: A Stickier Benchmark for General-Purpose Language
+    Understanding Systems", 2019, section 3.
+"""
+
+import collections
+import functools
 import os
 
 import numpy as np
 
 from tfeff.data.finetuning.examples import TextExamples
+from tfeff.datasets.checks import check_list
+from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import checked, field, first_file, json_lines
-from tfeff.utils.checks import check_choice, check_path
+from tfeff.datasets.metrics import f1
+from tfeff.datasets.settings import SHATTER
+from tfeff.datasets.submissions import new_file, predicted_texts, write_json_lines
 
-SUPERGLUE_TASKS = {"BoolQ": ("false", "true"), "MultiRC": ("0", "1")}
 _FILES = {"train": "train.jsonl", "dev": "val.jsonl", "test": "test.jsonl"}
 
 
-def read_superglue(task: str, split: str, folder: str | os.PathLike) -> TextExamples:
-    """Reads one part of BoolQ or MultiRC.
-
-    The file is `folder/task/train.jsonl`, `val.jsonl` (the dev part) or `test.jsonl`.
-    The first text is the passage. The second one is the question, in MultiRC with one
-    of its answers behind it: each answer is an example, right (1) or wrong (0).
-
-    Args:
-        task: `"BoolQ"` or `"MultiRC"`.
-        split: `"train"`, `"dev"` or `"test"`.
-        folder: the folder of all tasks.
-
-    Returns:
-        The texts, labels (None for a test part without) and ids: integers of BoolQ,
-        triples (passage, question, answer) of MultiRC.
-
-    Raises:
-        ValueError: if there is no such task, split or file, or the file is empty,
-            malformed, or has a label outside of the set; the message has the file and
-            the line.
-
-    Example:
-    ```python
-    import os
-    import tfeff
-
-    os.makedirs("superglue/BoolQ")
-    with open("superglue/BoolQ/val.jsonl", "w") as file:
-        file.write('{"question": "is it", "passage": "It is.", "idx": 0, ')
-        file.write('"label": true}')
-    examples = tfeff.datasets.read_superglue("BoolQ", "dev", "superglue")
-    assert (examples.first, examples.second) == (("It is.",), ("is it",))
-    assert examples.labels.tolist() == [1]
-    ```
-
-    Reference:
-        Wang et al., "SuperGLUE: A Stickier Benchmark for General-Purpose Language
-        Understanding Systems", 2019, section 3.
-    """
-    check_choice("task", task, SUPERGLUE_TASKS)
-    name = _FILES[check_choice("split", split, _FILES)]
-    path = first_file(check_path("folder", folder), os.path.join(task, name))
-    read = {"BoolQ": _boolq, "MultiRC": _multirc}[task]
-    rows = [row for where, record in json_lines(path) for row in read(record, where)]
+def _read(task, records, label_names, split, folder):
+    """The examples that `records` makes of each line of a part's file."""
+    path = first_file(folder, os.path.join(task, _FILES[split]))
+    rows = [row for where, line in json_lines(path) for row in records(line, where)]
     if not rows:
         raise ValueError(f"{path} must hold examples. Received: none")
     first, second, labels, ids, places = zip(*rows)
@@ -68,7 +47,7 @@ def read_superglue(task: str, split: str, folder: str | os.PathLike) -> TextExam
         first=first,
         second=second,
         labels=np.array(labels, np.int32) if labelled else None,
-        label_names=SUPERGLUE_TASKS[task],
+        label_names=label_names,
         ids=ids,
     )
 
@@ -109,3 +88,66 @@ def _label(record, labels, where):
             f"Received: {label!r:.80}"
         )
     return labels.index(label)
+
+
+def _write_boolq(split, examples, predictions, folder):
+    texts = predicted_texts(examples, predictions)
+    records = [{"idx": id, "label": text} for id, text in texts.items()]
+    return (write_json_lines(records, new_file(folder, "BoolQ.jsonl")),)
+
+
+def _score_multirc(examples, predictions):
+    answers = collections.defaultdict(list)
+    right = examples.labels == predictions
+    for (passage, question, _), is_right in zip(_triples(examples.ids), right):
+        answers[passage, question].append(is_right)
+    return {
+        "f1a": f1(examples.labels, predictions),
+        "exact_match": float(np.mean([all(found) for found in answers.values()])),
+    }
+
+
+def _write_multirc(split, examples, predictions, folder):
+    passages = collections.defaultdict(lambda: collections.defaultdict(list))
+    triples = _triples(examples.ids)
+    for (passage, question, answer), label in zip(triples, predictions):
+        record = {"idx": answer, "label": int(label)}
+        passages[passage][question].append(record)
+    records = []
+    for passage, questions in passages.items():
+        answers = [{"idx": q, "answers": found} for q, found in questions.items()]
+        records.append({"idx": passage, "passage": {"questions": answers}})
+    return (write_json_lines(records, new_file(folder, "MultiRC.jsonl")),)
+
+
+def _triples(ids):
+    ids = check_list("ids", ids)
+    for value in ids:
+        if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 3:
+            raise TypeError(
+                f"`ids` must be (passage, question, answer). It holds {value!r}"
+            )
+    return ids
+
+
+def _dataset(name, records, label_names, **attributes):
+    return Dataset(
+        name=name,
+        reader=functools.partial(_read, name, records, label_names),
+        label_names=label_names,
+        settings={"Shatter": SHATTER},
+        **attributes,
+    )
+
+
+DATASETS = (
+    _dataset("BoolQ", _boolq, ("false", "true"), writer=_write_boolq),
+    _dataset(
+        "MultiRC",
+        _multirc,
+        ("0", "1"),
+        metric_names=("f1a", "exact_match"),
+        scorer=_score_multirc,
+        writer=_write_multirc,
+    ),
+)

@@ -1,7 +1,8 @@
 import keras
 from keras import ops
 
-from tfeff.data.finetuning.span_decoding import SpanAnswer, best_spans
+from tfeff.data.finetuning.examples import SpanAnswer
+from tfeff.data.finetuning.span_decoding import best_spans
 from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.encoders import Encoder
 from tfeff.layers.dense import Dense

@@ -1,4 +1,4 @@
-"""What the readers of tasks return: columns of texts and labels."""
+"""Examples of tasks, as readers return them, and answers to them."""
 
 import dataclasses
 
@@ -61,6 +61,7 @@ class ChoiceExamples:
             none. It cannot be written to.
         label_names: `("A", "B", "C", "D")`.
         ids: `"high1.txt-0"` is the first question of the passage `high1.txt`.
+        skipped: what was wrong with each question that was left out.
 
     Raises:
         ValueError: if the columns are not equally long, the questions have not
@@ -75,6 +76,7 @@ class ChoiceExamples:
     labels: np.ndarray | None
     label_names: tuple[str, ...]
     ids: tuple[str, ...]
+    skipped: tuple[str, ...] = ()
 
     def __post_init__(self):
         _check_columns(self, "passages", "questions", "options", "labels", "ids")
@@ -145,6 +147,29 @@ class SpanExamples:
 
     def __len__(self) -> int:
         return len(self.questions)
+
+
+@dataclasses.dataclass(frozen=True)
+class SpanAnswer:
+    """The answer that a model gives.
+
+    Attributes:
+        id: of the question.
+        text: the characters `start` to `end` of the passage; "" for no answer.
+        start: its first character.
+        end: the character behind it.
+        score: of the best span, start logit + end logit.
+        no_answer_probability: the softmax of that score and the one for no answer.
+
+    Example: see `best_spans`.
+    """
+
+    id: str
+    text: str
+    start: int
+    end: int
+    score: float
+    no_answer_probability: float
 
 
 def _sample(examples, count, seed):

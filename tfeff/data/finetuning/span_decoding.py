@@ -1,33 +1,12 @@
 """From a model's logits for windows to one answer a question."""
 
-import dataclasses
 import math
 
 import numpy as np
 
+from tfeff.data.finetuning.examples import SpanAnswer
 from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.utils.checks import check_integer
-
-
-@dataclasses.dataclass(frozen=True)
-class SpanAnswer:
-    """The answer that a model gives.
-
-    Attributes:
-        id: of the question.
-        text: the characters `start` to `end` of the passage; "" for no answer.
-        start: its first character.
-        end: the character behind it.
-        score: of the best span, start logit + end logit.
-        no_answer_probability: the softmax of that score and the one for no answer.
-    """
-
-    id: str
-    text: str
-    start: int
-    end: int
-    score: float
-    no_answer_probability: float
 
 
 def best_spans(

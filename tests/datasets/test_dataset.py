@@ -1,0 +1,235 @@
+"""Data sets as objects: the registry, and some of one's own."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from tests.datasets.files import rows, write
+from tfeff import data, datasets
+
+PARTS = ("train", "dev", "test")
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch):
+    """What is registered in a test is gone after it."""
+    module = sys.modules[datasets.register.__module__]
+    monkeypatch.setattr(module, "_REGISTRY", dict(module._REGISTRY))
+
+
+def test_all_are_registered():
+    kinds = {
+        data.TextExamples: [
+            *("CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI", "QNLI", "RTE", "WNLI"),
+            *("BoolQ", "MultiRC"),
+        ],
+        data.ChoiceExamples: ["RACE"],
+        data.SpanExamples: [
+            *("SQuAD1.1", "SQuAD2.0"),
+            *("HotpotQA", "NewsQA", "SearchQA", "TriviaQA", "NaturalQuestions"),
+        ],
+    }
+    assert datasets.names() == sum(kinds.values(), [])
+    for kind, expected in kinds.items():
+        assert datasets.names(kind) == expected
+        for name in expected:
+            dataset = datasets.get(name)
+            assert (dataset.name, dataset.kind) == (name, kind)
+            spans = kind is data.SpanExamples
+            if name != "MNLI":
+                assert dataset.splits == (PARTS[:2] if spans else PARTS)
+                assert dataset.dev_splits == ("dev",)
+            assert (dataset.label_names is None) == (spans or name == "STS-B")
+            for settings in dataset.settings.values():
+                assert settings["source"]
+    assert datasets.get("squad1") is datasets.get("SQuAD1.1")
+    assert datasets.get("squad2") is datasets.get("SQuAD2.0")
+    mnli = datasets.get("MNLI")
+    assert mnli.dev_splits == ("dev_matched", "dev_mismatched")
+
+
+def test_settings_are_those_of_the_papers():
+    settings = {name: datasets.get(name).settings for name in datasets.names()}
+    papers = {name: list(found) for name, found in settings.items()}
+    assert papers["SST-2"] == ["Shatter", "ConvBERT", "Huang"]
+    assert papers["RTE"] == ["Shatter", "ConvBERT"]
+    assert papers["BoolQ"] == papers["MultiRC"] == ["Shatter"]
+    assert papers["SQuAD2.0"] == ["BlockBERT", "ConvBERT"]
+    assert papers["TriviaQA"] == ["BlockBERT"]
+    assert papers["WNLI"] == papers["RACE"] == []  # No paper gives any.
+    rates = {
+        name: found["Shatter"].get("learning_rates")
+        for name, found in settings.items()
+        if "Shatter" in found
+    }
+    low = [name for name, found in rates.items() if found == (5e-6,)]
+    none = [name for name, found in rates.items() if found is None]
+    assert low == ["CoLA", "SST-2"] and none == ["BoolQ", "MultiRC", "SQuAD1.1"]
+    assert settings["NewsQA"]["BlockBERT"]["batch_sizes"] == (16, 32)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("SST2", r"Did you mean 'SST-2'\?"),
+        ("boolq", r"Did you mean 'BoolQ'\?"),
+        ("squad", r"Did you mean 'SQuAD"),
+        ("race", r"Did you mean 'RACE'\?"),
+        ("hotpot", r"Did you mean 'HotpotQA'\?"),
+        ("weather", r"Received: name='weather'\.$"),
+        (None, "`name` must be one of"),
+        ([], "`name` must be one of"),
+    ],
+)
+def test_unknown_names(name, message):
+    with pytest.raises(ValueError, match=message):
+        datasets.get(name)
+
+
+def weather(**changes):
+    return datasets.tsv_dataset(
+        **{
+            "name": "Weather",
+            "texts": ("report", "place"),
+            "label": "sky",
+            "label_names": ("dry", "wet"),
+            "metric_names": ("f1", "accuracy", "matthews_correlation"),
+        }
+        | changes
+    )
+
+
+def test_a_table_of_ones_own(tmp_path):
+    own = datasets.register(weather())
+    assert datasets.register(own) is own is datasets.get("Weather")
+    assert datasets.names()[-1] == "Weather"
+    lines = [["id", "sky", "place", "report"], ["7", "wet", "here", "It rains."]]
+    write(tmp_path / "Weather" / "dev.tsv", rows(*lines, ["8", "dry", "there", "Sun."]))
+    dev = own.read("dev", tmp_path)
+    assert (dev.first, dev.second) == (("It rains.", "Sun."), ("here", "there"))
+    assert (dev.labels.tolist(), dev.ids) == ([1, 0], ("7", "8"))
+    assert own.metrics(dev, np.array([1, 0])) == dict.fromkeys(own.metric_names, 1.0)
+    (path,) = own.write_predictions("dev", dev, [0, 1], tmp_path / "new")
+    assert path == str(tmp_path / "new" / "Weather.tsv")
+    with open(path) as file:
+        assert file.read() == "index\tprediction\n7\tdry\n8\twet\n"
+    # A test part may lack the labels, a line its columns.
+    unlabelled = [[line[0], *line[2:]] for line in lines]
+    write(tmp_path / "Weather" / "test.tsv", rows(*unlabelled, ["9"]))
+    with pytest.raises(ValueError, match="line 3: must have 3 columns. Received: 1"):
+        own.read("test", tmp_path)
+    test = own.read("test", tmp_path, skip_malformed=True)
+    assert (test.labels, len(test), len(test.skipped)) == (None, 1, 1)
+    with pytest.raises(ValueError, match="`folder` must hold Weather/train.tsv"):
+        own.read("train", tmp_path)
+    with pytest.raises(
+        TypeError,
+        match=r"Weather is read with the options \['skip_malformed'\]. Received: "
+        r"skip_malformd=True. Did you mean 'skip_malformed'\?",
+    ):
+        own.read("dev", tmp_path, skip_malformd=True)
+    with pytest.raises(TypeError, match=r"RACE is read with the options \['levels'\]"):
+        datasets.get("RACE").read("dev", tmp_path, skip_malformed=True)
+
+
+def test_ratings_of_ones_own(tmp_path):
+    own = datasets.tsv_dataset("Stars", ("review",), "stars", ratings=(1, 5))
+    assert own.metric_names == ("pearson", "spearman")
+    table = rows(["review", "stars"], ["Good.", "4.5"], ["Bad.", "1"])
+    write(tmp_path / "Stars" / "train.tsv", table)
+    train = own.read("train", tmp_path)
+    assert train.labels.tolist() == [4.5, 1.0] and train.labels.dtype == np.float32
+    (path,) = own.write_predictions("train", train, np.array([9.0, 0.3]), tmp_path)
+    with open(path) as file:
+        assert file.read() == "index\tprediction\n0\t5.000\n1\t1.000\n"
+    write(tmp_path / "Stars" / "dev.tsv", rows(["review", "stars"], ["Bad.", "0"]))
+    with pytest.raises(ValueError, match="label must be a number from 1 to 5. .*'0'"):
+        own.read("dev", tmp_path)
+    free = datasets.tsv_dataset("Stars", ("review",), "stars")
+    assert free.read("dev", tmp_path).labels.tolist() == [0.0]
+    write(tmp_path / "Stars" / "test.tsv", rows(["review", "stars"], ["Bad.", "inf"]))
+    with pytest.raises(ValueError, match="label must be a number. Received: 'inf'"):
+        free.read("test", tmp_path)
+
+
+def make(**changes):
+    def read(split, folder):
+        return data.TextExamples(("a",), None, [1], ["no", "yes"], ("0",))
+
+    labels = ("no", "yes")
+    return datasets.Dataset(
+        **{"name": "Own", "reader": read, "label_names": labels} | changes
+    )
+
+
+def test_a_reader_and_a_scorer_of_ones_own(tmp_path):
+    def score(examples, predictions):
+        return {"cost": float(np.sum(examples.labels != predictions))}
+
+    def write_one(split, examples, predictions, folder):
+        return [datasets.write_json({split: int(predictions[0])}, f"{folder}/a.json")]
+
+    own = make(scorer=score, metric_names=("cost",), writer=write_one)
+    examples = own.read("dev", ".")
+    assert own.metrics(examples, [0]) == {"cost": 1.0}
+    (path,) = own.write_predictions("dev", examples, [0], tmp_path)
+    assert path == str(tmp_path / "a.json")
+    with pytest.raises(
+        ValueError, match=r"`scorer` must return the metrics \['loss'\]"
+    ):
+        make(scorer=score, metric_names=("loss",)).metrics(examples, [0])
+    with pytest.raises(TypeError, match="`reader` must return `TextExamples`"):
+        make(reader=lambda split, folder: [1]).read("dev", ".")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": ""}, "`name` must be a string"),
+        ({"reader": None}, "`reader` must be callable"),
+        ({"scorer": 3}, "`scorer` must be callable"),
+        ({"writer": "x"}, "`writer` must be callable"),
+        ({"requirement": "official"}, "`requirement` must be callable"),
+        ({"kind": list}, "`kind` must be one of .*'ChoiceExamples'"),
+        ({"label_names": ("a", "a")}, "`label_names` must be different names"),
+        ({"label_names": "ab"}, "`label_names` must be a tuple"),
+        ({"splits": ("train", 3)}, "`splits` must be a list of `str`"),
+        ({"splits": ("train", "")}, "`splits` must be different names"),
+        ({"dev_splits": ("valid",)}, "`dev_splits` must be among `splits`"),
+        ({"dev_splits": ()}, "`dev_splits` must be among `splits`, at least one"),
+        ({"metric_names": ()}, "`metric_names` must name a metric"),
+        ({"metric_names": ("acuracy",)}, r"Did you mean 'accuracy'\?"),
+        ({"options": 3}, "`options` must be a tuple"),
+        ({"settings": 3}, "`settings` must be a mapping"),
+    ],
+)
+def test_bad_attributes(changes, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"texts": ()}, "`texts` must be one column or two"),
+        ({"texts": ("a", "b", "c")}, "`texts` must be one column or two"),
+        ({"texts": "report"}, "`texts` must be a tuple"),
+        ({"label": None}, "`label` must be a column"),
+        ({"label_names": ("wet",)}, "`label_names` must be two at least"),
+        ({"ratings": (5, 1)}, "`ratings` must be the least and the highest one"),
+        ({"ratings": 5}, "`ratings` must be the least and the highest one"),
+        ({"metric_names": ("rain",)}, "`metric_names` must be one of"),
+    ],
+)
+def test_bad_tables(changes, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        weather(**changes)
+
+
+def test_names_are_taken_once():
+    for name in ("RTE", "squad1"):
+        with pytest.raises(ValueError, match=f"not taken. .*with the name '{name}'"):
+            datasets.register(weather(name=name))
+    with pytest.raises(TypeError, match="`dataset` must be a `Dataset`"):
+        datasets.register("RTE")

@@ -1,0 +1,265 @@
+"""A data set as one object: how to read it, to score predictions, to write them."""
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tfeff.data.finetuning.examples import (
+    ChoiceExamples,
+    SpanAnswer,
+    SpanExamples,
+    TextExamples,
+)
+from tfeff.datasets.checks import (
+    check_classes,
+    check_different,
+    check_names,
+    check_ratings,
+    check_same_number,
+)
+from tfeff.datasets.metrics import METRICS
+from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
+from tfeff.utils.checks import check_choice, check_mapping, check_path, near_miss
+
+KINDS = (TextExamples, ChoiceExamples, SpanExamples)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Dataset:
+    """A data set to fine-tune models on: its parts, reader, metrics and submission.
+
+    Attributes:
+        name: what it is registered by.
+        reader: `reader(split, folder, **options)`, a function that returns the
+            examples of one part.
+        options: the keyword arguments that `reader` takes, such as `"skip_malformed"`.
+        kind: the class of its examples: `tfeff.data.TextExamples`, `ChoiceExamples`
+            or `SpanExamples`.
+        label_names: all labels, in the order of their ids; None for ratings and for
+            spans.
+        splits: the parts that are published.
+        dev_splits: those that models are evaluated on; the best model is chosen on
+            the first one.
+        metric_names: the official metrics; the best model is chosen by the first one.
+        scorer: `scorer(examples, predictions)`, a function that returns them by name.
+            None if they are all among `tfeff.datasets.accuracy`, `f1`,
+            `matthews_correlation`, `pearson` and `spearman`.
+        writer: `writer(split, examples, predictions, folder)`, a function that writes
+            the benchmark's files of predictions and returns their paths. None for
+            one file `name.tsv`, as GLUE wants it.
+        settings: the papers' settings to fine-tune with, by the paper: each maps the
+            recipes' flags to a value, or to a tuple of values to try, and `"source"`
+            to where the paper gives them. Empty if no paper gives any.
+        requirement: a function that raises ImportError where `scorer` needs a package
+            that is not installed; None if it needs none.
+
+    Raises:
+        TypeError, ValueError: if an attribute is none of these, or a metric without a
+            `scorer` is not known.
+
+    Example:
+    ```python
+    import tfeff
+
+    def read(split, folder):
+        return tfeff.data.TextExamples(
+            first=("It rains.", "It shines."),
+            second=None,
+            labels=[1, 0],
+            label_names=("dry", "wet"),
+            ids=("a", "b"),
+        )
+
+    weather = tfeff.datasets.Dataset(
+        name="Weather", reader=read, label_names=("dry", "wet")
+    )
+    dev = weather.read("dev", ".")
+    assert weather.metrics(dev, [1, 1]) == {"accuracy": 0.5}
+    (path,) = weather.write_predictions("dev", dev, [1, 1], "submission")
+    with open(path) as file:
+        assert file.read() == "index\\tprediction\\na\\twet\\nb\\twet\\n"
+    ```
+    """
+
+    name: str
+    reader: Callable
+    options: tuple[str, ...] = ()
+    kind: type = TextExamples
+    label_names: tuple[str, ...] | None = None
+    splits: tuple[str, ...] = ("train", "dev", "test")
+    dev_splits: tuple[str, ...] = ("dev",)
+    metric_names: tuple[str, ...] = ("accuracy",)
+    scorer: Callable | None = None
+    writer: Callable | None = None
+    settings: Mapping[str, Mapping] = dataclasses.field(default_factory=dict)
+    requirement: Callable | None = None
+
+    def __post_init__(self):
+        if not isinstance(self.name, str) or not self.name:
+            raise TypeError(f"`name` must be a string. Received: name={self.name!r}")
+        for field in ("options", "splits", "dev_splits", "metric_names", "label_names"):
+            value = getattr(self, field)
+            if field != "label_names" or value is not None:
+                object.__setattr__(self, field, check_names(field, value))
+        for field in ("reader", "scorer", "writer", "requirement"):
+            value = getattr(self, field)
+            if not callable(value) and (field == "reader" or value is not None):
+                raise TypeError(f"`{field}` must be callable. Received: {value!r}")
+        if self.kind not in KINDS:
+            known = [kind.__name__ for kind in KINDS]
+            raise ValueError(f"`kind` must be one of {known}. Received: {self.kind!r}")
+        if not self.dev_splits or not set(self.dev_splits) <= set(self.splits):
+            raise ValueError(
+                "`dev_splits` must be among `splits`, at least one. Received: "
+                f"splits={self.splits}, dev_splits={self.dev_splits}"
+            )
+        if not self.metric_names:
+            raise ValueError("`metric_names` must name a metric. Received: none")
+        if self.scorer is None:
+            for name in self.metric_names:
+                check_choice("metric_names", name, METRICS)
+        check_mapping("settings", self.settings, "papers to settings")
+
+    def read(
+        self, split: str, folder: str | os.PathLike, **options
+    ) -> TextExamples | ChoiceExamples | SpanExamples:
+        """Reads one part.
+
+        Args:
+            split: one of `splits`.
+            folder: the folder of the published files.
+            **options: of those in `options`.
+
+        Returns:
+            The examples, of the class `kind`.
+
+        Raises:
+            ValueError: if there is no such part or file, or a file is malformed.
+            TypeError: if there is no such option.
+        """
+        check_choice("split", split, self.splits)
+        folder = check_path("folder", folder)
+        for name, value in options.items():
+            if name not in self.options:
+                raise TypeError(
+                    f"{self.name} is read with the options {list(self.options)}. "
+                    f"Received: {name}={value!r}.{near_miss(name, self.options)}"
+                )
+        examples = self.reader(split, folder, **options)
+        if not isinstance(examples, self.kind):
+            raise TypeError(
+                f"`reader` must return `{self.kind.__name__}`. Received: {examples!r}"
+            )
+        return examples
+
+    def metrics(
+        self,
+        examples: TextExamples | ChoiceExamples | SpanExamples,
+        predictions: np.ndarray | Mapping[str, str] | tuple[SpanAnswer, ...],
+    ) -> dict[str, float]:
+        """The official metrics of predictions for examples with labels.
+
+        Args:
+            examples: as from `read`.
+            predictions: `[N]`, integers, the place in `label_names` that is predicted
+                for each example; or `[N]`, ratings; for spans, answers as from
+                `tfeff.tasks.SpanQA.answers`, or a text for each question's id.
+
+        Returns:
+            The metrics by name, between -1 and 1, in the order of `metric_names`; NaN
+            where one is undefined. SQuAD 2.0's threshold is there for answers alone,
+            which have the probabilities that it is for.
+
+        Raises:
+            ValueError: if there are no labels, the lengths differ, a prediction is
+                none of the labels or not finite, or lacks for a question.
+            TypeError: if the examples are not of `kind`, or the predictions of no type
+                that is right for it.
+        """
+        self._check_examples(examples)
+        if self.kind is not SpanExamples:
+            if examples.labels is None:
+                raise ValueError(
+                    "`examples` must have labels. Received: none, as of a test part"
+                )
+            self._check_labels("labels", examples.labels)
+            predictions = self._check_labels("predictions", predictions)
+            check_same_number(examples.labels, predictions)
+        if self.scorer is None:
+            return {
+                name: METRICS[name](examples.labels, predictions)
+                for name in self.metric_names
+            }
+        scores = dict(self.scorer(examples, predictions))
+        if not scores or tuple(scores) != self.metric_names[: len(scores)]:
+            raise ValueError(
+                f"`scorer` must return the metrics {list(self.metric_names)}. "
+                f"Received: {list(scores)}"
+            )
+        return scores
+
+    def write_predictions(
+        self,
+        split: str,
+        examples: TextExamples | ChoiceExamples | SpanExamples,
+        predictions: np.ndarray | Mapping[str, str] | tuple[SpanAnswer, ...],
+        folder: str | os.PathLike,
+    ) -> tuple[str, ...]:
+        """Writes predictions as the benchmark wants them; overwrites no file.
+
+        Args:
+            split: the part that they are of.
+            examples: the part, with or without labels.
+            predictions: as for `metrics`.
+            folder: where the files shall be; it is made if it does not exist.
+
+        Returns:
+            The paths of the files.
+
+        Raises:
+            ValueError: if there is no such part, the lengths differ, an id comes
+                twice, a prediction is none of the labels or not finite, or a file
+                exists.
+            TypeError: as for `metrics`.
+        """
+        check_choice("split", split, self.splits)
+        self._check_examples(examples)
+        folder = check_path("folder", folder)
+        if self.kind is not SpanExamples:
+            predictions = self._check_labels("predictions", predictions)
+            if len(predictions) == 0 or len(predictions) != len(examples):
+                raise ValueError(
+                    "`examples` and `predictions` must be equally many, at least 1. "
+                    f"Received: {len(examples)} and {len(predictions)}"
+                )
+            check_different("ids", examples.ids)
+        if self.writer is not None:
+            return tuple(self.writer(split, examples, predictions, folder))
+        path = new_file(folder, f"{self.name}.tsv")
+        return (write_tsv(predicted_texts(examples, predictions), path),)
+
+    def check_installed(self) -> None:
+        """Raises ImportError where the metrics need a package that is not installed."""
+        if self.requirement is not None:
+            self.requirement()
+
+    def _check_examples(self, examples):
+        if not isinstance(examples, self.kind):
+            raise TypeError(
+                f"`examples` must be `{self.kind.__name__}` of {self.name}. "
+                f"Received: {examples!r:.80}"
+            )
+        if self.kind is not SpanExamples:
+            names = examples.label_names and tuple(examples.label_names)
+            if names != self.label_names:
+                raise ValueError(
+                    f"`examples` must be of {self.name}, with the labels "
+                    f"{self.label_names}. Received: {names}"
+                )
+
+    def _check_labels(self, name, values):
+        if self.label_names is None:
+            return check_ratings(name, values)
+        return check_classes(name, values, self.label_names)

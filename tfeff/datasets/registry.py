@@ -1,0 +1,111 @@
+"""The data sets that are known by name."""
+
+from tfeff.datasets import glue, mrqa, race, squad, superglue
+from tfeff.datasets.dataset import Dataset
+from tfeff.utils.checks import check_choice
+
+_REGISTRY: dict[str, Dataset] = {}
+# The names that SQuAD's versions have in runs that were made before there were objects.
+_ALIASES = {"squad1": "SQuAD1.1", "squad2": "SQuAD2.0"}
+
+
+def register(dataset: Dataset) -> Dataset:
+    """Makes a data set known by its name to `get` and to the recipes.
+
+    Args:
+        dataset: the data set.
+
+    Returns:
+        The data set.
+
+    Raises:
+        TypeError: if it is no `Dataset`.
+        ValueError: if another one has the name.
+
+    Example:
+    ```python
+    import os
+    import tfeff
+
+    weather = tfeff.datasets.tsv_dataset(
+        "Weather",
+        texts=("report",),
+        label="sky",
+        label_names=("dry", "wet"),
+        metric_names=("f1", "accuracy"),
+    )
+    tfeff.datasets.register(weather)
+
+    os.makedirs("data/Weather")
+    with open("data/Weather/dev.tsv", "w") as file:
+        file.write("report\\tsky\\nIt rains.\\twet\\nIt shines.\\tdry\\n")
+    dev = tfeff.datasets.get("Weather").read("dev", "data")
+    assert dev.first == ("It rains.", "It shines.")
+    assert weather.metrics(dev, [1, 1]) == {"f1": 2 / 3, "accuracy": 0.5}
+    ```
+    """
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"`dataset` must be a `Dataset`. Received: dataset={dataset!r}")
+    known = _REGISTRY.get(dataset.name, dataset)
+    if known is not dataset or dataset.name in _ALIASES:
+        raise ValueError(
+            "`dataset` must have a name that is not taken. "
+            f"Received: a data set with the name {dataset.name!r}"
+        )
+    _REGISTRY[dataset.name] = dataset
+    return dataset
+
+
+def get(name: str) -> Dataset:
+    """The data set with a name.
+
+    Args:
+        name: one of `names()`; `"squad1"` and `"squad2"` are SQuAD 1.1 and 2.0.
+
+    Returns:
+        The `Dataset`.
+
+    Raises:
+        ValueError: if there is none, with a near miss.
+
+    Example:
+
+    >>> import tfeff
+    >>> mnli = tfeff.datasets.get("MNLI")
+    >>> mnli.label_names
+    ('entailment', 'neutral', 'contradiction')
+    >>> mnli.dev_splits
+    ('dev_matched', 'dev_mismatched')
+    >>> tfeff.datasets.get("SST-2").settings["Huang"]["epochs"]
+    3
+    """
+    if isinstance(name, str):
+        name = _ALIASES.get(name, name)
+    return _REGISTRY[check_choice("name", name, names())]
+
+
+def names(*kinds: type) -> list[str]:
+    """The names of all data sets, or of those whose examples are of the kinds.
+
+    Args:
+        *kinds: of `tfeff.data.TextExamples`, `ChoiceExamples` and `SpanExamples`.
+
+    Returns:
+        The names, in the order in which they were registered.
+
+    Example:
+
+    >>> import tfeff
+    >>> tfeff.datasets.names(tfeff.data.ChoiceExamples)
+    ['RACE']
+    """
+    return [
+        name
+        for name, dataset in _REGISTRY.items()
+        if not kinds or dataset.kind in kinds
+    ]
+
+
+for _module in (glue, superglue, race, squad, mrqa):
+    for _dataset in _module.DATASETS:
+        register(_dataset)

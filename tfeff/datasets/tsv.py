@@ -1,0 +1,225 @@
+"""Examples in tab-separated files, one file a part, as GLUE has them."""
+
+import functools
+import math
+import os
+from collections.abc import Callable
+
+import numpy as np
+
+from tfeff.data.finetuning.examples import TextExamples
+from tfeff.datasets.checks import check_names
+from tfeff.datasets.dataset import Dataset
+from tfeff.datasets.files import first_file, lines, malformed
+from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
+from tfeff.utils.checks import check_path
+
+ANY_RATING = (-math.inf, math.inf)
+
+
+def tsv_dataset(
+    name: str,
+    texts: tuple[str, ...],
+    label: str,
+    label_names: tuple[str, ...] | None = None,
+    ratings: tuple[float, float] = ANY_RATING,
+    **attributes,
+) -> Dataset:
+    """A data set whose parts are the files `folder/name/split.tsv`.
+
+    A part whose name begins with "test" may lack the labels. Predictions are written
+    to `name.tsv`, ratings within their range.
+
+    Args:
+        name: the name of the data set and of its folder.
+        texts: the names of the columns of one text or two.
+        label: the name of the label's column.
+        label_names: all labels, in the order of their ids; None for ratings.
+        ratings: the least and the highest rating.
+        **attributes: further ones of `Dataset`, in place of those that follow from
+            these.
+
+    Returns:
+        A `Dataset`, to be registered.
+
+    Raises:
+        TypeError, ValueError: if names or ratings are none.
+
+    Example: see `register`.
+    """
+    columns = dict(texts=texts, label=label, label_names=label_names, ratings=ratings)
+    columns = _checked(**columns)
+
+    def read(split, folder, skip_malformed=False):
+        return read_tsv(
+            first_file(folder, os.path.join(name, f"{split}.tsv")),
+            **columns,
+            label_optional=split.startswith("test"),
+            skip_malformed=skip_malformed,
+        )
+
+    rated = label_names is None
+    return Dataset(
+        **{
+            "name": name,
+            "reader": read,
+            "options": ("skip_malformed",),
+            "label_names": label_names,
+            "metric_names": ("pearson", "spearman") if rated else ("accuracy",),
+            "writer": functools.partial(_write_ratings, name, columns["ratings"])
+            if rated
+            else None,
+        }
+        | attributes
+    )
+
+
+def read_tsv(
+    path: str | os.PathLike,
+    texts: tuple[str, ...],
+    label: str,
+    label_names: tuple[str, ...] | None = None,
+    ratings: tuple[float, float] = ANY_RATING,
+    header: tuple[str, ...] | None = None,
+    keep: Callable[[dict[str, str]], bool] | None = None,
+    label_optional: bool = False,
+    skip_malformed: bool = False,
+) -> TextExamples:
+    """Reads texts and labels from a tab-separated file. Quotes are text.
+
+    Args:
+        path: the file, UTF-8, a line for each example.
+        texts: the names of the columns of one text or two.
+        label: the name of the label's column.
+        label_names: all labels, in the order of their ids; None for ratings.
+        ratings: the least and the highest rating.
+        header: the names of all columns, if they are not in the file's first line.
+        keep: a function that is given a line's cells by their columns, and says
+            whether the line is an example; by default all are.
+        label_optional: read a file without the label's column, too.
+        skip_malformed: leave out lines with too few or too many columns, and say so
+            in `skipped`. By default they are errors.
+
+    Returns:
+        The texts, labels and ids: the column `index` or `id`, or numbers from 0.
+
+    Raises:
+        ValueError: if the file is missing or empty, lacks a column, or has a malformed
+            line or a label outside of the set; the message has the file and the line.
+
+    Example:
+    ```python
+    import tfeff
+
+    with open("weather.tsv", "w") as file:
+        file.write("report\\tsky\\nIt rains.\\twet\\nIt shines.\\tdry\\n")
+    examples = tfeff.datasets.read_tsv(
+        "weather.tsv", texts=("report",), label="sky", label_names=("dry", "wet")
+    )
+    assert examples.first == ("It rains.", "It shines.")
+    assert examples.labels.tolist() == [1, 0]
+    ```
+    """
+    path = check_path("path", path)
+    columns = _checked(texts, label, label_names, ratings)
+    texts, label_names = columns["texts"], columns["label_names"]
+    if keep is not None and not callable(keep):
+        raise TypeError(f"`keep` must be callable. Received: keep={keep!r}")
+    needed = {*texts} if label_optional else {*texts, label}
+    if header is not None:
+        header = list(check_names("header", header))
+        if not needed <= set(header):
+            raise ValueError(f"`header` must name {sorted(needed)}. Received: {header}")
+    rows = lines(path)
+    if header is None:
+        header = next(rows)[1].split("\t")
+    labelled = label in header or not label_optional
+    for column in (*texts, *[label] * labelled):
+        if column not in header:
+            raise malformed(path, 1, f"must name the column {column!r}", str(header))
+    text_indices = [header.index(column) for column in texts]
+    label_index = header.index(label) if labelled else None
+    id_index = next((header.index(c) for c in ("index", "id") if c in header), None)
+
+    found, labels, ids, skipped = [], [], [], []
+    for number, line in rows:
+        cells = line.split("\t")
+        if len(cells) != len(header):
+            error = malformed(
+                path, number, f"must have {len(header)} columns", str(len(cells))
+            )
+            if not skip_malformed:
+                raise error
+            skipped.append(str(error))
+            continue
+        if keep is not None and not keep(dict(zip(header, cells))):
+            continue
+        if labelled:
+            labels.append(_label(cells[label_index], path, number, **columns))
+        ids.append(str(len(ids)) if id_index is None else cells[id_index])
+        found.append([cells[index] for index in text_indices])
+    if not found:
+        raise ValueError(f"{path} must hold examples. Received: none")
+    first, *second = zip(*found)
+    kind = np.float32 if label_names is None else np.int32
+    return TextExamples(
+        first=first,
+        second=second[0] if second else None,
+        labels=np.array(labels, kind) if labelled else None,
+        label_names=label_names,
+        ids=tuple(ids),
+        skipped=tuple(skipped),
+    )
+
+
+def _label(text, path, number, label_names, ratings, **_):
+    if label_names is not None:
+        if text not in label_names:
+            expected = f"the label must be one of {list(label_names)}"
+            raise malformed(path, number, expected, repr(text))
+        return label_names.index(text)
+    least, highest = ratings
+    try:
+        rating = float(text)
+    except ValueError:
+        rating = math.nan
+    if not (math.isfinite(rating) and least <= rating <= highest):
+        expected = "the label must be a number"
+        if ratings != ANY_RATING:
+            expected += f" from {least:g} to {highest:g}"
+        raise malformed(path, number, expected, repr(text))
+    return rating
+
+
+def _write_ratings(name, ratings, split, examples, predictions, folder):
+    texts = predicted_texts(examples, predictions.clip(*ratings))
+    return (write_tsv(texts, new_file(folder, f"{name}.tsv")),)
+
+
+def _checked(texts, label, label_names, ratings):
+    """What says where texts and labels stand, as it must be."""
+    texts = check_names("texts", texts)
+    if len(texts) not in (1, 2):
+        raise ValueError(f"`texts` must be one column or two. Received: {texts}")
+    if not isinstance(label, str) or not label:
+        raise TypeError(f"`label` must be a column. Received: label={label!r}")
+    if label_names is not None:
+        label_names = check_names("label_names", label_names)
+        if len(label_names) < 2:
+            raise ValueError(f"`label_names` must be two at least. {label_names=}")
+    try:
+        least, highest = map(float, ratings)
+        ordered = least < highest
+    except (TypeError, ValueError):
+        ordered = False
+    if not ordered:
+        raise ValueError(
+            "`ratings` must be the least and the highest one. "
+            f"Received: ratings={ratings!r}"
+        )
+    return {
+        "texts": texts,
+        "label": label,
+        "label_names": label_names,
+        "ratings": (least, highest),
+    }
