@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 def test_code_of_the_readme(tmp_path):
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 9
+    assert len(blocks) == 10
     result = subprocess.run(
         [sys.executable, "-c", "\n".join(blocks)],
         cwd=tmp_path,
@@ -30,6 +30,7 @@ def test_code_of_the_readme(tmp_path):
         "'shatter_base'",
         "(2, 128)",
         "(1, 700, 128)",
+        "\nWeather\n",
     ):
         assert expected in printed, printed
     assert "b''" in printed  # The text without a mask has no filling.
