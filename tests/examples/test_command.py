@@ -78,3 +78,20 @@ def test_values_of_overrides(command):
     assert command.override("attention=one_head") == ("attention", "one_head")
     with pytest.raises(ValueError, match="NAME=VALUE"):
         command.override("num_layers")
+
+
+def test_a_missing_package_takes_one_line(command, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "official.nlp.tools.squad_evaluate_v1_1", None)
+    squad = tfeff.datasets.get("SQuAD1.1")
+    assert run(command, lambda _: squad.check_installed(), monkeypatch) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ") and line.endswith("pip install 'tfeff[garden]'")
+
+
+def test_data_sets_of_other_kinds_are_refused_by_name(command):
+    kinds = tfeff.data.TextExamples, tfeff.data.ChoiceExamples
+    assert command.dataset("RACE", *kinds) is tfeff.datasets.get("RACE")
+    with pytest.raises(ValueError, match=r"one of \['CoLA'.*'MultiRC'\] here.*=RACE, "):
+        command.dataset("RACE", tfeff.data.TextExamples)
+    with pytest.raises(ValueError, match=r"Did you mean 'RACE'\?"):
+        command.dataset("rac", *kinds)

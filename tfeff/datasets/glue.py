@@ -75,7 +75,7 @@ def _read_mrpc(split, folder, skip_malformed=False):
 
 def _in_mrpc_part(dev, of_dev, cells):
     """Whether a row of Microsoft's training file is of GLUE's part."""
-    return ((cells.get("#1 ID"), cells.get("#2 ID")) in dev) == of_dev
+    return ((cells["#1 ID"], cells["#2 ID"]) in dev) == of_dev
 
 
 def _write_mnli(split, examples, predictions, folder):
