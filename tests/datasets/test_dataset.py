@@ -202,6 +202,7 @@ def test_a_reader_and_a_scorer_of_ones_own(tmp_path):
         ({"metric_names": ("acuracy",)}, r"Did you mean 'accuracy'\?"),
         ({"options": 3}, "`options` must be a tuple"),
         ({"settings": 3}, "`settings` must be a mapping"),
+        ({"kind": data.SpanExamples}, "`scorer` and `writer` must be given for spans"),
     ],
 )
 def test_bad_attributes(changes, message):

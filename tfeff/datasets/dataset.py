@@ -45,10 +45,10 @@ class Dataset:
         metric_names: the official metrics; the best model is chosen by the first one.
         scorer: `scorer(examples, predictions)`, a function that returns them by name.
             None if they are all among `tfeff.datasets.accuracy`, `f1`,
-            `matthews_correlation`, `pearson` and `spearman`.
+            `matthews_correlation`, `pearson` and `spearman`; not for spans.
         writer: `writer(split, examples, predictions, folder)`, a function that writes
             the benchmark's files of predictions and returns their paths. None for
-            one file `name.tsv`, as GLUE wants it.
+            one file `name.tsv`, as GLUE wants it; not for spans.
         settings: the papers' settings to fine-tune with, by the paper: each maps the
             recipes' flags to a value, or to a tuple of values to try, and `"source"`
             to where the paper gives them. Empty if no paper gives any.
@@ -117,6 +117,11 @@ class Dataset:
             )
         if not self.metric_names:
             raise ValueError("`metric_names` must name a metric. Received: none")
+        if self.kind is SpanExamples and None in (self.scorer, self.writer):
+            raise ValueError(
+                "`scorer` and `writer` must be given for spans (`span_dataset`). "
+                f"Received: scorer={self.scorer!r}, writer={self.writer!r}"
+            )
         if self.scorer is None:
             for name in self.metric_names:
                 check_choice("metric_names", name, METRICS)
