@@ -46,7 +46,7 @@ def attend(query, mask, rows, key, value):
 def attend_again(queries, rows, keys, context):
     """With what the function gave before, where the gradient applies it again."""
     (query, mask), (key, value) = queries, keys
-    scores = ops.shaw_scores(query, key, rows)
+    scores = kernels.shaw_scores(query, key, rows)
     return kernels.softmax_values(scores, value, mask, rows=rows, context=context)
 
 
@@ -126,7 +126,7 @@ KERNELS = {
         dict(query="b1th", key="b1sh", partition="vn", bias="nh"),
         equation=near_far_scores(
             lambda query, key, rows, bias: ops.one_head_scores(
-                query, key, ops.laid_out(query, rows), bias
+                query, key, kernels.laid_out(query, rows), bias
             )
         ),
         kernel=near_far_scores(kernels.near_far_one_head_scores),
@@ -135,7 +135,7 @@ KERNELS = {
         PARTS | dict(partition="vn", mask="b1ts", keep="b1ts"),
         equation=near_far_values(
             lambda scores, value, rows, **arguments: ops.part_values(
-                scores, value, ops.laid_out(scores, rows), **arguments
+                scores, value, kernels.laid_out(scores, rows), **arguments
             )
         ),
         kernel=near_far_values(
@@ -158,6 +158,13 @@ KERNELS = {
     "relative_products": Entry(dict(x=QUERIES, rows="rnh")),
     "relative_products, shared": Entry(dict(x=QUERIES, rows="rh")),
     "relative_values": Entry(dict(weights=PAIRS, rows="rnh")),
+    # Rows that are near and far are those of `tests/layers/test_near_far.py`.
+    "bias_scores": Entry(SCORES | dict(rows="rn")),
+    "laid_out": Entry(dict(query=QUERIES, rows="rn")),
+    "pairwise_scores": Entry(SCORES),
+    "scaled_scores": Entry(SCORES | dict(rows="rn")),
+    "shaw_scores": Entry(SCORES),
+    "xlnet_scores": Entry(SCORES | dict(content_bias="nh", position_bias="nh")),
     "softmax_values": Entry(
         VALUES | dict(rows="rnh", mask="b1ts", partition="nts", keep=PAIRS)
     ),

@@ -2,9 +2,9 @@ from collections.abc import Sequence
 
 import keras
 
-from tfeff import ops as functional
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
 from tfeff.layers.self_attention import SelfAttention
+from tfeff.ops import kernels
 from tfeff.ops.kernels.near_far import without_gradient
 
 
@@ -93,7 +93,7 @@ class PartitionedAttention(SelfAttention):
             return None
         # No weight has a part in it, and JAX wants to know that it has no gradient.
         partition = without_gradient(queries.relative["partition"])
-        return functional.laid_out(queries.vectors, partition)
+        return kernels.laid_out(queries.vectors, partition)
 
     def get_config(self):
         config = super().get_config()

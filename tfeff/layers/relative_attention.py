@@ -18,13 +18,13 @@ from tfeff.utils.checks import check_choice, check_integer
 # Of each method with a table: how scores are made of it, and how it starts. Factors
 # start at 1, so that a new layer is plain attention.
 _SCORES = {
-    "shaw": functional.shaw_scores,
-    "rpe": functional.shaw_scores,
-    "bias": functional.bias_scores,
-    "huang1": functional.scaled_scores,
-    "huang2": functional.scaled_scores,
+    "shaw": kernels.shaw_scores,
+    "rpe": kernels.shaw_scores,
+    "bias": kernels.bias_scores,
+    "huang1": kernels.scaled_scores,
+    "huang2": kernels.scaled_scores,
     "huang3": kernels.gated_scores,
-    "huang4": functional.pairwise_scores,
+    "huang4": kernels.pairwise_scores,
 }
 METHODS = (*_SCORES, "xlnet")
 _FACTORS = ("huang1", "huang2", "huang3")
@@ -258,9 +258,7 @@ class RelativeAttention(SelfAttention):
                 sinusoid=self.sinusoid,
             )
         else:
-            scores = functional.xlnet_scores(
-                *vectors, queries.relative["scores"], *biases
-            )
+            scores = kernels.xlnet_scores(*vectors, queries.relative["scores"], *biases)
         if not self.relative_segments:
             return scores
         return scores + functional.segment_scores(

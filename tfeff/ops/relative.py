@@ -10,15 +10,7 @@ import keras
 from keras import ops
 
 from tfeff.ops.attention import dot_product_scores, scaled
-from tfeff.ops.kernels.near_far import (
-    NearFar,
-    add_near,
-    far_products,
-    far_rows,
-    near_keys,
-    place,
-)
-from tfeff.ops.kernels.relative_products import key_products, relative_products
+from tfeff.ops.relative_terms import key_products, relative_products
 from tfeff.ops.shifting import toeplitz
 from tfeff.ops.sinusoid import sinusoids
 
@@ -39,10 +31,6 @@ def shaw_scores(query, key, rows):
         Shaw et al., "Self-attention with relative position representations";
         Huang et al., equation 5.
     """
-    if isinstance(rows, NearFar):
-        scores = dot_product_scores(query, key + far_rows(rows, query))
-        near = relative_products(scaled(query), rows.near)
-        return add_near(scores, near, rows.first)
     return dot_product_scores(query, key) + relative_products(scaled(query), rows)
 
 
@@ -60,11 +48,7 @@ def bias_scores(query, key, rows):
     Reference:
         Raffel et al., "Exploring the limits of transfer learning", section 2.1.
     """
-    scores = dot_product_scores(query, key)
-    if isinstance(rows, NearFar):
-        far = ops.swapaxes(far_rows(_of_size_one(rows), query), -1, -2)
-        return add_near(scores + far, laid_out(query, rows.near), rows.first)
-    return scores + laid_out(query, rows)
+    return dot_product_scores(query, key) + laid_out(query, rows)
 
 
 def scaled_scores(query, key, rows):
@@ -81,10 +65,6 @@ def scaled_scores(query, key, rows):
     Reference:
         Huang et al., methods 1 and 2, equations 11 to 13.
     """
-    if isinstance(rows, NearFar):
-        near = scaled_scores(query, near_keys(key, rows, query), rows.near)
-        far = dot_product_scores(query, key * far_rows(_of_size_one(rows), query))
-        return add_near(far, near, rows.first)
     return dot_product_scores(query, key) * laid_out(query, rows)
 
 
@@ -131,13 +111,6 @@ def pairwise_scores(query, key, rows):
         Huang et al., method 4, equations 16 and 17.
     """
     count = ops.shape(query)[2]
-    if isinstance(rows, NearFar):
-        scores = dot_product_scores(query, key + far_rows(rows, query))
-        scores = scores + far_products(scaled(key), rows, query)
-        near = relative_products(scaled(query), rows.near)
-        near_key = scaled(near_keys(key, rows, query))
-        near = near + key_products(near_key, rows.near, count)
-        return add_near(scores, near, rows.first)
     return shaw_scores(query, key, rows) + key_products(scaled(key), rows, count)
 
 
@@ -160,17 +133,8 @@ def xlnet_scores(query, key, rows, content_bias, position_bias):
     Reference:
         Yang et al., "XLNet", section 2.5; Huang et al., section 3.4.
     """
-    of_content = query + content_bias[:, None]
-    of_position = scaled(query + position_bias[:, None])
-    if isinstance(rows, NearFar):
-        far = far_rows(rows, query)
-        # The far rows join the keys, and have met `u` instead of `v`.
-        other = scaled(position_bias - content_bias)[:, None]
-        scores = dot_product_scores(of_content, key + far)
-        scores = scores + ops.matmul(other, ops.swapaxes(far, -1, -2))
-        return add_near(scores, relative_products(of_position, rows.near), rows.first)
-    scores = dot_product_scores(of_content, key)
-    return scores + relative_products(of_position, rows)
+    scores = dot_product_scores(query + content_bias[:, None], key)
+    return scores + relative_products(scaled(query + position_bias[:, None]), rows)
 
 
 def xlnet_scores_at(
@@ -257,14 +221,4 @@ def segment_scores(query, query_segments, key_segments, embeddings, bias):
 
 def laid_out(query, rows):
     """Rows `[t + S, ...]` by relative position over all pairs, `[..., t, S]`."""
-    count = ops.shape(query)[2]
-    if isinstance(rows, NearFar):
-        near, left, right = (ops.moveaxis(x, 0, -1) for x in rows[:3])
-        near = toeplitz(near, count)
-        return place(near, left[..., None], right[..., None], *rows[3:])
-    return toeplitz(ops.moveaxis(rows, 0, -1), count)
-
-
-def _of_size_one(rows):
-    """Scalars `[..., N]` as vectors `[..., N, 1]`."""
-    return NearFar(*(x[..., None] for x in rows[:3]), *rows[3:])
+    return toeplitz(ops.moveaxis(rows, 0, -1), ops.shape(query)[2])

@@ -19,23 +19,37 @@ from tfeff.ops.kernels.relative_products import (
     relative_products,
     relative_values,
 )
+from tfeff.ops.kernels.relative_scores import (
+    bias_scores,
+    laid_out,
+    pairwise_scores,
+    scaled_scores,
+    shaw_scores,
+    xlnet_scores,
+)
 from tfeff.ops.kernels.softmax_values import softmax_values
 from tfeff.ops.kernels.window_values import window_values
 
 __all__ = [
     "activated_product",
+    "bias_scores",
     "gated_scores",
     "gelu",
     "gelu_tanh",
     "key_products",
     "l2_normalized_sigmoid",
+    "laid_out",
     "masked_softmax",
     "near_far_one_head_scores",
     "near_far_part_values",
     "over_query_blocks",
+    "pairwise_scores",
     "part_values",
     "relative_products",
     "relative_values",
+    "scaled_scores",
+    "shaw_scores",
     "softmax_values",
     "window_values",
+    "xlnet_scores",
 ]

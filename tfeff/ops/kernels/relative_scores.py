@@ -1,0 +1,95 @@
+"""Attention scores with relative positions, for keys that are near and far.
+
+`rows` are those of all relative positions, as in `tfeff.ops.relative`, or `NearFar`:
+what is far joins the keys, and near terms are added to near scores alone.
+"""
+
+from keras import ops
+
+from tfeff.ops.attention import dot_product_scores, scaled
+from tfeff.ops.kernels.near_far import (
+    NearFar,
+    add_near,
+    far_products,
+    far_rows,
+    near_keys,
+    place,
+)
+from tfeff.ops.kernels.relative_products import key_products, relative_products
+from tfeff.ops.shifting import toeplitz
+
+
+def shaw_scores(query, key, rows):
+    """Equals `tfeff.ops.shaw_scores`: `s[i, j] = q_i · (k_j + a_x) / sqrt(H)`."""
+    if isinstance(rows, NearFar):
+        scores = dot_product_scores(query, key + far_rows(rows, query))
+        near = relative_products(scaled(query), rows.near)
+        return add_near(scores, near, rows.first)
+    return dot_product_scores(query, key) + relative_products(scaled(query), rows)
+
+
+def bias_scores(query, key, rows):
+    """Equals `tfeff.ops.bias_scores`: `s[i, j] = q_i · k_j / sqrt(H) + a_x`."""
+    scores = dot_product_scores(query, key)
+    if isinstance(rows, NearFar):
+        far = ops.swapaxes(far_rows(_of_size_one(rows), query), -1, -2)
+        return add_near(scores + far, laid_out(query, rows.near), rows.first)
+    return scores + laid_out(query, rows)
+
+
+def scaled_scores(query, key, rows):
+    """Equals `tfeff.ops.scaled_scores`: `s[i, j] = (q_i · k_j) a_x / sqrt(H)`."""
+    if isinstance(rows, NearFar):
+        near = scaled_scores(query, near_keys(key, rows, query), rows.near)
+        far = dot_product_scores(query, key * far_rows(_of_size_one(rows), query))
+        return add_near(far, near, rows.first)
+    return dot_product_scores(query, key) * laid_out(query, rows)
+
+
+def pairwise_scores(query, key, rows):
+    """Equals `tfeff.ops.pairwise_scores`.
+
+    `s[i, j] = (q_i · k_j + q_i · a_x + k_j · a_x) / sqrt(H)`.
+    """
+    count = ops.shape(query)[2]
+    if isinstance(rows, NearFar):
+        scores = dot_product_scores(query, key + far_rows(rows, query))
+        scores = scores + far_products(scaled(key), rows, query)
+        near = relative_products(scaled(query), rows.near)
+        near_key = scaled(near_keys(key, rows, query))
+        near = near + key_products(near_key, rows.near, count)
+        return add_near(scores, near, rows.first)
+    return shaw_scores(query, key, rows) + key_products(scaled(key), rows, count)
+
+
+def xlnet_scores(query, key, rows, content_bias, position_bias):
+    """Equals `tfeff.ops.xlnet_scores`.
+
+    `s[i, j] = ((q_i + u) · k_j + (q_i + v) · r_x) / sqrt(H)`.
+    """
+    of_content = query + content_bias[:, None]
+    of_position = scaled(query + position_bias[:, None])
+    if isinstance(rows, NearFar):
+        far = far_rows(rows, query)
+        # The far rows join the keys, and have met `u` instead of `v`.
+        other = scaled(position_bias - content_bias)[:, None]
+        scores = dot_product_scores(of_content, key + far)
+        scores = scores + ops.matmul(other, ops.swapaxes(far, -1, -2))
+        return add_near(scores, relative_products(of_position, rows.near), rows.first)
+    scores = dot_product_scores(of_content, key)
+    return scores + relative_products(of_position, rows)
+
+
+def laid_out(query, rows):
+    """Equals `tfeff.ops.laid_out`: rows by relative position over all pairs."""
+    count = ops.shape(query)[2]
+    if isinstance(rows, NearFar):
+        near, left, right = (ops.moveaxis(x, 0, -1) for x in rows[:3])
+        near = toeplitz(near, count)
+        return place(near, left[..., None], right[..., None], *rows[3:])
+    return toeplitz(ops.moveaxis(rows, 0, -1), count)
+
+
+def _of_size_one(rows):
+    """Scalars `[..., N]` as vectors `[..., N, 1]`."""
+    return NearFar(*(x[..., None] for x in rows[:3]), *rows[3:])
