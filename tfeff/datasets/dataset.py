@@ -134,7 +134,7 @@ class Dataset:
 
         Args:
             split: one of `splits`.
-            folder: the folder of the published files.
+            folder: the folder of the published files; of spans also one file.
             **options: of those in `options`.
 
         Returns:
