@@ -324,6 +324,77 @@ def test_every_objective_runs_and_goes_on(corpus, tmp_path, objective, flags, na
     assert metrics(run_dir) == rows
 
 
+# What runs of SMALL kept in November 2026, before objectives were values.
+BEFORE = {
+    "preset": "shatter_tiny",
+    "override": ["hidden_dim=16", "intermediate_dim=32"],
+    "validation": [],
+    "validation_fraction": 0.1,
+    "max_characters": 10_000_000,
+    "tokenizer": None,
+    "vocabulary_size": 400,
+    "sequence_length": 24,
+    "cross_documents": False,
+    "mask_rate": 0.15,
+    "batch_size": 4,
+    "steps": 9,
+    "eval_every": 3,
+    "learning_rate": 0.002,
+    "warmup_steps": 2,
+    "weight_decay": 0.01,
+    "global_clipnorm": 1.0,
+    "seed": 0,
+    "dtype": "float32",
+    "steps_per_execution": 1,
+    "jit_compile": False,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flags", "changes"),
+    [
+        (["--objective=permutation_lm"], {"objective": "permutation_lm"}),
+        (
+            [
+                "--objective=replaced_token",
+                "--preset=bert_tiny",
+                "--generator_override=intermediate_dim=4",
+            ],
+            {
+                "objective": "replaced_token",
+                "preset": "bert_tiny",
+                "generator_override": ["intermediate_dim=4"],
+            },
+        ),
+        (
+            ["--objective=sentence_order", "--masking=ngram", "--random_share=0"],
+            {"objective": "sentence_order", "masking": "ngram", "random_share": 0.0},
+        ),
+        (
+            ["--objective=next_sentence", "--nomasked_lm", "--validation_fraction=0.4"],
+            {
+                "objective": "next_sentence",
+                "masked_lm": False,
+                "validation_fraction": 0.4,
+            },
+        ),
+    ],
+)
+def test_run_directories_of_before_go_on(corpus, tmp_path, flags, changes):
+    config = BEFORE | {"corpus": [corpus]} | changes
+    (tmp_path / "run" / "tensorboard").mkdir(parents=True)
+    path = tmp_path / "run" / "config.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    result = run(tmp_path / "run", *SMALL, f"--corpus={corpus}", *flags)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(path.read_text(encoding="utf-8")) == config
+    assert [row["step"] for row in metrics(tmp_path / "run")] == ["3", "6", "9"]
+    other = run(tmp_path / "run", *SMALL, f"--corpus={corpus}", "--seed=1", *flags)
+    assert "seed: there 0, now 1" in other.stderr
+    assert "objective" not in other.stderr
+
+
 @pytest.mark.slow
 def test_every_strategy_and_precision_runs(corpus, tmp_path):
     flags = ("--strategy=mirrored", "--dtype=mixed_float16", "--steps_per_execution=3")
