@@ -97,8 +97,11 @@ def test_a_configuration_may_lack_settings_but_not_have_others():
         Example.from_config({"stepps": 3}, folder="x")
 
 
-def test_defaults_are_those_of_settings_without_a_value():
-    assert Example.default_config() == Example(folder="x").config()
+def test_a_configuration_of_an_older_version_is_upgraded():
+    assert Example.upgraded({}) == Example(folder="x").config()
+    older = {"sizes": ["1", "2"], "override": ["a=0.10"], "gone": 3, "rate": 1}
+    newer = Example(folder="x", sizes=(1, 2), override={"a": 0.1}, rate=1.0)
+    assert Example.upgraded(older) == newer.config() | {"gone": 3}
     assert [field.name for field in fields_of(Example) if field.required] == ["folder"]
 
 

@@ -75,13 +75,20 @@ class Settings:
         }
 
     @classmethod
-    def default_config(cls) -> dict:
-        """What `config` gives of the defaults, without settings that have none."""
-        return {
-            field.name: field.to_json(field.default)
-            for field in fields_of(cls)
-            if field.fixed and not field.required
-        }
+    def upgraded(cls, config: Mapping) -> dict:
+        """The configuration of an older version, as this one writes it.
+
+        Settings that it lacks have their defaults; those that there are no more stay.
+        """
+        upgraded = dict(config)
+        for field in fields_of(cls):
+            if field.name in config:
+                upgraded[field.name] = field.to_json(
+                    field.checked(field.from_json(config[field.name]))
+                )
+            elif field.fixed and not field.required:
+                upgraded[field.name] = field.to_json(field.default)
+        return upgraded
 
     @classmethod
     def from_config(cls, config: Mapping, **others) -> "Settings":
@@ -199,9 +206,11 @@ class Field:
         return list(value) if isinstance(value, tuple) else value
 
     def from_json(self, value):
-        """A value that `to_json` gave."""
+        """A value that `to_json` gave. Lists of numbers may have them as text."""
         if self.kind is dict and value is not None:
             return dict(parse_argument(self.name, text) for text in value)
+        if self.is_tuple and value is not None:
+            return [self.kind(item) for item in value]
         return value
 
 

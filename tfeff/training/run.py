@@ -54,6 +54,8 @@ class RunDirectory:
     Args:
         directory: the folder; made if missing.
         config: what determines the run's numbers, JSON values by name.
+        upgrade: called with the configuration of a directory that exists; returns it
+            as this version of a program writes it.
 
     Raises:
         ValueError: if another process has opened the folder; if it holds a run of
@@ -68,7 +70,12 @@ class RunDirectory:
     'config.json'
     """
 
-    def __init__(self, directory: str | os.PathLike, config: Mapping):
+    def __init__(
+        self,
+        directory: str | os.PathLike,
+        config: Mapping,
+        upgrade: Callable[[dict], dict] = dict,
+    ):
         self.directory = check_path("directory", directory)
         check_mapping("config", config, "names to JSON values")
         self.config = json.loads(json.dumps(dict(config)))
@@ -78,7 +85,7 @@ class RunDirectory:
         remove_partial(self.directory)
         # A configuration alone is of a start that failed before it made anything.
         if self._files() - {_CONFIG}:
-            self._compare(self.path(_CONFIG))
+            self._compare(self.path(_CONFIG), upgrade)
             run_seal.check_folder(self.directory)
             run_seal.unseal_folder(self.directory)
             return
@@ -125,7 +132,7 @@ class RunDirectory:
             if name != run_lock.NAME and not name.startswith(PARTIAL)
         }
 
-    def _compare(self, path):
+    def _compare(self, path, upgrade):
         try:
             with open(path, encoding="utf-8") as file:
                 saved = json.load(file)
@@ -133,6 +140,7 @@ class RunDirectory:
             raise ValueError(f"{path} is not valid JSON: {error}") from error
         if not isinstance(saved, dict):
             raise ValueError(f"{path} must hold settings by name. Received: {saved!r}")
+        saved = upgrade(saved)
         differences = [
             f"{name}: there {saved.get(name)!r}, now {self.config.get(name)!r}"
             for name in sorted({*saved, *self.config})

@@ -1,0 +1,81 @@
+"""What recipes do with their run directories, and checks that several share."""
+
+import atexit
+import contextlib
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable, Iterator
+
+import keras
+from absl import logging
+
+import tfeff
+from tfeff.recipes.settings import Settings
+from tfeff.training.held_signals import HeldSignals
+from tfeff.utils.digests import FILE_NAME, check_digests
+from tfeff.utils.files import atomic_file
+
+
+def open_run(settings: Settings) -> tfeff.training.RunDirectory:
+    """The run directory of settings; it is given back when the program ends."""
+    with HeldSignals():  # A signal between the two would leave the folder.
+        run = tfeff.training.RunDirectory(
+            settings.run_dir, settings.config(), type(settings).upgraded
+        )
+        atexit.register(run.close)
+    return run
+
+
+@contextlib.contextmanager
+def recipe_running() -> Iterator[None]:
+    """Where a recipe runs, TensorFlow says nothing of exports but warnings."""
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+
+
+def make_once(path: str, write: Callable[[str], object]) -> None:
+    """Calls `write(path)` to make a folder; checks the one of an earlier start."""
+    if not os.path.exists(path):
+        write(path)
+    elif os.path.exists(os.path.join(path, FILE_NAME)):
+        check_digests(path)
+
+
+def copy(source: str, path: str) -> None:
+    """Copies a file, whole or not at all."""
+    with atomic_file(path) as new:
+        shutil.copyfile(source, new)
+
+
+def check_plots(plots: bool) -> None:
+    """Raises where pictures are wanted and cannot be drawn."""
+    if plots and not importlib.util.find_spec("matplotlib"):
+        raise ValueError(
+            "`plots` must be False without matplotlib: pip install tfeff[plots]. "
+            "Received: plots=True"
+        )
+
+
+def draw(encoder, batches, run: tfeff.training.RunDirectory, plots: bool) -> None:
+    """Draws the encoder on some batches of a data set, if that is wanted."""
+    if plots:
+        tfeff.plots.draw_all(encoder, batches.take(8), run.path("plots"))
+
+
+def check_finite(model: keras.Model) -> None:
+    """Raises where a training left weights that are not finite."""
+    if not tfeff.training.is_finite(model):
+        raise tfeff.training.Diverged(
+            "The training has diverged: no setting gave a model. Lower rates may do; a "
+            "new `run_dir` is needed."
+        )
+
+
+def metrics_line(metrics: dict[str, float]) -> str:
+    """Metrics in a line."""
+    return ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
