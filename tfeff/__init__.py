@@ -26,6 +26,7 @@ __getattr__, _dir, __all__ = lazy_loader.attach(
         "objectives",
         "ops",
         "plots",
+        "recipes",
         "tasks",
         "training",
     ],

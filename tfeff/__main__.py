@@ -2,7 +2,7 @@
 
 import sys
 
-import tfeff.command.interruption  # noqa: F401  Before what takes long to import.
+import tfeff.utils.interruption  # noqa: F401  Before what takes long to import.
 
 # isort: split
 from tfeff.command.main import main

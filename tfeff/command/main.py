@@ -32,6 +32,16 @@ COMMANDS = {
         "tfeff.command.convert:ConvertSettings",
         "tfeff.command.convert:convert",
     ),
+    "pretrain": Command(
+        "Pretrains an encoder on text.",
+        "tfeff.recipes.pretrain_settings:PretrainSettings",
+        "tfeff.recipes.pretraining:pretrain",
+    ),
+    "stack": Command(
+        "Pretrains a deep encoder through shallower ones.",
+        "tfeff.recipes.stack_settings:StackSettings",
+        "tfeff.recipes.stacking:stack",
+    ),
     "presets": Command(
         "Prints the table of presets.",
         "tfeff.command.presets:PresetsSettings",

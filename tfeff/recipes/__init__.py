@@ -1,1 +1,17 @@
-"""The papers' runs, from settings to a served model."""
+"""The papers' runs, from settings to a served model.
+
+Each is a dataclass of settings, which are the flags of the command `tfeff`, and a
+function that runs it.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "pretrain_settings": ["PretrainSettings"],
+        "pretraining": ["pretrain"],
+        "stack_settings": ["StackSettings"],
+        "stacking": ["stack"],
+    },
+)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end the scripts beside this file with one line, no traceback.
+"""Ctrl-C and SIGTERM end the command with one line, no traceback.
 
 It takes effect when it is imported, before what takes long to import. The exit status
 is the shell's: 130 after Ctrl-C, 143 after SIGTERM. A second signal ends at once.

@@ -1,0 +1,131 @@
+"""Settings of pretraining."""
+
+from tfeff.recipes.settings import Settings, setting, settings
+
+OBJECTIVE = (
+    "mask_rate",
+    "masking",
+    "mask_share",
+    "random_share",
+    "masked_lm",
+    "generator_ratio",
+    "generator_override",
+)
+
+
+@settings
+class PretrainSettings(Settings):
+    """Pretrains any encoder by any of the papers' objectives, on any text.
+
+    Without further settings, a small Shatter on the documentation strings of the
+    installed packages. The paper's, on one's own text and every GPU of the machine:
+
+        tfeff pretrain --run_dir=runs/shatter --preset=shatter_base \\
+            --corpus='corpus/*.txt' --vocabulary_size=32000 --sequence_length=512 \\
+            --batch_size=256 --steps=1000000 --eval_every=10000 \\
+            --warmup_steps=10000 --learning_rate=1e-4 --dtype=mixed_bfloat16 \\
+            --strategy=mirrored
+
+    Other objectives, here as ConvBERT's and ALBERT's authors set them:
+
+        tfeff pretrain --run_dir=runs/convbert --preset=convbert_small \\
+            --objective=replaced_token --learning_rate=3e-4 --nobias_correction
+        tfeff pretrain --run_dir=runs/albert --preset=albert_base \\
+            --objective=sentence_order --masking=ngram
+
+    A run that was stopped goes on when it is started again with the same settings. The
+    run directory holds the configuration, tokenizer, token caches, checkpoints,
+    metrics, curves and, at the end, `metrics.json`: those of the validation text,
+    `preset/`: the encoder with its tokenizer, and `export/`: a SavedModel that takes
+    text.
+    """
+
+    run_dir: str = setting("Folder of the run.", fixed=False)
+    preset: str = setting("A name of tfeff.encoders.presets().", "shatter_tiny")
+    pretrained: str | None = setting(
+        "A preset or a run, whose encoder and tokenizer to start from.", None
+    )
+    override: dict[str, object] = setting(
+        "Arguments of Encoder to replace the preset's, as JSON.", {}
+    )
+    corpus: tuple[str, ...] = setting(
+        "Text files and globs, or tfds:NAME, or docstrings.", ("docstrings",)
+    )
+    validation: tuple[str, ...] = setting(
+        "Like the corpus; by default a part of it.", ()
+    )
+    validation_fraction: float = setting("Documents held out of the corpus.", 0.02)
+    max_characters: int = setting(
+        "Where the docstrings corpus ends.", 10_000_000, minimum=1
+    )
+    tokenizer: str | None = setting(
+        "A tokenizer file; by default one is trained.", None
+    )
+    vocabulary_size: int = setting("Pieces of the tokenizer to train.", 32_000)
+    sequence_length: int = setting("Tokens in a sequence.", 128, minimum=3)
+    cross_documents: bool = setting("Whether sequences span documents.", False)
+    objective: str = setting(
+        "What to learn: masked_lm, replaced_token, permutation_lm, sentence_order, "
+        "next_sentence, or one that is registered.",
+        "masked_lm",
+    )
+    mask_rate: float = setting(
+        "Share of tokens to predict.", 0.15, minimum=0.0, maximum=1.0
+    )
+    masking: str = setting(
+        "What is masked as one.", "token", choices=["token", "whole_word", "ngram"]
+    )
+    mask_share: float | None = setting(
+        "Share of [MASK] among the tokens to predict; by default the objective's.",
+        None,
+    )
+    random_share: float | None = setting(
+        "Share of random tokens among them; by default the objective's.", None
+    )
+    masked_lm: bool = setting(
+        "Whether to predict tokens beside sentence_order and next_sentence.", True
+    )
+    generator_ratio: float = setting(
+        "Width of replaced_token's generator to the encoder's.", 0.25
+    )
+    generator_override: dict[str, object] = setting(
+        "Like override, for replaced_token's generator.", {}
+    )
+    bias_correction: bool = setting("Whether Adam corrects its means.", True)
+    batch_size: int = setting("Sequences in a batch, over all replicas.", 16, minimum=1)
+    steps: int = setting("Training steps.", 1000, minimum=1)
+    eval_every: int | None = setting(
+        "Steps between validations and checkpoints; by default 200, or less for few "
+        "steps.",
+        None,
+        minimum=1,
+    )
+    learning_rate: float = setting("Peak learning rate.", 2e-3)
+    warmup_steps: int | None = setting(
+        "Steps up to the peak; by default 100, or a fifth of few steps.",
+        None,
+        minimum=0,
+    )
+    weight_decay: float = setting("Decay of all but biases and norms.", 0.01)
+    global_clipnorm: float = setting("Largest norm of the batch's gradient.", 1.0)
+    seed: int = setting("Seed of weights, order, masks and dropout.", 0)
+    dtype: str = setting(
+        "Precision.",
+        "float32",
+        choices=["float32", "mixed_bfloat16", "mixed_float16"],
+    )
+    strategy: str = setting(
+        "Where to train; with multi_worker each worker has a run_dir of its own.",
+        "default",
+        choices=["default", "mirrored", "multi_worker", "tpu"],
+        fixed=False,
+    )
+    tpu: str = setting("Name or address of the TPU.", "", fixed=False)
+    steps_per_execution: int = setting("Steps in one call.", 1, minimum=1)
+    jit_compile: bool = setting("Whether to compile the step with XLA.", False)
+    keep_checkpoints: int = setting("How many to keep.", 2, minimum=1, fixed=False)
+    plots: bool = setting(
+        "Whether to draw attention, partitions and tables in the end.",
+        False,
+        fixed=False,
+    )

@@ -1,0 +1,286 @@
+"""Pretraining from text to a served model."""
+
+import dataclasses
+import os
+from collections.abc import Callable
+
+import keras
+import keras_hub
+
+import tfeff
+from tfeff.recipes.intervals import eval_every
+from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
+from tfeff.recipes.runs import check_plots, draw, make_once, open_run, recipe_running
+from tfeff.recipes.settings import fields_of
+from tfeff.utils.interruption import end_at_once
+
+
+def pretrain(settings: PretrainSettings) -> keras.Model:
+    """Pretrains the model that the settings describe, in their run directory.
+
+    Args:
+        settings: see `PretrainSettings`.
+
+    Returns:
+        The trained model, such as a `tfeff.objectives.MaskedLM`.
+
+    Raises:
+        ValueError: if settings do not fit each other, or the directory holds another
+            run.
+        Diverged: if the training diverges.
+
+    Example:
+    ```python
+    import tfeff
+    from tfeff.recipes import PretrainSettings, pretrain
+
+    model = pretrain(
+        PretrainSettings(
+            run_dir="runs/first", max_characters=100_000, vocabulary_size=300, steps=4
+        )
+    )
+    encoder, tokenizer = tfeff.tasks.load_pretrained("runs/first")
+    ```
+    """
+    settings = settle(settings)
+    return run_pretraining(
+        settings,
+        lambda: make_model(settings),
+        tfeff.training.RunDirectory.fit,
+    )
+
+
+def settle(settings: PretrainSettings, stages: int = 1) -> PretrainSettings:
+    """Chooses the numbers of steps that are open, and checks what belongs together."""
+    settings = dataclasses.replace(
+        settings, eval_every=eval_every(settings.steps, settings.eval_every, stages)
+    )
+    if settings.warmup_steps is None:
+        warmup_steps = min(100, settings.steps // 5)
+        settings = dataclasses.replace(settings, warmup_steps=warmup_steps)
+    objective(settings)
+    check_plots(settings.plots)
+    own = ("preset", "override", "tokenizer", "vocabulary_size")
+    if settings.pretrained and (given := sorted(changed(settings) & {*own})):
+        raise ValueError(
+            "`pretrained` stands for `preset`, `override`, `tokenizer` and "
+            "`vocabulary_size`, and cannot be given with one of them. Received: "
+            f"pretrained={settings.pretrained!r} and {', '.join(given)}"
+        )
+    if settings.warmup_steps >= settings.steps:
+        raise ValueError(
+            "`warmup_steps` must be below `steps`. Received: "
+            f"warmup_steps={settings.warmup_steps}, steps={settings.steps}"
+        )
+    return settings
+
+
+@tfeff.training.lost_workers_named()
+def run_pretraining(
+    settings: PretrainSettings, make_model: Callable, fit: Callable
+) -> keras.Model:
+    """Corpus, tokenizer, caches, training, export.
+
+    Args:
+        settings: from `settle`.
+        make_model: makes the compiled model.
+        fit: trains it, as `tfeff.training.RunDirectory.fit`.
+    """
+    if settings.strategy == "multi_worker":
+        end_at_once()  # A worker may wait for others for ever.
+    run = open_run(settings)
+    strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
+    keras.utils.set_random_seed(settings.seed)
+    with strategy.scope():
+        tfeff.training.check_equal_settings(settings.config())
+        model = make_model()
+    given = _given_tokenizer(run, settings)
+    train_text, valid_text = _corpora(settings)
+    tokenizer = _tokenizer(run, given, train_text, settings)
+    train, valid = (
+        tfeff.data.build_cache(
+            text,
+            tokenizer,
+            run.path("cache", name),
+            settings.sequence_length,
+            cross_documents=settings.cross_documents,
+        )
+        for name, text in (("train", train_text), ("validation", valid_text))
+    )
+    with strategy.scope():
+        tfeff.training.check_equal_settings(
+            {"training text": train.corpus_hash, "validation text": valid.corpus_hash}
+        )
+    print(
+        f"training text: {train.num_tokens:,} tokens; "
+        f"validation text: {valid.num_tokens:,} tokens"
+    )
+    examples = objective(settings).examples
+    of_batches = {"batch_size": settings.batch_size, "tokenizer": tokenizer}
+    validation_data = valid.batches(examples, shuffle=False, repeat=False, **of_batches)
+    with strategy.scope(), tfeff.data.damage_named(train, valid):
+        model = fit(
+            run,
+            lambda: model,
+            lambda skipped: train.batches(
+                examples, seed=settings.seed, skip_batches=skipped, **of_batches
+            ),
+            total_steps=settings.steps,
+            steps_per_epoch=settings.eval_every,
+            tokens_per_step=settings.batch_size * settings.sequence_length,
+            validation_data=validation_data,
+            keep_checkpoints=settings.keep_checkpoints,
+        )
+        metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
+    tfeff.training.write_metrics(metrics, run.path("metrics.json"))
+    _report(model, metrics, valid.unigram_entropy())
+    draw(model.encoder, validation_data, run, settings.plots)
+    fills = isinstance(model, tfeff.objectives.MaskedLM)
+    with recipe_running():
+        make_once(
+            run.path("preset"),
+            lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
+        )
+        served = model if fills else model.encoder
+        make_once(
+            run.path("export"),
+            lambda path: tfeff.export.save_for_serving(served, tokenizer, path),
+        )
+    run.finish()
+    print(f"the encoder and its tokenizer, to fine-tune: {run.path('preset')}")
+    outputs = "embeddings and fillings" if fills else "embeddings"
+    print(f"text in, {outputs} out: {run.path('export')}")
+    return model
+
+
+def changed(settings: PretrainSettings) -> set[str]:
+    """The names of settings that are not left at their defaults."""
+    return {
+        field.name
+        for field in fields_of(type(settings))
+        if getattr(settings, field.name) != field.default
+    }
+
+
+def objective(settings: PretrainSettings):
+    """The objective, its examples and model as the settings have them."""
+    given = {
+        name: getattr(settings, name) for name in OBJECTIVE if name in changed(settings)
+    }
+    if settings.masked_lm:
+        # Where it is left, too: some papers predict another share.
+        given["mask_rate"] = settings.mask_rate
+    else:
+        given["masked"] = None
+    return tfeff.objectives.get(settings.objective).override(**given)
+
+
+def make_model(settings: PretrainSettings, **changes) -> keras.Model:
+    """The compiled model of the settings; `changes` are arguments of the encoder."""
+    if settings.pretrained:
+        encoder, _ = tfeff.tasks.load_pretrained(
+            settings.pretrained,
+            sequence_length=settings.sequence_length,
+            dtype=settings.dtype,
+            seed=settings.seed,
+        )
+    else:
+        encoder = tfeff.encoders.build(
+            settings.preset,
+            **{
+                "vocabulary_size": settings.vocabulary_size,
+                "max_sequence_length": settings.sequence_length,
+                "dtype": settings.dtype,
+                **settings.override,
+                **changes,
+            },
+        )
+    model = objective(settings).make_model(encoder)
+    model.compile(
+        optimizer=make_optimizer(settings, settings.steps),
+        steps_per_execution=settings.steps_per_execution,
+        jit_compile=settings.jit_compile,
+    )
+    return model
+
+
+def make_optimizer(settings: PretrainSettings, steps: int):
+    """The optimizer of the settings, for so many steps."""
+    return tfeff.training.adamw(
+        settings.learning_rate,
+        settings.warmup_steps,
+        steps,
+        weight_decay=settings.weight_decay,
+        global_clipnorm=settings.global_clipnorm,
+        bias_correction=settings.bias_correction,
+    )
+
+
+def corpus(names: tuple[str, ...], max_characters: int):
+    """Documents by the names that the setting `corpus` takes."""
+    if names == ("docstrings",):
+        return tfeff.data.docstrings(max_characters=max_characters)
+    if len(names) == 1 and names[0].startswith("tfds:"):
+        return tfeff.data.tfds(names[0].removeprefix("tfds:"))
+    return tfeff.data.text_files(list(names))
+
+
+def _corpora(settings):
+    """Training and validation documents."""
+    documents = corpus(settings.corpus, settings.max_characters)
+    if settings.validation:
+        return documents, corpus(settings.validation, settings.max_characters)
+    return tfeff.data.split(documents, settings.validation_fraction)
+
+
+def _report(model, metrics, entropy):
+    """Prints the metrics of the validation text, next to predicting by frequency."""
+    if "mask_positions" not in model.input:
+        print(f"validation loss: {metrics['loss']:.3f} nats a pair")
+    else:
+        loss = metrics.get("masked_lm_loss", metrics["loss"])
+        print(
+            f"unigram entropy of the validation text: {entropy:.3f} nats a token\n"
+            f"validation loss: {loss:.3f} nats a masked token, "
+            f"{abs(entropy - loss):.3f} {'below' if loss < entropy else 'above'} that"
+        )
+    for name, value in metrics.items():
+        print(f"{name}: {value:.4f}")
+
+
+def _tokenizer(run, given, documents, settings):
+    """The run's tokenizer: from an earlier start, the given one, or trained now."""
+    path = run.path("tokenizer.spm")
+    if os.path.exists(path):
+        run.seal("tokenizer.spm")  # If the start that made it was killed before.
+        return tfeff.data.load_tokenizer(path)
+    if given is None:
+        print(f"training a tokenizer of {settings.vocabulary_size:,} pieces")
+        given = tfeff.data.train_tokenizer(documents, settings.vocabulary_size)
+    tfeff.data.save_tokenizer(given, path)
+    run.seal("tokenizer.spm")
+    return given
+
+
+def _given_tokenizer(run, settings):
+    """The tokenizer that the settings name; `None` where the run needs none of them."""
+    if os.path.exists(run.path("tokenizer.spm")):
+        return None
+    if settings.pretrained:
+        _, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
+        if not isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
+            raise ValueError(
+                "`pretrained` must have a SentencePiece tokenizer. Received: "
+                f"pretrained={settings.pretrained!r} with a {type(tokenizer).__name__}"
+            )
+        return tokenizer
+    if not settings.tokenizer:
+        return None
+    tokenizer = tfeff.data.load_tokenizer(settings.tokenizer)
+    if tokenizer.vocabulary_size() > settings.vocabulary_size:
+        raise ValueError(
+            "`vocabulary_size` must be at least the tokenizer's "
+            f"{tokenizer.vocabulary_size()}. Received: "
+            f"vocabulary_size={settings.vocabulary_size}"
+        )
+    return tokenizer

@@ -1,0 +1,41 @@
+"""Settings of pretraining by progressive stacking."""
+
+from tfeff.recipes.pretrain_settings import PretrainSettings
+from tfeff.recipes.settings import setting, settings
+
+
+@settings
+class StackSettings(PretrainSettings):
+    """Pretrains a deep encoder through shallower ones: progressive stacking.
+
+    It takes all settings of `tfeff pretrain`, and those of the stages. Here 1, 2 and
+    at last 4 layers, for 200 steps each:
+
+        tfeff stack --run_dir=runs/stacked --num_layers=4 --doublings=2 \\
+            --steps=600 --eval_every=100
+
+    BERT-base in the paper's way, from 3 layers, the optimizer as new in each stage:
+
+        tfeff stack --run_dir=runs/bert --preset=bert_base --num_layers=12 \\
+            --doublings=2 --switch_steps=50000,120000 --steps=400000 \\
+            --eval_every=10000 --optimizer=reset --corpus='corpus/*.txt'
+
+    The run directory is that of `tfeff pretrain`; `metrics.csv` has the depth of each
+    row.
+    """
+
+    num_layers: int = setting("Layers in the end.", 4, minimum=1)
+    doublings: int = setting("How often the depth doubles on the way.", 1, minimum=1)
+    switch_steps: tuple[int, ...] | None = setting(
+        "Steps after which it doubles; by default equal stages.", None
+    )
+    patience: int | None = setting(
+        "Validations without a new lowest loss after which it doubles earlier.",
+        None,
+        minimum=1,
+    )
+    optimizer: str = setting(
+        "Moments copied with their layers, or a new optimizer for the steps left.",
+        "copy",
+        choices=["copy", "reset"],
+    )

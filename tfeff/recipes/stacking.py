@@ -1,0 +1,98 @@
+"""Pretraining by progressive stacking."""
+
+import functools
+
+import keras
+
+import tfeff
+from tfeff.recipes.pretraining import (
+    make_model,
+    make_optimizer,
+    run_pretraining,
+    settle,
+)
+from tfeff.recipes.stack_settings import StackSettings
+
+
+def stack(settings: StackSettings) -> keras.Model:
+    """Pretrains a deep encoder through shallower ones.
+
+    Args:
+        settings: see `StackSettings`.
+
+    Returns:
+        The trained model.
+
+    Raises:
+        ValueError, Diverged: as `pretrain`.
+
+    Example:
+    ```python
+    from tfeff.recipes import StackSettings, stack
+
+    model = stack(
+        StackSettings(
+            run_dir="runs/stacked",
+            preset="bert_tiny",
+            num_layers=2,
+            max_characters=100_000,
+            vocabulary_size=300,
+            steps=4,
+        )
+    )
+    assert model.encoder.num_layers == 2
+    ```
+
+    Reference:
+        Gong et al., "Efficient training of BERT by progressively stacking", 2019.
+    """
+    settings = settle(settings, settings.doublings + 1)
+    if settings.pretrained:
+        raise ValueError(
+            "`pretrained` must be None: it has no shallower encoder to begin with. "
+            f"Received: pretrained={settings.pretrained!r}"
+        )
+    first, rest = divmod(settings.num_layers, 2**settings.doublings)
+    if rest:
+        raise ValueError(
+            "`num_layers` must be a multiple of 2 to the power of `doublings`. "
+            f"Received: num_layers={settings.num_layers}, "
+            f"doublings={settings.doublings}"
+        )
+    steps = _switch_steps(settings)
+    is_reset = settings.optimizer == "reset"
+    if is_reset and settings.warmup_steps >= settings.steps - steps[-1]:
+        raise ValueError(
+            "`warmup_steps` must be fewer than the last stage has with "
+            f"`optimizer='reset'`. Received: warmup_steps={settings.warmup_steps}, "
+            f"steps={settings.steps} after switch_steps={steps}"
+        )
+    fit = functools.partial(
+        tfeff.training.train_by_stacking,
+        num_layers=settings.num_layers,
+        switch_steps=steps,
+        patience=settings.patience,
+        make_optimizer=functools.partial(make_optimizer, settings)
+        if is_reset
+        else None,
+    )
+    return run_pretraining(
+        settings, lambda: make_model(settings, num_layers=first), fit
+    )
+
+
+def _switch_steps(settings):
+    """The steps that are given, or those of equally many validations a stage."""
+    if settings.switch_steps is None:
+        stages = settings.doublings + 1
+        epochs = settings.steps // settings.eval_every
+        return [
+            settings.eval_every * (epochs * stage // stages)
+            for stage in range(1, stages)
+        ]
+    if len(settings.switch_steps) != settings.doublings:
+        raise ValueError(
+            "`switch_steps` must be one for each of `doublings`. Received: "
+            f"switch_steps={settings.switch_steps}, doublings={settings.doublings}"
+        )
+    return list(settings.switch_steps)
