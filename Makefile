@@ -14,7 +14,7 @@ pip := $(venv)/python -m pip --disable-pip-version-check
 .PHONY: pretrain test test-slow lint format clean
 
 pretrain: .venv/.installed-plots
-	$(venv)/python examples/pretrain.py $(PRETRAIN_FLAGS)
+	$(venv)/tfeff pretrain $(PRETRAIN_FLAGS)
 
 test: lint
 	XLA_FLAGS="$(XLA_QUICK) $$XLA_FLAGS" \

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import tfeff
-from tests.examples.test_pretrain import REPOSITORY
+from tests.recipes.test_pretraining import REPOSITORY
 
 
 @pytest.fixture

@@ -45,9 +45,9 @@ def worker(program, arguments, config: str | None, errors) -> Iterator:
     """A process of a worker, which does not outlive the block.
 
     Args:
-        program: path of the script. It may end when its standard input does: then it
-            does not outlive this process either.
-        arguments: of the script.
+        program: path of the script, or `-m` for a module. It may end when its standard
+            input does: then it does not outlive this process either.
+        arguments: of the script, or the module and its own.
         config: TF_CONFIG; `None` for a worker alone.
         errors: file for standard error.
     """

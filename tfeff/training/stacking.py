@@ -73,7 +73,7 @@ def train_by_stacking(
         ValueError: if the steps do not fit each other, `patience` comes without
             validation data, or the first model has not `L / 2^k` blocks.
 
-    Example: `examples/stack.py`.
+    Example: `tfeff.recipes.stack` is one.
 
     Reference:
         Gong et al., "Efficient training of BERT by progressively stacking",

@@ -29,9 +29,9 @@ PRETRAIN = [
     *(f"--override={name}={size}" for name, size in SIZES.items()),
 ]
 RECIPES = {
-    "masked_lm": ("pretrain.py", [*PRETRAIN, "--corpus={text}"]),
+    "masked_lm": ("pretrain", [*PRETRAIN, "--corpus={text}"]),
     **{
-        name: ("pretrain.py", [*PRETRAIN, "--corpus={text}", f"--objective={name}"])
+        name: ("pretrain", [*PRETRAIN, "--corpus={text}", f"--objective={name}"])
         for name in (
             "replaced_token",
             "permutation_lm",
@@ -40,11 +40,11 @@ RECIPES = {
         )
     },
     "stack": (
-        "stack.py",
+        "stack",
         [*PRETRAIN, "--corpus={text}", "--num_layers=2", "--doublings=1"],
     ),
     "finetune_classifier": (
-        "finetune_classifier.py",
+        "finetune",
         [
             "--task=SST-2",
             "--data={glue}",
@@ -56,7 +56,7 @@ RECIPES = {
         ],
     ),
     "finetune_qa": (
-        "finetune_qa.py",
+        "answer",
         [
             "--train={squad}",
             "--dev={squad}",
@@ -68,7 +68,7 @@ RECIPES = {
         ],
     ),
     "distill_general": (
-        "distill.py",
+        "distill",
         [
             *GENERAL,
             "--teacher={large}",
@@ -79,7 +79,7 @@ RECIPES = {
         ],
     ),
     "distill_task": (
-        "distill.py",
+        "distill",
         [
             *GENERAL,
             "--stage=task",
@@ -129,15 +129,15 @@ def inputs(tmp_path_factory):
 def test_killed_anywhere(name, inputs, tmp_path):
     if name == "finetune_qa":
         pytest.importorskip("official", reason="needs Model Garden's scripts")
-    script, flags = RECIPES[name]
+    command, flags = RECIPES[name]
     flags = json.dumps([flag.format(**inputs) for flag in flags])
     at_random = os.environ.get("TFEFF_KILLS", "2")
     paths = [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]
     environment = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     environment["TMPDIR"] = str(tmp_path)  # TensorFlow leaves files there when killed.
-    program = [sys.executable, REPOSITORY / "tests" / "examples" / "kills.py"]
+    program = [sys.executable, REPOSITORY / "tests" / "recipes" / "kills.py"]
     result = subprocess.run(
-        [*program, script, tmp_path, at_random, "0", flags],
+        [*program, command, tmp_path, at_random, "0", flags],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         text=True,

@@ -1,11 +1,11 @@
-"""`examples/pretrain.py` on two workers, one of them killed while it exports."""
+"""`tfeff pretrain` on two workers, one of them killed while it exports."""
 
 import contextlib
 import time
 
 import pytest
 
-from tests.examples.test_pretrain import REPOSITORY, SMALL, corpus
+from tests.recipes.test_pretraining import SMALL, corpus
 from tests.training.clusters import cluster, worker
 
 __all__ = ["corpus"]  # The fixture.
@@ -18,9 +18,8 @@ def pretrain(folder, flags, kill_when=None):
         processes = []
         for index, config in enumerate(cluster(2)):
             errors = stack.enter_context(open(logs[index], "wb"))
-            arguments = [f"--run_dir={folder}/run{index}", *flags]
-            program = REPOSITORY / "examples" / "pretrain.py"
-            process = worker(program, arguments, config, errors)
+            arguments = ["tfeff", "pretrain", f"--run_dir={folder}/run{index}", *flags]
+            process = worker("-m", arguments, config, errors)
             processes.append(stack.enter_context(process))
         if kill_when is not None:
             while processes[-1].poll() is None and not kill_when.exists():

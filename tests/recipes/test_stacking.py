@@ -1,4 +1,4 @@
-"""`examples/stack.py` as a user runs it."""
+"""`tfeff stack` as a user runs it."""
 
 import csv
 import json
@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import tfeff
-from tests.examples.test_pretrain import ENVIRONMENT, REPOSITORY, SMALL, corpus
+from tests.recipes.test_pretraining import ENVIRONMENT, SMALL, corpus
 
 __all__ = ["corpus"]  # The fixture.
 
@@ -18,8 +18,7 @@ STAGES = ("--num_layers=4", "--doublings=2")
 def run(run_dir, *flags):
     return subprocess.run(
         [
-            sys.executable,
-            str(REPOSITORY / "examples" / "stack.py"),
+            *(sys.executable, "-m", "tfeff", "stack"),
             f"--run_dir={run_dir}",
             *SMALL,
             *flags,
@@ -48,7 +47,7 @@ def test_from_one_layer_to_four(corpus, tmp_path):
     assert again.returncode == 0, again.stderr
     other = run(run_dir, *flags, "--switch_steps=3,9")
     assert other.returncode != 0
-    assert "switch_steps: there None, now ['3', '9']" in other.stderr
+    assert "switch_steps: there None, now [3, 9]" in other.stderr
 
 
 @pytest.mark.slow

@@ -19,7 +19,6 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CHANGES = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
@@ -52,10 +51,10 @@ class Start:
 
 
 class Recipe:
-    """A script of `examples` with its flags, all but `--run_dir`."""
+    """A command of `tfeff` with its flags, all but `--run_dir`."""
 
-    def __init__(self, script: str, flags: list[str], folder: Path):
-        self.arguments = [str(EXAMPLES / script), *flags, f"--run_dir={folder / 'run'}"]
+    def __init__(self, command: str, flags: list[str], folder: Path):
+        self.arguments = ["tfeff", command, *flags, f"--run_dir={folder / 'run'}"]
         self.directory = folder / "run"
         self.log = folder / "log"
         self.starts = 0
@@ -112,8 +111,7 @@ class Recipe:
         if dies_after_seconds:
             signal.setitimer(signal.ITIMER_PROF, dies_after_seconds)
         sys.argv = self.arguments
-        sys.path[0] = str(EXAMPLES)
-        runpy.run_path(sys.argv[0], run_name="__main__")
+        runpy.run_module("tfeff", run_name="__main__")
         sys.exit()
 
 
@@ -231,10 +229,10 @@ class Killer:
 
 
 def main():
-    """Arguments: script, folder, random kills, seed, flags as JSON."""
-    script, folder, count, seed, flags = sys.argv[1:]
+    """Arguments: command, folder, random kills, seed, flags as JSON."""
+    command, folder, count, seed, flags = sys.argv[1:]
     import_all()
-    killer = Killer(Recipe(script, json.loads(flags), Path(folder)))
+    killer = Killer(Recipe(command, json.loads(flags), Path(folder)))
     renames = sum(kind == "os.rename" for kind, _ in killer.changes)
     killer.before_every_rename()
     killer.at_random(int(count), int(seed))

@@ -1,4 +1,4 @@
-"""`examples/pretrain.py` as a user runs it: to the end, killed, and misused."""
+"""`tfeff pretrain` as a user runs it: to the end, killed, and misused."""
 
 import csv
 import json
@@ -43,12 +43,7 @@ def corpus(tmp_path_factory):
 
 
 def command(run_dir, *flags):
-    return [
-        sys.executable,
-        str(REPOSITORY / "examples" / "pretrain.py"),
-        f"--run_dir={run_dir}",
-        *flags,
-    ]
+    return [sys.executable, "-m", "tfeff", "pretrain", f"--run_dir={run_dir}", *flags]
 
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -223,7 +218,7 @@ def test_a_short_run_needs_no_other_flags_and_is_trained_further(corpus, tmp_pat
     assert result.returncode == 0, result.stderr
     config = json.loads((tmp_path / "first" / "config.json").read_text())
     assert (config["eval_every"], config["warmup_steps"]) == (6, 1)
-    assert "pretrained" not in config
+    assert config["pretrained"] is None
 
     more = (f"--pretrained={tmp_path / 'first'}", "--learning_rate=1e-9", "--steps=2")
     kept = [flag for flag in flags if "override" not in flag and "vocab" not in flag]
@@ -253,13 +248,13 @@ def test_a_run_that_diverges_says_so(corpus, tmp_path):
     ("flags", "message"),
     [
         (["--preset=shater_tiny"], "Did you mean 'shatter_tiny'?"),
-        (["--strategy=gpu"], "--strategy"),
+        (["--strategy=gpu"], "`strategy` must be one of"),
         (["--override=num_layers"], "NAME=VALUE"),
         (["--override=num_layer=2"], "Did you mean 'num_layers'?"),
         (["--corpus=nowhere/*.txt"], "nowhere/*.txt"),
         (["--strategy=tpu"], "TPU"),
-        (["--steps=60", "--warmup_steps=60"], "--warmup_steps must be below --steps"),
-        (["--steps=60", "--eval_every=50"], "a multiple of --eval_every"),
+        (["--steps=60", "--warmup_steps=60"], "`warmup_steps` must be below `steps`"),
+        (["--steps=60", "--eval_every=50"], "a multiple of `eval_every`"),
         (["--objective=permutation_lm", "--masking=ngram"], "masking='ngram'"),
         (["--generator_ratio=0.5"], "generator_ratio=0.5"),
         (["--nomasked_lm"], "masked_lm=False"),
@@ -268,7 +263,7 @@ def test_a_run_that_diverges_says_so(corpus, tmp_path):
             "mask_share=0.9",
         ),
         (["--pretrained=nowhere"], "nowhere"),
-        (["--pretrained=nowhere", "--preset=bert_tiny"], "--pretrained stands for"),
+        (["--pretrained=nowhere", "--preset=bert_tiny"], "`pretrained` stands for"),
     ],
 )
 def test_bad_flags_leave_no_folder(tmp_path, flags, message):
@@ -313,7 +308,7 @@ def test_every_objective_runs_and_goes_on(corpus, tmp_path, objective, flags, na
     rows = metrics(run_dir)
     assert float(rows[-1]["val_loss"]) == pytest.approx(final["loss"], rel=1e-5)
     config = json.loads((run_dir / "config.json").read_text())
-    assert config["objective"] == objective and "mask_share" not in config
+    assert config["objective"] == objective and config["mask_share"] is None
     assert tfeff.tasks.load_pretrained(run_dir)[0].num_layers == 2
     assert (run_dir / "export").exists()
 
