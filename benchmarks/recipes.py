@@ -1,9 +1,9 @@
 """The papers' recipes end to end, in small: pretrain, fine-tune, stack, distil, extend.
 
-Every run is one of the `examples/`, in a folder of its own under `--runs`. A run that
-has finished is not made again, and one that was stopped goes on, so that the benchmark
-can be interrupted, and grown by more `--stages` or `--seeds`. Writes metrics, curves
-and commands to `--results`.
+Every run is one of the `examples/` or a command of `tfeff`, in a folder of its own
+under `--runs`. A run that has finished is not made again, and one that was stopped goes
+on, so that the benchmark can be interrupted, and grown by more `--stages` or `--seeds`.
+Writes metrics, curves and commands to `--results`.
 
     python benchmarks/recipes.py --runs=runs/recipes --seeds=0,1
 """
@@ -76,11 +76,11 @@ CURVES = ("stage", "system", "seed", "step", "loss", "val_loss")
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One run of an example.
+    """One run of an example or a command.
 
     Attributes:
         stage, system, task, seed: what it shows.
-        script: the example's file.
+        script: the example's file, or the command.
         arguments: its flags, without the run's folder.
         sources: the runs that it starts from.
     """
@@ -100,7 +100,9 @@ class Job:
 
     @property
     def command(self) -> list[str]:
-        return [f"examples/{self.script}", f"--run_dir={self.folder}", *self.arguments]
+        is_file = self.script.endswith(".py")
+        start = [f"examples/{self.script}"] if is_file else ["-m", "tfeff", self.script]
+        return [*start, f"--run_dir={self.folder}", *self.arguments]
 
 
 def main(_):
@@ -214,7 +216,7 @@ def squad(seed, stage, systems, length):
             system,
             "SQuAD",
             seed,
-            "finetune_qa.py",
+            "answer",
             (
                 f"--pretrained={source.folder}",
                 f"--train={files / 'train-v1.1.json'}",
@@ -242,7 +244,7 @@ def stack(seed):
         "--num_layers=4",
         "--doublings=1",
         f"--switch_steps={FLAGS.steps * 4 // 5}",
-        script="stack.py",
+        script="stack",
         steps=FLAGS.steps * 7 // 5,
         eval_every=FLAGS.steps // 5,
     )
@@ -281,7 +283,7 @@ def distil(seed):
 
 
 def pretraining(
-    stage, system, seed, *arguments, script="pretrain.py", steps=None, eval_every=None
+    stage, system, seed, *arguments, script="pretrain", steps=None, eval_every=None
 ):
     """The run that pretrains a system."""
     preset, *settings = SYSTEMS.get(system, SYSTEMS["BERT"])
@@ -319,7 +321,7 @@ def classification(stage, task, source):
         source.system,
         task,
         source.seed,
-        "finetune_classifier.py",
+        "finetune",
         (
             f"--pretrained={source.folder}",
             f"--task={task}",

@@ -7,8 +7,8 @@ In general, on any text. `--teacher` is a preset with its tokenizer, or a run of
         --student=bert_tiny --override=num_layers=2 --corpus='corpus/*.txt'
 
 On a task of texts or pairs: GLUE's nine, BoolQ, MultiRC. `--teacher` is a run of
-`examples/finetune_classifier.py`, `--student` the general run; the layers are distilled
-first, the predictions then, and the best student on the development set is kept:
+`tfeff finetune`, `--student` the general run; the layers are distilled first, the
+predictions then, and the best student on the development set is kept:
 
     python examples/distill.py --stage=task --run_dir=runs/small-sst2 \
         --teacher=runs/large-sst2 --student=runs/small --task=SST-2 --data=glue \

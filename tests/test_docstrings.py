@@ -16,7 +16,7 @@ import tfeff
 
 PACKAGES = [
     *("convert", "data", "datasets", "encoders", "export", "layers", "objectives"),
-    *("ops", "plots", "tasks", "training"),
+    *("ops", "plots", "recipes", "tasks", "training"),
 ]
 # Examples may leave out these imports, and those of the package's own names.
 KNOWN = {"keras": keras, "np": np, "ops": keras.ops, "tf": tf, "tfeff": tfeff}

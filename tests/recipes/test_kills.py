@@ -43,7 +43,7 @@ RECIPES = {
         "stack",
         [*PRETRAIN, "--corpus={text}", "--num_layers=2", "--doublings=1"],
     ),
-    "finetune_classifier": (
+    "finetune": (
         "finetune",
         [
             "--task=SST-2",
@@ -55,7 +55,7 @@ RECIPES = {
             "--predict_split=dev",
         ],
     ),
-    "finetune_qa": (
+    "answer": (
         "answer",
         [
             "--train={squad}",
@@ -127,7 +127,7 @@ def inputs(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RECIPES)
 def test_killed_anywhere(name, inputs, tmp_path):
-    if name == "finetune_qa":
+    if name == "answer":
         pytest.importorskip("official", reason="needs Model Garden's scripts")
     command, flags = RECIPES[name]
     flags = json.dumps([flag.format(**inputs) for flag in flags])

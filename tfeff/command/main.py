@@ -27,10 +27,20 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "answer": Command(
+        "Fine-tunes an encoder to answer questions from passages.",
+        "tfeff.recipes.answer_settings:AnswerSettings",
+        "tfeff.recipes.answering:answer",
+    ),
     "convert": Command(
         "Turns a published checkpoint into a preset.",
         "tfeff.command.convert:ConvertSettings",
         "tfeff.command.convert:convert",
+    ),
+    "finetune": Command(
+        "Fine-tunes an encoder to classify or rate texts, or to choose options.",
+        "tfeff.recipes.finetune_settings:FinetuneSettings",
+        "tfeff.recipes.finetuning:finetune",
     ),
     "pretrain": Command(
         "Pretrains an encoder on text.",
@@ -80,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _error(f"{error} See: tfeff {name} --help", 2)
     try:
         _load(command.function)(values)
-    except (ArithmeticError, OSError, TypeError, ValueError) as error:
+    except (ArithmeticError, ImportError, OSError, TypeError, ValueError) as error:
         if not _is_ours(error):
             raise
         return _error(error, 1)

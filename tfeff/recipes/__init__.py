@@ -9,6 +9,10 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "answer_settings": ["AnswerSettings"],
+        "answering": ["answer"],
+        "finetune_settings": ["FinetuneSettings"],
+        "finetuning": ["finetune"],
         "pretrain_settings": ["PretrainSettings"],
         "pretraining": ["pretrain"],
         "stack_settings": ["StackSettings"],

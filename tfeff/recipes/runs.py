@@ -38,6 +38,17 @@ def recipe_running() -> Iterator[None]:
         logging.set_verbosity(verbosity)
 
 
+def find_dataset(task: str, *kinds: type) -> tfeff.datasets.Dataset:
+    """The data set of a task; raises unless its examples are of one of the kinds."""
+    dataset = tfeff.datasets.get(task)
+    if dataset.kind not in kinds:
+        raise ValueError(
+            f"`task` must be one of {tfeff.datasets.names(*kinds)} here. "
+            f"Received: task={task!r}, a data set of `{dataset.kind.__name__}`"
+        )
+    return dataset
+
+
 def make_once(path: str, write: Callable[[str], object]) -> None:
     """Calls `write(path)` to make a folder; checks the one of an earlier start."""
     if not os.path.exists(path):

@@ -1,5 +1,6 @@
-"""`examples/finetune_qa.py` as a user runs it: to the end, again, and misused."""
+"""`tfeff answer` as a user runs it: to the end, again, and misused."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -10,9 +11,11 @@ import pytest
 import tensorflow as tf
 
 import tfeff
+from tfeff.recipes import AnswerSettings
 
-pytest.importorskip("official", reason="needs Model Garden's scripts")
-
+needs_official = pytest.mark.skipif(
+    not importlib.util.find_spec("official"), reason="needs Model Garden's scripts"
+)
 REPOSITORY = Path(__file__).resolve().parents[2]
 PASSAGE = "The  small cat\twatched seven boxes; a tiger followed the green house."
 ANSWERS = ["seven boxes", "a tiger", "The  small cat"]
@@ -56,13 +59,14 @@ def pretrained(tmp_path_factory):
 
 def run(*flags):
     return subprocess.run(
-        [sys.executable, REPOSITORY / "examples" / "finetune_qa.py", *flags],
+        [sys.executable, "-m", "tfeff", "answer", *flags],
         env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
     )
 
 
+@needs_official
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["squad1", "squad2"])
 def test_from_the_files_to_answers(task, pretrained, tmp_path):
@@ -125,6 +129,7 @@ def test_from_the_files_to_answers(task, pretrained, tmp_path):
     assert "steps: there 4, now 5" in other.stderr
 
 
+@needs_official
 @pytest.mark.slow
 def test_a_missing_file_is_said_before_anything_is_made(pretrained, tmp_path):
     file = tmp_path / "none.json"
@@ -144,7 +149,7 @@ def test_a_missing_file_is_said_before_anything_is_made(pretrained, tmp_path):
     ("task", "message"),
     [
         ("squad3", "Did you mean 'SQuAD"),
-        ("MNLI", "--task=MNLI, a data set of `TextExamples`"),
+        ("MNLI", "task='MNLI', a data set of `TextExamples`"),
     ],
 )
 def test_other_tasks_are_refused(task, message, pretrained, tmp_path):
@@ -158,3 +163,46 @@ def test_other_tasks_are_refused(task, message, pretrained, tmp_path):
     assert result.returncode != 0
     assert message in result.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_a_configuration_of_the_script_before_is_taken():
+    """`examples/finetune_qa.py` wrote it, with lists of numbers as text."""
+    script = {
+        "task": "squad1",
+        "train": "train.json",
+        "dev": "dev.json",
+        "pretrained": "mlm",
+        "skip_mismatched": False,
+        "train_questions": None,
+        "dev_questions": 9,
+        "sequence_length": 64,
+        "stride": 128,
+        "max_answer_tokens": 30,
+        "batch_sizes": ["4"],
+        "learning_rates": ["1e-3"],
+        "seeds": ["0", "1"],
+        "epochs": 2,
+        "steps": 6,
+        "eval_every": 3,
+        "warmup": 0.1,
+        "weight_decay": 0.01,
+        "layer_decay": None,
+        "dropout": 0.1,
+        "dtype": "float32",
+    }
+    settings = AnswerSettings(
+        run_dir="run",
+        train="train.json",
+        dev="dev.json",
+        pretrained="mlm",
+        dev_questions=9,
+        sequence_length=64,
+        batch_sizes=(4,),
+        learning_rates=(1e-3,),
+        seeds=(0, 1),
+        steps=6,
+        eval_every=3,
+        dropout=0.1,
+    )
+    assert AnswerSettings.upgraded(script) == settings.config()
+    assert list(settings.config()) == list(script)

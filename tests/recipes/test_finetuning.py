@@ -1,4 +1,4 @@
-"""`examples/finetune_classifier.py` as a user runs it, on tiny tasks."""
+"""`tfeff finetune` as a user runs it, on tiny tasks."""
 
 import csv
 import json
@@ -14,10 +14,10 @@ import tensorflow as tf
 import tfeff
 from tests.export.corpus import DOCUMENTS, tokenizer
 from tfeff.datasets import get
+from tfeff.recipes import FinetuneSettings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +75,7 @@ def data(tmp_path_factory):
 def run(task, data, pretrained, run_dir, *flags):
     return subprocess.run(
         [
-            sys.executable,
-            str(REPOSITORY / "examples" / "finetune_classifier.py"),
+            *(sys.executable, "-m", "tfeff", "finetune"),
             f"--task={task}",
             f"--data={data}",
             f"--pretrained={pretrained}",
@@ -100,6 +99,7 @@ def serve(run_dir, name, **inputs):
     return {key: value.numpy() for key, value in signature(**inputs).items()}
 
 
+@pytest.mark.slow
 def test_a_grid_ends_with_the_best_model_and_goes_on_after_a_kill(
     data, pretrained, tmp_path
 ):
@@ -145,11 +145,64 @@ def test_a_grid_ends_with_the_best_model_and_goes_on_after_a_kill(
     now = [(cells[i] / "model.keras").stat().st_mtime_ns for i in (0, 2, 3)]
     assert now == kept
 
+    # So does a run of the script that came before: its lists were of text.
+    config = json.loads((run_dir / "config.json").read_text())
+    for name in ("batch_sizes", "learning_rates", "seeds"):
+        config[name] = [str(value) for value in config[name]]
+    (run_dir / "config.json").write_text(json.dumps(config))
+    (run_dir / "SHA256SUMS").unlink()
+    result = run("SST-2", data, pretrained, run_dir, *flags)
+    assert result.returncode == 0, result.stderr
+    assert "learning rate 0." not in result.stdout
+    assert json.loads((run_dir / "metrics.json").read_text()) == summary
+
     result = run("SST-2", data, pretrained, run_dir, "--seeds=5")
     assert result.returncode != 0
-    assert "seeds: there ['0', '1'], now ['5']" in result.stderr
+    assert "seeds: there [0, 1], now [5]" in result.stderr
 
 
+def test_a_configuration_of_the_script_before_is_taken():
+    """`examples/finetune_classifier.py` wrote it, with lists of numbers as text."""
+    script = {
+        "task": "RTE",
+        "pretrained": "mlm",
+        "data": "glue",
+        "pooling": "cls",
+        "sequence_length": 32,
+        "batch_sizes": ["4"],
+        "learning_rates": ["1e-3", "3e-5"],
+        "seeds": ["0", "1"],
+        "epochs": 3.0,
+        "steps": 6,
+        "eval_every": 3,
+        "warmup": 0.1,
+        "weight_decay": 0.01,
+        "layer_decay": None,
+        "dropout": None,
+        "head_dropout": 0.1,
+        "train_examples": 64,
+        "skip_malformed": False,
+        "pad_to_longest": None,
+        "dtype": "float32",
+    }
+    settings = FinetuneSettings(
+        run_dir="run",
+        task="RTE",
+        pretrained="mlm",
+        data="glue",
+        sequence_length=32,
+        batch_sizes=(4,),
+        learning_rates=(1e-3, 3e-5),
+        seeds=(0, 1),
+        steps=6,
+        eval_every=3,
+        train_examples=64,
+    )
+    assert FinetuneSettings.upgraded(script) == settings.config()
+    assert list(settings.config()) == list(script)
+
+
+@pytest.mark.slow
 def test_broken_lines_and_diverged_settings(data, pretrained, tmp_path):
     header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
     rows = [f"{i}\t1\t2\t{DOCUMENTS[i]}\tWhy?\t{i % 2}" for i in range(8)]
@@ -174,6 +227,7 @@ def test_broken_lines_and_diverged_settings(data, pretrained, tmp_path):
     assert (tmp_path / "run" / "plots" / "average_attention.png").exists()
 
 
+@pytest.mark.slow
 def test_ratings_of_longer_sequences_than_pretrained(data, pretrained, tmp_path):
     result = run(
         "STS-B",
@@ -194,6 +248,7 @@ def test_ratings_of_longer_sequences_than_pretrained(data, pretrained, tmp_path)
     assert best["dev_pearson"] == pytest.approx(expected["pearson"], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_both_parts_of_mnli(data, pretrained, tmp_path):
     result = run("MNLI", data, pretrained, tmp_path / "run")
     assert result.returncode == 0, result.stderr
@@ -205,6 +260,7 @@ def test_both_parts_of_mnli(data, pretrained, tmp_path):
     assert summary["metric"] == "dev_matched_accuracy"
 
 
+@pytest.mark.slow
 def test_options_of_race(data, pretrained, tmp_path):
     result = run("RACE", data, pretrained, tmp_path / "run", "--predict_split=dev")
     assert result.returncode == 0, result.stderr
@@ -224,15 +280,16 @@ def test_options_of_race(data, pretrained, tmp_path):
     assert letters == dict(zip(dev.ids, np.array(list("ABCD"))[served["index"]]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "flags", "message"),
     [
         ("SST2", (), "Did you mean 'SST-2'?"),
-        ("squad1", (), "--task=squad1, a data set of `SpanExamples`"),
+        ("squad1", (), "task='squad1', a data set of `SpanExamples`"),
         ("RACE", ("--skip_malformed",), "RACE is read with the options ['levels']"),
         ("CoLA", (), "CoLA"),  # There is no such folder.
         ("SST-2", ("--pretrained=nowhere",), "`path` must be a preset"),
-        ("SST-2", ("--learning_rates=fast",), "fast"),
+        ("SST-2", ("--learning_rates=fast",), "must be numbers. Received: fast"),
         ("SST-2", ("--sequence_length=2",), "`sequence_length` must be"),
     ],
 )

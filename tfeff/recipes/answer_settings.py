@@ -1,0 +1,73 @@
+"""Settings of fine-tuning to answer questions from passages."""
+
+from tfeff.recipes.settings import Settings, setting, settings
+
+
+@settings
+class AnswerSettings(Settings):
+    """Fine-tunes a pretrained encoder to answer questions from passages.
+
+    Every few steps the model is scored on the development set by the official script,
+    and the weights with the best F1 are kept. Long passages are read in windows; a
+    `sequence_length` beyond the pretrained one extends the encoder. A run that was
+    stopped goes on with its first unfinished cell of the grid when it is started again.
+    The run directory holds a folder for each cell, and of the best one `metrics.json`,
+    `predictions.json` (of SQuAD 2.0 also `null_odds.json`), both in the layouts of
+    submissions, `model.keras`, and `export/`: a SavedModel that takes questions and
+    passages.
+    """
+
+    run_dir: str = setting("Folder of the run.", fixed=False)
+    task: str = setting(
+        "SQuAD1.1 or squad1, SQuAD2.0 or squad2, or a data set of MRQA.", "squad1"
+    )
+    train: str = setting("File to train on, or the folder of the published ones.")
+    dev: str = setting("File, or folder, to choose the best by.")
+    pretrained: str = setting(
+        "Folder of an encoder and its tokenizer, or a run directory of pretraining."
+    )
+    skip_mismatched: bool = setting(
+        "Leave out questions whose answer is not in its place.", False
+    )
+    train_questions: int | None = setting(
+        "Use the first ones alone; default: all.", None, minimum=1
+    )
+    dev_questions: int | None = setting(
+        "Use the first ones alone; default: all.", None, minimum=1
+    )
+    sequence_length: int = setting("Tokens in a window.", 384, minimum=4)
+    stride: int = setting("Tokens from window to window.", 128, minimum=1)
+    max_answer_tokens: int = setting("Most of an answer.", 30, minimum=1)
+    batch_sizes: tuple[int, ...] = setting(
+        "Windows in a batch, over all replicas.", (16,), minimum=1
+    )
+    learning_rates: tuple[float, ...] = setting("Peak learning rates.", (3e-5,))
+    seeds: tuple[int, ...] = setting(
+        "Seeds of the head, order and dropout.", (0,), minimum=0
+    )
+    epochs: int = setting("Passes over the windows.", 2, minimum=1)
+    steps: int | None = setting(
+        "Training steps, in place of `epochs`.", None, minimum=1
+    )
+    eval_every: int = setting("Steps between evaluations.", 1000, minimum=1)
+    warmup: float = setting(
+        "Share of the steps up to the peak.", 0.1, minimum=0.0, maximum=0.99
+    )
+    weight_decay: float = setting("Decay of all but biases and norms.", 0.01)
+    layer_decay: float | None = setting(
+        "Factor of the rate from layer to layer; default: none.", None
+    )
+    dropout: float | None = setting(
+        "The encoder's rate; default: as pretrained.", None, minimum=0.0, maximum=0.99
+    )
+    dtype: str = setting(
+        "Precision.", "float32", choices=("float32", "mixed_bfloat16", "mixed_float16")
+    )
+    strategy: str = setting(
+        "Where to train.", "default", choices=("default", "mirrored"), fixed=False
+    )
+    plots: bool = setting(
+        "Whether to draw attention, partitions and tables in the end.",
+        False,
+        fixed=False,
+    )

@@ -1,0 +1,207 @@
+"""Fine-tunes a pretrained encoder to answer questions from passages."""
+
+import json
+import math
+import os
+import shutil
+
+import keras
+import numpy as np
+
+import tfeff
+from tfeff.datasets.squad import withhold
+from tfeff.recipes.answer_settings import AnswerSettings
+from tfeff.recipes.runs import (
+    check_finite,
+    check_plots,
+    copy,
+    draw,
+    find_dataset,
+    open_run,
+    recipe_running,
+)
+
+
+@recipe_running()
+def answer(settings: AnswerSettings) -> dict:
+    """Trains with every rate, batch size and seed; exports the best model.
+
+    Args:
+        settings: the `AnswerSettings`, which say what is in the run directory.
+
+    Returns:
+        What `metrics.json` holds: the task, the official metrics of the best model by
+        name, and as `"grid"` those of all, as `tfeff.training.Grid.run` gives them.
+
+    Raises:
+        ValueError: if a setting does not fit the data set, the encoder or the run
+            directory.
+        ImportError: if the official scores need a package that is not installed.
+        OSError: if a file cannot be read.
+        Diverged: if no setting gave a model.
+
+    Example: see `examples/answer.py` in the repository.
+    """
+    check_plots(settings.plots)
+    dataset = find_dataset(settings.task, tfeff.data.SpanExamples)
+    dataset.check_installed()
+    run = open_run(settings)
+    encoder, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
+    train, dev = (
+        tfeff.data.make_span_features(
+            read(dataset, split, path, count, settings.skip_mismatched),
+            tokenizer,
+            settings.sequence_length,
+            settings.stride,
+        )
+        for split, path, count in (
+            ("train", settings.train, settings.train_questions),
+            (dataset.dev_splits[0], settings.dev, settings.dev_questions),
+        )
+    )
+    print(
+        f"{len(train.questions):,} questions in {len(train):,} windows to train on; "
+        f"{len(dev.questions):,} in {len(dev):,} to choose the best by"
+    )
+    if settings.sequence_length > encoder.max_sequence_length:
+        print(
+            f"length extension: pretrained on {encoder.max_sequence_length} tokens, "
+            f"fine-tuned on {settings.sequence_length}"
+        )
+    grid = tfeff.training.Grid(
+        run.path("cells"),
+        {
+            "batch_size": settings.batch_sizes,
+            "learning_rate": settings.learning_rates,
+        },
+        settings.seeds,
+        metric=dataset.metric_names[0],
+    )
+    summary = grid.run(
+        lambda folder, **cell: train_cell(settings, dataset, train, dev, folder, **cell)
+    )
+    print(grid.table())
+    if not os.path.exists(run.path("metrics.json")):
+        write_best(settings, run, dataset, tokenizer, dev, summary)
+    run.finish()
+    with open(run.path("metrics.json"), encoding="utf-8") as file:
+        metrics = json.load(file)
+    for name in dataset.metric_names:
+        print(f"{name}: {metrics[name]:.4f}")
+    print(f"predictions: {run.path('predictions.json')}")
+    print(f"question and passage in, answer out: {run.path('export')}")
+    return metrics
+
+
+def read(dataset, split, path, count, skip_mismatched):
+    """The first `count` questions of a part, or all."""
+    options = {"skip_mismatched": True} if skip_mismatched else {}
+    found = dataset.read(split, path, **options)
+    if found.skipped:
+        print(f"{path}: {len(found.skipped)} questions left out. {found.skipped[0]}")
+    return found.questions[:count]
+
+
+def train_cell(settings, dataset, train, dev, folder, batch_size, learning_rate, seed):
+    """Trains one model, saves it at its best, returns its metrics."""
+    keras.utils.set_random_seed(seed)
+    steps = settings.steps or settings.epochs * -(-len(train) // batch_size)
+    with tfeff.training.make_strategy(settings.strategy).scope():
+        encoder, _ = tfeff.tasks.load_pretrained(
+            settings.pretrained,
+            sequence_length=settings.sequence_length,
+            dropout=settings.dropout,
+            dtype=settings.dtype,
+            seed=seed,
+        )
+        model = tfeff.tasks.SpanQA(encoder)
+        model.compile(
+            tfeff.training.adamw(
+                learning_rate,
+                warmup_steps=int(settings.warmup * steps),
+                total_steps=steps,
+                weight_decay=settings.weight_decay,
+                layer_decay=settings.layer_decay,
+            )
+        )
+        best = tfeff.training.KeepBest(
+            lambda model: evaluate(model, dataset, dev, settings.max_answer_tokens)[0],
+            dataset.metric_names[0],
+            settings.eval_every,
+            folder,
+        )
+        model.fit(
+            train.dataset(batch_size, seed),
+            steps_per_epoch=steps,
+            shuffle=False,
+            verbose=0,
+            callbacks=[
+                tfeff.training.TrainingProgress(
+                    steps, steps, batch_size * settings.sequence_length
+                ),
+                best,
+            ],
+        )
+    tfeff.training.save_checkpoint(model, os.path.join(folder, "model.keras"))
+    if best.diverged_step is not None:
+        print(f"the training had diverged at step {best.diverged_step:,}")
+    return best.best
+
+
+def evaluate(model, dataset, dev, max_answer_tokens):
+    """The official metrics, and the answers that they are of."""
+    if not tfeff.training.is_finite(model):  # The training has diverged.
+        return dict.fromkeys(dataset.metric_names, math.nan), ()
+    answers = model.answers(dev, max_answer_tokens=max_answer_tokens)
+    return dataset.metrics(tfeff.data.SpanExamples(dev.questions), answers), answers
+
+
+def write_best(settings, run, dataset, tokenizer, dev, summary):
+    """Predictions, model and export of the best cell; the metrics last."""
+    for name in ("predictions.json", "null_odds.json", "model.keras"):
+        if os.path.exists(run.path(name)):
+            os.remove(run.path(name))  # Of a start that was stopped here.
+    shutil.rmtree(run.path("export"), ignore_errors=True)
+    best_model = os.path.join(summary["best"]["folder"], "model.keras")
+    model = tfeff.training.load_checkpoint(best_model)
+    check_finite(model)
+    metrics, answers = evaluate(model, dataset, dev, settings.max_answer_tokens)
+    examples = tfeff.data.SpanExamples(dev.questions)
+    threshold = metrics.get("no_answer_threshold")
+    served = None
+    if threshold is not None:
+        # The official script has thresholds of their own for F1 and for exact
+        # matches; the answers are given by one.
+        answers = withhold(answers, threshold)
+        texts = {answer.id: answer.text for answer in answers}
+        metrics |= dataset.metrics(examples, texts)
+        served = served_threshold(threshold, answers)
+    dataset.write_predictions(dataset.dev_splits[0], examples, answers, run.directory)
+    copy(best_model, run.path("model.keras"))
+    batches = dev.dataset(8, shuffle=False, repeat=False)
+    draw(model.encoder, batches, run, settings.plots)
+    tfeff.export.save_for_serving(
+        model,
+        tokenizer,
+        run.path("export"),
+        sequence_length=settings.sequence_length,
+        stride=settings.stride,
+        max_answer_tokens=settings.max_answer_tokens,
+        no_answer_threshold=served,
+    )
+    tfeff.training.write_metrics(
+        {"task": settings.task, **metrics, "grid": summary}, run.path("metrics.json")
+    )
+
+
+def served_threshold(threshold, answers):
+    """By how much no answer must score higher to be the answer.
+
+    The best threshold is the probability of some question, which rounding would put on
+    either side of it: half-way to the next one there is no question.
+    """
+    probabilities = (answer.no_answer_probability for answer in answers)
+    above = min((p for p in probabilities if p > threshold), default=1.0)
+    probability = (threshold + above) / 2
+    with np.errstate(divide="ignore"):
+        return float(np.log(probability) - np.log1p(-probability))

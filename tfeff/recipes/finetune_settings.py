@@ -1,0 +1,76 @@
+"""Settings of fine-tuning to classify or rate texts, or to choose options."""
+
+from tfeff.recipes.settings import Settings, setting, settings
+
+
+@settings
+class FinetuneSettings(Settings):
+    """Fine-tunes a pretrained encoder to classify or rate texts, or to choose options.
+
+    A task is any data set of `tfeff.datasets.names()` but those of spans: GLUE's nine,
+    BoolQ, MultiRC, RACE. Every rate, batch size and seed has a folder of its own under
+    `cells/`, with `dev_metrics.csv` and the best model of its training. A run that was
+    stopped goes on when it is started again with the same settings: what is finished is
+    not run again. In the end the run directory holds `metrics.json` and `summary.md`,
+    means and deviations over the seeds and which setting is best on the development
+    set; `model.keras`, that setting's best model, and `preset/`, its encoder with the
+    tokenizer; `export/`, which takes text; and with `predict_split` the predictions as
+    the benchmark wants them.
+    """
+
+    run_dir: str = setting("Folder of the run.", fixed=False)
+    task: str = setting("A task of GLUE, BoolQ, MultiRC or RACE.")
+    pretrained: str = setting("A preset or a run's folder.")
+    data: str = setting("Folder of the benchmark's files.")
+    pooling: str = setting("What the head reads.", "cls", choices=("cls", "layerwise"))
+    sequence_length: int | None = setting(
+        "Tokens of an example; default: as pretrained.", None, minimum=1
+    )
+    batch_sizes: tuple[int, ...] = setting("Batch sizes to try.", (16,), minimum=1)
+    learning_rates: tuple[float, ...] = setting("Peak learning rates to try.", (3e-5,))
+    seeds: tuple[int, ...] = setting(
+        "Seeds of head, order and dropout.", (0,), minimum=0
+    )
+    epochs: float = setting("Passes over the training part.", 3.0, minimum=0.0)
+    steps: int | None = setting("Steps, instead of `epochs`.", None, minimum=1)
+    eval_every: int = setting("Steps between evaluations.", 1000, minimum=1)
+    warmup: float = setting(
+        "Share of the steps up to the peak.", 0.1, minimum=0.0, maximum=0.99
+    )
+    weight_decay: float = setting("Decay of all but biases and norms.", 0.01)
+    layer_decay: float | None = setting(
+        "Factor of the rate from layer to layer; default: none.", None
+    )
+    dropout: float | None = setting("The encoder's rate; default: as pretrained.", None)
+    head_dropout: float = setting(
+        "Rate before the last layer.", 0.1, minimum=0.0, maximum=1.0
+    )
+    train_examples: int | None = setting(
+        "Train on a sample of so many; default: on all.", None, minimum=1
+    )
+    predict_split: str | None = setting(
+        "A part to predict, such as test; default: none.", None, fixed=False
+    )
+    skip_malformed: bool = setting(
+        "Leave out malformed lines of GLUE's train and dev files; QQP has some.", False
+    )
+    pad_to_longest: bool | None = setting(
+        "Pad to a batch's longest, not on a TPU; by default for all but BlockBERT, "
+        "whose blocks follow the length.",
+        None,
+    )
+    dtype: str = setting(
+        "Precision.", "float32", choices=("float32", "mixed_bfloat16", "mixed_float16")
+    )
+    strategy: str = setting(
+        "Where to train.",
+        "default",
+        choices=("default", "mirrored", "tpu"),
+        fixed=False,
+    )
+    tpu: str = setting("Name or address of the TPU.", "", fixed=False)
+    plots: bool = setting(
+        "Whether to draw attention, partitions and tables in the end.",
+        False,
+        fixed=False,
+    )

@@ -1,0 +1,344 @@
+"""Fine-tunes a pretrained encoder to classify or rate texts, or to choose options."""
+
+import dataclasses
+import json
+import math
+import os
+import tempfile
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import tfeff
+from tfeff.recipes.finetune_settings import FinetuneSettings
+from tfeff.recipes.runs import (
+    check_finite,
+    check_plots,
+    copy,
+    draw,
+    find_dataset,
+    make_once,
+    metrics_line,
+    open_run,
+    recipe_running,
+)
+from tfeff.utils.files import atomic_file
+
+SERVED = {
+    "Classifier": ("label", "probabilities"),
+    "Regressor": ("score",),
+    "MultipleChoice": ("option", "probabilities"),
+}
+
+
+@recipe_running()
+def finetune(settings: FinetuneSettings) -> dict:
+    """Trains with every rate, batch size and seed; exports the best model.
+
+    Args:
+        settings: the `FinetuneSettings`, which say what is in the run directory.
+
+    Returns:
+        The metrics of all, as `tfeff.training.Grid.run` gives them; `metrics.json` has
+        them, too.
+
+    Raises:
+        ValueError: if a setting does not fit the data set, the encoder or the run
+            directory.
+        OSError: if a file cannot be read.
+        Diverged: if no setting gave a model.
+
+    Example:
+    ```python
+    import os
+    import tfeff
+
+    films = ["great fun\\t1", "far too long\\t0"]
+    os.makedirs("glue/SST-2")
+    for split in ("train", "dev"):
+        with open(f"glue/SST-2/{split}.tsv", "w") as file:
+            file.write("\\n".join(["sentence\\tlabel", *films]))
+    tokenizer = tfeff.data.train_tokenizer(films * 9, vocabulary_size=20)
+    encoder = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=20, num_layers=1, max_sequence_length=16
+    )
+    tfeff.tasks.save_pretrained(encoder, tokenizer, "preset")
+
+    settings = tfeff.recipes.FinetuneSettings(
+        run_dir="run", task="SST-2", data="glue", pretrained="preset", steps=2
+    )
+    found = tfeff.recipes.finetune(settings)
+    assert "dev_accuracy" in found["best"]["mean"]
+    assert os.path.isdir("run/export")
+    ```
+    """
+    check_plots(settings.plots)
+    dataset = find_dataset(
+        settings.task, tfeff.data.TextExamples, tfeff.data.ChoiceExamples
+    )
+    run = open_run(settings)
+    strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
+    encoder, tokenizer = load_pretrained(settings)
+    task = make_task(settings, dataset, encoder, tokenizer)
+    grid = tfeff.training.Grid(
+        run.path("cells"),
+        {
+            "learning_rate": settings.learning_rates,
+            "batch_size": settings.batch_sizes,
+        },
+        settings.seeds,
+        task.metric,
+    )
+    best = grid.run(
+        lambda folder, **cell: train_cell(settings, task, strategy, folder, **cell)
+    )["best"]
+    with (
+        atomic_file(run.path("summary.md")) as new,
+        open(new, "w", encoding="utf-8") as file,
+    ):
+        file.write(f"{dataset.name}, mean ± deviation over seeds\n\n{grid.table()}")
+    print(grid.table(), end="")
+
+    best_model = os.path.join(best["folder"], "model.keras")
+    model = tfeff.training.load_checkpoint(best_model)
+    check_finite(model)
+    copy(best_model, run.path("model.keras"))
+    if settings.predict_split:
+        write_predictions(task, model, settings.predict_split, run)
+    draw(model.encoder, encoder_batches(task), run, settings.plots)
+    make_once(
+        run.path("preset"),
+        lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
+    )
+    make_once(
+        run.path("export"),
+        lambda path: tfeff.export.save_for_serving(
+            model,
+            tokenizer,
+            path,
+            sequence_length=task.sequence_length,
+            **export_options(task.train.examples),
+        ),
+    )
+    tfeff.training.write_metrics(grid.summary, run.path("metrics.json"))
+    run.finish()
+    print(
+        f"best setting: {json.dumps(best['setting'])}, {metrics_line(best['mean'])}\n"
+        f"the best model: {run.path('model.keras')}\n"
+        f"text in, {', '.join(SERVED[type(model).__name__])} out: {run.path('export')}"
+    )
+    return grid.summary
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of a data set: its examples, and as rows of tokens."""
+
+    examples: tfeff.data.TextExamples | tfeff.data.ChoiceExamples
+    rows: object
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A data set as the encoder reads it.
+
+    Attributes:
+        dataset: the `Dataset`.
+        sequence_length: tokens of a row.
+        pad_to_longest: whether batches are padded to their longest row alone.
+        train: what to train on.
+        dev: the parts to choose the best by, by name.
+        to_predict: what to predict in the end, or `None`.
+    """
+
+    dataset: tfeff.datasets.Dataset
+    sequence_length: int
+    pad_to_longest: bool
+    train: Part
+    dev: dict[str, Part]
+    to_predict: Part | None
+
+    @property
+    def metric(self) -> str:
+        """The metric that tells the best."""
+        return f"{self.dataset.dev_splits[0]}_{self.dataset.metric_names[0]}"
+
+
+def load_pretrained(settings):
+    """The encoder, long enough, and its tokenizer."""
+    return tfeff.tasks.load_pretrained(
+        settings.pretrained,
+        sequence_length=settings.sequence_length,
+        dropout=settings.dropout,
+        dtype=settings.dtype,
+    )
+
+
+def make_task(settings, dataset, encoder, tokenizer):
+    """Reads the parts of the data set."""
+    if settings.pad_to_longest and encoder.length_dependent:
+        raise ValueError(
+            "`pad_to_longest` must be left out: of this encoder more padding changes "
+            "the outputs. Received: pad_to_longest=True"
+        )
+    pad_to_longest = settings.pad_to_longest
+    if pad_to_longest is None:
+        pad_to_longest = not encoder.length_dependent
+    length = settings.sequence_length or encoder.max_sequence_length
+    train = read(dataset, "train", settings.data, settings.skip_malformed)
+    if settings.train_examples is not None:
+        train = train.sample(settings.train_examples)
+    dev = {
+        split: read(dataset, split, settings.data, settings.skip_malformed)
+        for split in dataset.dev_splits
+    }
+    to_predict = None
+    if settings.predict_split:
+        to_predict = read(dataset, settings.predict_split, settings.data)
+
+    def part(examples):
+        return Part(examples, tfeff.data.text_features(examples, tokenizer, length))
+
+    task = Task(
+        dataset=dataset,
+        sequence_length=length,
+        pad_to_longest=pad_to_longest,
+        train=part(train),
+        dev={split: part(examples) for split, examples in dev.items()},
+        to_predict=None if to_predict is None else part(to_predict),
+    )
+    print(
+        f"{dataset.name}: {len(train):,} examples to train on, "
+        f"{', '.join(f'{len(e):,} of {s}' for s, e in dev.items())}"
+    )
+    return task
+
+
+def read(dataset, split, folder, skip_malformed=False):
+    """The examples of a part of the data set."""
+    options = {"skip_malformed": True} if skip_malformed else {}
+    examples = dataset.read(split, folder, **options)
+    if examples.skipped:
+        print(f"{len(examples.skipped):,} lines left out, first {examples.skipped[0]}")
+    return examples
+
+
+def train_cell(settings, task, strategy, folder, learning_rate, batch_size, seed):
+    """Trains one model, saves it at its best, returns its metrics."""
+    print(f"learning rate {learning_rate:g}, batch size {batch_size}, seed {seed}")
+    count = len(task.train.examples)
+    steps = settings.steps or max(1, round(settings.epochs * count / batch_size))
+    keras.utils.set_random_seed(seed)
+    with strategy.scope():
+        encoder, _ = load_pretrained(settings)
+        model = make_model(
+            task.train.examples, encoder, settings.pooling, settings.head_dropout
+        )
+        model.compile(
+            optimizer=tfeff.training.adamw(
+                learning_rate,
+                math.floor(settings.warmup * steps),
+                steps,
+                weight_decay=settings.weight_decay,
+                layer_decay=settings.layer_decay,
+            )
+        )
+        best = tfeff.training.KeepBest(
+            lambda model: evaluate(task, model),
+            task.metric,
+            settings.eval_every,
+            folder,
+        )
+        model.fit(
+            task.train.rows.dataset(
+                batch_size, seed, pad_to_longest=task.pad_to_longest
+            ),
+            steps_per_epoch=steps,
+            shuffle=False,  # The data set does it.
+            verbose=0,
+            callbacks=[
+                best,
+                tfeff.training.TrainingProgress(
+                    steps, steps, batch_size * task.sequence_length
+                ),
+            ],
+        )
+    tfeff.training.save_checkpoint(model, os.path.join(folder, "model.keras"))
+    print(f"  best at step {best.best_step:,} of {steps:,}: {metrics_line(best.best)}")
+    if best.diverged_step is not None:
+        print(f"  the training had diverged at step {best.diverged_step:,}")
+    return best.best
+
+
+def make_model(examples, encoder, pooling, head_dropout):
+    """The model for the kind of examples."""
+    if isinstance(examples, tfeff.data.ChoiceExamples):
+        return tfeff.tasks.MultipleChoice(encoder, pooling, head_dropout)
+    if examples.label_names is None:
+        return tfeff.tasks.Regressor(encoder, pooling, head_dropout)
+    return tfeff.tasks.Classifier(
+        encoder, len(examples.label_names), pooling, head_dropout
+    )
+
+
+def evaluate(task, model):
+    """The metrics of all parts to choose by; undefined where the model diverged."""
+    values = {}
+    for split, part in task.dev.items():
+        predictions = predict(model, part.rows, task.pad_to_longest)
+        scores = (
+            dict.fromkeys(task.dataset.metric_names, math.nan)
+            if predictions is None
+            else task.dataset.metrics(part.examples, predictions)
+        )
+        values |= {f"{split}_{name}": value for name, value in scores.items()}
+    return values
+
+
+def predict(model, rows, pad_to_longest):
+    """The class, rating or option of each example; None where the model diverged."""
+    dataset = rows.dataset(
+        8 if rows.num_choices else 32,
+        shuffle=False,
+        repeat=False,
+        pad_to_longest=pad_to_longest,
+    )
+    outputs = model.predict(dataset, verbose=0)[: len(rows)].astype("float32")
+    if not np.isfinite(outputs).all():
+        return None
+    return outputs if outputs.ndim == 1 else outputs.argmax(-1)
+
+
+def write_predictions(task, model, split, run):
+    """Writes predictions in the benchmark's layout, in place of an earlier start's."""
+    predictions = predict(model, task.to_predict.rows, task.pad_to_longest)
+    folder = run.path("predictions", split)
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryDirectory() as new:
+        for path in task.dataset.write_predictions(
+            split, task.to_predict.examples, predictions, new
+        ):
+            copy(path, os.path.join(folder, os.path.basename(path)))
+            print(f"predictions: {os.path.join(folder, os.path.basename(path))}")
+
+
+def encoder_batches(task):
+    """Batches as the encoder reads them, options one below the other."""
+    rows = task.dev[task.dataset.dev_splits[0]].rows
+
+    def flat(inputs, *_):
+        length = rows.sequence_length
+        return {name: tf.reshape(value, [-1, length]) for name, value in inputs.items()}
+
+    return rows.dataset(8, shuffle=False, repeat=False).map(flat)
+
+
+def export_options(examples):
+    """What `save_for_serving` has to know of the examples."""
+    if isinstance(examples, tfeff.data.ChoiceExamples):
+        return {}
+    options = {"pairs": examples.second is not None}
+    if examples.label_names is not None:
+        options["label_names"] = examples.label_names
+    return options
