@@ -36,10 +36,10 @@ def pretrain(settings: PretrainSettings) -> keras.Model:
 
     model = pretrain(
         PretrainSettings(
-            run_dir="runs/first", max_characters=100_000, vocabulary_size=300, steps=4
+            run_dir="first", max_characters=500_000, vocabulary_size=300, steps=4
         )
     )
-    encoder, tokenizer = tfeff.tasks.load_pretrained("runs/first")
+    encoder, tokenizer = tfeff.tasks.load_pretrained("first")
     ```
     """
     settings = settle(settings)

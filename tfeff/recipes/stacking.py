@@ -32,10 +32,10 @@ def stack(settings: StackSettings) -> keras.Model:
 
     model = stack(
         StackSettings(
-            run_dir="runs/stacked",
+            run_dir="stacked",
             preset="bert_tiny",
             num_layers=2,
-            max_characters=100_000,
+            max_characters=500_000,
             vocabulary_size=300,
             steps=4,
         )
