@@ -261,7 +261,7 @@ def distil(seed):
         "4 to 2",
         "general",
         seed,
-        "distill.py",
+        "distill",
         (
             "--stage=general",
             f"--teacher={teacher.folder}",

@@ -42,6 +42,11 @@ COMMANDS = {
         "tfeff.recipes.finetune_settings:FinetuneSettings",
         "tfeff.recipes.finetuning:finetune",
     ),
+    "distill": Command(
+        "Distils a teacher into a smaller student, as TinyBERT.",
+        "tfeff.recipes.distill_settings:DistillSettings",
+        "tfeff.recipes.distilling:distill",
+    ),
     "pretrain": Command(
         "Pretrains an encoder on text.",
         "tfeff.recipes.pretrain_settings:PretrainSettings",

@@ -11,6 +11,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "answer_settings": ["AnswerSettings"],
         "answering": ["answer"],
+        "distill_settings": ["DistillSettings"],
+        "distilling": ["distill"],
         "finetune_settings": ["FinetuneSettings"],
         "finetuning": ["finetune"],
         "pretrain_settings": ["PretrainSettings"],

@@ -1,4 +1,4 @@
-"""`examples/distill.py` as a user runs it: in general, then on a task."""
+"""`tfeff distill` as a user runs it: in general, then on a task."""
 
 import csv
 import json
@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 import tfeff
+from tfeff.command import flags as command_flags
+from tfeff.recipes import DistillSettings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+COMMAND = (sys.executable, "-m", "tfeff", "distill")
 SIZES = {
     "num_layers": 2,
     "hidden_dim": 16,
@@ -23,8 +26,7 @@ SIZES = {
 def run(run_dir, *flags):
     return subprocess.run(
         [
-            sys.executable,
-            str(REPOSITORY / "examples" / "distill.py"),
+            *COMMAND,
             f"--run_dir={run_dir}",
             "--sequence_length=24",
             "--batch_size=4",
@@ -186,10 +188,11 @@ def test_other_tokenizers_are_refused(folder):
         (["--student=bert_tiny", "--override=num_layers=3"], "more layers"),
         (["--student=shatter_tiny", "--attention=scores"], '"probabilities" here: One'),
         (["--student=bert_tiny", "--sequence_length=30"], "at most 24"),
-        (["--student=x", "--stage=task"], "--task"),
+        (["--student=x", "--stage=task"], "`task` must be given"),
+        (["--student=bert_tiny", "--layer_map=2,x"], "layer_map='2,x'"),
         (
             ["--student=x", "--stage=task", "--task=RACE", "--data=x"],
-            "--task=RACE, a data set of `ChoiceExamples`",
+            "task='RACE', a data set of `ChoiceExamples`",
         ),
         (
             ["--student=x", "--stage=task", "--task=BoolQs", "--data=x"],
@@ -203,3 +206,121 @@ def test_bad_flags_leave_no_folder(folder, flags, message):
     assert result.returncode != 0
     assert message in result.stderr + result.stdout
     assert not (folder / "bad").exists()
+
+
+def parsed(*flags):
+    given = ("--run_dir=x", "--teacher=large", "--student=small", *flags)
+    return command_flags.parse(DistillSettings, given)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--task=RTE"], "`task` can be given with `stage='task'` only.*task='RTE'"),
+        (["--copies=3"], "`copies` can be given with `stage='task'` only.*copies=3"),
+        (["--temperature=2"], "`temperature` can .*'task'` only. .*stage='general'"),
+        (
+            ["--stage=task", "--corpus=a,b"],
+            r"`corpus` can be given with `stage='general'` only.*corpus=\['a', 'b'\]",
+        ),
+        (
+            ["--stage=task", "--override=num_layers=2"],
+            r"`override` can .*'general'` only.*=\['num_layers=2'\], stage='task'",
+        ),
+        (
+            ["--stage=task", "--word_vectors=glove.txt"],
+            "`word_vectors` can be given with `augment_with` only.*augment_with=None",
+        ),
+        (["--stage=task", "--task=RTE"], "`data` must be given with `stage='task'`"),
+    ],
+)
+def test_settings_without_effect_are_refused(flags, message):
+    with pytest.raises(ValueError, match=message):
+        parsed(*flags)
+
+
+OLDER = {
+    "stage": "general",
+    "teacher": "large",
+    "student": "small",
+    "override": ["num_layers=1", "attention=one_head"],
+    "layer_map": "uniform",
+    "attention": None,
+    "reduction": "mean",
+    "temperature": 1.0,
+    "soften": "both",
+    "corpus": ["a.txt", "b*.txt"],
+    "validation_fraction": 0.02,
+    "max_characters": 10_000_000,
+    "task": None,
+    "data": None,
+    "skip_malformed": False,
+    "augment_with": None,
+    "word_vectors": None,
+    "copies": 20,
+    "train_examples": None,
+    "prediction_steps": 1000,
+    "prediction_rate": 3e-05,
+    "sequence_length": 32,
+    "batch_size": 16,
+    "steps": 4,
+    "eval_every": 2,
+    "learning_rate": 0.0005,
+    "warmup": 0.1,
+    "weight_decay": 0.01,
+    "seed": 0,
+}
+
+
+def test_a_general_run_of_the_script_goes_on():
+    now = parsed(
+        *("--override=num_layers=1", "--override=attention=one_head"),
+        *("--corpus=a.txt,b*.txt", "--sequence_length=32"),
+        *("--steps=4", "--eval_every=2"),
+    ).config()
+    assert DistillSettings.upgraded(OLDER) == now
+    # The script took settings of the other stage, and did nothing with them.
+    unused = {"task": "RTE", "copies": 3, "word_vectors": "glove.txt"}
+    assert DistillSettings.upgraded(OLDER | unused) == now
+    for other in ({"seed": 1}, {"attention": "scores"}, {"override": []}):
+        assert DistillSettings.upgraded(OLDER | other) != now
+
+
+def test_a_tasks_run_of_the_script_goes_on():
+    older = OLDER | {
+        "stage": "task",
+        "override": [],
+        "corpus": ["docstrings"],
+        "task": "RTE",
+        "data": "glue",
+        "train_examples": 32,
+        "temperature": 2.0,
+    }
+    now = parsed(
+        *("--stage=task", "--task=RTE", "--data=glue", "--train_examples=32"),
+        *("--temperature=2", "--sequence_length=32", "--steps=4", "--eval_every=2"),
+    ).config()
+    assert DistillSettings.upgraded(older) == now
+    unused = {"override": ["num_layers=1"], "corpus": ["a.txt"], "copies": 3}
+    assert DistillSettings.upgraded(older | unused) == now
+    assert DistillSettings.upgraded(older | {"copies": 3, "augment_with": "large"}) == (
+        now | {"copies": 3, "augment_with": "large"}
+    )
+
+
+@pytest.mark.slow
+def test_the_example_distils_in_general_and_on_a_task(folder, tmp_path):
+    example = REPOSITORY / "examples" / "distill.py"
+    models = [folder / "large", folder / "tuned", folder / "glue", tmp_path]
+    result = subprocess.run(
+        [sys.executable, example, *models, "4"],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    metrics = json.loads((tmp_path / "small-sst2" / "metrics.json").read_text())
+    found = [f"{metrics[name]['accuracy']:.4f}" for name in ("student", "teacher")]
+    assert "SST-2: student {}, teacher {}".format(*found) in result.stdout
+    encoder, _ = tfeff.tasks.load_pretrained(tmp_path / "small")
+    assert encoder.num_layers == 1
