@@ -1,0 +1,55 @@
+"""What recipes share: runs that go on, models that are refused."""
+
+import importlib.util
+
+import keras
+import pytest
+
+import tfeff
+from tests.recipes.test_settings import Example
+from tfeff.recipes import runs
+from tfeff.recipes.settings import setting, settings
+
+
+@settings
+class Running(Example):
+    """Settings of a run."""
+
+    run_dir: str = setting("Folder of the run.", fixed=False)
+
+
+def test_a_directory_of_an_older_version_is_opened(tmp_path):
+    older = {"steps": 3, "sizes": ["16", "32"]}
+    with tfeff.training.RunDirectory(tmp_path / "run", older) as run:
+        open(run.path("tokenizer.spm"), "w").close()
+    run = runs.open_run(Running(run_dir=str(tmp_path / "run"), folder="x", steps=3))
+    run.close()
+    with pytest.raises(ValueError, match="steps: there 3, now 4"):
+        runs.open_run(Running(run_dir=str(tmp_path / "run"), folder="x", steps=4))
+
+
+def test_a_folder_is_made_once_and_checked(tmp_path):
+    made = []
+
+    def write(path):
+        made.append(path)
+        tmp_path.joinpath("folder").mkdir()
+
+    for _ in range(2):
+        runs.make_once(str(tmp_path / "folder"), write)
+    assert made == [str(tmp_path / "folder")]
+
+
+def test_weights_that_are_not_finite_are_an_error():
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    runs.check_finite(model)
+    model.weights[0].assign([[float("inf")]])
+    with pytest.raises(tfeff.training.Diverged, match="has diverged.*`run_dir`"):
+        runs.check_finite(model)
+
+
+def test_pictures_need_matplotlib(monkeypatch):
+    runs.check_plots(False)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="`plots` must be False without matplotlib"):
+        runs.check_plots(True)
