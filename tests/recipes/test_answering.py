@@ -17,6 +17,8 @@ needs_official = pytest.mark.skipif(
     not importlib.util.find_spec("official"), reason="needs Model Garden's scripts"
 )
 REPOSITORY = Path(__file__).resolve().parents[2]
+PATHS = [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, PATHS))}
 PASSAGE = "The  small cat\twatched seven boxes; a tiger followed the green house."
 ANSWERS = ["seven boxes", "a tiger", "The  small cat"]
 
@@ -60,7 +62,7 @@ def pretrained(tmp_path_factory):
 def run(*flags):
     return subprocess.run(
         [sys.executable, "-m", "tfeff", "answer", *flags],
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
     )
