@@ -1,6 +1,7 @@
 """What recipes share: runs that go on, models that are refused."""
 
 import importlib.util
+import os
 
 import keras
 import pytest
@@ -22,10 +23,15 @@ def test_a_directory_of_an_older_version_is_opened(tmp_path):
     older = {"steps": 3, "sizes": ["16", "32"]}
     with tfeff.training.RunDirectory(tmp_path / "run", older) as run:
         open(run.path("tokenizer.spm"), "w").close()
-    run = runs.open_run(Running(run_dir=str(tmp_path / "run"), folder="x", steps=3))
-    run.close()
+    same, other = (
+        Running(run_dir=str(tmp_path / "run"), folder="x", steps=steps)
+        for steps in (3, 4)
+    )
+    with runs.open_run(same) as run:
+        assert os.path.exists(run.path("run.lock"))
+    assert not os.path.exists(run.path("run.lock"))
     with pytest.raises(ValueError, match="steps: there 3, now 4"):
-        runs.open_run(Running(run_dir=str(tmp_path / "run"), folder="x", steps=4))
+        runs.open_run(other).__enter__()
 
 
 def test_a_folder_is_made_once_and_checked(tmp_path):

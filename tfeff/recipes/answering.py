@@ -45,52 +45,55 @@ def answer(settings: AnswerSettings) -> dict:
     check_plots(settings.plots)
     dataset = find_dataset(settings.task, tfeff.data.SpanExamples)
     dataset.check_installed()
-    run = open_run(settings)
-    encoder, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
-    train, dev = (
-        tfeff.data.make_span_features(
-            read(dataset, split, path, count, settings.skip_mismatched),
-            tokenizer,
-            settings.sequence_length,
-            settings.stride,
+    with open_run(settings) as run:
+        encoder, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
+        train, dev = (
+            tfeff.data.make_span_features(
+                read(dataset, split, path, count, settings.skip_mismatched),
+                tokenizer,
+                settings.sequence_length,
+                settings.stride,
+            )
+            for split, path, count in (
+                ("train", settings.train, settings.train_questions),
+                (dataset.dev_splits[0], settings.dev, settings.dev_questions),
+            )
         )
-        for split, path, count in (
-            ("train", settings.train, settings.train_questions),
-            (dataset.dev_splits[0], settings.dev, settings.dev_questions),
-        )
-    )
-    print(
-        f"{len(train.questions):,} questions in {len(train):,} windows to train on; "
-        f"{len(dev.questions):,} in {len(dev):,} to choose the best by"
-    )
-    if settings.sequence_length > encoder.max_sequence_length:
         print(
-            f"length extension: pretrained on {encoder.max_sequence_length} tokens, "
-            f"fine-tuned on {settings.sequence_length}"
+            f"{len(train.questions):,} questions in {len(train):,} windows to train "
+            f"on; {len(dev.questions):,} in {len(dev):,} to choose the best by"
         )
-    grid = tfeff.training.Grid(
-        run.path("cells"),
-        {
-            "batch_size": settings.batch_sizes,
-            "learning_rate": settings.learning_rates,
-        },
-        settings.seeds,
-        metric=dataset.metric_names[0],
-    )
-    summary = grid.run(
-        lambda folder, **cell: train_cell(settings, dataset, train, dev, folder, **cell)
-    )
-    print(grid.table())
-    if not os.path.exists(run.path("metrics.json")):
-        write_best(settings, run, dataset, tokenizer, dev, summary)
-    run.finish()
-    with open(run.path("metrics.json"), encoding="utf-8") as file:
-        metrics = json.load(file)
-    for name in dataset.metric_names:
-        print(f"{name}: {metrics[name]:.4f}")
-    print(f"predictions: {run.path('predictions.json')}")
-    print(f"question and passage in, answer out: {run.path('export')}")
-    return metrics
+        if settings.sequence_length > encoder.max_sequence_length:
+            print(
+                "length extension: pretrained on "
+                f"{encoder.max_sequence_length} tokens, fine-tuned on "
+                f"{settings.sequence_length}"
+            )
+        grid = tfeff.training.Grid(
+            run.path("cells"),
+            {
+                "batch_size": settings.batch_sizes,
+                "learning_rate": settings.learning_rates,
+            },
+            settings.seeds,
+            metric=dataset.metric_names[0],
+        )
+        summary = grid.run(
+            lambda folder, **cell: train_cell(
+                settings, dataset, train, dev, folder, **cell
+            )
+        )
+        print(grid.table())
+        if not os.path.exists(run.path("metrics.json")):
+            write_best(settings, run, dataset, tokenizer, dev, summary)
+        run.finish()
+        with open(run.path("metrics.json"), encoding="utf-8") as file:
+            metrics = json.load(file)
+        for name in dataset.metric_names:
+            print(f"{name}: {metrics[name]:.4f}")
+        print(f"predictions: {run.path('predictions.json')}")
+        print(f"question and passage in, answer out: {run.path('export')}")
+        return metrics
 
 
 def read(dataset, split, path, count, skip_mismatched):

@@ -60,58 +60,58 @@ def _distill_in_general(settings, strategy):
     """From an encoder to an encoder, on text."""
     every = eval_every(settings.steps, settings.eval_every)
     settings = dataclasses.replace(settings, eval_every=every)
-    run = open_run(settings)
-    with strategy.scope():
-        teacher, tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
-        _check_length(teacher, settings.sequence_length)
-        student = tfeff.encoders.build(
-            settings.student,
-            **{
-                "vocabulary_size": teacher.vocabulary_size,
-                "max_sequence_length": settings.sequence_length,
-                **settings.override,
-            },
+    with open_run(settings) as run:
+        with strategy.scope():
+            teacher, tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
+            _check_length(teacher, settings.sequence_length)
+            student = tfeff.encoders.build(
+                settings.student,
+                **{
+                    "vocabulary_size": teacher.vocabulary_size,
+                    "max_sequence_length": settings.sequence_length,
+                    **settings.override,
+                },
+            )
+            model = tfeff.objectives.Distillation(
+                student, teacher, **_layer_settings(settings, student, teacher)
+            )
+            model.compile(_optimizer(settings, settings.learning_rate, settings.steps))
+        documents = (
+            tfeff.data.docstrings(max_characters=settings.max_characters)
+            if settings.corpus == ("docstrings",)
+            else tfeff.data.text_files(settings.corpus)
         )
-        model = tfeff.objectives.Distillation(
-            student, teacher, **_layer_settings(settings, student, teacher)
+        train, valid = (
+            tfeff.data.build_cache(
+                text, tokenizer, run.path("cache", name), settings.sequence_length
+            )
+            for name, text in zip(
+                ("train", "validation"),
+                tfeff.data.split(documents, settings.validation_fraction),
+            )
         )
-        model.compile(_optimizer(settings, settings.learning_rate, settings.steps))
-    documents = (
-        tfeff.data.docstrings(max_characters=settings.max_characters)
-        if settings.corpus == ("docstrings",)
-        else tfeff.data.text_files(settings.corpus)
-    )
-    train, valid = (
-        tfeff.data.build_cache(
-            text, tokenizer, run.path("cache", name), settings.sequence_length
+        print(f"{train.num_tokens:,} tokens of text, {valid.num_tokens:,} to validate")
+        # The text as it is: of the tokens to guess none is replaced.
+        plain = tfeff.data.MaskedTokens(mask_share=0.0, random_share=0.0)
+        validation_data = valid.batches(
+            plain, settings.batch_size, shuffle=False, repeat=False
         )
-        for name, text in zip(
-            ("train", "validation"),
-            tfeff.data.split(documents, settings.validation_fraction),
-        )
-    )
-    print(f"{train.num_tokens:,} tokens of text, {valid.num_tokens:,} to validate")
-    # The text as it is: of the tokens to guess none is replaced.
-    plain = tfeff.data.MaskedTokens(mask_share=0.0, random_share=0.0)
-    validation_data = valid.batches(
-        plain, settings.batch_size, shuffle=False, repeat=False
-    )
-    with strategy.scope(), tfeff.data.damage_named(train, valid):
-        model = run.fit(
-            lambda: model,
-            lambda batches: train.batches(
-                plain, settings.batch_size, settings.seed, skip_batches=batches
-            ),
-            total_steps=settings.steps,
-            steps_per_epoch=every,
-            tokens_per_step=settings.batch_size * settings.sequence_length,
-            validation_data=validation_data,
-        )
-        metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
-    print(f"validation: {metrics_line(metrics)}")
-    draw(model.student, validation_data, run, settings.plots)
-    _write(run, metrics, model.student, model.student, tokenizer)
-    return _finish(run)
+        with strategy.scope(), tfeff.data.damage_named(train, valid):
+            model = run.fit(
+                lambda: model,
+                lambda batches: train.batches(
+                    plain, settings.batch_size, settings.seed, skip_batches=batches
+                ),
+                total_steps=settings.steps,
+                steps_per_epoch=every,
+                tokens_per_step=settings.batch_size * settings.sequence_length,
+                validation_data=validation_data,
+            )
+            metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
+        print(f"validation: {metrics_line(metrics)}")
+        draw(model.student, validation_data, run, settings.plots)
+        _write(run, metrics, model.student, model.student, tokenizer)
+        return _finish(run)
 
 
 def _distill_on_a_task(settings, strategy):
@@ -120,95 +120,97 @@ def _distill_on_a_task(settings, strategy):
     settings = dataclasses.replace(settings, eval_every=every)
     # Models that choose among options, or find spans, are not distilled.
     dataset = find_dataset(settings.task, tfeff.data.TextExamples)
-    run = open_run(settings)
-    if os.path.exists(run.path("metrics.json")):
-        return _finish(run)
-    for name in ("preset", "export"):  # Of a start that was killed.
-        shutil.rmtree(run.path(name), ignore_errors=True)
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(run.path("dev_metrics.csv"))
-    with strategy.scope():
-        teacher = tfeff.training.load_checkpoint(
-            os.path.join(settings.teacher, "model.keras")
-        )
-        if not isinstance(teacher, (tfeff.tasks.Classifier, tfeff.tasks.Regressor)):
-            raise ValueError(
-                "`teacher` must classify or rate texts. Received: "
-                f"teacher={settings.teacher!r}, a `{type(teacher).__name__}`"
+    with open_run(settings) as run:
+        if os.path.exists(run.path("metrics.json")):
+            return _finish(run)
+        for name in ("preset", "export"):  # Of a start that was killed.
+            shutil.rmtree(run.path(name), ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(run.path("dev_metrics.csv"))
+        with strategy.scope():
+            teacher = tfeff.training.load_checkpoint(
+                os.path.join(settings.teacher, "model.keras")
             )
-        _check_length(teacher.encoder, settings.sequence_length)
-        encoder, tokenizer = tfeff.tasks.load_pretrained(settings.student)
-        _check_length(encoder, settings.sequence_length)
-        _, teachers_tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
-        student = _make_student(teacher, encoder)
-        layers = tfeff.objectives.Distillation(
-            student.encoder,
-            teacher.encoder,
-            tokenizers=(tokenizer, teachers_tokenizer),
-            **_layer_settings(settings, student.encoder, teacher.encoder),
+            if not isinstance(teacher, (tfeff.tasks.Classifier, tfeff.tasks.Regressor)):
+                raise ValueError(
+                    "`teacher` must classify or rate texts. Received: "
+                    f"teacher={settings.teacher!r}, a `{type(teacher).__name__}`"
+                )
+            _check_length(teacher.encoder, settings.sequence_length)
+            encoder, tokenizer = tfeff.tasks.load_pretrained(settings.student)
+            _check_length(encoder, settings.sequence_length)
+            _, teachers_tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
+            student = _make_student(teacher, encoder)
+            layers = tfeff.objectives.Distillation(
+                student.encoder,
+                teacher.encoder,
+                tokenizers=(tokenizer, teachers_tokenizer),
+                **_layer_settings(settings, student.encoder, teacher.encoder),
+            )
+            predictions = tfeff.objectives.Distillation(
+                student,
+                teacher,
+                attention=None,
+                hidden=False,
+                embedding=False,
+                temperature=settings.temperature,
+                soften=settings.soften,
+            )
+        train, dev = _read_examples(dataset, settings, tokenizer)
+        train_rows, dev_rows = (
+            tfeff.data.text_features(examples, tokenizer, settings.sequence_length)
+            for examples in (train, dev)
         )
-        predictions = tfeff.objectives.Distillation(
+        print(
+            f"{dataset.name}: {len(train):,} examples to train on, {len(dev):,} of dev"
+        )
+
+        def score(model):
+            batches = dev_rows.dataset(32, shuffle=False, repeat=False)
+            outputs = model.predict(batches, verbose=0)[: len(dev)].astype("float32")
+            outputs = outputs if outputs.ndim == 1 else outputs.argmax(-1)
+            return dataset.metrics(dev, outputs)
+
+        teachers = score(teacher)
+        print(f"teacher: {metrics_line(teachers)}")
+        best = tfeff.training.KeepBest(
+            lambda model: score(model.student),
+            dataset.metric_names[0],
+            every,
+            run.directory,
+        )
+        with strategy.scope():
+            history = _fit(
+                layers, train_rows, settings, settings.learning_rate, settings.steps
+            )
+            check_finite(layers)
+            print(f"layers after {settings.steps:,} steps: {metrics_line(history)}")
+            _fit(
+                predictions,
+                train_rows,
+                settings,
+                settings.prediction_rate,
+                settings.prediction_steps,
+                [best],
+            )
+        check_finite(student)
+        print(f"student, best at step {best.best_step:,}: {metrics_line(best.best)}")
+        tfeff.training.save_checkpoint(student, run.path("model.keras"))
+        batches = dev_rows.dataset(8, shuffle=False, repeat=False)
+        draw(student.encoder, batches, run, settings.plots)
+        options = {"pairs": dev.second is not None}
+        if dev.label_names is not None:
+            options["label_names"] = dev.label_names
+        _write(
+            run,
+            {"student": best.best, "teacher": teachers},
             student,
-            teacher,
-            attention=None,
-            hidden=False,
-            embedding=False,
-            temperature=settings.temperature,
-            soften=settings.soften,
+            student.encoder,
+            tokenizer,
+            sequence_length=settings.sequence_length,
+            **options,
         )
-    train, dev = _read_examples(dataset, settings, tokenizer)
-    train_rows, dev_rows = (
-        tfeff.data.text_features(examples, tokenizer, settings.sequence_length)
-        for examples in (train, dev)
-    )
-    print(f"{dataset.name}: {len(train):,} examples to train on, {len(dev):,} of dev")
-
-    def score(model):
-        batches = dev_rows.dataset(32, shuffle=False, repeat=False)
-        outputs = model.predict(batches, verbose=0)[: len(dev)].astype("float32")
-        outputs = outputs if outputs.ndim == 1 else outputs.argmax(-1)
-        return dataset.metrics(dev, outputs)
-
-    teachers = score(teacher)
-    print(f"teacher: {metrics_line(teachers)}")
-    best = tfeff.training.KeepBest(
-        lambda model: score(model.student),
-        dataset.metric_names[0],
-        every,
-        run.directory,
-    )
-    with strategy.scope():
-        history = _fit(
-            layers, train_rows, settings, settings.learning_rate, settings.steps
-        )
-        check_finite(layers)
-        print(f"layers after {settings.steps:,} steps: {metrics_line(history)}")
-        _fit(
-            predictions,
-            train_rows,
-            settings,
-            settings.prediction_rate,
-            settings.prediction_steps,
-            [best],
-        )
-    check_finite(student)
-    print(f"student, best at step {best.best_step:,}: {metrics_line(best.best)}")
-    tfeff.training.save_checkpoint(student, run.path("model.keras"))
-    batches = dev_rows.dataset(8, shuffle=False, repeat=False)
-    draw(student.encoder, batches, run, settings.plots)
-    options = {"pairs": dev.second is not None}
-    if dev.label_names is not None:
-        options["label_names"] = dev.label_names
-    _write(
-        run,
-        {"student": best.best, "teacher": teachers},
-        student,
-        student.encoder,
-        tokenizer,
-        sequence_length=settings.sequence_length,
-        **options,
-    )
-    return _finish(run)
+        return _finish(run)
 
 
 def _make_student(teacher, encoder):

@@ -77,58 +77,60 @@ def finetune(settings: FinetuneSettings) -> dict:
     dataset = find_dataset(
         settings.task, tfeff.data.TextExamples, tfeff.data.ChoiceExamples
     )
-    run = open_run(settings)
-    strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
-    encoder, tokenizer = load_pretrained(settings)
-    task = make_task(settings, dataset, encoder, tokenizer)
-    grid = tfeff.training.Grid(
-        run.path("cells"),
-        {
-            "learning_rate": settings.learning_rates,
-            "batch_size": settings.batch_sizes,
-        },
-        settings.seeds,
-        task.metric,
-    )
-    best = grid.run(
-        lambda folder, **cell: train_cell(settings, task, strategy, folder, **cell)
-    )["best"]
-    with (
-        atomic_file(run.path("summary.md")) as new,
-        open(new, "w", encoding="utf-8") as file,
-    ):
-        file.write(f"{dataset.name}, mean ± deviation over seeds\n\n{grid.table()}")
-    print(grid.table(), end="")
+    with open_run(settings) as run:
+        strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
+        encoder, tokenizer = load_pretrained(settings)
+        task = make_task(settings, dataset, encoder, tokenizer)
+        grid = tfeff.training.Grid(
+            run.path("cells"),
+            {
+                "learning_rate": settings.learning_rates,
+                "batch_size": settings.batch_sizes,
+            },
+            settings.seeds,
+            task.metric,
+        )
+        best = grid.run(
+            lambda folder, **cell: train_cell(settings, task, strategy, folder, **cell)
+        )["best"]
+        with (
+            atomic_file(run.path("summary.md")) as new,
+            open(new, "w", encoding="utf-8") as file,
+        ):
+            file.write(f"{dataset.name}, mean ± deviation over seeds\n\n{grid.table()}")
+        print(grid.table(), end="")
 
-    best_model = os.path.join(best["folder"], "model.keras")
-    model = tfeff.training.load_checkpoint(best_model)
-    check_finite(model)
-    copy(best_model, run.path("model.keras"))
-    if settings.predict_split:
-        write_predictions(task, model, settings.predict_split, run)
-    draw(model.encoder, encoder_batches(task), run, settings.plots)
-    make_once(
-        run.path("preset"),
-        lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
-    )
-    make_once(
-        run.path("export"),
-        lambda path: tfeff.export.save_for_serving(
-            model,
-            tokenizer,
-            path,
-            sequence_length=task.sequence_length,
-            **export_options(task.train.examples),
-        ),
-    )
-    tfeff.training.write_metrics(grid.summary, run.path("metrics.json"))
-    run.finish()
-    print(
-        f"best setting: {json.dumps(best['setting'])}, {metrics_line(best['mean'])}\n"
-        f"the best model: {run.path('model.keras')}\n"
-        f"text in, {', '.join(SERVED[type(model).__name__])} out: {run.path('export')}"
-    )
-    return grid.summary
+        best_model = os.path.join(best["folder"], "model.keras")
+        model = tfeff.training.load_checkpoint(best_model)
+        check_finite(model)
+        copy(best_model, run.path("model.keras"))
+        if settings.predict_split:
+            write_predictions(task, model, settings.predict_split, run)
+        draw(model.encoder, encoder_batches(task), run, settings.plots)
+        make_once(
+            run.path("preset"),
+            lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
+        )
+        make_once(
+            run.path("export"),
+            lambda path: tfeff.export.save_for_serving(
+                model,
+                tokenizer,
+                path,
+                sequence_length=task.sequence_length,
+                **export_options(task.train.examples),
+            ),
+        )
+        tfeff.training.write_metrics(grid.summary, run.path("metrics.json"))
+        run.finish()
+        print(
+            f"best setting: {json.dumps(best['setting'])}, "
+            f"{metrics_line(best['mean'])}\n"
+            f"the best model: {run.path('model.keras')}\n"
+            f"text in, {', '.join(SERVED[type(model).__name__])} out: "
+            f"{run.path('export')}"
+        )
+        return grid.summary
 
 
 @dataclasses.dataclass(frozen=True)

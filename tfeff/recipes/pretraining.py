@@ -88,69 +88,76 @@ def run_pretraining(
     """
     if settings.strategy == "multi_worker":
         end_at_once()  # A worker may wait for others for ever.
-    run = open_run(settings)
-    strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
-    keras.utils.set_random_seed(settings.seed)
-    with strategy.scope():
-        tfeff.training.check_equal_settings(settings.config())
-        model = make_model()
-    given = _given_tokenizer(run, settings)
-    train_text, valid_text = _corpora(settings)
-    tokenizer = _tokenizer(run, given, train_text, settings)
-    train, valid = (
-        tfeff.data.build_cache(
-            text,
-            tokenizer,
-            run.path("cache", name),
-            settings.sequence_length,
-            cross_documents=settings.cross_documents,
+    with open_run(settings) as run:
+        strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
+        keras.utils.set_random_seed(settings.seed)
+        with strategy.scope():
+            tfeff.training.check_equal_settings(settings.config())
+            model = make_model()
+        given = _given_tokenizer(run, settings)
+        train_text, valid_text = _corpora(settings)
+        tokenizer = _tokenizer(run, given, train_text, settings)
+        train, valid = (
+            tfeff.data.build_cache(
+                text,
+                tokenizer,
+                run.path("cache", name),
+                settings.sequence_length,
+                cross_documents=settings.cross_documents,
+            )
+            for name, text in (("train", train_text), ("validation", valid_text))
         )
-        for name, text in (("train", train_text), ("validation", valid_text))
-    )
-    with strategy.scope():
-        tfeff.training.check_equal_settings(
-            {"training text": train.corpus_hash, "validation text": valid.corpus_hash}
+        with strategy.scope():
+            tfeff.training.check_equal_settings(
+                {
+                    "training text": train.corpus_hash,
+                    "validation text": valid.corpus_hash,
+                }
+            )
+        print(
+            f"training text: {train.num_tokens:,} tokens; "
+            f"validation text: {valid.num_tokens:,} tokens"
         )
-    print(
-        f"training text: {train.num_tokens:,} tokens; "
-        f"validation text: {valid.num_tokens:,} tokens"
-    )
-    examples = objective(settings).examples
-    of_batches = {"batch_size": settings.batch_size, "tokenizer": tokenizer}
-    validation_data = valid.batches(examples, shuffle=False, repeat=False, **of_batches)
-    with strategy.scope(), tfeff.data.damage_named(train, valid):
-        model = fit(
-            run,
-            lambda: model,
-            lambda skipped: train.batches(
-                examples, seed=settings.seed, skip_batches=skipped, **of_batches
-            ),
-            total_steps=settings.steps,
-            steps_per_epoch=settings.eval_every,
-            tokens_per_step=settings.batch_size * settings.sequence_length,
-            validation_data=validation_data,
-            keep_checkpoints=settings.keep_checkpoints,
+        examples = objective(settings).examples
+        of_batches = {"batch_size": settings.batch_size, "tokenizer": tokenizer}
+        validation_data = valid.batches(
+            examples, shuffle=False, repeat=False, **of_batches
         )
-        metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
-    tfeff.training.write_metrics(metrics, run.path("metrics.json"))
-    _report(model, metrics, valid.unigram_entropy())
-    draw(model.encoder, validation_data, run, settings.plots)
-    fills = isinstance(model, tfeff.objectives.MaskedLM)
-    with recipe_running():
-        make_once(
-            run.path("preset"),
-            lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
-        )
-        served = model if fills else model.encoder
-        make_once(
-            run.path("export"),
-            lambda path: tfeff.export.save_for_serving(served, tokenizer, path),
-        )
-    run.finish()
-    print(f"the encoder and its tokenizer, to fine-tune: {run.path('preset')}")
-    outputs = "embeddings and fillings" if fills else "embeddings"
-    print(f"text in, {outputs} out: {run.path('export')}")
-    return model
+        with strategy.scope(), tfeff.data.damage_named(train, valid):
+            model = fit(
+                run,
+                lambda: model,
+                lambda skipped: train.batches(
+                    examples, seed=settings.seed, skip_batches=skipped, **of_batches
+                ),
+                total_steps=settings.steps,
+                steps_per_epoch=settings.eval_every,
+                tokens_per_step=settings.batch_size * settings.sequence_length,
+                validation_data=validation_data,
+                keep_checkpoints=settings.keep_checkpoints,
+            )
+            metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
+        tfeff.training.write_metrics(metrics, run.path("metrics.json"))
+        _report(model, metrics, valid.unigram_entropy())
+        draw(model.encoder, validation_data, run, settings.plots)
+        fills = isinstance(model, tfeff.objectives.MaskedLM)
+        with recipe_running():
+            make_once(
+                run.path("preset"),
+                lambda path: tfeff.tasks.save_pretrained(
+                    model.encoder, tokenizer, path
+                ),
+            )
+            served = model if fills else model.encoder
+            make_once(
+                run.path("export"),
+                lambda path: tfeff.export.save_for_serving(served, tokenizer, path),
+            )
+        run.finish()
+        print(f"the encoder and its tokenizer, to fine-tune: {run.path('preset')}")
+        outputs = "embeddings and fillings" if fills else "embeddings"
+        print(f"text in, {outputs} out: {run.path('export')}")
+        return model
 
 
 def changed(settings: PretrainSettings) -> set[str]:

@@ -1,6 +1,5 @@
 """What recipes do with their run directories, and checks that several share."""
 
-import atexit
 import contextlib
 import importlib.util
 import os
@@ -17,14 +16,16 @@ from tfeff.utils.digests import FILE_NAME, check_digests
 from tfeff.utils.files import atomic_file
 
 
-def open_run(settings: Settings) -> tfeff.training.RunDirectory:
-    """The run directory of settings; it is given back when the program ends."""
-    with HeldSignals():  # A signal between the two would leave the folder.
-        run = tfeff.training.RunDirectory(
-            settings.run_dir, settings.config(), type(settings).upgraded
-        )
-        atexit.register(run.close)
-    return run
+@contextlib.contextmanager
+def open_run(settings: Settings) -> Iterator[tfeff.training.RunDirectory]:
+    """The run directory of settings, which is given back at the end of the block."""
+    with contextlib.ExitStack() as stack:
+        with HeldSignals():  # A signal between the two would leave the folder.
+            run = tfeff.training.RunDirectory(
+                settings.run_dir, settings.config(), type(settings).upgraded
+            )
+            stack.enter_context(run)
+        yield run
 
 
 @contextlib.contextmanager
