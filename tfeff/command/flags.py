@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from tfeff.recipes.settings import Field, Settings, fields_of, parse_argument
+from tfeff.recipes.settings import Field, Settings, fields_of
 
 
 def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
@@ -79,12 +79,10 @@ def _define(field: Field, values: flags.FlagValues):
 
 
 def _value(field: Field, value):
-    if field.kind is dict:
-        return dict(parse_argument(field.name, text) for text in value)
-    if not field.is_tuple or field.kind is str:
-        return value
+    if not field.is_tuple:
+        return field.from_json(value)
     try:
-        return [field.kind(text) for text in value]
+        return field.from_json(value)
     except ValueError:
         what = "integers" if field.kind is int else "numbers"
         raise ValueError(

@@ -10,10 +10,11 @@ from tfeff.objectives.objective import (
     kernel_initializer,
     mask_positions_input,
 )
+from tfeff.objectives.token_logits import TableLayer
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class MaskedLMHead(keras.layers.Layer):
+class MaskedLMHead(TableLayer):
     """BERT's head: logits of the tokens at some positions, the table tied.
 
         z = LayerNorm(gelu(X[m] W + b)) Eᵀ + c
@@ -37,8 +38,7 @@ class MaskedLMHead(keras.layers.Layer):
 
     def __init__(self, token_embedding: keras.layers.ReversibleEmbedding, **kwargs):
         # What the weights' dtype is shall not depend on where the layer is called.
-        super().__init__(autocast=False, **kwargs)
-        self.token_embedding = token_embedding
+        super().__init__(token_embedding, autocast=False, **kwargs)
 
     def build(self, inputs_shape, mask_positions_shape=None):
         size = self.token_embedding.output_dim
@@ -69,17 +69,6 @@ class MaskedLMHead(keras.layers.Layer):
 
     def compute_output_shape(self, inputs_shape, mask_positions_shape):
         return (*mask_positions_shape, self.token_embedding.input_dim)
-
-    def get_config(self):
-        config = super().get_config()
-        config["token_embedding"] = keras.layers.serialize(self.token_embedding)
-        return config
-
-    @classmethod
-    def from_config(cls, config):
-        config = dict(config)
-        config["token_embedding"] = keras.layers.deserialize(config["token_embedding"])
-        return cls(**config)
 
 
 def masked_lm_head(encoder: Encoder, name: str = "head") -> MaskedLMHead:

@@ -4,8 +4,32 @@ from tfeff.layers.dense import Dense
 from tfeff.objectives.objective import kernel_initializer
 
 
+class TableLayer(keras.layers.Layer):
+    """Base of layers that read an encoder's own token table.
+
+    Args:
+        token_embedding: the `keras.layers.ReversibleEmbedding`.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+    """
+
+    def __init__(self, token_embedding: keras.layers.ReversibleEmbedding, **kwargs):
+        super().__init__(**kwargs)
+        self.token_embedding = token_embedding
+
+    def get_config(self):
+        config = super().get_config()
+        config["token_embedding"] = keras.layers.serialize(self.token_embedding)
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        config["token_embedding"] = keras.layers.deserialize(config["token_embedding"])
+        return cls(**config)
+
+
 @keras.saving.register_keras_serializable(package="tfeff")
-class TokenLogits(keras.layers.Layer):
+class TokenLogits(TableLayer):
     """Logits of all tokens against an encoder's own token table.
 
         z = x Eᵀ + c,   or (x W + b) Eᵀ + c where `x` is not as wide as the table
@@ -30,10 +54,6 @@ class TokenLogits(keras.layers.Layer):
         Yang et al., "XLNet", equation 4.
     """
 
-    def __init__(self, token_embedding: keras.layers.ReversibleEmbedding, **kwargs):
-        super().__init__(**kwargs)
-        self.token_embedding = token_embedding
-
     def build(self, shape):
         table = self.token_embedding
         if not table.built:
@@ -56,14 +76,3 @@ class TokenLogits(keras.layers.Layer):
             x = self.projection(x)
         logits = self.token_embedding(x, reverse=True)
         return keras.ops.cast(logits, self.compute_dtype) + self.bias
-
-    def get_config(self):
-        config = super().get_config()
-        config["token_embedding"] = keras.layers.serialize(self.token_embedding)
-        return config
-
-    @classmethod
-    def from_config(cls, config):
-        config = dict(config)
-        config["token_embedding"] = keras.layers.deserialize(config["token_embedding"])
-        return cls(**config)

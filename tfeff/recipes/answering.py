@@ -17,6 +17,7 @@ from tfeff.recipes.runs import (
     copy,
     draw,
     find_dataset,
+    make_optimizer,
     open_run,
     recipe_running,
 )
@@ -119,12 +120,8 @@ def train_cell(settings, dataset, train, dev, folder, batch_size, learning_rate,
         )
         model = tfeff.tasks.SpanQA(encoder)
         model.compile(
-            tfeff.training.adamw(
-                learning_rate,
-                warmup_steps=int(settings.warmup * steps),
-                total_steps=steps,
-                weight_decay=settings.weight_decay,
-                layer_decay=settings.layer_decay,
+            make_optimizer(
+                settings, learning_rate, steps, layer_decay=settings.layer_decay
             )
         )
         best = tfeff.training.KeepBest(

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import json
-import math
 import os
 import shutil
 from collections.abc import Sequence
@@ -17,8 +16,10 @@ from tfeff.recipes.runs import (
     check_finite,
     check_plots,
     draw,
+    export_options,
     find_dataset,
     make_once,
+    make_optimizer,
     metrics_line,
     open_run,
     recipe_running,
@@ -75,7 +76,9 @@ def _distill_in_general(settings, strategy):
             model = tfeff.objectives.Distillation(
                 student, teacher, **_layer_settings(settings, student, teacher)
             )
-            model.compile(_optimizer(settings, settings.learning_rate, settings.steps))
+            model.compile(
+                make_optimizer(settings, settings.learning_rate, settings.steps)
+            )
         documents = (
             tfeff.data.docstrings(max_characters=settings.max_characters)
             if settings.corpus == ("docstrings",)
@@ -198,9 +201,6 @@ def _distill_on_a_task(settings, strategy):
         tfeff.training.save_checkpoint(student, run.path("model.keras"))
         batches = dev_rows.dataset(8, shuffle=False, repeat=False)
         draw(student.encoder, batches, run, settings.plots)
-        options = {"pairs": dev.second is not None}
-        if dev.label_names is not None:
-            options["label_names"] = dev.label_names
         _write(
             run,
             {"student": best.best, "teacher": teachers},
@@ -208,7 +208,7 @@ def _distill_on_a_task(settings, strategy):
             student.encoder,
             tokenizer,
             sequence_length=settings.sequence_length,
-            **options,
+            **export_options(dev),
         )
         return _finish(run)
 
@@ -300,7 +300,7 @@ def _fit(
     callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> dict[str, float]:
     """Trains for so many steps; returns the metrics of the training."""
-    model.compile(_optimizer(settings, learning_rate, steps))
+    model.compile(make_optimizer(settings, learning_rate, steps))
     history = model.fit(
         rows.dataset(settings.batch_size, settings.seed),
         steps_per_epoch=steps,
@@ -309,16 +309,6 @@ def _fit(
         callbacks=list(callbacks),
     ).history
     return {name: values[-1] for name, values in history.items()}
-
-
-def _optimizer(settings, learning_rate, steps):
-    """AdamW that warms up and decays within the steps."""
-    return tfeff.training.adamw(
-        learning_rate,
-        math.floor(settings.warmup * steps),
-        steps,
-        weight_decay=settings.weight_decay,
-    )
 
 
 def _check_length(encoder, sequence_length):

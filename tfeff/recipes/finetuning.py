@@ -17,8 +17,10 @@ from tfeff.recipes.runs import (
     check_plots,
     copy,
     draw,
+    export_options,
     find_dataset,
     make_once,
+    make_optimizer,
     metrics_line,
     open_run,
     recipe_running,
@@ -238,12 +240,8 @@ def train_cell(settings, task, strategy, folder, learning_rate, batch_size, seed
             task.train.examples, encoder, settings.pooling, settings.head_dropout
         )
         model.compile(
-            optimizer=tfeff.training.adamw(
-                learning_rate,
-                math.floor(settings.warmup * steps),
-                steps,
-                weight_decay=settings.weight_decay,
-                layer_decay=settings.layer_decay,
+            make_optimizer(
+                settings, learning_rate, steps, layer_decay=settings.layer_decay
             )
         )
         best = tfeff.training.KeepBest(
@@ -334,13 +332,3 @@ def encoder_batches(task):
         return {name: tf.reshape(value, [-1, length]) for name, value in inputs.items()}
 
     return rows.dataset(8, shuffle=False, repeat=False).map(flat)
-
-
-def export_options(examples):
-    """What `save_for_serving` has to know of the examples."""
-    if isinstance(examples, tfeff.data.ChoiceExamples):
-        return {}
-    options = {"pairs": examples.second is not None}
-    if examples.label_names is not None:
-        options["label_names"] = examples.label_names
-    return options

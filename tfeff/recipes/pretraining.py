@@ -75,6 +75,7 @@ def settle(settings: PretrainSettings, stages: int = 1) -> PretrainSettings:
     return settings
 
 
+@recipe_running()
 @tfeff.training.lost_workers_named()
 def run_pretraining(
     settings: PretrainSettings, make_model: Callable, fit: Callable
@@ -141,18 +142,15 @@ def run_pretraining(
         _report(model, metrics, valid.unigram_entropy())
         draw(model.encoder, validation_data, run, settings.plots)
         fills = isinstance(model, tfeff.objectives.MaskedLM)
-        with recipe_running():
-            make_once(
-                run.path("preset"),
-                lambda path: tfeff.tasks.save_pretrained(
-                    model.encoder, tokenizer, path
-                ),
-            )
-            served = model if fills else model.encoder
-            make_once(
-                run.path("export"),
-                lambda path: tfeff.export.save_for_serving(served, tokenizer, path),
-            )
+        make_once(
+            run.path("preset"),
+            lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
+        )
+        served = model if fills else model.encoder
+        make_once(
+            run.path("export"),
+            lambda path: tfeff.export.save_for_serving(served, tokenizer, path),
+        )
         run.finish()
         print(f"the encoder and its tokenizer, to fine-tune: {run.path('preset')}")
         outputs = "embeddings and fillings" if fills else "embeddings"
@@ -171,9 +169,8 @@ def changed(settings: PretrainSettings) -> set[str]:
 
 def objective(settings: PretrainSettings):
     """The objective, its examples and model as the settings have them."""
-    given = {
-        name: getattr(settings, name) for name in OBJECTIVE if name in changed(settings)
-    }
+    own = changed(settings).intersection(OBJECTIVE)
+    given = {name: getattr(settings, name) for name in own}
     if settings.masked_lm:
         # Where it is left, too: some papers predict another share.
         given["mask_rate"] = settings.mask_rate

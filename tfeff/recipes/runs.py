@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -48,6 +49,29 @@ def find_dataset(task: str, *kinds: type) -> tfeff.datasets.Dataset:
             f"Received: task={task!r}, a data set of `{dataset.kind.__name__}`"
         )
     return dataset
+
+
+def make_optimizer(settings: Settings, learning_rate: float, steps: int, **kwargs):
+    """AdamW that warms up for a share of the steps and decays within them."""
+    return tfeff.training.adamw(
+        learning_rate,
+        math.floor(settings.warmup * steps),
+        steps,
+        weight_decay=settings.weight_decay,
+        **kwargs,
+    )
+
+
+def export_options(
+    examples: tfeff.data.TextExamples | tfeff.data.ChoiceExamples,
+) -> dict:
+    """What `save_for_serving` has to know of the examples of a task."""
+    if isinstance(examples, tfeff.data.ChoiceExamples):
+        return {}
+    options = {"pairs": examples.second is not None}
+    if examples.label_names is not None:
+        options["label_names"] = examples.label_names
+    return options
 
 
 def make_once(path: str, write: Callable[[str], object]) -> None:

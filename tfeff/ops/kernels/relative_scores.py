@@ -6,6 +6,7 @@ what is far joins the keys, and near terms are added to near scores alone.
 
 from keras import ops
 
+from tfeff.ops import relative
 from tfeff.ops.attention import dot_product_scores, scaled
 from tfeff.ops.kernels.near_far import (
     NearFar,
@@ -16,7 +17,6 @@ from tfeff.ops.kernels.near_far import (
     place,
 )
 from tfeff.ops.kernels.relative_products import key_products, relative_products
-from tfeff.ops.shifting import toeplitz
 
 
 def shaw_scores(query, key, rows):
@@ -30,20 +30,20 @@ def shaw_scores(query, key, rows):
 
 def bias_scores(query, key, rows):
     """Equals `tfeff.ops.bias_scores`: `s[i, j] = q_i · k_j / sqrt(H) + a_x`."""
-    scores = dot_product_scores(query, key)
-    if isinstance(rows, NearFar):
-        far = ops.swapaxes(far_rows(_of_size_one(rows), query), -1, -2)
-        return add_near(scores + far, laid_out(query, rows.near), rows.first)
-    return scores + laid_out(query, rows)
+    if not isinstance(rows, NearFar):
+        return relative.bias_scores(query, key, rows)
+    far = ops.swapaxes(far_rows(_of_size_one(rows), query), -1, -2)
+    scores = dot_product_scores(query, key) + far
+    return add_near(scores, laid_out(query, rows.near), rows.first)
 
 
 def scaled_scores(query, key, rows):
     """Equals `tfeff.ops.scaled_scores`: `s[i, j] = (q_i · k_j) a_x / sqrt(H)`."""
-    if isinstance(rows, NearFar):
-        near = scaled_scores(query, near_keys(key, rows, query), rows.near)
-        far = dot_product_scores(query, key * far_rows(_of_size_one(rows), query))
-        return add_near(far, near, rows.first)
-    return dot_product_scores(query, key) * laid_out(query, rows)
+    if not isinstance(rows, NearFar):
+        return relative.scaled_scores(query, key, rows)
+    near = scaled_scores(query, near_keys(key, rows, query), rows.near)
+    far = dot_product_scores(query, key * far_rows(_of_size_one(rows), query))
+    return add_near(far, near, rows.first)
 
 
 def pairwise_scores(query, key, rows):
@@ -82,12 +82,11 @@ def xlnet_scores(query, key, rows, content_bias, position_bias):
 
 def laid_out(query, rows):
     """Equals `tfeff.ops.laid_out`: rows by relative position over all pairs."""
-    count = ops.shape(query)[2]
-    if isinstance(rows, NearFar):
-        near, left, right = (ops.moveaxis(x, 0, -1) for x in rows[:3])
-        near = toeplitz(near, count)
-        return place(near, left[..., None], right[..., None], *rows[3:])
-    return toeplitz(ops.moveaxis(rows, 0, -1), count)
+    if not isinstance(rows, NearFar):
+        return relative.laid_out(query, rows)
+    near = relative.laid_out(query, rows.near)
+    sides = (ops.moveaxis(x, 0, -1)[..., None] for x in rows[1:3])
+    return place(near, *sides, *rows[3:])
 
 
 def _of_size_one(rows):
