@@ -1,4 +1,4 @@
-"""The attentions whose cost is looked at, one layer each, and what they compute."""
+"""The attentions that the benchmarks measure, one layer each, and their step."""
 
 import functools
 import math

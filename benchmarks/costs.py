@@ -1,4 +1,4 @@
-"""How costs are compared: times in turns, their ratios, what a cost grows with."""
+"""Comparing costs: interleaved timing, ratios within rounds, exponents of growth."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""What `cpu.py` compares, with the ratios to reach and those of the papers."""
+"""The comparisons of `cpu.py`, with the goals and the ratios of the papers."""
 
 from typing import NamedTuple
 

@@ -219,7 +219,7 @@ def in_turns(runs: dict, rounds: int) -> tuple[dict, dict, dict]:
     wall = {name: np.empty(rounds) for name in runs}
     cpu = {name: np.empty(rounds) for name in runs}
     for number in range(rounds):
-        # There and back: what speeds up or slows down favours none.
+        # The order is reversed every other round, so that a drift favours none.
         for name in list(runs)[:: (-1) ** number]:
             start, start_cpu = time.perf_counter(), processor_seconds()
             runs[name]()

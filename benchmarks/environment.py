@@ -21,7 +21,7 @@ VARIABLES = {
 
 
 def ensure() -> None:
-    """Starts the program anew where a variable is not set: they count at the start."""
+    """Restarts the program if a variable is not set: libraries read them on import."""
     if not VARIABLES.keys() <= os.environ.keys():
         sys.stdout.flush()
         os.execve(sys.executable, sys.orig_argv, {**VARIABLES, **os.environ})

@@ -164,7 +164,7 @@ def interleaved(runs: dict, rounds: int, steps: int) -> dict[str, np.ndarray]:
         jax.block_until_ready(run_once())
     seconds = {name: np.empty(rounds) for name in runs}
     for number in range(rounds):
-        # There and back: what speeds up or slows down favours none.
+        # The order is reversed every other round, so that a drift favours none.
         for name in list(runs)[:: (-1) ** number]:
             start = time.perf_counter()
             for _ in range(steps):

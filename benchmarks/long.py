@@ -42,8 +42,8 @@ from long_report import (
 )
 from rows import append, read
 
-# By what the tables call them: how many queries have their scores at a time, and
-# whether near and far keys are parted, where an attention has a reach.
+# For each name in the tables: the size of a block of queries, and whether near and far
+# keys are parted, where an attention has a reach.
 WAYS = {
     WHOLE: (None, False),
     "blocks of 128": (128, False),

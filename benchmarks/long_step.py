@@ -89,7 +89,7 @@ def step(preset, length, layers, memory_efficient):
 
 
 def head():
-    """What stands before the tables."""
+    """The lines before the tables."""
     return [
         "# One training step on one long sequence\n",
         machine.description(),

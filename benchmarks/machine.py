@@ -1,4 +1,4 @@
-"""What a result was measured with: machine, versions, command."""
+"""The machine, versions and command of a result."""
 
 import importlib.metadata
 import os

@@ -176,7 +176,7 @@ def cached_model(preset: str, layers: int, max_sequence_length: int, policy: str
 
 
 def held_bytes(model, batch) -> int:
-    """Bytes that JAX keeps between forward and backward pass, weights left out."""
+    """Bytes that JAX saves for the backward pass, without the weights."""
     import jax
 
     def residuals(weights, state):

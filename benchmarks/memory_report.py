@@ -196,7 +196,7 @@ def regression_table(rows, target: str, tokens: int) -> list[str]:
 
 
 def process_table(rows, process_rows) -> list[str]:
-    """Lines of a Markdown table: what processes took, beside XLA's report."""
+    """Lines of a Markdown table: memory of the processes beside XLA's report."""
     of_xla, cases = by_depth(rows, "temporary"), {}
     for row in process_rows:
         size = (int(row["batch_size"]), int(row["length"]))

@@ -26,7 +26,7 @@ from rows import append, read
 import tfeff
 
 ROOT = Path(__file__).resolve().parents[1]
-# Presets, made small by `SIZES`, and what else tells the systems apart.
+# Presets, made small by `SIZES`, with the settings in which the systems differ.
 SYSTEMS = {
     "BERT": ("bert_base",),
     "Shatter": ("shatter_base",),

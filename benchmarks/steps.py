@@ -1,4 +1,4 @@
-"""The training step that the benchmarks of cost look at: masked language modelling."""
+"""The training step of the benchmarks of cost: masked language modelling."""
 
 import concurrent.futures
 import math

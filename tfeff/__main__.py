@@ -11,7 +11,13 @@ def main() -> int:
     """Runs the command of the process's command line; returns its exit status."""
     end_with_a_line()  # Before what takes long to import.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    return run_command()
+    try:
+        status = run_command()
+        sys.stdout.flush()
+    except BrokenPipeError:  # The reader of the output, such as `head`, has ended.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What `cpu.py` times: tfeff's encoders and those of others, doing the same work.
+"""The contenders of `cpu.py`: encoders of tfeff and of others, doing the same work.
 
 Every contender is an encoder of the same sizes. To train, all have the same masked LM
 head on the same masked positions (dense to the embeddings' size, GELU, norm, product

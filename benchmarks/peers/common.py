@@ -1,4 +1,4 @@
-"""What all contenders share: sizes, the batch, how TensorFlow runs a step."""
+"""Shared by all contenders: sizes, the batch, how TensorFlow runs a step."""
 
 import functools
 import math

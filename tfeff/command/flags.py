@@ -40,10 +40,10 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
         raise ValueError(f"Arguments must begin with '--'. Received: {' '.join(left)}")
     missing = [f for f in fields if f.required and f.name not in found]
     if missing:
-        raise ValueError(
-            f"{' and '.join(_shown(field) for field in missing)} must be given: "
-            f"{missing[0].help}"
+        flags_and_help = (
+            f"{_shown(field)} ({field.help.rstrip('.')})" for field in missing
         )
+        raise ValueError(f"{', '.join(flags_and_help)} must be given.")
     return cls(**found)
 
 

@@ -95,6 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _error(f"{error} See: tfeff {name} --help", 2)
     try:
         _load(command.function)(values)
+    except BrokenPipeError:  # The reader of the output has ended.
+        raise
     except (ArithmeticError, ImportError, OSError, TypeError, ValueError) as error:
         if not _is_ours(error):
             raise
