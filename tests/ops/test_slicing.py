@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfeff.ops import cut
+from tfeff.ops import slice_axis
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ def test_equals_an_index(axis, start, stop):
     index = [slice(None)] * 3
     index[axis] = slice(start, stop)
     np.testing.assert_array_equal(
-        cut(tf.constant(x), axis, start, stop), x[tuple(index)]
+        slice_axis(tf.constant(x), axis, start, stop), x[tuple(index)]
     )
 
 
@@ -29,7 +29,7 @@ def test_gradient(shape, jit_compile):
     def run(x, upstream):
         with tf.GradientTape() as tape:
             tape.watch(x)
-            y = cut(x, 1, 2, -1)
+            y = slice_axis(x, 1, 2, -1)
         return y, tape.gradient(y, x, upstream[:, 2:-1])
 
     x, upstream = np.random.default_rng(1).normal(size=(2, 2, 6, 4))
@@ -42,7 +42,7 @@ def test_gradient(shape, jit_compile):
 def test_tensors_say_where():
     @tf.function(input_signature=[tf.TensorSpec((3, None)), tf.TensorSpec((), "int32")])
     def last(x, count):
-        return cut(x, 1, -count)
+        return slice_axis(x, 1, -count)
 
     x = np.random.default_rng(2).normal(size=(3, 7)).astype("float32")
     np.testing.assert_array_equal(last(x, 4), x[:, 3:])

@@ -84,7 +84,7 @@ class BlockwiseAttention(SelfAttention):
             return_scores,
         )
         output = functional.from_blocks(self.project_output(context), num_blocks)
-        output = functional.cut(output, 1, 0, length)
+        output = functional.slice_axis(output, 1, 0, length)
         if scores is not None:
             scores = functional.dense_scores(scores, self.head_blocks)
             scores = scores[:, :, :length, :length]

@@ -8,7 +8,7 @@ from tfeff.layers.self_attention import SelfAttention
 from tfeff.ops import kernels
 from tfeff.ops.attention import scaled
 from tfeff.ops.kernels.query_blocks import over_query_blocks
-from tfeff.ops.slicing import cut
+from tfeff.ops.slicing import slice_axis
 from tfeff.ops.sparse import PATTERNS, from_windows, sees, windows
 from tfeff.utils.checks import check_choice, check_integer
 
@@ -188,16 +188,16 @@ class SparseAttention(SelfAttention):
 
     def _own(self, x):
         """`[..., W, c, x]`: the positions of each window before its summary."""
-        return cut(self._parted(x), -2, 0, self.stride - self.expressivity)
+        return slice_axis(self._parted(x), -2, 0, self.stride - self.expressivity)
 
     def _summaries(self, x, length):
         """`[..., S, x]`: the last positions of all windows, no zeros at the end."""
-        x = cut(self._parted(x), -2, self.stride - self.expressivity)
+        x = slice_axis(self._parted(x), -2, self.stride - self.expressivity)
         *leading, count, size, width = ops.shape(x)
         missing = count * self.stride + self.overlap - length
         missing = (min if isinstance(missing, int) else ops.minimum)(missing, size)
         x = ops.reshape(x, (*leading, count * size, width))
-        return cut(x, -2, 0, count * size - missing)
+        return slice_axis(x, -2, 0, count * size - missing)
 
     def _window_context(self, queries, relative, summaries, context=None):
         """Context vectors `[B, N, W t, H]`, not scaled up for dropout."""

@@ -56,7 +56,7 @@ from tfeff.ops.shifting import (
     toeplitz,
 )
 from tfeff.ops.sinusoid import sinusoids
-from tfeff.ops.slicing import cut
+from tfeff.ops.slicing import slice_axis
 from tfeff.ops.sparse import fixed_pattern
 
 __all__ = [
@@ -64,7 +64,6 @@ __all__ = [
     "banded_scores",
     "bias_scores",
     "bucket_functions",
-    "cut",
     "dense_scores",
     "dot_product_scores",
     "dropped",
@@ -78,8 +77,8 @@ __all__ = [
     "keep_mask",
     "key_blocks",
     "key_products",
-    "laid_out",
     "l2_normalized_sigmoid",
+    "laid_out",
     "masked_softmax",
     "merge_heads",
     "one_head_scores",
@@ -95,11 +94,12 @@ __all__ = [
     "relative_shift",
     "relative_unshift",
     "relative_values",
-    "scaled_scores",
     "row_bits",
+    "scaled_scores",
     "segment_scores",
     "shaw_scores",
     "sinusoids",
+    "slice_axis",
     "softmax_values",
     "split_heads",
     "t5_boundaries",

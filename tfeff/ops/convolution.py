@@ -6,7 +6,7 @@ Shapes: B batch, T positions, N heads, H head size, K taps of a kernel.
 from keras import ops
 
 from tfeff.ops.shifting import relative_shift
-from tfeff.ops.slicing import cut
+from tfeff.ops.slicing import slice_axis
 
 _BLOCK = 32
 # Of a block's axes, between its positions before its heads and the other way round.
@@ -50,8 +50,8 @@ def dynamic_convolution(values, kernels):
     reach = (num_taps - 1) // 2
     values = ops.pad(values, ((0, 0), (reach, missing + block - reach), (0, 0), (0, 0)))
     values = ops.reshape(values, (batch, count + 1, block, heads, size))
-    of_next = cut(cut(values, 1, 1), 2, 0, num_taps - 1)
-    values = ops.concatenate([cut(values, 1, 0, -1), of_next], axis=2)
+    of_next = slice_axis(slice_axis(values, 1, 1), 2, 0, num_taps - 1)
+    values = ops.concatenate([slice_axis(values, 1, 0, -1), of_next], axis=2)
     if len(kernels.shape) == 2:
         kernels = ops.broadcast_to(kernels[:, None], (heads, block, num_taps))
         band = _band(kernels)
@@ -64,7 +64,9 @@ def dynamic_convolution(values, kernels):
     # The heads go first by hand: an einsum of all this took half as long again.
     mixed = ops.matmul(band, ops.transpose(values, _HEADS_FIRST))
     mixed = ops.transpose(mixed, _HEADS_FIRST)
-    return cut(ops.reshape(mixed, (batch, count * block, heads, size)), 1, 0, length)
+    return slice_axis(
+        ops.reshape(mixed, (batch, count * block, heads, size)), 1, 0, length
+    )
 
 
 def _band(kernels):
@@ -95,7 +97,7 @@ def banded_scores(kernels, length, visible=None):
     # Padded by T on both sides, the tap of the position itself stands in column
     # T + reach; `relative_shift` wants it in column T - 1.
     kernels = ops.pad(kernels, ((0, 0), (0, 0), (0, 0), (length, length)))
-    kernels = cut(kernels, -1, reach + 1, reach + 1 + 2 * length)
+    kernels = slice_axis(kernels, -1, reach + 1, reach + 1 + 2 * length)
     scores = relative_shift(kernels)
     if visible is None:
         return scores

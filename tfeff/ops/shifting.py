@@ -6,7 +6,7 @@ values in a sequence of T; a shift of rows lays them out over all pairs.
 
 from keras import ops
 
-from tfeff.ops.slicing import cut
+from tfeff.ops.slicing import slice_axis
 
 # Positions of a block, within which rows move one by one: a TPU's row of lanes.
 BLOCK = 128
@@ -55,9 +55,9 @@ def relative_shift(x):
     *leading, length, width = ops.shape(x)
     # Rows of T + S, read back in rows of one less, move right by one a row: no gather.
     x = ops.reshape(x, (*leading, length * width))
-    x = cut(x, -1, 0, -length)
+    x = slice_axis(x, -1, 0, -length)
     x = ops.reshape(x, (*leading, length, width - 1))
-    return cut(x, -1, length - 1)
+    return slice_axis(x, -1, length - 1)
 
 
 def relative_unshift(x):
@@ -84,7 +84,7 @@ def relative_unshift(x):
     # are to move left, so they are turned about before and after.
     x = ops.pad(ops.flip(x, axis=-1), (*before, (0, 0), (1, length)))
     x = ops.reshape(x, (*leading, length * (length + keys + 1)))
-    x = ops.reshape(cut(x, -1, 0, -length), (*leading, length, length + keys))
+    x = ops.reshape(slice_axis(x, -1, 0, -length), (*leading, length, length + keys))
     return ops.flip(x, axis=-1)
 
 
@@ -114,7 +114,7 @@ def toeplitz(values, count=None):
     rows = ops.broadcast_to(values[..., None, :], (*leading, block, width))
     rows = relative_shift(rows)
     # Later rows repeat the first block of them, further to the right.
-    return ops.concatenate([cut(rows, -1, x, x + keys) for x in starts], axis=-2)
+    return ops.concatenate([slice_axis(rows, -1, x, x + keys) for x in starts], axis=-2)
 
 
 def row_blocks(length):

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 
-def cut(x, axis: int, start, stop=None):
+def slice_axis(x, axis: int, start, stop=None):
     """The entries of an axis from `start` to `stop`, all of the other axes.
 
     The same as slicing by index, but that TensorFlow's gradient, where the axis is of
@@ -22,7 +22,7 @@ def cut(x, axis: int, start, stop=None):
 
     Example:
 
-    >>> ops.convert_to_numpy(cut(ops.arange(5), 0, 1, -1)).tolist()
+    >>> ops.convert_to_numpy(slice_axis(ops.arange(5), 0, 1, -1)).tolist()
     [1, 2, 3]
     """
     index = slice(start, stop)

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from tfeff.ops.slicing import cut
+from tfeff.ops.slicing import slice_axis
 
 # How many positions a window has in common with the next one.
 PATTERNS = {"fairseq": 1, "sparse_transformer": 0}
@@ -97,8 +97,8 @@ def windows(x, stride: int, overlap: int):
     def parted(x):
         return ops.reshape(x, (*leading, count, stride, width))
 
-    first, shifted = parted(cut(x, -2, 0, -1)), parted(cut(x, -2, 1))
-    frames = ops.concatenate([first, cut(shifted, -2, stride - 1)], axis=-2)
+    first, shifted = parted(slice_axis(x, -2, 0, -1)), parted(slice_axis(x, -2, 1))
+    frames = ops.concatenate([first, slice_axis(shifted, -2, stride - 1)], axis=-2)
     return ops.reshape(frames, (*leading, count * (stride + 1), width))
 
 
@@ -125,7 +125,7 @@ def from_windows(x, length, stride: int, overlap: int):
     if overlap:
         *leading, rows, width = ops.shape(x)
         frames = ops.reshape(x, (*leading, rows // (stride + 1), stride + 1, width))
-        frames = cut(frames, -2, 1)
+        frames = slice_axis(frames, -2, 1)
         rest = ops.reshape(frames, (*leading, rows // (stride + 1) * stride, width))
-        x = ops.concatenate([cut(x, -2, 0, 1), rest], axis=-2)
-    return cut(x, -2, 0, length)
+        x = ops.concatenate([slice_axis(x, -2, 0, 1), rest], axis=-2)
+    return slice_axis(x, -2, 0, length)

@@ -19,7 +19,7 @@ from keras import ops
 
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.masking import at_least_float32
-from tfeff.ops.slicing import cut
+from tfeff.ops.slicing import slice_axis
 
 # Keys that are read together: the products grow with the square of their number.
 _KEYS = 512
@@ -41,7 +41,7 @@ def moved_products(x, windows):
     of_window, of_queries, of_keys = _waves(block, size, x.dtype)
     parts = []
     for start in starts:
-        window = cut(windows, -1, start, start + size + block)
+        window = slice_axis(windows, -1, start, start + size + block)
         waves = [ops.matmul(x, ops.matmul(window, wave)) for wave in of_window]
         waves = _turned(*waves, *of_queries)
         parts.append(sum(map(_times_transposed, waves, of_keys)))
@@ -63,8 +63,8 @@ def moved_values(weights, windows):
     of_window, of_queries, of_keys = _waves(block, size, weights.dtype)
     parts = []
     for start in starts:
-        waves = _read(cut(weights, -1, start, start + size), of_keys, of_queries)
-        window = cut(windows, -1, start, start + size + block)
+        waves = _read(slice_axis(weights, -1, start, start + size), of_keys, of_queries)
+        window = slice_axis(windows, -1, start, start + size + block)
         window = [ops.matmul(window, wave) for wave in of_window]
         parts.append(sum(map(_times_transposed, waves, window)))
     return sum(parts)
@@ -90,7 +90,7 @@ def moved_sums(weights, x):
     of_keys = [one * wave for wave in of_keys]
     sums = []
     for start in starts:
-        waves = _read(cut(weights, -1, start, start + size), of_keys, of_queries)
+        waves = _read(slice_axis(weights, -1, start, start + size), of_keys, of_queries)
         waves = [ops.einsum("bnaih,bnaif->nahf", x, wave) for wave in waves]
         window = sum(map(_times_transposed, waves, of_window))
         sides = (start, keys - start - size)

@@ -11,7 +11,7 @@ from keras import ops, tree
 from tfeff.ops.kernels.backends import custom_gradient, pull_back, scan
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.masking import at_least_float32
-from tfeff.ops.slicing import cut
+from tfeff.ops.slicing import slice_axis
 
 
 def over_query_blocks(
@@ -143,7 +143,7 @@ class _Blocks:
         gradients = [self._joined(gradient) for gradient in gradients]
         for index, total in zip(others, sums):
             if index < self.ends[1] and not self.near:
-                total = cut(total, 0, self.missing)
+                total = slice_axis(total, 0, self.missing)
             gradients.append(ops.cast(total, inputs[index].dtype))
         return gradients
 
@@ -215,7 +215,7 @@ class _Blocks:
         x = ops.moveaxis(x, 0, -3)
         *leading, count, size, width = ops.shape(x)
         x = ops.reshape(x, (*leading, count * size, width))
-        return cut(x, -2, 0, self.length)
+        return slice_axis(x, -2, 0, self.length)
 
 
 def first_near(start, reach: int, width: int, num_keys: int):

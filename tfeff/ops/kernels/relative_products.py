@@ -19,7 +19,7 @@ from tfeff.ops.kernels.fourier_shift import (
     moved_values,
 )
 from tfeff.ops.shifting import BLOCK, relative_shift, relative_unshift, row_blocks
-from tfeff.ops.slicing import cut
+from tfeff.ops.slicing import slice_axis
 
 
 def relative_products(x, rows):
@@ -40,7 +40,9 @@ def key_products(key, rows, count):
     """
     batch, heads, keys, size = ops.shape(key)
     # Seen from the key, the other position lies at -x.
-    rows = ops.concatenate([ops.flip(cut(rows, 0, 0, -1), 0), cut(rows, 0, -1)], axis=0)
+    rows = ops.concatenate(
+        [ops.flip(slice_axis(rows, 0, 0, -1), 0), slice_axis(rows, 0, -1)], axis=0
+    )
     # As many queries as keys, or unknown numbers, which are all that there are.
     if not isinstance(count, int) or isinstance(keys, int) and keys <= count:
         return ops.swapaxes(relative_products(key, rows), -1, -2)
@@ -53,14 +55,14 @@ def key_products(key, rows, count):
     # The first tile of keys meets the last rows.
     rows = ops.pad(rows, ((missing, 0), *others))
     rows = ops.reshape(rows, (tiles + len(starts), tile, *ops.shape(rows)[1:]))
-    windows = [cut(rows, 0, x, x + tiles) for x in range(len(starts) + 1)]
+    windows = [slice_axis(rows, 0, x, x + tiles) for x in range(len(starts) + 1)]
     windows = ops.concatenate(windows, axis=1)
     windows = ops.flip(windows, axis=0)  # [A, t + b, (N,) H]
     axes = (2, 0, 3, 1) if len(windows.shape) == 4 else (0, 2, 1)
     products = _block_products(key, ops.transpose(windows, axes))
     products = ops.transpose(products, (0, 1, 4, 2, 3))
     products = ops.reshape(products, (batch, heads, count, tiles * tile))
-    return cut(products, -1, 0, keys)
+    return slice_axis(products, -1, 0, keys)
 
 
 def relative_values(weights, rows):
@@ -132,4 +134,4 @@ def _windows(rows, width, starts):
     Tensor `[N, A, H, width]`, or `[A, H, width]`.
     """
     rows = ops.transpose(rows, (1, 2, 0) if len(rows.shape) == 3 else (1, 0))
-    return ops.stack([cut(rows, -1, x, x + width) for x in starts], axis=-3)
+    return ops.stack([slice_axis(rows, -1, x, x + width) for x in starts], axis=-3)
