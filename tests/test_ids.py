@@ -6,7 +6,7 @@ import tensorflow as tf
 
 import tfeff
 from tfeff.layers import EncoderEmbedding
-from tfeff.ops import take_positions
+from tfeff.ops import gather_positions
 from tfeff.training.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
 
 ROWS = 19
@@ -164,15 +164,15 @@ def test_positions(position):
     x = np.arange(1, 11, dtype="float32").reshape(2, 5)
     positions = np.array([[0, 1], [position, 1]])
     with pytest.raises(ValueError, match=f"`positions` must be from.*{position} at"):
-        take_positions(x, positions)
+        gather_positions(x, positions)
     with pytest.raises(TypeError, match="`positions` must be an integer tensor"):
-        take_positions(x, positions + 0.5)
+        gather_positions(x, positions + 0.5)
     spec = tf.TensorSpec((2, 2), "int64")
     call = tf.function(
-        lambda p: take_positions(x, p), input_signature=[spec], jit_compile=True
+        lambda p: gather_positions(x, p), input_signature=[spec], jit_compile=True
     )
     assert call(positions).numpy().tolist() == [[1, 2], [0, 7]]
-    graph = tf.function(lambda p: take_positions(x, p), input_signature=[spec])
+    graph = tf.function(lambda p: gather_positions(x, p), input_signature=[spec])
     with pytest.raises(tf.errors.InvalidArgumentError, match="is not in"):
         graph(positions)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfeff.ops import take_positions
+from tfeff.ops import gather_positions
 
 POSITIONS = {
     "some": [[4, 0, 2], [1, 1, 4]],
@@ -37,7 +37,7 @@ def test_rows_and_gradients(positions, rest, dtype, jit_compile):
     def run(x, positions):
         with tf.GradientTape() as tape:
             tape.watch(x)
-            y = take_positions(x, positions)
+            y = gather_positions(x, positions)
         return y, tape.gradient(y, x, output_gradients=upstream)
 
     y, gradient = run(x, np.array(positions, dtype))
@@ -52,7 +52,7 @@ def test_rows_and_gradients(positions, rest, dtype, jit_compile):
 def test_masks():
     x = np.random.default_rng(1).random((2, 5, 5)) < 0.5
     positions = np.array([[4, 0], [2, 3]])
-    np.testing.assert_array_equal(take_positions(x, positions), loop(x, positions))
+    np.testing.assert_array_equal(gather_positions(x, positions), loop(x, positions))
 
 
 @pytest.mark.parametrize("position", [-1, 5])
@@ -62,6 +62,6 @@ def test_no_row_of_another_sequence(position, sequence):
     positions[sequence, 1] = position
     x = np.ones((2, 5, 3))
     with pytest.raises(ValueError, match=f"`positions` must be .* {position} at"):
-        take_positions(x, positions)
+        gather_positions(x, positions)
     with pytest.raises(tf.errors.InvalidArgumentError):
-        tf.function(take_positions)(tf.constant(x), tf.constant(positions))
+        tf.function(gather_positions)(tf.constant(x), tf.constant(positions))

@@ -278,7 +278,7 @@ class ScoredAttention(Attention):
             positions = ops.cast(inputs.positions, "int32")[..., None]
         query_segments = segments = inputs.segment_ids
         if segments is not None and inputs.positions is not None:
-            query_segments = functional.take_positions(segments, inputs.positions)
+            query_segments = functional.gather_positions(segments, inputs.positions)
         mask = inputs.mask
         if mask is not None:
             shape = (ops.shape(mask)[0], ops.shape(queries.vectors)[2], length)

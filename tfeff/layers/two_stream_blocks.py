@@ -98,7 +98,7 @@ class TwoStreamBlocks(OverBlocks):
         if target_positions is not None:
             target_positions = ops.convert_to_tensor(target_positions)
             check_token_ids("target_positions", target_positions)
-            query_ranks = functional.take_positions(ranks, target_positions)
+            query_ranks = functional.gather_positions(ranks, target_positions)
             count = ops.shape(target_positions)[1]
         content = hidden
         start = self.mask_embedding if query is None else self.mask_embedding + query

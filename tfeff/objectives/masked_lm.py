@@ -62,7 +62,7 @@ class MaskedLMHead(TableLayer):
         )
 
     def call(self, inputs, mask_positions):
-        x = functional.take_positions(inputs, mask_positions)
+        x = functional.gather_positions(inputs, mask_positions)
         x = self._intermediate_layer_norm(self._intermediate_dense(x))
         logits = self.token_embedding(x, reverse=True)
         return ops.cast(logits, self._bias.dtype) + self._bias

@@ -22,7 +22,7 @@ from tfeff.ops.blockwise import (
 )
 from tfeff.ops.convolution import banded_scores, dynamic_convolution
 from tfeff.ops.dropout import keep_in_rows, keep_mask, row_bits
-from tfeff.ops.gathering import take_positions
+from tfeff.ops.gathering import gather_positions
 from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.partition import (
     bucket_functions,
@@ -71,6 +71,7 @@ __all__ = [
     "fixed_pattern",
     "from_blocks",
     "gated_scores",
+    "gather_positions",
     "gelu",
     "gelu_tanh",
     "keep_in_rows",
@@ -104,7 +105,6 @@ __all__ = [
     "split_heads",
     "t5_boundaries",
     "t5_buckets",
-    "take_positions",
     "toeplitz",
     "weighted_values",
     "xlnet_scores",

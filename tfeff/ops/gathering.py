@@ -5,7 +5,7 @@ from keras import ops
 from tfeff.ops.ids import as_int32, check_range, zeros_outside
 
 
-def take_positions(x, positions):
+def gather_positions(x, positions):
     """Rows of each sequence at its own positions: `y[b, m] = x[b, positions[b, m]]`.
 
     Whole rows move, from the sequences laid end to end. `ops.take_along_axis` turns
@@ -28,7 +28,7 @@ def take_positions(x, positions):
     Example:
 
     >>> x = ops.reshape(ops.arange(6), (2, 3, 1))
-    >>> y = take_positions(x, ops.convert_to_tensor([[2, 0], [1, 1]]))
+    >>> y = gather_positions(x, ops.convert_to_tensor([[2, 0], [1, 1]]))
     >>> ops.convert_to_numpy(y)[..., 0].tolist()
     [[2, 0], [4, 4]]
     """
