@@ -49,10 +49,10 @@ def test_files_that_the_readme_names_exist():
 def test_presets_and_layers_that_the_readme_names_exist():
     import tfeff
     from tfeff.encoders.attentions import _REGISTRY
-    from tfeff.encoders.systems import systems_table
+    from tfeff.encoders.preset_table import preset_table
 
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    assert systems_table() in text
+    assert preset_table() in text
     rows = text.split("| layer | what it computes |")[1].split("\n\n")[0]
     named = [name for row in rows.splitlines() for name in row.split("|")[1:2]]
     layers = [name for cell in named for name in re.findall(r"`(\w+)`", cell)]

@@ -10,6 +10,6 @@ class PresetsSettings(Settings):
 
 def print_presets(settings: PresetsSettings) -> None:
     """Prints the table."""
-    from tfeff.encoders.systems import systems_table
+    from tfeff.encoders.preset_table import preset_table
 
-    print(systems_table())
+    print(preset_table())

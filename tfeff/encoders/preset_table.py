@@ -4,7 +4,7 @@ from tfeff.encoders.presets import presets
 
 # By the beginning of a preset's name: the model, the module of `tests/reference` that
 # has its equations, and the implementations by others that it agrees with.
-_SYSTEMS = {
+_MODELS = {
     "bert_rpe": (
         "BERT-RPE: relative embeddings of keys and values",
         "relative",
@@ -36,7 +36,7 @@ _SYSTEMS = {
 }
 
 
-def systems_table() -> str:
+def preset_table() -> str:
     """All presets as a Markdown table.
 
     Its columns are the preset, the model, the paper, the parameters of the encoder in
@@ -45,7 +45,7 @@ def systems_table() -> str:
 
     Example:
 
-    >>> print(systems_table().splitlines()[0])
+    >>> print(preset_table().splitlines()[0])
     | preset | model | paper | parameters | reference | peer |
     """
     rows = [
@@ -54,8 +54,8 @@ def systems_table() -> str:
     ]
     for name, preset in presets().items():
         # The longest beginning wins: `bert_rpe_base` is no `bert`.
-        kind = max((k for k in _SYSTEMS if name.startswith(f"{k}_")), key=len)
-        model, reference, peer = _SYSTEMS[kind]
+        kind = max((k for k in _MODELS if name.startswith(f"{k}_")), key=len)
+        model, reference, peer = _MODELS[kind]
         millions = f"{preset['parameters'] / 1e6:.1f}M"
         cells = (f"`{name}`", model, preset["source"], millions, reference, peer)
         rows.append(f"| {' | '.join(cells)} |")
