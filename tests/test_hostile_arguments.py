@@ -123,7 +123,7 @@ CALLS = {
         vocabulary_size=9, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8
     ),
     encoders.build: dict(preset="bert_tiny"),
-    encoders.extend: dict(encoder=tiny, max_sequence_length=600),
+    encoders.extend_length: dict(encoder=tiny, max_sequence_length=600),
     encoders.register_attention: dict(name="hostile", make=lambda: SELF),
     training.adamw: dict(learning_rate=1e-3, warmup_steps=1, total_steps=4),
     training.AdamW: dict(learning_rate=1e-3),

@@ -16,6 +16,6 @@ if importlib.util.find_spec("keras_hub") is not None:
     # Not at first use: Keras loads saved encoders by classes that are registered.
     from tfeff.encoders.building import build
     from tfeff.encoders.encoder import Encoder
-    from tfeff.encoders.extension import extend
+    from tfeff.encoders.extend_length import extend_length
 
-    __all__ += ["Encoder", "build", "extend"]
+    __all__ += ["Encoder", "build", "extend_length"]

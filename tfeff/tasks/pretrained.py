@@ -8,7 +8,7 @@ import keras_hub
 
 from tfeff.convert import BertTokenizer
 from tfeff.encoders import Encoder
-from tfeff.encoders.extension import extend
+from tfeff.encoders.extend_length import extend_length
 from tfeff.encoders.preset_files import (
     check_preset,
     save_preset,
@@ -86,8 +86,8 @@ def load_pretrained(
             `tfeff convert` write it; or a run directory that holds one as
             `preset/`.
         sequence_length: integer, the longest sequence to come. Where it is longer
-            than the encoder's, `tfeff.encoders.extend` extends the encoder, and warns
-            of rows that are new; a shorter one changes nothing. `None` means the
+            than the encoder's, `tfeff.encoders.extend_length` extends the encoder, and
+            warns of rows that are new; a shorter one changes nothing. `None` means the
             encoder's own.
         dropout: float in [0, 1), dropout rate in place of the encoder's; `None` keeps
             it. Most encoders are fine-tuned with the rate that they were pretrained
@@ -131,7 +131,7 @@ def load_pretrained(
         tokenizer = BertTokenizer.from_preset(preset)
     _check_sizes("path", tokenizer, encoder)
     if sequence_length is not None and sequence_length > encoder.max_sequence_length:
-        encoder = extend(encoder, sequence_length, seed=seed)
+        encoder = extend_length(encoder, sequence_length, seed=seed)
     return encoder, tokenizer
 
 

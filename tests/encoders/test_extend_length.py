@@ -8,7 +8,7 @@ import tfeff
 from tests.checks import randomize
 from tests.checks.encoder import batch_of
 from tests.encoders.test_encoder import TINY
-from tfeff.encoders import Encoder, extend, register_attention
+from tfeff.encoders import Encoder, extend_length, register_attention
 
 
 def relative(method, **arguments):
@@ -44,7 +44,7 @@ class Sized(keras.layers.Layer):
 def test_new_rows_are_fresh_and_everything_else_is_kept():
     encoder = make(embedding_dim=4, dropout=0.25, name="mine")
     with pytest.warns(UserWarning, match="from 6 to 11 rows.*freshly initialised"):
-        longer = extend(encoder, 11)
+        longer = extend_length(encoder, 11)
     for length in (1, 6):
         for old, new in zip(states(encoder, length), states(longer, length)):
             np.testing.assert_array_equal(new, old)
@@ -59,7 +59,7 @@ def test_new_rows_are_fresh_and_everything_else_is_kept():
     with pytest.raises(ValueError, match="must not be longer"):
         states(encoder, 11)
     with pytest.warns(UserWarning):
-        same, other = (extend(encoder, 11, seed=seed) for seed in (0, 1))
+        same, other = (extend_length(encoder, 11, seed=seed) for seed in (0, 1))
     for one, two, three in zip(longer.weights, same.weights, other.weights):
         np.testing.assert_array_equal(one.numpy(), two.numpy())
         assert (one is new) != np.array_equal(one.numpy(), three.numpy())
@@ -68,7 +68,7 @@ def test_new_rows_are_fresh_and_everything_else_is_kept():
 def test_rows_follow_the_initial_distribution():
     encoder = make(hidden_dim=64, intermediate_dim=8)
     with pytest.warns(UserWarning):
-        longer = extend(encoder, 206)
+        longer = extend_length(encoder, 206)
     rows = longer.embedding.position_embedding.embeddings.numpy()[6:]
     # A normal distribution cut at two deviations keeps 0.8796 of its deviation.
     assert rows.std() == pytest.approx(0.8796 * 0.02, rel=0.02)
@@ -85,7 +85,7 @@ def test_relative_tables_keep_their_size(recwarn):
         {"name": "mixed", "kernel_size": 3},
     ]
     encoder = make(attention=attention, num_layers=6, position="none")
-    longer = extend(encoder, 9)
+    longer = extend_length(encoder, 9)
     assert not recwarn.list
     tables = [block.attention.relative_embedding for block in longer.blocks[:3]]
     assert [table.embeddings.shape[0] for table in tables] == [2 * 5 + 1, 4, 8]
@@ -94,25 +94,25 @@ def test_relative_tables_keep_their_size(recwarn):
     for old, new in zip(states(encoder, 9), states(longer, 9)):
         np.testing.assert_array_equal(new, old)
     one = make(attention=relative("shaw"), position="none")
-    assert extend(one, 9).blocks[1].attention.max_distance == 5
+    assert extend_length(one, 9).blocks[1].attention.max_distance == 5
 
 
 def test_wrong_arguments_are_named():
     encoder = make()
     with pytest.raises(TypeError, match="`encoder`.*Dense"):
-        extend(keras.layers.Dense(3), 9)
+        extend_length(keras.layers.Dense(3), 9)
     for length in (6, 3):
         with pytest.raises(ValueError, match=f"`max_sequence_length`.*{length}"):
-            extend(encoder, length)
+            extend_length(encoder, length)
     with pytest.raises(TypeError, match="`max_sequence_length`.*9.5"):
-        extend(encoder, 9.5)
+        extend_length(encoder, 9.5)
     with pytest.raises(ValueError, match="`encoder`.*scale of shape"):
-        extend(make(attention="sized_of_tests"), 9)
+        extend_length(make(attention="sized_of_tests"), 9)
     encoder.enable_lora(2)
     with pytest.raises(ValueError, match="adapters"):
-        extend(encoder, 9)
+        extend_length(encoder, 9)
     quantized = make()
     quantized.quantize("float8", filters="query")
     with pytest.raises(ValueError, match="quantized=True"):
-        extend(quantized, 9)
-    assert tfeff.encoders.extend is extend
+        extend_length(quantized, 9)
+    assert tfeff.encoders.extend_length is extend_length

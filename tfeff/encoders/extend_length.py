@@ -10,7 +10,7 @@ from tfeff.layers import RelativeAttention
 from tfeff.utils.checks import check_integer
 
 
-def extend(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> Encoder:
+def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> Encoder:
     """The same encoder for longer sequences, with all the weights that it has.
 
     A table of absolute positions gets further rows, at the initial values of BERT: a
@@ -37,7 +37,7 @@ def extend(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> Encoder
 
     >>> import tfeff
     >>> encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=100)
-    >>> extend(encoder, 1024).max_sequence_length
+    >>> extend_length(encoder, 1024).max_sequence_length
     1024
 
     Reference:
