@@ -3,11 +3,11 @@ from keras import ops
 
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import visible_keys
-from tfeff.layers.over_blocks import OverBlocks
+from tfeff.layers.shared_blocks import SharedBlocks
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class LayerwisePooling(OverBlocks):
+class LayerwisePooling(SharedBlocks):
     """One vector a sequence, read from every layer without a position.
 
     A learnt `y⁰` passes through the encoder's own blocks as the only query, while

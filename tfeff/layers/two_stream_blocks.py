@@ -4,11 +4,11 @@ from keras import ops
 from tfeff import ops as functional
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import check_same_shape, check_token_ids, visible_keys
-from tfeff.layers.over_blocks import OverBlocks
+from tfeff.layers.shared_blocks import SharedBlocks
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class TwoStreamBlocks(OverBlocks):
+class TwoStreamBlocks(SharedBlocks):
     """An encoder's blocks run on two streams, to predict tokens in any order (XLNet).
 
     The content stream `h` of a position knows its own token and those of lower or

@@ -8,7 +8,7 @@ from tfeff.layers.checks import check_hidden, check_initializer
 from tfeff.layers.encoder_block import EncoderBlock, check_blocks
 
 
-class OverBlocks(keras.layers.Layer):
+class SharedBlocks(keras.layers.Layer):
     """Base class of layers over the blocks of an encoder, whose weights they share.
 
     Args:
