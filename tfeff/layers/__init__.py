@@ -13,7 +13,7 @@ from tfeff.layers.mixed_attention import MixedAttention
 from tfeff.layers.one_head_attention import OneHeadAttention
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
 from tfeff.layers.partitioned_attention import PartitionedAttention
-from tfeff.layers.recording import record_layers
+from tfeff.layers.record_layers import record_layers
 from tfeff.layers.relative_attention import RelativeAttention
 from tfeff.layers.relative_embedding import RelativeEmbedding
 from tfeff.layers.self_attention import SelfAttention

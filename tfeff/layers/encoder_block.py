@@ -9,7 +9,7 @@ from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import check_hidden, check_padding_mask
 from tfeff.layers.dropout import Dropout, draw_seeds, drawn_seeds
-from tfeff.layers.recording import active_recording
+from tfeff.layers.record_layers import active_recording
 from tfeff.utils.checks import check_positive, check_rate
 
 

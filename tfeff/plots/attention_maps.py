@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from tfeff.layers.encoder_block import blocks_of
-from tfeff.layers.recording import record_layers
+from tfeff.layers.record_layers import record_layers
 from tfeff.utils.checks import check_integer, check_iterable
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")

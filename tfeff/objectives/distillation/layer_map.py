@@ -9,7 +9,7 @@ from tfeff.encoders import Encoder
 from tfeff.layers import MixedAttention
 from tfeff.layers.attention import declares
 from tfeff.layers.convolution import Convolution
-from tfeff.layers.recording import PROBABILITIES, SCORES
+from tfeff.layers.record_layers import PROBABILITIES, SCORES
 from tfeff.utils.checks import check_integer
 
 LAYER_MAPS = ("uniform", "top", "bottom")
