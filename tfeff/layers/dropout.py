@@ -67,7 +67,7 @@ class Dropout(keras.layers.Dropout):
         bits = self.row_bits(rows, training)
         if bits is None:
             return inputs
-        keep = functional.keep_in_rows(bits, length, self.rate)
+        keep = functional.keep_mask_from_bits(bits, length, self.rate)
         scaled = inputs * (1.0 / (1.0 - self.rate))
         return ops.where(keep, scaled, ops.zeros_like(inputs))
 

@@ -97,7 +97,7 @@ class ScoredAttention(Attention):
     def context(self, queries: Queries, keys: Keys):
         """Context vectors `[B, N, t, H]`, not scaled up for dropout."""
         weights = self.attention_weights(self.scores(queries, keys), queries, keys)
-        weights = functional.dropped(weights, self.keep(queries, keys))
+        weights = functional.apply_keep_mask(weights, self.keep(queries, keys))
         return self.values(weights, queries, keys)
 
     def fused_context(self, queries: Queries, keys: Keys):
@@ -126,7 +126,9 @@ class ScoredAttention(Attention):
         if queries.dropout_bits is None:
             return None
         length = ops.shape(keys.vectors)[2]
-        return functional.keep_in_rows(queries.dropout_bits, length, self.dropout)
+        return functional.keep_mask_from_bits(
+            queries.dropout_bits, length, self.dropout
+        )
 
     def call(
         self,

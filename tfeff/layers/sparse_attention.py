@@ -208,7 +208,9 @@ class SparseAttention(SelfAttention):
         if queries.dropout_bits is not None:
             split = self.stride - self.expressivity
             length = split + ops.shape(summaries.keys)[2]
-            keep = functional.keep_in_rows(queries.dropout_bits, length, self.dropout)
+            keep = functional.keep_mask_from_bits(
+                queries.dropout_bits, length, self.dropout
+            )
             keep = self._parted(keep)
             keep = keep[..., :split], keep[..., split:]
         visible = summaries.visible

@@ -5,8 +5,8 @@ They run on every Keras backend and take and return backend tensors.
 
 from tfeff.ops.activations import activated_product, gelu, gelu_tanh
 from tfeff.ops.attention import (
+    apply_keep_mask,
     dot_product_scores,
-    dropped,
     merge_heads,
     one_head_scores,
     part_values,
@@ -21,7 +21,7 @@ from tfeff.ops.blockwise import (
     query_blocks,
 )
 from tfeff.ops.convolution import banded_scores, dynamic_convolution
-from tfeff.ops.dropout import keep_in_rows, keep_mask, row_bits
+from tfeff.ops.dropout import keep_mask, keep_mask_from_bits, row_bits
 from tfeff.ops.gathering import gather_positions
 from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.partition import (
@@ -61,12 +61,12 @@ from tfeff.ops.sparse import fixed_pattern
 
 __all__ = [
     "activated_product",
+    "apply_keep_mask",
     "banded_scores",
     "bias_scores",
     "bucket_functions",
     "dense_scores",
     "dot_product_scores",
-    "dropped",
     "dynamic_convolution",
     "fixed_pattern",
     "from_blocks",
@@ -74,8 +74,8 @@ __all__ = [
     "gather_positions",
     "gelu",
     "gelu_tanh",
-    "keep_in_rows",
     "keep_mask",
+    "keep_mask_from_bits",
     "key_blocks",
     "key_products",
     "l2_normalized_sigmoid",

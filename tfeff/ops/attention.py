@@ -112,7 +112,7 @@ def softmax_values(scores, value, mask=None, partition=None, keep=None, rows=Non
         Vaswani et al., "Attention is all you need", section 3.2.1; Tian et al.,
         "Shatter", equation 5; Shaw et al., equation 3.
     """
-    weights = dropped(masked_softmax(scores, mask), keep)
+    weights = apply_keep_mask(masked_softmax(scores, mask), keep)
     if partition is not None:
         weights = weights * partition
     context = weighted_values(weights, value)
@@ -178,10 +178,10 @@ def part_values(
     Reference:
         Tian et al., "Shatter", sections 3.1 to 3.3.
     """
-    weights = dropped(NORMALIZERS[normalizer](scores, mask), keep)
+    weights = apply_keep_mask(NORMALIZERS[normalizer](scores, mask), keep)
     return weighted_values(weights * partition, value)
 
 
-def dropped(x, keep):
+def apply_keep_mask(x, keep):
     """`x`, and 0 where `keep` is false; `None` keeps everything."""
     return x if keep is None else ops.where(keep, x, ops.zeros_like(x))

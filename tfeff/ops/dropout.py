@@ -32,7 +32,7 @@ def keep_mask(shape, rate: float, seed):
     True
     """
     *rows, length = shape
-    return keep_in_rows(row_bits(rows, seed), length, rate)
+    return keep_mask_from_bits(row_bits(rows, seed), length, rate)
 
 
 def row_bits(rows, seed):
@@ -50,7 +50,7 @@ def row_bits(rows, seed):
     return keras.random.randint((*rows, 1), -(2**31), 2**31 - 1, seed=seed)
 
 
-def keep_in_rows(bits, length, rate: float):
+def keep_mask_from_bits(bits, length, rate: float):
     """`keep_mask` of rows whose bits are drawn.
 
     Args:

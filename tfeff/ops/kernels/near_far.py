@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from tfeff.ops.attention import dot_product_scores, dropped, weighted_values
+from tfeff.ops.attention import apply_keep_mask, dot_product_scores, weighted_values
 from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.normalizers import WITH_GRADIENT
 from tfeff.ops.kernels.relative_products import relative_products
@@ -231,7 +231,7 @@ def near_far_part_values(
         of_sides = ops.repeat(sides, value.shape[-1], axis=-1)
         far_value = of_outer(value) * of_sides
         weights, grad_scores = WITH_GRADIENT[normalizer](scores, mask)
-        weights = dropped(weights, keep)
+        weights = apply_keep_mask(weights, keep)
         near_weights = near_entries(weights, first, width)
         result = context
         if result is None:
@@ -248,7 +248,7 @@ def near_far_part_values(
             grad_near = ops.sum(grad_near, axis=1, keepdims=True)
             grad_weights = ops.einsum("bth,bsh->bts", of_far, far_value)
             grad_weights = add_near(grad_weights[:, None], grad_near, first)
-            return grad_scores(dropped(grad_weights, keep)), grad_value
+            return grad_scores(apply_keep_mask(grad_weights, keep)), grad_value
 
         return result, gradient
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from tfeff.ops.attention import dropped, weighted_values
+from tfeff.ops.attention import apply_keep_mask, weighted_values
 from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.kernels.normalizers import WITH_GRADIENT
@@ -34,7 +34,7 @@ def part_values(
     def attend(scores, value):
         result = context
         if result is None:
-            weights = dropped(normalize(scores)[0], keep)
+            weights = apply_keep_mask(normalize(scores)[0], keep)
             result = weighted_values(weights * partition, value)
 
         def gradient(*args, upstream=None):
@@ -45,11 +45,11 @@ def part_values(
             # XLA on CPUs would repeat the partition for each sequence, and hold that;
             # on TPUs, which compute in half precision, the factor only costs time.
             again = partition if half else partition * one
-            parts = dropped(weights, keep) * again
+            parts = apply_keep_mask(weights, keep) * again
             grad_value = ops.einsum("bnts,bnth->bnsh", parts, upstream)
             grad_parts = ops.einsum("bnth,bnsh->bnts", upstream, value) * again
             grad_weights = ops.sum(grad_parts, axis=1, keepdims=True)
-            return grad_scores(dropped(grad_weights, keep)), grad_value
+            return grad_scores(apply_keep_mask(grad_weights, keep)), grad_value
 
         return result, gradient
 

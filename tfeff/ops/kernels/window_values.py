@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from tfeff.ops.attention import dropped, weighted_values
+from tfeff.ops.attention import apply_keep_mask, weighted_values
 from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.masking import at_least_float32
@@ -73,7 +73,7 @@ def window_values(scores, values, masks, keep=(None, None), context=None):
             )
             grad_scores = []
             for prob, grad, kept in zip(probs, grad_probs, keep):
-                grad = dropped(ops.reshape(grad, ops.shape(prob)), kept)
+                grad = apply_keep_mask(ops.reshape(grad, ops.shape(prob)), kept)
                 grad = at_least_float32(prob) * (at_least_float32(grad) - mean)
                 grad_scores.append(ops.cast(grad, dtype))
             return *grad_scores, *grad_values
