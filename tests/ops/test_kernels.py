@@ -126,7 +126,7 @@ KERNELS = {
         dict(query="b1th", key="b1sh", partition="vn", bias="nh"),
         equation=near_far_scores(
             lambda query, key, rows, bias: ops.one_head_scores(
-                query, key, kernels.laid_out(query, rows), bias
+                query, key, kernels.toeplitz_rows(query, rows), bias
             )
         ),
         kernel=near_far_scores(kernels.near_far_one_head_scores),
@@ -135,7 +135,7 @@ KERNELS = {
         PARTS | dict(partition="vn", mask="b1ts", keep="b1ts"),
         equation=near_far_values(
             lambda scores, value, rows, **arguments: ops.part_values(
-                scores, value, kernels.laid_out(scores, rows), **arguments
+                scores, value, kernels.toeplitz_rows(scores, rows), **arguments
             )
         ),
         kernel=near_far_values(
@@ -160,7 +160,7 @@ KERNELS = {
     "relative_values": Entry(dict(weights=PAIRS, rows="rnh")),
     # Rows that are near and far are those of `tests/layers/test_near_far.py`.
     "bias_scores": Entry(SCORES | dict(rows="rn")),
-    "laid_out": Entry(dict(query=QUERIES, rows="rn")),
+    "toeplitz_rows": Entry(dict(query=QUERIES, rows="rn")),
     "pairwise_scores": Entry(SCORES),
     "scaled_scores": Entry(SCORES | dict(rows="rn")),
     "shaw_scores": Entry(SCORES),

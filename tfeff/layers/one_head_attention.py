@@ -146,7 +146,7 @@ class OneHeadAttention(ScoredAttention):
         """`N` of the queries, `[n, t, S]`; 1 for queries without a position."""
         if queries.relative is None:
             return None
-        return kernels.laid_out(queries.vectors, self._rows(queries))
+        return kernels.toeplitz_rows(queries.vectors, self._rows(queries))
 
     def _rows(self, queries):
         # No weight has a part in it, and JAX wants to know that it has no gradient.

@@ -93,7 +93,7 @@ class PartitionedAttention(SelfAttention):
             return None
         # No weight has a part in it, and JAX wants to know that it has no gradient.
         partition = without_gradient(queries.relative["partition"])
-        return kernels.laid_out(queries.vectors, partition)
+        return kernels.toeplitz_rows(queries.vectors, partition)
 
     def get_config(self):
         config = super().get_config()

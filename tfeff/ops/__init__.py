@@ -36,11 +36,11 @@ from tfeff.ops.permutation import permutation_masks
 from tfeff.ops.relative import (
     bias_scores,
     gated_scores,
-    laid_out,
     pairwise_scores,
     scaled_scores,
     segment_scores,
     shaw_scores,
+    toeplitz_rows,
     xlnet_scores,
     xlnet_scores_at,
 )
@@ -79,7 +79,6 @@ __all__ = [
     "key_blocks",
     "key_products",
     "l2_normalized_sigmoid",
-    "laid_out",
     "masked_softmax",
     "merge_heads",
     "one_head_scores",
@@ -106,6 +105,7 @@ __all__ = [
     "t5_boundaries",
     "t5_buckets",
     "toeplitz",
+    "toeplitz_rows",
     "weighted_values",
     "xlnet_scores",
     "xlnet_scores_at",

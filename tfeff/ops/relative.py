@@ -48,7 +48,7 @@ def bias_scores(query, key, rows):
     Reference:
         Raffel et al., "Exploring the limits of transfer learning", section 2.1.
     """
-    return dot_product_scores(query, key) + laid_out(query, rows)
+    return dot_product_scores(query, key) + toeplitz_rows(query, rows)
 
 
 def scaled_scores(query, key, rows):
@@ -65,7 +65,7 @@ def scaled_scores(query, key, rows):
     Reference:
         Huang et al., methods 1 and 2, equations 11 to 13.
     """
-    return dot_product_scores(query, key) * laid_out(query, rows)
+    return dot_product_scores(query, key) * toeplitz_rows(query, rows)
 
 
 def gated_scores(query, key, rows):
@@ -86,7 +86,7 @@ def gated_scores(query, key, rows):
     Reference:
         Huang et al., method 3, equations 14 and 15.
     """
-    gates = laid_out(query, rows)  # [N, H, t, S], or [H, t, S]
+    gates = toeplitz_rows(query, rows)  # [N, H, t, S], or [H, t, S]
     gates = gates if len(gates.shape) == 4 else gates[None]
     pairs = ops.einsum("bnth,bnsh->bnhts", scaled(query), key)
     return ops.sum(pairs * gates, axis=2)
@@ -219,6 +219,6 @@ def segment_scores(query, query_segments, key_segments, embeddings, bias):
     return ops.where(query_segments != key_segments, scores[..., 1:], scores[..., :1])
 
 
-def laid_out(query, rows):
+def toeplitz_rows(query, rows):
     """Rows `[t + S, ...]` by relative position over all pairs, `[..., t, S]`."""
     return toeplitz(ops.moveaxis(rows, 0, -1), ops.shape(query)[2])

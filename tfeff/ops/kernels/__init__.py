@@ -21,10 +21,10 @@ from tfeff.ops.kernels.relative_products import (
 )
 from tfeff.ops.kernels.relative_scores import (
     bias_scores,
-    laid_out,
     pairwise_scores,
     scaled_scores,
     shaw_scores,
+    toeplitz_rows,
     xlnet_scores,
 )
 from tfeff.ops.kernels.softmax_values import softmax_values
@@ -38,7 +38,6 @@ __all__ = [
     "gelu_tanh",
     "key_products",
     "l2_normalized_sigmoid",
-    "laid_out",
     "masked_softmax",
     "near_far_one_head_scores",
     "near_far_part_values",
@@ -50,6 +49,7 @@ __all__ = [
     "scaled_scores",
     "shaw_scores",
     "softmax_values",
+    "toeplitz_rows",
     "window_values",
     "xlnet_scores",
 ]

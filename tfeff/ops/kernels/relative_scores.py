@@ -34,7 +34,7 @@ def bias_scores(query, key, rows):
         return relative.bias_scores(query, key, rows)
     far = ops.swapaxes(far_rows(_of_size_one(rows), query), -1, -2)
     scores = dot_product_scores(query, key) + far
-    return add_near(scores, laid_out(query, rows.near), rows.first)
+    return add_near(scores, toeplitz_rows(query, rows.near), rows.first)
 
 
 def scaled_scores(query, key, rows):
@@ -80,11 +80,11 @@ def xlnet_scores(query, key, rows, content_bias, position_bias):
     return scores + relative_products(of_position, rows)
 
 
-def laid_out(query, rows):
-    """Equals `tfeff.ops.laid_out`: rows by relative position over all pairs."""
+def toeplitz_rows(query, rows):
+    """Equals `tfeff.ops.toeplitz_rows`: rows by relative position over all pairs."""
     if not isinstance(rows, NearFar):
-        return relative.laid_out(query, rows)
-    near = relative.laid_out(query, rows.near)
+        return relative.toeplitz_rows(query, rows)
+    near = relative.toeplitz_rows(query, rows.near)
     sides = (ops.moveaxis(x, 0, -1)[..., None] for x in rows[1:3])
     return place(near, *sides, *rows[3:])
 
