@@ -9,7 +9,7 @@ from tfeff.ops import kernels
 from tfeff.ops.attention import scaled
 from tfeff.ops.kernels.query_blocks import over_query_blocks
 from tfeff.ops.slicing import slice_axis
-from tfeff.ops.sparse import PATTERNS, from_windows, sees, windows
+from tfeff.ops.sparse import PATTERNS, fixed_pattern_at, from_windows, windows
 from tfeff.utils.checks import check_choice, check_integer
 
 
@@ -116,7 +116,7 @@ class SparseAttention(SelfAttention):
         if queries.positions is None:
             return mask
         positions = ops.arange(ops.shape(keys.vectors)[2], dtype="int32")
-        seen = sees(
+        seen = fixed_pattern_at(
             queries.positions, positions, self.stride, self.expressivity, self.pattern
         )
         seen = seen[:, None] if len(seen.shape) == 3 else seen[None, None]

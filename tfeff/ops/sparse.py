@@ -38,10 +38,12 @@ def fixed_pattern(length, stride: int, expressivity: int, pattern: str = "fairse
         4.3; as used by Qiu et al., "Blockwise self-attention", section 4.
     """
     positions = ops.arange(length)
-    return sees(positions[:, None], positions[None], stride, expressivity, pattern)
+    return fixed_pattern_at(
+        positions[:, None], positions[None], stride, expressivity, pattern
+    )
 
 
-def sees(i, j, stride: int, expressivity: int, pattern: str = "fairseq"):
+def fixed_pattern_at(i, j, stride: int, expressivity: int, pattern: str = "fairseq"):
     """`fixed_pattern` of the queries at positions `i` and the keys at `j`.
 
     Args:
