@@ -5,7 +5,11 @@ import pytest
 import tensorflow as tf
 
 from tests.checks import assert_close
-from tfeff.ops.kernels.fourier_shift import moved_products, moved_sums, moved_values
+from tfeff.ops.kernels.fourier_shift import (
+    shifted_products,
+    shifted_sums,
+    shifted_values,
+)
 
 B, N, A, H = 2, 3, 2, 4
 # Queries in a block, and keys: one part, odd numbers, a single one, several parts, and
@@ -65,7 +69,7 @@ def test_products(block, keys, shared, xla):
         np.einsum("bnais,nahis->bnaih", weight, pairs),
         of_windows.sum(axis=0) if shared else of_windows,
     )
-    check(moved_products, xla, weight, [x, windows], expected)
+    check(shifted_products, xla, weight, [x, windows], expected)
 
 
 @pytest.mark.parametrize("xla", [False, True])
@@ -80,6 +84,6 @@ def test_values_and_sums(block, keys, xla):
         np.einsum("bnaih,nahis->bnais", weight, pairs),
         of_windows,
     )
-    check(moved_values, xla, weight, [weights, windows], expected)
-    sums = tf.function(moved_sums, jit_compile=xla)
+    check(shifted_values, xla, weight, [weights, windows], expected)
+    sums = tf.function(shifted_sums, jit_compile=xla)
     assert_close(sums(tf.constant(weights), tf.constant(weight)), of_windows, 1e-11)

@@ -25,7 +25,7 @@ from tfeff.ops.slicing import slice_axis
 _KEYS = 512
 
 
-def moved_products(x, windows):
+def shifted_products(x, windows):
     """Products of queries with what they meet: `y[i, j] = x_i · w[j - i + b - 1]`.
 
     Args:
@@ -38,43 +38,45 @@ def moved_products(x, windows):
     """
     block = x.shape[-2]
     size, starts = _parts(windows.shape[-1] - block, block)
-    of_window, of_queries, of_keys = _waves(block, size, x.dtype)
+    window_waves, query_waves, key_waves = _waves(block, size, x.dtype)
     parts = []
     for start in starts:
         window = slice_axis(windows, -1, start, start + size + block)
-        waves = [ops.matmul(x, ops.matmul(window, wave)) for wave in of_window]
-        waves = _turned(*waves, *of_queries)
-        parts.append(sum(map(_times_transposed, waves, of_keys)))
+        waves = [ops.matmul(x, ops.matmul(window, wave)) for wave in window_waves]
+        waves = _rotated(*waves, *query_waves)
+        parts.append(sum(map(_times_transposed, waves, key_waves)))
     return ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
 
 
-def moved_values(weights, windows):
+def shifted_values(weights, windows):
     """What is met, summed by weights: `y_i = Σ_j A[i, j] w[j - i + b - 1]`.
 
     Args:
         weights: float tensor `A` `[B, N, A, b, S]`.
-        windows: float tensor `w`, as in `moved_products`.
+        windows: float tensor `w`, as in `shifted_products`.
 
     Returns:
         Tensor `[B, N, A, b, H]`.
     """
     block, keys = weights.shape[-2:]
     size, starts = _parts(keys, block)
-    of_window, of_queries, of_keys = _waves(block, size, weights.dtype)
+    window_waves, query_waves, key_waves = _waves(block, size, weights.dtype)
     parts = []
     for start in starts:
-        waves = _read(slice_axis(weights, -1, start, start + size), of_keys, of_queries)
+        waves = _projected_weights(
+            slice_axis(weights, -1, start, start + size), key_waves, query_waves
+        )
         window = slice_axis(windows, -1, start, start + size + block)
-        window = [ops.matmul(window, wave) for wave in of_window]
+        window = [ops.matmul(window, wave) for wave in window_waves]
         parts.append(sum(map(_times_transposed, waves, window)))
     return sum(parts)
 
 
-def moved_sums(weights, x):
+def shifted_sums(weights, x):
     """Queries summed where they are met: `y[j - i + b - 1] = Σ_i A[i, j] x_i`.
 
-    Summed over the batch, too; with `x` the gradient of `moved_values`, `y` is that of
-    the windows.
+    The sum runs over the batch, too. With `x` the gradient of `shifted_values`, `y` is
+    that of the windows.
 
     Args:
         weights: float tensor `A` `[B, N, A, b, S]`.
@@ -85,14 +87,16 @@ def moved_sums(weights, x):
     """
     block, keys = weights.shape[-2:]
     size, starts = _parts(keys, block)
-    of_window, of_queries, of_keys = _waves(block, size, weights.dtype)
+    window_waves, query_waves, key_waves = _waves(block, size, weights.dtype)
     one = barrier_one(x)  # What is read is larger than the weights.
-    of_keys = [one * wave for wave in of_keys]
+    key_waves = [one * wave for wave in key_waves]
     sums = []
     for start in starts:
-        waves = _read(slice_axis(weights, -1, start, start + size), of_keys, of_queries)
+        waves = _projected_weights(
+            slice_axis(weights, -1, start, start + size), key_waves, query_waves
+        )
         waves = [ops.einsum("bnaih,bnaif->nahf", x, wave) for wave in waves]
-        window = sum(map(_times_transposed, waves, of_window))
+        window = sum(map(_times_transposed, waves, window_waves))
         sides = (start, keys - start - size)
         sums.append(ops.pad(window, ((0, 0), (0, 0), (0, 0), sides)))
     return sum(sums)
@@ -136,13 +140,13 @@ def _waves(block: int, keys: int, dtype):
     )
 
 
-def _read(weights, of_keys, of_queries):
+def _projected_weights(weights, key_waves, query_waves):
     """The waves at the keys, summed by weights and seen from each query."""
-    cosine, sine = of_queries
-    return _turned(*(ops.matmul(weights, wave) for wave in of_keys), cosine, -sine)
+    cosine, sine = query_waves
+    return _rotated(*(ops.matmul(weights, wave) for wave in key_waves), cosine, -sine)
 
 
-def _turned(cosines, sines, cosine, sine):
+def _rotated(cosines, sines, cosine, sine):
     """Waves `[..., b, F]` turned by angles `[b, F]`, given by cosine and sine."""
     dtype = cosines.dtype
     cosines, sines = at_least_float32(cosines), at_least_float32(sines)

@@ -14,9 +14,9 @@ from keras import ops
 
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.kernels.fourier_shift import (
-    moved_products,
-    moved_sums,
-    moved_values,
+    shifted_products,
+    shifted_sums,
+    shifted_values,
 )
 from tfeff.ops.shifting import BLOCK, relative_shift, relative_unshift, row_blocks
 from tfeff.ops.slicing import slice_axis
@@ -71,8 +71,8 @@ def relative_values(weights, rows):
     block, starts = row_blocks(count)
     windows = _windows(rows, keys + block, starts)
     weights = ops.reshape(weights, (batch, heads, len(starts), block, keys))
-    if _by_waves(weights, keys):
-        context = moved_values(weights, windows)
+    if _uses_fourier_shift(weights, keys):
+        context = shifted_values(weights, windows)
     else:
         weights = relative_unshift(weights)
         context = ops.matmul(weights, ops.swapaxes(windows, -1, -2))
@@ -97,8 +97,8 @@ def relative_sums(weights, x):
     blocks = (batch, heads, len(starts), block)
     weights = ops.reshape(weights, (*blocks, keys))
     x = ops.reshape(x, (*blocks, x.shape[-1]))
-    if _by_waves(weights, keys):
-        windows = moved_sums(weights, x)
+    if _uses_fourier_shift(weights, keys):
+        windows = shifted_sums(weights, x)
     else:
         weights = relative_unshift(weights * barrier_one(x))
         windows = ops.einsum("bnaiw,bnaih->nahw", weights, x)
@@ -114,12 +114,12 @@ def relative_sums(weights, x):
 
 def _block_products(x, windows):
     """`[B, N, A, b, H]` times windows `[(N,) A, H, S + b]`, by key: `[…, b, S]`."""
-    if _by_waves(x, windows.shape[-1]):
-        return moved_products(x, windows)
+    if _uses_fourier_shift(x, windows.shape[-1]):
+        return shifted_products(x, windows)
     return relative_shift(ops.matmul(x, windows))
 
 
-def _by_waves(x, width):
+def _uses_fourier_shift(x, width):
     """Whether rows move by products: in half precision, if blocks of 128 have them.
 
     Half precision is for hardware to which products are cheap and moving is not.
