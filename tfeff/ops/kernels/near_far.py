@@ -123,7 +123,7 @@ def far_products(key, rows: NearFar, like):
     return products[:, :, None]
 
 
-def place(near, left, right, first, length: int):
+def join_near_far(near, left, right, first, length: int):
     """Near and far columns side by side.
 
     Args:

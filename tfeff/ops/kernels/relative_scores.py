@@ -13,8 +13,8 @@ from tfeff.ops.kernels.near_far import (
     add_near,
     far_products,
     far_rows,
+    join_near_far,
     near_keys,
-    place,
 )
 from tfeff.ops.kernels.relative_products import key_products, relative_products
 
@@ -86,7 +86,7 @@ def toeplitz_rows(query, rows):
         return relative.toeplitz_rows(query, rows)
     near = relative.toeplitz_rows(query, rows.near)
     sides = (ops.moveaxis(x, 0, -1)[..., None] for x in rows[1:3])
-    return place(near, *sides, *rows[3:])
+    return join_near_far(near, *sides, *rows[3:])
 
 
 def _of_size_one(rows):
