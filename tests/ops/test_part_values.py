@@ -28,15 +28,15 @@ FACTORS = {
 
 
 def literal(scores, value, normalizer="softmax", mask=None, keep=None):
-    mixed = np.zeros((B, N, T, H))
+    context = np.zeros((B, N, T, H))
     for b in range(B):
         visible = np.ones(S, bool) if mask is None else mask[b, 0, 0]
         weights = NORMALIZERS[normalizer](scores[b, 0], visible)
         for i, h, j in np.ndindex(T, N, S):
             weight = weights[i, j] * PARTITION[h, i, j]
             weight *= 1 if keep is None else keep[b, 0, i, j]
-            mixed[b, h, i] += weight * value[b, h, j]
-    return mixed
+            context[b, h, i] += weight * value[b, h, j]
+    return context
 
 
 @pytest.mark.parametrize("name", FACTORS)
@@ -46,10 +46,10 @@ def test_values_and_gradients(name, normalizer):
     tensors = {key: tf.constant(x) for key, x in ARRAYS.items()}
     with tf.GradientTape() as tape:
         tape.watch(tensors)
-        mixed = part_values(partition=tf.constant(PARTITION), **tensors, **factors)
-        loss = tf.reduce_sum(tf.sin(mixed) * WEIGHT)
+        context = part_values(partition=tf.constant(PARTITION), **tensors, **factors)
+        loss = tf.reduce_sum(tf.sin(context) * WEIGHT)
     gradients = tape.gradient(loss, tensors)
-    assert_close(mixed, literal(**ARRAYS, **factors), 1e-12)
+    assert_close(context, literal(**ARRAYS, **factors), 1e-12)
     expected = finite_differences(
         lambda arrays: (np.sin(literal(**arrays, **factors)) * WEIGHT).sum(), ARRAYS
     )

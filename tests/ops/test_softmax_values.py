@@ -29,7 +29,7 @@ FACTORS = {
 
 
 def literal(scores, value, mask=None, partition=None, keep=None, rows=None):
-    mixed = np.zeros((B, N, T, H))
+    context = np.zeros((B, N, T, H))
     for b, h, i in np.ndindex(B, N, T):
         seen = [j for j in range(S) if mask is None or mask[b, 0, i, j]]
         total = sum(np.exp(scores[b, h, i, j]) for j in seen)
@@ -37,10 +37,10 @@ def literal(scores, value, mask=None, partition=None, keep=None, rows=None):
             weight = np.exp(scores[b, h, i, j]) / total
             weight *= 1 if partition is None else partition[h, i, j]
             weight *= 1 if keep is None else keep[b, h, i, j]
-            mixed[b, h, i] += weight * value[b, h, j]
+            context[b, h, i] += weight * value[b, h, j]
             if rows is not None:
-                mixed[b, h, i] += weight * rows[j - i + T - 1, h]
-    return mixed
+                context[b, h, i] += weight * rows[j - i + T - 1, h]
+    return context
 
 
 @pytest.mark.parametrize("name", FACTORS)
@@ -50,11 +50,11 @@ def test_values_and_gradients(name, given):
     tensors = {key: tf.constant(x) for key, x in arrays.items()}
     with tf.GradientTape() as tape:
         tape.watch(tensors)
-        mixed = softmax_values(
+        context = softmax_values(
             **tensors, **{key: tf.constant(x) for key, x in factors.items()}
         )
-        loss = tf.reduce_sum(tf.sin(mixed) * WEIGHT)
-    assert_close(mixed, literal(**arrays, **factors), 1e-12)
+        loss = tf.reduce_sum(tf.sin(context) * WEIGHT)
+    assert_close(context, literal(**arrays, **factors), 1e-12)
     gradients = tape.gradient(loss, tensors)
     expected = finite_differences(
         lambda arrays: (np.sin(literal(**arrays, **factors)) * WEIGHT).sum(), arrays
@@ -70,8 +70,8 @@ def test_no_level_of_scores_overflows(level):
     scores = tf.where(MASK, scores, 1e5)
     with tf.GradientTape() as tape:
         tape.watch(scores)
-        mixed = softmax_values(scores, tf.constant(VALUE), tf.constant(MASK))
-        loss = tf.reduce_sum(mixed**2)
-    assert_close(mixed, literal(SCORES, VALUE, MASK), 1e-8)
+        context = softmax_values(scores, tf.constant(VALUE), tf.constant(MASK))
+        loss = tf.reduce_sum(context**2)
+    assert_close(context, literal(SCORES, VALUE, MASK), 1e-8)
     assert np.isfinite(tape.gradient(loss, scores)).all()
-    assert not np.asarray(mixed)[1, :, 2].any()
+    assert not np.asarray(context)[1, :, 2].any()

@@ -50,14 +50,14 @@ class Convolution(Attention):
         self.add_dense("output", hidden_dim, hidden_dim)
         self.build_heads(hidden_dim, hidden_dim)
 
-    def build_heads(self, hidden_dim: int, mixed_dim: int) -> None:
-        """Makes what the convolution itself needs, from `hidden_dim` to `mixed_dim`."""
+    def build_heads(self, hidden_dim: int, value_dim: int) -> None:
+        """Makes what the convolution itself needs, from `hidden_dim` to `value_dim`."""
         self.dropout_layer = self.make_dropout()
-        self.build_kernels(hidden_dim, mixed_dim)
+        self.build_kernels(hidden_dim, value_dim)
 
-    def build_kernels(self, hidden_dim: int, mixed_dim: int) -> None:
+    def build_kernels(self, hidden_dim: int, value_dim: int) -> None:
         """Makes `W_f` and its bias."""
-        self.add_dense("kernel", mixed_dim, self.num_heads * self.kernel_size)
+        self.add_dense("kernel", value_dim, self.num_heads * self.kernel_size)
 
     def call(
         self, hidden, padding_mask=None, training=None, return_attention_scores=False
@@ -65,8 +65,8 @@ class Convolution(Attention):
         visible = visible_keys(padding_mask, hidden)
         if not self.mask_conv:
             visible = None
-        mixed, kernels = self.convolve(hidden, visible, training)
-        output = self.project_output(functional.merge_heads(mixed))
+        context, kernels = self.convolve(hidden, visible, training)
+        output = self.project_output(functional.merge_heads(context))
         if not return_attention_scores:
             return output
         batch, length, _ = ops.shape(hidden)
@@ -83,7 +83,7 @@ class Convolution(Attention):
             training: whether dropout is active.
 
         Returns:
-            `(mixed, kernels)`, as `apply_kernels`.
+            `(context, kernels)`, as `apply_kernels`.
         """
         raise NotImplementedError
 
@@ -91,7 +91,7 @@ class Convolution(Attention):
         """Kernels before the softmax, `[B, T, N, K]` or, of all positions, `[N, K]`.
 
         Args:
-            source: float tensor `s` `[B, T, mixed_dim]`.
+            source: float tensor `s` `[B, T, value_dim]`.
         """
         logits = self.kernel_dense(source)
         batch, length, _ = ops.shape(logits)
@@ -107,8 +107,8 @@ class Convolution(Attention):
             training: whether dropout is active.
 
         Returns:
-            `(mixed, kernels)`: `[B, T, N, H]`, and the kernels without dropout, of the
-            shape of `logits`.
+            `(context, kernels)`: `[B, T, N, H]`, and the kernels without dropout, in
+            the shape of `logits`.
         """
         kernels = dropped = masked_softmax(logits)
         if training and self.dropout:
@@ -134,7 +134,7 @@ class FixedKernels:
     It stands before a `Convolution` among the bases of a class.
     """
 
-    def build_kernels(self, hidden_dim: int, mixed_dim: int) -> None:
+    def build_kernels(self, hidden_dim: int, value_dim: int) -> None:
         """Makes `w`, `[N, K]`."""
         self.taps = self.add_weight(
             name="taps",

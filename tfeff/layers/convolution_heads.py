@@ -19,10 +19,10 @@ class DynamicHeads(Convolution):
         Jiang et al., "ConvBERT", Table 2.
     """
 
-    def build_heads(self, hidden_dim: int, mixed_dim: int) -> None:
+    def build_heads(self, hidden_dim: int, value_dim: int) -> None:
         """Makes `W^V` and what the kernels come from."""
-        self.add_dense("value", hidden_dim, mixed_dim)
-        super().build_heads(hidden_dim, mixed_dim)
+        self.add_dense("value", hidden_dim, value_dim)
+        super().build_heads(hidden_dim, value_dim)
 
     def convolve_heads(self, query, hidden, visible, training):
         """The convolution of `hidden` `[B, T, D]` for a query `[B, T, A]`.
@@ -32,7 +32,7 @@ class DynamicHeads(Convolution):
             visible, training: as for `convolve`.
 
         Returns:
-            `(mixed, kernels)`, as `apply_kernels`.
+            `(context, kernels)`, as `apply_kernels`.
         """
         source = self.kernel_source(query, hidden, visible)
         values = project_to_heads(

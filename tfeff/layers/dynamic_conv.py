@@ -58,10 +58,10 @@ class DynamicConv1D(Convolution):
         section 4; Jiang et al., "ConvBERT", section 3.1 and Figure 3b.
     """
 
-    def build_heads(self, hidden_dim: int, mixed_dim: int) -> None:
+    def build_heads(self, hidden_dim: int, value_dim: int) -> None:
         """Makes `W^I` and what the kernels come from."""
-        self.add_dense("input", hidden_dim, 2 * mixed_dim)
-        super().build_heads(hidden_dim, mixed_dim)
+        self.add_dense("input", hidden_dim, 2 * value_dim)
+        super().build_heads(hidden_dim, value_dim)
 
     def convolve(self, hidden, visible, training):
         """Gates, makes kernels of the result and applies them to it."""

@@ -103,7 +103,7 @@ class MixedAttention(SelfAttention):
         self.convolution_type = check_choice("convolution", convolution, CONVOLUTIONS)
         self.mask_conv = bool(mask_conv)
         # The heads that remain: one cannot become fewer.
-        self.mixed_heads = max(1, num_heads // head_ratio)
+        self.reduced_heads = max(1, num_heads // head_ratio)
         if num_heads > 1 and num_heads % head_ratio:
             what = (
                 "leave at least one of `num_heads`"
@@ -119,19 +119,19 @@ class MixedAttention(SelfAttention):
         check_hidden("hidden", hidden_shape)
         hidden_dim = hidden_shape[-1]
         check_divides("num_heads", self.num_heads, hidden_dim)
-        mixed_dim = hidden_dim // self.num_heads * self.mixed_heads
-        self.mixed_dim = mixed_dim * (1 if self.convolution_type == "none" else 2)
+        value_dim = hidden_dim // self.num_heads * self.reduced_heads
+        self.context_dim = value_dim * (1 if self.convolution_type == "none" else 2)
         for name in ("query", "key", "value"):
-            self.add_dense(name, hidden_dim, mixed_dim)
-        self.add_dense("output", self.mixed_dim, hidden_dim)
+            self.add_dense(name, hidden_dim, value_dim)
+        self.add_dense("output", self.context_dim, hidden_dim)
         self.dropout_layer = self.make_dropout()
         if self.convolution_type == "separable":
             self.convolution = self.make_separable(
-                "convolution", hidden_dim, mixed_dim, self.kernel_size
+                "convolution", hidden_dim, value_dim, self.kernel_size
             )
         elif self.convolution_type != "none":
             self.convolution = _CONVOLUTIONS[self.convolution_type](
-                self.mixed_heads,
+                self.reduced_heads,
                 self.kernel_size,
                 self.mask_conv,
                 kernel_initializer=self.kernel_initializer.clone(),
@@ -140,14 +140,14 @@ class MixedAttention(SelfAttention):
                 name="convolution",
             )
             with keras.name_scope("convolution", caller=self.convolution):
-                self.convolution.build_heads(hidden_dim, mixed_dim)
+                self.convolution.build_heads(hidden_dim, value_dim)
             self.convolution.built = True
 
     def project(self, inputs):
         # The query is projected before: the convolution makes its kernels of it.
-        query = functional.split_heads(inputs.query, self.mixed_heads)
-        key = project_to_heads(self.key_dense, inputs.hidden, self.mixed_heads)
-        value = project_to_heads(self.value_dense, inputs.hidden, self.mixed_heads)
+        query = functional.split_heads(inputs.query, self.reduced_heads)
+        key = project_to_heads(self.key_dense, inputs.hidden, self.reduced_heads)
+        value = project_to_heads(self.value_dense, inputs.hidden, self.reduced_heads)
         return Queries(ops.swapaxes(query, 1, 2)), Keys(key, value)
 
     def attend(self, inputs, return_scores=False):
@@ -156,7 +156,7 @@ class MixedAttention(SelfAttention):
         context, scores = self.attend_heads(inputs, return_scores)
         context = functional.merge_heads(ops.swapaxes(context, 1, 2))
         # A convolution is nothing but position: its heads give nothing here.
-        missing = self.mixed_dim - context.shape[-1]
+        missing = self.context_dim - context.shape[-1]
         context = ops.pad(context, ((0, 0), (0, 0), (0, missing)))
         return self.project_output(context), scores
 
@@ -178,7 +178,7 @@ class MixedAttention(SelfAttention):
         if self.convolution_type != "separable":
             return self.convolution.convolve_heads(query, hidden, visible, training)[0]
         context = convolved(self.convolution, zero_padding(hidden, visible))
-        return functional.split_heads(context, self.mixed_heads)
+        return functional.split_heads(context, self.reduced_heads)
 
     def get_config(self):
         config = super().get_config()

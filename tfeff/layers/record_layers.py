@@ -43,9 +43,9 @@ class Recording:
                     '`attention` must be "probabilities", or None for no maps. '
                     "Received: attention='scores'"
                 )
-        mixed, scores = attention(hidden, return_attention_scores=wanted, **arguments)
+        context, scores = attention(hidden, return_attention_scores=wanted, **arguments)
         self.attention.append(scores)
-        return mixed
+        return context
 
 
 @contextlib.contextmanager

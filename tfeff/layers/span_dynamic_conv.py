@@ -47,11 +47,11 @@ class SpanDynamicConv1D(DynamicHeads):
         super().build(hidden_shape)
         self.add_dense("query", hidden_shape[-1], hidden_shape[-1])
 
-    def build_kernels(self, hidden_dim: int, mixed_dim: int) -> None:
+    def build_kernels(self, hidden_dim: int, value_dim: int) -> None:
         """Makes `W_f`, its bias, and the convolution of the span."""
-        super().build_kernels(hidden_dim, mixed_dim)
+        super().build_kernels(hidden_dim, value_dim)
         self.span_key = self.make_separable(
-            "span_key", hidden_dim, mixed_dim, self.kernel_size
+            "span_key", hidden_dim, value_dim, self.kernel_size
         )
 
     def convolve(self, hidden, visible, training):

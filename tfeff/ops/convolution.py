@@ -62,10 +62,10 @@ def dynamic_convolution(values, kernels):
         kernels = ops.reshape(kernels, (batch, count, block, heads, num_taps))
         band = _band(ops.transpose(kernels, _HEADS_FIRST))
     # The heads go first by hand: an einsum of all this took half as long again.
-    mixed = ops.matmul(band, ops.transpose(values, _HEADS_FIRST))
-    mixed = ops.transpose(mixed, _HEADS_FIRST)
+    context = ops.matmul(band, ops.transpose(values, _HEADS_FIRST))
+    context = ops.transpose(context, _HEADS_FIRST)
     return slice_axis(
-        ops.reshape(mixed, (batch, count * block, heads, size)), 1, 0, length
+        ops.reshape(context, (batch, count * block, heads, size)), 1, 0, length
     )
 
 
