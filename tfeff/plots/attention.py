@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tfeff.plots.attention_maps import AttentionMaps, attention_maps
-from tfeff.plots.figure import check_picture_path, picture
+from tfeff.plots.figure import check_figure_path, figure_axes
 from tfeff.utils.checks import check_integer
 
 
@@ -45,7 +45,7 @@ def average_attention(
         embeddings", figure 5: the first layer, 50 tokens.
     """
     length = check_integer("length", length)
-    check_picture_path(path)
+    check_figure_path(path)
     draw_average(attention_maps(encoder, batches), path, length)
 
 
@@ -54,7 +54,7 @@ def draw_average(maps: AttentionMaps, path: str | os.PathLike, length: int) -> N
     mean = maps.mean()
     length = min(length, len(maps.pairs))
     reach = slice(len(maps.pairs) - length, len(maps.pairs) + length - 1)
-    with picture(path, len(mean) + 1, size=(3.6, 3)) as panels:
+    with figure_axes(path, len(mean) + 1, size=(3.6, 3)) as panels:
         for index, axes in enumerate(panels[:-1]):
             image = axes.imshow(
                 mean[index, :length, :length],
@@ -105,7 +105,7 @@ def diagonal_concentration(
         Jiang et al., "ConvBERT", section 6.5, has a measure of this kind.
     """
     distance = check_integer("distance", distance, 0)
-    check_picture_path(path)
+    check_figure_path(path)
     draw_concentration(attention_maps(encoder, batches), path, distance)
 
 
@@ -114,7 +114,7 @@ def draw_concentration(
 ) -> None:
     """`diagonal_concentration` from what was counted."""
     shares = maps.concentration(distance)
-    with picture(path) as (axes,):
+    with figure_axes(path) as (axes,):
         axes.bar(range(len(shares)), shares)
         axes.set(
             xlabel="layer",

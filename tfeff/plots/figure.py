@@ -10,7 +10,7 @@ from tfeff.utils.files import atomic_file
 
 
 @contextlib.contextmanager
-def picture(
+def figure_axes(
     path: str | os.PathLike, panels: int = 1, size: tuple[float, float] = (7, 4.5)
 ) -> Iterator[list]:
     """Gives the axes of a figure, which becomes a PNG file at the end.
@@ -25,7 +25,7 @@ def picture(
         ValueError: if its folder is missing.
         ImportError: if matplotlib is not installed.
     """
-    path = check_picture_path(path)
+    path = check_figure_path(path)
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -45,7 +45,7 @@ def picture(
         figure.savefig(unfinished, format="png")
 
 
-def check_picture_path(path: object) -> str:
+def check_figure_path(path: object) -> str:
     """Returns `path` as a string if a file may be written there, else raises."""
     path = check_path("path", path)
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path) or "."):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfeff.plots.figure import picture
+from tfeff.plots.figure import figure_axes
 
 _LABELS = {"loss": "training", "val_loss": "validation"}
 
@@ -72,7 +72,7 @@ def learning_curves(
             f"`metrics` must hold values of {' or '.join(columns)}. "
             f"Received: {dict(metrics)!r}"
         )
-    with picture(path) as (axes,):
+    with figure_axes(path) as (axes,):
         for index, column, label, (steps, mean, deviation) in curves:
             color, style = f"C{index % 10}", "--" if column == "loss" else "-"
             name = f"{label}, {_LABELS[column]}"

@@ -6,7 +6,7 @@ import numpy as np
 from keras import ops
 
 from tfeff.layers.encoder_block import blocks_of
-from tfeff.plots.figure import picture
+from tfeff.plots.figure import figure_axes
 from tfeff.utils.checks import check_integer
 
 
@@ -80,7 +80,7 @@ def partition_functions(
             f"'one_head'. Received: encoder with attention={encoder.attention!r}"
         )
     positions = np.arange(-max_distance, max_distance + 1)
-    with picture(path, len(values), size=(4, 2.5)) as panels:
+    with figure_axes(path, len(values), size=(4, 2.5)) as panels:
         for axes, (index, functions) in zip(panels, values.items()):
             axes.plot(positions, functions.T, linewidth=1)
             axes.set(title=f"layer {index}", xlabel="relative position (tokens)")

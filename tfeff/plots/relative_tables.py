@@ -7,7 +7,7 @@ from keras import ops
 
 from tfeff.layers.encoder_block import blocks_of
 from tfeff.layers.relative_attention import SCALAR_METHODS
-from tfeff.plots.figure import picture
+from tfeff.plots.figure import figure_axes
 from tfeff.utils.checks import check_integer
 
 
@@ -98,7 +98,7 @@ def relative_embeddings(
         if rows.shape[2] > 1:
             head = check_integer("head", head, 0, rows.shape[1] - 1)
     positions = np.arange(-max_distance, max_distance + 1)
-    with picture(path, len(tables), size=(4, 2.8)) as panels:
+    with figure_axes(path, len(tables), size=(4, 2.8)) as panels:
         for axes, (index, rows) in zip(panels, tables.items()):
             axes.set(title=f"layer {index}", xlabel="relative position (tokens)")
             if rows.shape[2] > 1:
