@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tfeff
-from tests.export.corpus import DOCUMENTS, tokenizer
+from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff import (
     data,
     datasets,

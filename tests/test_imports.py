@@ -28,8 +28,8 @@ def imported_modules(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative imports are not used here"
             names.add(node.module)
-            if node.module == "tfeff":
-                names.update(f"tfeff.{alias.name}" for alias in node.names)
+            if node.module.split(".")[0] in ("tfeff", "tests"):
+                names.update(f"{node.module}.{alias.name}" for alias in node.names)
     return names
 
 
@@ -89,6 +89,15 @@ def test_folders_import_each_other_in_no_circle():
         for folder in folders
     }
     graphlib.TopologicalSorter(graph).prepare()
+
+
+def test_no_test_imports_from_another():
+    """Helpers that several share stand in `tests/subjects`."""
+    for path in Path(__file__).parent.glob("**/*.py"):
+        for name in imported_modules(path):
+            first, *rest = name.split(".")
+            borrowed = first == "tests" and any(x.startswith("test_") for x in rest)
+            assert not borrowed, f"{path} imports {name}"
 
 
 def home(module: str) -> Path:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import tfeff
-from tests.recipes.test_settings import Example
+from tests.subjects.settings import Example
 from tfeff.command import flags, main
 from tfeff.recipes.settings import fields_of
 

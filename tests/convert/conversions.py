@@ -1,6 +1,7 @@
 """The goldens, converted by the command and loaded from the presets."""
 
 import functools
+import json
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tfeff.command.main import main
 from tfeff.encoders import Encoder
 
 GOLDENS = Path(__file__).parent / "goldens"
+DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
@@ -43,6 +45,30 @@ def check_hidden_states(directory, name):
         assert np.abs(states[index][real] - state[real]).max() < 1e-5
 
 
+def write_safetensors(path, tensors, **changes):
+    """Writes arrays in the format of safetensors."""
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, array in tensors.items():
+        dtype = DTYPES.get(str(array.dtype), "I64")
+        header[name] = dict(
+            dtype=dtype,
+            shape=list(array.shape),
+            data_offsets=[len(data), len(data) + array.nbytes],
+        )
+        header[name] |= changes
+        data += array.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
 def copied(name, folder):
     """A copy of a golden, to be damaged."""
     return Path(shutil.copytree(GOLDENS / name, Path(folder) / name))
+
+
+def changed(name, folder, file="config.json", **changes):
+    """A copy of a golden with changes in its configuration."""
+    source = copied(name, folder)
+    config = json.loads((source / file).read_text()) | changes
+    (source / file).write_text(json.dumps(config))
+    return source

@@ -11,19 +11,10 @@ import numpy as np
 import pytest
 
 import tfeff
-from tests.convert.conversions import GOLDENS, copied
-from tests.convert.test_safetensors import write
+from tests.convert.conversions import GOLDENS, changed, copied, write_safetensors
 from tfeff.command.main import main
 from tfeff.convert import convert, load
 from tfeff.convert.safetensors import read_safetensors
-
-
-def changed(name, folder, file="config.json", **changes):
-    """A copy of a golden with changes in its configuration."""
-    source = copied(name, folder)
-    config = json.loads((source / file).read_text()) | changes
-    (source / file).write_text(json.dumps(config))
-    return source
 
 
 def with_tensors(name, folder, change):
@@ -31,7 +22,7 @@ def with_tensors(name, folder, change):
     source = copied(name, folder)
     tensors = {k: t.read() for k, t in read_safetensors(str(source)).items()}
     change(tensors)
-    write(source / "model.safetensors", tensors)
+    write_safetensors(source / "model.safetensors", tensors)
     return source
 
 
@@ -212,7 +203,7 @@ def test_of_several_files_the_one_that_hugging_face_loads(tmp_path):
     expected = load(source).get_weights()
     # Zeros in the file that comes before the index and its shards.
     tensors = {k: t.read() * 0 for k, t in read_safetensors(str(source)).items()}
-    write(source / "model.safetensors", tensors)
+    write_safetensors(source / "model.safetensors", tensors)
     found = load(source).get_weights()
     assert [array.shape for array in found] == [array.shape for array in expected]
     assert not any(array.any() for array in found)

@@ -1,6 +1,5 @@
 """The reader of safetensors: dtypes, shards, and damage."""
 
-import json
 import os
 import shutil
 
@@ -9,33 +8,15 @@ import numpy as np
 import pytest
 
 import tfeff
-from tests.convert.conversions import GOLDENS, INPUTS, arrays, copied
+from tests.convert.conversions import GOLDENS, INPUTS, arrays, copied, write_safetensors
 from tfeff.convert.safetensors import read_safetensors
-
-NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
-
-
-def write(path, tensors, **changes):
-    """Writes arrays in the format of safetensors."""
-    header, data = {"__metadata__": {"format": "pt"}}, b""
-    for name, array in tensors.items():
-        dtype = NAMES.get(str(array.dtype), "I64")
-        header[name] = dict(
-            dtype=dtype,
-            shape=list(array.shape),
-            data_offsets=[len(data), len(data) + array.nbytes],
-        )
-        header[name] |= changes
-        data += array.tobytes()
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
 def test_dtypes(dtype, tmp_path):
     values = np.random.default_rng(0).normal(size=(3, 4))
     array = values.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
-    write(
+    write_safetensors(
         tmp_path / "a.safetensors",
         {
             "first": np.ones(2, np.int64),
@@ -56,7 +37,7 @@ def test_half_precision_checkpoints_become_float32(tmp_path):
         name: tensor.read().astype(ml_dtypes.bfloat16)
         for name, tensor in read_safetensors(str(source)).items()
     }
-    write(source / "model.safetensors", tensors)
+    write_safetensors(source / "model.safetensors", tensors)
     encoder = tfeff.convert.load(source)
     table = encoder.embedding.token_embedding.embeddings
     assert table.dtype == "float32"
@@ -100,7 +81,9 @@ def test_a_file_with_bytes_too_many(tmp_path):
     ],
 )
 def test_damaged_headers(changes, message, tmp_path):
-    write(tmp_path / "a.safetensors", {"x": np.ones(2, np.float32)}, **changes)
+    write_safetensors(
+        tmp_path / "a.safetensors", {"x": np.ones(2, np.float32)}, **changes
+    )
     with pytest.raises(ValueError, match=message):
         read_safetensors(str(tmp_path))
 
@@ -135,7 +118,7 @@ def test_shards_that_are_not_what_the_index_says(tmp_path):
     ["{", "{}", '{"weight_map": []}', '{"weight_map": {"x": "../a.safetensors"}}'],
 )
 def test_damaged_indices(index, tmp_path):
-    write(tmp_path / "a.safetensors", {"x": np.ones(2, np.float32)})
+    write_safetensors(tmp_path / "a.safetensors", {"x": np.ones(2, np.float32)})
     (tmp_path / "model.safetensors.index.json").write_text(index)
     with pytest.raises(ValueError, match=r"index\.json.* must"):
         read_safetensors(str(tmp_path))
@@ -157,7 +140,7 @@ def test_old_names_of_norms(tmp_path):
         for name, tensor in read_safetensors(str(source)).items()
     }
     renamed["embeddings.position_ids"] = np.arange(13)[None]
-    write(source / "model.safetensors", renamed)
+    write_safetensors(source / "model.safetensors", renamed)
     golden = arrays("bert")
     outputs = tfeff.convert.load(source)({name: golden[name] for name in INPUTS})
     real = golden["padding_mask"].astype(bool)
@@ -167,6 +150,6 @@ def test_old_names_of_norms(tmp_path):
         atol=1e-5,
     )
     renamed["bert.embeddings.LayerNorm.weight"] = np.ones(16, np.float32)
-    write(source / "model.safetensors", renamed)
+    write_safetensors(source / "model.safetensors", renamed)
     with pytest.raises(ValueError, match="one 'embeddings.LayerNorm.weight'"):
         tfeff.convert.load(source)

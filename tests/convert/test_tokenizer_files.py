@@ -7,8 +7,7 @@ import pytest
 import tensorflow as tf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from tests.convert.conversions import GOLDENS, copied
-from tests.convert.test_bad_sources import changed
+from tests.convert.conversions import GOLDENS, changed, copied
 from tfeff.convert import BertTokenizer, convert, load
 from tfeff.convert.tokenizer import make_tokenizer
 

@@ -8,8 +8,8 @@ import tensorflow as tf
 import tfeff
 from tests.checks import assert_close
 from tests.checks.encoder import batch_of
-from tests.encoders.test_encoder import TINY
-from tests.export.corpus import DOCUMENTS, tokenizer
+from tests.subjects.encoders import TINY
+from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.encoders import build, register_attention
 from tfeff.objectives import MaskedLM
 

@@ -23,6 +23,8 @@ from tests.reference import (
     partitioned_attention,
     self_attention,
 )
+from tests.subjects.blocks import block_variables
+from tests.subjects.encoders import TINY
 from tfeff.encoders import build, register_attention
 
 VARIANTS = (
@@ -33,16 +35,6 @@ VARIANTS = (
     "one_head_sigmoid_base",
     "part_bias_base",
     "shatter_base",
-)
-TINY = dict(
-    vocabulary_size=19,
-    num_layers=2,
-    num_heads=4,
-    hidden_dim=8,
-    intermediate_dim=12,
-    max_sequence_length=16,
-    num_segments=3,
-    dropout=0.0,
 )
 
 
@@ -144,18 +136,10 @@ def test_all_hidden_states_are_those_of_the_equations(preset):
         hidden = embedding(batch["token_ids"][row], batch["segment_ids"][row], weights)
         assert_close(states[0][row], hidden, 1e-5, "embedding")
         for index, block in enumerate(encoder.blocks):
-            named = {}
-            for part in (
-                block.attention,
-                block.feedforward,
-                block.attention_norm,
-                block.feedforward_norm,
-            ):
-                named |= variables_of(part, f"{part.name}/")
             (hidden,) = encoder_block(
                 hidden,
                 batch["padding_mask"][row].astype(bool),
-                arrays_of(named),
+                arrays_of(block_variables(block)),
                 _literal_attention(preset, index),
             )
             assert_close(states[index + 1][row], hidden, 1e-5, f"block {index}")

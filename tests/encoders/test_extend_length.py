@@ -7,7 +7,7 @@ import pytest
 import tfeff
 from tests.checks import randomize
 from tests.checks.encoder import batch_of
-from tests.encoders.test_encoder import TINY
+from tests.subjects.encoders import TINY
 from tfeff.encoders import Encoder, extend_length, register_attention
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.checks.encoder import batch_of
 from tests.checks.saving import check_same, check_same_weights, outputs_of
-from tests.encoders.test_encoder import TINY
-from tests.export.corpus import tokenizer
+from tests.subjects.encoders import TINY
+from tests.subjects.sentences import tokenizer
 from tfeff.encoders import Encoder, build
 from tfeff.objectives import (
     Distillation,

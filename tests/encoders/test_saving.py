@@ -19,9 +19,8 @@ from tests.checks.saving import (
     outputs_of,
     sharing,
 )
-from tests.encoders.test_encoder import TINY
-from tests.encoders.test_systems import tiny
-from tests.export.corpus import DOCUMENTS, tokenizer
+from tests.subjects.encoders import TINY, tiny
+from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.convert import swap_positions
 from tfeff.encoders import Encoder, attentions, build, presets
 from tfeff.objectives import MaskedLM

@@ -12,7 +12,6 @@ from tests.checks.encoder import (
     check_half_precision,
     check_outputs,
 )
-from tests.encoders.test_encoder import TINY
 from tests.reference import (
     blockwise_attention,
     embedding,
@@ -24,6 +23,8 @@ from tests.reference import (
     self_attention,
     sparse_attention,
 )
+from tests.subjects.blocks import block_variables
+from tests.subjects.encoders import SMALLER, TINY, tiny
 from tfeff.encoders import build, presets
 
 RELATIVE = (
@@ -36,35 +37,11 @@ RELATIVE = (
     "huang4_base",
     "xlnet_base",
 )
-# What the tiny encoders have in place of the published 12 heads and 128 positions.
-SMALLER = {
-    "bert_rpe_base": {"max_distance": 3},
-    "bert_rab_base": {"num_buckets": 8, "max_distance": 5},
-    "blockbert_n2_base": {"head_blocks": "3:1"},
-    "blockbert_n3_base": {"head_blocks": "2:1:1"},
-    "sparsebert_base": {"stride": 3, "expressivity": 1},
-    "convbert_small": {"kernel_size": 3},
-    "convbert_medium_small": {"kernel_size": 3},
-    "convbert_base": {"kernel_size": 5},
-}
 SYSTEMS = (
     *RELATIVE,
     *[name for name in SMALLER if name not in RELATIVE],
     "albert_base",
 )
-
-
-def tiny(preset, **changes):
-    """The preset at a tiny size, with the attention's own sizes reduced too."""
-    config = presets()[preset]["config"]
-    attention = config.get("attention", "self")
-    if preset in SMALLER:
-        named = attention if isinstance(attention, dict) else {"name": attention}
-        attention = {**named, **SMALLER[preset]}
-    sizes = TINY | {"num_segments": config.get("num_segments", 3)}
-    if "embedding_dim" in config:
-        sizes |= {"embedding_dim": 6}
-    return build(preset, **sizes | {"attention": attention} | changes)
 
 
 def attention_of(preset, segment_ids, index=0):
@@ -111,19 +88,10 @@ def check_hidden_states(encoder, attention):
         hidden = embedding(tokens, segments, weights)
         assert_close(states[0][row], hidden, 1e-5, "embedding")
         for index, block in enumerate(encoder.blocks):
-            parts = (
-                block.attention,
-                block.feedforward,
-                block.attention_norm,
-                block.feedforward_norm,
-            )
-            named = {}
-            for part in parts:
-                named |= variables_of(part, f"{part.name}/")
             (hidden,) = encoder_block(
                 hidden,
                 visible.astype(bool),
-                arrays_of(named),
+                arrays_of(block_variables(block)),
                 attention(segments, index),
             )
             assert_close(states[index + 1][row], hidden, 2e-5, f"block {index}")

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 import tfeff
-from tests.export.corpus import tokenizer
-from tests.export.test_serving import make_encoder
+from tests.subjects.sentences import tokenizer
+from tests.subjects.serving import make_encoder
 
 SMALL, SAMPLE = 2_000, 300
 

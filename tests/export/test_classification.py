@@ -7,8 +7,8 @@ import tensorflow as tf
 
 import tfeff
 from tests.checks import randomize
-from tests.export.corpus import DOCUMENTS, tokenizer
-from tests.export.test_serving import load, make_encoder, serve
+from tests.subjects.sentences import DOCUMENTS, tokenizer
+from tests.subjects.serving import load, make_encoder, serve
 from tfeff.data import ChoiceExamples, TextExamples, text_features
 from tfeff.tasks import Classifier, MultipleChoice, Regressor
 

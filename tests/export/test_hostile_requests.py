@@ -9,9 +9,9 @@ import pytest
 
 import tfeff
 from tests.export import hostile
-from tests.export.corpus import tokenizer
-from tests.export.test_requests import word_pieces
-from tests.export.test_serving import make_encoder
+from tests.subjects.characters import word_pieces
+from tests.subjects.sentences import tokenizer
+from tests.subjects.serving import make_encoder
 from tfeff.objectives import MaskedLM
 from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
 

@@ -6,18 +6,15 @@ import keras_hub
 import pytest
 import tensorflow as tf
 
-from tests.data.finetuning.test_span_features import CORPUS, word_piece_vocabulary
-from tfeff.convert.bert_tokenizer import BertTokenizer
+from tests.subjects.characters import (
+    CORPUS,
+    FRAGMENTS,
+    word_piece_vocabulary,
+    word_pieces,
+)
 from tfeff.data import train_tokenizer
 from tfeff.data.text.offsets import encode_with_offsets
 from tfeff.export.offset_tokenizer import PlacedTokens
-
-PARTS = [
-    *("a", "b", "c", "x", "fox", "T", "H", "E", "é", "0", "12", "9", ".", ",", "-"),
-    *("'", '"', "(", ")", "$", " ", "  ", "\t", "\n", "漢", "字", "ß", "½", "ﬁ", "İ"),
-    *("e\u0301", "\u0301", "\u200b", "\u00a0", "\u2028", "\x1c", "☃", "😀", "▁"),
-    *("[CLS]", "##a", "Ａ", "…", "ｶﾞ", "한", "The", "quick"),
-]
 
 
 @pytest.mark.parametrize(
@@ -34,9 +31,7 @@ def test_ids_and_places_are_those_of_python(kind):
         lowercase = kind == "unigram"
         tokenizer = train_tokenizer(CORPUS, vocabulary_size=64, lowercase=lowercase)
     elif kind == "bert":
-        tokenizer = BertTokenizer(
-            word_piece_vocabulary(), lowercase=True, strip_accents=True
-        )
+        tokenizer = word_pieces()
     else:
         tokenizer = keras_hub.tokenizers.BertTokenizer(
             word_piece_vocabulary(), lowercase=True
@@ -54,7 +49,10 @@ def test_ids_and_places_are_those_of_python(kind):
     batches = [["", "  ", "fox", ""], ["\u200b"], []]
     for _ in range(3):
         batches.append(
-            ["".join(source.choices(PARTS, k=source.randrange(40))) for _ in range(25)]
+            [
+                "".join(source.choices(FRAGMENTS, k=source.randrange(40)))
+                for _ in range(25)
+            ]
         )
     for batch in batches:
         ids, starts, ends = (

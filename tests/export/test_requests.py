@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.data.finetuning.test_span_features import word_piece_vocabulary
 from tests.export import hostile
-from tests.export.corpus import DOCUMENTS, tokenizer
-from tests.export.test_serving import make_encoder, make_model
-from tfeff.convert.bert_tokenizer import BertTokenizer
+from tests.subjects.characters import word_pieces
+from tests.subjects.sentences import DOCUMENTS, tokenizer
+from tests.subjects.serving import make_encoder, make_model
 from tfeff.data.finetuning.packing import fill_gaps, pack
 from tfeff.export.classification import (
     _fill_gaps,
@@ -27,10 +26,6 @@ from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
 
 LENGTH = 16
-
-
-def word_pieces():
-    return BertTokenizer(word_piece_vocabulary(), lowercase=True, strip_accents=True)
 
 
 @pytest.fixture(scope="module")

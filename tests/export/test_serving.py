@@ -1,4 +1,3 @@
-import functools
 import subprocess
 import sys
 
@@ -7,12 +6,11 @@ import keras_hub
 import numpy as np
 import pytest
 import sentencepiece
-import tensorflow as tf
 
 import tfeff
-from tests.checks import randomize
 from tests.checks.replicas import two_replicas
-from tests.export.corpus import DOCUMENTS, tokenizer
+from tests.subjects.sentences import DOCUMENTS, tokenizer
+from tests.subjects.serving import load, make_encoder, make_model, serve
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4
 TEXTS = [
@@ -29,27 +27,6 @@ MASKED = {
     "[MASK][MASK] was [MASK]": (MASK, MASK, "was", MASK),
     "": (),
 }
-
-
-def make_encoder(attention="self", **kwargs):
-    arguments = dict(
-        vocabulary_size=tokenizer().vocabulary_size() + 3,
-        num_layers=1,
-        num_heads=4,
-        hidden_dim=16,
-        intermediate_dim=24,
-        max_sequence_length=60,
-        attention=attention,
-    )
-    encoder = tfeff.encoders.Encoder(**(arguments | kwargs))
-    randomize({variable.path: variable for variable in encoder.weights}, scale=0.3)
-    return encoder
-
-
-def make_model(*args, **kwargs):
-    model = tfeff.objectives.MaskedLM(make_encoder(*args, **kwargs))
-    randomize({variable.path: variable for variable in model.weights}, scale=0.3)
-    return model
 
 
 def ids_of(text, length=60):
@@ -124,17 +101,6 @@ def masked_rows():
             row += [MASK] if part == MASK else ids_of(part)[1:-1]
         rows.append([*row, SEP])
     return rows
-
-
-@functools.cache
-def load(path):
-    return tf.saved_model.load(str(path))
-
-
-def serve(path, signature, texts):
-    served = load(path).signatures[signature]
-    outputs = served(text=tf.constant(texts, tf.string))
-    return {name: value.numpy() for name, value in outputs.items()}
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,7 @@ import tensorflow as tf
 
 import tfeff
 from tests.checks import randomize
-from tests.data.finetuning.test_span_features import CORPUS, word_piece_vocabulary
-from tests.export.test_offset_tokenizer import PARTS
-from tfeff.convert.bert_tokenizer import BertTokenizer
+from tests.subjects.characters import CORPUS, FRAGMENTS, word_pieces
 from tfeff.data import Question, make_span_features
 from tfeff.datasets import read_squad
 from tfeff.export.span_qa import _WINDOWS_AT_ONCE, Answerer
@@ -24,7 +22,7 @@ SPECS = [tf.TensorSpec([None], tf.string)] * 2
 def make_tokenizer(kind):
     if kind == "sentence_piece":
         return tfeff.data.train_tokenizer(CORPUS, vocabulary_size=64)
-    return BertTokenizer(word_piece_vocabulary(), lowercase=True, strip_accents=True)
+    return word_pieces()
 
 
 def make_model(tokenizer, length=LENGTH, **changes):
@@ -46,11 +44,11 @@ def make_questions(count=25):
     source = random.Random(1)
     fixed = ["x", "The\tquick  brown\n fox,  12½ times\u2028 jumps", "é" * 60]
     passages = fixed + [
-        "".join(source.choices(PARTS, k=source.randrange(120))) + "x"
+        "".join(source.choices(FRAGMENTS, k=source.randrange(120))) + "x"
         for _ in range(count - len(fixed))
     ]
     return [
-        Question(f"q{i}", "".join(source.choices(PARTS[:20], k=4)), passage)
+        Question(f"q{i}", "".join(source.choices(FRAGMENTS[:20], k=4)), passage)
         for i, passage in enumerate(passages)
     ]
 

@@ -3,7 +3,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
-from tests.export.corpus import DOCUMENTS, tokenizer
+from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.export.text_encoder import TextEncoder
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4

@@ -23,19 +23,10 @@ from tests.reference import (
     partition_mask,
     self_attention,
 )
+from tests.subjects.blocks import block_variables
 from tfeff import ops
 from tfeff.layers import EncoderBlock, FeedForward, OneHeadAttention, SelfAttention
 from tfeff.ops import kernels
-
-PARTS = ("attention", "feedforward", "attention_norm", "feedforward_norm")
-
-
-def block_variables(block):
-    named = {}
-    for part in PARTS:
-        named |= variables_of(getattr(block, part), f"{part}/")
-    assert len(named) == len(block.weights)
-    return named
 
 
 def bert_attention(hidden, visible, weights):

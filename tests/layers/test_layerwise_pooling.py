@@ -9,13 +9,13 @@ import tensorflow as tf
 
 import tfeff
 from tests.checks import arrays_of, assert_close, check_gradients, randomize
-from tests.layers.test_encoder_block import block_variables
 from tests.reference import (
     layerwise_pooling,
     one_head_pooling,
     part_of,
     softmax_pooling,
 )
+from tests.subjects.blocks import block_variables
 from tfeff.layers import (
     BlockwiseAttention,
     DynamicConv1D,

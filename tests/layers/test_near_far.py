@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.checks import assert_close, randomize, variables_of
-from tests.layers.test_query_blocks import D, check, run
+from tests.subjects.attention import D, check, run
 from tfeff import layers, ops
 from tfeff.layers import scored_attention
 

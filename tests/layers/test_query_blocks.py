@@ -9,11 +9,11 @@ import tensorflow as tf
 
 import tfeff
 from tests.checks import assert_close, randomize, variables_of
+from tests.subjects.attention import D, check, run
 from tfeff import layers
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.scored_attention import ScoredAttention
 
-D = 8
 SEGMENTS = {"sinusoid": "concatenated", "relative_segments": True}
 ATTENTIONS = {
     "self": functools.partial(layers.SelfAttention, 2),
@@ -62,49 +62,6 @@ def make(name, dtype="float64", **arguments):
     layer.build((None, None, D))
     randomize(variables_of(layer))
     return layer
-
-
-def run(layer, hidden, visible, way="eager", training=True):
-    """The output and the gradients of the input and of all weights."""
-    shape = (None, None, D) if way == "unknown length" else hidden.shape
-    segments = np.arange(hidden.shape[1])[None] % 3 + 0 * visible
-
-    def compute(hidden, visible, segments):
-        with tf.GradientTape() as tape:
-            tape.watch(hidden)
-            output = layer(
-                hidden, padding_mask=visible, training=training, **extra(segments)
-            )
-            loss = tf.reduce_sum(tf.sin(output))
-        gradients = tape.gradient(loss, [hidden, *layer.trainable_variables])
-        return output, [tf.convert_to_tensor(gradient) for gradient in gradients]
-
-    def extra(segments):
-        scored = not isinstance(layer, layers.BlockwiseAttention)
-        return {"segment_ids": segments} if scored else {}
-
-    if way != "eager":
-        signature = [
-            tf.TensorSpec(shape, hidden.dtype),
-            tf.TensorSpec(shape[:2], tf.bool),
-            tf.TensorSpec(shape[:2], tf.int32),
-        ]
-        compute = tf.function(
-            compute,
-            input_signature=signature,
-            jit_compile=way == "XLA",
-            autograph=False,
-        )
-    layer.dropout_layer.seed_generator.state.assign([3, 5])
-    return compute(
-        tf.constant(hidden), tf.constant(visible), tf.constant(segments, tf.int32)
-    )
-
-
-def check(actual, expected, tolerance):
-    assert_close(actual[0], expected[0], tolerance)
-    for one, other in zip(actual[1], expected[1], strict=True):
-        assert_close(one, other, tolerance)
 
 
 @functools.cache

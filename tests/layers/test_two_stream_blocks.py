@@ -15,7 +15,6 @@ from tests.checks import (
     check_gradients,
     randomize,
 )
-from tests.layers.test_encoder_block import block_variables
 from tests.reference import (
     one_head_pairs,
     pair_attention,
@@ -25,6 +24,7 @@ from tests.reference import (
     sparse_pairs,
     two_stream_blocks,
 )
+from tests.subjects.blocks import block_variables
 from tfeff.layers import (
     BlockwiseAttention,
     EncoderBlock,

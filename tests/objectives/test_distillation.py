@@ -6,30 +6,15 @@ import pytest
 import tensorflow as tf
 
 import tfeff
-from tests.checks import assert_close, check_two_replicas, randomize, variables_of
+from tests.checks import assert_close, check_two_replicas, randomize
 from tests.reference import distillation as reference
-from tests.training.batches import VOCABULARY_SIZE, masked_lm_batches
+from tests.subjects.batches import masked_lm_batches
+from tests.subjects.distillation import arrays, make_encoder, make_inputs
 from tfeff.objectives import Distillation, common_maps
 from tfeff.objectives.distillation.layer_map import make_layer_map
 from tfeff.tasks import Classifier, Regressor
 
 TERMS = ("embedding_loss", "hidden_loss", "attention_loss", "prediction_loss")
-
-
-def make_encoder(num_layers=2, hidden_dim=8, num_heads=2, **kwargs):
-    return tfeff.encoders.build(
-        "bert_tiny",
-        **{
-            "vocabulary_size": VOCABULARY_SIZE,
-            "num_layers": num_layers,
-            "hidden_dim": hidden_dim,
-            "num_heads": num_heads,
-            "intermediate_dim": 8,
-            "max_sequence_length": 16,
-            "dropout": 0.0,
-            **kwargs,
-        },
-    )
 
 
 def make_pair(**kwargs):
@@ -40,18 +25,6 @@ def make_pair(**kwargs):
     return student, teacher
 
 
-def make_inputs(batch_size=3, length=7, seed=0):
-    rng = np.random.default_rng(seed)
-    lengths = np.array([length, 1, 0, 4])[:batch_size]
-    visible = np.arange(length) < lengths[:, None]
-    tokens = rng.integers(5, VOCABULARY_SIZE, visible.shape) * visible
-    return {
-        "token_ids": tokens.astype("int32"),
-        "segment_ids": np.zeros_like(visible, "int32"),
-        "padding_mask": visible.astype("int32"),
-    }, visible
-
-
 def evaluated(model, inputs, weights=None):
     """The terms of the loss for one batch, by name, and the loss."""
     model.compile(run_eagerly=True)
@@ -59,30 +32,6 @@ def evaluated(model, inputs, weights=None):
     data = (inputs, labels) if weights is None else (inputs, labels, weights)
     dataset = tf.data.Dataset.from_tensors(data)
     return model.evaluate(dataset, verbose=0, return_dict=True)
-
-
-def arrays(encoder, inputs, attention):
-    """Hidden states, and maps made by hand from them, in float64."""
-    states = [np.float64(x) for x in encoder(inputs)["hidden_states"]]
-    maps = []
-    for hidden, block in zip(states, encoder.blocks):
-        weights = {
-            name: np.float64(v) for name, v in variables_of(block.attention).items()
-        }
-        scores = np.stack(
-            [
-                reference.attention_scores(row, weights, encoder.num_heads)
-                for row in hidden
-            ]
-        )
-        if attention == "probabilities":
-            hidden_keys = inputs["padding_mask"][:, None, None] == 0
-            shifted = scores - scores.max(axis=-1, keepdims=True)
-            weights = np.where(hidden_keys, 0, np.exp(shifted))
-            total = weights.sum(axis=-1, keepdims=True)
-            scores = weights / np.where(total == 0, 1, total)
-        maps.append(scores)
-    return states, maps
 
 
 @pytest.mark.parametrize(

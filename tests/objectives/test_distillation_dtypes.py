@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tests.checks import randomize
-from tests.objectives.test_distillation import arrays, make_encoder, make_inputs
 from tests.reference import distillation as reference
+from tests.subjects.distillation import arrays, make_encoder, make_inputs
 from tfeff.objectives import Distillation
 from tfeff.tasks import Classifier
 

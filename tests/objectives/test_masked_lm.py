@@ -12,31 +12,12 @@ from tests.checks import (
     randomize,
     two_replicas,
 )
-from tests.objectives.subjects import head_weights
 from tests.reference.objectives import cross_entropies, masked_lm_logits
-from tests.training.batches import VOCABULARY_SIZE, masked_lm_batches
+from tests.subjects.batches import masked_lm_batches
+from tests.subjects.objectives import head_weights, make_masked_lm
 from tfeff.objectives import GlobalMeanCrossentropy, MaskedLM
 
 PRESETS = ("shatter_tiny", pytest.param("bert_tiny", marks=pytest.mark.slow))
-
-
-def make_model(preset, dropout=0.0, global_clipnorm=0.1, encoder=None, **kwargs):
-    encoder = tfeff.encoders.build(
-        preset,
-        **dict(
-            vocabulary_size=VOCABULARY_SIZE,
-            num_layers=1,
-            hidden_dim=16,
-            intermediate_dim=32,
-            max_sequence_length=16,
-            dropout=dropout,
-        )
-        | (encoder or {}),
-    )
-    model = MaskedLM(encoder)
-    optimizer = tfeff.training.adamw(1e-3, 5, 40, global_clipnorm=global_clipnorm)
-    model.compile(optimizer=optimizer, **kwargs)
-    return model
 
 
 def test_loss_is_the_mean_over_weighted_targets():
@@ -55,7 +36,7 @@ def test_loss_is_the_mean_over_weighted_targets():
 
 @pytest.mark.parametrize("embedding_dim", [None, 6])
 def test_head_is_tied_to_the_token_table(embedding_dim):
-    model = make_model("shatter_tiny", encoder=dict(embedding_dim=embedding_dim))
+    model = make_masked_lm("shatter_tiny", encoder=dict(embedding_dim=embedding_dim))
     randomize({w.path: w for w in model.weights if "seed" not in w.path}, scale=0.3)
     inputs, _, _ = next(iter(masked_lm_batches()))
     inputs["mask_positions"] = inputs["mask_positions"][:, ::-1] + 2
@@ -69,7 +50,7 @@ def test_head_is_tied_to_the_token_table(embedding_dim):
 
 def test_reported_loss_counts_targets_not_batches():
     """Batches with few targets must not weigh as much as those with many."""
-    model = make_model("bert_tiny")
+    model = make_masked_lm("bert_tiny")
     randomize({w.path: w for w in model.weights if "seed" not in w.path})
     dataset = masked_lm_batches(batches=5)
     logs = model.evaluate(dataset, verbose=0, return_dict=True)
@@ -91,7 +72,7 @@ def test_two_replicas_equal_one_device_with_clipping(preset):
         # One device goes step by step. 20 is no multiple of 3: the last execution of
         # the replicas is shorter, not padded.
         steps = 3 if tf.distribute.has_strategy() else 1
-        return make_model(preset, steps_per_execution=steps)
+        return make_masked_lm(preset, steps_per_execution=steps)
 
     single, double = check_two_replicas(make, masked_lm_batches(), steps=20)
     logs = [m.evaluate(masked_lm_batches(), verbose=0) for m in (single, double)]
@@ -122,7 +103,9 @@ def test_two_replicas_equal_one_device_with_every_attention():
         sharing_group_size=5,
     )
     check_two_replicas(
-        lambda: make_model("bert_tiny", encoder=encoder), masked_lm_batches(), steps=5
+        lambda: make_masked_lm("bert_tiny", encoder=encoder),
+        masked_lm_batches(),
+        steps=5,
     )
 
 
@@ -133,7 +116,7 @@ def test_clipping_is_active_in_the_comparison():
     weights = []
     for norm in (0.1, None):
         keras.utils.set_random_seed(0)
-        model = make_model("bert_tiny", global_clipnorm=norm)
+        model = make_masked_lm("bert_tiny", global_clipnorm=norm)
         model.fit(dataset, shuffle=False, verbose=0)
         weights.append(np.concatenate([np.ravel(w) for w in model.get_weights()]))
     assert np.abs(weights[0] - weights[1]).max() > 1e-4
@@ -143,7 +126,7 @@ def test_clipping_is_active_in_the_comparison():
 @pytest.mark.parametrize("steps_per_execution", [1, 3])
 def test_two_replicas_with_dropout(steps_per_execution):
     with two_replicas().scope():
-        model = make_model(
+        model = make_masked_lm(
             "shatter_tiny", dropout=0.2, steps_per_execution=steps_per_execution
         )
     # 20 steps are no multiple of 3: the last execution is shorter, not padded.
@@ -157,7 +140,7 @@ def test_two_replicas_with_dropout(steps_per_execution):
 @pytest.mark.slow
 def test_two_replicas_with_scaled_losses():
     with two_replicas().scope():
-        model = make_model("shatter_tiny", encoder=dict(dtype="mixed_float16"))
+        model = make_masked_lm("shatter_tiny", encoder=dict(dtype="mixed_float16"))
     losses = model.fit(masked_lm_batches(), epochs=2, shuffle=False, verbose=0).history[
         "loss"
     ]
@@ -173,9 +156,9 @@ def test_steps_per_execution_changes_nothing(replicas):
         keras.utils.set_random_seed(0)
         if replicas == 2:
             with two_replicas().scope():
-                model = make_model("bert_tiny", steps_per_execution=steps)
+                model = make_masked_lm("bert_tiny", steps_per_execution=steps)
         else:
-            model = make_model("bert_tiny", steps_per_execution=steps)
+            model = make_masked_lm("bert_tiny", steps_per_execution=steps)
         histories.append(
             model.fit(
                 masked_lm_batches().repeat(),
@@ -195,7 +178,7 @@ def test_half_precision_trains_like_float32():
     losses = {}
     for policy in ("float32", "mixed_float16", "mixed_bfloat16"):
         keras.utils.set_random_seed(0)
-        model = make_model("shatter_tiny", encoder=dict(dtype=policy))
+        model = make_masked_lm("shatter_tiny", encoder=dict(dtype=policy))
         history = model.fit(masked_lm_batches(), epochs=3, shuffle=False, verbose=0)
         losses[policy] = history.history["loss"]
         assert all(w.dtype == "float32" for w in model.trainable_weights)
@@ -211,7 +194,7 @@ def test_compiled_training_equals_uncompiled(preset):
     weights = []
     for jit_compile in (False, True):
         keras.utils.set_random_seed(0)
-        model = make_model(preset, jit_compile=jit_compile)
+        model = make_masked_lm(preset, jit_compile=jit_compile)
         model.fit(masked_lm_batches(batches=8), shuffle=False, verbose=0)
         weights.append(model.get_weights())
     for one, two in zip(*weights):
@@ -220,7 +203,7 @@ def test_compiled_training_equals_uncompiled(preset):
 
 def test_a_saved_model_trains_on_as_if_it_had_not_been_saved(tmp_path):
     keras.utils.set_random_seed(0)
-    model = make_model("shatter_tiny", dropout=0.3)
+    model = make_masked_lm("shatter_tiny", dropout=0.3)
     first, second = masked_lm_batches(seed=0), masked_lm_batches(seed=1)
     model.fit(first, shuffle=False, verbose=0)
     model.save(tmp_path / "model.keras")
@@ -239,7 +222,7 @@ def test_a_saved_model_trains_on_as_if_it_had_not_been_saved(tmp_path):
 
 
 def test_defaults_are_those_of_the_paper():
-    model = MaskedLM(make_model("shatter_tiny").encoder)
+    model = MaskedLM(make_masked_lm("shatter_tiny").encoder)
     model.compile()
     schedule = model.optimizer._learning_rate
     assert (schedule.peak_rate, schedule.warmup_steps) == (1e-4, 10_000)
@@ -267,14 +250,14 @@ def test_weights_of_examples_are_for_all_their_targets():
 
 
 def test_an_input_more_shifts_no_other():
-    model = make_model("shatter_tiny")
+    model = make_masked_lm("shatter_tiny")
     inputs, labels, weights = next(iter(masked_lm_batches()))
     more = {**inputs, "ranks": inputs["token_ids"]}
     np.testing.assert_array_equal(model(more), model(inputs))
 
 
 def test_the_reported_loss_is_the_compiled_one():
-    model = make_model("shatter_tiny")
+    model = make_masked_lm("shatter_tiny")
     inputs, labels, weights = next(iter(masked_lm_batches()))
     mean = model.evaluate(inputs, labels, sample_weight=weights, verbose=0)[0]
     loss = keras.losses.SparseCategoricalCrossentropy(True, reduction="sum")
@@ -288,7 +271,7 @@ def test_the_reported_loss_is_the_compiled_one():
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision_outside_of_a_graph(policy):
-    model = make_model("shatter_tiny", encoder=dict(dtype=policy))
+    model = make_masked_lm("shatter_tiny", encoder=dict(dtype=policy))
     inputs, labels, weights = next(iter(masked_lm_batches()))
     logits = model(inputs)
     assert logits.dtype == "float32" and np.isfinite(logits).all()
@@ -299,7 +282,7 @@ def test_half_precision_outside_of_a_graph(policy):
 
 def test_where_one_replica_overflows_none_moves():
     with two_replicas().scope():
-        model = make_model("shatter_tiny", encoder=dict(dtype="mixed_float16"))
+        model = make_masked_lm("shatter_tiny", encoder=dict(dtype="mixed_float16"))
         inner = tfeff.training.AdamW(1e-3, global_clipnorm=1.0)
         scaled = keras.optimizers.LossScaleOptimizer(inner, initial_scale=2.0**30)
         model.compile(scaled)
@@ -317,7 +300,7 @@ def test_where_one_replica_overflows_none_moves():
 
 def test_a_single_batch_on_two_replicas():
     with two_replicas().scope():
-        model = make_model("shatter_tiny")
+        model = make_masked_lm("shatter_tiny")
     inputs, labels, weights = next(iter(masked_lm_batches()))
     with model.distribute_strategy.scope():
         loss = model.train_on_batch(inputs, labels, weights, return_dict=True)["loss"]

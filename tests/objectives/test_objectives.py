@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.checks import check_two_replicas, randomize
-from tests.objectives.subjects import KINDS, batches, make_model
+from tests.subjects.objectives import KINDS, batches, make_model
 from tfeff import objectives
 
 

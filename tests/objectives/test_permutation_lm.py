@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tests.checks import arrays_of, assert_close, randomize
-from tests.layers.test_encoder_block import block_variables
-from tests.objectives.subjects import arrays, batches, make_encoder, make_model
 from tests.reference import pair_attention, part_of, two_stream_blocks
 from tests.reference.attention import linear
 from tests.reference.objectives import cross_entropies
+from tests.subjects.blocks import block_variables
+from tests.subjects.objectives import arrays, batches, make_encoder, make_model
 from tfeff.objectives import PermutationLM
 
 

@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 import tfeff
-from tests.objectives.subjects import make_encoder
 from tests.subjects.corpus import make_documents
+from tests.subjects.objectives import make_encoder
 from tfeff.data import MaskedTokens, PermutedTokens, SentencePairs
 from tfeff.objectives import MaskedLM, PretrainingObjective, get, names, register
 from tfeff.objectives import registry as module

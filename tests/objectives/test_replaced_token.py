@@ -6,13 +6,6 @@ import pytest
 import tensorflow as tf
 
 from tests.checks import assert_close, randomize
-from tests.objectives.subjects import (
-    arrays,
-    batches,
-    head_weights,
-    make_encoder,
-    make_model,
-)
 from tests.reference.objectives import (
     binary_cross_entropies,
     cross_entropies,
@@ -21,6 +14,13 @@ from tests.reference.objectives import (
     gumbel_draws,
     masked_lm_logits,
     replaced_text,
+)
+from tests.subjects.objectives import (
+    arrays,
+    batches,
+    head_weights,
+    make_encoder,
+    make_model,
 )
 from tfeff.objectives import ReplacedTokenDetection, generator_for
 from tfeff.objectives.token_sampler import TokenReplacement

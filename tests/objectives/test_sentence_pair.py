@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from tests.checks import assert_close, randomize
-from tests.objectives.subjects import (
+from tests.reference.objectives import (
+    cross_entropies,
+    masked_lm_logits,
+    pair_logits,
+)
+from tests.subjects.objectives import (
     arrays,
     batches,
     head_weights,
     make_encoder,
     make_model,
-)
-from tests.reference.objectives import (
-    cross_entropies,
-    masked_lm_logits,
-    pair_logits,
 )
 from tfeff.objectives import SentencePairPrediction
 

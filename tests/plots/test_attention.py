@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import tfeff
-from tests.plots.test_tables import tiny
+from tests.subjects.encoders import tiny
 from tfeff import plots
 
 LENGTHS = [(5, 3), (7, 1, 2)]
@@ -20,7 +20,7 @@ def batches_of(lengths=LENGTHS, labels=False):
     for sizes in lengths:
         mask = np.arange(max(sizes) + 1) < np.array(sizes)[:, None]  # one always pads
         inputs = {
-            "token_ids": rng.integers(0, 20, mask.shape).astype("int32"),
+            "token_ids": rng.integers(0, 19, mask.shape).astype("int32"),
             "segment_ids": np.zeros(mask.shape, "int32"),
             "padding_mask": mask.astype("int32"),
         }
@@ -69,7 +69,7 @@ def by_loops(encoder, lengths=LENGTHS):
     ],
 )
 def test_maps_distances_and_concentration(attention):
-    encoder = tiny(attention=attention, dropout=0.5)
+    encoder = tiny("no_position_base", attention=attention, dropout=0.5)
     for weight in encoder.weights:
         weight.assign(weight + 0.3 * np.random.normal(size=weight.shape))
     maps = plots.attention_maps(encoder, batches_of(labels=True))
@@ -105,7 +105,7 @@ def test_maps_distances_and_concentration(attention):
 
 
 def test_what_is_drawn(tmp_path, figures):
-    encoder = tiny(attention="one_head")
+    encoder = tiny("no_position_base", attention="one_head")
     maps = plots.attention_maps(encoder, batches_of())
     plots.average_attention(encoder, batches_of(), tmp_path / "a.png", length=5)
     first, second, curves = (axes for axes in figures[0].axes if axes.get_title())
@@ -125,14 +125,18 @@ def test_draw_all_draws_what_there_is_to_draw(tmp_path, figures):
     folder = tmp_path / "of" / "one"
     # Longer than 50: the map is cut there.
     batches = batches_of([(60, 3)])
-    encoder = tiny(num_layers=1, attention="one_head")
+    encoder = tiny("no_position_base", num_layers=1, attention="one_head")
     paths = plots.draw_all(encoder, iter(batches), folder)
     names = [*always, "partition_functions.png"]
     assert paths == [str(folder / name) for name in names]
     assert sorted(path.name for path in folder.iterdir()) == names
     image, curves = figures[0].axes[0].images[0], figures[0].axes[1].lines[0]
     assert image.get_array().shape == (50, 50) and len(curves.get_xdata()) == 99
-    encoder = tiny(num_layers=1, attention={"name": "relative", "method": "huang2"})
+    encoder = tiny(
+        "no_position_base",
+        num_layers=1,
+        attention={"name": "relative", "method": "huang2"},
+    )
     paths = plots.draw_all(encoder, iter(batches), tmp_path)
     names = [*always, "relative_embeddings.png"]
     assert paths == [str(tmp_path / name) for name in names]
@@ -146,9 +150,11 @@ class _WithoutScores(tfeff.layers.SelfAttention):
 
 def test_bad_input_is_named(tmp_path):
     (good,) = batches_of([(2,)])
-    encoder = tiny(num_layers=1, attention="self")
+    encoder = tiny("no_position_base", num_layers=1, attention="self")
     with pytest.raises(ValueError, match="Received: encoder with _WithoutScores"):
-        plots.attention_maps(tiny(num_layers=1, attention="without_scores"), [good])
+        plots.attention_maps(
+            tiny("no_position_base", num_layers=1, attention="without_scores"), [good]
+        )
     endless = tf.data.Dataset.from_tensors(good).repeat()
     empty = {**good, "padding_mask": 0 * good["padding_mask"]}
     short = {name: good[name] for name in ("token_ids", "padding_mask")}

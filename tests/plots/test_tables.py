@@ -3,31 +3,16 @@
 import numpy as np
 import pytest
 
-import tfeff
 from tests.reference import partition as reference
 from tests.reference.relative import table_row
+from tests.subjects.encoders import tiny
 from tfeff import plots
-
-
-def tiny(**settings):
-    return tfeff.encoders.Encoder(
-        **{
-            "vocabulary_size": 20,
-            "num_layers": 2,
-            "num_heads": 4,
-            "hidden_dim": 8,
-            "intermediate_dim": 8,
-            "max_sequence_length": 6,
-            "position": "none",
-            **settings,
-        }
-    )
 
 
 def test_partitions_are_those_of_each_layers_place(tmp_path, figures):
     boundaries = [-2, 0, 3]
     soft, hard = "one_head", {"name": "partitioned", "boundaries": boundaries}
-    encoder = tiny(num_layers=3, attention=[soft, "self", hard])
+    encoder = tiny("no_position_base", num_layers=3, attention=[soft, "self", hard])
     values = plots.partition_values(encoder, 5)
     assert list(values) == [0, 2]
     for h in range(4):
@@ -37,7 +22,9 @@ def test_partitions_are_those_of_each_layers_place(tmp_path, figures):
             assert values[0][h, x + 5] == pytest.approx(soft, abs=1e-6)
             assert values[2][h, x + 5] == hard
     # Blocks that share all weights still divide the sequence by their own places.
-    shared = plots.partition_values(tiny(attention="one_head", sharing="all"), 5)
+    shared = plots.partition_values(
+        tiny("no_position_base", attention="one_head", sharing="all"), 5
+    )
     assert shared[1][1, 8] == pytest.approx(
         reference.partition_function(1, 3, 4, 1, 2), abs=1e-6
     )
@@ -65,7 +52,12 @@ TABLES = [
 
 def test_tables_of_relative_positions(tmp_path, figures):
     attention = [{"name": "relative", **arguments} for arguments, *_ in TABLES]
-    encoder = tiny(num_layers=len(TABLES), attention=attention)
+    encoder = tiny(
+        "no_position_base",
+        num_layers=len(TABLES),
+        attention=attention,
+        max_sequence_length=6,
+    )
     for block in encoder.blocks:
         table = block.attention.relative_embedding.embeddings
         table.assign(np.random.normal(size=table.shape))
@@ -92,7 +84,11 @@ def test_tables_of_relative_positions(tmp_path, figures):
 
 
 def test_another_head_and_a_head_too_many(tmp_path, figures):
-    encoder = tiny(num_layers=1, attention={"name": "relative", "method": "huang4"})
+    encoder = tiny(
+        "no_position_base",
+        num_layers=1,
+        attention={"name": "relative", "method": "huang4"},
+    )
     plots.relative_embeddings(encoder, tmp_path / "a.png", head=3)
     image = figures[0].axes[0].images[0].get_array()
     assert image.shape == (2, 101)
@@ -107,7 +103,7 @@ def test_another_head_and_a_head_too_many(tmp_path, figures):
 
 
 def test_encoders_without_them_are_named(tmp_path):
-    plain = tiny(num_layers=1, attention="self")
+    plain = tiny("no_position_base", num_layers=1, attention="self")
     assert plots.partition_values(plain) == {} and plots.relative_tables(plain) == {}
     with pytest.raises(ValueError, match="'one_head'. Received: .*'self'"):
         plots.partition_functions(plain, tmp_path / "a.png")

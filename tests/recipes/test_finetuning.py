@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import tfeff
-from tests.export.corpus import DOCUMENTS, tokenizer
+from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.datasets import get
 from tfeff.recipes import FinetuneSettings
 

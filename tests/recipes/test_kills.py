@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import tfeff
-from tests.export.corpus import DOCUMENTS, tokenizer
+from tests.subjects.sentences import DOCUMENTS, tokenizer
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SIZES = {"hidden_dim": 8, "intermediate_dim": 8, "num_layers": 1}

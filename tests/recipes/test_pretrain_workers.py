@@ -5,10 +5,8 @@ import time
 
 import pytest
 
-from tests.recipes.test_pretraining import SMALL, corpus
-from tests.training.clusters import cluster, worker
-
-__all__ = ["corpus"]  # The fixture.
+from tests.subjects.clusters import cluster, worker
+from tests.subjects.recipes import SMALL
 
 
 def pretrain(folder, flags, kill_when=None):

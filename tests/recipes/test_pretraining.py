@@ -10,43 +10,17 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tfeff
-from tests.training.test_damage import flipped
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-SMALL = (
-    "--vocabulary_size=400",
-    "--sequence_length=24",
-    "--batch_size=4",
-    "--steps=9",
-    "--eval_every=3",
-    "--warmup_steps=2",
-    "--validation_fraction=0.1",
-    "--override=hidden_dim=16",
-    "--override=intermediate_dim=32",
-)
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    """A text file of some documentation, documents separated by blank lines."""
-    documents = tfeff.data.docstrings(["keras"], max_characters=60_000)
-    path = tmp_path_factory.mktemp("corpus") / "text.txt"
-    paragraphs = (re.sub(r"\n\s*\n", "\n", text) for text in documents)
-    path.write_text("\n\n".join(paragraphs), encoding="utf-8")
-    return str(path)
+from tests.subjects.files import flip_bit
+from tests.subjects.recipes import ENVIRONMENT, SMALL
 
 
 def command(run_dir, *flags):
     return [sys.executable, "-m", "tfeff", "pretrain", f"--run_dir={run_dir}", *flags]
-
-
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 
 
 def run(run_dir, *flags):
@@ -133,11 +107,11 @@ def test_a_flipped_byte_of_any_file_is_found_by_the_next_start(finished, tmp_pat
         size = path.stat().st_size
         for place in {0, size - 1, *(rng.randrange(size) for _ in range(6))}:
             bit = rng.randrange(8)
-            flipped(path, place, bit)
+            flip_bit(path, place, bit)
             with pytest.raises(ValueError) as error:
                 tfeff.training.RunDirectory(run_dir, config)
             assert str(path) in str(error.value) or path.name == "config.json"
-            flipped(path, place, bit)
+            flip_bit(path, place, bit)
             count += 1
     assert count > 200
     tfeff.training.RunDirectory(run_dir, config).close()

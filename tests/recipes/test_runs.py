@@ -7,7 +7,7 @@ import keras
 import pytest
 
 import tfeff
-from tests.recipes.test_settings import Example
+from tests.subjects.settings import Example
 from tfeff.recipes import runs
 from tfeff.recipes.settings import setting, settings
 

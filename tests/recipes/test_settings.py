@@ -7,28 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.subjects.settings import Example
 from tfeff.recipes.settings import (
-    Settings,
     fields_of,
     parse_argument,
-    setting,
-    settings,
 )
-
-
-@settings
-class Example(Settings):
-    """An example of all kinds of settings."""
-
-    folder: str = setting("Where.", fixed=False)
-    kind: str = setting("Which.", "a", choices=["a", "b"])
-    steps: int = setting("How many.", 10, minimum=1)
-    every: int | None = setting("How often; by default at the end.", None, minimum=1)
-    rate: float = setting("How fast.", 0.5, minimum=0.0, maximum=1.0)
-    sizes: tuple[int, ...] = setting("How large.", (16, 32), minimum=1)
-    names: tuple[str, ...] = setting("Called.", ())
-    exact: bool = setting("Whether.", False)
-    override: dict[str, object] = setting("More arguments.", {})
 
 
 def test_values_have_the_types_of_their_fields():

@@ -8,9 +8,7 @@ import sys
 import pytest
 
 import tfeff
-from tests.recipes.test_pretraining import ENVIRONMENT, SMALL, corpus
-
-__all__ = ["corpus"]  # The fixture.
+from tests.subjects.recipes import ENVIRONMENT, SMALL
 
 STAGES = ("--num_layers=4", "--doublings=2")
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tfeff
-from tests.encoders.test_encoder import TINY
-from tests.export.corpus import tokenizer
+from tests.subjects.encoders import TINY
+from tests.subjects.sentences import tokenizer
 from tfeff.convert import BertTokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import check_preset, is_weights_file

@@ -9,8 +9,8 @@ import pytest
 
 import tfeff
 from tests.checks.encoder import batch_of
-from tests.encoders.test_encoder import TINY
-from tests.export.corpus import tokenizer
+from tests.subjects.encoders import TINY
+from tests.subjects.sentences import tokenizer
 from tfeff.tasks import load_pretrained, save_pretrained
 
 TEXT = "A tiger watched seven boxes"

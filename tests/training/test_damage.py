@@ -9,20 +9,12 @@ import numpy as np
 import pytest
 
 import tfeff
-from tests.export.corpus import DOCUMENTS, tokenizer
+from tests.subjects.files import flip_bit
+from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.training import RunDirectory, load_checkpoint, save_checkpoint
 from tfeff.training.checkpoints import load_notes
 
 NOTES = {"metrics.csv": "epoch,loss,step\n0,2.5,5\n"}
-
-
-def flipped(path, place, bit):
-    """Flips a bit of a file, and gives it back as it was."""
-    with open(path, "r+b") as file:
-        file.seek(place)
-        (byte,) = file.read(1)
-        file.seek(place)
-        file.write(bytes([byte ^ 1 << bit]))
 
 
 def places(path, most, rng):
@@ -52,7 +44,7 @@ def test_every_flipped_byte_of_a_checkpoint_is_found_or_changes_nothing(
     found = harmless = 0
     for place in places(path, most, rng):
         bit = rng.randrange(8)
-        flipped(path, place, bit)
+        flip_bit(path, place, bit)
         try:
             loaded = load_checkpoint(path)
             assert load_notes(path) == NOTES
@@ -63,7 +55,7 @@ def test_every_flipped_byte_of_a_checkpoint_is_found_or_changes_nothing(
             for one, two in zip(loaded.variables, expected, strict=True):
                 np.testing.assert_array_equal(one, two)
             harmless += 1
-        flipped(path, place, bit)
+        flip_bit(path, place, bit)
     assert found > least_found and harmless < most_harmless
     load_checkpoint(path)
 
@@ -96,11 +88,11 @@ def test_every_flipped_byte_of_a_finished_run_is_found(run):
                 continue
             for place in places(path, 150, rng):
                 bit = rng.randrange(8)
-                flipped(path, place, bit)
+                flip_bit(path, place, bit)
                 with pytest.raises(ValueError) as error:
                     RunDirectory(run.directory, run.config)
                 assert path in str(error.value) or name == "config.json"
-                flipped(path, place, bit)
+                flip_bit(path, place, bit)
                 count += 1
     assert count > 700
     RunDirectory(run.directory, run.config)
@@ -114,12 +106,12 @@ def test_a_flipped_byte_of_the_digests_changes_nothing_silently(run):
     path = run.path("SHA256SUMS")
     for place in range(os.path.getsize(path)):
         bit = rng.randrange(8)
-        flipped(path, place, bit)
+        flip_bit(path, place, bit)
         try:
             RunDirectory(run.directory, run.config)
         except ValueError as error:
             assert "SHA256SUMS has it, unless that file is the" in str(error)
-            flipped(path, place, bit)
+            flip_bit(path, place, bit)
             found += 1
         else:  # A name of a file that is not there; nothing else was damaged.
             run.finish()
@@ -137,14 +129,14 @@ def test_every_flipped_byte_of_an_unfinished_runs_tokenizer_is_found(run):
             places(run.path(name), 2000, rng) if name[-1] == "m" else range(digits)
         ):
             bit = rng.randrange(8)
-            flipped(run.path(name), place, bit)
+            flip_bit(run.path(name), place, bit)
             for check in (
                 lambda: RunDirectory(run.directory, run.config),
                 lambda: run.seal("tokenizer.spm"),
             ):
                 with pytest.raises(ValueError, match="since it was.*tokenizer.spm"):
                     check()
-            flipped(run.path(name), place, bit)
+            flip_bit(run.path(name), place, bit)
             count += 1
     assert count > 1500
     RunDirectory(run.directory, run.config)
@@ -156,19 +148,19 @@ def test_every_flipped_byte_of_the_configuration(run):
     count = harmless = 0
     for place in range(os.path.getsize(path)):
         for bit in range(8):
-            flipped(path, place, bit)
+            flip_bit(path, place, bit)
             try:
                 RunDirectory(run.directory, run.config)
                 harmless += 1
             except ValueError as error:
                 assert "config.json" in str(error) or "Differences" in str(error)
                 count += 1
-            flipped(path, place, bit)
+            flip_bit(path, place, bit)
     assert count > 300 and harmless == 0
 
 
 def test_a_cache_is_not_blamed_for_the_tokenizer(run):
-    flipped(run.path("tokenizer.spm"), 40, 0)
+    flip_bit(run.path("tokenizer.spm"), 40, 0)
     with pytest.raises(ValueError, match="tokenizer.spm") as error:
         RunDirectory(run.directory, run.config)
     assert "cache" not in str(error.value).replace(run.directory, "")
@@ -185,7 +177,7 @@ def test_what_is_deleted_is_no_damage(run):
 def test_a_record_that_is_damaged_while_it_is_read_names_the_file(run):
     cache = tfeff.data.open_cache(run.path("cache"))
     (shard,) = (name for name in os.listdir(cache.directory) if "shard" in name)
-    flipped(os.path.join(cache.directory, shard), 40, 3)
+    flip_bit(os.path.join(cache.directory, shard), 40, 3)
     with (
         pytest.raises(ValueError, match=f"{shard} is damaged: its checksum"),
         tfeff.data.damage_named(cache),

@@ -7,9 +7,9 @@ import pytest
 import tfeff
 from tests.checks import randomize
 from tests.checks.encoder import batch_of
-from tests.encoders.test_encoder import TINY
-from tests.objectives.test_masked_lm import make_model
-from tests.training.batches import masked_lm_batches
+from tests.subjects.batches import masked_lm_batches
+from tests.subjects.encoders import TINY
+from tests.subjects.objectives import make_masked_lm
 from tfeff.encoders import Encoder
 from tfeff.training import adamw, double_depth, load_checkpoint
 
@@ -93,7 +93,7 @@ def test_a_partition_follows_its_new_place():
 @pytest.mark.slow
 def test_moments_go_with_their_layers_and_training_goes_on(tmp_path):
     keras.utils.set_random_seed(0)
-    model = make_model(
+    model = make_masked_lm(
         "bert_tiny", dropout=0.2, encoder=dict(num_layers=2, attention=[BIAS, MIXED])
     )
     first, second = masked_lm_batches(batches=3), masked_lm_batches(batches=3, seed=1)
@@ -147,7 +147,7 @@ def test_moments_go_with_their_layers_and_training_goes_on(tmp_path):
 
 
 def test_other_optimizers():
-    model = make_model("shatter_tiny")
+    model = make_masked_lm("shatter_tiny")
     inputs, labels, weights = next(iter(masked_lm_batches()))
     model.optimizer.build(model.trainable_variables)
     model.optimizer.iterations.assign(7)
@@ -160,7 +160,7 @@ def test_other_optimizers():
     other = double_depth(model, adamw(0.5, 1, 9, layer_decay=0.5)).optimizer
     assert other._learning_rate.peak_rate == 0.5
     assert min(other._factors.values()) == 0.5**4  # Two layers.
-    half = make_model("bert_tiny", encoder=dict(dtype="mixed_float16"))
+    half = make_masked_lm("bert_tiny", encoder=dict(dtype="mixed_float16"))
     half.optimizer.build(half.trainable_variables)
     weight = half.encoder.blocks[0].attention.query_dense.kernel
     slots = half.optimizer.inner_optimizer._velocities

@@ -7,8 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 
+from tests.subjects.clusters import cluster
 from tests.training import run_worker
-from tests.training.clusters import cluster
 
 PHASES = [
     "before the run",

@@ -6,9 +6,9 @@ import pytest
 
 import tfeff
 from tests.checks import check_two_replicas
-from tests.objectives.test_masked_lm import make_model
 from tests.reference import optimizers as literal
-from tests.training.batches import masked_lm_batches
+from tests.subjects.batches import masked_lm_batches
+from tests.subjects.objectives import make_masked_lm
 from tfeff.training import AdamW, DistributedModel, adamw, load_checkpoint
 from tfeff.training.layerwise_decay import rate_factors
 
@@ -22,7 +22,7 @@ def optimizer(rate=1e-2, **arguments):
 
 def model_of(encoder=None, **arguments):
     """A masked language model of two layers with the optimizer of this file."""
-    model = make_model("bert_tiny", encoder=dict(num_layers=2) | (encoder or {}))
+    model = make_masked_lm("bert_tiny", encoder=dict(num_layers=2) | (encoder or {}))
     model.compile(optimizer=optimizer(**arguments))
     return model
 
@@ -81,7 +81,7 @@ def test_each_layer_has_its_rate_also_after_saving(tmp_path):
 
 
 def test_shared_weights_count_for_their_highest_layer():
-    encoder = make_model(
+    encoder = make_masked_lm(
         "bert_tiny",
         encoder=dict(
             num_layers=4,

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.training.clusters import cluster, worker
+from tests.subjects.clusters import cluster, worker
 
 WORKER = Path(__file__).with_name("worker.py")
 

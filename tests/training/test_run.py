@@ -11,8 +11,8 @@ import keras
 import numpy as np
 import pytest
 
-from tests.objectives.test_masked_lm import make_model
-from tests.training.batches import masked_lm_batches
+from tests.subjects.batches import Killed, masked_lm_batches
+from tests.subjects.objectives import make_masked_lm
 from tfeff.training import (
     RunDirectory,
     latest_checkpoint,
@@ -20,10 +20,6 @@ from tfeff.training import (
     make_strategy,
     save_checkpoint,
 )
-
-
-class Killed(Exception):
-    """Stands for the signal that ends a process."""
 
 
 def train(directory, dies_after=None):
@@ -46,7 +42,7 @@ def train(directory, dies_after=None):
 
     def model():
         keras.utils.set_random_seed(0)
-        return make_model("shatter_tiny", dropout=0.2)
+        return make_masked_lm("shatter_tiny", dropout=0.2)
 
     run = RunDirectory(directory, {"seed": 0})
     model = run.fit(
@@ -155,7 +151,7 @@ def test_steps_that_do_not_fit(tmp_path, steps, message):
     run = RunDirectory(tmp_path / "run", {})
     with pytest.raises(ValueError, match=message):
         run.fit(
-            lambda: make_model("bert_tiny", steps_per_execution=2),
+            lambda: make_masked_lm("bert_tiny", steps_per_execution=2),
             lambda skip: masked_lm_batches(),
             tokens_per_step=1,
             **steps,
@@ -165,7 +161,7 @@ def test_steps_that_do_not_fit(tmp_path, steps, message):
 @pytest.fixture(scope="module")
 def trained():
     """A model after two steps."""
-    model = make_model("bert_tiny")
+    model = make_masked_lm("bert_tiny")
     model.fit(masked_lm_batches(batches=2), shuffle=False, verbose=0)
     return model
 

@@ -8,9 +8,8 @@ import keras
 import numpy as np
 import pytest
 
-from tests.objectives.test_masked_lm import make_model
-from tests.training.batches import masked_lm_batches
-from tests.training.test_run import Killed
+from tests.subjects.batches import Killed, masked_lm_batches
+from tests.subjects.objectives import make_masked_lm
 from tfeff.training import AdamW, RunDirectory, train_by_stacking
 from tfeff.training.stacking import levels_off
 
@@ -37,7 +36,7 @@ def train(directory, dies_after=None, **arguments):
 
     def model():
         keras.utils.set_random_seed(0)
-        return make_model("shatter_tiny", dropout=0.2, encoder=dict(num_layers=1))
+        return make_masked_lm("shatter_tiny", dropout=0.2, encoder=dict(num_layers=1))
 
     run = RunDirectory(directory, {"seed": 0})
     settings = dict(

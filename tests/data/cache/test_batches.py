@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.checks import two_replicas
-from tests.data.pretraining.test_masking import check_rule
+from tests.checks.masking import check_rule
 from tests.subjects.corpus import token_lists
 from tfeff.data import MaskedTokens, build_cache
 from tfeff.data.cache import build as build_module

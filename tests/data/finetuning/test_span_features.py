@@ -11,6 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.subjects.characters import (
+    CORPUS,
+    SPECIAL,
+    word_piece_vocabulary,
+    word_pieces,
+)
 from tests.subjects.corpus import token_lists
 from tfeff.convert.bert_tokenizer import BertTokenizer
 from tfeff.data import (
@@ -25,19 +31,6 @@ from tfeff.data.finetuning.span_features import token_span, window_starts
 from tfeff.data.text.offsets import encode_with_offsets
 from tfeff.datasets import read_squad
 
-CORPUS = [
-    "The quick brown fox jumps over the lazy dog, 1234567890 times.",
-    "Café naïve Ünïcode über résumé; 漢字 and (brackets) 'quoted' \"words\"",
-    "pack my box with five dozen liquor jugs. " * 3,
-]
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-
-
-def word_piece_vocabulary():
-    words = ["the", "quick", "brown", "fox", "cafe", "naive", "uber", "wrote", "it"]
-    characters = [*string.ascii_lowercase, *string.digits, *string.punctuation]
-    return [*SPECIAL, *words, *characters, "漢", *(f"##{c}" for c in characters)]
-
 
 @pytest.fixture(scope="module", params=["unigram", "cased", "bert", "kerashub"])
 def any_tokenizer(request):
@@ -45,9 +38,7 @@ def any_tokenizer(request):
         lowercase = request.param == "unigram"
         return train_tokenizer(CORPUS, vocabulary_size=64, lowercase=lowercase)
     if request.param == "bert":
-        return BertTokenizer(
-            word_piece_vocabulary(), lowercase=True, strip_accents=True
-        )
+        return word_pieces()
     return keras_hub.tokenizers.BertTokenizer(word_piece_vocabulary(), lowercase=True)
 
 
@@ -74,9 +65,7 @@ def cut(text, places):
     ],
 )
 def test_places_of_word_pieces(text, expected):
-    tokenizer = BertTokenizer(
-        word_piece_vocabulary(), lowercase=True, strip_accents=True
-    )
+    tokenizer = word_pieces()
     ((ids, places),) = encode_with_offsets(tokenizer, [text])
     assert cut(text, places) == expected
     assert ids.tolist() == list(tokenizer(text))

@@ -8,50 +8,18 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.checks.masking import check_rule
+from tests.subjects.masking import (
+    CLS,
+    MASK,
+    PAD,
+    SEP,
+    SETTINGS,
+    SPECIAL,
+    VOCABULARY,
+    sequences,
+)
 from tfeff.data import mask_tokens
-
-PAD, CLS, SEP, MASK = SPECIAL = (0, 2, 3, 4)
-VOCABULARY = 50
-SETTINGS = {
-    "vocabulary_size": VOCABULARY,
-    "mask_token_id": MASK,
-    "special_token_ids": SPECIAL,
-}
-
-
-def sequences(lengths: list[int], total: int, seed: int = 0) -> np.ndarray:
-    """Rows [CLS] text [SEP] padding, of `lengths` tokens of text."""
-    generator = np.random.default_rng(seed)
-    text = [i for i in range(VOCABULARY) if i not in SPECIAL]
-    rows = np.full((len(lengths), total), PAD, np.int32)
-    for row, length in zip(rows, lengths):
-        row[: length + 2] = [CLS, *generator.choice(text, length), SEP]
-    return rows
-
-
-def check_rule(original, result, max_masks, rate):
-    """Every clause of the rule that holds with certainty, row by row."""
-    masked, positions, labels, weights = (np.asarray(t) for t in result)
-    assert masked.dtype == positions.dtype == labels.dtype == np.int32
-    assert weights.dtype == np.float32
-    for b, row in enumerate(original):
-        candidates = [t for t in range(len(row)) if row[t] not in SPECIAL]
-        count = max(1, round(rate * len(candidates))) if candidates else 0
-        count = min(count, max_masks)
-        assert weights[b].tolist() == [1.0] * count + [0.0] * (max_masks - count)
-        chosen = positions[b][:count].tolist()
-        assert chosen == sorted(set(chosen))
-        assert set(chosen) <= set(candidates)
-        assert labels[b].tolist() == [row[t] for t in chosen] + [0] * (
-            max_masks - count
-        )
-        assert positions[b][count:].tolist() == [0] * (max_masks - count)
-        for t in range(len(row)):
-            if t not in chosen:
-                assert masked[b, t] == row[t]
-            else:
-                assert masked[b, t] == MASK or masked[b, t] not in SPECIAL
-                assert 0 <= masked[b, t] < VOCABULARY
 
 
 @settings(max_examples=60)

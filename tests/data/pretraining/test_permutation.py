@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.data.pretraining.test_masking import SPECIAL, sequences
+from tests.subjects.masking import SPECIAL, sequences
 from tfeff.data import permute_targets
 from tfeff.ops import permutation_masks
 

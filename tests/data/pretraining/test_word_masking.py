@@ -10,7 +10,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.data.pretraining.test_masking import (
+from tests.reference.masking import choose_units, word_spans
+from tests.subjects.masking import (
     CLS,
     MASK,
     PAD,
@@ -19,7 +20,6 @@ from tests.data.pretraining.test_masking import (
     SPECIAL,
     sequences,
 )
-from tests.reference.masking import choose_units, word_spans
 from tfeff.convert import XLNetTokenizer
 from tfeff.data import mask_tokens, word_starts
 from tfeff.data.pretraining import word_masking

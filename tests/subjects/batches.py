@@ -6,6 +6,10 @@ import tensorflow as tf
 VOCABULARY_SIZE = 50
 
 
+class Killed(Exception):
+    """Stands for the signal that ends a process."""
+
+
 def masked_lm_batches(batches=20, batch_size=4, length=11, masks=3, seed=0):
     """A dataset of ragged rows in which replicas see very different mask counts."""
     rng = np.random.default_rng(seed)

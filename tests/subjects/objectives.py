@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfeff
-from tests.training.batches import VOCABULARY_SIZE, masked_lm_batches
+from tests.subjects.batches import VOCABULARY_SIZE, masked_lm_batches
 from tfeff import objectives
 
 
@@ -36,6 +36,15 @@ def make_model(kind, temperature=1.0, compiled=None, **overrides):
         model = objectives.SentencePairPrediction(encoder, kind == "sentence_order")
     optimizer = tfeff.training.adamw(1e-3, 5, 40, global_clipnorm=0.1)
     model.compile(optimizer=optimizer, **(compiled or {}))
+    return model
+
+
+def make_masked_lm(preset, dropout=0.0, global_clipnorm=0.1, encoder=None, **kwargs):
+    """Masked language modelling, compiled with a large learning rate and clipping."""
+    encoder = make_encoder(preset, **{"dropout": dropout} | (encoder or {}))
+    model = objectives.MaskedLM(encoder)
+    optimizer = tfeff.training.adamw(1e-3, 5, 40, global_clipnorm=global_clipnorm)
+    model.compile(optimizer=optimizer, **kwargs)
     return model
 
 
