@@ -63,28 +63,29 @@ def test_a_file_with_bytes_too_many(tmp_path):
     source = copied("bert", tmp_path)
     with open(source / "model.safetensors", "ab") as file:
         file.write(b"\0")
-    with pytest.raises(ValueError, match="its tensors end at byte"):
+    with pytest.raises(ValueError, match="model.safetensors.*not fully covered"):
         tfeff.convert.load(source)
 
 
 @pytest.mark.parametrize(
     "changes, message",
     [
-        (dict(dtype="F8_E4M3"), r"dtypes among .* tensors of \['F8_E4M3'\]"),
-        (dict(data_offsets=[0, 12]), "12 bytes"),
-        (dict(data_offsets=[-8, 0]), "at -8"),
-        (dict(shape=[3]), "bytes at 0"),
-        (dict(shape=None), "NoneType"),
-        (dict(shape=[2.0]), "8 bytes at 0"),
-        (dict(data_offsets=[8, 16]), "begins at byte"),
-        (dict(data_offsets="ab"), "damaged"),
+        (dict(dtype="F8_E4M3", shape=[8]), r"dtypes among .* tensors of \['F8_E4M3'\]"),
+        (dict(dtype="nonsense"), "damaged: .*`nonsense`"),
+        (dict(data_offsets=[0, 12]), "damaged: .* invalid shape"),
+        (dict(data_offsets=[-8, 0]), "damaged: .*`-8`"),
+        (dict(shape=[3]), "damaged: .* invalid shape"),
+        (dict(shape=None), "damaged: .* null"),
+        (dict(shape=[2.0]), r"damaged: .*`2\.0`"),
+        (dict(data_offsets=[8, 16]), "damaged: .* invalid offset for tensor `x`"),
+        (dict(data_offsets="ab"), 'damaged: .*"ab"'),
     ],
 )
 def test_damaged_headers(changes, message, tmp_path):
     write_safetensors(
         tmp_path / "a.safetensors", {"x": np.ones(2, np.float32)}, **changes
     )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=rf"a\.safetensors' must .*{message}"):
         read_safetensors(str(tmp_path))
 
 

@@ -1,26 +1,27 @@
-"""Reading of safetensors files: a JSON header, then the bytes of the tensors."""
+"""The tensors of safetensors files: of one file, or of those that an index names."""
 
+import contextlib
 import dataclasses
-import json
-import math
 import os
 
 import ml_dtypes
 import numpy as np
+from safetensors import SafetensorError, safe_open
 
 from tfeff.convert.reading import check_fetched, read_json
 
+# NumPy knows the name "bfloat16", which the library asks it for, by ml_dtypes alone.
 _DTYPES = {
-    "F64": np.dtype("<f8"),
-    "F32": np.dtype("<f4"),
-    "F16": np.dtype("<f2"),
+    "F64": np.dtype("float64"),
+    "F32": np.dtype("float32"),
+    "F16": np.dtype("float16"),
     "BF16": np.dtype(ml_dtypes.bfloat16),
-    "I64": np.dtype("<i8"),
-    "I32": np.dtype("<i4"),
-    "I16": np.dtype("<i2"),
-    "I8": np.dtype("i1"),
-    "U8": np.dtype("u1"),
-    "BOOL": np.dtype("?"),
+    "I64": np.dtype("int64"),
+    "I32": np.dtype("int32"),
+    "I16": np.dtype("int16"),
+    "I8": np.dtype("int8"),
+    "U8": np.dtype("uint8"),
+    "BOOL": np.dtype("bool"),
 }
 _FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -31,15 +32,16 @@ class Tensor:
     """One tensor of a safetensors file, read when it is asked for."""
 
     path: str
+    name: str
     shape: tuple[int, ...]
     dtype: np.dtype
-    offset: int
 
     def read(self) -> np.ndarray:
         """The tensor's values, in its own dtype and shape."""
-        count = math.prod(self.shape)
-        values = np.fromfile(self.path, self.dtype, count, offset=self.offset)
-        return values.reshape(self.shape)
+        # The file is mapped into memory for one tensor at a time. What was read of a
+        # mapping that stays would count as this process's memory.
+        with _opened(self.path) as file:
+            return file.get_tensor(self.name)
 
 
 def read_safetensors(directory: str) -> dict[str, Tensor]:
@@ -100,57 +102,28 @@ def _read_shards(directory):
 
 def _read_file(path):
     check_fetched(path)
-    unknown, tensors = [], {}
+    with _opened(path) as file:
+        views = {name: file.get_slice(name) for name in file.offset_keys()}
+        unknown = sorted({view.get_dtype() for view in views.values()} - set(_DTYPES))
+        if unknown:
+            raise ValueError(
+                f"{path!r} must hold tensors of dtypes among {list(_DTYPES)}. It also "
+                f"holds tensors of {unknown}"
+            )
+        return {
+            name: Tensor(path, name, tuple(view.get_shape()), _DTYPES[view.get_dtype()])
+            for name, view in views.items()
+        }
+
+
+@contextlib.contextmanager
+def _opened(path):
+    """The file, opened by the library, whose errors then name it."""
     try:
-        header, start = _header(path)
-        unknown = sorted({entry["dtype"] for entry in header.values()} - set(_DTYPES))
-        if not unknown:
-            tensors = {n: _tensor(path, n, entry, start) for n, entry in header.items()}
-            _check_tiled(tensors.values(), start, os.path.getsize(path))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        with safe_open(path, framework="np") as file:
+            yield file
+    except (SafetensorError, OSError) as error:
         raise ValueError(
             f"{path!r} must be a whole safetensors file. It is cut short or damaged: "
             f"{error}"
         ) from error
-    if unknown:
-        raise ValueError(
-            f"{path!r} must hold tensors of dtypes among {list(_DTYPES)}. It also "
-            f"holds tensors of {unknown}"
-        )
-    return tensors
-
-
-def _header(path):
-    """What the file says of its tensors, and where their bytes start."""
-    size = os.path.getsize(path)
-    with open(path, "rb") as file:
-        start = 8 + int.from_bytes(file.read(8), "little")
-        if size < 8 or start > size:
-            raise ValueError(f"its header ends at byte {start} of {size}")
-        header = json.loads(file.read(start - 8))
-    header.pop("__metadata__", None)
-    return header, start
-
-
-def _tensor(path, name, entry, start):
-    dtype, shape = _DTYPES[entry["dtype"]], tuple(entry["shape"])
-    begin, end = entry["data_offsets"]
-    numbers = (begin, end, *shape)
-    whole = all(type(number) is int and number >= 0 for number in numbers)
-    if not whole or end - begin != dtype.itemsize * math.prod(shape):
-        raise ValueError(
-            f"tensor {name!r} of shape {shape} has {end - begin} bytes at {begin}"
-        )
-    return Tensor(path, shape, dtype, start + begin)
-
-
-def _check_tiled(tensors, start, size):
-    """Raises unless the tensors' bytes follow each other up to the file's end."""
-    end = start
-    sizes = [(t.offset, t.dtype.itemsize * math.prod(t.shape)) for t in tensors]
-    for offset, tensor_size in sorted(sizes):
-        if offset != end:
-            raise ValueError(f"a tensor begins at byte {offset}, not at {end}")
-        end += tensor_size
-    if end != size:
-        raise ValueError(f"its tensors end at byte {end}, the file has {size}")
