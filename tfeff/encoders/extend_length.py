@@ -57,7 +57,7 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
     seed = check_integer("seed", seed, 0)
     config = encoder.get_config()
     config["max_sequence_length"] = max_sequence_length
-    config["attention"] = _of_fixed_size(encoder)
+    config["attention"] = _with_fixed_distances(encoder)
     extended = Encoder.from_config(config)
     has_table = encoder.position == "absolute"
     table = extended.embedding.position_embedding.embeddings if has_table else None
@@ -90,7 +90,7 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
     return extended
 
 
-def _of_fixed_size(encoder):
+def _with_fixed_distances(encoder):
     """The attention's specification, with distances that depended on the length."""
 
     def fixed(spec, layer):

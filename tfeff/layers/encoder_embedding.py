@@ -10,7 +10,7 @@ from tfeff.utils.checks import check_choice, check_integer, check_positive, chec
 POSITIONS = ("absolute", "none")
 _TABLES = ("token_embedding", "segment_embedding", "position_embedding", "norm")
 # What the tables and the norm depend on.
-_OF_TABLES = (
+_TABLE_ARGUMENTS = (
     "vocabulary_size",
     "embedding_dim",
     "num_segments",
@@ -126,7 +126,7 @@ class EncoderEmbedding(keras.layers.Layer):
                 "`tables_of` must be an `EncoderEmbedding`. "
                 f"Received: tables_of={other!r}"
             )
-        for name in _OF_TABLES:
+        for name in _TABLE_ARGUMENTS:
             if getattr(self, name) != getattr(other, name):
                 raise ValueError(
                     f"`{name}` must be that of `tables_of`, which is "

@@ -172,7 +172,7 @@ class ScoredAttention(Attention):
 
     def attend_heads(self, inputs: AttentionInputs, return_scores=False):
         """`(context, scores)`: what `attend` returns, before the output projection."""
-        queries, keys = self._gathered(inputs)
+        queries, keys = self._queries_and_keys(inputs)
         context = None if return_scores else self.fused_context(queries, keys)
         if context is not None:
             return context, None
@@ -269,7 +269,7 @@ class ScoredAttention(Attention):
         length = ops.shape(keys.vectors)[2]
         return self.relative_terms(functional.relative_positions(length), inputs)
 
-    def _gathered(self, inputs: AttentionInputs):
+    def _queries_and_keys(self, inputs: AttentionInputs):
         """Queries and keys with all that the inputs say of them but relative terms."""
         queries, keys = self.project(inputs)
         length = ops.shape(keys.vectors)[2]
@@ -287,20 +287,20 @@ class ScoredAttention(Attention):
             mask = ops.broadcast_to(mask, shape)[:, None]
         queries = queries._replace(
             positions=positions,
-            segment_ids=_of_queries(query_segments),
-            ranks=_of_queries(inputs.query_ranks),
+            segment_ids=_along_queries(query_segments),
+            ranks=_along_queries(inputs.query_ranks),
             mask=mask,
             dropout_bits=self.dropout_layer.row_bits(
                 ops.shape(queries.vectors)[:3], inputs.training
             ),
         )
         if keys.visible is None:
-            keys = keys._replace(visible=_of_keys(inputs.visible))
+            keys = keys._replace(visible=_along_keys(inputs.visible))
         keys = keys._replace(
             # No variables: what computes a block again takes tensors alone.
             weights={k: ops.reshape(x, x.shape) for k, x in keys.weights.items()},
-            segment_ids=_of_keys(segments),
-            ranks=_of_keys(inputs.key_ranks),
+            segment_ids=_along_keys(segments),
+            ranks=_along_keys(inputs.key_ranks),
         )
         return queries, keys
 
@@ -320,12 +320,12 @@ def _check_block_size(size) -> int:
         ) from None
 
 
-def _of_queries(x):
+def _along_queries(x):
     """`[B, M]` as something of queries, `[B, 1, M, 1]`."""
     return None if x is None else x[:, None, :, None]
 
 
-def _of_keys(x):
+def _along_keys(x):
     """`[B, S]` as something of keys, `[B, 1, 1, S]`."""
     return None if x is None else x[:, None, None, :]
 

@@ -116,17 +116,17 @@ class SparseAttention(SelfAttention):
         if queries.positions is None:
             return mask
         positions = ops.arange(ops.shape(keys.vectors)[2], dtype="int32")
-        seen = fixed_pattern_at(
+        pattern = fixed_pattern_at(
             queries.positions, positions, self.stride, self.expressivity, self.pattern
         )
-        seen = seen[:, None] if len(seen.shape) == 3 else seen[None, None]
-        return seen if mask is None else ops.logical_and(mask, seen)
+        pattern = pattern[:, None] if len(pattern.shape) == 3 else pattern[None, None]
+        return pattern if mask is None else ops.logical_and(mask, pattern)
 
     def attend_heads(self, inputs, return_scores=False):
         length = ops.shape(inputs.hidden)[1]
         if return_scores or not self._has_windows(inputs, length):
             return super().attend_heads(inputs, return_scores)
-        queries, keys = self._gathered(inputs)
+        queries, keys = self._queries_and_keys(inputs)
         visible = ops.ones((1, 1, length, 1), dtype="bool")
         if keys.visible is not None:
             visible = ops.swapaxes(keys.visible, 2, 3)

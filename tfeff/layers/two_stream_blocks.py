@@ -105,7 +105,7 @@ class TwoStreamBlocks(SharedBlocks):
         query = ops.broadcast_to(start, (batch, count, size))
         visible = visible_keys(padding_mask, hidden)
         for index, block in enumerate(self.blocks):
-            of_content = AttentionInputs(
+            content_inputs = AttentionInputs(
                 content,
                 content,
                 visible=visible,
@@ -115,8 +115,8 @@ class TwoStreamBlocks(SharedBlocks):
                 layer_index=index,
                 training=training,
             )
-            of_query = of_content._replace(
+            query_inputs = content_inputs._replace(
                 query=query, query_ranks=query_ranks, positions=target_positions
             )
-            query, content = block.attend(of_query), block.attend(of_content)
+            query, content = block.attend(query_inputs), block.attend(content_inputs)
         return content, query

@@ -143,8 +143,8 @@ def one_head_scores(query, key, partition=None, bias_embeddings=None):
     if bias_embeddings is None:
         return scores
     # The bias stands outside the fraction: it is not scaled.
-    of_parts = ops.einsum("bmtd,nd->bmtn", query, bias_embeddings)
-    return scores + ops.einsum("bmtn,nts->bmts", of_parts, partition)
+    part_products = ops.einsum("bmtd,nd->bmtn", query, bias_embeddings)
+    return scores + ops.einsum("bmtn,nts->bmts", part_products, partition)
 
 
 def part_values(

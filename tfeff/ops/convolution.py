@@ -50,8 +50,8 @@ def dynamic_convolution(values, kernels):
     reach = (num_taps - 1) // 2
     values = ops.pad(values, ((0, 0), (reach, missing + block - reach), (0, 0), (0, 0)))
     values = ops.reshape(values, (batch, count + 1, block, heads, size))
-    of_next = slice_axis(slice_axis(values, 1, 1), 2, 0, num_taps - 1)
-    values = ops.concatenate([slice_axis(values, 1, 0, -1), of_next], axis=2)
+    next_taps = slice_axis(slice_axis(values, 1, 1), 2, 0, num_taps - 1)
+    values = ops.concatenate([slice_axis(values, 1, 0, -1), next_taps], axis=2)
     if len(kernels.shape) == 2:
         kernels = ops.broadcast_to(kernels[:, None], (heads, block, num_taps))
         band = _band(kernels)

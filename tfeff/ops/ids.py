@@ -42,10 +42,10 @@ def check_known(name: str, x, expected: str, holds) -> bool:
         return False
     wrong = ~holds(values)
     if wrong.any():
-        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise ValueError(
             f"`{name}` must be {expected}. "
-            f"Received: {values[place]} at {list(place)} of {name}"
+            f"Received: {values[index]} at {list(index)} of {name}"
         )
     return True
 

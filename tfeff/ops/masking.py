@@ -41,11 +41,11 @@ def masked_softmax(scores, mask=None):
     >>> ops.convert_to_numpy(weights[0, 0]).tolist()
     [0.5, 0.5, 0.0, 0.0]
     """
-    precise = at_least_float32(scores)
+    upcast_scores = at_least_float32(scores)
     if mask is not None:
         # A finite number, not -inf: a row of -inf would give NaN.
-        precise = ops.where(mask, precise, -1e30)
-    weights = ops.softmax(precise, axis=-1)
+        upcast_scores = ops.where(mask, upcast_scores, -1e30)
+    weights = ops.softmax(upcast_scores, axis=-1)
     if mask is not None:
         weights = ops.where(mask, weights, 0.0)
     return ops.cast(weights, scores.dtype)

@@ -263,7 +263,7 @@ def t5_boundaries(num_buckets: int = 32, max_distance: int = 128) -> list[int]:
         Raffel et al., "Exploring the limits of transfer learning", section 2.1;
         used by the relative attention bias of Tian et al., "Shatter", section 2.
     """
-    buckets = _t5_buckets_of_a_side(num_buckets, max_distance)
+    buckets = _t5_side_buckets(num_buckets, max_distance)
     starts = [x for x, y in enumerate(zip(buckets, buckets[1:]), 1) if y[0] != y[1]]
     return [1 - x for x in reversed(starts)] + starts
 
@@ -294,13 +294,13 @@ def t5_buckets(relative_positions, num_buckets: int = 32, max_distance: int = 12
         Raffel et al., "Exploring the limits of transfer learning", section 2.1.
     """
     x = ops.cast(relative_positions, "int32")
-    buckets = _t5_buckets_of_a_side(num_buckets, max_distance)
+    buckets = _t5_side_buckets(num_buckets, max_distance)
     distance = ops.minimum(ops.abs(x), max_distance)
     right = ops.cast(x > 0, "int32") * (num_buckets // 2)
     return ops.take(ops.convert_to_tensor(buckets, "int32"), distance) + right
 
 
-def _t5_buckets_of_a_side(num_buckets: int, max_distance: int) -> list[int]:
+def _t5_side_buckets(num_buckets: int, max_distance: int) -> list[int]:
     """The buckets of the distances 0 to `max_distance`."""
     check_t5_buckets(num_buckets, max_distance)
     half = num_buckets // 2

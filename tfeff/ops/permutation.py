@@ -29,8 +29,8 @@ def permutation_masks(ranks, visible=None):
     Reference:
         Yang et al., "XLNet", sections 2.2 and 2.3.
     """
-    of_query, of_key = ranks[:, :, None], ranks[:, None, :]
-    content, query = of_key <= of_query, of_key < of_query
+    query_ranks, key_ranks = ranks[:, :, None], ranks[:, None, :]
+    content, query = key_ranks <= query_ranks, key_ranks < query_ranks
     if visible is None:
         return content, query
     visible = visible[:, None, :]

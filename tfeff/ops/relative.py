@@ -148,7 +148,7 @@ def xlnet_scores_at(
 ):
     """`xlnet_scores` of queries at some positions only, without limit of distance.
 
-    The waves of a difference are those of the key's position, turned by the query's,
+    The waves of a difference are those of the key's position, rotated by the query's,
     `s_{i - j} = R_i s_j`. So queries need not be in order for a shift:
 
         (q_i + v) · W s_{i - j} = (R_iᵀ Wᵀ (q_i + v)) · s_j
@@ -178,8 +178,8 @@ def xlnet_scores_at(
         kernel = ops.transpose(kernel, (1, 0, 2, 3))
     kernel = ops.reshape(kernel, (dim, heads, size))
     position_query = scaled(query + position_bias[:, None])
-    turned = ops.einsum("bnth,dnh->bntd", position_query, kernel)
-    of_sine, of_cosine = ops.split(turned, 2, axis=-1)
+    rotated = ops.einsum("bnth,dnh->bntd", position_query, kernel)
+    sine_query, cosine_query = ops.split(rotated, 2, axis=-1)
 
     batch, count = ops.shape(positions)
     dtype = keras.backend.result_type(query.dtype, "float32")
@@ -189,13 +189,17 @@ def xlnet_scores_at(
     waves = ops.reshape(ops.cast(waves, query.dtype), (batch, 1, count, dim))
     sine, cosine = ops.split(waves, 2, axis=-1)
     # sin(a - b) = sin a cos b - cos a sin b, cos(a - b) = cos a cos b + sin a sin b.
-    turned = ops.concatenate(
-        [of_cosine * sine - of_sine * cosine, of_sine * sine + of_cosine * cosine],
+    rotated = ops.concatenate(
+        [
+            cosine_query * sine - sine_query * cosine,
+            sine_query * sine + cosine_query * cosine,
+        ],
         axis=-1,
     )
     waves = sinusoids(ops.arange(ops.shape(key)[2], dtype=dtype), dim, "concatenated")
-    of_position = ops.einsum("bntd,sd->bnts", turned, ops.cast(waves, query.dtype))
-    return dot_product_scores(query + content_bias[:, None], key) + of_position
+    waves = ops.cast(waves, query.dtype)
+    position_scores = ops.einsum("bntd,sd->bnts", rotated, waves)
+    return dot_product_scores(query + content_bias[:, None], key) + position_scores
 
 
 def segment_scores(query, query_segments, key_segments, embeddings, bias):

@@ -31,14 +31,14 @@ def activated_product(x, kernel, activation):
     def product(x, kernel):
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            share, slope = _SHARES[activation](x, barrier_one(upstream))
-            of_activated = ops.einsum("btm,km->btk", upstream, kernel)
+            gate, grad_gate = _GATES[activation](x, barrier_one(upstream))
+            grad_activated = ops.einsum("btm,km->btk", upstream, kernel)
             return (
-                of_activated * (share + x * slope),
-                ops.einsum("btk,btm->km", x * share, upstream),
+                grad_activated * (gate + x * grad_gate),
+                ops.einsum("btk,btm->km", x * gate, upstream),
             )
 
-        return ops.matmul(x * _SHARES[activation](x)[0], kernel), gradient
+        return ops.matmul(x * _GATES[activation](x)[0], kernel), gradient
 
     # A tensor: TensorFlow takes no variables here.
     return product(x, ops.reshape(kernel, kernel.shape))
@@ -51,29 +51,29 @@ def _activated(x, activation):
     def activate(x):
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            share, slope = _SHARES[activation](x, barrier_one(upstream))
-            return upstream * (share + x * slope)
+            gate, grad_gate = _GATES[activation](x, barrier_one(upstream))
+            return upstream * (gate + x * grad_gate)
 
-        return x * _SHARES[activation](x)[0], gradient
+        return x * _GATES[activation](x)[0], gradient
 
     return activate(x)
 
 
-def _normal_share(x, one=1.0):
+def _normal_gate(x, one=1.0):
     """`Φ(x)` and its derivative."""
-    share = 0.5 + 0.5 * ops.erf(x * (one * 0.5**0.5))
-    return share, ops.exp((-0.5 * one) * x * x) / math.sqrt(2.0 * math.pi)
+    gate = 0.5 + 0.5 * ops.erf(x * (one * 0.5**0.5))
+    return gate, ops.exp((-0.5 * one) * x * x) / math.sqrt(2.0 * math.pi)
 
 
-def _tanh_share(x, one=1.0):
+def _tanh_gate(x, one=1.0):
     """`(1 + tanh(…)) / 2` and its derivative."""
     scale, cubic = one * math.sqrt(2.0 / math.pi), 0.044715
     # Beyond 10 the tanh is 1; the square of a large float16 would be infinite.
     square = ops.minimum(x * x, 100.0)
     tanh = ops.tanh(x * (scale + scale * cubic * square))
-    slope = 0.5 * scale * (1.0 - tanh * tanh) * (1.0 + 3.0 * cubic * square)
-    return 0.5 + 0.5 * tanh, slope
+    grad_gate = 0.5 * scale * (1.0 - tanh * tanh) * (1.0 + 3.0 * cubic * square)
+    return 0.5 + 0.5 * tanh, grad_gate
 
 
 # By activation `g`: `g(x) / x` and its derivative, not before a factor `one` is known.
-_SHARES = {equations.gelu: _normal_share, equations.gelu_tanh: _tanh_share}
+_GATES = {equations.gelu: _normal_gate, equations.gelu_tanh: _tanh_gate}

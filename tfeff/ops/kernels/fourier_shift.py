@@ -118,7 +118,7 @@ def _waves(block: int, keys: int, dtype):
     A window's and the keys' are scaled so that a window's form an orthonormal matrix.
     """
     length = block + keys
-    precise = keras.backend.result_type(
+    compute_dtype = keras.backend.result_type(
         keras.backend.standardize_dtype(dtype), "float32"
     )
 
@@ -126,7 +126,7 @@ def _waves(block: int, keys: int, dtype):
         positions = ops.arange(first, last + 1)[:, None]
         # Whole turns are taken off as integers: large angles would lose digits.
         steps = ops.mod(positions * (2 * ops.arange(length // 2) + 1), 2 * length)
-        angles = ops.cast(steps, precise) * (math.pi / length)
+        angles = ops.cast(steps, compute_dtype) * (math.pi / length)
         return ops.cos(angles), ops.sin(angles)
 
     def scaled(waves):

@@ -45,10 +45,10 @@ def _gated(query, key, rows):
     count = ops.shape(query)[-1]
 
     def add(step, scores):
-        some = [ops.take(x, step, axis=0) for x in (query, key, rows)]
-        gates = toeplitz(some[2], count)
+        parts = [ops.take(x, step, axis=0) for x in (query, key, rows)]
+        gates = toeplitz(parts[2], count)
         for f in range(features):
-            pairs = some[0][f, ..., :, None] * some[1][f, ..., None, :] * gates[f]
+            pairs = parts[0][f, ..., :, None] * parts[1][f, ..., None, :] * gates[f]
             scores = scores + at_least_float32(pairs)
         # TensorFlow wants to see that the loop keeps the shape.
         return ops.reshape(scores, shape)
@@ -62,20 +62,20 @@ def _gated(query, key, rows):
         upstream = args[0] if upstream is None else upstream
         shared = rows.shape[2] == 1
 
-        def derive(some):
-            query, key, rows = some
+        def step_gradients(parts):
+            query, key, rows = parts
             gates = toeplitz(rows, count)
-            of_query, of_key, of_gates = [], [], []
+            grad_query, grad_key, grad_gates = [], [], []
             for f in range(features):
                 gated = upstream * gates[f]
-                of_query.append(ops.einsum("bnij,bnj->bni", gated, key[f]))
-                of_key.append(ops.einsum("bnij,bni->bnj", gated, query[f]))
+                grad_query.append(ops.einsum("bnij,bnj->bni", gated, key[f]))
+                grad_key.append(ops.einsum("bnij,bni->bnj", gated, query[f]))
                 pairs = upstream * query[f, ..., :, None] * key[f, ..., None, :]
                 pairs = ops.sum(pairs, axis=(0, 1) if shared else 0)
                 pairs = ops.sum(relative_unshift(pairs), axis=-2)
-                of_gates.append(pairs[None] if shared else pairs)
-            return tuple(map(ops.stack, (of_query, of_key, of_gates)))
+                grad_gates.append(pairs[None] if shared else pairs)
+            return tuple(map(ops.stack, (grad_query, grad_key, grad_gates)))
 
-        return ops.map(derive, (query, key, rows))
+        return ops.map(step_gradients, (query, key, rows))
 
     return ops.cast(scores, dtype), gradient

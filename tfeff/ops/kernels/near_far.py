@@ -175,11 +175,11 @@ def near_far_one_head_scores(query, key, partition, bias_embeddings):
     Returns:
         Tensor `[B, 1, t, S]`.
     """
-    of_parts = ops.einsum("bmtd,nd->bmtn", query, bias_embeddings)
+    part_products = ops.einsum("bmtd,nd->bmtn", query, bias_embeddings)
     # There is one head: its scores, `t S`, are fewer than what its keys hold.
-    far = ops.matmul(of_parts, ops.swapaxes(_both(partition), 0, 1))
+    far = ops.matmul(part_products, ops.swapaxes(_both(partition), 0, 1))
     far = ops.matmul(far, ops.swapaxes(_far_sides(partition, query), 0, 1))
-    near = relative_products(of_parts, partition.near)
+    near = relative_products(part_products, partition.near)
     return add_near(dot_product_scores(query, key) + far, near, partition.first)
 
 

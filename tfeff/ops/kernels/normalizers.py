@@ -22,21 +22,21 @@ def l2_normalized_sigmoid(scores, mask=None):
 
 def softmax_and_gradient(scores, mask=None):
     """`masked_softmax`, and the function from its upstream gradient to the scores'."""
-    precise = at_least_float32(scores)
+    upcast_scores = at_least_float32(scores)
     if mask is not None:
         # A finite number, not -inf: a row of -inf would give NaN.
-        precise = ops.where(mask, precise, -1e30)
-    weights = ops.softmax(precise, axis=-1)
+        upcast_scores = ops.where(mask, upcast_scores, -1e30)
+    weights = ops.softmax(upcast_scores, axis=-1)
     if mask is not None:
         weights = ops.where(mask, weights, 0.0)
     weights = ops.cast(weights, scores.dtype)
 
     def gradient(*args, upstream=None):
-        # From the rounded weights, which exist anyway: nothing else is kept.
+        # From the rounded weights, which exist anyway: nothing else is saved.
         upstream = at_least_float32(args[0] if upstream is None else upstream)
-        kept = at_least_float32(weights)
-        mean = ops.sum(upstream * kept, axis=-1, keepdims=True)
-        return ops.cast(kept * (upstream - mean), scores.dtype)
+        upcast_weights = at_least_float32(weights)
+        mean = ops.sum(upstream * upcast_weights, axis=-1, keepdims=True)
+        return ops.cast(upcast_weights * (upstream - mean), scores.dtype)
 
     return weights, gradient
 
@@ -52,15 +52,15 @@ def l2_sigmoid_and_gradient(scores, mask=None):
     weights = ops.cast(sigmoid / norm, scores.dtype)
 
     def gradient(*args, upstream=None):
-        # From scores, rounded weights and norms: no float32 over pairs is kept.
+        # From scores, rounded weights and norms: no float32 over pairs is saved.
         upstream = at_least_float32(args[0] if upstream is None else upstream)
-        kept = at_least_float32(weights)
-        along = ops.sum(upstream * kept, axis=-1, keepdims=True)
+        upcast_weights = at_least_float32(weights)
+        dot = ops.sum(upstream * upcast_weights, axis=-1, keepdims=True)
         # Below the floor the norm does not depend on the scores.
-        along = ops.where(square > 1e-12, along, 0.0)
+        dot = ops.where(square > 1e-12, dot, 0.0)
         # With σ(-s) for 1 - σ(s), which loses its digits where σ is near 1.
-        slope = kept * ops.sigmoid(-at_least_float32(scores))
-        return ops.cast((upstream - kept * along) * slope, scores.dtype)
+        derivative = upcast_weights * ops.sigmoid(-at_least_float32(scores))
+        return ops.cast((upstream - upcast_weights * dot) * derivative, scores.dtype)
 
     return weights, gradient
 

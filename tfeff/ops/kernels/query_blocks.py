@@ -61,10 +61,10 @@ def over_query_blocks(
     def pull(inputs, context, upstream):
         """The gradients of the floats among the inputs."""
 
-        def of_floats(*values):
+        def differentiable(*values):
             return apply(_replaced(inputs, floats, values), context)
 
-        return pull_back(of_floats, [inputs[index] for index in floats], upstream)
+        return pull_back(differentiable, [inputs[index] for index in floats], upstream)
 
     blocks = block_size and _Blocks(
         inputs, counts, block_size, near, ops.shape(like)[2]
@@ -114,17 +114,17 @@ class _Blocks:
     def gradients(self, pull, inputs, floats, context, upstream):
         """The gradients of the inputs of which `floats` are the indices."""
         block_of = self._parts(inputs)
-        of_queries = [index for index in floats if index < self.ends[0]]
-        others = floats[len(of_queries) :]
+        query_floats = [index for index in floats if index < self.ends[0]]
+        others = floats[len(query_floats) :]
         results = [self._full(x) for x in (context, upstream)]
 
         def step(sums, x):
             (start,) = x
-            of_block = [self._rows(x, start) for x in results]
-            gradients = pull(block_of(start), *of_block)
-            added = zip(others, sums, gradients[len(of_queries) :])
+            block_results = [self._rows(x, start) for x in results]
+            gradients = pull(block_of(start), *block_results)
+            added = zip(others, sums, gradients[len(query_floats) :])
             sums = [self._added(index, start, total, y) for index, total, y in added]
-            return sums, gradients[: len(of_queries)]
+            return sums, gradients[: len(query_floats)]
 
         # Sums of many blocks: half precision would lose their digits.
         sums = [
@@ -137,7 +137,7 @@ class _Blocks:
             [self._starts()],
             [
                 (x.dtype, (*x.shape[:-2], self.size, x.shape[-1]))
-                for x in map(inputs.__getitem__, of_queries)
+                for x in map(inputs.__getitem__, query_floats)
             ],
         )
         gradients = [self._joined(gradient) for gradient in gradients]

@@ -32,7 +32,7 @@ def bias_scores(query, key, rows):
     """Equals `tfeff.ops.bias_scores`: `s[i, j] = q_i · k_j / sqrt(H) + a_x`."""
     if not isinstance(rows, NearFar):
         return relative.bias_scores(query, key, rows)
-    far = ops.swapaxes(far_rows(_of_size_one(rows), query), -1, -2)
+    far = ops.swapaxes(far_rows(_as_vectors(rows), query), -1, -2)
     scores = dot_product_scores(query, key) + far
     return add_near(scores, toeplitz_rows(query, rows.near), rows.first)
 
@@ -42,7 +42,7 @@ def scaled_scores(query, key, rows):
     if not isinstance(rows, NearFar):
         return relative.scaled_scores(query, key, rows)
     near = scaled_scores(query, near_keys(key, rows, query), rows.near)
-    far = dot_product_scores(query, key * far_rows(_of_size_one(rows), query))
+    far = dot_product_scores(query, key * far_rows(_as_vectors(rows), query))
     return add_near(far, near, rows.first)
 
 
@@ -67,17 +67,19 @@ def xlnet_scores(query, key, rows, content_bias, position_bias):
 
     `s[i, j] = ((q_i + u) · k_j + (q_i + v) · r_x) / sqrt(H)`.
     """
-    of_content = query + content_bias[:, None]
-    of_position = scaled(query + position_bias[:, None])
+    content_query = query + content_bias[:, None]
+    position_query = scaled(query + position_bias[:, None])
     if isinstance(rows, NearFar):
         far = far_rows(rows, query)
         # The far rows join the keys, and have met `u` instead of `v`.
-        other = scaled(position_bias - content_bias)[:, None]
-        scores = dot_product_scores(of_content, key + far)
-        scores = scores + ops.matmul(other, ops.swapaxes(far, -1, -2))
-        return add_near(scores, relative_products(of_position, rows.near), rows.first)
-    scores = dot_product_scores(of_content, key)
-    return scores + relative_products(of_position, rows)
+        bias_difference = scaled(position_bias - content_bias)[:, None]
+        scores = dot_product_scores(content_query, key + far)
+        scores = scores + ops.matmul(bias_difference, ops.swapaxes(far, -1, -2))
+        return add_near(
+            scores, relative_products(position_query, rows.near), rows.first
+        )
+    scores = dot_product_scores(content_query, key)
+    return scores + relative_products(position_query, rows)
 
 
 def toeplitz_rows(query, rows):
@@ -89,6 +91,6 @@ def toeplitz_rows(query, rows):
     return join_near_far(near, *sides, *rows[3:])
 
 
-def _of_size_one(rows):
+def _as_vectors(rows):
     """Scalars `[..., N]` as vectors `[..., N, 1]`."""
     return NearFar(*(x[..., None] for x in rows[:3]), *rows[3:])

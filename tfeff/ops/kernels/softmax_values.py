@@ -37,7 +37,7 @@ def softmax_values(
             x = x * (one * ops.cast(partition, x.dtype))
         return x if keep is None else ops.where(keep, x, ops.cast(one - 1.0, x.dtype))
 
-    def of_visible(x):
+    def zero_unseen(x):
         """Zeros in rows `[B, N, t, H]` that see no key."""
         return x if visible is None else x * ops.cast(visible, x.dtype)
 
@@ -46,7 +46,7 @@ def softmax_values(
         value, first = value + far_rows(rows, scores), rows.first
         rows = rows.near
 
-    def of_near(weights):
+    def near_weights(weights):
         """The weights of the keys that have rows of their own."""
         if first is None:
             return weights
@@ -55,21 +55,21 @@ def softmax_values(
 
     @custom_gradient
     def attend(scores, value, *rows):
-        precise = at_least_float32(scores)
+        upcast_scores = at_least_float32(scores)
         if mask is not None:
             # A finite number, not -inf: a row of -inf would give NaN.
-            precise = ops.where(mask, precise, -1e30)
-        probs = ops.cast(ops.softmax(precise, axis=-1), dtype)
+            upcast_scores = ops.where(mask, upcast_scores, -1e30)
+        probs = ops.cast(ops.softmax(upcast_scores, axis=-1), dtype)
         result = context
         if result is None:
             weights = with_factors(probs)
             result = weighted_values(weights, value)
             if rows:
-                result = result + relative_values(of_near(weights), *rows)
-            result = of_visible(result)
+                result = result + relative_values(near_weights(weights), *rows)
+            result = zero_unseen(result)
 
         def gradient(*args, upstream=None):
-            upstream = of_visible(args[0] if upstream is None else upstream)
+            upstream = zero_unseen(args[0] if upstream is None else upstream)
             mean = at_least_float32(upstream) * at_least_float32(result)
             mean = ops.sum(mean, axis=-1, keepdims=True)
             one = barrier_one(upstream)
@@ -77,7 +77,7 @@ def softmax_values(
             grads = [ops.einsum("bnts,bnth->bnsh", weights, upstream)]
             grad_probs = ops.einsum("bnth,bnsh->bnts", upstream, value)
             if rows:
-                grads.append(relative_sums(of_near(weights), upstream))
+                grads.append(relative_sums(near_weights(weights), upstream))
                 products = relative_products(upstream, *rows)
                 if first is None:
                     grad_probs = grad_probs + products

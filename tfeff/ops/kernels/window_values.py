@@ -35,7 +35,7 @@ def window_values(scores, values, masks, keep=(None, None), context=None):
         visible = [ops.any(mask, axis=-1, keepdims=True) for mask in masks]
         visible = ops.cast(ops.logical_or(*visible), dtype)
 
-    def of_visible(x):
+    def zero_unseen(x):
         """Zeros in windows that see no key."""
         return x if visible is None else x * visible
 
@@ -51,21 +51,21 @@ def window_values(scores, values, masks, keep=(None, None), context=None):
         probs = [ops.cast(x, dtype) for x in _softmax(scores, masks)]
         result = context
         if result is None:
-            of_own, of_shared = with_dropout(probs)
-            result = ops.einsum("bnwtc,bnwch->bnwth", of_own, own)
-            products = weighted_values(_joined(of_shared), shared)
-            result = of_visible(result + ops.reshape(products, ops.shape(result)))
+            own_weights, shared_weights = with_dropout(probs)
+            result = ops.einsum("bnwtc,bnwch->bnwth", own_weights, own)
+            products = weighted_values(_joined(shared_weights), shared)
+            result = zero_unseen(result + ops.reshape(products, ops.shape(result)))
 
         def gradient(*args, upstream=None):
-            upstream = of_visible(args[0] if upstream is None else upstream)
+            upstream = zero_unseen(args[0] if upstream is None else upstream)
             mean = at_least_float32(upstream) * at_least_float32(result)
             mean = ops.sum(mean, axis=-1, keepdims=True)
             rows = _joined(upstream)
             # Recomputed, not saved.
-            of_own, of_shared = with_dropout(probs, barrier_one(upstream))
+            own_weights, shared_weights = with_dropout(probs, barrier_one(upstream))
             grad_values = (
-                ops.einsum("bnwtc,bnwth->bnwch", of_own, upstream),
-                ops.einsum("bnts,bnth->bnsh", _joined(of_shared), rows),
+                ops.einsum("bnwtc,bnwth->bnwch", own_weights, upstream),
+                ops.einsum("bnts,bnth->bnsh", _joined(shared_weights), rows),
             )
             grad_probs = (
                 ops.einsum("bnwth,bnwch->bnwtc", upstream, own),
