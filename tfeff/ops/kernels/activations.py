@@ -29,8 +29,7 @@ def activated_product(x, kernel, activation):
 
     @custom_gradient
     def product(x, kernel):
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
+        def gradient(upstream):
             gate, grad_gate = _GATES[activation](x, barrier_one(upstream))
             grad_activated = ops.einsum("btm,km->btk", upstream, kernel)
             return (
@@ -49,8 +48,7 @@ def _activated(x, activation):
 
     @custom_gradient
     def activate(x):
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
+        def gradient(upstream):
             gate, grad_gate = _GATES[activation](x, barrier_one(upstream))
             return upstream * (gate + x * grad_gate)
 

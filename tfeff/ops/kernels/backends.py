@@ -15,10 +15,24 @@ def custom_gradient(function):
 
     Under `jax.checkpoint` and outside of `jax.jit`, JAX takes gradients after tracing,
     and a mask that was traced with the function is then gone. So the function is traced
-    here, and what it closes over becomes arguments. They get no gradient.
+    here, and the tensors that it closes over become arguments. They get no gradient.
+
+    Args:
+        function: from tensors to a tensor, and the function from its upstream gradient
+            to the gradients of the arguments.
     """
     if keras.backend.backend() != "jax":
-        return ops.custom_gradient(function)
+
+        def keras_function(*arguments):
+            result, gradient = function(*arguments)
+
+            def keras_gradient(*args, upstream=None):
+                # PyTorch passes the arguments, too, and the upstream gradient by name.
+                return gradient(args[0] if upstream is None else upstream)
+
+            return result, keras_gradient
+
+        return ops.custom_gradient(keras_function)
     import jax
     from jax.extend.core import jaxpr_as_fun
 

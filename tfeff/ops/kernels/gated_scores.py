@@ -58,8 +58,7 @@ def _gated(query, key, rows):
     shape = ops.shape(scores)
     scores = ops.fori_loop(0, query.shape[0], add, scores)
 
-    def gradient(*args, upstream=None):
-        upstream = args[0] if upstream is None else upstream
+    def gradient(upstream):
         shared = rows.shape[2] == 1
 
         def step_gradients(parts):

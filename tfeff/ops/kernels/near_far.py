@@ -62,8 +62,7 @@ def add_near(x, near, first, axis: int = -1):
 
     @custom_gradient
     def add(x, near):
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
+        def gradient(upstream):
             return upstream, near_entries(upstream, first, width, axis)
 
         near = near_entries(x, first, width, axis) + near
@@ -85,8 +84,7 @@ def near_keys(key, rows: NearFar, like):
 
     @custom_gradient
     def take(key):
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
+        def gradient(upstream):
             corner = _corner(key, first, -2)
             return ops.slice_update(ops.zeros_like(key), corner, upstream)
 
@@ -238,8 +236,7 @@ def near_far_part_values(
             result = weighted_values(near_weights * near, near_value)
             result = result + at_outer(ops.matmul(weights[:, 0], far_value))
 
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
+        def gradient(upstream):
             of_near = ops.einsum("bnts,bnth->bnsh", near_weights * near, upstream)
             of_far = of_outer(upstream)
             grad_far = ops.einsum("bts,bth->bsh", weights[:, 0], of_far) * of_sides

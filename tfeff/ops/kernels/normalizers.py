@@ -31,9 +31,9 @@ def softmax_and_gradient(scores, mask=None):
         weights = ops.where(mask, weights, 0.0)
     weights = ops.cast(weights, scores.dtype)
 
-    def gradient(*args, upstream=None):
+    def gradient(upstream):
         # From the rounded weights, which exist anyway: nothing else is saved.
-        upstream = at_least_float32(args[0] if upstream is None else upstream)
+        upstream = at_least_float32(upstream)
         upcast_weights = at_least_float32(weights)
         mean = ops.sum(upstream * upcast_weights, axis=-1, keepdims=True)
         return ops.cast(upcast_weights * (upstream - mean), scores.dtype)
@@ -51,9 +51,9 @@ def l2_sigmoid_and_gradient(scores, mask=None):
     norm = ops.sqrt(ops.maximum(square, 1e-12))
     weights = ops.cast(sigmoid / norm, scores.dtype)
 
-    def gradient(*args, upstream=None):
+    def gradient(upstream):
         # From scores, rounded weights and norms: no float32 over pairs is saved.
-        upstream = at_least_float32(args[0] if upstream is None else upstream)
+        upstream = at_least_float32(upstream)
         upcast_weights = at_least_float32(weights)
         dot = ops.sum(upstream * upcast_weights, axis=-1, keepdims=True)
         # Below the floor the norm does not depend on the scores.

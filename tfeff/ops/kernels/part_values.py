@@ -37,8 +37,7 @@ def part_values(
             weights = apply_keep_mask(normalize(scores)[0], keep)
             result = weighted_values(weights * partition, value)
 
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
+        def gradient(upstream):
             # Recomputed, not saved.
             one = barrier_one(upstream)
             weights, grad_scores = normalize(scores * one)

@@ -75,8 +75,7 @@ def over_query_blocks(
         given = _replaced(inputs, floats, values)
         context = blocks.values(apply, given, like) if blocks else apply(given)
 
-        def gradient(*args, upstream=None):
-            upstream = args[-1] if upstream is None else upstream
+        def gradient(upstream):
             if blocks:
                 return tuple(blocks.gradients(pull, given, floats, context, upstream))
             # Recomputed, not saved.

@@ -68,8 +68,8 @@ def softmax_values(
                 result = result + relative_values(near_weights(weights), *rows)
             result = zero_unseen(result)
 
-        def gradient(*args, upstream=None):
-            upstream = zero_unseen(args[0] if upstream is None else upstream)
+        def gradient(upstream):
+            upstream = zero_unseen(upstream)
             mean = at_least_float32(upstream) * at_least_float32(result)
             mean = ops.sum(mean, axis=-1, keepdims=True)
             one = barrier_one(upstream)

@@ -56,8 +56,8 @@ def window_values(scores, values, masks, keep=(None, None), context=None):
             products = weighted_values(_joined(shared_weights), shared)
             result = zero_unseen(result + ops.reshape(products, ops.shape(result)))
 
-        def gradient(*args, upstream=None):
-            upstream = zero_unseen(args[0] if upstream is None else upstream)
+        def gradient(upstream):
+            upstream = zero_unseen(upstream)
             mean = at_least_float32(upstream) * at_least_float32(result)
             mean = ops.sum(mean, axis=-1, keepdims=True)
             rows = _joined(upstream)
