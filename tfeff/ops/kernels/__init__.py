@@ -7,12 +7,9 @@ Each function equals that of its name in `tfeff.ops`, values and gradients
 
 from tfeff.ops.kernels.activations import activated_product, gelu, gelu_tanh
 from tfeff.ops.kernels.gated_scores import gated_scores
-from tfeff.ops.kernels.near_far import (
-    near_far_one_head_scores,
-    near_far_part_values,
-)
+from tfeff.ops.kernels.near_far import near_far_one_head_scores
 from tfeff.ops.kernels.normalizers import l2_normalized_sigmoid, masked_softmax
-from tfeff.ops.kernels.part_values import part_values
+from tfeff.ops.kernels.part_values import near_far_part_values, part_values
 from tfeff.ops.kernels.query_blocks import over_query_blocks
 from tfeff.ops.kernels.relative_products import (
     key_products,

@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from tfeff.ops.attention import apply_keep_mask, dot_product_scores, weighted_values
+from tfeff.ops.attention import dot_product_scores
 from tfeff.ops.kernels.backends import custom_gradient
-from tfeff.ops.kernels.normalizers import WITH_GRADIENT
 from tfeff.ops.kernels.relative_products import relative_products
-from tfeff.ops.shifting import toeplitz
 
 
 class NearFar(NamedTuple):
@@ -103,7 +101,7 @@ def far_rows(rows: NearFar, like):
     Returns:
         Tensor `[N, S, H]`, or `[S, H]`.
     """
-    return ops.matmul(_far_sides(rows, like), _both(rows))
+    return ops.matmul(far_sides(rows, like), _both(rows))
 
 
 def far_products(key, rows: NearFar, like):
@@ -117,7 +115,7 @@ def far_products(key, rows: NearFar, like):
         Tensor `[B, N, 1, S]`.
     """
     products = ops.matmul(key, ops.swapaxes(_both(rows), -1, -2))
-    products = ops.sum(products * _far_sides(rows, like), axis=-1)
+    products = ops.sum(products * far_sides(rows, like), axis=-1)
     return products[:, :, None]
 
 
@@ -156,7 +154,7 @@ def _both(rows: NearFar):
     return ops.moveaxis(ops.concatenate(rows[1:3], axis=0), 0, -2)
 
 
-def _far_sides(rows: NearFar, like):
+def far_sides(rows: NearFar, like):
     """`[S, 2]`: 1 where a key is before, and after the near ones."""
     keys = ops.arange(rows.length, dtype="int32")
     sides = keys < rows.first, keys >= rows.first + _width(rows, like)
@@ -176,77 +174,6 @@ def near_far_one_head_scores(query, key, partition, bias_embeddings):
     part_products = ops.einsum("bmtd,nd->bmtn", query, bias_embeddings)
     # There is one head: its scores, `t S`, are fewer than what its keys hold.
     far = ops.matmul(part_products, ops.swapaxes(_both(partition), 0, 1))
-    far = ops.matmul(far, ops.swapaxes(_far_sides(partition, query), 0, 1))
+    far = ops.matmul(far, ops.swapaxes(far_sides(partition, query), 0, 1))
     near = relative_products(part_products, partition.near)
     return add_near(dot_product_scores(query, key) + far, near, partition.first)
-
-
-def near_far_part_values(
-    scores,
-    value,
-    partition,
-    outer,
-    normalizer="sigmoid_l2",
-    mask=None,
-    keep=None,
-    context=None,
-):
-    """Equals `tfeff.ops.part_values` where the far keys of a side have one part.
-
-    The values of both far sides are side by side, `[B, S, 2 H]`, and 0 for other keys:
-    one product weights them.
-
-    Args:
-        scores, value, normalizer, mask, keep, context: as in
-            `tfeff.ops.kernels.part_values`.
-        partition: `NearFar` of rows `[..., n]`. It gets no gradient.
-        outer: integers `(l, r)`, the parts of all keys before and after the near ones,
-            whose function is 1 there.
-
-    Returns:
-        Tensor `[B, n, t, H]`.
-    """
-    first, count = partition.first, ops.shape(scores)[2]
-    near = toeplitz(ops.moveaxis(partition.near, 0, -1), count)
-    num_parts, _, width = ops.shape(near)
-    sides = _far_sides(partition, scores)
-
-    def of_outer(x):
-        """The outer parts of `[B, n, ..., H]`, `[B, ..., 2 H]`."""
-        return ops.concatenate([x[:, part] for part in outer], axis=-1)
-
-    def at_outer(x):
-        """`[B, ..., 2 H]` as that of the outer parts, `[B, n, ..., H]`."""
-        sides = ops.split(x, 2, axis=-1)
-        parts = [ops.zeros_like(sides[0]) for _ in range(num_parts)]
-        for part, side in zip(outer, sides):
-            parts[part] = parts[part] + side
-        return ops.stack(parts, axis=1)
-
-    @custom_gradient
-    def attend(scores, value):
-        near_value = near_entries(value, first, width, -2)
-        of_sides = ops.repeat(sides, value.shape[-1], axis=-1)
-        far_value = of_outer(value) * of_sides
-        weights, grad_scores = WITH_GRADIENT[normalizer](scores, mask)
-        weights = apply_keep_mask(weights, keep)
-        near_weights = near_entries(weights, first, width)
-        result = context
-        if result is None:
-            result = weighted_values(near_weights * near, near_value)
-            result = result + at_outer(ops.matmul(weights[:, 0], far_value))
-
-        def gradient(upstream):
-            of_near = ops.einsum("bnts,bnth->bnsh", near_weights * near, upstream)
-            of_far = of_outer(upstream)
-            grad_far = ops.einsum("bts,bth->bsh", weights[:, 0], of_far) * of_sides
-            grad_value = add_near(at_outer(grad_far), of_near, first, -2)
-            grad_near = ops.einsum("bnth,bnsh->bnts", upstream, near_value) * near
-            grad_near = ops.sum(grad_near, axis=1, keepdims=True)
-            grad_weights = ops.einsum("bth,bsh->bts", of_far, far_value)
-            grad_weights = add_near(grad_weights[:, None], grad_near, first)
-            return grad_scores(apply_keep_mask(grad_weights, keep)), grad_value
-
-        return result, gradient
-
-    return attend(scores, value)
