@@ -1,6 +1,6 @@
-"""The mathematics of tfeff: pure functions of `keras.ops`, with no weights.
+"""The mathematics of tfeff: pure functions of tensors, without weights.
 
-They run on every Keras backend and take and return backend tensors.
+They are written in `keras.ops` and run on every Keras backend.
 """
 
 from tfeff.ops.activations import activated_product, gelu, gelu_tanh

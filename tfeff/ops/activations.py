@@ -1,6 +1,6 @@
 """GELU in two forms, alone and before a product: the equations.
 
-`tfeff.ops.kernels` has versions that save less for the gradient, which equal these.
+`tfeff.ops.kernels` has equal versions that save less for the backward pass.
 """
 
 import math
@@ -57,7 +57,7 @@ def gelu_tanh(x):
 
 
 def activated_product(x, kernel, activation):
-    """A product with what an activation gives: `g(x) W`.
+    """The product of an activation's output and a kernel: `g(x) W`.
 
     Args:
         x: float tensor `[B, T, K]`.

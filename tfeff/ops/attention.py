@@ -1,8 +1,8 @@
 """Softmax and one-head attention, from scores to context vectors: the equations.
 
 Shapes: B batch, t queries, S keys, N heads, n parts, D hidden size, H = D / N. Heads
-stand before positions. `tfeff.ops.kernels` has fast versions of `softmax_values` and
-`part_values`, which equal these.
+come before positions. `tfeff.ops.kernels` has equal, faster versions of
+`softmax_values` and `part_values`.
 """
 
 import math
@@ -16,7 +16,7 @@ NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
 
 
 def split_heads(x, num_heads: int):
-    """Cuts vectors into heads: head `h` has the columns from `h D / N`.
+    """Splits vectors into heads: head `h` has the columns from `h D / N`.
 
     Args:
         x: tensor `[B, T, D]`.
@@ -36,7 +36,7 @@ def split_heads(x, num_heads: int):
 
 
 def merge_heads(x):
-    """Joins heads again, the inverse of `split_heads`.
+    """Concatenates heads, the inverse of `split_heads`.
 
     Args:
         x: tensor `[B, T, N, H]`.
@@ -69,7 +69,7 @@ def dot_product_scores(query, key):
     Returns:
         Tensor `[B, N, t, S]`.
     """
-    # With all axes named Keras would transpose the keys, and TensorFlow their gradient.
+    # If all axes had names, Keras would transpose the keys, TensorFlow their gradient.
     return ops.einsum("...th,...sh->...ts", scaled(query), key)
 
 
@@ -100,8 +100,8 @@ def softmax_values(scores, value, mask=None, partition=None, keep=None, rows=Non
         mask: bool tensor `[B or 1, N or 1, t or 1, S]`, true where a key is visible,
             or `None` when all are.
         partition: float tensor `[N, t, S]`, or `None`. It gets no gradient.
-        keep: bool tensor `[B, N, t, S]`, false at what dropout drops, or `None`. What
-            is kept is not scaled up here.
+        keep: bool tensor `[B, N, t, S]`, false at dropped weights, or `None`. Kept
+            weights are not scaled up here.
         rows: float tensor `a` `[t + S, N, H]` at the relative positions `1 - t … S` to
             the first query, or `None`.
 
@@ -120,7 +120,7 @@ def softmax_values(scores, value, mask=None, partition=None, keep=None, rows=Non
 
 
 def one_head_scores(query, key, partition=None, bias_embeddings=None):
-    """One matrix of scores for all parts, before they are normalised.
+    """One matrix of scores for all parts, before normalisation.
 
     With `N` the partition and `R` its embeddings:
 
@@ -130,7 +130,7 @@ def one_head_scores(query, key, partition=None, bias_embeddings=None):
     Args:
         query: float tensor `Q` `[B, 1, t, D]`.
         key: float tensor `[B, 1, S, D]`; the hidden state `X` itself in Shatter.
-        partition: float tensor `N` `[n, t, S]`, read for the bias only.
+        partition: float tensor `N` `[n, t, S]`, used for the bias only.
         bias_embeddings: float tensor `R` `[n, D]` for the bias `B`, or `None`.
 
     Returns:
@@ -142,7 +142,7 @@ def one_head_scores(query, key, partition=None, bias_embeddings=None):
     scores = dot_product_scores(query, key)
     if bias_embeddings is None:
         return scores
-    # The bias stands outside the fraction: it is not scaled.
+    # The bias is not scaled.
     part_products = ops.einsum("bmtd,nd->bmtn", query, bias_embeddings)
     return scores + ops.einsum("bmtn,nts->bmts", part_products, partition)
 
@@ -169,8 +169,8 @@ def part_values(
         normalizer: `"sigmoid_l2"` or `"softmax"`.
         mask: bool tensor broadcastable to `[B, 1, t, S]`, true where a key is visible,
             or `None` when all are.
-        keep: bool tensor `[B, 1, t, S]`, false at what dropout drops, or `None`. What
-            is kept is not scaled up here.
+        keep: bool tensor `[B, 1, t, S]`, false at dropped weights, or `None`. Kept
+            weights are not scaled up here.
 
     Returns:
         Tensor `X̄` `[B, n, t, H]`.
@@ -183,5 +183,5 @@ def part_values(
 
 
 def apply_keep_mask(x, keep):
-    """`x`, and 0 where `keep` is false; `None` keeps everything."""
+    """`x` with zeros where `keep` is false; `None` keeps all."""
     return x if keep is None else ops.where(keep, x, ops.zeros_like(x))

@@ -1,7 +1,7 @@
-"""Blockwise attention: only the blocks of the score matrix that are wanted.
+"""Blockwise attention: only some blocks of the score matrix are computed.
 
-Blocks of a sequence become sequences of their own, `[B, T, …]` to `[B n, t, …]`, so
-that any attention on these is one by blocks, and `T × T` scores never exist.
+Blocks become sequences of the batch, `[B, T, …]` to `[B n, t, …]`: any attention over
+these is blockwise, and `T × T` scores never exist.
 
 Shapes: B batch, T positions in n blocks of t, N heads, H head size.
 """
@@ -13,7 +13,7 @@ from keras import ops
 
 
 def query_blocks(x, num_blocks: int):
-    """Cuts sequences into blocks, one below the other.
+    """Splits sequences into blocks, stacked along the batch.
 
     Args:
         x: tensor `[B, T, …]`.
@@ -33,7 +33,7 @@ def query_blocks(x, num_blocks: int):
 
 
 def from_blocks(x, num_blocks: int):
-    """Joins blocks again, the inverse of `query_blocks`.
+    """Concatenates blocks, the inverse of `query_blocks`.
 
     Args:
         x: tensor `[B n, t, …]`.
@@ -53,21 +53,21 @@ def from_blocks(x, num_blocks: int):
 
 
 def key_blocks(x, head_blocks: Sequence[int]):
-    """For each block of queries and each head, the block that it reads.
+    """The block of keys that each block of queries attends to, by head.
 
-    A head of shift `s` lets the queries of block `b` read the keys and values of block
-    `b + s`, counted in a circle:
+    In a head of shift `s`, the queries of block `b` attend to the keys and values of
+    block `b + s`, modulo the number of blocks:
 
         A[h, b] = softmax(Q[h, b] K[h, b + s]ᵀ / sqrt(H))       [t, t]
         X̄[h, b] = A[h, b] V[h, b + s]
 
     Args:
         x: tensor `[B n, N, t, …]`, keys, values or their mask in blocks.
-        head_blocks: how many heads have the shifts `0, 1, … n - 1`, in this order;
-            they add up to `N`.
+        head_blocks: the number of heads of each shift `0, 1, … n - 1`; they add up to
+            `N`.
 
     Returns:
-        Tensor `[B n, N, t, …]`, the blocks that are read.
+        Tensor `[B n, N, t, …]`, the blocks attended to.
 
     Example:
 
@@ -85,14 +85,14 @@ def key_blocks(x, head_blocks: Sequence[int]):
         return x
     shape = ops.shape(x)
     x = ops.reshape(x, (shape[0] // num_blocks, num_blocks, *shape[1:]))
-    # Cut at once: on CPUs the gradients of single slices took as long as the scores.
+    # One split: on CPUs the gradients of separate slices took as long as the scores.
     parts = ops.split(x, list(itertools.accumulate(head_blocks[:-1])), axis=2)
     parts = [ops.roll(part, -shift, axis=1) for shift, part in enumerate(parts)]
     return ops.reshape(ops.concatenate(parts, axis=2), shape)
 
 
 def dense_scores(scores, head_blocks: Sequence[int]):
-    """Lays the scores of blocks out over all pairs of positions.
+    """Scatters the scores of blocks into a matrix of all pairs of positions.
 
     Args:
         scores: float tensor `[B n, N, t, t]`.
@@ -104,15 +104,15 @@ def dense_scores(scores, head_blocks: Sequence[int]):
     num_blocks = len(head_blocks)
     batch, heads, block, _ = ops.shape(scores)
     scores = ops.reshape(scores, (batch // num_blocks, num_blocks, heads, block, block))
-    # reads[s, b, c]: whether, with the shift s, block b reads block c.
-    reads = [
+    # attends[s, b, c]: whether block b attends to block c in a head of shift s.
+    attends = [
         [
             [float((b + s) % num_blocks == c) for c in range(num_blocks)]
             for b in range(num_blocks)
         ]
         for s in range(num_blocks)
     ]
-    by_head = [reads[s] for s, count in enumerate(head_blocks) for _ in range(count)]
+    by_head = [attends[s] for s, count in enumerate(head_blocks) for _ in range(count)]
     dense = ops.einsum(
         "bnhqk,hnm->bhnqmk", scores, ops.convert_to_tensor(by_head, scores.dtype)
     )

@@ -1,4 +1,4 @@
-"""Convolutions along the sequence whose kernels belong to heads and positions.
+"""Convolutions along the sequence, with kernels by position and head.
 
 Shapes: B batch, T positions, N heads, H head size, K taps of a kernel.
 """
@@ -9,17 +9,17 @@ from tfeff.ops.shifting import relative_shift
 from tfeff.ops.slicing import slice_axis
 
 _BLOCK = 32
-# Of a block's axes, between its positions before its heads and the other way round.
+# Swaps positions and heads of blocks `[B, n, L, N, x]`.
 _HEADS_FIRST = (0, 1, 3, 2, 4)
 
 
 def dynamic_convolution(values, kernels):
-    """Mixes each position's neighbours with a kernel of the position and head.
+    """Convolves heads with kernels that depend on the position.
 
     `y[i, h] = Σ_t w[i, h, t] u[i + t - (K - 1) / 2, h]`, where `u` is 0 beyond the
-    ends of the sequence. Positions go in blocks, whose kernels, laid out as a band
-    matrix, are multiplied with what the block reads: time and memory stay linear in
-    the length.
+    ends of the sequence. Positions are computed in blocks: the kernels of a block form
+    a band matrix, which is multiplied with the values under them. So time and memory
+    are linear in the length.
 
     Args:
         values: float tensor `u` `[B, T, N, H]`.
@@ -46,22 +46,22 @@ def dynamic_convolution(values, kernels):
     block = max(_BLOCK, num_taps)
     count = (length + block - 1) // block
     missing = count * block - length
-    # A block reads itself and the first taps of the next, which moves it by half.
+    # A block of padded values reads itself and the first K - 1 values of the next.
     reach = (num_taps - 1) // 2
     values = ops.pad(values, ((0, 0), (reach, missing + block - reach), (0, 0), (0, 0)))
     values = ops.reshape(values, (batch, count + 1, block, heads, size))
-    next_taps = slice_axis(slice_axis(values, 1, 1), 2, 0, num_taps - 1)
-    values = ops.concatenate([slice_axis(values, 1, 0, -1), next_taps], axis=2)
+    next_values = slice_axis(slice_axis(values, 1, 1), 2, 0, num_taps - 1)
+    values = ops.concatenate([slice_axis(values, 1, 0, -1), next_values], axis=2)
     if len(kernels.shape) == 2:
         kernels = ops.broadcast_to(kernels[:, None], (heads, block, num_taps))
         band = _band(kernels)
-        # Repeated: XLA takes longer for blocks that share a factor than for all apart.
+        # Copied for each block: XLA takes longer for products with a shared factor.
         band = ops.broadcast_to(band, (batch, count, *ops.shape(band)))
     else:
         kernels = ops.pad(kernels, ((0, 0), (0, missing), (0, 0), (0, 0)))
         kernels = ops.reshape(kernels, (batch, count, block, heads, num_taps))
         band = _band(ops.transpose(kernels, _HEADS_FIRST))
-    # The heads go first by hand: an einsum of all this took half as long again.
+    # Transposed explicitly: one einsum took half as long again.
     context = ops.matmul(band, ops.transpose(values, _HEADS_FIRST))
     context = ops.transpose(context, _HEADS_FIRST)
     return slice_axis(
@@ -70,16 +70,15 @@ def dynamic_convolution(values, kernels):
 
 
 def _band(kernels):
-    """A block's kernels `[..., L, K]` as a matrix `[..., L, L + K - 1]`."""
+    """A block's kernels `[..., L, K]` as a band matrix `[..., L, L + K - 1]`."""
     block = kernels.shape[-2]
-    # `relative_shift` moves the taps of the first row, which end up in its columns
-    # from 0, furthest to the left.
+    # `relative_shift` shifts the first row most, to the columns from 0.
     sides = [(0, 0)] * (len(kernels.shape) - 1) + [(block - 1, block)]
     return relative_shift(ops.pad(kernels, sides))
 
 
 def banded_scores(kernels, length, visible=None):
-    """The attention matrix that a convolution amounts to.
+    """The attention matrix that is equivalent to a convolution.
 
     `A[h, i, j] = w[i, h, j - i + (K - 1) / 2]`, and 0 where there is no such tap or
     the key is not visible.
@@ -94,8 +93,8 @@ def banded_scores(kernels, length, visible=None):
     """
     kernels = ops.transpose(kernels, (0, 2, 1, 3))
     reach = (kernels.shape[-1] - 1) // 2
-    # Padded by T on both sides, the tap of the position itself stands in column
-    # T + reach; `relative_shift` wants it in column T - 1.
+    # Padded by T on both sides, the centre tap is in column T + reach;
+    # `relative_shift` expects it in column T - 1.
     kernels = ops.pad(kernels, ((0, 0), (0, 0), (0, 0), (length, length)))
     kernels = slice_axis(kernels, -1, reach + 1, reach + 1 + 2 * length)
     scores = relative_shift(kernels)

@@ -1,23 +1,22 @@
-"""What dropout keeps, from a few random bits stretched over many elements."""
+"""Dropout masks from a few random bits."""
 
 import keras
 from keras import ops
 
 
 def keep_mask(shape, rate: float, seed):
-    """Draws which elements dropout keeps: each, but a share of `rate`.
+    """Draws a dropout mask: each element is kept with probability `1 - rate`.
 
-    A row (the last axis) gets 32 random bits `r` from the backend's generator. From
-    them come words `h(r + γ w)`, where `w` counts words and `h` is an integer hash in
-    which every bit depends on all, and from each word two numbers with independent
-    leading 16 bits, for one element in either half of the row. An element is dropped if
-    its number is below `2³² rate`. So the generator, by far the most expensive part of
-    dropout, runs once a row, and the rest is arithmetic that a compiler fuses into what
-    reads the result.
+    The backend's generator draws 32 random bits `r` for each row (the last axis). Word
+    `w` of a row is `h(r + γ w)`, with an integer hash `h` in which every bit depends on
+    all. Each word gives two numbers with independent leading 16 bits, for one element
+    in either half of the row, which is dropped if its number is below `2³² rate`. So
+    the generator, by far the most expensive part of dropout, runs once a row, and a
+    compiler fuses the rest into the operation that reads the mask.
 
     Args:
         shape: shape of the result, of integers and integer tensors.
-        rate: float in [0, 1), share of dropped elements.
+        rate: float in [0, 1), the dropout rate.
         seed: `keras.random.SeedGenerator`, or an integer.
 
     Returns:
@@ -36,9 +35,10 @@ def keep_mask(shape, rate: float, seed):
 
 
 def row_bits(rows, seed):
-    """The random bits of each row that `keep_mask` stretches.
+    """The random bits of rows, for `keep_mask_from_bits`.
 
-    Rows that are drawn together may be stretched in parts, such as blocks of queries.
+    Masks of rows that are drawn together may be made in parts, as for blocks of
+    queries.
 
     Args:
         rows: shape of the rows, of integers and integer tensors.
@@ -51,12 +51,12 @@ def row_bits(rows, seed):
 
 
 def keep_mask_from_bits(bits, length, rate: float):
-    """`keep_mask` of rows whose bits are drawn.
+    """`keep_mask` from random bits.
 
     Args:
         bits: int32 tensor `[..., 1]`, as from `row_bits`.
         length: integer or integer tensor, elements of a row.
-        rate: float in [0, 1), share of dropped elements.
+        rate: float in [0, 1), the dropout rate.
 
     Returns:
         Bool tensor `[..., length]`, false at dropped elements.

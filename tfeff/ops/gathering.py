@@ -8,22 +8,22 @@ from tfeff.ops.ids import as_int32, check_range, zeros_outside
 def gather_positions(x, positions):
     """Rows of each sequence at its own positions: `y[b, m] = x[b, positions[b, m]]`.
 
-    Whole rows move, from the sequences laid end to end. `ops.take_along_axis` turns
-    the sequences over first and gathers number by number; on a TPU a copy of them, and
-    all that it is computed from, then waits for the head.
+    Whole rows are gathered from the concatenated sequences. `ops.take_along_axis`
+    transposes first and gathers element by element; on a TPU a transposed copy of the
+    hidden states then stays alive until the head runs.
 
     Args:
         x: tensor `[B, T, ...]`.
-        positions: integer tensor `[B, M]`, from 0 to `T - 1`. A position outside is
-            refused where it is known, in eager calls. In a compiled program it is an
-            error of TensorFlow on CPUs; on GPUs and with XLA it gives zeros.
+        positions: integer tensor `[B, M]`, from 0 to `T - 1`. Eager calls raise for a
+            position out of range. A compiled program raises with TensorFlow on CPUs,
+            and gives zeros on GPUs and with XLA.
 
     Returns:
         Tensor `[B, M, ...]`, in the dtype of `x`.
 
     Raises:
         TypeError: if `positions` is not an integer tensor.
-        ValueError: if a position is known to be outside.
+        ValueError: if a position is known to be out of range.
 
     Example:
 
@@ -39,7 +39,7 @@ def gather_positions(x, positions):
     )
     starts = ops.arange(batch, dtype="int32")[:, None] * length
     inside = ops.logical_and(positions >= 0, positions < length)
-    # A row that does not exist, rather than one of the next sequence.
+    # Out of range: a row that does not exist, not one of the next sequence.
     rows = ops.where(inside, starts + positions, batch * length)
     y = ops.take(ops.reshape(x, (batch * length, *rest)), rows, axis=0)
     return y if known else zeros_outside(y, inside)

@@ -1,7 +1,7 @@
-"""Integers that stand for rows: tokens, segments, positions.
+"""Integer ids that index rows: tokens, segments, positions.
 
-Where the numbers are there, in eager calls, those that stand for no row are refused.
-In a compiled program they are not there yet: nothing then becomes another row.
+In eager calls the values are known, and an id out of range raises. In a traced program
+they are not known; an id out of range then never indexes another row.
 """
 
 import keras
@@ -13,12 +13,12 @@ _LAST = 2**31 - 1
 
 
 def known_values(x) -> np.ndarray | None:
-    """The numbers of a tensor if it has them already, else `None`."""
+    """The values of a tensor, or `None` if it is traced."""
     if isinstance(x, keras.KerasTensor):
         return None
     try:
         return np.asarray(x)
-    except (TypeError, NotImplementedError):  # Of a program that is being traced.
+    except (TypeError, NotImplementedError):  # A traced tensor has no values.
         return None
 
 
@@ -32,10 +32,10 @@ def check_integers(name: str, x) -> None:
 
 
 def check_known(name: str, x, expected: str, holds) -> bool:
-    """Raises if a number of `x` is known for which `holds` is false.
+    """Raises if `holds` is false for a known value of `x`.
 
     Returns:
-        Whether the numbers are known.
+        Whether the values are known.
     """
     values = known_values(x)
     if values is None:
@@ -57,10 +57,10 @@ def check_range(name: str, x, minimum: int, maximum: int) -> bool:
 
 
 def as_int32(name: str, x):
-    """The integer tensor `x` as int32, in which no number becomes another.
+    """Casts the integer tensor `x` to int32 without overflow.
 
-    A number beyond int32 is refused where it is known; in a traced program it becomes
-    the largest of int32, or the smallest, which are no row of anything.
+    A known value beyond int32 raises. In a traced program it becomes the largest or the
+    smallest int32, which are valid ids of no row.
     """
     check_integers(name, x)
     if keras.backend.standardize_dtype(x.dtype) in _WIDE:
@@ -72,11 +72,11 @@ def as_int32(name: str, x):
 
 
 def exact_input(name: str, x):
-    """A model's input as int32, to which Keras would cast 3.9 and 2³² + 3 alike.
+    """A model's input as int32; Keras' own cast turns 3.9 and 2³² + 3 into 3.
 
     Raises:
-        TypeError: if `x` holds no integers; a padding mask may be bool.
-        ValueError: if a number of `x` is known not to fit into int32.
+        TypeError: if `x` is not an integer tensor; a padding mask may be bool.
+        ValueError: if a known value of `x` does not fit into int32.
     """
     x = ops.convert_to_tensor(x)
     if name == "padding_mask" and keras.backend.standardize_dtype(x.dtype) == "bool":
@@ -85,16 +85,16 @@ def exact_input(name: str, x):
 
 
 def rows_of(name: str, x, count: int):
-    """Integers that stand for rows from 0 to `count - 1`, ready to be looked up.
+    """Row indices of ids from 0 to `count - 1`, for a look-up.
 
     Returns:
-        `(rows, inside)`: `x` as int32, in which no number is negative, since Keras
-        counts those from the end; and a bool tensor of its shape, true where the row
-        exists, or `None` if all are known to.
+        `(rows, inside)`: `x` as int32 without negative values, which Keras would count
+        from the end; and a bool tensor of its shape, true at ids in range, or `None` if
+        all are known to be.
 
     Raises:
         TypeError: if `x` is not an integer tensor.
-        ValueError: if a number of `x` is known to be out of range.
+        ValueError: if a value of `x` is known to be out of range.
     """
     rows = as_int32(name, x)
     if check_range(name, rows, 0, count - 1):
@@ -104,7 +104,7 @@ def rows_of(name: str, x, count: int):
 
 
 def zeros_outside(x, inside):
-    """`x` `[B, T, ...]`, zeros where `inside` `[B, T]`, unless `None`, is false."""
+    """`x` `[B, T, ...]` with zeros where `inside` `[B, T]`, if given, is false."""
     if inside is None:
         return x
     inside = ops.expand_dims(inside, tuple(range(2, len(x.shape))))

@@ -9,7 +9,7 @@ from keras import ops
 
 
 def at_least_float32(scores):
-    """Half precision cast up: sums over hundreds of keys need the digits."""
+    """Casts half precision up: sums over hundreds of keys need the digits."""
     return ops.cast(
         scores,
         keras.backend.result_type(

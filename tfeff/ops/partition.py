@@ -88,7 +88,7 @@ def partition_functions(
         relative_positions: integer or float tensor of any shape `[...]`: `j - i`
             in tokens.
         num_parts: even integer `n ≥ 2`.
-        layer_index: integer `k`, the layer's place in the stack, from 0.
+        layer_index: integer `k`, the layer's index in the stack, from 0.
         num_layers: integer `L > k`, the number of layers of the stack.
 
     Returns:
@@ -125,8 +125,8 @@ def partition_reach(
 ) -> int:
     """The distance beyond which the inner parts vanish to the rounding of a dtype.
 
-    The outer part of a side is `f(x) = u(x)^D`, which rises to 1. So all others of the
-    side together are `1 - u(x)^D`; the reach is the largest `x` where that is above
+    The outer part of a side is `f(x) = u(x)^D`, which rises to 1, and the inner parts
+    of the side sum to `1 - u(x)^D`. The reach is the largest `x` where this sum exceeds
     half of the dtype's epsilon, the rounding of 1.
 
     Args:
@@ -160,7 +160,7 @@ def partition_reach(
     return x - 1
 
 
-# Of each dtype, the distance from 1 to the next number.
+# Machine epsilon by dtype.
 _EPSILONS = {
     "float64": 2.0**-52,
     "float32": 2.0**-23,
@@ -181,7 +181,7 @@ def _unit_interval(distance, num_parts, layer_index, num_layers):
     # e^α (1 + e^{βx}(e^{-α} - 1)), far from it.
     u = ops.log1p(ops.expm1(beta * distance) * -math.expm1(alpha)) / alpha
     rest = ops.log1p(ops.exp(beta * distance) * math.expm1(-alpha)) / -alpha
-    # Of the two, take the one that is exact here, and the other as what remains.
+    # Take the form that is exact here, and the other as its complement.
     u = ops.clip(ops.where(u < 0.5, u, 1.0 - rest), 0.0, 1.0)
     return u, ops.where(u < 0.5, 1.0 - u, ops.clip(rest, 0.0, 1.0))
 
@@ -238,18 +238,18 @@ def bucket_functions(relative_positions, boundaries: Sequence[float]):
 
 
 def t5_boundaries(num_buckets: int = 32, max_distance: int = 128) -> list[int]:
-    """Where the buckets of T5's bidirectional relative positions begin.
+    """Boundaries of T5's buckets of bidirectional relative positions.
 
-    Half the buckets serve each side. In a half, distances below half its size
-    have a bucket each; the rest grow logarithmically up to `max_distance`.
+    Half of the buckets are for each side. In a half, distances below half its size
+    have a bucket each; the other buckets grow logarithmically up to `max_distance`.
     Position 0 belongs to the left. The first bucket of the right half would hold
     the distance 0, which never occurs there, so `num_buckets - 1` buckets are in
     use, and the list has `num_buckets - 2` entries.
 
     Args:
         num_buckets: even integer, buckets on both sides together.
-        max_distance: integer distance in tokens from which all are in the last
-            bucket at the latest.
+        max_distance: integer distance in tokens from which on all positions are in
+            the last bucket.
 
     Returns:
         List of integers in increasing order, for `bucket_functions`.
@@ -269,17 +269,17 @@ def t5_boundaries(num_buckets: int = 32, max_distance: int = 128) -> list[int]:
 
 
 def t5_buckets(relative_positions, num_buckets: int = 32, max_distance: int = 128):
-    """The number of T5's bidirectional bucket of each relative position.
+    """The index of T5's bucket of each bidirectional relative position.
 
-    Position 0 and those to the left have the buckets from 0, by distance, those to
-    the right from `num_buckets / 2`, the first of which is never used:
-    `t5_boundaries` says where each begins.
+    Position 0 and those to the left have the buckets from 0, by distance; those to
+    the right from `num_buckets / 2`, the first of which is never used
+    (`t5_boundaries`).
 
     Args:
         relative_positions: integer tensor of any shape: `j - i` in tokens.
         num_buckets: even integer, buckets on both sides together.
-        max_distance: integer distance in tokens from which all are in the last
-            bucket at the latest.
+        max_distance: integer distance in tokens from which on all positions are in
+            the last bucket.
 
     Returns:
         int32 tensor of the same shape.
@@ -316,7 +316,7 @@ def _t5_side_buckets(num_buckets: int, max_distance: int) -> list[int]:
 
 
 def partition_mask(functions, length):
-    """Lays functions of the relative position out over all pairs of positions.
+    """Evaluates functions of the relative position at all pairs of positions.
 
     `N[h, i, j] = f_h(j - i)`.
 

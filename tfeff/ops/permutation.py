@@ -4,20 +4,20 @@ from keras import ops
 
 
 def permutation_masks(ranks, visible=None):
-    """Who sees whom when the tokens of a sequence are predicted in some order.
+    """Attention masks for predicting the tokens of a sequence in any order.
 
-    The rank of a position is its place in that order. The content of `i` may know of
-    every `j` with `rank_j ≤ rank_i`, itself included; the query of `i`, which is to
-    predict the token there, of every `j` with `rank_j < rank_i`. Positions that are
-    given and not predicted share one rank below all others: everybody sees them, and
-    they see only each other.
+    The rank of a position is its index in that order. The content stream of `i` attends
+    to every `j` with `rank_j ≤ rank_i`, itself included; its query stream, which
+    predicts the token, to every `j` with `rank_j < rank_i`. Positions that are not
+    predicted share one rank below all others: all positions attend to them, and they
+    attend only to each other.
 
     Args:
         ranks: integer tensor `[B, T]`.
         visible: bool tensor `[B, T]`, false at padding, or `None`.
 
     Returns:
-        `(content, query)`: bool tensors `[B, T, T]`, true where `i` sees `j`.
+        `(content, query)`: bool tensors `[B, T, T]`, true where `i` attends to `j`.
 
     Example:
 

@@ -1,7 +1,7 @@
 """Attention scores with relative positions.
 
-A block of `t` queries in a row meets `S` keys at the relative positions `1 - t … S` to
-its first query; `rows` hold what belongs to each (`tfeff.ops.relative_terms`).
+A block of `t` consecutive queries meets `S` keys at the relative positions `1 - t … S`
+to its first query; `rows` hold the embedding of each (`tfeff.ops.relative_terms`).
 
 Shapes: B batch, t queries, S keys, N heads, H head size.
 """
@@ -71,8 +71,8 @@ def scaled_scores(query, key, rows):
 def gated_scores(query, key, rows):
     """A factor by relative position and feature.
 
-    `s[i, j] = Σ_h q_i[h] k_j[h] a_x[h] / sqrt(H)`. This equation forms all pairs with
-    all features; `tfeff.ops.kernels.gated_scores` does not.
+    `s[i, j] = Σ_h q_i[h] k_j[h] a_x[h] / sqrt(H)`. This computes all pairs with all
+    features at once; `tfeff.ops.kernels.gated_scores` does not.
 
     Args:
         query: float tensor `[B, N, t, H]`.
@@ -93,7 +93,7 @@ def gated_scores(query, key, rows):
 
 
 def pairwise_scores(query, key, rows):
-    """All products of two among query, key and relative embedding.
+    """All pairwise products of query, key and relative embedding.
 
     `s[i, j] = (q_i · k_j + q_i · a_x + k_j · a_x) / sqrt(H)`, which is
     `((q_i + a_x) · (k_j + a_x) - a_x · a_x) / sqrt(H)`.
@@ -146,15 +146,15 @@ def xlnet_scores_at(
     position_bias,
     sinusoid: str = "interleaved",
 ):
-    """`xlnet_scores` of queries at some positions only, without limit of distance.
+    """`xlnet_scores` of queries at given positions, without clipping of distances.
 
-    The waves of a difference are those of the key's position, rotated by the query's,
-    `s_{i - j} = R_i s_j`. So queries need not be in order for a shift:
+    The sinusoids of a difference are those of the key's position, rotated by the
+    query's, `s_{i - j} = R_i s_j`. So there is no shift, which needs queries in order:
 
         (q_i + v) · W s_{i - j} = (R_iᵀ Wᵀ (q_i + v)) · s_j
 
-    That costs `D` products a pair and head instead of `H`, which is less than all
-    queries cost where few are wanted.
+    That costs `D` multiplications a pair and head instead of `H`; a few queries still
+    cost less than all.
 
     Args:
         positions: integer tensor `[B, t]`, the positions `i` of the queries.
@@ -224,5 +224,5 @@ def segment_scores(query, query_segments, key_segments, embeddings, bias):
 
 
 def toeplitz_rows(query, rows):
-    """Rows `[t + S, ...]` by relative position over all pairs, `[..., t, S]`."""
+    """Expands rows by relative position, `[t + S, ...]`, to pairs, `[..., t, S]`."""
     return toeplitz(ops.moveaxis(rows, 0, -1), ops.shape(query)[2])

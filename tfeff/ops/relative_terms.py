@@ -1,8 +1,8 @@
 """Products with relative embeddings: the equations.
 
-A block of `t` queries in a row meets `S` keys at the relative positions `1 - t … S` to
-its first query. `rows` hold the embedding of each; the last is never read.
-`tfeff.ops.kernels.relative_products` has fast versions, which equal these.
+A block of `t` consecutive queries meets `S` keys at the relative positions `1 - t … S`
+to its first query. `rows` hold the embedding of each; the last is not used.
+`tfeff.ops.kernels.relative_products` has equal, faster versions.
 
 Shapes: B batch, t queries, S keys, N heads, H head size.
 """
@@ -41,13 +41,13 @@ def key_products(key, rows, count):
     Returns:
         Tensor `[B, N, t, S]`.
     """
-    # Seen from the key, the other position lies at -x.
+    # Relative to the key, the query is at -x.
     rows = ops.concatenate([ops.flip(rows[:-1], axis=0), rows[-1:]], axis=0)
     return ops.swapaxes(relative_products(key, rows), -1, -2)
 
 
 def relative_values(weights, rows):
-    """What relative embeddings of the values add: `y_i = Σ_j A[i, j] a_{j - i}`.
+    """The weighted sum of relative embeddings: `y_i = Σ_j A[i, j] a_{j - i}`.
 
     Args:
         weights: float tensor `A` `[B, N, t, S]`.

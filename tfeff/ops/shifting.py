@@ -1,14 +1,14 @@
-"""Between columns by relative position and columns by key, without a gather.
+"""Conversions between columns by relative position and by key, without a gather.
 
-Whatever depends on positions through `x = j - i` alone has only `2T - 1` different
-values in a sequence of T; a shift of rows lays them out over all pairs.
+A function of `x = j - i` has only `2T - 1` values in a sequence of T; shifting copies
+of them by rows gives its values at all pairs.
 """
 
 from keras import ops
 
 from tfeff.ops.slicing import slice_axis
 
-# Positions of a block, within which rows move one by one: a TPU's row of lanes.
+# Rows that are shifted together: the number of a TPU's lanes.
 BLOCK = 128
 
 
@@ -37,7 +37,7 @@ def relative_shift(x):
 
     Args:
         x: tensor `[..., T, T + S]`, whose columns stand for the relative positions
-            `1 - T … S` (the last is never read).
+            `1 - T … S` (the last is not used).
 
     Returns:
         Tensor `[..., T, S]`.
@@ -53,7 +53,7 @@ def relative_shift(x):
         Dai et al., "Transformer-XL", appendix B; Huang et al., "Music transformer".
     """
     *leading, length, width = ops.shape(x)
-    # Rows of T + S, read back in rows of one less, move right by one a row: no gather.
+    # Reshaping rows of T + S to rows of one less shifts each by one more to the right.
     x = ops.reshape(x, (*leading, length * width))
     x = slice_axis(x, -1, 0, -length)
     x = ops.reshape(x, (*leading, length, width - 1))
@@ -80,8 +80,8 @@ def relative_unshift(x):
     """
     *leading, length, keys = ops.shape(x)
     before = [(0, 0) for _ in leading]
-    # Rows of T + S + 1, read back in rows of one less, move right by one a row. They
-    # are to move left, so they are turned about before and after.
+    # Reshaping rows of T + S + 1 to rows of one less shifts each by one more to the
+    # right; flipped before and after, to the left.
     x = ops.pad(ops.flip(x, axis=-1), (*before, (0, 0), (1, length)))
     x = ops.reshape(x, (*leading, length * (length + keys + 1)))
     x = ops.reshape(slice_axis(x, -1, 0, -length), (*leading, length, length + keys))
@@ -89,7 +89,7 @@ def relative_unshift(x):
 
 
 def toeplitz(values, count=None):
-    """Lays values by relative position out over pairs of positions.
+    """Expands values by relative position to pairs of positions.
 
     `y[..., i, j] = values[..., j - i + t - 1]`.
 
@@ -113,14 +113,14 @@ def toeplitz(values, count=None):
     block, starts = row_blocks(count)
     rows = ops.broadcast_to(values[..., None, :], (*leading, block, width))
     rows = relative_shift(rows)
-    # Later rows repeat the first block of them, further to the right.
+    # Later rows repeat the first block, shifted further to the right.
     return ops.concatenate([slice_axis(rows, -1, x, x + keys) for x in starts], axis=-2)
 
 
 def row_blocks(length):
-    """Positions in a block, and the first relative position of each as a column.
+    """The number of positions in a block, and each block's first column.
 
-    All are one block where the length is not known, 0, or 128 does not divide it.
+    There is one block if the length is not known, 0, or not a multiple of 128.
     """
     if not isinstance(length, int) or not length or length % BLOCK:
         return length, [0]

@@ -5,15 +5,15 @@ from keras import ops
 
 
 def slice_axis(x, axis: int, start, stop=None):
-    """The entries of an axis from `start` to `stop`, all of the other axes.
+    """Slices one axis from `start` to `stop`.
 
-    The same as slicing by index, but that TensorFlow's gradient, where the axis is of
-    known length, is a padding. That of an index took longer on a CPU than the products
-    with what was cut.
+    This equals indexing, but if the axis is of known length, TensorFlow's gradient is a
+    padding. The gradient of an index took longer on a CPU than the products with the
+    slice.
 
     Args:
         x: tensor of any shape.
-        axis: integer, the axis that is cut.
+        axis: integer, the axis that is sliced.
         start, stop: integers or integer tensors as in `x[start:stop]`; `None` for
             `stop` is the end.
 

@@ -1,21 +1,21 @@
-"""The fixed pattern of the Sparse Transformer, in two published readings."""
+"""The fixed pattern of the Sparse Transformer, in two published versions."""
 
 from keras import ops
 
 from tfeff.ops.slicing import slice_axis
 
-# How many positions a window has in common with the next one.
+# By pattern, the number of positions that a window shares with the next one.
 PATTERNS = {"fairseq": 1, "sparse_transformer": 0}
 
 
 def fixed_pattern(length, stride: int, expressivity: int, pattern: str = "fairseq"):
-    """Which keys each query sees in bidirectional fixed sparse attention.
+    """The keys that each query attends to in bidirectional fixed sparse attention.
 
-    The sequence is cut into windows of `stride` positions. A query sees its own
-    window, and of every window the summary, its last `expressivity` positions. In
-    the pattern `"sparse_transformer"` that is exactly so. In `"fairseq"`, windows
-    and summaries are closed at both ends: both take in the first position of the
-    next window, too, and that position counts to the window before.
+    The sequence is split into windows of `stride` positions. A query attends to its
+    own window and to the summary of every window, its last `expressivity` positions.
+    The pattern `"sparse_transformer"` is exactly this. In `"fairseq"`, windows and
+    summaries are closed at both ends: both include the first position of the next
+    window, and that position as a query belongs to the window before.
 
     Args:
         length: integer or integer tensor `T`.
@@ -24,13 +24,12 @@ def fixed_pattern(length, stride: int, expressivity: int, pattern: str = "fairse
         pattern: `"fairseq"` or `"sparse_transformer"`.
 
     Returns:
-        Bool tensor `[T, T]`, true where query `i` sees key `j`.
+        Bool tensor `[T, T]`, true where query `i` attends to key `j`.
 
     Example:
 
     >>> from keras import ops
-    >>> seen = fixed_pattern(4, stride=2, expressivity=1, pattern="sparse_transformer")
-    >>> ops.convert_to_numpy(seen).astype(int).tolist()
+
     [[1, 1, 0, 1], [1, 1, 0, 1], [0, 1, 1, 1], [0, 1, 1, 1]]
 
     Reference:
@@ -57,7 +56,7 @@ def fixed_pattern_at(i, j, stride: int, expressivity: int, pattern: str = "fairs
         window = i // stride == j // stride
         summary = j % stride >= stride - expressivity
         return ops.logical_or(window, summary)
-    # Position w·stride belongs to the window w - 1, but for w = 0.
+    # Position w·stride belongs to the window w - 1, except for w = 0.
     start = ops.maximum(i - 1, 0) // stride * stride
     window = ops.logical_and(j >= start, j <= start + stride)
     summary = ops.logical_or(
@@ -68,14 +67,14 @@ def fixed_pattern_at(i, j, stride: int, expressivity: int, pattern: str = "fairs
 
 
 def windows(x, stride: int, overlap: int):
-    """Lays out the windows of sequences, one below the other.
+    """Splits sequences into windows, concatenated along the same axis.
 
-    Window `w` has the positions `w stride, … (w + 1) stride + overlap - 1`. Zeros fill
-    up the last one.
+    Window `w` has the positions `w stride, … (w + 1) stride + overlap - 1`. The last
+    one is padded with zeros.
 
     Args:
         x: tensor `[..., T, x]`.
-        stride: integer, how far windows are apart.
+        stride: integer, the distance of windows.
         overlap: integer, 0 or 1: positions that a window shares with the next one.
 
     Returns:
@@ -105,9 +104,9 @@ def windows(x, stride: int, overlap: int):
 
 
 def from_windows(x, length, stride: int, overlap: int):
-    """The positions of windows in order, the inverse of `windows`.
+    """The sequences of windows, the inverse of `windows`.
 
-    A position that is in two windows is taken from the one before.
+    A position in two windows is taken from the first.
 
     Args:
         x: tensor `[..., W (stride + overlap), x]`.
