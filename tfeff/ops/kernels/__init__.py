@@ -1,8 +1,8 @@
-"""Fast versions of the equations in `tfeff.ops`, with gradients of their own.
+"""Fast versions of the equations in `tfeff.ops`, with custom gradients.
 
 Each function equals that of its name in `tfeff.ops`, values and gradients
-(`tests/ops`), and says what it does otherwise. What a backend has of its own is in
-`tfeff.ops.kernels.fused`.
+(`tests/ops`); its docstring says how it differs. `tfeff.ops.kernels.fused` has the
+kernels of single backends.
 """
 
 from tfeff.ops.kernels.activations import activated_product, gelu, gelu_tanh

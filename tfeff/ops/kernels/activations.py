@@ -1,4 +1,4 @@
-"""GELU, alone and before a product, that saves its argument alone."""
+"""GELU, alone and before a product; the backward pass saves only its argument."""
 
 import math
 
@@ -22,9 +22,8 @@ def gelu_tanh(x):
 def activated_product(x, kernel, activation):
     """Equals `tfeff.ops.activated_product`: `g(x) W`, and saves `x` but not `g(x)`.
 
-    The gradient of `W` needs `g(x)`, which is cheaper to compute again than to keep: in
-    a Transformer it is a sixth of all activations. The activation is `tfeff.ops.gelu`
-    or `tfeff.ops.gelu_tanh`.
+    The gradient of `W` needs `g(x)`, a sixth of all activations of a Transformer, which
+    is cheap to recompute. The activation is `tfeff.ops.gelu` or `tfeff.ops.gelu_tanh`.
     """
 
     @custom_gradient
@@ -44,7 +43,7 @@ def activated_product(x, kernel, activation):
 
 
 def _activated(x, activation):
-    """`activation(x)`, holding nothing but `x` for the gradient."""
+    """`activation(x)`; the backward pass saves only `x`."""
 
     @custom_gradient
     def activate(x):
@@ -73,5 +72,5 @@ def _tanh_gate(x, one=1.0):
     return 0.5 + 0.5 * tanh, grad_gate
 
 
-# By activation `g`: `g(x) / x` and its derivative, not before a factor `one` is known.
+# By activation `g`: the gate `g(x) / x` and its derivative, times a factor `one`.
 _GATES = {equations.gelu: _normal_gate, equations.gelu_tanh: _tanh_gate}

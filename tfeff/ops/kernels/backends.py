@@ -1,12 +1,13 @@
-"""What Keras' operations lack.
+"""Operations that Keras lacks, by backend.
 
-Gradients of a function, loops with any outputs, and JAX's attention by key lengths.
+Custom gradients, vector-Jacobian products, loops with any outputs, and JAX's fused
+attention.
 """
 
 import keras
 from keras import ops
 
-# Which of JAX's attentions `attention` is.
+# The implementation of JAX's attention.
 IMPLEMENTATION = "cudnn"
 
 
@@ -63,7 +64,7 @@ def custom_gradient(function):
 
 
 def pull_back(function, arguments, upstream):
-    """The gradients of a function with respect to its arguments.
+    """The vector-Jacobian product of a function: the gradients of its arguments.
 
     Args:
         function: function of float tensors, with one tensor as its result.
@@ -71,7 +72,7 @@ def pull_back(function, arguments, upstream):
         upstream: the gradient of the result.
 
     Returns:
-        List of tensors, one an argument.
+        List of one tensor for each argument.
     """
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
@@ -101,19 +102,19 @@ def pull_back(function, arguments, upstream):
 
 
 def scan(step, carry, xs, like):
-    """Steps along the first axis of `xs`, one after the other.
+    """A sequential loop over the first axis of `xs`.
 
-    As `keras.ops.scan`, which with TensorFlow wants outputs like its carry.
+    As `keras.ops.scan`, which on TensorFlow requires outputs like its carry.
 
     Args:
         step: function `(carry, x) -> (carry, y)`; carry, `x` and `y` are lists of
             tensors.
-        carry: what the first step is given.
+        carry: the carry of the first step.
         xs: list of tensors `[count, ...]`.
         like: dtype and known shape of each `y`.
 
     Returns:
-        `(carry, ys)`: that of the last step, and all `y` stacked.
+        `(carry, ys)`: the carry after the last step, and all `y` stacked.
     """
     if keras.backend.backend() != "tensorflow":
         return ops.scan(step, carry, xs)
@@ -146,7 +147,7 @@ def cuda_capability() -> float:
     import jax
 
     device = jax.devices()[0]
-    # AMD's GPUs are of the platform "gpu", too.
+    # AMD's GPUs have the platform "gpu", too.
     if device.platform != "gpu" or "cuda" not in device.client.platform_version:
         return 0.0
     return float(device.compute_capability)
@@ -155,7 +156,7 @@ def cuda_capability() -> float:
 def rows_in_order(x, order):
     """Rows of `x` `[B, S, H]` in orders `[B, S]`, on JAX.
 
-    No row is taken twice, so the gradient stores rows and does not add them up.
+    An order has each row once, so the gradient writes rows instead of adding them.
     """
     import jax
 
@@ -165,7 +166,7 @@ def rows_in_order(x, order):
 def attention(query, key, value, lengths=None):
     """`jax.nn.dot_product_attention` of `[B, t or S, N, H]`, by cuDNN.
 
-    Only the first `lengths` `[B]` keys are seen; all if `None`.
+    Only the first `lengths` `[B]` keys are attended to; all if `None`.
     """
     import jax
 

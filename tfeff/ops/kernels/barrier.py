@@ -6,9 +6,9 @@ from keras import ops
 def barrier_one(x):
     """A scalar 1 that depends on `x`.
 
-    What a gradient recomputes, in order not to save it, is multiplied by a factor of
-    the upstream gradient: a compiler would otherwise find it equal to what the forward
-    pass computes, and save that. Compare `jax.lax.optimization_barrier`.
+    A backward pass multiplies what it recomputes by this factor of the upstream
+    gradient. Otherwise a compiler finds the same operations in the forward pass and
+    saves their results. Compare `jax.lax.optimization_barrier`.
 
     Args:
         x: tensor of any shape.
@@ -16,6 +16,6 @@ def barrier_one(x):
     Returns:
         Scalar tensor, in the dtype of `x`; NaN where the first number of `x` is.
     """
-    # A sum, since a replica may have no examples; of a slice, for which nothing moves.
+    # A sum, since a replica may have no examples; of a slice, which copies nothing.
     first = ops.sum(x[tuple(slice(1) for _ in x.shape)])
     return ops.where(ops.isnan(first), first, ops.ones_like(first))

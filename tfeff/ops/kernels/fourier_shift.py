@@ -1,13 +1,14 @@
-"""Rows moved by different amounts as matrix products, for hardware that has them.
+"""Relative shift as matrix products in a Fourier basis.
 
-What a query has by relative position is a sum of waves over the positions. To move it
-by the query's own position is to turn each wave by an angle, and to read it at the keys
-is a product with constants. Of the `L = S + b` relative positions at which a block of
-`b` queries meets S keys, L even, `F = L / 2` waves with cosine and sine give each:
+It is for accelerators on which products are cheaper than data movement. A function of
+the relative position is a sum of waves. Shifting it by a query's position rotates each
+wave by an angle; evaluating it at the keys is a product with constants. A block of `b`
+queries meets S keys at `L = S + b` relative positions, L even, where `F = L / 2` waves
+with cosine and sine represent any function:
 
     w[x] = Σ_f c_f cos(θ_f x) + s_f sin(θ_f x),    θ_f = π (2f + 1) / L
 
-The frequencies lie half a step off Fourier's, so that each has its sine.
+The frequencies are half a step off Fourier's, so that each has a sine.
 
 Shapes: B batch, N heads, A blocks, b queries in a block, S keys, H head size.
 """
@@ -21,12 +22,12 @@ from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.masking import at_least_float32
 from tfeff.ops.slicing import slice_axis
 
-# Keys that are read together: the products grow with the square of their number.
+# Keys of one product, whose cost grows with the square of their number.
 _KEYS = 512
 
 
 def shifted_products(x, windows):
-    """Products of queries with what they meet: `y[i, j] = x_i · w[j - i + b - 1]`.
+    """Products of queries with shifted windows: `y[i, j] = x_i · w[j - i + b - 1]`.
 
     Args:
         x: float tensor `[B, N, A, b, H]`.
@@ -49,7 +50,7 @@ def shifted_products(x, windows):
 
 
 def shifted_values(weights, windows):
-    """What is met, summed by weights: `y_i = Σ_j A[i, j] w[j - i + b - 1]`.
+    """Sums of shifted windows by weights: `y_i = Σ_j A[i, j] w[j - i + b - 1]`.
 
     Args:
         weights: float tensor `A` `[B, N, A, b, S]`.
@@ -73,7 +74,7 @@ def shifted_values(weights, windows):
 
 
 def shifted_sums(weights, x):
-    """Queries summed where they are met: `y[j - i + b - 1] = Σ_i A[i, j] x_i`.
+    """Sums of queries by relative position: `y[j - i + b - 1] = Σ_i A[i, j] x_i`.
 
     The sum runs over the batch, too. With `x` the gradient of `shifted_values`, `y` is
     that of the windows.
@@ -88,7 +89,7 @@ def shifted_sums(weights, x):
     block, keys = weights.shape[-2:]
     size, starts = _parts(keys, block)
     window_waves, query_waves, key_waves = _waves(block, size, weights.dtype)
-    one = barrier_one(x)  # What is read is larger than the weights.
+    one = barrier_one(x)  # The projected weights are larger than the weights.
     key_waves = [one * wave for wave in key_waves]
     sums = []
     for start in starts:
@@ -103,9 +104,9 @@ def shifted_sums(weights, x):
 
 
 def _parts(keys: int, block: int) -> tuple[int, range]:
-    """The size of equal parts of the keys, up to `_KEYS`, and where they start.
+    """The size of equal parts of the keys, up to `_KEYS`, and their starts.
 
-    The size is even where that of a block is, and odd with it.
+    The size is even if and only if that of a block is.
     """
     sizes = range(2 - block % 2, min(keys, _KEYS) + 1, 2)
     size = max(size for size in sizes if keys % size == 0)
@@ -115,7 +116,7 @@ def _parts(keys: int, block: int) -> tuple[int, range]:
 def _waves(block: int, keys: int, dtype):
     """Cosines and sines of a window `[L, F]`, of queries `[b, F]`, of keys `[S, F]`.
 
-    A window's and the keys' are scaled so that a window's form an orthonormal matrix.
+    Those of windows and keys are scaled so that a window's form an orthonormal matrix.
     """
     length = block + keys
     compute_dtype = keras.backend.result_type(
@@ -124,7 +125,7 @@ def _waves(block: int, keys: int, dtype):
 
     def waves(first, last):
         positions = ops.arange(first, last + 1)[:, None]
-        # Whole turns are taken off as integers: large angles would lose digits.
+        # Full rotations are removed from integers: large angles would lose digits.
         steps = ops.mod(positions * (2 * ops.arange(length // 2) + 1), 2 * length)
         angles = ops.cast(steps, compute_dtype) * (math.pi / length)
         return ops.cos(angles), ops.sin(angles)
@@ -141,13 +142,13 @@ def _waves(block: int, keys: int, dtype):
 
 
 def _projected_weights(weights, key_waves, query_waves):
-    """The waves at the keys, summed by weights and seen from each query."""
+    """The waves at the keys, summed by weights and rotated to each query."""
     cosine, sine = query_waves
     return _rotated(*(ops.matmul(weights, wave) for wave in key_waves), cosine, -sine)
 
 
 def _rotated(cosines, sines, cosine, sine):
-    """Waves `[..., b, F]` turned by angles `[b, F]`, given by cosine and sine."""
+    """Waves `[..., b, F]` rotated by angles `[b, F]`, given by cosine and sine."""
     dtype = cosines.dtype
     cosines, sines = at_least_float32(cosines), at_least_float32(sines)
     return (

@@ -1,4 +1,4 @@
-"""Plain softmax attention by the fused kernel of the backend, where it has one."""
+"""Softmax attention by a fused kernel of the backend, if it has one."""
 
 import math
 
@@ -11,10 +11,10 @@ _HEAD_SIZES = range(8, 129, 8)
 
 
 def can_fuse(query, key) -> bool:
-    """Whether `fused_attention` takes such queries and keys, `[B, N, t or S, H]`.
+    """Whether `fused_attention` supports such queries and keys, `[B, N, t or S, H]`.
 
     It does on JAX with an NVIDIA GPU (Ampere and later), in half precision, with heads
-    of at most 128 features, a multiple of 8, and even lengths, as JAX wants them for
+    of at most 128 features, a multiple of 8, and even lengths, which JAX requires for
     gradients; `keras.config.disable_flash_attention()` turns it off.
     """
     sizes = *query.shape, *key.shape
@@ -33,9 +33,9 @@ def fused_attention(query, key, value, visible=None):
 
         X̄[h] = softmax(Q[h] K[h]ᵀ / sqrt(H)) V[h]
 
-    `can_fuse` says where it applies. No scores are saved, nor any mask of pairs: keys
-    are put in order, visible ones first, and the kernel is told their number. Rows
-    without a visible key give 0.
+    `can_fuse` says when it applies. Neither scores nor masks of pairs are saved: the
+    keys are sorted, visible ones first, and the kernel gets their number. Rows without
+    a visible key give 0.
 
     Args:
         query: half precision tensor `[B, N, t, H]`.
@@ -52,18 +52,18 @@ def fused_attention(query, key, value, visible=None):
     shape = query.shape
 
     def by_head(x, *axes):
-        """Each head as a sequence of its own: so nothing has to be transposed."""
+        """Each head as a sequence, which needs no transpose."""
         x = ops.broadcast_to(x, (*shape[:2], *x.shape[2:]))
         return ops.reshape(x, (math.prod(shape[:2]), *axes))
 
     counts = lengths = None
     if visible is not None:
         counts = ops.sum(ops.cast(visible, "int32"), axis=-1, keepdims=True)
-        # A row that sees nothing reads one key, or it would be 0 / 0.
+        # A row without visible keys attends to one, or it would be 0 / 0.
         lengths = by_head(ops.maximum(counts, 1))
         order = by_head(ops.argsort(ops.logical_not(visible), axis=-1), -1)
         visible = ops.swapaxes(visible, 2, 3)
-        # Nothing comes back to hidden keys, whatever the kernel leaves there.
+        # Masked keys get no gradient, whatever the kernel returns for them.
         key, value = (ops.where(visible, x, ops.zeros_like(x)) for x in (key, value))
     query, key, value = (by_head(x, -1, shape[3]) for x in (query, key, value))
     if visible is not None:

@@ -10,15 +10,15 @@ from tfeff.ops.kernels.near_far import NearFar, add_near, far_rows, near_keys
 from tfeff.ops.masking import at_least_float32
 from tfeff.ops.shifting import relative_unshift, toeplitz
 
-# Features that are taken at once.
+# Features of one step.
 _FEATURES = 8
 
 
 def gated_scores(query, key, rows):
     """Equals `tfeff.ops.gated_scores`: `s[i, j] = Σ_h q_i[h] k_j[h] a_x[h] / sqrt(H)`.
 
-    No matrix product gives this. It is summed over a few features at a time, in the
-    gradient, too, so that all pairs with all features, `[B, N, t, S, H]`, never exist
+    This is no matrix product. The sum runs over a few features at a time, also in the
+    backward pass, so that all pairs with all features, `[B, N, t, S, H]`, never exist
     at once.
     """
     if isinstance(rows, NearFar):
@@ -50,7 +50,7 @@ def _gated(query, key, rows):
         for f in range(features):
             pairs = parts[0][f, ..., :, None] * parts[1][f, ..., None, :] * gates[f]
             scores = scores + at_least_float32(pairs)
-        # TensorFlow wants to see that the loop keeps the shape.
+        # TensorFlow requires that the loop keeps the static shape.
         return ops.reshape(scores, shape)
 
     zeros = [at_least_float32(ops.zeros_like(x[0, 0])) for x in (query, key)]

@@ -1,9 +1,9 @@
-"""Near and far: what depends on the relative position is constant beyond some distance.
+"""Near and far keys: relative terms are constant beyond some distance.
 
-A block of `t` queries in a row meets its near keys, `W` in a row from the key `first`
-on, with all that positions bring. To the left and to the right of these all keys are
-alike to it: what positions bring is one row a side. It joins the far keys or values
-themselves, `S` vectors, so that of the `t S` scores only the near ones are touched.
+A block of `t` consecutive queries has `W` consecutive near keys, from the key `first`
+on, with a row of relative terms for each relative position. All keys to the left have
+one row, and all to the right another. These are added to the far keys or values
+themselves, `S` vectors, so that of the `t S` scores only the near ones are changed.
 
 Shapes: B batch, t queries, S keys, W near keys, N heads, n parts, H head size.
 """
@@ -18,7 +18,7 @@ from tfeff.ops.kernels.relative_products import relative_products
 
 
 class NearFar(NamedTuple):
-    """What belongs to relative positions, for a block of queries.
+    """Rows of relative terms for a block of queries.
 
     Attributes:
         near: tensor `[t + W, ...]` at the relative positions of the near keys to the
@@ -36,14 +36,14 @@ class NearFar(NamedTuple):
 
 
 def without_gradient(rows):
-    """Rows, near and far or not, that no weight has a part in."""
+    """Rows, `NearFar` or not, that get no gradient."""
     if isinstance(rows, NearFar):
         return NearFar(*map(ops.stop_gradient, rows[:3]), *rows[3:])
     return ops.stop_gradient(rows)
 
 
 def add_near(x, near, first, axis: int = -1):
-    """`x`, and `near` added to as many of its entries from `first` on.
+    """Adds `near` to the entries of `x` from `first` on.
 
     Args:
         x: tensor `[..., S]`; or `S` is another axis.
@@ -92,7 +92,7 @@ def near_keys(key, rows: NearFar, like):
 
 
 def far_rows(rows: NearFar, like):
-    """The row that belongs to each far key, 0 at near keys.
+    """The row of each far key, 0 at near keys.
 
     Args:
         rows: `NearFar` of rows `[..., N, H]`, or `[..., H]` for all heads.
@@ -124,8 +124,8 @@ def join_near_far(near, left, right, first, length: int):
 
     Args:
         near: tensor `[..., t, W]`.
-        left, right: tensors broadcastable to `[..., t, S]`, of which the columns before
-            and after the near ones are read.
+        left, right: tensors broadcastable to `[..., t, S]`, for the columns before and
+            after the near ones.
         first: scalar integer tensor, the first near column.
         length: integer `S`.
 
@@ -138,7 +138,7 @@ def join_near_far(near, left, right, first, length: int):
 
 
 def _corner(x, first, axis):
-    """Where what is near begins: 0 of every axis, but that of keys."""
+    """The start of the near entries: `first` on the axis of keys, 0 on all others."""
     corner = [ops.zeros_like(first) for _ in x.shape]
     corner[axis] = first
     return corner
@@ -155,7 +155,7 @@ def _both(rows: NearFar):
 
 
 def far_sides(rows: NearFar, like):
-    """`[S, 2]`: 1 where a key is before, and after the near ones."""
+    """`[S, 2]`: 1 at keys before the near ones, and at keys after them."""
     keys = ops.arange(rows.length, dtype="int32")
     sides = keys < rows.first, keys >= rows.first + _width(rows, like)
     return ops.cast(ops.stack(sides, axis=-1), rows.near.dtype)
@@ -172,7 +172,7 @@ def near_far_one_head_scores(query, key, partition, bias_embeddings):
         Tensor `[B, 1, t, S]`.
     """
     part_products = ops.einsum("bmtd,nd->bmtn", query, bias_embeddings)
-    # There is one head: its scores, `t S`, are fewer than what its keys hold.
+    # One head has fewer scores, `t S`, than features of its keys, `S H`.
     far = ops.matmul(part_products, ops.swapaxes(_both(partition), 0, 1))
     far = ops.matmul(far, ops.swapaxes(far_sides(partition, query), 0, 1))
     near = relative_products(part_products, partition.near)

@@ -1,7 +1,7 @@
-"""Normalisations over the keys, with gradients from what exists anyway.
+"""Normalisations over the keys whose backward pass saves only rounded tensors.
 
-Each equals the function of its name in `tfeff.ops`. Automatic differentiation saves
-float32 copies of half precision; these save the rounded weights alone.
+Each equals the function of its name in `tfeff.ops`. Automatic differentiation would
+save float32 copies of half precision.
 """
 
 from keras import ops
@@ -11,7 +11,7 @@ from tfeff.ops.masking import at_least_float32
 
 
 def masked_softmax(scores, mask=None):
-    """Equals `tfeff.ops.masked_softmax`, and saves the weights alone."""
+    """Equals `tfeff.ops.masked_softmax`, and saves only the weights."""
     return custom_gradient(lambda scores: softmax_and_gradient(scores, mask))(scores)
 
 
@@ -32,7 +32,7 @@ def softmax_and_gradient(scores, mask=None):
     weights = ops.cast(weights, scores.dtype)
 
     def gradient(upstream):
-        # From the rounded weights, which exist anyway: nothing else is saved.
+        # From the rounded weights: nothing else is saved.
         upstream = at_least_float32(upstream)
         upcast_weights = at_least_float32(weights)
         mean = ops.sum(upstream * upcast_weights, axis=-1, keepdims=True)

@@ -1,8 +1,7 @@
-"""A function of queries and keys, applied to blocks of queries one after the other.
+"""A function of queries and keys, applied to one block of queries after another.
 
-Whatever the function forms over pairs exists for one block at a time, in the gradient,
-too, which applies the function to each block again. So memory grows with the length,
-not with its square.
+Tensors over pairs exist for one block at a time, also in the backward pass, which
+recomputes each block. So memory grows with the length, not with its square.
 """
 
 import keras
@@ -19,25 +18,23 @@ def over_query_blocks(
 ):
     """`function(queries, relative, keys, None)`, by blocks of queries, recomputed.
 
-    Equals the function itself, values and gradients. The function must find every
-    tensor that gets a gradient in its arguments, which are nested structures of tensors
-    and `None`.
+    Equals the function itself, values and gradients. Every tensor that gets a gradient
+    must be in the arguments of the function, which are nested structures of tensors and
+    `None`.
 
     Args:
-        function: gives context vectors `[B, N, t, H]` for `t` queries. Where the
-            gradient applies it again, the last argument is what it gave before: it may
+        function: from these to context vectors `[B, N, t, H]` of `t` queries. When the
+            backward pass recomputes it, the last argument is its first result: it may
             return that and compute only what the gradient needs.
-        queries: what belongs to queries, `[..., T, x]` each: the last axis but one goes
-            in blocks.
-        relative: what belongs to relative positions, `[T + S, ...]` each, at
-            `1 - T … S` to the first query. A block of `t` queries gets the `t + S` that
-            it meets.
-        keys: what belongs to keys, or to nothing else. Every block gets all of it.
+        queries: tensors `[..., T, x]`, split into blocks along the last axis but one.
+        relative: tensors `[T + S, ...]` at the relative positions `1 - T … S` to the
+            first query. A block of `t` queries gets its `t + S` rows.
+        keys: all other tensors. Every block gets them whole.
         like: tensor `[B, N, S, H]` with the dtype of the result.
-        block_size: integer `t`; `None` for one block with all queries, of which the
-            gradient recomputes everything.
+        block_size: integer `t`; `None` for one block with all queries, which the
+            backward pass recomputes.
         near: integers `(reach, W)`: a block of `t` queries from position `i` on gets
-            what belongs to the `t + W` relative positions of the `W` keys from
+            the `t + W` rows of `relative` for the `W` keys from
             `clip(i - reach, 0, S - W)` on. `relative` is then given at `-P … P`, with
             `P = t + W`. `None` for all keys.
 
@@ -79,8 +76,9 @@ def over_query_blocks(
             if blocks:
                 return tuple(blocks.gradients(pull, given, floats, context, upstream))
             # Recomputed, not saved.
-            again = [x * ops.cast(barrier_one(upstream), x.dtype) for x in values]
-            return tuple(pull(_replaced(inputs, floats, again), context, upstream))
+            one = barrier_one(upstream)
+            delayed = [x * ops.cast(one, x.dtype) for x in values]
+            return tuple(pull(_replaced(inputs, floats, delayed), context, upstream))
 
         return context, gradient
 
@@ -100,7 +98,7 @@ class _Blocks:
         self.missing = self.count * size - self.length
 
     def values(self, apply, inputs, like):
-        """The function of all blocks."""
+        """The results of all blocks."""
         block_of = self._parts(inputs)
 
         def step(carry, x):
@@ -111,7 +109,7 @@ class _Blocks:
         return self._joined(values)
 
     def gradients(self, pull, inputs, floats, context, upstream):
-        """The gradients of the inputs of which `floats` are the indices."""
+        """The gradients of the inputs with the indices `floats`."""
         block_of = self._parts(inputs)
         query_floats = [index for index in floats if index < self.ends[0]]
         others = floats[len(query_floats) :]
@@ -125,7 +123,7 @@ class _Blocks:
             sums = [self._added(index, start, total, y) for index, total, y in added]
             return sums, gradients[: len(query_floats)]
 
-        # Sums of many blocks: half precision would lose their digits.
+        # Half precision would lose digits in sums over many blocks.
         sums = [
             ops.zeros_like(at_least_float32(self._padded(index, inputs[index])))
             for index in others
@@ -147,7 +145,7 @@ class _Blocks:
         return gradients
 
     def _parts(self, inputs):
-        """What a block gets, by its first query."""
+        """A function from a block's first query to its inputs."""
         first, last = self.ends
         queries = [self._full(x) for x in inputs[:first]]
         relative = [self._padded(first, x) for x in inputs[first:last]]
@@ -167,13 +165,13 @@ class _Blocks:
         return self.size * ops.arange(self.count, dtype="int32")
 
     def _padded(self, index, x):
-        """Relative positions before those of the last block, if it is not full."""
+        """Pads relative positions at their start, if the last block is not full."""
         if not self.ends[0] <= index < self.ends[1] or self.near:
             return x
         return ops.pad(x, ((self.missing, 0), *((0, 0) for _ in x.shape[1:])))
 
     def _corner(self, start, x):
-        """Where the window of a block starts among padded relative positions."""
+        """The start of a block's window in the padded relative positions."""
         corner = (self.count - 1) * self.size - start
         if self.near:
             corner = first_near(start, *self.near, self.num_keys) - start
@@ -197,7 +195,7 @@ class _Blocks:
         return ops.slice_update(total, corner, x)
 
     def _full(self, x):
-        """`[..., T, x]` with a last block that is full."""
+        """`[..., T, x]`, padded to full blocks."""
         sides = [(0, 0) for _ in x.shape]
         sides[-2] = 0, self.missing
         return ops.pad(x, sides)

@@ -1,9 +1,8 @@
 """Products with relative embeddings in blocks of 128 positions.
 
 Each function equals that of its name in `tfeff.ops`. A block meets `S + 128` relative
-positions, where all queries together meet `T + S`. Rows move from columns by relative
-position to columns by key by a shift or, in half precision, by products
-(`tfeff.ops.kernels.fourier_shift`).
+positions, all queries together `T + S`. Columns by relative position become columns by
+key by a shift or, in half precision, by products (`tfeff.ops.kernels.fourier_shift`).
 
 Shapes: B batch, t queries, S keys, N heads, A blocks, b positions in a block, H head
 size.
@@ -35,15 +34,15 @@ def relative_products(x, rows):
 def key_products(key, rows, count):
     """Equals `tfeff.ops.key_products`: `y[i, j] = k_j · a_{j - i}`.
 
-    The keys go in tiles of 128 or, if that does not divide `t`, of `t`: so a few
-    queries cost no more than their share. A tile meets `t + 128` relative positions.
+    The keys are split into tiles of 128 or, if that does not divide `t`, of `t`, so
+    that the cost is proportional to `t`. A tile meets `t + 128` relative positions.
     """
     batch, heads, keys, size = ops.shape(key)
-    # Seen from the key, the other position lies at -x.
+    # Relative to the key, the query is at -x.
     rows = ops.concatenate(
         [ops.flip(slice_axis(rows, 0, 0, -1), 0), slice_axis(rows, 0, -1)], axis=0
     )
-    # As many queries as keys, or unknown numbers, which are all that there are.
+    # All queries: as many as keys, or unknown numbers of both.
     if not isinstance(count, int) or isinstance(keys, int) and keys <= count:
         return ops.swapaxes(relative_products(key, rows), -1, -2)
     tile, starts = row_blocks(count)
@@ -52,7 +51,7 @@ def key_products(key, rows, count):
     key = ops.pad(key, ((0, 0), (0, 0), (0, missing), (0, 0)))
     key = ops.reshape(key, (batch, heads, tiles, tile, size))
     others = [(0, 0) for _ in rows.shape[1:]]
-    # The first tile of keys meets the last rows.
+    # The first tile of keys has the last rows.
     rows = ops.pad(rows, ((missing, 0), *others))
     rows = ops.reshape(rows, (tiles + len(starts), tile, *ops.shape(rows)[1:]))
     windows = [slice_axis(rows, 0, x, x + tiles) for x in range(len(starts) + 1)]
@@ -120,18 +119,19 @@ def _block_products(x, windows):
 
 
 def _uses_fourier_shift(x, width):
-    """Whether rows move by products: in half precision, if blocks of 128 have them.
+    """Whether shifts are products: in half precision, for blocks of 128.
 
-    Half precision is for hardware to which products are cheap and moving is not.
+    Half precision is for hardware on which products are cheaper than data movement.
     """
     half = keras.backend.standardize_dtype(x.dtype) in ("float16", "bfloat16")
     return half and x.shape[-2] == BLOCK and isinstance(width, int)
 
 
 def _windows(rows, width, starts):
-    """Columns of relative positions, `[R, N, H]` or `[R, H]`, for each block.
+    """Rows by relative position, `[R, N, H]` or `[R, H]`, as columns of each block.
 
-    Tensor `[N, A, H, width]`, or `[A, H, width]`.
+    Returns:
+        Tensor `[N, A, H, width]`, or `[A, H, width]`.
     """
     rows = ops.transpose(rows, (1, 2, 0) if len(rows.shape) == 3 else (1, 0))
     return ops.stack([slice_axis(rows, -1, x, x + width) for x in starts], axis=-3)

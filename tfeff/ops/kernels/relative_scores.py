@@ -1,7 +1,7 @@
-"""Attention scores with relative positions, for keys that are near and far.
+"""Attention scores with relative positions, for all keys or near and far ones.
 
 `rows` are those of all relative positions, as in `tfeff.ops.relative`, or `NearFar`:
-what is far joins the keys, and near terms are added to near scores alone.
+far rows are then added to the keys, and near terms to the near scores alone.
 """
 
 from keras import ops
@@ -71,7 +71,7 @@ def xlnet_scores(query, key, rows, content_bias, position_bias):
     position_query = scaled(query + position_bias[:, None])
     if isinstance(rows, NearFar):
         far = far_rows(rows, query)
-        # The far rows join the keys, and have met `u` instead of `v`.
+        # The far rows, added to the keys, are multiplied with `u` instead of `v`.
         bias_difference = scaled(position_bias - content_bias)[:, None]
         scores = dot_product_scores(content_query, key + far)
         scores = scores + ops.matmul(bias_difference, ops.swapaxes(far, -1, -2))
@@ -83,7 +83,7 @@ def xlnet_scores(query, key, rows, content_bias, position_bias):
 
 
 def toeplitz_rows(query, rows):
-    """Equals `tfeff.ops.toeplitz_rows`: rows by relative position over all pairs."""
+    """Equals `tfeff.ops.toeplitz_rows`: rows by relative position at all pairs."""
     if not isinstance(rows, NearFar):
         return relative.toeplitz_rows(query, rows)
     near = relative.toeplitz_rows(query, rows.near)

@@ -1,4 +1,4 @@
-"""Softmax and the sum of values as one operation that saves the weights alone."""
+"""Softmax and the sum of values, as one operation that saves only the weights."""
 
 from keras import ops
 
@@ -23,8 +23,7 @@ def softmax_values(
     `A ⊙ (F ⊙ (G Vᵀ) - δ)`, `δ[i] = G[i] · X̄[i]`, for the scores. So the backward pass
     saves only `A` and needs no reduction over it.
 
-    `context` is the result, where a gradient computes again what led to it: `X̄` is then
-    not computed.
+    `context` is `X̄` if a recomputation has it already; it is then not computed.
 
     Reference:
         Dao et al., "FlashAttention", section B.2, for the rearranged gradient.
@@ -38,7 +37,7 @@ def softmax_values(
         return x if keep is None else ops.where(keep, x, ops.cast(one - 1.0, x.dtype))
 
     def zero_unseen(x):
-        """Zeros in rows `[B, N, t, H]` that see no key."""
+        """`x` `[B, N, t, H]` with zeros in rows without a visible key."""
         return x if visible is None else x * ops.cast(visible, x.dtype)
 
     first = None
@@ -47,7 +46,7 @@ def softmax_values(
         rows = rows.near
 
     def near_weights(weights):
-        """The weights of the keys that have rows of their own."""
+        """The weights of the keys that have own rows, all or the near ones."""
         if first is None:
             return weights
         width = ops.shape(rows)[0] - ops.shape(weights)[2]

@@ -11,9 +11,9 @@ from tfeff.ops.masking import at_least_float32
 def window_values(scores, values, masks, keep=(None, None), context=None):
     """Values weighted by one softmax over the keys of a window and those of all.
 
-    Equals `tfeff.ops.softmax_values` of both groups of keys side by side, but what all
-    windows share exists once. The gradients are those of
-    `tfeff.ops.kernels.softmax_values`: the backward pass saves only the weights.
+    Equals `tfeff.ops.softmax_values` of both groups of keys concatenated, but shared
+    keys exist once. The gradients are those of `tfeff.ops.kernels.softmax_values`: the
+    backward pass saves only the weights.
 
     Shapes: B batch, N heads, W windows of t queries and c keys, S shared keys.
 
@@ -21,10 +21,10 @@ def window_values(scores, values, masks, keep=(None, None), context=None):
         scores: float tensors `[B, N, W, t, c]` and `[B, N, W, t, S]`.
         values: float tensors `[B, N, W, c, H]` and `[B, N, S, H]`.
         masks: bool tensors `[B or 1, 1, W, 1, c]` and `[B or 1, 1, 1, 1, S]`, true
-            where a key is visible; `None` for the latter if all that are shared are.
-        keep: bool tensors like the scores, false at what dropout drops, or `None`
-            twice. What is kept is not scaled up here.
-        context: the result, where a gradient computes again what led to it; or `None`.
+            where a key is visible; `None` for the latter if all shared keys are.
+        keep: bool tensors like the scores, false at dropped weights, or `None` twice.
+            Kept weights are not scaled up here.
+        context: the result if a recomputation has it already, or `None`.
 
     Returns:
         Tensor `[B, N, W, t, H]`.
@@ -36,7 +36,7 @@ def window_values(scores, values, masks, keep=(None, None), context=None):
         visible = ops.cast(ops.logical_or(*visible), dtype)
 
     def zero_unseen(x):
-        """Zeros in windows that see no key."""
+        """`x` with zeros in windows without a visible key."""
         return x if visible is None else x * visible
 
     def with_dropout(probs, one=1.0):
