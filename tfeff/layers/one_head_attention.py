@@ -7,16 +7,16 @@ from tfeff import ops as functional
 from tfeff.layers.attention import project_from_heads, project_to_heads
 from tfeff.layers.attention_inputs import Keys, Queries
 from tfeff.layers.checks import check_divides, check_hidden
-from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
+from tfeff.layers.partitioned import Partitioned
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops import kernels
 from tfeff.ops.attention import NORMALIZERS
-from tfeff.ops.kernels.near_far import NearFar, without_gradient
+from tfeff.ops.kernels.near_far import NearFar
 from tfeff.utils.checks import check_choice
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class OneHeadAttention(ScoredAttention):
+class OneHeadAttention(Partitioned, ScoredAttention):
     """Shatter's attention: one matrix of scores, values by part of the sequence.
 
     With `Q = X W^Q + b^Q`, `V = X W^V + b^V` cut into `n` parts by columns, the
@@ -102,14 +102,7 @@ class OneHeadAttention(ScoredAttention):
         self.normalizer = check_choice("normalizer", normalizer, NORMALIZERS)
         self.partition_bias = bool(partition_bias)
         self.partition_value = bool(partition_value)
-        self.partition_layer = PartitionOfUnityMask(
-            num_parts,
-            layer_index,
-            num_layers,
-            boundaries,
-            dtype=self.dtype_policy,
-            name="partition",
-        )
+        self.make_partition(num_parts, layer_index, num_layers, boundaries)
         self.num_parts = self.partition_layer.num_parts
 
     def build(self, hidden_shape):
@@ -136,27 +129,11 @@ class OneHeadAttention(ScoredAttention):
             values = ops.pad(values, ((0, 0), (0, 0), (0, 0), (0, 1)), "constant", 1.0)
         return Queries(query), Keys(inputs.hidden[:, None], values, weights)
 
-    def relative_terms(self, positions, inputs):
-        return {"partition": self.partition_layer.rows(positions, inputs.layer_index)}
-
-    def reach(self, inputs):
-        return self.partition_layer.reach(inputs.layer_index)
-
-    def partition(self, queries):
-        """`N` of the queries, `[n, t, S]`; 1 for queries without a position."""
-        if queries.relative is None:
-            return None
-        return kernels.toeplitz_rows(queries.vectors, self._rows(queries))
-
-    def _rows(self, queries):
-        # No weight has a part in it, and JAX wants to know that it has no gradient.
-        return without_gradient(queries.relative["partition"])
-
     def scores(self, queries, keys):
         bias = keys.weights.get("bias")
         if bias is not None and self._is_near_and_far(queries):
             return kernels.near_far_one_head_scores(
-                queries.vectors, keys.vectors, self._rows(queries), bias
+                queries.vectors, keys.vectors, self.partition_rows(queries), bias
             )
         return functional.one_head_scores(
             queries.vectors,
@@ -180,7 +157,7 @@ class OneHeadAttention(ScoredAttention):
             return kernels.near_far_part_values(
                 self.scores(queries, keys),
                 keys.values,
-                self._rows(queries),
+                self.partition_rows(queries),
                 self.partition_layer.outer_parts,
                 normalizer=self.normalizer,
                 mask=self.mask(queries, keys),
@@ -227,8 +204,5 @@ class OneHeadAttention(ScoredAttention):
             normalizer=self.normalizer,
             partition_bias=self.partition_bias,
             partition_value=self.partition_value,
-            layer_index=self.partition_layer.layer_index,
-            num_layers=self.partition_layer.num_layers,
-            boundaries=self.partition_layer.boundaries,
         )
         return config

@@ -2,14 +2,12 @@ from collections.abc import Sequence
 
 import keras
 
-from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
+from tfeff.layers.partitioned import Partitioned
 from tfeff.layers.self_attention import SelfAttention
-from tfeff.ops import kernels
-from tfeff.ops.kernels.near_far import without_gradient
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class PartitionedAttention(SelfAttention):
+class PartitionedAttention(Partitioned, SelfAttention):
     """Multi-head softmax attention, each head bent to a part of the sequence.
 
         A[h] = softmax(Q[h] K[h]ᵀ / sqrt(H)) ⊙ N[h]
@@ -72,34 +70,4 @@ class PartitionedAttention(SelfAttention):
                 "`num_heads` must be even, half of the heads for each side of a "
                 f"position. Received: num_heads={num_heads}"
             )
-        self.partition_layer = PartitionOfUnityMask(
-            num_heads,
-            layer_index,
-            num_layers,
-            boundaries,
-            dtype=self.dtype_policy,
-            name="partition",
-        )
-
-    def relative_terms(self, positions, inputs):
-        return {"partition": self.partition_layer.rows(positions, inputs.layer_index)}
-
-    def reach(self, inputs):
-        return self.partition_layer.reach(inputs.layer_index)
-
-    def partition(self, queries):
-        """`N` of the queries, `[n, t, S]`; 1 for queries without a position."""
-        if queries.relative is None:
-            return None
-        # No weight has a part in it, and JAX wants to know that it has no gradient.
-        partition = without_gradient(queries.relative["partition"])
-        return kernels.toeplitz_rows(queries.vectors, partition)
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            layer_index=self.partition_layer.layer_index,
-            num_layers=self.partition_layer.num_layers,
-            boundaries=self.partition_layer.boundaries,
-        )
-        return config
+        self.make_partition(num_heads, layer_index, num_layers, boundaries)

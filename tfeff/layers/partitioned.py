@@ -1,0 +1,49 @@
+"""What attentions with a partition of unity share."""
+
+from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
+from tfeff.ops import kernels
+from tfeff.ops.kernels.near_far import without_gradient
+
+
+class Partitioned:
+    """Attentions whose weights are multiplied with a `PartitionOfUnityMask`.
+
+    It stands before a `ScoredAttention` among the bases of a class.
+    """
+
+    def make_partition(self, num_parts, layer_index, num_layers, boundaries) -> None:
+        """Makes the partition from its arguments."""
+        self.partition_layer = PartitionOfUnityMask(
+            num_parts,
+            layer_index,
+            num_layers,
+            boundaries,
+            dtype=self.dtype_policy,
+            name="partition",
+        )
+
+    def relative_terms(self, positions, inputs):
+        return {"partition": self.partition_layer.rows(positions, inputs.layer_index)}
+
+    def reach(self, inputs):
+        return self.partition_layer.reach(inputs.layer_index)
+
+    def partition(self, queries):
+        """`N` of the queries, `[n, t, S]`; `None` for queries without a position."""
+        if queries.relative is None:
+            return None
+        return kernels.toeplitz_rows(queries.vectors, self.partition_rows(queries))
+
+    def partition_rows(self, queries):
+        """The partition by relative position, `[t + S, n]`, or `NearFar` of such."""
+        # No weight determines it, and JAX has to know that it gets no gradient.
+        return without_gradient(queries.relative["partition"])
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            layer_index=self.partition_layer.layer_index,
+            num_layers=self.partition_layer.num_layers,
+            boundaries=self.partition_layer.boundaries,
+        )
+        return config
