@@ -244,7 +244,7 @@ def test_names_a_bad_argument():
 
 def test_a_convolution_has_no_queries_without_a_place():
     pooling = LayerwisePooling([EncoderBlock(DynamicConv1D(2, 3), FeedForward(12))])
-    with pytest.raises(ValueError, match="DynamicConv1D .* cannot be asked for"):
+    with pytest.raises(ValueError, match="DynamicConv1D .* cannot compute"):
         pooling(states(num_layers=1))
 
 

@@ -214,5 +214,5 @@ def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match=r"`dropout` must be .*dropout=1\.0"):
         MultipleChoice(encoder, dropout=1.0)
     convolution = make_encoder(attention="dynamic_conv", num_layers=1)
-    with pytest.raises(ValueError, match="DynamicConv1D .* cannot be asked for"):
+    with pytest.raises(ValueError, match="DynamicConv1D .* cannot compute"):
         Classifier(convolution, 2, pooling="layerwise")

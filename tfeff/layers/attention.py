@@ -1,4 +1,4 @@
-"""What all attention layers share: projections, abilities, configuration."""
+"""The base of all attention layers: projections, abilities, configuration."""
 
 import keras
 from keras import ops
@@ -15,9 +15,9 @@ from tfeff.utils.checks import check_rate
 class Attention(keras.layers.Layer):
     """Base class of the attention layers.
 
-    It makes projections, holds the initializers, and declares what a layer can be
-    asked for. `ScoredAttention` is the base of those that score pairs; a layer that
-    does not, such as a convolution, has a `call` of its own.
+    It makes projections and declares the abilities of a layer. `ScoredAttention` is the
+    base of the attentions that score pairs; a layer that does not, such as a
+    convolution, has its own `call`.
 
     Args:
         dropout: float in [0, 1), dropout rate of the normalised scores.
@@ -26,15 +26,15 @@ class Attention(keras.layers.Layer):
         **kwargs: arguments of `keras.layers.Layer`.
     """
 
-    # Whether there are scores before a softmax to give.
+    # Whether the layer can return scores before a softmax.
     has_softmax_scores = False
-    # Whether more padding changes what a token sees.
+    # Whether more padding changes the outputs of real tokens.
     length_dependent = False
-    # Whether queries may be asked for under any mask, other ones for each pair.
+    # Whether the layer supports single queries, and any mask of pairs.
     any_mask = False
-    # Whether single queries cost their share; if not, all are computed for a few.
+    # Whether a few queries cost less than all positions, which else are computed.
     any_query = False
-    # Whether queries without a position may be asked for.
+    # Whether the layer supports queries without a position.
     can_pool = False
 
     def __init__(
@@ -93,37 +93,37 @@ class Attention(keras.layers.Layer):
         return convolution
 
     def attend(self, inputs: AttentionInputs, return_scores=False):
-        """The output for any queries over any sequence, as far as the layer can.
+        """The output for any queries over any sequence, if the layer supports them.
 
         Args:
-            inputs: what is asked.
-            return_scores: whether the scores are wanted, which costs more; `"scores"`
+            inputs: queries, sequence and masks.
+            return_scores: whether to return the scores, which costs more; `"scores"`
                 for those before the softmax.
 
         Returns:
             `(output, scores)`: `[B, M, D]`, and the normalised scores
             `[B, heads, M, S]` without dropout, or `None`; those before the softmax are
-            0 where the key is hidden.
+            0 where the key is masked.
 
         Raises:
-            ValueError: if the layer has declared that it cannot do what is asked.
+            ValueError: if the layer does not declare the ability that this needs.
         """
         self.check_can(inputs)
         raise NotImplementedError
 
     def check_can(self, inputs: AttentionInputs) -> None:
-        """Raises if the layer has declared that it cannot do what is asked."""
+        """Raises if the layer does not declare the ability that the inputs need."""
         if not inputs.positional and not self.can_pool:
             raise ValueError(
-                f"{type(self).__name__} {self.name!r} cannot be asked for queries "
-                "without a position, as in layerwise pooling: it has no scores for "
-                "them. Softmax and one-head attentions can."
+                f"{type(self).__name__} {self.name!r} cannot compute queries without a "
+                "position, as in layerwise pooling: it has no scores for them. Softmax "
+                "and one-head attentions can."
             )
         if inputs.positional and not self.any_mask:
             raise ValueError(
-                f"{type(self).__name__} {self.name!r} cannot be asked for single "
-                "queries or masks of pairs, as in two streams: it computes a sequence "
-                "with itself, under a padding mask. Softmax, partitioned, one-head, "
+                f"{type(self).__name__} {self.name!r} cannot compute single queries or "
+                "masks of pairs, as in two streams: it computes all positions of a "
+                "sequence under a padding mask. Softmax, partitioned, one-head, "
                 "relative and sparse attentions can."
             )
 
@@ -144,24 +144,24 @@ class Attention(keras.layers.Layer):
 
 
 def declares(layer: keras.layers.Layer, ability: str) -> bool:
-    """Whether an attention layer, of tfeff or not, has declared an ability."""
+    """Whether an attention layer, of tfeff or not, declares an ability."""
     return bool(getattr(layer, ability, False))
 
 
 def project_to_heads(dense: keras.layers.Dense, x, num_heads: int, heads_first=True):
     """`dense(x)` in heads, `[B, T, D]` to `[B, N, T, H]`, or to `[B, T, N, H]`.
 
-    One product, with the kernel cut into heads: the result's own axes would be cut
-    at the cost of a copy on some devices.
+    This is one product with the kernel split into heads: splitting the result instead
+    costs a copy on some devices.
     """
     if dense.quantization_mode is not None:
         heads = functional.split_heads(dense(x), num_heads)
         return ops.swapaxes(heads, 1, 2) if heads_first else heads
     if x.shape[-1] != dense.kernel.shape[0]:
-        # Keras' einsum on TensorFlow would cut the batch anew, without a word.
+        # Keras' einsum on TensorFlow would silently reshape the batch.
         raise ValueError(
-            f"`hidden` must be of size {dense.kernel.shape[0]}, as when the layer was "
-            f"built. Received: hidden of shape {tuple(x.shape)}"
+            f"`hidden` must have a last axis of size {dense.kernel.shape[0]}, as when "
+            f"the layer was built. Received: hidden.shape={tuple(x.shape)}"
         )
     kernel, bias = dense.kernel, dense.bias
     size = kernel.shape[1] // num_heads
@@ -177,7 +177,7 @@ def project_to_heads(dense: keras.layers.Dense, x, num_heads: int, heads_first=T
 def project_from_heads(dense: keras.layers.Dense, x, kernel=None):
     """`dense` of merged heads, `[B, N, T, H]` to `[B, T, D]`, in one product.
 
-    `kernel` `[N, H, D]` stands for that of `dense`.
+    `kernel` `[N, H, D]` replaces that of `dense`.
     """
     if kernel is None:
         if dense.quantization_mode is not None:
@@ -187,7 +187,7 @@ def project_from_heads(dense: keras.layers.Dense, x, kernel=None):
 
 
 def convolved(convolution, hidden):
-    """A separable convolution of sequences; TensorFlow's own fails on empty ones."""
+    """A separable convolution of sequences; TensorFlow's fails on empty ones."""
     if hidden.shape[1] != 0:
         return convolution(hidden)
     return convolution(ops.pad(hidden, ((0, 0), (0, 1), (0, 0))))[:, :0]

@@ -1,31 +1,31 @@
-"""What an attention is asked, and what its equations are given."""
+"""The inputs of an attention, and the queries and keys of its equations."""
 
 from typing import Any, NamedTuple
 
 
 class AttentionInputs(NamedTuple):
-    """What an attention is asked.
+    """Queries over a sequence, and their masks.
 
     Shapes: B batch, M queries, S keys, D hidden size.
 
     Attributes:
-        query: float tensor `[B, M, D]`, what queries are made of.
-        hidden: float tensor `[B, S, D]`, what keys and values are made of.
+        query: float tensor `[B, M, D]`, from which queries are projected.
+        hidden: float tensor `[B, S, D]`, from which keys and values are projected.
         visible: bool tensor `[B, S]`, false at padding, or `None`.
-        mask: bool tensor broadcastable to `[B, M, S]`, true where the query sees the
-            key, or `None`.
-        query_ranks, key_ranks: integer tensors `[B, M]` and `[B, S]`: a query sees the
-            keys of lower rank only; or `None`.
+        mask: bool tensor broadcastable to `[B, M, S]`, true where the query may attend
+            to the key, or `None`.
+        query_ranks, key_ranks: integer tensors `[B, M]` and `[B, S]`: a query attends
+            only to keys of lower rank; or `None`.
         positions: integer tensor `[B, M]`, the positions of the queries; `None` if the
             queries are those of all `S` positions, in order. Queries of one position
             are equal.
-        positional: whether queries have a position. If not, all keys are alike to
-            them, whatever depends on relative positions is left out, and `M` is any.
+        positional: whether queries have a position. If not, relative terms are left
+            out, and `M` is any.
         segment_ids: integer tensor `[B, S]`, or `None`.
-        layer_index: integer, the place of the layer in its stack in this call, or
+        layer_index: integer, the index of the layer in its stack in this call, or
             `None` for the layer's own.
         training: whether dropout is active.
-        recompute: whether scores and weights are recomputed for the gradient.
+        recompute: whether the backward pass recomputes scores and weights.
     """
 
     query: Any
@@ -43,22 +43,22 @@ class AttentionInputs(NamedTuple):
 
 
 class Queries(NamedTuple):
-    """Queries: all, a block of them in a row, or a few. Their axis is the last but one.
+    """All queries, a consecutive block or a few, along the last axis but one.
 
     Shapes: B batch, N heads, t queries, S keys, H head size.
 
     Attributes:
         vectors: float tensor `[B, N, t, H]`.
-        relative: dict of what the layer's `relative_terms` gave, at the relative
-            positions `1 - t … S` to the first query, `[t + S, ...]` each; `None` for
-            queries without a position, or at positions of their own.
+        relative: dict of the layer's `relative_terms` at the relative positions
+            `1 - t … S` to the first query, `[t + S, ...]` each; `None` for queries
+            without a position, or at given positions.
         positions: integer tensor `[t, 1]` or `[B, t, 1]`; `None` without positions.
         segment_ids: integer tensor `[B, 1, t, 1]`, or `None`.
         ranks: integer tensor `[B, 1, t, 1]`, or `None`.
         mask: bool tensor `[B or 1, 1, t, S]`, or `None`.
         dropout_bits: integer tensor `[B, N, t, 1]`, or `None` if nothing is dropped.
-        context: float tensor `[B, N, t, H]`, what was computed for these queries, where
-            a gradient computes again what led to it; or `None`.
+        context: float tensor `[B, N, t, H]`, the result for these queries if a
+            recomputation has it already; or `None`.
     """
 
     vectors: Any

@@ -13,21 +13,21 @@ from tfeff.utils.checks import check_integer
 class BlockwiseAttention(SelfAttention):
     """Multi-head softmax attention of blocks of queries to blocks of keys (BlockBERT).
 
-    The sequence is cut into `n` equal blocks. In a head of shift `s`, the queries of
-    block `b` read the keys of block `(b + s) mod n` and no others; heads of shift 0
-    see their neighbourhood, the others carry over long distances. Only `1 / n` of
-    the scores is computed and stored. With `n = 1` this is `SelfAttention`.
+    The sequence is split into `n` equal blocks. In a head of shift `s`, the queries of
+    block `b` attend only to the keys of block `(b + s) mod n`: heads of shift 0 attend
+    locally, the others over long distances. Only `1 / n` of the scores is computed and
+    stored. With `n = 1` this is `SelfAttention`.
 
     A sequence whose length is not a multiple of `n` is padded at its end with masked
-    keys, and cut back afterwards.
+    keys, which are removed afterwards.
 
     Args:
         num_heads: integer `N ≥ 1` that divides the hidden size.
-        head_blocks: how many heads have the shifts `0, 1, … n - 1`, in this order,
-            such as `"10:2"` or `(10, 2)`: two blocks, ten heads of shift 0 and two of
-            shift 1. They add up to `num_heads`.
-        query_block_size: integer, `None` or `"auto"`: how many queries have their
-            scores at a time (`tfeff.layers.scored_attention`).
+        head_blocks: the number of heads of each shift `0, 1, … n - 1`, such as `"10:2"`
+            or `(10, 2)`: two blocks, ten heads of shift 0 and two of shift 1. They add
+            up to `num_heads`.
+        query_block_size: integer, `None` or `"auto"`: the number of queries whose
+            scores exist at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
@@ -39,8 +39,8 @@ class BlockwiseAttention(SelfAttention):
             `None` when all are real.
         training: whether dropout is active.
         return_attention_scores: whether to return `(output, scores)` instead of the
-            output `[B, T, D]` alone. Scores are laid out densely for that, `[B, N, T,
-            T]`, with zeros outside of the blocks.
+            output `[B, T, D]` alone. Scores are `[B, N, T, T]`, with zeros outside of
+            the blocks.
 
     Raises:
         ValueError: if `head_blocks` does not add up to `num_heads`, or as
@@ -58,7 +58,7 @@ class BlockwiseAttention(SelfAttention):
         section 3.
     """
 
-    length_dependent = True  # The borders between blocks follow from the length.
+    length_dependent = True  # The length determines the blocks.
     any_mask = False
 
     def __init__(self, num_heads: int, head_blocks: str | Sequence[int], **kwargs):
@@ -75,7 +75,7 @@ class BlockwiseAttention(SelfAttention):
                 visible = ops.ones(ops.shape(hidden)[:2], dtype="bool")
             hidden = ops.pad(hidden, ((0, 0), (0, missing), (0, 0)))
             visible = ops.pad(visible, ((0, 0), (0, missing)))
-        # Cut before they are projected: what comes of them is laid out by blocks.
+        # Split before the projections, whose outputs are then by block.
         hidden = functional.query_blocks(hidden, num_blocks)
         if visible is not None:
             visible = functional.query_blocks(visible, num_blocks)

@@ -8,7 +8,7 @@ from tfeff.utils.checks import check_integer
 
 
 def check_divides(name: str, parts: int, dim: int) -> None:
-    """Raises unless `parts` equal pieces make up the hidden size `dim`."""
+    """Raises unless `parts` divides the hidden size `dim`."""
     if dim is None:
         raise ValueError(
             "The last axis of the hidden state must have a known size. "
@@ -22,7 +22,7 @@ def check_divides(name: str, parts: int, dim: int) -> None:
 
 
 def check_layer_seed(seed) -> int | None:
-    """Returns a seed that Keras' generators take, or `None` for one that they draw."""
+    """Returns a valid seed of Keras' generators, or `None` for one that they draw."""
     return None if seed is None else check_integer("seed", seed, 0, 2**32 - 1)
 
 

@@ -1,4 +1,4 @@
-"""What all convolutions along the sequence share: taps, padding, the call."""
+"""The base of the convolutions along the sequence: taps, padding, the call."""
 
 from keras import ops
 
@@ -16,17 +16,17 @@ from tfeff.utils.checks import check_integer
 
 
 class Convolution(Attention):
-    """Base class of the convolutions in place of an attention.
+    """Base class of the convolutions that replace an attention.
 
-    A subclass makes its weights in `build_heads` and values and kernels in
-    `convolve`, which ends in `apply_kernels`; this class applies the output
-    projection `W^O` and returns the kernels on request. Kernels come from
-    `kernel_logits`, here those of a dynamic convolution:
+    A subclass makes its weights in `build_heads`, and values and kernels in `convolve`,
+    which ends in `apply_kernels`. This class applies the output projection `W^O` and
+    returns the kernels on request. `kernel_logits` gives the kernels, here those of a
+    dynamic convolution:
 
         softmax(s_i W_f + b_f)                                 [N, K]
 
-    where `s` is what the subclass makes kernels of. The softmax runs over the `K`
-    taps of a head; `W_f` has the taps of the first head first.
+    where `s` is a source that the subclass chooses. The softmax runs over the `K` taps
+    of a head; `W_f` has the taps of the first head first.
 
     Args:
         num_heads: integer `N ≥ 1` that divides the hidden size.
@@ -51,7 +51,7 @@ class Convolution(Attention):
         self.build_heads(hidden_dim, hidden_dim)
 
     def build_heads(self, hidden_dim: int, value_dim: int) -> None:
-        """Makes what the convolution itself needs, from `hidden_dim` to `value_dim`."""
+        """Makes the layers of the convolution, from `hidden_dim` to `value_dim`."""
         self.dropout_layer = self.make_dropout()
         self.build_kernels(hidden_dim, value_dim)
 
@@ -79,7 +79,7 @@ class Convolution(Attention):
 
         Args:
             hidden: float tensor `[B, T, D]`.
-            visible: bool tensor `[B, T]`, false at what counts as 0, or `None`.
+            visible: bool tensor `[B, T]`, false where values count as 0, or `None`.
             training: whether dropout is active.
 
         Returns:
@@ -88,7 +88,7 @@ class Convolution(Attention):
         raise NotImplementedError
 
     def kernel_logits(self, source):
-        """Kernels before the softmax, `[B, T, N, K]` or, of all positions, `[N, K]`.
+        """Kernels before the softmax, `[B, T, N, K]` or, for all positions, `[N, K]`.
 
         Args:
             source: float tensor `s` `[B, T, value_dim]`.

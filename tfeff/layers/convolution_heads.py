@@ -1,11 +1,11 @@
-"""Convolution heads without a gate, as they stand beside attention heads."""
+"""Convolution heads without a gate, used beside attention heads."""
 
 from tfeff.layers.attention import project_to_heads
 from tfeff.layers.convolution import Convolution, FixedKernels
 
 
 class DynamicHeads(Convolution):
-    """Heads with values of their own, and kernels from a query that they are given.
+    """Heads with their own values, and kernels from a given query.
 
         u       = X W^V + b^V                                  [T, A]
         w[i]    = softmax(q_i W_f + b_f)                       [N, K]
@@ -20,7 +20,7 @@ class DynamicHeads(Convolution):
     """
 
     def build_heads(self, hidden_dim: int, value_dim: int) -> None:
-        """Makes `W^V` and what the kernels come from."""
+        """Makes `W^V` and the layers of the kernels."""
         self.add_dense("value", hidden_dim, value_dim)
         super().build_heads(hidden_dim, value_dim)
 
@@ -41,7 +41,7 @@ class DynamicHeads(Convolution):
         return self.apply_kernels(self.kernel_logits(source), values, visible, training)
 
     def kernel_source(self, query, hidden, visible):
-        """What kernels are made of, `[B, T, A]`; here the query."""
+        """The source `[B, T, A]` of the kernels; here the query."""
         return query
 
 

@@ -4,7 +4,7 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class Dense(keras.layers.Dense):
-    """Keras' layer with a sound gradient of the bias in bfloat16.
+    """Keras' layer with an accurate gradient of the bias in bfloat16.
 
         y = g(x W + b)
 
@@ -30,9 +30,9 @@ class Dense(keras.layers.Dense):
     def project(self, vectors):
         """`x W` of vectors `[M, D]`, without bias and activation.
 
-        A bias that is added and taken off again leaves its rounding behind, in the
-        gradient a sum over all vectors. Only Keras itself can multiply with a
-        quantized kernel, and adds the bias, which is taken off.
+        Adding and subtracting the bias would leave a rounding error, in the gradient
+        that of a sum over all vectors. Only Keras' own call multiplies with a quantized
+        kernel; it adds the bias, which is subtracted here.
         """
         if self.quantization_mode is None:
             return ops.matmul(vectors, self.kernel)
@@ -40,5 +40,5 @@ class Dense(keras.layers.Dense):
         return outputs if self.bias is None else outputs - self.bias
 
     def quantize(self, mode=None, type_check=True, config=None):
-        # Keras refuses subclasses, since they may compute something else.
+        # Keras does not quantize subclasses, which may compute something else.
         super().quantize(mode, type_check=False, config=config)

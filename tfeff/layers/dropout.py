@@ -9,7 +9,7 @@ from tfeff.compat import DrawnSeed
 from tfeff.layers.checks import check_layer_seed
 from tfeff.utils.checks import check_rate
 
-# Seeds by layer, where a computation runs more than once and must drop the same.
+# Seeds by layer, for a recomputation that must drop the same elements.
 _DRAWN = contextvars.ContextVar("drawn")
 
 
@@ -19,14 +19,14 @@ class Dropout(keras.layers.Dropout):
 
         y = m ⊙ x / (1 - rate),   m = 0 with probability rate, else 1
 
-    Random numbers are what makes dropout slow. This layer draws 32 random bits for a
-    whole row (the last axis) and stretches them by an integer hash
+    Drawing random numbers dominates the cost of dropout. This layer draws 32 random
+    bits for a whole row (the last axis) and expands them by an integer hash
     (`tfeff.ops.keep_mask`). As with Keras' layer, the replicas of a distribution
-    strategy drop the same places of their parts of the batch.
+    strategy drop the same elements of their shards of the batch.
 
     Args:
-        rate: float in [0, 1), share of dropped elements.
-        noise_shape: `None`; it stands here for Keras' configs alone.
+        rate: float in [0, 1), the dropout rate.
+        noise_shape: `None`; the argument exists only for Keras' configs.
         seed: integer of at least 0, or `None` for one that Keras draws.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
@@ -83,7 +83,7 @@ def draw_seeds(layers) -> dict:
 
 @contextlib.contextmanager
 def drawn_seeds(seeds: dict):
-    """Where dropout layers use the given seeds, however often they are called."""
+    """A context in which dropout layers use the given seeds in every call."""
     token = _DRAWN.set(seeds)
     try:
         yield

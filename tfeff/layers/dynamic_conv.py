@@ -7,11 +7,11 @@ from tfeff.layers.convolution import Convolution
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class DynamicConv1D(Convolution):
-    """Gated convolution whose kernels each position makes for itself.
+    """Gated convolution with kernels that are predicted at each position.
 
     A linear layer to twice the width and a gated linear unit (GLU) give the values,
-    which are cut into `N` heads by columns, and of which each position makes a kernel
-    of `K` taps for every head:
+    which are split into `N` heads by columns. From its value, each position predicts a
+    kernel of `K` taps for every head:
 
         a, g    = halves of X W^I + b^I                        [T, D], [T, D]
         u       = a ⊙ sigmoid(g)                               [T, D]
@@ -39,8 +39,8 @@ class DynamicConv1D(Convolution):
             `None` when all are real.
         training: whether dropout is active.
         return_attention_scores: whether to return `(output, scores)` instead of the
-            output `[B, T, D]` alone. Scores are the kernels, without dropout, laid
-            out as an attention matrix, `[B, N, T, T]`.
+            output `[B, T, D]` alone. Scores are the kernels, without dropout, as an
+            attention matrix `[B, N, T, T]`.
 
     Raises:
         ValueError: if `kernel_size` is even, or `num_heads` does not divide the
@@ -59,12 +59,12 @@ class DynamicConv1D(Convolution):
     """
 
     def build_heads(self, hidden_dim: int, value_dim: int) -> None:
-        """Makes `W^I` and what the kernels come from."""
+        """Makes `W^I` and the layers of the kernels."""
         self.add_dense("input", hidden_dim, 2 * value_dim)
         super().build_heads(hidden_dim, value_dim)
 
     def convolve(self, hidden, visible, training):
-        """Gates, makes kernels of the result and applies them to it."""
+        """Applies the gate, then kernels that are predicted from the result."""
         gated = ops.glu(self.input_dense(hidden))
         values = functional.split_heads(gated, self.num_heads)
         logits = self.kernel_logits(gated)

@@ -27,20 +27,19 @@ class EncoderBlock(keras.layers.Layer):
         feedforward: layer from `[B, T, D]` to `[B, T, D]`.
         dropout: float in [0, 1), dropout rate of both branches.
         layer_norm_epsilon: float added to the variance.
-        memory_efficient: what training does not save for the gradient, but computes
-            again: nothing (`False`), scores and weights of the attention
-            (`"attention"`), or everything but the block's input (`"block"`, or `True`),
-            in about a third more time. Values and gradients are the same, dropout
-            included.
+        memory_efficient: what the backward pass recomputes instead of saving it:
+            nothing (`False`), scores and weights of the attention (`"attention"`), or
+            everything but the block's input (`"block"`, or `True`), in about a third
+            more time. Values and gradients are the same, dropout included.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
             `None` when all are real.
-        segment_ids: integer tensor `[B, T]`, handed to an attention that takes it.
-        layer_index: integer, the block's place in its stack, handed to an attention
-            that takes it.
+        segment_ids: integer tensor `[B, T]`, passed to an attention that accepts it.
+        layer_index: integer, the block's index in its stack, passed to an attention
+            that accepts it.
         training: whether dropout is active.
 
     Returns:
@@ -48,8 +47,8 @@ class EncoderBlock(keras.layers.Layer):
 
     Raises:
         TypeError: if `attention` or `feedforward` is not a Keras layer.
-        ValueError: if `memory_efficient` is something else, or `"attention"` for an
-            attention without scores; as the attention layer.
+        ValueError: if `memory_efficient` is another value, or `"attention"` for an
+            attention without scores; and as the attention layer.
 
     Example:
 
@@ -79,14 +78,14 @@ class EncoderBlock(keras.layers.Layer):
                 )
         self.attention = attention
         self.feedforward = feedforward
-        # As Keras does for `training`: a call names what it takes.
-        self._taken = frozenset(inspect.signature(attention.call).parameters)
+        # The arguments that the attention's `call` accepts.
+        self._accepted = frozenset(inspect.signature(attention.call).parameters)
         self.dropout = check_rate("dropout", dropout)
         self.layer_norm_epsilon = check_positive(
             "layer_norm_epsilon", layer_norm_epsilon
         )
         self.memory_efficient = check_memory_efficient(memory_efficient)
-        if self.memory_efficient == "attention" and "recompute" not in self._taken:
+        if self.memory_efficient == "attention" and "recompute" not in self._accepted:
             raise ValueError(
                 f"`memory_efficient` must be False or 'block' for "
                 f"{type(attention).__name__}, which has no scores to recompute. "
@@ -131,7 +130,7 @@ class EncoderBlock(keras.layers.Layer):
             "layer_index": layer_index,
             "recompute": self.memory_efficient == "attention",
         }
-        arguments = {k: v for k, v in arguments.items() if k in self._taken}
+        arguments = {k: v for k, v in arguments.items() if k in self._accepted}
 
         def run(hidden):
             output = attend(
@@ -146,15 +145,15 @@ class EncoderBlock(keras.layers.Layer):
             return run(hidden)
         seeds = draw_seeds(sublayers(self))
 
-        def run_again(hidden):
+        def run_with_seeds(hidden):
             with drawn_seeds(seeds):
                 return run(hidden)
 
-        return keras.remat(run_again)(hidden)
+        return keras.remat(run_with_seeds)(hidden)
 
     def compute_output_spec(self, hidden, padding_mask=None, *args, **kwargs):
-        # Keras would trace the call, most of the time that an encoder takes to build.
-        # Only an attention that builds its own layers when it is called needs that.
+        # Keras would trace the call, which takes most of the time to build an encoder.
+        # Only an attention that builds its layers in its call needs that.
         if all(layer.built for layer in sublayers(self)):
             if padding_mask is not None:
                 check_padding_mask(padding_mask, hidden)
@@ -165,25 +164,25 @@ class EncoderBlock(keras.layers.Layer):
         """The block applied to any queries over a sequence.
 
         Args:
-            inputs: queries `[B, M, D]`, the sequence, and who sees what
+            inputs: queries `[B, M, D]`, the sequence and masks
                 (`tfeff.layers.attention_inputs`).
 
         Returns:
             Float tensor `[B, M, D]`.
 
         Raises:
-            ValueError: if the attention has declared that it cannot do that.
+            ValueError: if the attention does not declare the ability that this needs.
         """
         if not isinstance(self.attention, Attention):
             raise ValueError(
-                f"{type(self.attention).__name__} {self.attention.name!r} cannot be "
-                "asked for single queries: it is no attention of `tfeff.layers`."
+                f"{type(self.attention).__name__} {self.attention.name!r} cannot "
+                "compute single queries: it is not an attention of `tfeff.layers`."
             )
         output, _ = self.attention.attend(inputs)
         return self._add(inputs.query, output, inputs.training)
 
     def _add(self, hidden, output, training):
-        """Residuals, norms and the feed-forward network after the attention."""
+        """The residuals, norms and feed-forward network after the attention."""
         output = self.attention_dropout(output, training=training)
         hidden = self.attention_norm(hidden + output)
         change = self.feedforward_dropout(self.feedforward(hidden), training=training)

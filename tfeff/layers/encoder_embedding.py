@@ -9,7 +9,7 @@ from tfeff.utils.checks import check_choice, check_integer, check_positive, chec
 
 POSITIONS = ("absolute", "none")
 _TABLES = ("token_embedding", "segment_embedding", "position_embedding", "norm")
-# What the tables and the norm depend on.
+# The arguments that determine the tables and the norm.
 _TABLE_ARGUMENTS = (
     "vocabulary_size",
     "embedding_dim",
@@ -53,10 +53,10 @@ class EncoderEmbedding(keras.layers.Layer):
     Call arguments:
         token_ids: integer tensor `[B, T]`, each in `[0, vocabulary_size)`.
         segment_ids: integer tensor `[B, T]`, each in `[0, num_segments)`; `None`
-            means segment 0 everywhere. Not read without a segment table. An id of
-            either kind that is out of range is refused where it is known, in eager
-            calls. In a compiled program it is an error of TensorFlow on CPUs; on GPUs
-            and with XLA the token counts as zeros, never as another one.
+            means segment 0 everywhere. Not used without a segment table. For an id of
+            either kind out of range, eager calls raise. A compiled program raises with
+            TensorFlow on CPUs; on GPUs and with XLA the token's embedding is zeros,
+            never that of another one.
         training: whether dropout is active.
 
     Returns:
@@ -65,7 +65,7 @@ class EncoderEmbedding(keras.layers.Layer):
     Raises:
         ValueError: if `position` is unknown, an id is known to be out of range, a
             sequence is longer than the table of absolute positions, or the tables of
-            `tables_of` are not as described by the other arguments.
+            `tables_of` do not match the other arguments.
         TypeError: if `tables_of` is not an `EncoderEmbedding`, or ids are not integers.
 
     Example:
@@ -155,7 +155,7 @@ class EncoderEmbedding(keras.layers.Layer):
             self.projection.build((None, None, self.embedding_dim))
 
     def _build_tables(self):
-        # Reversible: a language model head shares this table.
+        # Reversible: the head of a language model shares this table.
         self.token_embedding = self._table(
             keras.layers.ReversibleEmbedding, self.vocabulary_size, "token_embedding"
         )
@@ -202,8 +202,8 @@ class EncoderEmbedding(keras.layers.Layer):
             length = ops.shape(token_ids)[1]
             positions = ops.arange(length)
             if keras.backend.backend() == "tensorflow":
-                # Cut before the look-up: where the length is known only at run time,
-                # a longer sequence then fails at the sum, on every device.
+                # Sliced before the look-up: if the length is known only at run time, a
+                # sequence that is too long then fails at the sum, on every device.
                 positions = ops.arange(self.max_sequence_length)[:length]
             x = x + self.position_embedding(positions)
         if self.layer_norm:

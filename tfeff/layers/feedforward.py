@@ -111,7 +111,7 @@ class FeedForward(keras.layers.Layer):
         if self.activation not in _ACTIVATIONS.values():
             return self.output_dense(self.activation(inner))
         if self.num_groups > 1 or self.output_dense.quantization_mode is not None:
-            # The fast version has the name of its equation.
+            # A kernel has the name of its equation.
             return self.output_dense(getattr(kernels, self.activation.__name__)(inner))
         bias = ops.convert_to_tensor(self.output_dense.bias)
         return bias + kernels.activated_product(

@@ -11,9 +11,9 @@ class GroupedDense(keras.layers.Layer):
 
         y = g(concat_m(x[m] W[m]) + b),   m = 0 … G - 1
 
-    The features of `x` are cut into `G` equal, adjacent groups `x[m]`; group `m`
-    of the output depends on group `m` of the input alone. It has `1 / G` of the
-    kernel weights of a `Dense` layer; with one group it is one.
+    The features of `x` are split into `G` equal, adjacent groups `x[m]`; group `m` of
+    the output depends on group `m` of the input alone. The kernel has `1 / G` of the
+    weights of that of a `Dense` layer, which it equals with one group.
 
     Args:
         units: integer, size of the output; a multiple of `num_groups`.

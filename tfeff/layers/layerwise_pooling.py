@@ -8,7 +8,7 @@ from tfeff.layers.shared_blocks import SharedBlocks
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class LayerwisePooling(SharedBlocks):
-    """One vector a sequence, read from every layer without a position.
+    """One vector for each sequence, which attends to every layer, without a position.
 
     A learnt `y⁰` passes through the encoder's own blocks as the only query, while
     block `k` takes keys and values from its own input `X^k`:
@@ -16,16 +16,15 @@ class LayerwisePooling(SharedBlocks):
         Y       = LayerNorm(y^k + attention_k(y^k, X^k))
         y^{k+1} = LayerNorm(Y + feedforward_k(Y))
 
-    `y` has no place in the sequence, so whatever depends on relative positions is
-    left out of the attention: a partition counts as 1, its embeddings and relative
-    biases take no part. What remains is multi-head softmax, or one-head attention
-    with the encoder's normaliser. `X^L` is never read. The blocks' weights are
-    shared with the encoder, not copied.
+    `y` has no position, so relative terms are left out of the attention: a partition
+    counts as 1, and its embeddings and relative biases are not used. The rest is
+    multi-head softmax, or one-head attention with the encoder's normaliser. `X^L` is
+    not used. The blocks' weights are shared with the encoder, not copied.
 
     Args:
         blocks: a `tfeff.encoders.Encoder`, or `EncoderBlock`s in order. A model that
-            has the encoder as a layer needs the former: saved, it otherwise takes the
-            blocks for others.
+            has the encoder as a layer must pass the encoder: a reloaded model would
+            otherwise have copies of its blocks.
         initializer: initializer of `y⁰`.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 

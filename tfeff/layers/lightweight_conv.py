@@ -8,8 +8,8 @@ from tfeff.layers.dynamic_conv import DynamicConv1D
 class LightweightConv1D(FixedKernels, DynamicConv1D):
     """Gated depthwise convolution with one kernel a head, the same at all positions.
 
-    `DynamicConv1D` with `w[h]`, a learnt vector of `K` numbers for each head, in place
-    of what a position makes:
+    `DynamicConv1D` with a learnt vector `w[h]` of `K` numbers for each head instead of
+    predicted kernels:
 
         a, g    = halves of X W^I + b^I                        [T, D], [T, D]
         u       = a ⊙ sigmoid(g)                               [T, D]
@@ -20,8 +20,8 @@ class LightweightConv1D(FixedKernels, DynamicConv1D):
         num_heads: integer `N ≥ 1` that divides the hidden size.
         kernel_size: odd integer `K`, taps of a kernel.
         mask_conv: whether padding counts as 0. If not, it leaks into its neighbours.
-        dropout: float in [0, 1), dropout rate of the normalised kernels. Every
-            position drops taps of its own.
+        dropout: float in [0, 1), dropout rate of the normalised kernels, independent
+            at each position.
         kernel_initializer: initializer of the kernels.
         bias_initializer: initializer of the biases.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.

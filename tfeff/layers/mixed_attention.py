@@ -33,8 +33,7 @@ class MixedAttention(SelfAttention):
         q, k, v = X W^Q + b^Q, X W^K + b^K, X W^V + b^V        [T, A]
         Y = [attention(q, k, v) | convolution(q, X)] W^O + b^O
 
-    The convolution shares the query, has values of its own and no gate. Which one it
-    is:
+    The convolution shares the query, and has its own values and no gate:
 
     | `convolution` | |
     |---|---|
@@ -46,17 +45,16 @@ class MixedAttention(SelfAttention):
 
     Args:
         num_heads: integer `N`, heads before the bottleneck; divides the hidden size.
-        head_ratio: integer `γ`, which divides `num_heads`. A single head remains one
-            whatever the ratio.
+        head_ratio: integer `γ`, which divides `num_heads`. A single head is not
+            reduced.
         kernel_size: odd integer `K`, taps of a kernel.
         convolution: one of the table above.
         mask_conv: whether padding counts as 0 in the convolutions. If not, it leaks
-            into its neighbours, as in the published model, whose checkpoints need
-            that.
-        query_block_size: integer, `None` or `"auto"`: how many queries have their
-            scores at a time (`tfeff.layers.scored_attention`).
-        dropout: float in [0, 1), dropout rate of the normalised scores. There is none
-            on the convolution heads.
+            into its neighbours, as the published checkpoints require.
+        query_block_size: integer, `None` or `"auto"`: the number of queries whose
+            scores exist at a time (`tfeff.layers.scored_attention`).
+        dropout: float in [0, 1), dropout rate of the normalised scores. The
+            convolution heads have none.
         kernel_initializer: initializer of the kernels.
         bias_initializer: initializer of the biases.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
@@ -102,16 +100,16 @@ class MixedAttention(SelfAttention):
         self.kernel_size = check_kernel_size(kernel_size)
         self.convolution_type = check_choice("convolution", convolution, CONVOLUTIONS)
         self.mask_conv = bool(mask_conv)
-        # The heads that remain: one cannot become fewer.
+        # The heads of the bottleneck; a single head is not reduced.
         self.reduced_heads = max(1, num_heads // head_ratio)
         if num_heads > 1 and num_heads % head_ratio:
-            what = (
+            expected = (
                 "leave at least one of `num_heads`"
                 if head_ratio > num_heads
                 else "divide `num_heads`"
             )
             raise ValueError(
-                f"`head_ratio` must {what}. "
+                f"`head_ratio` must {expected}. "
                 f"Received: head_ratio={head_ratio}, num_heads={num_heads}"
             )
 
@@ -144,7 +142,7 @@ class MixedAttention(SelfAttention):
             self.convolution.built = True
 
     def project(self, inputs):
-        # The query is projected before: the convolution makes its kernels of it.
+        # `inputs.query` is projected already: the convolution uses it, too.
         query = functional.split_heads(inputs.query, self.reduced_heads)
         key = project_to_heads(self.key_dense, inputs.hidden, self.reduced_heads)
         value = project_to_heads(self.value_dense, inputs.hidden, self.reduced_heads)
@@ -155,7 +153,7 @@ class MixedAttention(SelfAttention):
         inputs = inputs._replace(query=self.query_dense(inputs.query))
         context, scores = self.attend_heads(inputs, return_scores)
         context = functional.merge_heads(ops.swapaxes(context, 1, 2))
-        # A convolution is nothing but position: its heads give nothing here.
+        # Convolutions need positions: without, the context of their heads is 0.
         missing = self.context_dim - context.shape[-1]
         context = ops.pad(context, ((0, 0), (0, 0), (0, missing)))
         return self.project_output(context), scores

@@ -19,7 +19,7 @@ from tfeff.utils.checks import check_choice
 class OneHeadAttention(Partitioned, ScoredAttention):
     """Shatter's attention: one matrix of scores, values by part of the sequence.
 
-    With `Q = X W^Q + b^Q`, `V = X W^V + b^V` cut into `n` parts by columns, the
+    With `Q = X W^Q + b^Q`, `V = X W^V + b^V` split into `n` parts by columns, the
     partition `N` (`PartitionOfUnityMask`) and partition embeddings `R` `[n, D]`:
 
         B[i, j]  = Σ_h (Q Rᵀ)[i, h] N[h, i, j]
@@ -44,14 +44,14 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         normalizer: `"sigmoid_l2"` or `"softmax"`.
         partition_bias: whether the scores get the bias `B`.
         partition_value: whether the partition embeddings add to the values.
-        layer_index: integer, the layer's place in its stack, from 0.
+        layer_index: integer, the layer's index in its stack, from 0.
         num_layers: integer, the number of layers of the stack.
         boundaries: `None` for the Bernstein partition, or the `num_parts - 1`
             inner boundaries of a hard one.
-        query_block_size: integer, `None` or `"auto"`: how many queries have their
-            scores at a time (`tfeff.layers.scored_attention`).
+        query_block_size: integer, `None` or `"auto"`: the number of queries whose
+            scores exist at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores. It acts
-            before the partition, so that all parts lose the same pairs.
+            before the partition, so that all parts drop the same pairs.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
@@ -60,7 +60,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
             `None` when all are real.
-        layer_index: integer, the layer's place in its stack in this call, where
+        layer_index: integer, the layer's index in its stack in this call, where
             several layers share these weights; `None` means the constructor's.
         training: whether dropout is active.
         return_attention_scores: whether to return `(output, scores)`, scores
@@ -118,14 +118,14 @@ class OneHeadAttention(Partitioned, ScoredAttention):
 
     def project(self, inputs):
         query = self.query_dense(inputs.query)[:, None]
-        # Without a position there are no parts, and one head over all of the values.
+        # Without a position there is one part, with all features of the values.
         parts = self.num_parts if inputs.positional else 1
         weights = {}
         if inputs.positional and self.partition_bias:
             weights["bias"] = self.partition_embeddings
         values = project_to_heads(self.value_dense, inputs.hidden, parts)
         if inputs.positional and self.partition_value:
-            # One feature more, whose weighted sum is what a part weighs.
+            # One more feature, of ones: its weighted sum is the sum of the weights.
             values = ops.pad(values, ((0, 0), (0, 0), (0, 0), (0, 1)), "constant", 1.0)
         return Queries(query), Keys(inputs.hidden[:, None], values, weights)
 
@@ -178,16 +178,16 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         )
 
     def project_output(self, context):
-        """The output projection, of `Σ_j A[h, i, j] (R W^V)[h]` as well.
+        """The output projection, including that of `Σ_j A[h, i, j] (R W^V)[h]`.
 
-        The last feature of a part's context is `Σ_j A[h, i, j]`, and meets the row
-        `(R W^V)[h] W^O` of the kernel.
+        The last feature of a part's context is `Σ_j A[h, i, j]`, which is multiplied
+        with one more row of the kernel, `(R W^V)[h] W^O`.
         """
         dense = self.output_dense
         parts, size = context.shape[1], context.shape[3]
         if parts * size == dense.units:
             return super().project_output(context)
-        # Without the bias that the layer adds to ordinary values.
+        # Without the bias, which only the values of tokens have.
         rows = self.value_dense.project(self.partition_embeddings)
         rows = dense.project(rows)
         if dense.quantization_mode is not None:

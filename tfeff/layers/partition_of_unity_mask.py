@@ -11,12 +11,12 @@ from tfeff.utils.checks import check_integer
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class PartitionOfUnityMask(keras.layers.Layer):
-    """The mask that divides a sequence softly by relative position.
+    """A soft mask that divides a sequence by relative position.
 
         N[h, i, j] = f_h(j - i),   f_h ≥ 0,   Σ_h f_h(x) = 1 at every x
 
-    By default the `f_h` are Bernstein polynomials on a half-line bent to [0, 1],
-    a different bend in every layer: the parts of the first layer crowd around
+    By default the `f_h` are Bernstein polynomials on a half-line mapped to [0, 1], by a
+    different map in every layer: the parts of the first layer are concentrated around
     position 0, those of the last are evenly spaced, about 12 positions apart
     (`tfeff.ops.partition_functions` has the equations). Parts are ordered from 0
     outwards, right half first. Position 0 counts half to either side.
@@ -30,15 +30,15 @@ class PartitionOfUnityMask(keras.layers.Layer):
     Args:
         num_parts: integer `n`; even and at least 2, or, with `boundaries`, one
             more than their number.
-        layer_index: integer `k`, the layer's place in its stack, from 0.
+        layer_index: integer `k`, the layer's index in its stack, from 0.
         num_layers: integer `L > k`, the number of layers of the stack.
         boundaries: increasing finite numbers `b_1 … b_{n-1}`, or `None` for the
             Bernstein partition. `tfeff.ops.t5_boundaries` gives T5's.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
-        hidden: tensor `[B, T, D]`, only for its length.
-        layer_index: integer `k` in place of the constructor's, or `None`.
+        hidden: tensor `[B, T, D]`, of which only the length is used.
+        layer_index: integer `k` that overrides the constructor's, or `None`.
 
     Returns:
         Float tensor `[n, T, T]`, to multiply scores `[B, n, T, T]`.
@@ -72,7 +72,7 @@ class PartitionOfUnityMask(keras.layers.Layer):
         self.layer_index = int(layer_index)
         self.num_layers = int(num_layers)
         self.boundaries = None if boundaries is None else list(boundaries)
-        self.built = True  # There are no weights to make.
+        self.built = True  # The layer has no weights.
 
     def call(self, hidden, layer_index=None):
         mask = functional.partition_mask(
@@ -100,7 +100,7 @@ class PartitionOfUnityMask(keras.layers.Layer):
         )
 
     def reach(self, layer_index: int | None = None) -> int:
-        """The distance beyond which one part of a side is 1, to rounding."""
+        """The distance beyond which one part of either side is 1, up to rounding."""
         if self.boundaries is not None:
             return math.ceil(max(map(abs, self.boundaries), default=0)) + 1
         return functional.partition_reach(
@@ -112,7 +112,7 @@ class PartitionOfUnityMask(keras.layers.Layer):
 
     @property
     def outer_parts(self) -> tuple[int, int]:
-        """The parts of all that is far to the left and far to the right."""
+        """The parts of far keys to the left and to the right."""
         if self.boundaries is not None:
             return 0, self.num_parts - 1
         return self.num_parts - 1, self.num_parts // 2 - 1

@@ -1,4 +1,4 @@
-"""What attentions with a partition of unity share."""
+"""The mixin of attentions with a partition of unity."""
 
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
 from tfeff.ops import kernels
@@ -36,7 +36,7 @@ class Partitioned:
 
     def partition_rows(self, queries):
         """The partition by relative position, `[t + S, n]`, or `NearFar` of such."""
-        # No weight determines it, and JAX has to know that it gets no gradient.
+        # It depends on no weight, and JAX must know that it gets no gradient.
         return without_gradient(queries.relative["partition"])
 
     def get_config(self):

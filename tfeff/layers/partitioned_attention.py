@@ -8,23 +8,23 @@ from tfeff.layers.self_attention import SelfAttention
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class PartitionedAttention(Partitioned, SelfAttention):
-    """Multi-head softmax attention, each head bent to a part of the sequence.
+    """Multi-head softmax attention, each head weighted by a part of a partition.
 
         A[h] = softmax(Q[h] K[h]ᵀ / sqrt(H)) ⊙ N[h]
 
     and otherwise as `SelfAttention`. `N` is `PartitionOfUnityMask`, one part a
-    head; the product is not normalised again. This is the model "Part_Mask": it
-    knows the order of tokens without any position table.
+    head; the product is not normalised again. This is the model "Part_Mask", which has
+    no table of positions.
 
     Args:
         num_heads: integer, heads and parts, even (unless `boundaries` are given);
             divides the hidden size.
-        layer_index: integer, the layer's place in its stack, from 0.
+        layer_index: integer, the layer's index in its stack, from 0.
         num_layers: integer, the number of layers of the stack.
         boundaries: `None` for the Bernstein partition, or the `num_heads - 1`
             inner boundaries of a hard one.
-        query_block_size: integer, `None` or `"auto"`: how many queries have their
-            scores at a time (`tfeff.layers.scored_attention`).
+        query_block_size: integer, `None` or `"auto"`: the number of queries whose
+            scores exist at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
@@ -34,7 +34,7 @@ class PartitionedAttention(Partitioned, SelfAttention):
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
             `None` when all are real.
-        layer_index: integer, the layer's place in its stack in this call, where
+        layer_index: integer, the layer's index in its stack in this call, where
             several layers share these weights; `None` means the constructor's.
         training: whether dropout is active.
         return_attention_scores: whether to return `(output, scores)`, scores

@@ -14,13 +14,13 @@ _ACTIVE = contextvars.ContextVar("recording", default=None)
 
 
 class Recording:
-    """What the blocks of an encoder saw and did, in order.
+    """Hidden states and attention maps of one encoder call, in order.
 
     Attributes:
         hidden_states: the input of the first block, then the output of each:
             `L + 1` tensors `[B, T, D]`.
         attention: a map `[B, heads, T, T]` of each of the `L` blocks; empty if none
-            was asked for.
+            was requested.
     """
 
     def __init__(self, attention: str | None):
@@ -29,30 +29,33 @@ class Recording:
         self._kind = attention
 
     def attend(self, attention, hidden, **arguments):
-        """`attention(hidden, ...)`, its map kept."""
+        """`attention(hidden, ...)`, with its map recorded."""
         if not self.hidden_states:
             self.hidden_states.append(hidden)
         if self._kind is None:
             return attention(hidden, **arguments)
-        wanted = True
-        if self._kind == SCORES:
-            wanted = SCORES
-            if not declares(attention, "has_softmax_scores"):
-                raise ValueError(
-                    f"{type(attention).__name__} has no scores before a softmax; its "
-                    '`attention` must be "probabilities", or None for no maps. '
-                    "Received: attention='scores'"
-                )
-        context, scores = attention(hidden, return_attention_scores=wanted, **arguments)
+        before_softmax = self._kind == SCORES
+        if before_softmax and not declares(attention, "has_softmax_scores"):
+            raise ValueError(
+                "`attention` must be 'probabilities' or None for a "
+                f"{type(attention).__name__}, which has no scores before a softmax. "
+                "Received: attention='scores'"
+            )
+        context, scores = attention(
+            hidden,
+            return_attention_scores=SCORES if before_softmax else True,
+            **arguments,
+        )
         self.attention.append(scores)
         return context
 
 
 @contextlib.contextmanager
 def record_layers(attention: str | None = PROBABILITIES) -> Iterator[Recording]:
-    """Keeps what the blocks of one encoder do while it runs once, alone or in a model.
+    """Records hidden states and attention maps of one encoder call.
 
-    Blocks that would save memory by computing again keep everything here.
+    The encoder may be called alone or in a model. `memory_efficient` has no effect
+    meanwhile.
 
     Args:
         attention: `"probabilities"`, the normalised scores without dropout;
@@ -88,5 +91,5 @@ def record_layers(attention: str | None = PROBABILITIES) -> Iterator[Recording]:
 
 
 def active_recording() -> Recording | None:
-    """The recording that is going on, if any."""
+    """The current recording, if any."""
     return _ACTIVE.get()

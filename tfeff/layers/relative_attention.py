@@ -15,8 +15,7 @@ from tfeff.ops import kernels
 from tfeff.ops.partition import check_t5_buckets
 from tfeff.utils.checks import check_choice, check_integer
 
-# Of each method with a table: how scores are made of it, and how it starts. Factors
-# start at 1, so that a new layer is plain attention.
+# The scores of each method with a table.
 _SCORES = {
     "shaw": kernels.shaw_scores,
     "rpe": kernels.shaw_scores,
@@ -35,7 +34,7 @@ LAYOUTS = ("interleaved", "concatenated")
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class RelativeAttention(SelfAttention):
-    """Multi-head softmax attention that knows the distance of query and key.
+    """Multi-head softmax attention with relative positions.
 
     `SelfAttention` with other scores. For a head, with `q = X W^Q + b^Q`,
     `k = X W^K + b^K`, `x = j - i` and a learnt `a_x` of the layer:
@@ -43,7 +42,7 @@ class RelativeAttention(SelfAttention):
     | `method` | score of `i`, `j`, times `sqrt(H)` | `a_x` |
     |---|---|---|
     | `"shaw"` | `q_i · (k_j + a_x)` | vector |
-    | `"rpe"` | `q_i · (k_j + a_x W^K)`; `a_x W^V` joins the value | vector of `D` |
+    | `"rpe"` | `q_i · (k_j + a_x W^K)`; value `v_j + a_x W^V` | vector of `D` |
     | `"bias"` | `q_i · k_j + a_x sqrt(H)` | scalar, in T5's buckets |
     | `"huang1"` | `(q_i · k_j) a_abs(x)` | scalar |
     | `"huang2"` | `(q_i · k_j) a_x` | scalar |
@@ -51,9 +50,9 @@ class RelativeAttention(SelfAttention):
     | `"huang4"` | `q_i · k_j + q_i · a_x + k_j · a_x` | vector |
     | `"xlnet"` | `(q_i + u) · k_j + (q_i + v) · W^R s_{-x}` | `s`, fixed sinusoids |
 
-    A table `a` is a `RelativeEmbedding`, clipped at `max_distance`: the layer takes
-    sequences of any length. Tables start at small values, factors (`"huang1"` to
-    `"huang3"`) at 1, that is, as plain attention.
+    A table `a` is a `RelativeEmbedding`, clipped at `max_distance`: sequences may have
+    any length. Tables are initialised at small values, factors (`"huang1"` to
+    `"huang3"`) at 1, which is plain attention.
 
     Args:
         num_heads: integer `N ≥ 1` that divides the hidden size.
@@ -65,14 +64,13 @@ class RelativeAttention(SelfAttention):
         num_buckets: even integer, rows of the table of `"bias"`.
         sinusoid: layout of the sinusoids of `"xlnet"`, `"interleaved"` or, as in
             published checkpoints, `"concatenated"`.
-        relative_segments: for `"xlnet"`: whether `(q_i + b) · e_g` joins the score,
-            with one learnt `e_0` for pairs in one segment and `e_1` for others.
+        relative_segments: for `"xlnet"`: whether `(q_i + b) · e_g` is added to the
+            score, with a learnt `e_0` for pairs in one segment and `e_1` for others.
         relative_embedding: a `RelativeEmbedding` to use instead of an own one, such
-            as the one table that all layers of T5 share. It goes to all of them: a
-            table that one layer has made for itself is not found again in a saved
-            model.
-        query_block_size: integer, `None` or `"auto"`: how many queries have their
-            scores at a time (`tfeff.layers.scored_attention`).
+            as the one table that all layers of T5 share. All of them must get it as
+            an argument: a table that one layer makes is not shared in a saved model.
+        query_block_size: integer, `None` or `"auto"`: the number of queries whose
+            scores exist at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
@@ -82,8 +80,8 @@ class RelativeAttention(SelfAttention):
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
             `None` when all are real.
-        segment_ids: integer tensor `[B, T]`, needed with `relative_segments` and not
-            read otherwise.
+        segment_ids: integer tensor `[B, T]`, required with `relative_segments` and not
+            used otherwise.
         training: whether dropout is active.
         return_attention_scores: whether to return `(output, scores)`, scores
             `[B, N, T, T]` after the softmax, instead of the output `[B, T, D]` alone.
@@ -206,7 +204,7 @@ class RelativeAttention(SelfAttention):
 
     @property
     def any_query(self):
-        """Whether scores take queries at any positions, not only at all in order."""
+        """Whether the scores support queries at any positions."""
         return (
             self.method == "xlnet"
             and self.max_distance is None
@@ -273,7 +271,7 @@ class RelativeAttention(SelfAttention):
         return None if queries.relative is None else queries.relative.get("values")
 
     def _projected(self, rows, dense):
-        """`R W` in heads, without the bias that the layer adds to tokens."""
+        """`R W` in heads, without the bias, which only tokens have."""
         return self._in_heads(dense.project(rows))
 
     def _in_heads(self, rows):

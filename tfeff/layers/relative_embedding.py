@@ -24,7 +24,7 @@ class RelativeEmbedding(keras.layers.Layer):
     | `"distance"` | `min(abs(x), k)` | `k + 1` |
     | `"t5"` | T5's bucket (`tfeff.ops.t5_buckets`) | `num_buckets` |
 
-    Positions further away than `k` reuse the end rows, so that any length will do.
+    Positions further away than `k` use the end rows, so that any length is supported.
 
     Args:
         max_distance: integer `k ≥ 1`, in tokens.

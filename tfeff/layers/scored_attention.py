@@ -10,11 +10,11 @@ from tfeff.ops.kernels.near_far import NearFar
 from tfeff.ops.kernels.query_blocks import first_near, over_query_blocks
 from tfeff.utils.checks import check_integer
 
-# With "auto": longer sequences go in blocks of so many queries.
+# With "auto", longer sequences are computed in blocks of so many queries.
 WHOLE_LENGTH = 1024
 BLOCK_SIZE = 256
-# Near keys go by so many, and are parted from far ones where they are at most this
-# share of all.
+# The number of near keys is a multiple of this; they are separated from far ones if
+# they are at most this share of all keys.
 KEYS = 128
 NEAR_SHARE = 0.5
 
@@ -22,28 +22,28 @@ NEAR_SHARE = 0.5
 class ScoredAttention(Attention):
     """Base class of the attentions that score pairs of a query and a key.
 
-    What an attention computes is said in a few methods:
+    A subclass defines an attention by a few methods:
 
         project            queries, keys and values from hidden states
-        relative_terms     what depends on the relative position of query and key
-        reach              the distance beyond which that is constant
-        scores             the scores of given queries against given keys
-        attention_weights  how scores become weights
-        values             how weights become context vectors
+        relative_terms     tensors by the relative position of query and key
+        reach              the distance beyond which these are constant
+        scores             the scores of given queries and keys
+        attention_weights  from scores to weights
+        values             from weights to context vectors
 
-    and, where a faster kernel exists, `context`, which equals those three one after the
-    other, with dropout of the weights; or `fused_context`, which needs no blocks. This
-    class does the rest for all of them: masks, dropout, blocks of queries,
-    recomputation, single queries, queries without a position, maps of scores, the
+    If there is a faster kernel, it overrides `context`, which equals the last three in
+    order, with dropout of the weights; or `fused_context`, which needs no blocks. This
+    class does the rest for all attentions: masks, dropout, blocks of queries,
+    recomputation, single queries, queries without a position, returned scores, the
     output projection.
 
-    The layer's weights are read in `project` and `relative_terms` alone, and handed on
-    in `Keys.weights`: the other methods are computed again for gradients and depend on
-    nothing but their arguments.
+    Only `project` and `relative_terms` use the layer's weights, and pass them on in
+    `Keys.weights`. The backward pass recomputes the other methods, which must depend on
+    their arguments alone.
 
     Args:
-        query_block_size: integer `t`: scores exist for `t` queries at a time, in the
-            gradient, too, which computes them again. So memory grows with the length,
+        query_block_size: integer `t`: scores exist for `t` queries at a time, also in
+            the backward pass, which recomputes them. So memory grows with the length,
             not with its square. Values and gradients are the same. `None` for all
             queries at once; `"auto"` for blocks of 256 in sequences longer than 1024.
         **kwargs: arguments of `Attention`.
@@ -64,11 +64,11 @@ class ScoredAttention(Attention):
         raise NotImplementedError
 
     def relative_terms(self, positions, inputs: AttentionInputs) -> dict:
-        """What depends on relative positions alone.
+        """Tensors that depend on relative positions alone.
 
         Args:
             positions: integer tensor `[R]` of relative positions `j - i`.
-            inputs: what is asked.
+            inputs: the inputs of the attention.
 
         Returns:
             Dict of tensors `[R, ...]`.
@@ -78,12 +78,12 @@ class ScoredAttention(Attention):
     def reach(self, inputs: AttentionInputs) -> int | None:
         """The distance beyond which relative terms are constant on either side.
 
-        Blocks of queries then form them for near keys only. `None` if they are not.
+        Blocks of queries then compute them for near keys only. `None` if they are not.
         """
         return None
 
     def scores(self, queries: Queries, keys: Keys):
-        """Scores before they are normalised, `[B, N or 1, t, S]`."""
+        """Scores before normalisation, `[B, N or 1, t, S]`."""
         return functional.dot_product_scores(queries.vectors, keys.vectors)
 
     def attention_weights(self, scores, queries: Queries, keys: Keys):
@@ -103,7 +103,7 @@ class ScoredAttention(Attention):
     def fused_context(self, queries: Queries, keys: Keys):
         """`context` with memory that grows with the length, or `None`.
 
-        It is asked first: it needs neither blocks of queries nor recomputation.
+        It is tried first: it needs neither blocks of queries nor recomputation.
         """
         return None
 
@@ -122,7 +122,7 @@ class ScoredAttention(Attention):
         return mask
 
     def keep(self, queries: Queries, keys: Keys):
-        """Bool tensor of the scores' shape, false at what is dropped, or `None`."""
+        """Bool tensor of the scores' shape, false at dropped weights, or `None`."""
         if queries.dropout_bits is None:
             return None
         length = ops.shape(keys.vectors)[2]
@@ -153,7 +153,7 @@ class ScoredAttention(Attention):
         return (output, scores) if return_attention_scores else output
 
     def attend_sequence(self, inputs: AttentionInputs, return_scores):
-        """As `attend`, of a sequence with itself under a padding mask."""
+        """As `attend`, for all positions of a sequence under a padding mask."""
         return self.attend(inputs, return_scores)
 
     def attend(self, inputs: AttentionInputs, return_scores=False):
@@ -161,7 +161,7 @@ class ScoredAttention(Attention):
         if inputs.positions is None or self.any_query:
             context, scores = self.attend_heads(inputs, return_scores)
             return self.project_output(context), scores
-        # All positions are computed, those without a query for nothing.
+        # All positions are computed, also those without a query.
         rows = ops.one_hot(
             inputs.positions, ops.shape(inputs.hidden)[1], dtype=inputs.query.dtype
         )
@@ -171,7 +171,7 @@ class ScoredAttention(Attention):
         return ops.einsum("bmt,btd->bmd", rows, output), scores
 
     def attend_heads(self, inputs: AttentionInputs, return_scores=False):
-        """`(context, scores)`: what `attend` returns, before the output projection."""
+        """`(context, scores)`, as `attend` before the output projection."""
         queries, keys = self._queries_and_keys(inputs)
         context = None if return_scores else self.fused_context(queries, keys)
         if context is not None:
@@ -208,11 +208,11 @@ class ScoredAttention(Attention):
         """Context vectors of all queries at once or in blocks, scaled up for dropout.
 
         Args:
-            whole: gives them at once.
-            in_blocks: gives them in blocks of a number of queries.
-            queries: all of them, with their dropout bits.
-            return_scores: whether scores of all pairs are wanted anyway.
-            together: integer, how many queries stay in one block.
+            whole: function that computes them at once.
+            in_blocks: function that computes them in blocks of a number of queries.
+            queries: all queries, with their dropout bits.
+            return_scores: whether the scores of all pairs are computed anyway.
+            together: integer, of which a block size is a multiple.
         """
         length = ops.shape(queries.vectors)[2]
         size = self.query_block_size
@@ -231,13 +231,13 @@ class ScoredAttention(Attention):
         return context
 
     def _near(self, inputs, size, length):
-        """The reach and the number of near keys, if parting them from far ones pays."""
+        """The reach and the number of near keys, if separating these is faster."""
         if not inputs.positional or inputs.positions is not None:
             return None
         reach = self.reach(inputs)
         if reach is None or not isinstance(length, int):
             return None
-        # Whole blocks of keys, as kernels take them.
+        # Whole blocks of keys, for the kernels.
         width = size + 2 * reach
         width += -width % KEYS
         return (reach, width) if width <= NEAR_SHARE * length else None
@@ -270,7 +270,7 @@ class ScoredAttention(Attention):
         return self.relative_terms(functional.relative_positions(length), inputs)
 
     def _queries_and_keys(self, inputs: AttentionInputs):
-        """Queries and keys with all that the inputs say of them but relative terms."""
+        """Queries and keys with all attributes but relative terms."""
         queries, keys = self.project(inputs)
         length = ops.shape(keys.vectors)[2]
         positions = None
@@ -297,7 +297,7 @@ class ScoredAttention(Attention):
         if keys.visible is None:
             keys = keys._replace(visible=_along_keys(inputs.visible))
         keys = keys._replace(
-            # No variables: what computes a block again takes tensors alone.
+            # Not variables: the recomputation of a block needs tensors.
             weights={k: ops.reshape(x, x.shape) for k, x in keys.weights.items()},
             segment_ids=_along_keys(segments),
             ranks=_along_keys(inputs.key_ranks),
@@ -321,17 +321,17 @@ def _check_block_size(size) -> int:
 
 
 def _along_queries(x):
-    """`[B, M]` as something of queries, `[B, 1, M, 1]`."""
+    """`[B, M]` along the axis of queries, `[B, 1, M, 1]`."""
     return None if x is None else x[:, None, :, None]
 
 
 def _along_keys(x):
-    """`[B, S]` as something of keys, `[B, 1, 1, S]`."""
+    """`[B, S]` along the axis of keys, `[B, 1, 1, S]`."""
     return None if x is None else x[:, None, None, :]
 
 
 def _at_all_positions(inputs: AttentionInputs, rows) -> AttentionInputs:
-    """The queries in their places among those of all positions, the others zero.
+    """Scatters the queries to all positions, the others being zero.
 
     Args:
         inputs: with queries at `positions`.

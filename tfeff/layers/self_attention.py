@@ -8,7 +8,7 @@ from tfeff.ops import kernels
 from tfeff.ops.kernels import fused
 from tfeff.utils.checks import check_integer
 
-# What a subclass changes to be another attention than the plain one.
+# The methods that a subclass overrides to compute another attention.
 _HOOKS = (
     "scores",
     "attention_weights",
@@ -24,19 +24,19 @@ _HOOKS = (
 class SelfAttention(ScoredAttention):
     """Multi-head softmax self-attention, the baseline of every paper.
 
-    With `Q = X W^Q + b^Q`, and `K`, `V` likewise, cut into `N` heads of size
+    With `Q = X W^Q + b^Q`, and `K`, `V` likewise, split into `N` heads of size
     `H = D / N` by columns:
 
         A[h] = softmax(Q[h] K[h]ᵀ / sqrt(H))        [T, T]
         Y    = concat_h(A[h] V[h]) W^O + b^O         [T, D]
 
-    A padded key gets weight 0. A sequence that is all padding mixes nothing: its
-    `A` is 0 and its output is `b^O`.
+    A padded key gets weight 0. Of a sequence that is all padding, `A` is 0 and the
+    output `b^O`.
 
     Args:
         num_heads: integer `N ≥ 1` that divides the hidden size.
-        query_block_size: integer, `None` or `"auto"`: how many queries have their
-            scores at a time (`tfeff.layers.scored_attention`).
+        query_block_size: integer, `None` or `"auto"`: the number of queries whose
+            scores exist at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores `A`.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
@@ -90,11 +90,11 @@ class SelfAttention(ScoredAttention):
         return Queries(query), Keys(key, value)
 
     def partition(self, queries):
-        """What weights are multiplied with, `[N, t, S]`, or `None`."""
+        """The factor of the weights, `[N, t, S]`, or `None`."""
         return None
 
     def value_rows(self, queries):
-        """What joins the values by relative position, `[t + S, N, H]`, or `None`."""
+        """Relative embeddings of the values, `[t + S, N, H]`, or `None`."""
         return None
 
     def attention_weights(self, scores, queries, keys):
@@ -121,8 +121,8 @@ class SelfAttention(ScoredAttention):
         )
 
     def fused_context(self, queries, keys):
-        some = queries.mask, queries.ranks, queries.dropout_bits
-        if any(x is not None for x in some) or not self._is_plain():
+        others = queries.mask, queries.ranks, queries.dropout_bits
+        if any(x is not None for x in others) or not self._is_plain():
             return None
         if not fused.can_fuse(queries.vectors, keys.vectors):
             return None
@@ -131,7 +131,7 @@ class SelfAttention(ScoredAttention):
         )
 
     def _is_plain(self) -> bool:
-        """Whether no subclass has changed what is computed of queries and keys."""
+        """Whether no subclass overrides the methods that compute the context."""
         return all(getattr(type(self), x) is getattr(SelfAttention, x) for x in _HOOKS)
 
     def get_config(self):

@@ -3,11 +3,11 @@ from keras import ops
 
 
 class SeparableConv1D(keras.layers.SeparableConv1D):
-    """Keras' layer, which has the right shape for an empty batch or sequence too.
+    """Keras' layer, with the right output shape for an empty batch or sequence, too.
 
-    A convolution of TensorFlow with oneDNN gives an empty tensor back as it came. The
-    pointwise one is a matrix product here, which does not. Only what
-    `Attention.make_separable` sets is supported.
+    A convolution of TensorFlow with oneDNN returns an empty tensor in its input shape.
+    Here the pointwise convolution is a matrix product. Only the arguments of
+    `Attention.make_separable` are supported.
     """
 
     def call(self, inputs):

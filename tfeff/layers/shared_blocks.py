@@ -1,4 +1,4 @@
-"""What the layers that run an encoder's own blocks share."""
+"""The base of the layers that run the blocks of an encoder."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from tfeff.layers.encoder_block import EncoderBlock, check_blocks
 
 
 class SharedBlocks(keras.layers.Layer):
-    """Base class of layers over the blocks of an encoder, whose weights they share.
+    """Base class of layers that share the blocks of an encoder, weights included.
 
     Args:
         blocks: an encoder, or its `EncoderBlock`s in order.
@@ -24,7 +24,7 @@ class SharedBlocks(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        # A saved model knows by the encoder whose blocks they are.
+        # With the encoder, a reloaded model shares its blocks instead of copying them.
         self.encoder = blocks if hasattr(blocks, "blocks") else None
         self.blocks = check_blocks(getattr(blocks, "blocks", blocks))
         self.initializer = check_initializer("initializer", initializer)

@@ -7,7 +7,7 @@ from tfeff.layers.convolution_heads import DynamicHeads
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class SpanDynamicConv1D(DynamicHeads):
-    """Dynamic convolution whose kernels see a span of the sequence (ConvBERT).
+    """Dynamic convolution with kernels from a span of the sequence (ConvBERT).
 
     Kernels come from the query and from a key `c` of the span around the position, a
     depthwise convolution of `X` with the same kernel size, followed by a pointwise
@@ -55,7 +55,7 @@ class SpanDynamicConv1D(DynamicHeads):
         )
 
     def convolve(self, hidden, visible, training):
-        """As `convolve_heads`, with a query of its own."""
+        """As `convolve_heads`, with its own query."""
         return self.convolve_heads(self.query_dense(hidden), hidden, visible, training)
 
     def kernel_source(self, query, hidden, visible):

@@ -14,12 +14,12 @@ from tfeff.utils.checks import check_choice, check_integer
 
 
 class _Windows(NamedTuple):
-    """Queries and keys by window. The `t` positions of `W` windows are one axis.
+    """Queries and keys by window, with the `t` positions of `W` windows on one axis.
 
     Attributes:
         vectors: float tensor `[B, N, W t, H]` of queries.
         keys, values: float tensors `[B, N, W t, H]`.
-        visible: bool tensor `[B or 1, 1, W t, 1]`, false where a key is hidden.
+        visible: bool tensor `[B or 1, 1, W t, 1]`, false where a key is masked.
         dropout_bits: integer tensor `[B, N, W t, 1]`, or `None`.
     """
 
@@ -47,14 +47,14 @@ class _Summaries(NamedTuple):
 class SparseAttention(SelfAttention):
     """Multi-head softmax attention by a fixed sparse pattern (SparseBERT).
 
-    `SelfAttention` in which a query sees the window of `stride` positions that it
-    lies in, and of every window the last `expressivity` positions
-    (`tfeff.ops.fixed_pattern` has both published readings of that rule). In sequences
-    of 512 and 1024 these are 44.19 % and 34.97 % of the pairs with the defaults.
+    `SelfAttention` in which a query attends to its own window of `stride` positions,
+    and to the last `expressivity` positions of every window (`tfeff.ops.fixed_pattern`
+    has both published versions). In sequences of 512 and 1024 these are 44.19 % and
+    34.97 % of the pairs with the defaults.
 
     Only these pairs are computed and stored: memory grows like
-    `T (stride + T · expressivity / stride)`. Where maps of scores, single queries or
-    masks of pairs are asked for, all pairs are computed, and the pattern masks them.
+    `T (stride + T · expressivity / stride)`. For returned scores, single queries or
+    masks of pairs, all pairs are computed under the mask of the pattern.
 
     Args:
         num_heads: integer `N ≥ 1` that divides the hidden size.
@@ -62,9 +62,9 @@ class SparseAttention(SelfAttention):
         expressivity: integer, positions in a window's summary, at most `stride`.
         pattern: `"fairseq"`, as in the baseline of the BlockBERT paper, or
             `"sparse_transformer"`, as in the original paper.
-        query_block_size: integer, `None` or `"auto"`: how many queries have their
-            scores at a time (`tfeff.layers.scored_attention`), rounded down to whole
-            windows, but one at least.
+        query_block_size: integer, `None` or `"auto"`: the number of queries whose
+            scores exist at a time (`tfeff.layers.scored_attention`), rounded down to
+            whole windows, but one at least.
         dropout: float in [0, 1), dropout rate of the normalised scores.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
@@ -162,7 +162,7 @@ class SparseAttention(SelfAttention):
         return from_windows(context, length, self.stride, self.overlap), None
 
     def _has_windows(self, inputs, length) -> bool:
-        """Whether all positions ask, by the pattern alone, for less than all keys."""
+        """Whether all positions are queries, under the pattern alone, of some keys."""
         everything = self.expressivity == self.stride
         if isinstance(length, int):
             everything |= length <= self.stride + self.overlap
@@ -171,7 +171,7 @@ class SparseAttention(SelfAttention):
         return inputs.positional and not everything and not restricted
 
     def _visible_once(self, visible):
-        """Hides what a summary shows, too: the first position of windows but one."""
+        """Masks the first position of all windows but one: summaries have it, too."""
         if not self.overlap:
             return visible
         parted = self._parted(visible)
@@ -191,7 +191,7 @@ class SparseAttention(SelfAttention):
         return slice_axis(self._parted(x), -2, 0, self.stride - self.expressivity)
 
     def _summaries(self, x, length):
-        """`[..., S, x]`: the last positions of all windows, no zeros at the end."""
+        """`[..., S, x]`: the last positions of all windows, without padding."""
         x = slice_axis(self._parted(x), -2, self.stride - self.expressivity)
         *leading, count, size, width = ops.shape(x)
         missing = count * self.stride + self.overlap - length

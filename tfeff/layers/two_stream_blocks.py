@@ -11,27 +11,27 @@ from tfeff.layers.shared_blocks import SharedBlocks
 class TwoStreamBlocks(SharedBlocks):
     """An encoder's blocks run on two streams, to predict tokens in any order (XLNet).
 
-    The content stream `h` of a position knows its own token and those of lower or
-    equal rank; the query stream `g` knows the position, and the tokens of lower rank
-    only, so that it can predict its own. Both pass through the same blocks:
+    The content stream `h` of a position attends to its own token and those of lower or
+    equal rank; the query stream `g` to tokens of lower rank only, so that it can
+    predict its own. Both pass through the same blocks:
 
         g^{k+1}_i = block_k(g^k_i, keys and values from h^k_j with rank_j < rank_i)
         h^{k+1}_i = block_k(h^k_i, keys and values from h^k_j with rank_j ≤ rank_i)
 
     from `h⁰`, the embedding, and a learnt vector as `g⁰`, the same at all positions
-    unless `query` says where they are. The weights of the blocks
-    are shared with the encoder, not copied. Ranks are places in the order of
-    prediction; tokens that are not to be predicted all have one lowest rank, such as
-    -1 (partial prediction): they are visible to all and see no predicted token. The
-    query of a position without any token of lower rank mixes nothing.
+    unless `query` adds these. The weights of the blocks are shared with the encoder,
+    not copied. Ranks are indices in the order of prediction; tokens that are not to be
+    predicted all have one lowest rank, such as -1 (partial prediction): all positions
+    attend to them, and they attend to no predicted token. The query of a position
+    without any token of lower rank attends to nothing.
 
-    Any attention that scores all pairs will do: softmax, partitioned, one-head,
+    Any attention that scores all pairs is supported: softmax, partitioned, one-head,
     relative and sparse, but not blockwise attention or convolutions.
 
     Args:
         blocks: a `tfeff.encoders.Encoder`, or `EncoderBlock`s in order. A model that
-            has the encoder as a layer needs the former: saved, it otherwise takes the
-            blocks for others.
+            has the encoder as a layer must pass the encoder: a reloaded model would
+            otherwise have copies of its blocks.
         initializer: initializer of `g⁰`.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
@@ -40,11 +40,11 @@ class TwoStreamBlocks(SharedBlocks):
         ranks: integer tensor `[B, T]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
             `None` when all are real.
-        target_positions: integer tensor `[B, M]` of the positions whose query stream
-            is wanted; `None` means all, in order. Slots may repeat a position.
-        segment_ids: integer tensor `[B, T]`, for attentions that take it.
+        target_positions: integer tensor `[B, M]`, the positions of the query stream;
+            `None` means all, in order. A position may be repeated.
+        segment_ids: integer tensor `[B, T]`, for attentions that accept it.
         query: float tensor broadcastable to `[B, M, D]`, added to `g⁰`: absolute
-            positions, for blocks that do not see them otherwise; or `None`.
+            positions, for blocks without relative ones; or `None`.
         training: whether dropout is active.
 
     Returns:
@@ -52,7 +52,7 @@ class TwoStreamBlocks(SharedBlocks):
         `g^L` `[B, M, D]` (`M = T` without `target_positions`).
 
     Raises:
-        ValueError: if there are no blocks, an attention cannot mix under such masks,
+        ValueError: if there are no blocks, an attention does not support such masks,
             or a shape is wrong.
         TypeError: if `blocks` are not `EncoderBlock`s, or ids are not integers.
 
