@@ -211,7 +211,7 @@ def test_registered_attention_of_a_user():
         (dict(num_heads=0), "`num_heads`.*num_heads=0"),
         (dict(num_layers=0), "`num_layers`.*num_layers=0"),
         (dict(attention="self_"), "`attention`.*'self_'.*Did you mean 'self'"),
-        (dict(attention=["self"]), "one entry a layer.*1 entries, num_layers=2"),
+        (dict(attention=["self"]), "one entry for each layer.*1 entries, num_layers=2"),
         (dict(attention={"name": "self", "parts": 2}), "num_heads.*parts"),
         (dict(position="relative"), "`position`.*'relative'"),
         (dict(dropout=1.0), "`dropout`.*1.0"),

@@ -1,4 +1,4 @@
-"""The registry of attentions that an encoder can be made of."""
+"""The registry of the attentions of an encoder."""
 
 import functools
 import inspect
@@ -15,21 +15,21 @@ _UNCLIPPED = ("shaw", "huang1", "huang2", "huang3", "huang4")
 
 
 def register_attention(name: str, make: Callable | None = None) -> Callable:
-    """Makes an attention known to `Encoder` by a name.
+    """Registers an attention for `Encoder` under a name.
 
     `make` is a layer class, or any callable that returns an attention layer. The
-    encoder calls it once a layer with those of its settings that its signature
-    names: `num_heads` (also offered as `num_parts`), `hidden_dim`, `layer_index`,
-    `num_layers`, `max_sequence_length`, `earlier` (the tuple of the attentions of
-    the layers before), `dropout`, `kernel_initializer`, `dtype` and `name`, and with
-    the user's own arguments on top. `**kwargs` of a class stands for what its base
-    classes take, which is `dtype` and `name` for a Keras layer; `**kwargs` of a
-    function for `dropout`, `kernel_initializer`, `dtype` and `name`.
+    encoder calls it for each layer with those of its settings that its signature
+    names: `num_heads` (also as `num_parts`), `hidden_dim`, `layer_index`, `num_layers`,
+    `max_sequence_length`, `earlier` (the tuple of the attentions of the layers before),
+    `dropout`, `kernel_initializer`, `dtype` and `name`; and with the user's arguments,
+    which override these. `**kwargs` of a class stands for the arguments of its base
+    classes, which are `dtype` and `name` for a Keras layer; `**kwargs` of a function
+    for `dropout`, `kernel_initializer`, `dtype` and `name`.
 
     An encoder calls the layer with `padding_mask`, and with `segment_ids` and
     `layer_index` if its `call` names them.
 
-    Usable as a decorator. A registered class should be serialisable by Keras.
+    It is usable as a decorator. Keras should be able to serialise a registered class.
 
     Args:
         name: the name for `Encoder(attention=name)`.
@@ -39,7 +39,7 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
         `make`, or the decorator.
 
     Raises:
-        ValueError: if the name is taken by something else.
+        ValueError: if another attention has the name.
 
     Example:
 
@@ -61,8 +61,8 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
         raise TypeError(f"`make` must be callable. Received: make={make!r}")
     if _REGISTRY.get(name, make) is not make:
         raise ValueError(
-            f"`name` must not be taken. Received: name={name!r}, which is "
-            f"{_REGISTRY[name]!r}"
+            "`name` must be the name of no other attention. "
+            f"Received: name={name!r}, which is registered for {_REGISTRY[name]!r}"
         )
     _REGISTRY[name] = make
     return make
@@ -79,7 +79,7 @@ def make_attention(spec: str | dict, settings: dict) -> keras.layers.Layer:
     Args:
         spec: a registered name, or a dict with `"name"` and further arguments of
             the attention.
-        settings: what the encoder offers, by argument name.
+        settings: the encoder's settings, by argument name.
 
     Raises:
         ValueError: if the name is not registered, or an argument is not one of the
@@ -98,7 +98,7 @@ def make_attention(spec: str | dict, settings: dict) -> keras.layers.Layer:
     unknown = sorted(set(arguments) - accepted)
     if unknown:
         raise ValueError(
-            f"Attention {name!r} takes the arguments {sorted(accepted)}. "
+            f"`attention` {name!r} must have arguments among {sorted(accepted)}. "
             f"Received: {', '.join(unknown)}"
         )
     offered = {key: value for key, value in settings.items() if key in accepted}
@@ -112,16 +112,16 @@ def make_attention(spec: str | dict, settings: dict) -> keras.layers.Layer:
     ]
     if missing:
         raise ValueError(
-            f"Attention {name!r} needs the arguments {missing}, as in "
+            f"`attention` {name!r} must have the arguments {missing}, as in "
             f"{{'name': {name!r}, {missing[0]!r}: …}}. Received: attention={spec!r}"
         )
     return make(**given)
 
 
 def _arguments_of(make: Callable) -> set[str]:
-    """Names that can be passed, those behind a layer's `**kwargs` included."""
+    """The names of all arguments, including those of a layer's `**kwargs`."""
     accepted = set()
-    # A layer class hands **kwargs on to its bases.
+    # A layer class passes **kwargs on to its bases.
     for step in inspect.getmro(make) if inspect.isclass(make) else (make,):
         if step in (keras.layers.Layer, object):
             return accepted | {"dtype", "name"}
@@ -152,10 +152,10 @@ def _relative(
     query_block_size="auto",
     **kwargs,
 ):
-    """`RelativeAttention`, with what it depends on in an encoder.
+    """`RelativeAttention` with the defaults of an encoder.
 
-    Tables of Shaw and Huang are not clipped below the encoder's length by default.
-    All layers with the method `"bias"` share one table, as in T5.
+    Tables of Shaw and Huang are not clipped below the encoder's length. All layers with
+    the method `"bias"` share one table, as in T5.
     """
     if max_distance is None and method in _UNCLIPPED:
         max_distance = max(1, max_sequence_length - 1)
@@ -182,8 +182,8 @@ def _relative(
         dtype=kwargs["dtype"],
         name="relative",
     )
-    # Not by `get_config()`: Keras, while it saves or loads, marks an initializer that
-    # it meets again, so that configs of equal layers differ.
+    # Not by `get_config()`: while Keras saves or loads, it marks an initializer that is
+    # used again, so that configs of equal layers differ.
     specification = operator.attrgetter(
         "max_distance", "num_buckets", "shape", "dtype_policy"
     )

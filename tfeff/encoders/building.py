@@ -1,4 +1,4 @@
-"""Encoders from the names of the papers' models."""
+"""Encoders by preset."""
 
 import inspect
 
@@ -8,11 +8,11 @@ from tfeff.utils.checks import check_choice, near_miss
 
 
 def build(preset: str, **overrides) -> Encoder:
-    """Makes an encoder of a published size and kind, with fresh weights.
+    """Makes an encoder by preset, with new weights.
 
     Args:
         preset: a name from `presets()`, such as `"shatter_base"`.
-        **overrides: arguments of `tfeff.encoders.Encoder` that replace the
+        **overrides: arguments of `tfeff.encoders.Encoder` that override the
             preset's, such as `vocabulary_size`, `num_layers` or `dtype`.
 
     Returns:
@@ -34,7 +34,7 @@ def build(preset: str, **overrides) -> Encoder:
     for name in overrides:
         if name not in known:
             raise ValueError(
-                f"Overrides must be arguments of `Encoder`: {sorted(known)}. "
+                f"`overrides` must be arguments of `Encoder`, {sorted(known)}. "
                 f"Received: {name}={overrides[name]!r}.{near_miss(name, known)}"
             )
     return Encoder(**{**table[preset]["config"], **overrides})

@@ -20,13 +20,13 @@ INPUTS = ("token_ids", "segment_ids", "padding_mask")
 class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
     """A Transformer encoder: one embedding and a stack of one kind of block.
 
-    What the papers change is which attention, which positions and which sizes, so
-    every model of tfeff is an `Encoder` with some configuration.
-    `tfeff.encoders.build` makes the published ones by name.
+    The papers' models differ in attention, positions and sizes, so every model of tfeff
+    is an `Encoder` with some configuration. `tfeff.encoders.build` makes the published
+    ones by name.
 
     As a KerasHub backbone it has `save_to_preset`, `from_preset`, `enable_lora` and
-    `quantize`. Weights start as in BERT: kernels and tables from a normal
-    distribution cut at two standard deviations of 0.02, biases at 0.
+    `quantize`. Weights are initialised as in BERT: kernels and tables by a normal
+    distribution of standard deviation 0.02, truncated at two deviations, biases by 0.
 
     Args:
         vocabulary_size: integer, number of token ids.
@@ -35,34 +35,34 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
             divides `hidden_dim`.
         hidden_dim: integer `D`, width of the hidden states.
         intermediate_dim: integer, inner width of the feed-forward networks.
-        max_sequence_length: integer, rows of the table of absolute positions. An
-            encoder without such a table takes longer sequences too; it is then
-            only the length that data and serving default to.
+        max_sequence_length: integer, rows of the table of absolute positions. Without
+            such a table, sequences may be longer; it is then only the default length
+            of data and serving.
         num_segments: integer, number of segment ids; 0 for no segment table.
-        embedding_dim: integer, width of the embedding tables, with a projection to
-            `hidden_dim` behind them when it differs; `None` means `hidden_dim`.
+        embedding_dim: integer, width of the embedding tables, followed by a projection
+            to `hidden_dim` if it differs; `None` means `hidden_dim`.
         attention: a registered name (`tfeff.encoders.attentions()`), a dict with
-            that `"name"` and arguments of the attention, or a list of these, one a
-            layer.
+            that `"name"` and arguments of the attention, or a list of these, one for
+            each layer.
         feedforward: dict of arguments of `tfeff.layers.FeedForward`, `activation` and
             `num_groups`; `None` for its defaults.
         position: `"absolute"` or `"none"`.
-        sharing: what layers share weights, as in ALBERT: `"none"`, `"attention"`,
+        sharing: the weights that layers share, as in ALBERT: `"none"`, `"attention"`,
             `"feedforward"`, or `"all"`, the norms included.
-        sharing_group_size: integer `M`, so many layers in a row share, layer `l` being
-            in group `l // M`; divides `num_layers`. `None` means all layers. Layers
-            that share weights keep their own place in the stack, for a partition.
+        sharing_group_size: integer `M`, the number of consecutive layers that share,
+            layer `l` being in group `l // M`; divides `num_layers`. `None` means all
+            layers. Layers that share weights keep their own index, for a partition.
         embedding_layer_norm: whether the sum of the embeddings is normalised.
         layer_norm_epsilon: float added to the variance in every norm.
         dropout: float in [0, 1), dropout rate of the embedding, of the attention
             scores and of both branches of the blocks.
-        memory_efficient: what training does not save for the gradient, but computes
-            again: nothing (`False`), scores and weights of attentions (`"attention"`),
-            or all but the input of each block (`"block"`, or `True`): far less memory,
-            for about a third more time. Values and gradients stay the same.
+        memory_efficient: what the backward pass recomputes instead of saving it:
+            nothing (`False`), scores and weights of attentions (`"attention"`), or all
+            but the input of each block (`"block"`, or `True`): far less memory, for
+            about a third more time. Values and gradients are the same.
         tables_of: an `Encoder` whose embedding tables and embedding norm this one uses
             instead of its own, as a generator does (`tfeff.objectives.generator_for`).
-            Not part of the config: a copy has tables of its own.
+            Not part of the config: a copy has its own tables.
         dtype: dtype or dtype policy, such as `"mixed_bfloat16"`.
         **kwargs: `name` and `trainable`.
 
@@ -79,7 +79,8 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
     Raises:
         ValueError: if an argument is out of range, `num_heads` does not divide
             `hidden_dim`, an attention is unknown, a list of attentions does not have
-            one entry a layer, or layers of different attentions are to share one.
+            one entry for each layer, or layers of different attentions are to share
+            one.
 
     Example:
 
@@ -205,14 +206,14 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
     def length_dependent(self) -> bool:
         """Whether more padding changes the outputs, as with blockwise attention.
 
-        Such an encoder reads rows of one length, in training and behind it.
+        Such an encoder needs sequences of one length, in training and afterwards.
         """
         return any(
             declares(block.attention, "length_dependent") for block in self.blocks
         )
 
     def call(self, inputs, training=None, mask=None):
-        # Keras pairs inputs with names by their order alone: an entry more, such as
+        # Keras matches inputs with names by their order alone: one more entry, such as
         # the `mask_positions` of a masked language model, would shift the others.
         inputs = {name: exact_input(name, inputs[name]) for name in INPUTS}
         return super().call(inputs, training=training, mask=mask)
@@ -222,7 +223,7 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
         super().save_to_preset(*args, **kwargs)
 
     def export(self, filepath, *args, **kwargs):
-        """As `keras.Model.export`, each hidden state under a name of its own.
+        """As `keras.Model.export`, with a name for each hidden state.
 
         A SavedModel returns no lists: instead of `hidden_states`, the endpoint has
         `hidden_states_0` … `hidden_states_L` beside `sequence_output`.
@@ -237,8 +238,8 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
         keras.Model(self.input, outputs).export(filepath, *args, **kwargs)
 
     def get_config(self):
-        # Not KerasHub's, which has quantized layers as a map in `dtype`: that loses
-        # the dtype of all others, and presets are loaded without it.
+        # Not KerasHub's, in which quantized layers are a map in `dtype`: it loses the
+        # dtype of all other layers, and presets are loaded without it.
         config = {
             "name": self.name,
             "trainable": self.trainable,

@@ -1,4 +1,4 @@
-"""A pretrained encoder for longer sequences."""
+"""Longer sequences for a pretrained encoder."""
 
 import warnings
 
@@ -11,16 +11,16 @@ from tfeff.utils.checks import check_integer
 
 
 def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> Encoder:
-    """The same encoder for longer sequences, with all the weights that it has.
+    """An encoder for longer sequences, with the weights of a given one.
 
-    A table of absolute positions gets further rows, at the initial values of BERT: a
-    normal distribution of 0.02, cut at two deviations. They know nothing until they
-    are trained, so a `UserWarning` says how many they are. Tables of relative
-    positions keep their size: distances beyond it reuse the end rows. Up to the old
-    length, the hidden states stay exactly what they were.
+    A table of absolute positions gets further rows, initialised as in BERT: by a normal
+    distribution of standard deviation 0.02, truncated at two deviations. They are
+    untrained, so a `UserWarning` says how many they are. Tables of relative positions
+    keep their size: distances beyond it use the end rows. Up to the old length, the
+    hidden states are exactly the same.
 
     Args:
-        encoder: a `tfeff.encoders.Encoder`; it is left as it is.
+        encoder: a `tfeff.encoders.Encoder`, which is not changed.
         max_sequence_length: integer, larger than the encoder's.
         seed: integer, for the values of new rows.
 
@@ -42,8 +42,8 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
 
     Reference:
         Tian et al., "Shatter", section 4.1, and Huang et al., "Improve Transformer
-        models with better relative position embeddings", section 4.5, for what is
-        pretrained at one length and fine-tuned at another.
+        models with better relative position embeddings", section 4.5, for pretraining
+        at one length and fine-tuning at another.
     """
     if not isinstance(encoder, Encoder):
         raise TypeError(
@@ -91,7 +91,7 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
 
 
 def _with_fixed_distances(encoder):
-    """The attention's specification, with distances that depended on the length."""
+    """The attention's specification, in which no distance depends on the length."""
 
     def fixed(spec, layer):
         name = spec if isinstance(spec, str) else spec["name"]

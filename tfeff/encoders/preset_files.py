@@ -1,7 +1,7 @@
-"""Digests in presets: written by what saves itself there, compared on loading.
+"""Digests of presets, written on saving and compared on loading.
 
-An encoder and a tokenizer each answer for the files that they write, so that one of
-them can be saved beside the other, before or after it.
+An encoder and a tokenizer each handle the digests of their own files, so that either
+can be saved first.
 """
 
 import json
@@ -25,12 +25,12 @@ _CONFIGS = ("config.json", "metadata.json")
 
 
 def is_weights_file(name: str) -> bool:
-    """Whether a preset's file holds weights of the encoder, or says where they are."""
+    """Whether a preset's file has weights of the encoder, or their index."""
     return re.fullmatch(r"model(_\d+)?\.weights\.(h5|json)", name) is not None
 
 
 def tokenizer_files(config_file: str = "tokenizer.json") -> Callable[[str], bool]:
-    """Whether a preset's file is of the tokenizer with that configuration file."""
+    """Whether a preset's file belongs to the tokenizer with a configuration file."""
     assets = f"assets/{config_file.split('.')[0]}/"
     return lambda name: name == config_file or name.startswith(assets)
 
@@ -71,9 +71,7 @@ def check_preset(folder: str, belongs: Callable[[str], bool]) -> None:
 
 
 def saved_dtype(folder: str) -> keras.DTypePolicy:
-    """The dtype policy that a preset's encoder was saved with.
-
-    KerasHub loads it with Keras' default instead.
+    """The dtype policy of a preset's encoder, for which KerasHub has Keras' default.
 
     Raises:
         ValueError: if the configuration is damaged.
@@ -95,19 +93,19 @@ def save_preset(encoder, tokenizer, path: str) -> None:
         encoder.save_to_preset(unfinished)
         if tokenizer is not None:
             tokenizer.save_to_preset(unfinished)
-            # KerasHub's own tokenizers do not do this themselves.
+            # KerasHub's own tokenizers write no digests.
             add_digests(unfinished, tokenizer_files())
 
 
 class EncoderFiles:
-    """The part of `Encoder` that saves it to a preset and loads it from there."""
+    """The mixin of `Encoder` that saves and loads presets."""
 
     def save_to_preset(self, preset_dir, max_shard_size=10):
         """Writes the encoder to a folder, with the digests of its files.
 
         Args:
             preset_dir: the folder; it is made if it is missing.
-            max_shard_size: number, gigabytes from which the weights are written to
+            max_shard_size: number of gigabytes beyond which the weights are written to
                 several files.
         """
         super().save_to_preset(preset_dir, max_shard_size=max_shard_size)
@@ -122,8 +120,8 @@ class EncoderFiles:
 
         Args:
             preset: a folder, or a name on a hub, such as `"hf://someone/some-bert"`.
-            load_weights: whether the weights are read, or made anew.
-            **kwargs: arguments of the encoder in place of the preset's.
+            load_weights: whether the weights are read, or initialised.
+            **kwargs: arguments of the encoder that override the preset's.
 
         Raises:
             ValueError: if a file is missing or damaged.
@@ -142,7 +140,7 @@ class EncoderFiles:
 
 
 class TokenizerFiles:
-    """The part of a tokenizer that saves it to a preset and loads it from there."""
+    """The mixin of a tokenizer that saves and loads presets."""
 
     def save_to_preset(self, preset_dir):
         """Writes the tokenizer to a folder, with the digests of its files."""

@@ -1,9 +1,9 @@
-"""The table of systems: what each preset is, and what it is checked against."""
+"""The table of presets: their models, papers, sizes, references and peers."""
 
 from tfeff.encoders.presets import presets
 
-# By the beginning of a preset's name: the model, the module of `tests/reference` that
-# has its equations, and the implementations by others that it agrees with.
+# By the start of a preset's name: the model, the module of `tests/reference` that has
+# its equations, and the implementations by others that it agrees with.
 _MODELS = {
     "bert_rpe": (
         "BERT-RPE: relative embeddings of keys and values",
@@ -53,7 +53,7 @@ def preset_table() -> str:
         "|---|---|---|---|---|---|",
     ]
     for name, preset in presets().items():
-        # The longest beginning wins: `bert_rpe_base` is no `bert`.
+        # The longest start wins: `bert_rpe_base` is no `bert`.
         kind = max((k for k in _MODELS if name.startswith(f"{k}_")), key=len)
         model, reference, peer = _MODELS[kind]
         millions = f"{preset['parameters'] / 1e6:.1f}M"

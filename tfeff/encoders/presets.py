@@ -1,4 +1,4 @@
-"""The papers' models by name: sizes, and what each changes against BERT."""
+"""The papers' models by name: sizes, and the differences from BERT."""
 
 import copy
 
@@ -63,7 +63,7 @@ _SHATTER_MODELS = {
     "shatter": ("section 3.3", _one_head()),
     "bert_rpe": ("section 5", _relative("rpe", max_distance=127)),
     "bert_rab": ("section 5", _relative("bias", position="absolute")),
-    # XLNet embeds segments as it embeds positions, relative to each other.
+    # XLNet embeds segments like positions, relative to each other.
     "xlnet": (
         "section 5",
         _relative("xlnet", relative_segments=True)
@@ -101,7 +101,7 @@ def _make_presets() -> dict[str, dict]:
         for size in _SIZES if model == "shatter" else ("base",):
             sizes = dict(_SIZES[size])
             if (model, size) == ("shatter", "tiny"):
-                sizes["num_heads"] = 4  # Two parts would be mere left and right.
+                sizes["num_heads"] = 4  # Two parts would only be left and right.
             source = f"{_SHATTER}, {section}"
             add(f"{model}_{size}", source, vocabulary_size=32_000, **sizes, **changes)
     for model, (source, changes) in _BASE_MODELS.items():

@@ -1,4 +1,4 @@
-"""Quantized layers in a model's configuration, and what saving would lose."""
+"""Quantized layers in a model's configuration, and checks before saving."""
 
 from collections.abc import Iterator
 
@@ -6,15 +6,15 @@ import keras
 
 from tfeff.compat import sublayers
 
-# Those that Keras can build again from a configuration, without data.
+# The modes that Keras can restore from a configuration, without data.
 _MODES = ("int8", "int4", "float8")
 _KEY = "quantized_layers"
 
 
 def quantization_config(model: keras.Model) -> dict:
-    """What a model's configuration says of its quantized layers; nothing without any.
+    """The part of a model's configuration about its quantized layers.
 
-    Layers of the models inside it are in the configurations of those.
+    It leaves out the layers of models inside it, which have their own configurations.
 
     Args:
         model: a model of tfeff.
@@ -34,9 +34,7 @@ def quantization_config(model: keras.Model) -> dict:
 
 
 def make_quantized(cls: type, config: dict) -> keras.Model:
-    """A model from its configuration, its layers quantized as they were.
-
-    The weights are then to be loaded, into layers that have room for them.
+    """A model from its configuration, with quantized layers, without their weights.
 
     Args:
         cls: the model's class.
@@ -55,7 +53,7 @@ def make_quantized(cls: type, config: dict) -> keras.Model:
 
 
 class ChecksBeforeSaving:
-    """The part of a model that refuses to save what could not be loaded again.
+    """The mixin of a model that raises if what it saves could not be loaded.
 
     It stands before `keras.Model` among the bases of a class.
     """
@@ -70,7 +68,7 @@ class ChecksBeforeSaving:
 
 
 def check_keeps_quantization(model: keras.Model) -> None:
-    """Raises if a saved model would not be the same again.
+    """Raises if a saved model would not be the same when loaded.
 
     Raises:
         ValueError: if a layer is quantized in a mode that needs data, or is quantized
@@ -81,14 +79,14 @@ def check_keeps_quantization(model: keras.Model) -> None:
         if layer.quantization_mode not in (None, *_MODES):
             raise ValueError(
                 f"The model must be quantized as one of {list(_MODES)} to be saved: "
-                "Keras cannot make layers of another mode again without the data that "
-                "they were calibrated with. Received: quantization_mode="
+                "Keras cannot restore layers of another mode without their calibration "
+                "data. Received: quantization_mode="
                 f"{layer.quantization_mode!r} in the layer {layer.path}"
             )
 
 
 def check_keeps_weights(model: keras.Model) -> None:
-    """Raises if saved weights would not be the same again.
+    """Raises if saved weights would not be the same when loaded.
 
     Raises:
         ValueError: if a quantized layer has an adapter.
@@ -105,7 +103,7 @@ def check_keeps_weights(model: keras.Model) -> None:
 
 
 def check_keeps_training(model: keras.Model) -> None:
-    """Raises if a checkpoint of the model could not be trained on.
+    """Raises if training could not go on from a checkpoint of the model.
 
     Raises:
         ValueError: if a layer has an adapter, and as `check_keeps_quantization`.

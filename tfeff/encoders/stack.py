@@ -1,4 +1,4 @@
-"""The stack of blocks that an encoder's settings describe, and what it computes.
+"""The stack of an encoder's blocks: from settings to blocks, and to hidden states.
 
 This needs Keras alone, on any of its backends.
 """
@@ -32,7 +32,7 @@ def make_blocks(
     """The blocks of an encoder, from the first layer to the last.
 
     The arguments are those of `tfeff.encoders.Encoder`. Layers that share all their
-    weights are one block, which then stands in the list several times.
+    weights are one block, which is then in the list several times.
 
     Returns:
         List of `num_layers` blocks, which are not built yet.
@@ -87,7 +87,7 @@ def make_blocks(
         )
 
     for index, leader in enumerate(leaders):
-        # What the layer shares, it takes from the first layer of its group.
+        # A layer takes shared weights from the first layer of its group.
         shares = sharing if leader < index else "none"
         if shares == "all":
             blocks.append(blocks[leader])
@@ -145,7 +145,7 @@ def apply_blocks(
 
 
 def initializer() -> keras.initializers.Initializer:
-    """BERT's, a normal distribution of 0.02 cut at two deviations, freshly seeded."""
+    """A new instance of BERT's initializer, a truncated normal distribution."""
     return keras.initializers.TruncatedNormal(stddev=0.02)
 
 
@@ -155,14 +155,14 @@ def _one_a_layer(attention, num_layers: int) -> list:
         return [attention] * num_layers
     if len(attention) != num_layers:
         raise ValueError(
-            "`attention` as a list must have one entry a layer. "
+            "`attention` as a list must have one entry for each layer. "
             f"Received: {len(attention)} entries, num_layers={num_layers}"
         )
     return list(attention)
 
 
 def _leaders(attentions: list, sharing: str, group_size: int | None) -> list[int]:
-    """For each layer the first of those that it shares weights with."""
+    """For each layer, the first layer that it shares weights with."""
     num_layers = len(attentions)
     if sharing == "none":
         if group_size is not None:
@@ -192,7 +192,7 @@ def _leaders(attentions: list, sharing: str, group_size: int | None) -> list[int
 
 
 def _check_feedforward(feedforward) -> None:
-    """Raises unless this is a dict of arguments that a user may set."""
+    """Raises unless `feedforward` is None or a dict of supported arguments."""
     if feedforward is None:
         return
     if not isinstance(feedforward, dict):
