@@ -95,7 +95,7 @@ def test_columns_that_a_training_did_not_have_are_left_out(tmp_path, figures):
             {"loss_range": (0, 1), "log_scale": True},
             "logarithmic",
         ),
-        ([None], {}, "0.csv, which is none"),
+        ([None], {}, "0.csv, which is no file"),
         (["step,loss\n1,2\n"], {"path": "nowhere/curves.png"}, "a folder that exists"),
     ],
 )

@@ -1,6 +1,6 @@
-"""Pictures. They need matplotlib: `pip install tfeff[plots]`.
+"""Figures. They need matplotlib: `pip install tfeff[plots]`.
 
-Each has its numbers in a function of its own, which does not.
+The numbers of each are in a separate function, which does not need it.
 """
 
 from tfeff.plots.attention import average_attention, diagonal_concentration

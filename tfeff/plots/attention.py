@@ -1,4 +1,4 @@
-"""Pictures of attention averaged over a data set."""
+"""Figures of attention averaged over a data set."""
 
 import os
 from collections.abc import Iterable
@@ -15,8 +15,8 @@ def average_attention(
 ) -> None:
     """Draws the attention of each layer, averaged over heads and examples.
 
-    One panel a layer shows the attention of every position (down) to every position
-    (across); a last one shows how it depends on the relative position.
+    One panel for each layer shows the attention of every position (down) to every
+    position (across); the last panel shows the attention by relative position.
 
     Args:
         encoder: `tfeff.encoders.Encoder`.
@@ -50,7 +50,7 @@ def average_attention(
 
 
 def draw_average(maps: AttentionMaps, path: str | os.PathLike, length: int) -> None:
-    """`average_attention` from what was counted."""
+    """`average_attention` from its numbers."""
     mean = maps.mean()
     length = min(length, len(maps.pairs))
     reach = slice(len(maps.pairs) - length, len(maps.pairs) + length - 1)
@@ -74,10 +74,10 @@ def draw_average(maps: AttentionMaps, path: str | os.PathLike, length: int) -> N
 def diagonal_concentration(
     encoder, batches: Iterable, path: str | os.PathLike, distance: int = 4
 ) -> None:
-    """Draws the share of each layer's attention that stays near the diagonal.
+    """Draws the share of each layer's attention near the diagonal.
 
     The share is that of `tfeff.plots.AttentionMaps.concentration`: of all attention
-    from real tokens to real tokens, what goes no further than `distance`.
+    from real tokens to real tokens, that over at most `distance` tokens.
 
     Args:
         encoder: `tfeff.encoders.Encoder`.
@@ -112,7 +112,7 @@ def diagonal_concentration(
 def draw_concentration(
     maps: AttentionMaps, path: str | os.PathLike, distance: int
 ) -> None:
-    """`diagonal_concentration` from what was counted."""
+    """`diagonal_concentration` from its numbers."""
     shares = maps.concentration(distance)
     with figure_axes(path) as (axes,):
         axes.bar(range(len(shares)), shares)

@@ -1,4 +1,4 @@
-"""What attends to what, over the examples of a data set, in numbers."""
+"""The attention between positions, summed over a data set."""
 
 import dataclasses
 import inspect
@@ -45,7 +45,7 @@ class AttentionMaps:
         return _divided(_by_distance(self.totals), _by_distance(self.pairs))
 
     def concentration(self, distance: int = 4) -> np.ndarray:
-        """The share of all attention that stays near the diagonal.
+        """The share of all attention near the diagonal.
 
             c = Σ_{|j - i| ≤ w} totals[i, j] / Σ totals
 
@@ -67,26 +67,25 @@ class AttentionMaps:
 
 
 def attention_maps(encoder, batches: Iterable) -> AttentionMaps:
-    """The attention of an encoder over examples, dropout off.
+    """The attention of an encoder over examples, without dropout.
 
-    The kernels of a convolution count as attention to what is under them; of mixed
-    attention only the attention heads are seen.
+    The kernels of a convolution count as attention to the positions under them; of
+    mixed attention, only the attention heads are counted.
 
     Args:
         encoder: `tfeff.encoders.Encoder`.
-        batches: batches of examples, finitely many: the encoder's inputs, dicts with
-            `token_ids`, `segment_ids` and `padding_mask` `[B, T]`, or tuples of them
-            with labels, as `tfeff.data` makes. Lengths may differ. Special tokens
-            count like others.
+        batches: finitely many batches of the encoder's inputs, dicts with `token_ids`,
+            `segment_ids` and `padding_mask` `[B, T]`, or tuples of them with labels, as
+            `tfeff.data` makes. Lengths may differ. Special tokens count like others.
 
     Returns:
         `AttentionMaps`.
 
     Raises:
         ValueError: if an attention does not return its scores, a batch lacks an
-            input, there is no batch or no real token, or `batches` is a
-            `tf.data.Dataset` without end.
-        TypeError: if a batch is not a dict of inputs, or a tuple that begins so.
+            input, there is no batch or no real token, or `batches` is an infinite
+            `tf.data.Dataset`.
+        TypeError: if a batch is not a dict of inputs, or a tuple that starts with one.
 
     Example:
 
@@ -110,10 +109,10 @@ def attention_maps(encoder, batches: Iterable) -> AttentionMaps:
                 "as all of tfeff's do. "
                 f"Received: encoder with {type(block.attention).__name__}"
             )
-    if getattr(batches, "cardinality", int)() == -1:  # a tf.data.Dataset without end
+    if getattr(batches, "cardinality", int)() == -1:  # An infinite tf.data.Dataset.
         raise ValueError(
             "`batches` must be finitely many, such as `batches.take(8)`. "
-            "Received: a data set that repeats without end"
+            "Received: an infinite data set"
         )
     totals, pairs = np.zeros((len(blocks), 0, 0)), np.zeros((0, 0), "int64")
     for batch in batches:
@@ -140,7 +139,7 @@ def _inputs(batch) -> dict:
     inputs = batch[0] if isinstance(batch, (tuple, list)) and batch else batch
     if not isinstance(inputs, dict):
         raise TypeError(
-            "`batches` must hold dicts of inputs, or tuples that begin with one. "
+            "`batches` must hold dicts of inputs, or tuples that start with one. "
             f"Received: {type(inputs).__name__}"
         )
     missing = [name for name in INPUTS if name not in inputs]
@@ -153,7 +152,7 @@ def _inputs(batch) -> dict:
 
 
 def _padded(array, length):
-    """Zeros behind the last two axes, up to the length."""
+    """Pads the last two axes with zeros up to the length."""
     more = length - array.shape[-1]
     return np.pad(array, [(0, 0)] * (array.ndim - 2) + [(0, more)] * 2)
 

@@ -1,4 +1,4 @@
-"""All pictures of an encoder."""
+"""All figures of an encoder."""
 
 import os
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from tfeff.utils.checks import check_path
 
 
 def draw_all(encoder, batches: Iterable, folder: str | os.PathLike) -> list[str]:
-    """Draws every picture that there is of an encoder.
+    """Draws all figures of an encoder.
 
-    | file | picture |
+    | file | figure |
     |---|---|
     | `average_attention.png` | `average_attention` |
     | `diagonal_concentration.png` | `diagonal_concentration` |
@@ -23,7 +23,7 @@ def draw_all(encoder, batches: Iterable, folder: str | os.PathLike) -> list[str]
     Args:
         encoder: `tfeff.encoders.Encoder`.
         batches: finitely many batches, as for `tfeff.plots.attention_maps`.
-        folder: where to write; made if missing. Files of these names are replaced.
+        folder: the folder to write to; made if missing. These files are replaced.
 
     Returns:
         The paths of the files.

@@ -1,4 +1,4 @@
-"""Files of pictures: whole, or not there."""
+"""Figures as PNG files, which are complete or missing."""
 
 import contextlib
 import math
@@ -30,7 +30,7 @@ def figure_axes(
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            "Pictures need matplotlib. Install it by `pip install tfeff[plots]`"
+            "Figures need matplotlib. Install it by `pip install tfeff[plots]`"
         ) from error
     columns = min(panels, 4)
     rows = math.ceil(panels / columns)

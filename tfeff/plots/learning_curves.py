@@ -20,17 +20,17 @@ def learning_curves(
     log_scale: bool = False,
     loss_range: tuple[float, float] | None = None,
 ) -> None:
-    """Draws training and validation loss of several runs into one picture.
+    """Draws training and validation losses of several runs in one figure.
 
-    A label may stand for several files: the same run from several seeds. Their mean
-    is drawn, and a band of one standard deviation (of the seeds, divisor their number)
-    to either side, at the steps that all of them have.
+    A label may have several files, one for each seed of a run. The curve is then their
+    mean, with a band of one standard deviation (of the seeds, the divisor being their
+    number) to either side, at the steps that all of them have.
 
     Args:
-        metrics: from a label to a run's `metrics.csv`, or to a list of them, with
+        metrics: dict from a label to a run's `metrics.csv`, or a list of them, with
             columns `step`, `loss` and perhaps `val_loss` (training is dashed).
         path: the PNG file to write; replaced if it is there.
-        validation_only: whether to leave the training loss out.
+        validation_only: whether to leave out the training loss.
         log_scale: whether the axis of the loss is logarithmic.
         loss_range: lowest and highest loss to show; `None` for all.
 
@@ -89,7 +89,7 @@ def learning_curves(
 
 
 def _curves(label, files, columns):
-    """From each column that the files have to steps, mean and deviation of seeds."""
+    """Dict from each column of the files to steps, mean and deviation of the seeds."""
     if isinstance(files, (str, os.PathLike)):
         files, several = [files], False
     else:
@@ -113,10 +113,10 @@ def _curves(label, files, columns):
 
 
 def _read(path, columns):
-    """From each column to a dict from step to value."""
+    """Dict from each column to a dict from step to value."""
     path = os.fspath(path)
     if not os.path.isfile(path):
-        raise ValueError(f"`metrics` must be files. Received: {path}, which is none")
+        raise ValueError(f"`metrics` must be files. Received: {path}, which is no file")
     with open(path, encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         if not {"step", "loss"} <= set(reader.fieldnames or ()):
@@ -129,7 +129,7 @@ def _read(path, columns):
             try:
                 step = int(row["step"])
                 for column in columns:
-                    # Keras writes "NA" in a training without validation data.
+                    # Keras writes "NA" when training without validation data.
                     if row.get(column) not in (None, "", "NA"):
                         values[column][step] = float(row[column])
             except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The functions that divide the sequence among the parts of an attention."""
+"""Figures of the partition functions of an encoder."""
 
 import os
 
@@ -18,7 +18,7 @@ def partition_values(encoder, max_distance: int = 64) -> dict[int, np.ndarray]:
         max_distance: integer `X`, largest distance in tokens.
 
     Returns:
-        Dict from the number of the layer, from 0, to `f_h(x)` at the relative positions
+        Dict from the index of the layer, from 0, to `f_h(x)` at the relative positions
         `x = -X … X`, float `[n, 2X + 1]`; empty for an encoder without partitions.
 
     Raises:
@@ -34,7 +34,7 @@ def partition_values(encoder, max_distance: int = 64) -> dict[int, np.ndarray]:
     """
     max_distance = check_integer("max_distance", max_distance)
     positions = ops.arange(-max_distance, max_distance + 1)
-    # A block that stands in several places has a partition for each of them.
+    # A block that several layers share has a partition for each of them.
     return {
         index: np.asarray(
             ops.convert_to_numpy(
@@ -49,7 +49,7 @@ def partition_values(encoder, max_distance: int = 64) -> dict[int, np.ndarray]:
 def partition_functions(
     encoder, path: str | os.PathLike, max_distance: int = 64
 ) -> None:
-    """Draws the partition functions of every layer, one panel a layer.
+    """Draws the partition functions of every layer, one panel for each.
 
     Args:
         encoder: `tfeff.encoders.Encoder` with partitioned attention, such as Shatter.

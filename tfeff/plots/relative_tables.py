@@ -1,4 +1,4 @@
-"""What an attention has learnt for each relative position."""
+"""Figures of the tables of relative positions of an encoder."""
 
 import os
 
@@ -19,11 +19,11 @@ def relative_tables(encoder, max_distance: int = 50) -> dict[int, np.ndarray]:
         max_distance: integer `X`, largest distance in tokens.
 
     Returns:
-        Dict from the number of the layer, from 0, to the rows `a_x` at the relative
-        positions `x = -X … X`, float32 `[2X + 1, heads, width]`; one head where all
-        share the rows, width 1 where they are numbers. Positions beyond a table's
-        end have its last row. A table that several layers share is there once, with
-        the first of them; the dict of an encoder without tables is empty.
+        Dict from the index of the layer, from 0, to the rows `a_x` at the relative
+        positions `x = -X … X`, float32 `[2X + 1, heads, width]`; one head if all
+        share the rows, width 1 if they are scalars. Positions beyond a table's end
+        have its last row. A table that several layers share is listed once, for the
+        first of them. The dict of an encoder without tables is empty.
 
     Raises:
         ValueError: if `max_distance` is below 1.
@@ -57,10 +57,10 @@ def relative_tables(encoder, max_distance: int = 50) -> dict[int, np.ndarray]:
 def relative_embeddings(
     encoder, path: str | os.PathLike, max_distance: int = 50, head: int = 0
 ) -> None:
-    """Draws the tables of relative positions, one panel a table.
+    """Draws the tables of relative positions, one panel for each.
 
     A table of vectors is drawn as an image, relative positions across and features
-    down, for one head; a table of numbers as one line a head.
+    down, for one head; a table of scalars as one line for each head.
 
     Args:
         encoder: `tfeff.encoders.Encoder` with relative attention that has tables.
