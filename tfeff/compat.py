@@ -1,8 +1,7 @@
-"""The names of Keras and KerasHub that are private to them and that tfeff leans on.
+"""All uses of private names of Keras and KerasHub.
 
-Each is used here alone, with what it stands for. `tests/test_compat.py` shows on plain
-Keras what the workarounds are for: a test there that fails says that one may go.
-Importing this needs Keras alone.
+`tests/test_compat.py` shows on plain Keras why each workaround is needed: if a test
+there fails, its workaround can be removed. Importing this needs Keras alone.
 """
 
 import keras
@@ -17,11 +16,11 @@ def sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
 
 
 def shared_config(layer: keras.layers.Layer) -> dict:
-    """The layer's configuration, with Keras' mark of an object that several have.
+    """The layer's configuration, with Keras' mark of a shared object.
 
-    Keras sets it in its own serialization of a whole model, and not for a layer that a
-    `get_config` serializes; it reads it in both. Layers of one saved model then have
-    one layer again.
+    Keras sets the mark when it serializes a whole model, but not for a layer that a
+    `get_config` serializes, and reads it in both cases. So layers that share one layer
+    also share it in a loaded model.
     """
     config = keras.layers.serialize(layer)
     config["shared_object_id"] = id(layer)
@@ -29,9 +28,9 @@ def shared_config(layer: keras.layers.Layer) -> dict:
 
 
 class DrawnSeed(keras.random.SeedGenerator):
-    """A generator that always gives one seed, which was drawn before.
+    """A generator that always returns one seed, which was drawn before.
 
-    It has no variable: the constructor of Keras' class, which makes one, is not called.
+    It has no variable, as it does not call the constructor of Keras' class.
     """
 
     def __init__(self, seed):
@@ -44,30 +43,29 @@ class DrawnSeed(keras.random.SeedGenerator):
 class OpenAdamW(keras.optimizers.AdamW):
     """Keras' AdamW with public names for the steps of an update that are overridden.
 
-    Keras' optimizers can leave variables out of weight decay only by their names as
-    they are (`exclude_from_weight_decay`, before `build`), decay all by one rate, and
-    clip what each replica holds (keras-team/keras#19246 names the loop that they run
-    in).
+    Keras' optimizers exclude variables from weight decay only by name
+    (`exclude_from_weight_decay`, before `build`), decay all by one rate, and clip the
+    gradients of each replica (keras-team/keras#19246 describes their loop).
     """
 
     def variable_key(self, variable) -> str:
-        """What tells a variable from all others."""
+        """The key of a variable, which is unique."""
         return self._var_key(variable)
 
     def decays(self, variable) -> bool:
-        """Whether the weight decay acts on a variable."""
+        """Whether weight decay applies to a variable."""
         return super()._use_weight_decay(variable)
 
     def clip(self, gradients):
-        """The gradients of a replica, clipped."""
+        """The clipped gradients of a replica."""
         return super()._clip_gradients(gradients)
 
     def sum_over_replicas(self, gradients_and_variables):
-        """Pairs of the gradient of the whole batch and its variable. TensorFlow's."""
+        """Pairs of the gradient of the whole batch and its variable, on TensorFlow."""
         return super()._all_reduce_sum_gradients(gradients_and_variables)
 
     def decay(self, variables):
-        """Multiplies all variables that decay by what is left of them."""
+        """Applies the weight decay to the variables."""
         super()._apply_weight_decay(variables)
 
     def _use_weight_decay(self, variable):
@@ -91,7 +89,7 @@ def trained_variables(optimizer: keras.optimizers.Optimizer) -> list[keras.Varia
 def slots(optimizer: keras.optimizers.Optimizer) -> dict[str, list]:
     """The optimizer's lists with one variable for each weight, by attribute.
 
-    Keras has no public name for them, and no list of them.
+    Keras has no public name for them.
     """
     size = len(optimizer._trainable_variables)
     return {
@@ -118,7 +116,7 @@ class BuiltByOneReplica:
     """Mixin of models: the first batch of any replica builds the model.
 
     Keras takes the mean of the replicas' first batches for their shapes, which fails
-    where a worker holds one replica of several (keras-team/keras#20585).
+    if a worker has one replica of several (keras-team/keras#20585).
     """
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
@@ -137,5 +135,5 @@ def add_special_token(tokenizer, token: str, name: str) -> None:
 
 
 def sentence_piece(tokenizer):
-    """tensorflow-text's tokenizer within KerasHub's, which tells offsets, too."""
+    """tensorflow-text's tokenizer within KerasHub's, which also returns offsets."""
     return tokenizer._sentence_piece
