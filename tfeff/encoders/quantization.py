@@ -55,7 +55,7 @@ def make_quantized(cls: type, config: dict) -> keras.Model:
 class ChecksBeforeSaving:
     """The mixin of a model that raises if what it saves could not be loaded.
 
-    It stands before `keras.Model` among the bases of a class.
+    It comes before `keras.Model` among the bases of a class.
     """
 
     def save(self, *args, **kwargs):

@@ -131,7 +131,7 @@ class Convolution(Attention):
 class FixedKernels:
     """Kernels that do not depend on the position: `softmax(w)` with learnt `w`.
 
-    It stands before a `Convolution` among the bases of a class.
+    It comes before a `Convolution` among the bases of a class.
     """
 
     def build_kernels(self, hidden_dim: int, value_dim: int) -> None:

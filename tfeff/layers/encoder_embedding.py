@@ -23,7 +23,7 @@ _TABLE_ARGUMENTS = (
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class EncoderEmbedding(keras.layers.Layer):
-    """Tokens, segments and, if wanted, absolute positions, embedded and added.
+    """The sum of token, segment and optional absolute position embeddings.
 
         X = dropout(LayerNorm(E[w_i] + S[s_i] + P[i]))
 

@@ -8,7 +8,7 @@ from tfeff.ops.kernels.near_far import without_gradient
 class Partitioned:
     """Attentions whose weights are multiplied with a `PartitionOfUnityMask`.
 
-    It stands before a `ScoredAttention` among the bases of a class.
+    It comes before a `ScoredAttention` among the bases of a class.
     """
 
     def make_partition(self, num_parts, layer_index, num_layers, boundaries) -> None:

@@ -1,4 +1,4 @@
-"""Hidden states and attention maps of an encoder, beside what it returns."""
+"""Hidden states and attention maps of an encoder call."""
 
 import contextlib
 import contextvars
