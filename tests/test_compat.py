@@ -1,4 +1,4 @@
-"""What `tfeff.compat` and the classes on it work around, shown on plain Keras.
+"""What plain Keras does without the workarounds of `tfeff.compat` and its classes.
 
 Each test here wants of Keras what tfeff does itself. As long as Keras does not, it
 fails as expected; once it passes, the run fails (`strict`), and the workaround that it

@@ -105,7 +105,7 @@ def test_absolute_positions_end_at_the_table():
 
 
 def _literal_attention(preset, layer_index):
-    """The variant's attention as the reference has it, at its place in the stack."""
+    """The variant's attention by the reference, at its index in the stack."""
 
     def attend(hidden, visible, weights):
         if preset in ("bert_base", "no_position_base"):
@@ -154,7 +154,7 @@ def test_initial_weights_are_those_of_bert():
         elif weight.name == "gamma":
             assert (values == 1).all(), weight.path
         else:
-            # A normal distribution of 0.02 cut at two of its deviations.
+            # A normal distribution of 0.02, truncated at two deviations.
             assert np.abs(values).max() <= 0.04, weight.path
             assert 0.012 < values.std() < 0.022, weight.path
     kernels = [np.asarray(w) for w in encoder.weights if w.name == "kernel"]

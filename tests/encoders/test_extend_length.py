@@ -1,4 +1,4 @@
-"""Encoders for longer sequences: old weights and states kept, new rows fresh."""
+"""Encoders for longer sequences: old weights and states unchanged, new rows initial."""
 
 import keras
 import numpy as np
@@ -31,7 +31,7 @@ def states(encoder, length):
 @register_attention("sized_of_tests")
 @keras.saving.register_keras_serializable(package="tests")
 class Sized(keras.layers.Layer):
-    """A user's own attention with one weight a position."""
+    """A user's attention with one weight for each position."""
 
     def __init__(self, max_sequence_length, **kwargs):
         super().__init__(**kwargs)
@@ -41,7 +41,7 @@ class Sized(keras.layers.Layer):
         return hidden
 
 
-def test_new_rows_are_fresh_and_everything_else_is_kept():
+def test_new_rows_are_initial_and_all_else_is_unchanged():
     encoder = make(embedding_dim=4, dropout=0.25, name="mine")
     with pytest.warns(UserWarning, match="from 6 to 11 rows.*freshly initialised"):
         longer = extend_length(encoder, 11)

@@ -121,7 +121,7 @@ def test_groups_of_layers(tmp_path):
 
 
 def test_initializers_that_all_layers_have(tmp_path):
-    """Keras marks an object that it meets again in the configuration, too."""
+    """Keras also marks an object that is in the configuration twice."""
     initializer = keras.initializers.TruncatedNormal(stddev=0.1)
     spec = {**BIAS, "kernel_initializer": initializer}
     encoder = build("bert_base", **TINY | {"num_layers": 3}, attention=[spec] * 3)
@@ -132,7 +132,7 @@ def test_initializers_that_all_layers_have(tmp_path):
 
 
 def exported(encoder, folder):
-    """What the endpoint of an exported encoder returns for a batch."""
+    """The outputs of an exported encoder for a batch."""
     encoder.export(folder / "exported", verbose=False)
     endpoint = tf.saved_model.load(folder / "exported").signatures["serving_default"]
     batch = batch_of(encoder)

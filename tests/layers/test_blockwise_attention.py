@@ -108,7 +108,7 @@ def test_more_blocks_than_tokens():
 @settings(max_examples=20)
 @given(st.data())
 def test_equals_masked_dense_attention(data):
-    """Any assignment of heads, any length, any mask; scores laid out dense."""
+    """Any assignment of heads, any length, any mask; scores of all pairs."""
     counts = data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=4))
     if not sum(counts):
         counts[0] = 1
@@ -140,7 +140,7 @@ def test_one_block_is_self_attention(head_blocks):
         assert_close(actual, expected, 1e-6)
 
 
-def test_heads_read_the_blocks_of_the_paper():
+def test_heads_attend_to_the_blocks_of_the_paper():
     """10:2 and 8:2:2: identity first, then one and two blocks further on."""
     for counts in ((10, 2), (8, 2, 2)):
         layer = randomized(12, ":".join(map(str, counts)), 12)
@@ -159,7 +159,7 @@ def test_forms_of_the_assignment_are_the_same_config():
 
 
 @pytest.mark.parametrize("length", [64, 61])
-def test_never_holds_a_matrix_of_all_pairs(length):
+def test_never_computes_a_matrix_of_all_pairs(length):
     """The program has the blocks, N T T / n elements, and nothing larger."""
 
     def largest(layer):

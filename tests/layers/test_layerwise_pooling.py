@@ -47,13 +47,13 @@ KINDS = {
 
 
 def mixed_pooling(vector, hidden, visible, weights, num_heads):
-    """The attention heads of ConvBERT; convolution heads have nothing to give."""
+    """The attention heads of ConvBERT; convolution heads are 0."""
     kernel = weights["output/kernel"]
     heads = weights | {"output/kernel": kernel[: len(kernel) // 2]}
     return softmax_pooling(vector, hidden, visible, heads, num_heads)
 
 
-# Whose positions play no part at all: the equation is the one of softmax attention.
+# Positions have no effect: the equation is that of softmax attention.
 WITHOUT_POSITIONS = {
     **{
         method: (partial(RelativeAttention, 2, method), SOFTMAX)
@@ -135,7 +135,7 @@ def test_equals_literal_version(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients(kind):
-    """Zero for partition embeddings, which play no part without positions."""
+    """Zero for partition embeddings, which are not used without positions."""
     pooling, blocks = make(kind, "float64")
     visible = VISIBLE[:, :4]
     hidden = states(visible, dtype="float64")
@@ -150,7 +150,7 @@ def test_gradients(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_laws(kind):
-    """The last state is not read; neither order nor padding matters."""
+    """The last state is not used; neither order nor padding matters."""
     pooling, _ = make(kind)
     hidden = states()
     expected = np.asarray(pooling(hidden, padding_mask=VISIBLE))
@@ -242,7 +242,7 @@ def test_names_a_bad_argument():
             LayerwisePooling(bad)
 
 
-def test_a_convolution_has_no_queries_without_a_place():
+def test_a_convolution_has_no_queries_without_a_position():
     pooling = LayerwisePooling([EncoderBlock(DynamicConv1D(2, 3), FeedForward(12))])
     with pytest.raises(ValueError, match="DynamicConv1D .* cannot compute"):
         pooling(states(num_layers=1))

@@ -1,4 +1,4 @@
-"""Blocks that are computed again for the gradient give the same, dropout included."""
+"""Recomputed blocks have the same values and gradients, dropout included."""
 
 import keras
 import numpy as np

@@ -28,7 +28,7 @@ def reference(kind, heads, mask_conv=True):
     )
     if kind != "separable":
         return literal
-    # Its bias stands even where nothing is visible, which checks of scores forbid.
+    # Its bias is added even if nothing is visible, which checks of scores forbid.
     return lambda *arguments: literal(*arguments)[:1]
 
 

@@ -1,4 +1,4 @@
-"""Near and far keys parted: attention is the same; what is far is constant."""
+"""Attention with near and far keys equals attention over all keys."""
 
 import functools
 
@@ -159,7 +159,7 @@ def _check_reach(table, distance):
         assert (rows == rows[0]).all()
 
 
-def test_what_has_no_reach_is_not_parted(parted):
+def test_without_a_reach_keys_are_not_separated(parted):
     for make_layer in (
         functools.partial(layers.SelfAttention, 2),
         functools.partial(layers.OneHeadAttention, 4, "softmax", False, False),

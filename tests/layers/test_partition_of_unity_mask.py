@@ -19,25 +19,25 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("setting", PLACES)
 @pytest.mark.parametrize("length", [1, 2, 7, 40])
-def test_equals_literal_version(place, length):
+def test_equals_literal_version(setting, length):
     hidden = np.zeros((3, length, 4), "float32")
-    expected = partition_mask(length, *place)
-    actual = PartitionOfUnityMask(*place)(hidden)
+    expected = partition_mask(length, *setting)
+    actual = PartitionOfUnityMask(*setting)(hidden)
     assert actual.dtype == tf.float32
     assert_close(actual, expected, 1e-5)
-    actual = PartitionOfUnityMask(*place, dtype="float64")(hidden)
+    actual = PartitionOfUnityMask(*setting, dtype="float64")(hidden)
     assert actual.dtype == tf.float64
     assert_close(actual, expected, 1e-12)
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("setting", PLACES)
 @pytest.mark.parametrize("dtype, digits", [("float16", 11), ("bfloat16", 8)])
-def test_half_precision_only_rounds_the_result(place, dtype, digits):
+def test_half_precision_only_rounds_the_result(setting, dtype, digits):
     """The error is that of one rounding, not of a computation in half precision."""
-    expected = partition_mask(60, *place)
-    layer = PartitionOfUnityMask(*place, dtype=f"mixed_{dtype}")
+    expected = partition_mask(60, *setting)
+    layer = PartitionOfUnityMask(*setting, dtype=f"mixed_{dtype}")
     actual = layer(np.zeros((1, 60, 4), "float32"))
     assert actual.dtype.name == dtype
     error = np.abs(np.asarray(actual, "float64") - expected)
@@ -51,22 +51,22 @@ def test_reads_only_the_length_of_its_input():
     assert not layer.weights
 
 
-@pytest.mark.parametrize("place", [PLACES[2], PLACES[4]])
-def test_dynamic_lengths_xla_and_saving(place, tmp_path):
-    layer = PartitionOfUnityMask(*place)
+@pytest.mark.parametrize("setting", [PLACES[2], PLACES[4]])
+def test_dynamic_lengths_xla_and_saving(setting, tmp_path):
+    layer = PartitionOfUnityMask(*setting)
     spec = tf.TensorSpec((None, None, 4))
     dynamic = tf.function(layer.__call__, input_signature=[spec])
     compiled = tf.function(layer.__call__, jit_compile=True)
     hidden = keras.Input((None, 4))
     model = keras.Model(hidden, layer(hidden))
-    assert model.output.shape == (place[0], None, None)
+    assert model.output.shape == (setting[0], None, None)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.layers[-1].get_config() == layer.get_config()
     for length in (1, 4, 9):
         hidden = tf.zeros((2, length, 4))
         for call in (dynamic, compiled, model, loaded):
-            assert_close(call(hidden), partition_mask(length, *place), 1e-5)
+            assert_close(call(hidden), partition_mask(length, *setting), 1e-5)
 
 
 @pytest.mark.parametrize(

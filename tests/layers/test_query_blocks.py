@@ -133,7 +133,7 @@ def test_recomputed(name, way):
 
 @pytest.mark.parametrize("name", sorted(ATTENTIONS.keys() - {"blockwise"}))
 def test_context_equals_its_equation(name):
-    """The fast version of an attention, and what it says of scores and weights."""
+    """`context` against `scores`, `attention_weights` and `values`."""
     layer = make(name)
     hidden = tf.constant(HIDDEN)
     inputs = AttentionInputs(

@@ -23,7 +23,7 @@ from tfeff.layers import RelativeAttention, RelativeEmbedding, SelfAttention
 
 TABLES = ("shaw", "rpe", "bias", "huang1", "huang2", "huang3", "huang4")
 METHODS = (*TABLES, "xlnet")
-# Of each method: what clips at distances below 7. T5 has a bucket for 0 and 1 each.
+# By method: settings that clip at distances below 7. T5 has a bucket for 0 and 1 each.
 CLIPPED = {method: {"max_distance": 2} for method in METHODS}
 CLIPPED["bias"] = {"max_distance": 5, "num_buckets": 8}
 
@@ -360,7 +360,7 @@ def test_a_shared_embedding_must_fit():
         RelativeAttention(2, "bias", relative_embedding=other)(inputs_of(2, 5))
 
 
-def test_a_shared_embedding_is_one_again_in_a_saved_model(tmp_path):
+def test_a_shared_embedding_is_shared_in_a_saved_model(tmp_path):
     shared = RelativeEmbedding(3, shape=(2, 4))
     inputs = hidden = keras.Input((None, 8))
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Tables of relative positions: which row stands for which distance."""
+"""Tables of relative positions: the row of each distance."""
 
 import json
 
@@ -63,7 +63,7 @@ def test_one_trace_serves_all_lengths(index):
 
 
 @pytest.mark.parametrize("index", ["signed", "distance", "t5"])
-def test_gradients_add_up_the_places_of_a_row(index):
+def test_gradients_are_summed_over_the_positions_of_a_row(index):
     layer = randomized(8, shape=(2,), index=index, num_buckets=8, dtype="float64")
     positions = np.arange(-12, 13)
     check_gradients(
@@ -77,7 +77,7 @@ def test_gradients_add_up_the_places_of_a_row(index):
 @settings(max_examples=25)
 @given(st.integers(1, 12), st.integers(1, 12))
 def test_a_longer_table_that_repeats_its_ends_is_the_same(k, more):
-    """Distances beyond the table reuse the end rows."""
+    """Distances beyond the table use the end rows."""
     short, long = randomized(k, shape=(3,)), randomized(k + more, shape=(3,))
     repeated = np.pad(table_of(short), ((more, more), (0, 0)), mode="edge")
     variables_of(long)["embeddings"].assign(repeated)

@@ -88,7 +88,7 @@ def test_default_pattern_is_that_of_sparsebert():
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("size", [None, 1, 9])
 def test_windows_equal_the_mask(pattern, size):
-    """At any length, known or not; asked for its map, the layer masks all pairs."""
+    """At any length, known or not; with returned scores, the layer masks all pairs."""
     layer = SparseAttention(2, 4, 2, pattern, query_block_size=size, dtype="float64")
     layer.build((None, None, 8))
     randomize(variables_of(layer))
@@ -133,7 +133,7 @@ def test_nothing_is_of_the_size_of_all_pairs(pattern):
     assert size <= rows * shared < 512 * 512 / 4
 
 
-def test_a_query_reads_the_keys_of_its_pattern_alone():
+def test_a_query_attends_to_the_keys_of_its_pattern_alone():
     layer = SparseAttention(2, stride=4, expressivity=1, pattern="sparse_transformer")
     hidden = np.random.default_rng(0).normal(size=(1, 12, 8)).astype("float32")
     layer(hidden)

@@ -1,4 +1,4 @@
-"""XLNet's two streams against a literal version, and what each may see."""
+"""XLNet's two streams against a literal version; the tokens that each attends to."""
 
 from functools import partial
 
@@ -40,7 +40,7 @@ from tfeff.layers import (
 )
 
 # Five real tokens; three; none; two with a hole. The last has non-targets, which
-# all see each other and no target.
+# all attend to each other and to no target.
 VISIBLE = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 0, 0, 0, 0], [0, 1, 0, 1, 1]])
 RANKS = np.array(
     [[3, 0, 4, 1, 2], [1, 2, 0, 4, 3], [0, 1, 2, 3, 4], [-1, -1, 0, 1, -1]], "int32"
@@ -82,7 +82,7 @@ def relative(name, **options):
 
 ATTENTIONS = {
     "self": (partial(SelfAttention, 2), self_attend),
-    # A block's partition is that of its place among the blocks.
+    # A block's partition is that of its index.
     "partitioned": (partial(PartitionedAttention, 4, num_layers=2), partitioned_attend),
     "one_head": (partial(OneHeadAttention, 4, num_layers=2), one_head_attend),
     "sparse": (partial(SparseAttention, 2, stride=2, expressivity=1), sparse_attend),
@@ -238,7 +238,7 @@ def test_gradients_of_queries_at_targets(name):
 
 
 def test_quantized_blocks_predict_at_targets():
-    """Their kernels cannot be turned by positions: all are mixed, as before."""
+    """Their kernels cannot be rotated by positions: all positions are computed."""
     layer, _ = two_streams("xlnet", size=16)
     hidden = inputs_of(size=16)
     _, exact = call(layer, hidden)
@@ -261,7 +261,7 @@ def test_no_mask_means_all_are_real():
 
 @pytest.mark.parametrize("name", ["self", "huang4"])
 def test_identity_permutation_is_causal_attention(name):
-    """Content and query rows depend on what stands before, as in a left-to-right LM.
+    """Content and query rows depend on earlier tokens, as in a left-to-right LM.
 
     And the content stream's last row sees all: the encoder's own blocks give it.
     """
@@ -301,7 +301,7 @@ def test_what_a_token_changes(ranks, at):
     assert moved[1] == {j for j in range(6) if ranks[j] > ranks[at]}
 
 
-def test_non_targets_see_each_other_and_no_target():
+def test_non_targets_attend_to_each_other_and_to_no_target():
     layer, _ = two_streams("self")
     hidden, ranks = inputs_of(1, 5), np.array([[-1, 0, -1, 1, -1]], "int32")
 
@@ -318,8 +318,8 @@ def test_non_targets_see_each_other_and_no_target():
     assert moved(3) == [[3], []]
 
 
-def test_a_query_that_sees_nothing_has_a_context_of_zeros():
-    """The first of the order: W^O's bias alone joins the residual."""
+def test_a_query_without_visible_keys_has_a_context_of_zeros():
+    """The first of the order: W^O's bias alone is added to the residual."""
     layer, named = two_streams("self", num_blocks=1)
     _, query = layer(inputs_of(1, 4), np.array([[2, 0, 1, 3]], "int32"))
     block = layer.blocks[0]

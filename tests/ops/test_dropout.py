@@ -1,4 +1,4 @@
-"""What dropout keeps: its share, and that elements do not depend on each other."""
+"""Dropout masks: their rate, and the independence of their elements."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Rows moved by waves, against sums over pairs; gradients, too."""
+"""The Fourier shift against sums over pairs, gradients included."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ SIZES = [(8, 8), (5, 9), (1, 1), (1, 3), (16, 96), (4, 1024), (2, 1022)]
 
 
 def laid_out(windows, block, keys):
-    """`[..., H, b, S]`: what each query of a block meets at each key."""
+    """`[..., H, b, S]`: the entry of a window for each query and key."""
     rows = [windows[..., block - 1 - i : block - 1 - i + keys] for i in range(block)]
     return np.stack(rows, axis=-2)
 

@@ -17,7 +17,7 @@ from tfeff.ops.kernels.near_far import NearFar, without_gradient
 
 
 class Entry(NamedTuple):
-    """What a kernel takes, and equation and kernel if not those of its name in `ops`.
+    """A kernel's arguments, and equation and kernel if not those of its name in `ops`.
 
     A tensor is given by its axes: b batch, n heads, t queries, s keys, h head size,
     r = t + s relative positions, w windows. All get gradients but those in `CONSTANTS`.
@@ -44,7 +44,7 @@ def attend(query, mask, rows, key, value):
 
 
 def attend_again(queries, rows, keys, context):
-    """With what the function gave before, where the gradient applies it again."""
+    """With the result of the forward pass, as in a recomputation."""
     (query, mask), (key, value) = queries, keys
     scores = kernels.shaw_scores(query, key, rows)
     return kernels.softmax_values(scores, value, mask, rows=rows, context=context)
@@ -199,7 +199,7 @@ def normal(random, shape):
 
 
 def visible(random, shape):
-    """Ragged, with holes, and one row of the last sequence sees nothing."""
+    """Ragged, with holes, and one row of the last sequence has no visible key."""
     batch, _, count, keys = shape
     lengths = keys - np.arange(batch) * (keys // 2)
     seen = np.arange(keys) < lengths[:, None, None, None]
@@ -221,7 +221,7 @@ def equation_of(name):
 
 
 def kernel_of(name):
-    """What `run` makes of the kernel, to be called or compiled."""
+    """`run` of the kernel, to be called or compiled."""
     entry, name = KERNELS[name], name.split(",")[0]
     kernel = entry.kernel or getattr(kernels, name)
     return functools.partial(run, functools.partial(kernel, **entry.settings))
@@ -280,7 +280,7 @@ def test_arguments_are_those_of_the_equation(name):
         [str(x) for x in inspect.signature(function).parameters.values()]
         for function in (kernel, getattr(ops, name))
     )
-    # What a kernel may be given beside is the result.
+    # A kernel may have the result as one more argument.
     assert of_kernel in (of_equation, [*of_equation, "context=None"])
     assert kernel.__doc__.startswith(f"Equals `tfeff.ops.{name}`")
 

@@ -17,18 +17,18 @@ POSITIONS = np.concatenate([np.arange(-40, 41), [-5000, -512, 511, 5000]])
 
 @st.composite
 def places(draw):
-    """A number of parts and a layer's place in a stack."""
+    """A number of parts and a layer's index in a stack."""
     num_parts = 2 * draw(st.integers(1, 8))
     num_layers = draw(st.integers(1, 48))
     return num_parts, draw(st.integers(0, num_layers - 1)), num_layers
 
 
-def literal(positions, *place):
+def literal(positions, *setting):
     values = [
-        [partition_function(h, float(x), *place) for x in np.ravel(positions)]
-        for h in range(place[0])
+        [partition_function(h, float(x), *setting) for x in np.ravel(positions)]
+        for h in range(setting[0])
     ]
-    return np.reshape(values, (place[0], *np.shape(positions)))
+    return np.reshape(values, (setting[0], *np.shape(positions)))
 
 
 @pytest.mark.parametrize("num_parts", PARTS)
@@ -36,11 +36,11 @@ def literal(positions, *place):
     "layer_index, num_layers", [(0, 12), (5, 12), (11, 12), (0, 1)]
 )
 def test_equals_literal_version(num_parts, layer_index, num_layers):
-    place = (num_parts, layer_index, num_layers)
-    expected = literal(POSITIONS, *place)
-    actual = partition_functions(POSITIONS.astype("int32"), *place)
+    setting = (num_parts, layer_index, num_layers)
+    expected = literal(POSITIONS, *setting)
+    actual = partition_functions(POSITIONS.astype("int32"), *setting)
     assert_close(actual, expected, 1e-5)
-    actual = partition_functions(POSITIONS.astype("float64"), *place)
+    actual = partition_functions(POSITIONS.astype("float64"), *setting)
     assert actual.dtype == tf.float64
     assert_close(actual, expected, 1e-12)
 
@@ -63,10 +63,10 @@ def test_defaults_are_the_first_of_twelve_layers():
     st.lists(st.floats(-1e5, 1e5, width=32), min_size=1, max_size=20),
     places(),
 )
-def test_is_a_partition_of_unity(integers, floats, place):
+def test_is_a_partition_of_unity(integers, floats, setting):
     for positions in (np.array(integers, "int32"), np.array(floats, "float32")):
-        values = np.asarray(partition_functions(positions, *place), "float64")
-        assert values.shape == (place[0], len(positions))
+        values = np.asarray(partition_functions(positions, *setting), "float64")
+        assert values.shape == (setting[0], len(positions))
         assert (values >= 0).all()
         np.testing.assert_allclose(values.sum(axis=0), 1, rtol=0, atol=2e-6)
 
@@ -82,11 +82,11 @@ def test_sums_to_one_in_every_layer(num_parts):
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=20), places())
-def test_is_symmetric(positions, place):
+def test_is_symmetric(positions, setting):
     positions = np.array(positions, "int32")
-    half = place[0] // 2
-    right = partition_functions(positions, *place)[:half]
-    left = partition_functions(-positions, *place)[half:]
+    half = setting[0] // 2
+    right = partition_functions(positions, *setting)[:half]
+    left = partition_functions(-positions, *setting)[half:]
     np.testing.assert_allclose(right, left, rtol=0, atol=1e-7)
 
 

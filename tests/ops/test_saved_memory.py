@@ -1,4 +1,4 @@
-"""What XLA holds for gradients: one tensor over pairs, or one activation, a layer."""
+"""For each layer XLA saves one tensor over pairs, or one activation."""
 
 import pytest
 
@@ -58,23 +58,23 @@ for function, must in (
     (parts, pairs / N),
     (feed_forward, 4 * B * T * K),
 ):
-    held = (temporary(function, 6) - temporary(function, 3)) / 3
-    print(function.__name__, held / must)
+    saved = (temporary(function, 6) - temporary(function, 3)) / 3
+    print(function.__name__, saved / must)
 """
 
 
-def test_nothing_else_of_that_size_is_held(tmp_path):
+def test_nothing_else_of_that_size_is_saved(tmp_path):
     pytest.importorskip("jax", reason="jax is not installed (extra tpu)")
-    script = tmp_path / "held.py"
+    script = tmp_path / "saved.py"
     script.write_text(CODE)
     result = run(script)
     assert result.returncode == 0, result.stderr
-    held = dict(line.split() for line in result.stdout.splitlines())
-    assert held.keys() == {
+    saved = dict(line.split() for line in result.stdout.splitlines())
+    assert saved.keys() == {
         "dropped_softmax",
         "relative_values",
         "parts",
         "feed_forward",
     }
-    for name, ratio in held.items():
-        assert float(ratio) < 1.8, f"{name} holds {ratio} times what it must"
+    for name, ratio in saved.items():
+        assert float(ratio) < 1.8, f"{name} saves {ratio} times the necessary memory"

@@ -1,4 +1,4 @@
-"""A part of an axis, against slicing by index."""
+"""Slices of an axis against indexing."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_gradient(shape, jit_compile):
         np.testing.assert_array_equal(actual, wanted)
 
 
-def test_tensors_say_where():
+def test_bounds_that_are_tensors():
     @tf.function(input_signature=[tf.TensorSpec((3, None)), tf.TensorSpec((), "int32")])
     def last(x, count):
         return slice_axis(x, 1, -count)

@@ -61,7 +61,7 @@ def by_loops(encoder, lengths=LENGTHS):
     [
         "self",
         {"name": "mixed", "kernel_size": 3},
-        # Kernels that padding leaks into, beside an attention that a place matters to.
+        # Padding leaks into these kernels; the attention beside them needs positions.
         [
             "one_head",
             {"name": "lightweight_conv", "kernel_size": 3, "mask_conv": False},
@@ -104,7 +104,7 @@ def test_maps_distances_and_concentration(attention):
     assert maps.concentration(size) == pytest.approx([1, 1])
 
 
-def test_what_is_drawn(tmp_path, figures):
+def test_drawn_numbers(tmp_path, figures):
     encoder = tiny("no_position_base", attention="one_head")
     maps = plots.attention_maps(encoder, batches_of())
     plots.average_attention(encoder, batches_of(), tmp_path / "a.png", length=5)
@@ -120,7 +120,7 @@ def test_what_is_drawn(tmp_path, figures):
     np.testing.assert_array_equal(bars, maps.concentration(2))
 
 
-def test_draw_all_draws_what_there_is_to_draw(tmp_path, figures):
+def test_draw_all(tmp_path, figures):
     always = ["average_attention.png", "diagonal_concentration.png"]
     folder = tmp_path / "of" / "one"
     # Longer than 50: the map is cut there.

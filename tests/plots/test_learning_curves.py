@@ -1,4 +1,4 @@
-"""What is drawn is what the files say."""
+"""Learning curves show the numbers of the files."""
 
 import math
 import os
@@ -29,10 +29,10 @@ def test_every_loss_of_every_run_is_drawn(tmp_path, figures):
     assert not figures[0].axes[0].collections
 
 
-def test_a_picture_takes_the_place_of_an_older_one(tmp_path, monkeypatch):
+def test_an_older_figure_is_replaced(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.csv").write_text("step,loss\n1,3.5\n2,2.5\n")
-    Path("curves.png").write_text("an old picture")
+    Path("curves.png").write_text("an old figure")
     plots.learning_curves({"a": "a.csv"}, "curves.png", log_scale=True)
     assert Path("curves.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(os.listdir()) == ["a.csv", "curves.png"]

@@ -9,7 +9,7 @@ from tests.subjects.encoders import tiny
 from tfeff import plots
 
 
-def test_partitions_are_those_of_each_layers_place(tmp_path, figures):
+def test_partitions_are_those_of_each_layers_index(tmp_path, figures):
     boundaries = [-2, 0, 3]
     soft, hard = "one_head", {"name": "partitioned", "boundaries": boundaries}
     encoder = tiny("no_position_base", num_layers=3, attention=[soft, "self", hard])
@@ -21,7 +21,7 @@ def test_partitions_are_those_of_each_layers_place(tmp_path, figures):
             hard = reference.bucket_function(h, x, boundaries)
             assert values[0][h, x + 5] == pytest.approx(soft, abs=1e-6)
             assert values[2][h, x + 5] == hard
-    # Blocks that share all weights still divide the sequence by their own places.
+    # Blocks that share all weights still have the partitions of their own indices.
     shared = plots.partition_values(
         tiny("no_position_base", attention="one_head", sharing="all"), 5
     )

@@ -1,4 +1,4 @@
-"""The systems of the papers after Shatter's: every hidden state by the equations."""
+"""The models of the papers after Shatter's: every hidden state by the equations."""
 
 from functools import partial
 
