@@ -17,7 +17,7 @@ B, N, A, H = 2, 3, 2, 4
 SIZES = [(8, 8), (5, 9), (1, 1), (1, 3), (16, 96), (4, 1024), (2, 1022)]
 
 
-def laid_out(windows, block, keys):
+def at_pairs(windows, block, keys):
     """`[..., H, b, S]`: the entry of a window for each query and key."""
     rows = [windows[..., block - 1 - i : block - 1 - i + keys] for i in range(block)]
     return np.stack(rows, axis=-2)
@@ -48,7 +48,7 @@ def check(function, xla, weight, inputs, expected):
 
 
 def spread(of_pairs, block, keys):
-    """The gradient of windows from that of `laid_out`."""
+    """The gradient of windows from that of `at_pairs`."""
     windows = np.zeros((*of_pairs.shape[:-2], keys + block))
     for i in range(block):
         windows[..., block - 1 - i : block - 1 - i + keys] += of_pairs[..., i, :]
@@ -61,7 +61,7 @@ def spread(of_pairs, block, keys):
 def test_products(block, keys, shared, xla):
     x, weight, windows = arrays(block, keys, shared)
     pairs = np.broadcast_to(windows, (N, *windows.shape[-3:]))
-    pairs = laid_out(pairs, block, keys)
+    pairs = at_pairs(pairs, block, keys)
     of_pairs = np.einsum("bnais,bnaih->nahis", weight, x)
     of_windows = spread(of_pairs, block, keys)
     expected = (
@@ -76,7 +76,7 @@ def test_products(block, keys, shared, xla):
 @pytest.mark.parametrize("block, keys", SIZES)
 def test_values_and_sums(block, keys, xla):
     weight, weights, windows = arrays(block, keys)
-    pairs = laid_out(windows, block, keys)
+    pairs = at_pairs(windows, block, keys)
     of_pairs = np.einsum("bnais,bnaih->nahis", weights, weight)
     of_windows = spread(of_pairs, block, keys)
     expected = (

@@ -19,7 +19,7 @@ def table_of(length, *shape):
     return np.random.default_rng(0).normal(size=(2 * length, *shape))
 
 
-def laid_out(table, length):
+def at_pairs(table, length):
     """`[T, T, ...]`: the row of each pair of positions."""
     return np.array(
         [[table[j - i + length - 1] for j in range(length)] for i in range(length)]
@@ -29,7 +29,7 @@ def laid_out(table, length):
 @pytest.mark.parametrize("length", LENGTHS)
 def test_toeplitz(length):
     values = table_of(length, 3)
-    expected = np.moveaxis(laid_out(values, length), -1, 0)
+    expected = np.moveaxis(at_pairs(values, length), -1, 0)
     weight = np.random.default_rng(1).normal(size=expected.shape)
     variable = tf.constant(values.T)
     with tf.GradientTape() as tape:
@@ -51,7 +51,7 @@ def test_products(length, shared):
     table = table_of(length, *((4,) if shared else (3, 4)))
     x = generator.normal(size=(2, 3, length, 4))
     weight = generator.normal(size=(2, 3, length, length))
-    pairs = laid_out(table, length)
+    pairs = at_pairs(table, length)
     if shared:
         pairs = np.repeat(pairs[:, :, None], 3, axis=2)
     expected = np.einsum("bnih,ijnh->bnij", x, pairs)
@@ -67,7 +67,7 @@ def test_values(length):
     table = table_of(length, 3, 4)
     weights = generator.normal(size=(2, 3, length, length))
     weight = generator.normal(size=(2, 3, length, 4))
-    pairs = laid_out(table, length)
+    pairs = at_pairs(table, length)
     expected = np.einsum("bnij,ijnh->bnih", weights, pairs)
     of_weights = np.einsum("bnih,ijnh->bnij", weight, pairs)
     of_pairs = np.einsum("bnij,bnih->ijnh", weights, weight)
