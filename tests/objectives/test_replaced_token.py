@@ -1,5 +1,7 @@
 """Replaced-token detection: draws, both networks, shared tables, metrics."""
 
+import random
+
 import keras
 import numpy as np
 import pytest
@@ -140,6 +142,35 @@ def test_weights_alone_tell_which_slots_count():
         counts = np.ones(labels.shape) if given is None else given
         total, count = cross_entropies(logits, labels.numpy(), counts)
         assert found["masked_lm_loss"] == pytest.approx(total / count, rel=1e-5)
+
+
+def test_slots_of_weight_0_replace_nothing_wherever_they_point():
+    model = make_model("replaced_token")
+    inputs, labels, weights = next(iter(batches("replaced_token", 1)))
+    lengths = inputs["padding_mask"].numpy().sum(axis=1, keepdims=True)
+    positions = inputs["mask_positions"].numpy()
+    elsewhere = np.where(weights == 0, lengths - 1, positions)
+    assert (elsewhere != positions).any()
+    expected, found = (
+        model.evaluate(
+            tf.data.Dataset.from_tensors(
+                (inputs | {"mask_positions": tf.constant(x)}, labels, weights)
+            ),
+            verbose=0,
+            return_dict=True,
+        )
+        for x in (positions, elsewhere)
+    )
+    assert found == expected
+    trained = []
+    for x in (positions, elsewhere):
+        random.seed(0)  # Keras draws the seeds of layers from it.
+        model = make_model("replaced_token")
+        randomize({w.path: w for w in model.weights if "seed" not in w.path})
+        model.train_on_batch(inputs | {"mask_positions": x}, labels, weights)
+        trained.append(model.get_weights())
+    for one, other in zip(*trained, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_the_generator_learns_nothing_from_the_discriminator():

@@ -22,24 +22,25 @@ from tfeff.utils.checks import check_positive
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class ReplacedTokenDetection(Objective):
-    """Replaced-token detection: which tokens has a small generator made up?
+    """Replaced-token detection: find the tokens that a small generator replaced.
 
     The generator, a masked language model, draws a token for every masked position;
-    the discriminator reads the text with the draws in it and says of each token
-    whether it was replaced. A draw that is the original token counts as original.
+    the discriminator reads the text with the draws in it and predicts for each token
+    whether it was replaced. A draw that equals the original token counts as original.
 
         x̂ = text with s ~ softmax(z / τ) at the masked positions
         d_t = gelu(X^L_t W + b) w + c                        of the discriminator
         loss = mean over masked positions of the generator's cross-entropy
              + λ · mean over real tokens of the sigmoid cross-entropy of d
 
-    Real tokens are all but padding, `[CLS]` and `[SEP]` among them, as in the
-    authors' code. Both means are over the global batch; which masked positions count
-    is told by the weights of the batch. The draws pass no gradient.
+    Real tokens are all but padding, including `[CLS]` and `[SEP]`, as in the authors'
+    code. Both means are over the global batch. The weights of the batch tell which
+    slots of masked positions are used; the others replace nothing. The draws pass no
+    gradient.
 
     Trained on `tfeff.data.MaskedTokens`; the papers' masking is
-    `MaskedTokens(mask_share=0.85, random_share=0.0)`. What one keeps is `encoder`, the
-    discriminator's.
+    `MaskedTokens(mask_share=0.85, random_share=0.0)`. The pretrained encoder is
+    `encoder`, the discriminator.
 
     Args:
         generator: a `tfeff.encoders.Encoder`; `tfeff.objectives.generator_for` makes
@@ -51,8 +52,9 @@ class ReplacedTokenDetection(Objective):
         **kwargs: `name` and `trainable`.
 
     Call arguments:
-        inputs: as of `tfeff.objectives.MaskedLM`. No draw is put at position 0, which
-            holds `[CLS]`, so that slots that are not used change nothing.
+        inputs: as of `tfeff.objectives.MaskedLM`. A call gets no weights: slots at
+            position 0, which holds `[CLS]`, replace nothing. `fit` and `evaluate`
+            move slots of weight 0 there.
 
     Returns:
         Dict of `masked_lm`, the generator's logits `[B, M, V]`; `replaced`, the
@@ -183,6 +185,12 @@ class ReplacedTokenDetection(Objective):
     def default_metrics(self):
         return {"masked_lm": token_metrics(), "replaced": binary_metrics(TARGET_MEAN)}
 
+    def train_step(self, data):
+        return super().train_step(_unused_at_zero(data))
+
+    def test_step(self, data):
+        return super().test_step(_unused_at_zero(data))
+
     def compute_loss(self, x, y, y_pred, sample_weight=None, training=True):
         y, y_pred, sample_weight = _of_both(x, y, y_pred, sample_weight)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
@@ -215,6 +223,15 @@ class ReplacedTokenDetection(Objective):
         config["generator"] = keras.saving.deserialize_keras_object(generator)
         config["discriminator"] = discriminator
         return make_quantized(cls, config)
+
+
+def _unused_at_zero(data):
+    """The batch, with position 0 in the slots of weight 0."""
+    x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
+    if weights is None:
+        return data
+    positions = ops.where(ops.equal(weights, 0), 0, x["mask_positions"])
+    return {**x, "mask_positions": positions}, y, weights
 
 
 def _of_both(x, y, y_pred, sample_weight):

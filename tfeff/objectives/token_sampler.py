@@ -7,25 +7,25 @@ from tfeff.utils.checks import check_positive
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class TokenReplacement(keras.layers.Layer):
-    """Draws tokens from logits and puts them into a text.
+    """Draws tokens from logits and replaces those of a text by them.
 
         s_m = argmax_v (z_mv / τ + G_mv),   G = -log(-log U),   U uniform in (0, 1)
 
     which is a draw from softmax(z_m / τ) (Gumbel's trick). No gradient passes. Outside
-    of training `U` is the same at every call, so that evaluation gives the same numbers
-    each time and leaves training as it would be without.
+    of training `U` is the same at every call, so that evaluation is reproducible and
+    does not change the random state of training.
 
     Args:
-        temperature: float `τ` > 0; the nearer to 0, the likelier the likeliest token.
+        temperature: float `τ` > 0; near 0 the draw is the likeliest token.
         seed: integer, or `None` for one drawn by Keras.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         token_ids: integer tensor `[B, T]`, the text.
-        positions: integer tensor `[B, M]`, where to put the draws. None is put at
-            position 0, which holds `[CLS]`: slots that are not used point there.
+        positions: integer tensor `[B, M]`, the positions to replace. Position 0,
+            which holds `[CLS]`, is never replaced: unused slots point there.
         logits: float tensor `[B, M, V]`.
-        training: whether each call draws anew.
+        training: whether every call draws new tokens.
 
     Returns:
         `(replaced, samples)`, int32: the text with the draws in it `[B, T]`, and the
@@ -55,7 +55,7 @@ class TokenReplacement(keras.layers.Layer):
         logits = ops.cast(ops.stop_gradient(logits), "float32") / self.temperature
         seed = self.seed_generator if training else 0
         uniform = keras.random.uniform(ops.shape(logits), dtype="float32", seed=seed)
-        # The generator draws 0, too, whose logarithm is infinite.
+        # `uniform` may be 0, whose logarithm is infinite.
         tiny = 1e-20
         gumbel = -ops.log(-ops.log(uniform + tiny) + tiny)
         samples = ops.cast(ops.argmax(logits + gumbel, axis=-1), "int32")
@@ -77,9 +77,9 @@ class TokenReplacement(keras.layers.Layer):
 
 def at_positions(values, positions, length):
     """Values `[B, M]` at their positions in `[B, T]`, 0 elsewhere and at position 0."""
-    places = ops.arange(length, dtype="int32")
-    here = ops.cast(positions, "int32")[..., None] == places
-    here = ops.logical_and(here, places > 0)
+    indices = ops.arange(length, dtype="int32")
+    here = ops.cast(positions, "int32")[..., None] == indices
+    here = ops.logical_and(here, indices > 0)
     return ops.sum(
         ops.where(here, values[..., None], ops.zeros_like(values[..., None])), axis=1
     )
