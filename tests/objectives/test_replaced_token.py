@@ -228,6 +228,8 @@ def test_names_bad_arguments():
         generator_for(encoder, "1/4")
     with pytest.raises(ValueError, match="whole `hidden_dim`.*Received"):
         generator_for(encoder, 0.3)
+    with pytest.raises(ValueError, match="num_hedas=2. Did you mean 'num_heads'"):
+        generator_for(encoder, 0.5, num_hedas=2)
     with pytest.raises(ValueError, match="`embedding_dim` must.*Received"):
         generator_for(encoder, 0.5, embedding_dim=4)
     with pytest.raises(TypeError, match="`tables_of` must.*Received"):

@@ -222,6 +222,7 @@ def test_a_run_that_diverges_says_so(corpus, tmp_path):
     ("flags", "message"),
     [
         (["--preset=shater_tiny"], "Did you mean 'shatter_tiny'?"),
+        (["--objective=masked_ml"], "objective='masked_ml'. Did you mean 'masked_lm'?"),
         (["--strategy=gpu"], "`strategy` must be one of"),
         (["--override=num_layers"], "NAME=VALUE"),
         (["--override=num_layer=2"], "Did you mean 'num_layers'?"),

@@ -29,6 +29,12 @@ def build(preset: str, **overrides) -> Encoder:
     """
     table = presets()
     check_choice("preset", preset, sorted(table))
+    check_overrides(overrides)
+    return Encoder(**{**table[preset]["config"], **overrides})
+
+
+def check_overrides(overrides: dict) -> None:
+    """Raises unless all are arguments of `Encoder`: Keras ignores some others."""
     known = set(inspect.signature(Encoder).parameters) - {"kwargs"}
     known |= {"name", "trainable"}
     for name in overrides:
@@ -37,4 +43,3 @@ def build(preset: str, **overrides) -> Encoder:
                 f"`overrides` must be arguments of `Encoder`, {sorted(known)}. "
                 f"Received: {name}={overrides[name]!r}.{near_miss(name, known)}"
             )
-    return Encoder(**{**table[preset]["config"], **overrides})

@@ -1,32 +1,32 @@
 from fractions import Fraction
 
 from tfeff.encoders import Encoder
+from tfeff.encoders.building import check_overrides
 from tfeff.objectives.objective import check_encoder
 
 
 def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides) -> Encoder:
-    """A smaller encoder of the same kind, as a generator of replaced tokens.
+    """A smaller encoder of the same kind, as the generator of replaced tokens.
 
     It has as many layers; hidden states and feed-forward networks are `ratio` times
-    as wide, with as many heads fewer (at least one), so that heads keep their size.
-    Its token, position and segment tables and the norm behind them **are** those of
-    `encoder`: trained and saved once. A projection takes their width to its own.
+    as wide, and so is the number of heads (at least one): heads keep their size. Its
+    token, position and segment tables and the norm after them **are** those of
+    `encoder`, trained and saved once. A projection maps their width to its own.
 
     Args:
         encoder: the discriminator's `tfeff.encoders.Encoder`.
         ratio: float in (0, 1], such as 1/4 (ConvBERT small, medium-small; ELECTRA)
             or 1/3 (ConvBERT base; ELECTRA base).
-        **overrides: arguments of `tfeff.encoders.Encoder` to set by hand, such as
-            `num_heads`, or an `attention` for fewer heads.
+        **overrides: arguments of `tfeff.encoders.Encoder` that replace those
+            above, such as `num_heads`, or an `attention` for fewer heads.
 
     Returns:
         A `tfeff.encoders.Encoder`.
 
     Raises:
         TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
-        ValueError: if `ratio` is out of range or does not give a whole width, or the
-            smaller encoder is not possible, such as a partition of an odd number
-            of parts.
+        ValueError: if `ratio` is out of range or a width is not an integer, an
+            override is no argument of `Encoder`, or there is no such encoder, for example a partition into an odd number of parts.
 
     Example:
 
@@ -47,6 +47,7 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides) -> Encode
         raise TypeError(f"`ratio` must be a number. Received: ratio={ratio!r}")
     if not 0 < ratio <= 1:
         raise ValueError(f"`ratio` must be above 0, at most 1. Received: ratio={ratio}")
+    check_overrides(overrides)
     share = Fraction(ratio).limit_denominator(64)
     config = encoder.get_config()
     config["name"] = f"{encoder.name}_generator"

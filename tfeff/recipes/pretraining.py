@@ -12,6 +12,7 @@ from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
 from tfeff.recipes.runs import check_plots, draw, make_once, open_run, recipe_running
 from tfeff.recipes.settings import fields_of
+from tfeff.utils.checks import check_choice
 from tfeff.utils.interruption import end_at_once
 
 
@@ -176,7 +177,8 @@ def objective(settings: PretrainSettings):
         given["mask_rate"] = settings.mask_rate
     else:
         given["masked"] = None
-    return tfeff.objectives.get(settings.objective).override(**given)
+    name = check_choice("objective", settings.objective, tfeff.objectives.names())
+    return tfeff.objectives.get(name).override(**given)
 
 
 def make_model(settings: PretrainSettings, **changes) -> keras.Model:
