@@ -1,11 +1,11 @@
-"""Keras' metrics of two classes, for logits."""
+"""Keras' metrics of binary classification, computed from logits."""
 
 import keras
 from keras import ops
 
 
 class _OfLogits:
-    """Takes logits where the metric takes probabilities."""
+    """Gives the sigmoid of the logits to a metric that expects probabilities."""
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         probabilities = ops.sigmoid(ops.cast(y_pred, "float32"))
@@ -13,7 +13,7 @@ class _OfLogits:
 
 
 class _OfTargets:
-    """Counts each target, where the metric takes a mean over the last axis."""
+    """Counts every target, of a metric that averages over the last axis."""
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         return super().update_state(y_true[..., None], y_pred[..., None], sample_weight)
@@ -45,7 +45,7 @@ class AUC(_OfLogits, keras.metrics.AUC):
 
 
 def binary_metrics(loss: str) -> list[keras.metrics.Metric]:
-    """Cross-entropy, by the given name, and what is said of detectors."""
+    """Cross-entropy (named `loss`), accuracy, precision, recall and AUC."""
     return [
         CrossEntropy(from_logits=True, name=loss),
         Accuracy(name="accuracy"),

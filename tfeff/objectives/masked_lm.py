@@ -15,7 +15,7 @@ from tfeff.objectives.token_logits import TableLayer
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class MaskedLMHead(TableLayer):
-    """BERT's head: logits of the tokens at some positions, the table tied.
+    """BERT's head: logits of all tokens at some positions, with a tied table.
 
         z = LayerNorm(gelu(X[m] W + b)) Eᵀ + c
 
@@ -37,12 +37,12 @@ class MaskedLMHead(TableLayer):
     """
 
     def __init__(self, token_embedding: keras.layers.ReversibleEmbedding, **kwargs):
-        # What the weights' dtype is shall not depend on where the layer is called.
+        # The weights' dtype must not depend on the layer that calls this one.
         super().__init__(token_embedding, autocast=False, **kwargs)
 
     def build(self, inputs_shape, mask_positions_shape=None):
         size = self.token_embedding.output_dim
-        # Files of weights have these names.
+        # Saved weights have these names.
         self._intermediate_dense = Dense(
             size,
             activation="gelu",
@@ -78,10 +78,10 @@ def masked_lm_head(encoder: Encoder, name: str = "head") -> MaskedLMHead:
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class MaskedLM(Objective):
-    """Masked language modelling: guess the tokens that were masked out.
+    """Masked language modelling: predict the masked tokens.
 
     The last hidden states at the masked positions go through a dense layer with
-    GELU and a norm, then against the encoder's own token table (tied weights):
+    GELU and a norm, and are multiplied by the encoder's token table (tied weights):
 
         z = LayerNorm(gelu(X^L[m] W + b)) Eᵀ + c        [V] a masked position
 
@@ -96,7 +96,7 @@ class MaskedLM(Objective):
     Call arguments:
         inputs: dict of the encoder's inputs, integer tensors `[B, T]`
             `token_ids`, `segment_ids`, `padding_mask`, and `mask_positions`
-            `[B, M]`, the positions to guess (unused slots 0, with weight 0).
+            `[B, M]`, the positions to predict (0 in unused slots, whose weight is 0).
 
     Returns:
         Logits `[B, M, V]`.

@@ -1,4 +1,4 @@
-"""What the pretraining objectives and the tasks share."""
+"""The base class of pretraining objectives and tasks."""
 
 import keras
 from keras import ops
@@ -10,7 +10,7 @@ from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
 
-# The metric that stands for a loss: its mean over all targets seen.
+# The metric that replaces a loss in reports: its mean over all targets seen.
 TARGET_MEAN = "mean_loss"
 
 
@@ -53,7 +53,7 @@ class Objective(DistributedModel):
                 constant rate 1e-5, decay 0.01, ε 1e-6 and gradients clipped to norm 1.
             loss: by default a mean over all targets of the global batch, for each
                 output; with several outputs, weighted as the objective says.
-            weighted_metrics: by default what the field reports. With the default
+            weighted_metrics: by default the field's usual ones. With the default
                 losses, too, the reported `loss` is the mean over all targets seen
                 since the metrics were last reset, or the weighted sum of such means.
             **kwargs: further arguments of `keras.Model.compile`.
@@ -73,7 +73,10 @@ class Objective(DistributedModel):
         self._weights_of_means = self._means_in_loss(loss, weights)
 
     def _means_in_loss(self, loss, weights):
-        """What each part's mean weighs in the loss; None where it is no such sum."""
+        """Each output's weight in the reported loss.
+
+        None if the loss is not a weighted sum of means over all targets.
+        """
         losses = list(loss.values()) if isinstance(loss, dict) else [loss]
         if not all(isinstance(part, GlobalMean) for part in losses):
             return None
@@ -87,8 +90,8 @@ class Objective(DistributedModel):
         return tuple(float(weights.get(name, 1.0)) for name in self.output_weights)
 
     def call(self, inputs, training=None, mask=None):
-        # Keras pairs inputs with names by their order alone: one more would shift the
-        # others.
+        # Keras matches inputs to names by order alone: a further entry would shift
+        # the others.
         if isinstance(inputs, dict):
             inputs = {name: exact_input(name, inputs[name]) for name in self.input}
             if "mask_positions" in inputs:
@@ -104,12 +107,12 @@ class Objective(DistributedModel):
         if names is not None and isinstance(y, dict) and set(y) != set(names):
             raise ValueError(
                 f"`y` must have targets of {', '.join(names)}. Received: "
-                f"{', '.join(y)}. Batches and model must be made for the same"
+                f"{', '.join(y)}. The batches must be made for the model's objective"
             )
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        # As precise as the loss, where the model computes in half precision.
+        # In float32, as the loss, if the model computes in half precision.
         y_pred = keras.tree.map_structure(lambda z: ops.cast(z, "float32"), y_pred)
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
@@ -118,7 +121,7 @@ class Objective(DistributedModel):
         self.optimizer.build(self.trainable_variables)
 
     def get_metrics_result(self):
-        """Metrics by name; losses are weighted by targets, not by batches."""
+        """Metrics by name; losses are means over targets, not over batches."""
         logs = super().get_metrics_result()
         keys, parts = [TARGET_MEAN], list(self.output_weights or ())
         if len(parts) > 1:  # Keras gives the metrics of one output alone no prefix.
@@ -157,7 +160,7 @@ def check_encoder(name: str, encoder) -> Encoder:
 
 
 def mask_positions_input() -> keras.KerasTensor:
-    """The input `[B, M]` of the positions to guess."""
+    """The input `[B, M]` of the positions to predict."""
     return keras.Input((None,), dtype="int32", name="mask_positions")
 
 

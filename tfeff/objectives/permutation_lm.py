@@ -14,19 +14,19 @@ from tfeff.objectives.token_logits import TokenLogits
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class PermutationLM(Objective):
-    """Permutation language modelling: guess some tokens, one after the other (XLNet).
+    """Permutation language modelling: predict tokens in a random order (XLNet).
 
-    Nothing is masked out. The tokens to guess have an order; each is predicted from
-    all tokens that are not to be guessed and from those before it in the order, by
-    the query stream of `tfeff.layers.TwoStreamBlocks` over the encoder's own blocks:
+    No token is masked. The targets have an order; each is predicted from all tokens
+    that are no targets and from the targets before it in the order, by the query
+    stream of `tfeff.layers.TwoStreamBlocks` over the encoder's own blocks:
 
         z = g^L_i Eᵀ + c        with g⁰_i = w, or w + P[i] with absolute positions
 
-    against the encoder's own token table `E`. Where the tables have another width
-    than the hidden states, a dense layer takes `g^L` to theirs, and the encoder's
-    projection takes `P[i]` to that of the hidden states. There is no memory of
-    earlier sequences. An encoder that knows no positions at all does not know which
-    position it is to guess.
+    with the encoder's token table `E`. If the tables have another width than the
+    hidden states, a dense layer maps `g^L` to the width of the tables, and the
+    encoder's projection maps `P[i]` to that of the hidden states. There is no memory of
+    earlier sequences. An encoder without positions does not know which position it is
+    to predict.
 
     Trained on `tfeff.data.PermutedTokens`. The loss is the mean over all
     targets of the global batch.
@@ -38,16 +38,16 @@ class PermutationLM(Objective):
 
     Call arguments:
         inputs: dict of integer tensors: `token_ids`, `segment_ids`, `padding_mask`
-            and `ranks` `[B, T]`, places in the order, -1 for tokens that are not to
-            be guessed; `mask_positions` `[B, M]`, the positions to guess (unused
-            slots 0, with weight 0).
+            and `ranks` `[B, T]`, the indices of targets in the order, -1 for other
+            tokens; `mask_positions` `[B, M]`, the positions of the targets (0 in
+            unused slots, whose weight is 0).
 
     Returns:
         Logits `[B, M, V]`.
 
     Raises:
         TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
-        ValueError: if an attention of the encoder cannot see tokens in any order:
+        ValueError: if an attention of the encoder cannot have any mask of pairs:
             blockwise attention, convolutions and mixed attention.
 
     Example:
@@ -124,7 +124,7 @@ def _check_attentions(encoder):
 
 
 def _absolute(encoder, positions):
-    """What tells the query stream its absolute positions, if anything: [B, M, D]."""
+    """Absolute position embeddings of the query stream, `[B, M, D]`, or None."""
     embedding = encoder.embedding
     if encoder.position != "absolute":
         return None

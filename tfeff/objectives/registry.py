@@ -22,10 +22,10 @@ from tfeff.utils.checks import check_choice
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingObjective:
-    """What belongs together to pretrain an encoder: examples and the model of them.
+    """Examples and the model that is trained on them, to pretrain an encoder.
 
     Args:
-        name: by which it is known, see `register`.
+        name: the name that `register` and `get` use.
         examples: the settings of its examples, such as `tfeff.data.MaskedTokens()`;
             those of the paper. `tfeff.data.Cache.batches` takes them.
         make_model: a class or function that makes the Keras model, called with a
@@ -108,7 +108,7 @@ Received: masking='ngram'
 
 
 def register(objective: PretrainingObjective) -> PretrainingObjective:
-    """Makes a pretraining objective known to `get` by its name.
+    """Registers a pretraining objective, so that `get` returns it by its name.
 
     Args:
         objective: a `PretrainingObjective`.
@@ -117,7 +117,7 @@ def register(objective: PretrainingObjective) -> PretrainingObjective:
         The objective.
 
     Raises:
-        ValueError: if the name is taken by something else.
+        ValueError: if another objective has the name.
         TypeError: if `objective` is of another type.
 
     Example:
@@ -138,8 +138,8 @@ def register(objective: PretrainingObjective) -> PretrainingObjective:
         )
     if _REGISTRY.get(objective.name, objective) != objective:
         raise ValueError(
-            f"`objective` must have a name that is not taken. Received: {objective}, "
-            f"while there is {_REGISTRY[objective.name]}"
+            f"`objective` must have a name of its own. Received: {objective}, "
+            f"while the name is that of {_REGISTRY[objective.name]}"
         )
     _REGISTRY[objective.name] = objective
     return objective
@@ -168,7 +168,7 @@ def names() -> list[str]:
 
 
 def _replace(examples: Examples, settings: dict) -> Examples:
-    """The examples with those of the settings that they have."""
+    """The examples, with those settings replaced that are among their fields."""
     changes = {}
     for field in dataclasses.fields(examples):
         value = settings.get(field.name, getattr(examples, field.name))
@@ -178,7 +178,7 @@ def _replace(examples: Examples, settings: dict) -> Examples:
 
 
 def _names(examples: Examples) -> set[str]:
-    """The names of all settings, also of those within others."""
+    """The names of all settings, including those of nested examples."""
     values = {f.name: getattr(examples, f.name) for f in dataclasses.fields(examples)}
     within = filter(dataclasses.is_dataclass, values.values())
     return set(values).union(*map(_names, within))

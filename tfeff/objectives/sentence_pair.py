@@ -22,10 +22,10 @@ class SentencePairPrediction(Objective):
 
         z = tanh(X^L[0] W_p + b_p) W + b
 
-    What the classes mean is up to the data, `tfeff.data.SentencePairs`: with
+    The data define the classes, see `tfeff.data.SentencePairs`: with
     `kind="order"` (ALBERT) class 1 is swapped segments, with `kind="next"` (BERT) a
-    second segment from elsewhere. By default the model learns masked language
-    modelling beside it, as both papers do:
+    second segment from elsewhere. By default the model also learns masked
+    language modelling, as in both papers:
 
         loss = mean over pairs + mean over masked positions
 
@@ -33,8 +33,8 @@ class SentencePairPrediction(Objective):
 
     Args:
         encoder: a `tfeff.encoders.Encoder`.
-        masked_lm: whether the tokens that were masked out are to be guessed too, as
-            in `tfeff.objectives.MaskedLM`.
+        masked_lm: whether the masked tokens are predicted, too, as in
+            `tfeff.objectives.MaskedLM`.
         **kwargs: `name` and `trainable`.
 
     Call arguments:

@@ -5,7 +5,7 @@ from tfeff.objectives.objective import kernel_initializer
 
 
 class TableLayer(keras.layers.Layer):
-    """Base of layers that read an encoder's own token table.
+    """Base of layers that use an encoder's token table.
 
     Args:
         token_embedding: the `keras.layers.ReversibleEmbedding`.
@@ -30,9 +30,9 @@ class TableLayer(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class TokenLogits(TableLayer):
-    """Logits of all tokens against an encoder's own token table.
+    """Logits of all tokens, with an encoder's token table.
 
-        z = x Eᵀ + c,   or (x W + b) Eᵀ + c where `x` is not as wide as the table
+        z = x Eᵀ + c,   or (x W + b) Eᵀ + c if `x` has another width than the table
 
     Args:
         token_embedding: the `keras.layers.ReversibleEmbedding` that holds `E`.

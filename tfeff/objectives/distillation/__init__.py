@@ -1,1 +1,1 @@
-"""A student learns what the layers of a teacher do."""
+"""Distillation of a teacher's layers into a student."""

@@ -1,4 +1,4 @@
-"""The part of distillation that runs both networks."""
+"""The layer that runs student and teacher and compares their layers."""
 
 import keras
 from keras import ops
@@ -16,21 +16,22 @@ _TERMS = ("embedding", "hidden", "attention", "prediction")
 
 
 class Comparison(keras.layers.Layer):
-    """Runs student and teacher once, and tells how far apart their layers are.
+    """Runs student and teacher once and computes the terms of the loss.
 
     Args:
         student, teacher: encoders, or models with one as `.encoder`.
-        layers: the teacher's layer, from 1, for each of the student's.
+        layers: for each layer of the student, the index of the teacher's layer that
+            it learns from, counted from 1.
         attention, hidden, embedding, prediction, reduction, temperature, soften: as in
             `tfeff.objectives.Distillation`.
 
     Call arguments:
-        inputs: dict of the inputs of both.
+        inputs: dict of the inputs of student and teacher.
         training: whether the student's dropout is active.
 
     Returns:
-        Dict of `[B]`, by the names of `terms`: sums over real positions, divided by
-        `position_counts`.
+        Dict of float tensors `[B]`, by the names in `terms`: sums over real positions,
+        divided by `position_counts`.
     """
 
     def __init__(self, student, teacher, layers, **settings):
@@ -43,7 +44,7 @@ class Comparison(keras.layers.Layer):
         if not self.terms:
             raise ValueError(
                 "At least one of `attention`, `hidden`, `embedding` and `prediction` "
-                "must be compared. Received: none of them"
+                "must be set. Received: none of them"
             )
         self.student = student
         self.teacher = teacher
@@ -67,7 +68,7 @@ class Comparison(keras.layers.Layer):
         return projection
 
     def build(self, input_shape=None):
-        pass  # All there is was built by the constructor.
+        pass  # The constructor has built the projections.
 
     def call(self, inputs, training=None):
         student, student_output = self._run(self.student, inputs, training)
@@ -114,7 +115,7 @@ class Comparison(keras.layers.Layer):
         }
 
     def _run(self, model, inputs, training):
-        """One pass: what the layers did, and the output."""
+        """A forward pass: the recording of its layers, and its output."""
         with record_layers(self.settings["attention"]) as recording:
             output = model(inputs, training=training)
         return recording, output
@@ -127,7 +128,11 @@ class Comparison(keras.layers.Layer):
 
 
 def position_counts(padding_mask, terms, reduction: str) -> dict:
-    """What the sums of each example are divided by, and its weight: `[B]` a term."""
+    """Number of positions behind each example's sum, by term: `[B]`.
+
+    Sums are divided by it, and it is the example's weight in the mean over examples.
+    With the reduction `"sum_squares"` it is 1 for every example that is not empty.
+    """
     tokens = ops.sum(ops.cast(ops.not_equal(padding_mask, 0), "float32"), axis=-1)
     examples = ops.cast(tokens > 0, "float32")
     counts = dict.fromkeys(terms, examples)

@@ -1,4 +1,4 @@
-"""What may be compared: which encoders, and which of their layers."""
+"""Checks of student and teacher, and the map between their layers."""
 
 from collections.abc import Sequence
 
@@ -21,12 +21,12 @@ def make_layer_map(
     """The teacher's layer for each layer of the student, both counted from 1.
 
     With M and N layers: `"uniform"` g(m) = m N / M, `"top"` g(m) = m + N - M,
-    `"bottom"` g(m) = m; a list is taken as it is.
+    `"bottom"` g(m) = m; a list is checked and returned.
 
     Raises:
         ValueError: if the teacher has too few layers, M does not divide N for
-            `"uniform"`, or the list does not fit.
-        TypeError: if a layer of the list is no integer.
+            `"uniform"`, or the list has another length.
+        TypeError: if an entry of the list is not an integer.
     """
     sizes = f"student's layers={student_layers}, teacher's layers={teacher_layers}"
     if not isinstance(layer_map, str):
@@ -64,7 +64,7 @@ def check_maps(role: str, encoder: Encoder, kind: str) -> None:
         kinds = _map_kinds(block.attention)
         if kind in kinds:
             continue
-        what, setting = "no attention map: a convolution stands in for it", "None"
+        what, setting = "no attention map, because it is a convolution", "None"
         if kinds:
             what = "no scores before a softmax"
             setting = " or ".join(f'"{other}"' for other in kinds)
@@ -114,7 +114,7 @@ def _map_kinds(attention: keras.layers.Layer) -> tuple[str, ...]:
 
 
 def paired_encoders(student, teacher) -> tuple[Encoder, Encoder]:
-    """The encoders inside of both models, if those may be compared."""
+    """The encoders of student and teacher; raises if they cannot be compared."""
     encoders = []
     for name, model in (("student", student), ("teacher", teacher)):
         encoder = model if isinstance(model, Encoder) else getattr(model, "encoder", 0)

@@ -1,4 +1,4 @@
-"""How far apart what student and teacher compute is, example by example."""
+"""Distances between student and teacher, for each example."""
 
 from keras import backend, ops
 
@@ -12,8 +12,8 @@ def state_squares(student, teacher, real, average: bool):
         average: whether to average over the `D` features, not sum.
 
     Returns:
-        Tensor `[B]` of the more precise dtype of the two, at least float32, as from
-        all functions here.
+        Tensor `[B]` in the more precise dtype of the two, at least float32. All
+        functions here return this dtype.
     """
     student, teacher = _precise(student, teacher)
     squares = ops.square(student - teacher)
@@ -26,8 +26,8 @@ def map_squares(student, teacher, real):
     """Σ_ij 1/h Σ_n (student_nij - teacher_nij)² over real i and j.
 
     Args:
-        student, teacher: maps `[B, heads, T, T]`; of unequal numbers of heads, equal
-            groups of the larger one are averaged.
+        student, teacher: attention maps `[B, h, T, T]`; if the numbers of heads differ,
+            equal groups of heads are averaged in the model with more heads.
         real: as in `state_squares`.
 
     Raises:
@@ -36,8 +36,8 @@ def map_squares(student, teacher, real):
     heads = student.shape[1], teacher.shape[1]
     if max(heads) % min(heads):
         raise ValueError(
-            "Of the heads of student and teacher, one number must divide the other, "
-            "or `attention` must be None. Received: "
+            "The number of heads of one model must divide that of the other, or "
+            "`attention` must be None. Received: "
             f"{heads[0]} heads in the student, {heads[1]} in the teacher"
         )
     student, teacher = (
@@ -58,15 +58,15 @@ def _average_heads(scores, groups):
 
 
 def prediction_divergence(student, teacher, temperature: float, soften: str):
-    """Σ_c p_c (log p_c - log q_c) of softmaxes p and q; of ratings, the square.
+    """Σ_c p_c (log p_c - log q_c) of softmaxes p and q; for ratings, (y - ŷ)².
 
     Args:
         student, teacher: logits `[B, C]`, or ratings `[B]`.
-        temperature: what logits are divided by.
-        soften: `"both"`'s logits or the `"student"`'s.
+        temperature: divisor of the logits.
+        soften: whose logits are divided: `"both"` or the `"student"`'s.
 
     Raises:
-        ValueError: if the shapes are of another kind, or differ.
+        ValueError: if the shapes are those of neither, or differ.
     """
     shapes = [tuple(getattr(x, "shape", [None] * 3)) for x in (student, teacher)]
     if shapes[0][1:] != shapes[1][1:] or len(shapes[0]) > 2:

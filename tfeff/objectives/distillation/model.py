@@ -20,7 +20,7 @@ from tfeff.utils.checks import check_choice, check_positive
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class Distillation(DistributedModel):
-    """A student learns what the layers of a teacher do (TinyBERT).
+    """Distillation of a teacher's layers into a student (TinyBERT).
 
     With M layers of the student, g the layer map, S and T for student and teacher:
 
@@ -30,15 +30,16 @@ class Distillation(DistributedModel):
         prediction  Σ_c p_c (log p_c - log q_c),   p = softmax(z_T / t)
                                                    q = softmax(z_S / t)
 
-    and the loss is the sum of those that are wanted. `W_e` and `W_h`, the same for
-    all layers, are learnt where the widths differ; where they do not there is none.
-    The prediction loss is the soft cross-entropy less the teacher's entropy, which no
-    gradient sees: it is 0 where both agree. Of ratings it is the squared difference.
+    The loss is the sum of the chosen terms. `W_e` and `W_h` are learnt and shared by
+    all layers; models of equal width have no projection. The prediction loss is the
+    soft cross-entropy minus the teacher's entropy, which has no gradient, so that it is
+    0 where both agree. For ratings it is the squared difference.
 
     Squares are averaged over features and over the real positions of the global
-    batch (pairs of them for attention), so padding counts nothing. Both networks run
-    once a step, the teacher without dropout and without a gradient: its `trainable`
-    becomes False. It is saved with the model, so that a checkpoint trains on alone.
+    batch (pairs of them for attention); padding is ignored. Both networks run once a
+    step, the teacher without dropout and without gradients: its `trainable` becomes
+    False. The teacher is saved with the model, so that training resumes from a
+    checkpoint alone.
 
     Train on any batches of `tfeff.data` for encoders (labels and weights are not
     read; `MaskedTokens(mask_share=0.0, random_share=0.0)` leaves the text as
@@ -51,22 +52,21 @@ class Distillation(DistributedModel):
             `tfeff.tasks.Classifier` (task distillation).
         teacher: another model of the same kind and the same vocabulary.
         layer_map: `"uniform"`, g(m) = m N / M; `"top"`, g(m) = m + N - M; `"bottom"`,
-            g(m) = m; or a list of the teacher's layer, from 1, for each of the
-            student's.
+            g(m) = m; or a list of g(1) to g(M), counted from 1.
         attention: which maps are compared: `"scores"` before the softmax,
-            `"probabilities"`, or `None` for none; `tfeff.objectives.common_maps` tells
-            what two models have. Where the numbers of heads differ, equal groups of
-            heads are averaged.
+            `"probabilities"`, or `None` for none; `tfeff.objectives.common_maps`
+            returns the kind that both models have. If the numbers of heads differ,
+            equal groups of heads are averaged.
         hidden: whether hidden states are compared.
         embedding: whether embeddings are compared.
-        prediction: whether logits are compared; `None` means whenever there are any.
+        prediction: whether logits are compared; `None` means if the models have logits.
         reduction: `"mean"` as above, or `"sum_squares"`: squares are summed over
             features and positions, and averaged over heads and examples.
         temperature: float t of the softmax.
         soften: `"both"` logits are divided by the temperature, or the `"student"`'s
             alone.
-        tokenizers: `(student's, teacher's)` KerasHub tokenizers, to be compared; they
-            are not kept.
+        tokenizers: `(student's, teacher's)` KerasHub tokenizers, which must agree;
+            they are not saved.
         **kwargs: `name` and `trainable`.
 
     Call arguments:
@@ -74,15 +74,14 @@ class Distillation(DistributedModel):
             `padding_mask` `[B, T]`. Further entries are not read.
 
     Returns:
-        Dict of float tensors `[B]`, by the names above: how far apart student and
-        teacher are in each example. The model's loss is the sum of their means, in
-        which examples weigh by their positions.
+        Dict of float tensors `[B]`, by the names above: the terms of each example. The
+        model's loss is the sum of their means, weighted by the numbers of positions.
 
     Raises:
         TypeError: if student or teacher is of another kind.
         ValueError: if they are the same model, their vocabularies, tokenizers or
-            numbers of logits differ, the layer map does not fit, an attention has no
-            such maps, the heads cannot be paired, or nothing is compared.
+            numbers of logits differ, the layer map does not fit, an attention lacks
+            these maps, the heads cannot be paired, or no term is chosen.
 
     Example:
 
@@ -143,7 +142,7 @@ class Distillation(DistributedModel):
             check_maps("teacher", encoders[1], attention)
         sizes = [encoder.num_layers for encoder in encoders]
         layers = make_layer_map(layer_map, *sizes)
-        # First True: a model that was loaded with False has weights that are not.
+        # True first: a model that was loaded with False may have trainable weights.
         teacher.trainable = True
         teacher.trainable = False
         comparison = Comparison(student, teacher, layers, **settings)
@@ -161,7 +160,7 @@ class Distillation(DistributedModel):
         }
 
     def call(self, inputs, training=None, mask=None):
-        # Keras pairs inputs with names by their order alone: no entry more.
+        # Keras matches inputs to names by order alone: further entries are removed.
         inputs = {name: inputs[name] for name in self.student.input}
         return super().call(inputs, training=training, mask=mask)
 
@@ -180,8 +179,8 @@ class Distillation(DistributedModel):
         for name in ("loss", "loss_weights", "metrics", "weighted_metrics"):
             if kwargs.get(name) is not None:
                 raise ValueError(
-                    f"`{name}` must be left out: the loss is that of the arguments of "
-                    f"Distillation. Received: {name}={kwargs[name]!r}"
+                    f"`{name}` must not be given: the arguments of Distillation "
+                    f"determine it. Received: {name}={kwargs[name]!r}"
                 )
         if optimizer == "auto":
             optimizer = adamw(1e-4, warmup_steps=10_000, total_steps=1_000_000)
@@ -194,7 +193,7 @@ class Distillation(DistributedModel):
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
-        """This replica's part of the loss; the parts add up to it."""
+        """This replica's share of the loss; the shares of all replicas add up to it."""
         weights = self._weights(x, sample_weight)
         mean = _GlobalMean("distillation")
         return sum(mean(None, y_pred[name], weights[name]) for name in y_pred)
@@ -206,7 +205,7 @@ class Distillation(DistributedModel):
         return self.get_metrics_result()
 
     def _weights(self, inputs, sample_weight):
-        """What each example weighs in the means, by term: `[B]`."""
+        """Weight of each example in the mean of each term: `[B]` by name."""
         counts = position_counts(
             inputs["padding_mask"], self.comparison.terms, self.settings["reduction"]
         )
@@ -215,14 +214,14 @@ class Distillation(DistributedModel):
         sample_weight = ops.cast(sample_weight, "float32")
         if len(sample_weight.shape) != 1:
             raise ValueError(
-                "Weights must be those of examples, [B]. "
+                "`sample_weight` must have one weight for each example, [B]. "
                 f"Received: shape {tuple(sample_weight.shape)}"
             )
         return {name: count * sample_weight for name, count in counts.items()}
 
     @property
     def metrics(self):
-        # Keras would add those that student and teacher were compiled with.
+        # Keras would add the metrics of student and teacher.
         return list(getattr(self, "term_metrics", {}).values())
 
     def get_metrics_result(self):
@@ -250,7 +249,7 @@ class Distillation(DistributedModel):
 
 
 class _GlobalMean(GlobalMean):
-    """The mean of what each example's loss is already."""
+    """The mean of values that are the losses of examples."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         return super().__call__(y_pred, y_pred, sample_weight)
