@@ -230,7 +230,9 @@ def test_bad_tables(changes, message):
 
 def test_names_are_taken_once():
     for name in ("RTE", "squad1"):
-        with pytest.raises(ValueError, match=f"not taken. .*with the name '{name}'"):
+        with pytest.raises(
+            ValueError, match=f"name of its own. .*with the name '{name}'"
+        ):
             datasets.register(weather(name=name))
     with pytest.raises(TypeError, match="`dataset` must be a `Dataset`"):
         datasets.register("RTE")

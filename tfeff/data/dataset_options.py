@@ -1,18 +1,18 @@
-"""What all data sets for training have in common."""
+"""The `tf.data` options of all training data sets."""
 
 import tensorflow as tf
 
 
 def finalize(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """The batches in their order, also where workers share them, made ahead of time."""
+    """Applies deterministic order, DATA auto-sharding and prefetching."""
     options = tf.data.Options()
     options.deterministic = True
-    # As many calls at once as there are processors. TensorFlow's tuning of that number
-    # often misses that training is over, which then ends only when it next wakes: up
-    # to a minute later.
+    # Without tuning, the number of parallel calls is that of the processors. The
+    # thread that tunes it often misses the end of training, which then waits until it
+    # wakes: up to a minute.
     options.autotune.enabled = False
-    # Workers of a distributed run take batches in turn; by files they would see
-    # different numbers of them.
+    # Workers take batches in turn; sharding by files would give them different
+    # numbers of batches.
     options.experimental_distribute.auto_shard_policy = (
         tf.data.experimental.AutoShardPolicy.DATA
     )

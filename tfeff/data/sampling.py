@@ -1,4 +1,4 @@
-"""Seeded choice: of tokens to predict, and of the order of examples."""
+"""Seeded sampling of the tokens to predict and of the order of examples."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from tfeff.utils.checks import check_integer, check_iterable
 
 
 def num_targets(num_tokens: int, mask_rate: float) -> int:
-    """The most tokens that are predicted of at most so many."""
+    """The largest number of targets in a sequence of at most `num_tokens` tokens."""
     check_mask_rate(mask_rate)
     return max(1, round(mask_rate * num_tokens))
 
@@ -68,14 +68,14 @@ def random_bits(
 ) -> list[tf.Tensor]:
     """Uniform 32-bit numbers that depend on the seed and an example's number.
 
-    Philox turns a counter into four numbers a step, so that an example's numbers
-    can be had by starting its counter at the example.
+    Philox makes four numbers of each value of a counter, so an example's numbers
+    follow from the counter's value at that example.
 
     Args:
         seed: in [−2⁶³, 2⁶³).
         first_example: the number of the first row's example.
         shape: (B, N, T): rows, tensors to return, numbers in a row of each.
-        stream: other streams give other numbers.
+        stream: streams are independent of each other.
 
     Returns:
         N tensors [B, T] int64.
@@ -95,17 +95,17 @@ def random_bits(
 
 
 def is_any_of(token_ids: tf.Tensor, ids: Sequence[int]) -> tf.Tensor:
-    """True [B, T] where the token is one of some few ids."""
-    # A comparison for each is faster than a reduction over an axis of so few.
+    """True `[B, T]` where the token is one of a few ids."""
+    # One comparison for each id is faster than a reduction over an axis of ids.
     return functools.reduce(
         tf.logical_or, [token_ids == i for i in ids], tf.zeros_like(token_ids, tf.bool)
     )
 
 
 def budget(special: tf.Tensor, mask_rate: float, max_targets: int) -> tf.Tensor:
-    """How many tokens to choose, [B, 1] int32: the rate's share, rounded, at least 1.
+    """Number of tokens to choose, `[B, 1]` int32: `mask_rate` of those not special.
 
-    None where all tokens are special, and never more than `max_targets`.
+    It is rounded, at least 1 unless all tokens are special, and at most `max_targets`.
     """
     candidates = tf.reduce_sum(tf.cast(~special, tf.int32), axis=-1, keepdims=True)
     wanted = tf.round(mask_rate * tf.cast(candidates, tf.float64))
@@ -114,17 +114,16 @@ def budget(special: tf.Tensor, mask_rate: float, max_targets: int) -> tf.Tensor:
 
 
 def priorities(draws: tf.Tensor, excluded: tf.Tensor) -> tf.Tensor:
-    """A random order [B, T] int64: all different, and −1 where excluded.
+    """Random priorities `[B, T]` int64: all different, and −1 where excluded.
 
-    The place in the lower 31 bits tells equal draws apart, so that there are always
-    as many highest ones as asked for.
+    The low 31 bits hold the position and break ties, so top-k returns exactly k.
     """
     order = draws * 2**31 + tf.range(tf.shape(draws)[1], dtype=tf.int64)
     return tf.where(excluded, tf.constant(-1, tf.int64), order)
 
 
-def place(priority: tf.Tensor) -> tf.Tensor:
-    """Where a priority stands in its row, int32."""
+def position_of(priority: tf.Tensor) -> tf.Tensor:
+    """The position of a priority in its row, int32."""
     return tf.cast(priority % 2**31, tf.int32)
 
 
@@ -155,7 +154,7 @@ def slots(
 
     Returns:
         (positions, labels, weights), each [B, M]: ascending positions of the chosen
-        tokens, the tokens there, and 1.0; zeros in the slots behind them.
+        tokens, the tokens there, and 1.0; zeros in the slots after them.
     """
     found = tf.cumsum(tf.cast(chosen, tf.int32), axis=1)
     number = tf.range(1, max_targets + 1)
@@ -175,17 +174,18 @@ def epoch_rows(
     repeat: bool,
     order: Callable[[int, int, tf.Tensor], tf.Tensor],
 ) -> tf.data.Dataset:
-    """The numbers of the rows in each batch, epochs one after another without a gap.
+    """The indices of the rows in each batch; epochs follow each other without a gap.
 
     Args:
-        count: N, how many rows there are, at least 1.
+        count: N, the number of rows, at least 1.
         batch_size: B, rows in a batch.
-        seed: chooses the orders, in [−2⁶³, 2⁶³); that of an epoch is a function of
-            `(seed, epoch)` alone.
+        seed: seed of the orders, in [−2⁶³, 2⁶³); the order of an epoch is a function
+            of `(seed, epoch)` alone.
         shuffle: False gives 0, 1, …, N − 1 in each epoch.
-        repeat: epochs without end, or one, whose last batch is filled up with N.
-        order: `shuffled` or `index_shuffled`, which permute differently. Each of both
-            kinds of features keeps its own, so that trainings can be repeated.
+        repeat: True for endless epochs, False for one, whose last batch is filled up
+            with N.
+        order: `shuffled` or `index_shuffled`, which give different permutations. Text
+            and span features each keep theirs, so that earlier runs are reproducible.
 
     Returns:
         A dataset of `[B]` int64.
@@ -215,14 +215,14 @@ def epoch_rows(
 
 
 def shuffled(count: int, seed: int, epoch: tf.Tensor) -> tf.Tensor:
-    """0, …, N − 1 `[N]` int64 in an order of the seed and the epoch, as a shuffle."""
+    """0, …, N − 1 `[N]` int64 shuffled by seed and epoch."""
     seeds = tf.stack([tf.constant(seed, tf.int64), epoch])
     rows = tf.range(count, dtype=tf.int64)
     return tf.random.experimental.stateless_shuffle(rows, seeds)
 
 
 def index_shuffled(count: int, seed: int, epoch: tf.Tensor) -> tf.Tensor:
-    """0, …, N − 1 `[N]` int64 in an order of the seed and the epoch, by encryption.
+    """0, …, N − 1 `[N]` int64 permuted by seed and epoch, by encryption.
 
     Seeds that are equal modulo 2³¹ give the same orders.
     """

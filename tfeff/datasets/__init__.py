@@ -1,7 +1,7 @@
 """Data sets to fine-tune on, one object each: `get("SST-2")`, `names()`, `register`.
 
-A `Dataset` reads its parts, scores predictions by the official metrics, and writes
-them in the layout of submissions:
+A `Dataset` reads its splits, computes the official metrics of predictions, and writes
+them in the benchmark's format:
 
     glue        CoLA, SST-2, MRPC, QQP, STS-B, MNLI, QNLI, RTE, WNLI
     superglue   BoolQ, MultiRC
@@ -9,7 +9,7 @@ them in the layout of submissions:
     squad       SQuAD 1.1 and 2.0
     mrqa        HotpotQA, NewsQA, SearchQA, TriviaQA, NaturalQuestions
 
-One of your own is a `Dataset`, a `tsv_dataset` or a `span_dataset`, and `register`.
+To add one, pass a `Dataset`, `tsv_dataset` or `span_dataset` to `register`.
 """
 
 import lazy_loader

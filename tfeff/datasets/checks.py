@@ -7,7 +7,7 @@ import numpy as np
 
 
 def check_list(name: str, values: Iterable, kind: type | None = None) -> list:
-    """Returns `values` as a list, all of the type `kind` if one is given, or raises."""
+    """Returns `values` as a list, all of type `kind` unless it is None, or raises."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise TypeError(f"`{name}` must be a list. Received: {name}={values!r}")
     values = list(values)
@@ -20,7 +20,7 @@ def check_list(name: str, values: Iterable, kind: type | None = None) -> list:
 
 
 def check_names(name: str, values: tuple) -> tuple[str, ...]:
-    """Returns `values` as a tuple if they are different strings, or raises."""
+    """Returns `values` as a tuple of different strings, or raises."""
     if not isinstance(values, (tuple, list)):
         raise TypeError(f"`{name}` must be a tuple. Received: {name}={values!r}")
     values = tuple(check_list(name, values, str))
@@ -30,7 +30,7 @@ def check_names(name: str, values: tuple) -> tuple[str, ...]:
 
 
 def check_different(name: str, ids: Iterable) -> None:
-    """Raises unless the ids, or other values, differ in their text."""
+    """Raises unless all ids, or other values, differ as strings."""
     for id, count in collections.Counter(map(str, ids)).most_common(1):
         if count > 1:
             raise ValueError(f"`{name}` must differ. Received: {id!r} {count} times")

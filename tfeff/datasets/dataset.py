@@ -1,4 +1,4 @@
-"""A data set as one object: how to read it, to score predictions, to write them."""
+"""A data set as one object: its reader, metrics and file of predictions."""
 
 import dataclasses
 import os
@@ -28,36 +28,36 @@ KINDS = (TextExamples, ChoiceExamples, SpanExamples)
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
-    """A data set to fine-tune models on: its parts, reader, metrics and submission.
+    """A data set for fine-tuning: its splits, reader, metrics and submission.
 
     Attributes:
-        name: what it is registered by.
+        name: the name that it is registered under.
         reader: `reader(split, folder, **options)`, a function that returns the
-            examples of one part.
+            examples of one split.
         options: the keyword arguments that `reader` takes, such as `"skip_malformed"`.
         kind: the class of its examples: `tfeff.data.TextExamples`, `ChoiceExamples`
             or `SpanExamples`.
         label_names: all labels, in the order of their ids; None for ratings and for
             spans.
-        splits: the parts that are published.
-        dev_splits: those that models are evaluated on; the best model is chosen on
-            the first one.
+        splits: the published splits.
+        dev_splits: the splits that models are evaluated on; the best model is chosen
+            on the first one.
         metric_names: the official metrics; the best model is chosen by the first one.
-        scorer: `scorer(examples, predictions)`, a function that returns them by name.
-            None if they are all among `tfeff.datasets.accuracy`, `f1`,
+        scorer: `scorer(examples, predictions)`, a function that returns the metrics by
+            name. None if they are all among `tfeff.datasets.accuracy`, `f1`,
             `matthews_correlation`, `pearson` and `spearman`; not for spans.
         writer: `writer(split, examples, predictions, folder)`, a function that writes
-            the benchmark's files of predictions and returns their paths. None for
-            one file `name.tsv`, as GLUE wants it; not for spans.
-        settings: the papers' settings to fine-tune with, by the paper: each maps the
-            recipes' flags to a value, or to a tuple of values to try, and `"source"`
-            to where the paper gives them. Empty if no paper gives any.
-        requirement: a function that raises ImportError where `scorer` needs a package
-            that is not installed; None if it needs none.
+            predictions in the benchmark's format and returns the paths. None for one
+            file `name.tsv` in GLUE's format; not for spans.
+        settings: fine-tuning settings of the papers, by paper: each maps the recipes'
+            flags to a value, or to a tuple of values to try, and `"source"` to the
+            section of the paper. May be empty.
+        requirement: a function that raises ImportError if `scorer` needs a package
+            that is not installed, or None.
 
     Raises:
-        TypeError, ValueError: if an attribute is none of these, or a metric without a
-            `scorer` is not known.
+        TypeError, ValueError: if an attribute has another type or value, or there is
+            no `scorer` and a metric is unknown.
 
     Example:
     ```python
@@ -130,18 +130,18 @@ class Dataset:
     def read(
         self, split: str, folder: str | os.PathLike, **options
     ) -> TextExamples | ChoiceExamples | SpanExamples:
-        """Reads one part.
+        """Reads one split.
 
         Args:
             split: one of `splits`.
-            folder: the folder of the published files; of spans also one file.
-            **options: of those in `options`.
+            folder: the folder of the published files; for spans also one file.
+            **options: arguments of `reader`, of those in `options`.
 
         Returns:
             The examples, of the class `kind`.
 
         Raises:
-            ValueError: if there is no such part or file, or a file is malformed.
+            ValueError: if there is no such split or file, or a file is malformed.
             TypeError: if there is no such option.
         """
         check_choice("split", split, self.splits)
@@ -168,26 +168,26 @@ class Dataset:
 
         Args:
             examples: as from `read`.
-            predictions: `[N]`, integers, the place in `label_names` that is predicted
+            predictions: `[N]`, integers, the index in `label_names` that is predicted
                 for each example; or `[N]`, ratings; for spans, answers as from
                 `tfeff.tasks.SpanQA.answers`, or a text for each question's id.
 
         Returns:
             The metrics by name, between -1 and 1, in the order of `metric_names`; NaN
-            where one is undefined. SQuAD 2.0's threshold is there for answers alone,
-            which have the probabilities that it is for.
+            where one is undefined. SQuAD 2.0's threshold is among them for answers
+            only, since texts have no probabilities.
 
         Raises:
-            ValueError: if there are no labels, the lengths differ, a prediction is
-                none of the labels or not finite, or lacks for a question.
-            TypeError: if the examples are not of `kind`, or the predictions of no type
-                that is right for it.
+            ValueError: if there are no labels, the lengths differ, or a prediction is
+                not among the labels, not finite or missing.
+            TypeError: if the examples are not of `kind`, or the predictions have the
+                wrong type for it.
         """
         self._check_examples(examples)
         if self.kind is not SpanExamples:
             if examples.labels is None:
                 raise ValueError(
-                    "`examples` must have labels. Received: none, as of a test part"
+                    "`examples` must have labels. Received: none, as in test splits"
                 )
             self._check_labels("labels", examples.labels)
             predictions = self._check_labels("predictions", predictions)
@@ -212,21 +212,20 @@ class Dataset:
         predictions: np.ndarray | Mapping[str, str] | tuple[SpanAnswer, ...],
         folder: str | os.PathLike,
     ) -> tuple[str, ...]:
-        """Writes predictions as the benchmark wants them; overwrites no file.
+        """Writes predictions in the benchmark's format; overwrites no file.
 
         Args:
-            split: the part that they are of.
-            examples: the part, with or without labels.
+            split: the split of the examples.
+            examples: its examples, with or without labels.
             predictions: as for `metrics`.
-            folder: where the files shall be; it is made if it does not exist.
+            folder: the folder of the files; it is created if it does not exist.
 
         Returns:
             The paths of the files.
 
         Raises:
-            ValueError: if there is no such part, the lengths differ, an id comes
-                twice, a prediction is none of the labels or not finite, or a file
-                exists.
+            ValueError: if there is no such split, the lengths differ, ids repeat, a
+                prediction is not among the labels or not finite, or a file exists.
             TypeError: as for `metrics`.
         """
         check_choice("split", split, self.splits)
@@ -246,7 +245,7 @@ class Dataset:
         return (write_tsv(predicted_texts(examples, predictions), path),)
 
     def check_installed(self) -> None:
-        """Raises ImportError where the metrics need a package that is not installed."""
+        """Raises ImportError if the metrics need a package that is not installed."""
         if self.requirement is not None:
             self.requirement()
 

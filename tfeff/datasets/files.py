@@ -1,4 +1,4 @@
-"""Reading of text and JSON files. An error says which file, which line and what."""
+"""Reading of text and JSON files. Errors name the file, the line and the value."""
 
 import gzip
 import json
@@ -10,7 +10,7 @@ _KINDS = {str: "a string", int: "an integer", list: "a list", dict: "an object"}
 
 
 def first_file(folder: str, *names: str) -> str:
-    """The path of the first of the files that there is."""
+    """The path of the first of the files that exists."""
     paths = [os.path.join(folder, name) for name in names]
     for path in paths:
         if os.path.isfile(path):
@@ -40,7 +40,7 @@ def lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
 
 
 def json_lines(path: str | os.PathLike) -> Iterator[tuple[str, dict]]:
-    """Yields the place, to say in errors, and the object of each line."""
+    """Yields each line's file and number, for error messages, and its object."""
     for number, line in lines(path):
         try:
             record = json.loads(line)
@@ -66,14 +66,14 @@ def json_file(path: str | os.PathLike) -> dict:
 
 
 def field(record: dict, key: str, kind: type, where: str):
-    """The value of a key that must be there, of the kind that it must have."""
+    """The value of a required key, which must be of type `kind`."""
     if key not in record:
         raise ValueError(f"{where}: must have {key!r}. Received: {sorted(record)}")
     return checked(record[key], kind, f"{where}, {key!r}")
 
 
 def checked(value: object, kind: type, where: str):
-    """Returns `value` if it is of the kind, else raises."""
+    """Returns `value` if it is of type `kind`, else raises."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ValueError(f"{where}: must be {_KINDS[kind]}. Received: {value!r:.80}")
     if kind is str and any("\ud800" <= c <= "\udfff" for c in value):
@@ -82,7 +82,7 @@ def checked(value: object, kind: type, where: str):
 
 
 def malformed(path, number: int, expected: str, received: str) -> ValueError:
-    """The error for a line."""
+    """The error of a malformed line."""
     return ValueError(
         f"{os.fspath(path)}, line {number}: {expected}. Received: {received}"
     )

@@ -1,9 +1,9 @@
 """The nine tasks of GLUE.
 
 The files are `folder/task/split.tsv`. MRPC is also read as Microsoft publishes it:
-`msr_paraphrase_test.txt`, and `msr_paraphrase_train.txt` of which GLUE's `dev_ids.tsv`
-names the pairs of the dev part. A test part may lack labels. With `skip_malformed`,
-lines with too few or too many columns are left out; the published QQP has some.
+`msr_paraphrase_test.txt`, and `msr_paraphrase_train.txt`, whose pairs of the dev split
+are named in GLUE's `dev_ids.tsv`. A test split may lack labels. With `skip_malformed`,
+lines with too few or too many columns are skipped; the published QQP has some.
 
 Metrics are Matthews' correlation and accuracy for CoLA; F1 of the label 1 and accuracy
 for MRPC and QQP; Pearson's and Spearman's correlation for STS-B; accuracy for the
@@ -27,7 +27,7 @@ _ENTAILMENT = ("entailment", "not_entailment")
 _SENTENCES = ("sentence1", "sentence2")
 _COLA = dict(texts=("sentence",), label="label", label_names=_BINARY)
 _MRPC = dict(texts=("#1 String", "#2 String"), label="Quality", label_names=_BINARY)
-# The columns of CoLA's two files that have no line of names.
+# The columns of CoLA's two files without a header.
 _COLA_HEADER = ("source", "label", "mark", "sentence")
 _MRPC_TRAIN = os.path.join("MRPC", "msr_paraphrase_train.txt")
 _MRPC_TEST = os.path.join("MRPC", "msr_paraphrase_test.txt")
@@ -74,7 +74,7 @@ def _read_mrpc(split, folder, skip_malformed=False):
 
 
 def _in_mrpc_part(dev, of_dev, cells):
-    """Whether a row of Microsoft's training file is of GLUE's part."""
+    """Whether a row of Microsoft's training file belongs to GLUE's split."""
     return ((cells["#1 ID"], cells["#2 ID"]) in dev) == of_dev
 
 

@@ -1,7 +1,7 @@
 """Metrics of classification and rating by name, computed by scikit-learn and SciPy.
 
-Where a metric is 0 / 0, as a correlation is for predictions of one class alone, it is
-not a number (NaN), never 0.
+A metric that is 0 / 0, such as a correlation if all predictions are of one class, is
+NaN, never 0.
 """
 
 import math
@@ -14,7 +14,7 @@ from tfeff.datasets.checks import check_classes, check_ratings, check_same_numbe
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """The share of predictions that are right.
+    """The share of correct predictions.
 
     Args:
         labels: `[N]`, the right classes.
@@ -116,7 +116,7 @@ def pearson(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def spearman(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """Spearman's correlation: Pearson's of the ranks; equal values share theirs.
+    """Spearman's correlation: Pearson's of the ranks; equal values share a rank.
 
     Args:
         labels: `[N]`, the right ratings.

@@ -1,6 +1,6 @@
 """The data sets of MRQA 2019, read from `folder/train` and `folder/dev`.
 
-They are scored and their predictions written as SQuAD 1.1's.
+Metrics and files of predictions are those of SQuAD 1.1.
 """
 
 import os
@@ -27,18 +27,18 @@ def read_mrqa(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanExa
 
     Args:
         path: the file, `.jsonl.gz` as published, or `.jsonl`.
-        skip_mismatched: leave out questions with an answer whose letters and digits
-            are not in the passage where the file says, and say so in `skipped`. By
+        skip_mismatched: skip questions with an answer whose letters and digits are
+            not in the passage at the given characters, and list them in `skipped`. By
             default they are errors.
 
     Returns:
-        The questions. `answers` has all texts that count as right, `spans` the places
-        where one was found: not always equally many.
+        The questions. `answers` has all correct texts, `spans` the characters
+        where one was found; their numbers may differ.
 
     Raises:
-        ValueError: if the file is missing, empty or malformed, an answer is not where
-            the file says, or two questions have one id; the message has the file and
-            the line.
+        ValueError: if the file is missing, empty or malformed, an answer is not at the
+            given characters, or two questions have the same id; the message names the
+            file and the line.
 
     Example:
     ```python
@@ -81,15 +81,15 @@ def _question(record, passage, where):
     for found in field(record, "detected_answers", list, where):
         checked(found, dict, where)
         text = field(found, "text", str, where)
-        for place in field(found, "char_spans", list, where):
-            place = [checked(c, int, where) for c in checked(place, list, where)]
-            if len(place) != 2:
-                raise ValueError(f"{where}: a span must be a pair. Received: {place}")
-            start, end = place[0], place[1] + 1
+        for span in field(found, "char_spans", list, where):
+            span = [checked(c, int, where) for c in checked(span, list, where)]
+            if len(span) != 2:
+                raise ValueError(f"{where}: a span must be a pair. Received: {span}")
+            start, end = span[0], span[1] + 1
             inside = 0 <= start < end <= len(passage)
             if not inside or _letters(passage[start:end]) != _letters(text):
                 return None, (
-                    f"{where}: the answer {text!r} must be at characters {place}. "
+                    f"{where}: the answer {text!r} must be at characters {span}. "
                     f"Received: {passage[max(start, 0) : max(end, 0)]!r} there"
                 )
             spans.append((start, end))

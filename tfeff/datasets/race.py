@@ -1,8 +1,8 @@
 """RACE: a question about a passage, and four options.
 
-The metrics are accuracy, of all questions and of each school's; NaN for a school of
-which there are no questions. The option `levels` reads one school's alone. RACE has no
-layout for predictions: `RACE.json` has the letter for each id.
+The metrics are the accuracies on all questions and on those of each school; NaN for a
+school without questions. The option `levels` selects schools. RACE defines no format of
+predictions: `RACE.json` has the letter for each id.
 
 Reference:
     Lai et al., "RACE: Large-scale ReAding Comprehension Dataset From Examinations",
@@ -30,11 +30,11 @@ _LETTERS = ("A", "B", "C", "D")
 def read_race(
     split: str, folder: str | os.PathLike, levels: tuple[str, ...] = RACE_LEVELS
 ) -> ChoiceExamples:
-    """Reads one part of RACE: the files `folder/split/level/*.txt`, one a passage.
+    """Reads one split of RACE: the files `folder/split/level/*.txt`, one a passage.
 
     Args:
         split: `"train"`, `"dev"` or `"test"`.
-        folder: the folder of the three parts.
+        folder: the folder of the three splits.
         levels: `"middle"` and `"high"`, the schools whose exams are read.
 
     Returns:
@@ -43,7 +43,7 @@ def read_race(
 
     Raises:
         ValueError: if there is no such split, level or folder, or a file is empty or
-            malformed, has other than four options, or an answer that is none of them.
+            malformed, or a question has not four options or another answer than A to D.
 
     Example:
     ```python

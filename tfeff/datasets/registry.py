@@ -1,16 +1,16 @@
-"""The data sets that are known by name."""
+"""The registry of data sets by name."""
 
 from tfeff.datasets import glue, mrqa, race, squad, superglue
 from tfeff.datasets.dataset import Dataset
 from tfeff.utils.checks import check_choice
 
 _REGISTRY: dict[str, Dataset] = {}
-# The names that SQuAD's versions have in runs that were made before there were objects.
+# The names of SQuAD's versions in older runs.
 _ALIASES = {"squad1": "SQuAD1.1", "squad2": "SQuAD2.0"}
 
 
 def register(dataset: Dataset) -> Dataset:
-    """Makes a data set known by its name to `get` and to the recipes.
+    """Registers a data set, so that `get` and the recipes find it by its name.
 
     Args:
         dataset: the data set.
@@ -19,8 +19,8 @@ def register(dataset: Dataset) -> Dataset:
         The data set.
 
     Raises:
-        TypeError: if it is no `Dataset`.
-        ValueError: if another one has the name.
+        TypeError: if it is not a `Dataset`.
+        ValueError: if another data set has the name.
 
     Example:
     ```python
@@ -49,8 +49,8 @@ def register(dataset: Dataset) -> Dataset:
     known = _REGISTRY.get(dataset.name, dataset)
     if known is not dataset or dataset.name in _ALIASES:
         raise ValueError(
-            "`dataset` must have a name that is not taken. "
-            f"Received: a data set with the name {dataset.name!r}"
+            "`dataset` must have a name of its own. "
+            f"Received: another data set with the name {dataset.name!r}"
         )
     _REGISTRY[dataset.name] = dataset
     return dataset
@@ -66,7 +66,7 @@ def get(name: str) -> Dataset:
         The `Dataset`.
 
     Raises:
-        ValueError: if there is none, with a near miss.
+        ValueError: if there is none; the message names a near miss.
 
     Example:
 
@@ -88,7 +88,8 @@ def names(*kinds: type) -> list[str]:
     """The names of all data sets, or of those whose examples are of the kinds.
 
     Args:
-        *kinds: of `tfeff.data.TextExamples`, `ChoiceExamples` and `SpanExamples`.
+        *kinds: classes of examples: `tfeff.data.TextExamples`, `ChoiceExamples` or
+            `SpanExamples`.
 
     Returns:
         The names, in the order in which they were registered.

@@ -1,6 +1,6 @@
-"""The papers' settings to fine-tune with, by the names of the recipes' flags."""
+"""Fine-tuning settings of the papers, by the names of the recipes' flags."""
 
-# "For all tasks"; the learning rates are those of GLUE.
+# The paper gives them "for all tasks", and learning rates for GLUE.
 SHATTER = {
     "source": "Tian et al., 2021, Shatter, section 5.2",
     "batch_sizes": (16,),
@@ -29,7 +29,7 @@ HUANG = {
     "batch_sizes": (32,),
     "epochs": 3,
 }
-# Of a pretrained large BERT with its table of positions swapped for method 4.
+# For a pretrained large BERT whose position table is replaced by method 4.
 HUANG_SWAPPED = {
     "source": "Huang et al., 2020, Better relative position embeddings, section 4.4",
     "learning_rates": (5e-5,),

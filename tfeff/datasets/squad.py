@@ -1,9 +1,9 @@
-"""SQuAD 1.1 and 2.0, and what data sets of spans share.
+"""SQuAD 1.1 and 2.0, and the base of data sets of spans.
 
-The parts are read from `train-v1.1.json`, `dev-v1.1.json` and so on, or from any file
-in place of the folder. The metrics are the official scripts', as shares. Predictions go
-into `predictions.json`, a text for each id; for SQuAD 2.0 also into `null_odds.json`,
-how likely each question has no answer.
+The splits are read from `train-v1.1.json`, `dev-v1.1.json` and so on, or from a file
+that is given instead of the folder. The metrics are those of the official scripts, from
+0 to 1. Predictions are written to `predictions.json`, a text for each id; for SQuAD 2.0
+also to `null_odds.json`, the probability that each question has no answer.
 """
 
 import dataclasses
@@ -32,22 +32,22 @@ def span_dataset(
     read_file: Callable | None = None,
     **attributes,
 ) -> Dataset:
-    """A data set of questions that spans answer, scored as SQuAD 1.1.
+    """A data set of questions whose answers are spans, with SQuAD 1.1's metrics.
 
     Args:
         name: the name of the data set.
-        files: for each part the names that its file may have in the folder.
+        files: for each split the possible names of its file in the folder.
         read_file: `read_file(path, skip_mismatched)`, a function that reads a file;
             `tfeff.datasets.read_squad` by default.
-        **attributes: further ones of `Dataset`, in place of those that follow from
-            these.
+        **attributes: further attributes of `Dataset`; they replace those that are
+            set here.
 
     Returns:
-        A `Dataset`, to be registered. It reads a file that is given in place of the
-        folder, too.
+        A `Dataset`, to be registered. It also reads a file that is given instead of
+        the folder.
 
     Raises:
-        TypeError, ValueError: if the files or the function are none.
+        TypeError, ValueError: if `files` or `read_file` has another type or value.
 
     Example:
     ```python
@@ -59,7 +59,7 @@ def span_dataset(
     assert quiz.metric_names == ("f1", "exact_match")
     ```
     """
-    check_mapping("files", files, "parts to names of files")
+    check_mapping("files", files, "splits to names of files")
     files = {split: check_names("files", names) for split, names in files.items()}
     if read_file is None:
         read_file = read_squad
@@ -87,7 +87,7 @@ def span_dataset(
 
 
 def withhold(answers: Iterable[SpanAnswer], threshold: float) -> tuple[SpanAnswer, ...]:
-    """The answers, without the text where none is likelier than the threshold."""
+    """The answers, empty if the no-answer probability is above the threshold."""
     return tuple(
         dataclasses.replace(answer, text="", start=0, end=0)
         if answer.no_answer_probability > threshold
@@ -101,16 +101,16 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
 
     Args:
         path: the JSON file.
-        skip_mismatched: leave out questions with an answer that is not in the passage
-            where the file says, and say so in `skipped`. By default they are errors.
+        skip_mismatched: skip questions with an answer that is not in the passage at
+            the given character, and list them in `skipped`. By default they are errors.
 
     Returns:
         The questions. Those of SQuAD 2.0 that are impossible have no answers.
 
     Raises:
-        ValueError: if the file is missing, empty or malformed, an answer is not where
-            the file says, or two questions have one id; the message has the file and
-            the question.
+        ValueError: if the file is missing, empty or malformed, an answer is not at the
+            given character, or two questions have the same id; the message names the
+            file and the question.
 
     Example:
     ```python
@@ -137,9 +137,10 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
 
 
 def collected(path: str, found: Iterable, skip_mismatched: bool) -> SpanExamples:
-    """The questions, if there are some and their ids differ.
+    """The questions; raises if there are none or two have the same id.
 
-    `found` has a question, or `None` and what is wrong with its answers, for each.
+    `found` has `(question, None)` for each question, or `(None, problem)` if its
+    answers are wrong.
     """
     questions, skipped = [], []
     for question, problem in found:
@@ -168,8 +169,8 @@ def _records(file, path):
         where = f"{path}, article {number}"
         checked(article, dict, where)
         paragraphs = field(article, "paragraphs", list, where)
-        for place, paragraph in enumerate(paragraphs, start=1):
-            inside = f"{where}, paragraph {place}"
+        for index, paragraph in enumerate(paragraphs, start=1):
+            inside = f"{where}, paragraph {index}"
             checked(paragraph, dict, inside)
             passage = field(paragraph, "context", str, inside)
             for record in field(paragraph, "qas", list, inside):
@@ -215,7 +216,7 @@ def _score_v1(examples, predictions):
 
 
 def _score_v2(examples, predictions):
-    """Scores of texts as they are; of answers, those with the best threshold."""
+    """Metrics of texts as they are; of answers, those with the best threshold."""
     texts = _texts(predictions)
     if texts is predictions:
         scores = squad_v2_metrics(examples, texts)

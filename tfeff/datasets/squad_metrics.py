@@ -13,10 +13,10 @@ from tfeff.utils.checks import check_mapping
 def squad_v1_metrics(
     questions: SpanExamples | Sequence[Question], predictions: Mapping[str, str]
 ) -> dict[str, float]:
-    """Exact match and F1 of SQuAD 1.1, which MRQA takes too.
+    """Exact match and F1 of SQuAD 1.1, which MRQA also uses.
 
-    Both compare texts without capitals, punctuation and articles, with the answer
-    that is nearest: `"exact_match"` whether they are equal, `"f1"` by their words.
+    Both compare texts without capitals, punctuation and articles and take the best over
+    all answers: `"exact_match"` is 1 if they are equal, `"f1"` compares their words.
 
     Args:
         questions: all with answers.
@@ -27,8 +27,8 @@ def squad_v1_metrics(
 
     Raises:
         ImportError: if Model Garden is not installed.
-        ValueError: if a question lacks answers or a prediction, or a prediction is for
-            no question.
+        ValueError: if a question lacks answers or a prediction, or a prediction has an
+            unknown id.
 
     Example:
     ```python
@@ -64,13 +64,13 @@ def squad_v2_metrics(
     predictions: Mapping[str, str],
     no_answer_probabilities: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
-    """The scores of SQuAD 2.0, where "" is the answer that there is none.
+    """The metrics of SQuAD 2.0, in which "" means that a question has no answer.
 
     Args:
         questions: with and without answers.
         predictions: the text of the answer, or "", for each question's id.
-        no_answer_probabilities: how likely each has no answer, from 0 to 1; for the
-            best threshold and for the curves of precision and recall.
+        no_answer_probabilities: the probability that each has no answer; for the best
+            threshold and the curves of precision and recall.
 
     Returns:
         The script's own names: `"f1"` and `"exact"` of the predictions as they are,
@@ -80,8 +80,8 @@ def squad_v2_metrics(
 
     Raises:
         ImportError: if Model Garden is not installed.
-        ValueError: if a question lacks a prediction or a probability, one is for no
-            question, or a probability is not one.
+        ValueError: if a question lacks a prediction or a probability, an id is
+            unknown, or a probability is not from 0 to 1.
 
     Example:
     ```python
@@ -97,7 +97,9 @@ def squad_v2_metrics(
     """
     questions = _checked(questions, predictions)
     if no_answer_probabilities is not None:
-        check_mapping("no_answer_probabilities", no_answer_probabilities, "ids to them")
+        check_mapping(
+            "no_answer_probabilities", no_answer_probabilities, "ids to probabilities"
+        )
         check_ids("no_answer_probabilities", questions, no_answer_probabilities)
         for name, value in no_answer_probabilities.items():
             if not isinstance(value, numbers.Real) or not 0 <= value <= 1:
@@ -126,7 +128,7 @@ def check_ids(name: str, questions: Sequence[Question], values: Mapping) -> None
     """Raises unless `values` has one value for each question, and no others."""
     if not isinstance(values, Mapping):
         raise TypeError(f"`{name}` must be a mapping. Received: {name}={values!r}")
-    # The script for 2.0 would leave out what has no prediction.
+    # The script for 2.0 would ignore questions without a prediction.
     ids = {question.id for question in questions}
     for kind, names in (("lack", ids - set(values)), ("have", set(values) - ids)):
         if names:

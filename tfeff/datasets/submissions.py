@@ -1,4 +1,4 @@
-"""Files of predictions in layouts that benchmarks share. None is ever overwritten."""
+"""Files of predictions in the formats of benchmarks. No file is overwritten."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from tfeff.utils.files import atomic_file, check_new_path
 
 
 def write_tsv(values: Mapping[str, str | float], path: str | os.PathLike) -> str:
-    """Writes a line with id and value for each id, below one of names: GLUE's layout.
+    """Writes a header and a line with id and value for each id: GLUE's format.
 
     Args:
         values: the value for each example's id.
@@ -40,7 +40,7 @@ def write_tsv(values: Mapping[str, str | float], path: str | os.PathLike) -> str
 
 
 def write_json(values: Mapping[str, str | float], path: str | os.PathLike) -> str:
-    """Writes one JSON object with a value for each id: the layout of SQuAD and MRQA.
+    """Writes one JSON object with a value for each id: the format of SQuAD and MRQA.
 
     Args:
         values: the value for each question's id.
@@ -71,12 +71,12 @@ def write_json(values: Mapping[str, str | float], path: str | os.PathLike) -> st
 
 
 def write_json_lines(records: Iterable[Mapping], path: str) -> str:
-    """Writes one JSON object a line: the layout of SuperGLUE."""
+    """Writes one JSON object a line: the format of SuperGLUE."""
     return write_lines([json.dumps(r, default=_python) for r in records], path)
 
 
 def write_lines(lines: Iterable[str], path: str) -> str:
-    """Writes the lines to a file, whole or not at all; makes the folders above it."""
+    """Writes the lines to a file, atomically; creates the folders above it."""
     text = "".join(f"{line}\n" for line in lines)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with (
@@ -88,7 +88,7 @@ def write_lines(lines: Iterable[str], path: str) -> str:
 
 
 def new_file(folder: str | os.PathLike, name: str) -> str:
-    """The path of a file that the folder does not hold yet, else raises."""
+    """The path of a new file in the folder; raises if it exists."""
     path = os.path.abspath(os.path.join(check_path("folder", folder), name))
     if os.path.lexists(path):
         raise ValueError(
@@ -100,20 +100,20 @@ def new_file(folder: str | os.PathLike, name: str) -> str:
 def predicted_texts(
     examples: TextExamples | ChoiceExamples, predictions: np.ndarray
 ) -> dict[str, str]:
-    """What is predicted for each id: a label's name, or a rating of three digits."""
+    """The prediction for each id: a label's name, or a rating with three decimals."""
     names = examples.label_names
     texts = (f"{p:.3f}" if names is None else names[p] for p in predictions)
     return dict(zip(examples.ids, texts))
 
 
 def _check_values(values):
-    check_mapping("values", values, "names to what is predicted")
+    check_mapping("values", values, "ids to predictions")
     if not values:
         raise ValueError("`values` must not be empty. Received: none")
 
 
 def _python(value):
-    """A number of NumPy as one of Python."""
+    """A NumPy scalar as a Python number."""
     if not isinstance(value, np.generic):
         raise TypeError(f"Numbers and text can be written. Received: {value!r}")
     return value.item()

@@ -1,13 +1,13 @@
 """BoolQ and MultiRC of SuperGLUE.
 
-The files are `folder/task/train.jsonl`, `val.jsonl` (the dev part) and `test.jsonl`,
+The files are `folder/task/train.jsonl`, `val.jsonl` (the dev split) and `test.jsonl`,
 which may lack labels. The first text is the passage. The second one is the question, in
-MultiRC with one of its answers behind it: each answer is an example, right (1) or wrong
-(0). The ids are integers of BoolQ, triples (passage, question, answer) of MultiRC.
+MultiRC followed by one of its answers: each answer is an example, right (1) or wrong
+(0). Ids are integers in BoolQ, triples (passage, question, answer) in MultiRC.
 
 Metrics are accuracy for BoolQ; for MultiRC, F1 of the label 1 over all answers (`f1a`)
-and the share of questions all of whose answers are right (`exact_match`). Predictions
-go into `BoolQ.jsonl` and `MultiRC.jsonl`.
+and the share of questions with all answers right (`exact_match`). Predictions are
+written to `BoolQ.jsonl` and `MultiRC.jsonl`.
 
 Reference:
     Wang et al., "SuperGLUE: A Stickier Benchmark for General-Purpose Language
@@ -32,17 +32,17 @@ _FILES = {"train": "train.jsonl", "dev": "val.jsonl", "test": "test.jsonl"}
 
 
 def _read(task, records, label_names, split, folder):
-    """The examples that `records` makes of each line of a part's file."""
+    """The examples of a split: `records` makes those of each line of its file."""
     path = first_file(folder, os.path.join(task, _FILES[split]))
     rows = [row for where, line in json_lines(path) for row in records(line, where)]
     if not rows:
         raise ValueError(f"{path} must hold examples. Received: none")
-    first, second, labels, ids, places = zip(*rows)
+    first, second, labels, ids, sources = zip(*rows)
     labelled = any(label is not None for label in labels)
     if labelled or split != "test":
-        for label, place in zip(labels, places):
+        for label, where in zip(labels, sources):
             if label is None:
-                raise ValueError(f"{place}: must have 'label'. Received: none")
+                raise ValueError(f"{where}: must have 'label'. Received: none")
     return TextExamples(
         first=first,
         second=second,

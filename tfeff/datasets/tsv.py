@@ -1,4 +1,4 @@
-"""Examples in tab-separated files, one file a part, as GLUE has them."""
+"""Examples in tab-separated files, one for each split, as in GLUE."""
 
 import functools
 import math
@@ -25,10 +25,10 @@ def tsv_dataset(
     ratings: tuple[float, float] = ANY_RATING,
     **attributes,
 ) -> Dataset:
-    """A data set whose parts are the files `folder/name/split.tsv`.
+    """A data set whose splits are the files `folder/name/split.tsv`.
 
-    A part whose name begins with "test" may lack the labels. Predictions are written
-    to `name.tsv`, ratings within their range.
+    A split whose name begins with "test" may lack the labels. Predictions are written
+    to `name.tsv`, ratings clipped to their range.
 
     Args:
         name: the name of the data set and of its folder.
@@ -36,14 +36,14 @@ def tsv_dataset(
         label: the name of the label's column.
         label_names: all labels, in the order of their ids; None for ratings.
         ratings: the least and the highest rating.
-        **attributes: further ones of `Dataset`, in place of those that follow from
-            these.
+        **attributes: further attributes of `Dataset`; they replace those that are
+            set here.
 
     Returns:
         A `Dataset`, to be registered.
 
     Raises:
-        TypeError, ValueError: if names or ratings are none.
+        TypeError, ValueError: if names or ratings have another type or value.
 
     Example: see `register`.
     """
@@ -85,7 +85,7 @@ def read_tsv(
     label_optional: bool = False,
     skip_malformed: bool = False,
 ) -> TextExamples:
-    """Reads texts and labels from a tab-separated file. Quotes are text.
+    """Reads texts and labels from a tab-separated file. Quotes have no meaning.
 
     Args:
         path: the file, UTF-8, a line for each example.
@@ -94,18 +94,18 @@ def read_tsv(
         label_names: all labels, in the order of their ids; None for ratings.
         ratings: the least and the highest rating.
         header: the names of all columns, if they are not in the file's first line.
-        keep: a function that is given a line's cells by their columns, and says
-            whether the line is an example; by default all are.
-        label_optional: read a file without the label's column, too.
-        skip_malformed: leave out lines with too few or too many columns, and say so
-            in `skipped`. By default they are errors.
+        keep: a function that gets a line's cells by column and returns whether the
+            line is an example; by default all are.
+        label_optional: whether the label's column may be missing.
+        skip_malformed: skip lines with too few or too many columns, and list them in
+            `skipped`. By default they are errors.
 
     Returns:
         The texts, labels and ids: the column `index` or `id`, or numbers from 0.
 
     Raises:
         ValueError: if the file is missing or empty, lacks a column, or has a malformed
-            line or a label outside of the set; the message has the file and the line.
+            line or an unknown label; the message has the file and the line.
 
     Example:
     ```python
@@ -197,7 +197,7 @@ def _write_ratings(name, ratings, split, examples, predictions, folder):
 
 
 def _checked(texts, label, label_names, ratings):
-    """What says where texts and labels stand, as it must be."""
+    """The arguments of `read_tsv` for texts and labels, checked."""
     texts = check_names("texts", texts)
     if len(texts) not in (1, 2):
         raise ValueError(f"`texts` must be one column or two. Received: {texts}")

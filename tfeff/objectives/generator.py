@@ -26,7 +26,8 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides) -> Encode
     Raises:
         TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
         ValueError: if `ratio` is out of range or a width is not an integer, an
-            override is no argument of `Encoder`, or there is no such encoder, for example a partition into an odd number of parts.
+            override is no argument of `Encoder`, or there is no such encoder, for
+            example a partition into an odd number of parts.
 
     Example:
 

@@ -1,6 +1,6 @@
-"""Models to fine-tune, and how their examples are augmented.
+"""Models to fine-tune, and augmentation of their examples.
 
-The names are imported when first used.
+Names are imported at their first use.
 """
 
 import lazy_loader

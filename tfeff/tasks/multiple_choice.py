@@ -11,8 +11,8 @@ from tfeff.tasks.task import PooledTask
 class MultipleChoice(PooledTask):
     """Choice among the options of a question, as in RACE.
 
-    The encoder reads each option with its passage and question as a sequence of its
-    own; one logit of each competes with those of the other options:
+    The encoder reads each option with its passage and question as a sequence, which
+    gets one logit; a softmax compares the options:
 
         v_c = tanh(X_c^L[0] W + b)              pooling="cls"
         v_c = LayerwisePooling(X_c^0 … X_c^L)   pooling="layerwise"
@@ -80,7 +80,7 @@ class _Ungroup(keras.layers.Layer):
     """`[B, C, T]` to `[B·C, T]`."""
 
     def call(self, inputs):
-        # Not -1, which is undetermined where the rest has no elements.
+        # Not -1, which is undetermined for an empty batch.
         batch, choices, length = ops.shape(inputs)
         return ops.reshape(inputs, (batch * choices, length))
 

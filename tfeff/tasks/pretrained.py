@@ -35,8 +35,8 @@ def save_pretrained(
     Args:
         encoder: the encoder, such as `model.encoder` of an objective.
         tokenizer: the KerasHub tokenizer that it was trained with.
-        path: the folder to write; it must not exist. The folders above it are made.
-            It appears when it is complete, or not at all.
+        path: the folder to write, atomically; it must not exist. The folders above it
+            are created.
 
     Raises:
         TypeError: if an argument is of another type.
@@ -76,22 +76,21 @@ def load_pretrained(
     dtype=None,
     seed: int = 0,
 ) -> tuple[Encoder, keras_hub.tokenizers.Tokenizer]:
-    """Reads a pretrained encoder and its tokenizer, to fine-tune or to go on.
+    """Reads a pretrained encoder and its tokenizer, to train them further.
 
-    The preset's files are compared with its `SHA256SUMS`; a `UserWarning` says so if
-    there is none, as in presets of earlier versions, or if it does not name a file.
+    The preset's files are compared with its `SHA256SUMS`. A `UserWarning` is issued if
+    there is none, as in presets of earlier versions, or if it lacks a file.
 
     Args:
         path: the folder of a preset, as `save_pretrained` and
             `tfeff convert` write it; or a run directory that holds one as
             `preset/`.
-        sequence_length: integer, the longest sequence to come. Where it is longer
-            than the encoder's, `tfeff.encoders.extend_length` extends the encoder, and
-            warns of rows that are new; a shorter one changes nothing. `None` means the
-            encoder's own.
-        dropout: float in [0, 1), dropout rate in place of the encoder's; `None` keeps
-            it. Most encoders are fine-tuned with the rate that they were pretrained
-            with; ALBERT is pretrained with 0.
+        sequence_length: integer, the longest sequence. If it is longer than the
+            encoder's, `tfeff.encoders.extend_length` extends the encoder and warns of new
+            rows; a shorter one changes nothing. `None` means the encoder's own.
+        dropout: float in [0, 1), dropout rate instead of the encoder's; `None` keeps
+            it. Most encoders are fine-tuned with the rate of pretraining; ALBERT is
+            pretrained with 0.
         dtype: dtype or dtype policy, such as `"mixed_bfloat16"`; `None` means the one
             that the encoder was saved with.
         seed: integer, for the rows of an extended table.
@@ -100,7 +99,7 @@ def load_pretrained(
         The encoder and its KerasHub tokenizer.
 
     Raises:
-        TypeError: if `path` is not a path, or an integer is none.
+        TypeError: if an argument has the wrong type.
         ValueError: if the folder, its encoder, weights or tokenizer is missing,
             damaged, or of another kind; if another argument is out of range.
 
@@ -118,7 +117,7 @@ def load_pretrained(
             raise ValueError(
                 f"`dtype` must be a dtype or a policy. Received: dtype={dtype!r}"
             ) from error
-    # Absolute, so that KerasHub never takes it for a name on the net.
+    # Absolute, so that KerasHub never looks for a preset of this name online.
     preset = os.path.abspath(_find(path))
     # KerasHub's own tokenizers do not do this themselves.
     with _damage_named(preset, "KerasHub tokenizer"):

@@ -9,7 +9,7 @@ from tfeff.training.losses import GlobalMeanCrossentropy
 
 @keras.saving.register_keras_serializable(package="tfeff")
 def squared_error(y_true, y_pred):
-    """(y - ŷ)² of each element; Keras' own takes the mean over the last axis."""
+    """(y - ŷ)² of each element; Keras' loss averages over the last axis."""
     y_pred = ops.convert_to_tensor(y_pred)
     return ops.square(y_pred - ops.cast(y_true, y_pred.dtype))
 
@@ -28,7 +28,7 @@ class GlobalMeanSquaredError(GlobalMeanCrossentropy):
         sample_weight: float tensor `[...]`; `None` means 1 everywhere.
 
     Returns:
-        Scalar: this replica's part of the loss. The parts add up to the loss.
+        Scalar: this replica's share of the loss. The replicas' shares add up to it.
 
     Example:
 
@@ -46,7 +46,7 @@ class GlobalMeanSquaredError(GlobalMeanCrossentropy):
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class Regressor(PooledTask):
-    """Rating of a text or of a pair of texts by one number.
+    """Regression: rates a text or a pair of texts by one number.
 
     As `tfeff.tasks.Classifier`, with one output and the mean squared error:
 

@@ -11,13 +11,13 @@ from tfeff.tasks.task import Task
 from tfeff.training.losses import GlobalMeanCrossentropy
 from tfeff.utils.checks import check_integer, check_rate
 
-# Finite, so that the sum of two is a number in float32 and a loss without weight 0.
+# Finite, so that sums of two logits and losses of weight 0 are finite in float32.
 _MASKED = -1e30
 OUTPUTS = ("start", "end")
 
 
 class _SpanHead(keras.layers.Layer):
-    """Two numbers a token, and a very small one where no answer can be."""
+    """Two logits for each token, -1e30 where no answer can be."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -33,9 +33,9 @@ class _SpanHead(keras.layers.Layer):
 
     def call(self, hidden, segment_ids, is_token):
         real = ops.cast(is_token, "int32")
-        # Nothing but the last [SEP] is behind the passage.
-        behind = ops.pad(real[:, 1:], [[0, 0], [0, 1]])
-        passage = real * behind * ops.cast(segment_ids == 1, "int32")
+        # A token of the passage is followed by another token: the last [SEP] is not.
+        followed = ops.pad(real[:, 1:], [[0, 0], [0, 1]])
+        passage = real * followed * ops.cast(segment_ids == 1, "int32")
         is_cls = real * ops.cast(ops.cumsum(ops.ones_like(real), axis=1) == 1, "int32")
         allowed = (passage + is_cls) > 0
         logits = self.dense(hidden)
@@ -51,10 +51,10 @@ class _SpanHead(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class SpanQA(Task):
-    """Extractive question answering: where in the passage the answer is.
+    """Extractive question answering: predicts the answer's span in the passage.
 
-    From the last hidden state, each token gets a logit for beginning the answer and
-    one for ending it, independently of each other:
+    From the last hidden state, each token gets one logit for the start and one for the
+    end of the answer, independently of each other:
 
         s = X^L w_s + b_s        e = X^L w_e + b_e        [T]
 
@@ -72,7 +72,7 @@ class SpanQA(Task):
 
     Call arguments:
         inputs: dict of integer tensors `[B, T]`: `token_ids`, `segment_ids`, 1 for
-            the passage and the `[SEP]` behind it, and `padding_mask`; rows are
+            the passage and the `[SEP]` after it, and `padding_mask`; rows are
             `[CLS] question [SEP] passage [SEP]`, padded at the end.
 
     Returns:
@@ -80,7 +80,7 @@ class SpanQA(Task):
 
     Raises:
         TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
-        ValueError: if the encoder has one segment alone, or `dropout` is no rate.
+        ValueError: if the encoder has only one segment, or `dropout` is out of range.
 
     Example:
 
@@ -101,14 +101,14 @@ class SpanQA(Task):
         check_encoder("encoder", encoder)
         if encoder.num_segments == 1:
             raise ValueError(
-                "`encoder` must have at least 2 segments, or a table of none. "
+                "`encoder` must have at least 2 segments, or 0 for no table. "
                 f"Received: encoder.num_segments={encoder.num_segments}"
             )
         dropout = check_rate("dropout", dropout)
         inputs = encoder.input
         hidden = encoder(inputs)["sequence_output"]
         hidden = keras.layers.Dropout(dropout, dtype=encoder.dtype_policy)(hidden)
-        # Logits of hundreds of tokens are compared: half precision is too coarse.
+        # Half precision is too coarse to compare the logits of hundreds of tokens.
         head = _SpanHead(dtype=encoder.dtype_policy.variable_dtype, name="head")
         outputs = head(hidden, inputs["segment_ids"], inputs["padding_mask"])
         super().__init__(encoder, inputs, outputs, **kwargs)
@@ -134,7 +134,7 @@ class SpanQA(Task):
         Args:
             features: from `tfeff.data.make_span_features`.
             batch_size: integer, windows in a batch.
-            max_answer_tokens: most tokens of an answer.
+            max_answer_tokens: the largest number of tokens of an answer.
             no_answer_threshold: as in `tfeff.data.best_spans`.
 
         Returns:
@@ -148,7 +148,7 @@ class SpanQA(Task):
         batch_size = check_integer("batch_size", batch_size)
         dataset = features.dataset(batch_size, shuffle=False, repeat=False)
         logits = self.predict(dataset, verbose=0)
-        # The last batch is filled up.
+        # The last batch is padded with empty windows.
         start, end = (logits[name][: len(features)] for name in OUTPUTS)
         return best_spans(features, start, end, max_answer_tokens, no_answer_threshold)
 

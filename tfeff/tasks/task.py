@@ -1,4 +1,4 @@
-"""What the models of the fine-tuning tasks share."""
+"""Base classes of the models for fine-tuning."""
 
 import keras
 
@@ -18,7 +18,7 @@ class Task(Objective):
     Args:
         encoder: the `tfeff.encoders.Encoder`.
         inputs: dict of `keras.KerasTensor`.
-        outputs: what the head makes of them.
+        outputs: the head's output, a `keras.KerasTensor` or a dict of them.
         **kwargs: `name` and `trainable`.
     """
 
@@ -29,7 +29,7 @@ class Task(Objective):
         self.dtype_policy = encoder.dtype_policy
 
     def default_optimizer(self):
-        """Fine-tuning's, at a constant rate."""
+        """AdamW for fine-tuning, at a constant rate."""
         return AdamW(1e-5, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0)
 
 
@@ -42,12 +42,12 @@ class PooledTask(Task):
 
     Args:
         encoder: the `tfeff.encoders.Encoder`.
-        num_outputs: integer, numbers in `z`.
+        num_outputs: integer, the size of `z`.
         pooling: `"cls"` or `"layerwise"`.
         dropout: float in [0, 1), rate on `v`.
         inputs: the model's inputs; default: the encoder's.
-        rows: the encoder's inputs made of them, `[B', T]`.
-        finish: makes the model's output of `z` `[B', num_outputs]`.
+        rows: the encoder's inputs `[B', T]`, computed from `inputs`.
+        finish: maps `z` `[B', num_outputs]` to the model's output.
         **kwargs: `name` and `trainable`.
     """
 

@@ -1,1 +1,1 @@
-"""What pretraining objectives make of the sequences of a cache."""
+"""Examples of the pretraining objectives, from the sequences of a cache."""

@@ -16,21 +16,22 @@ from tfeff.data.sampling import check_mask_rate, num_targets
 
 @dataclasses.dataclass(frozen=True)
 class MaskedTokens(Examples):
-    """Some tokens of each sequence are masked, to be predicted; see `mask_tokens`.
+    """Masked language modelling: some tokens are masked and predicted.
 
-    `Cache.batches` gives `(inputs, labels, weights)`: `inputs` is a dictionary of
-    int32, `token_ids`, `segment_ids` (zeros) and `padding_mask` (1 = real), each
-    `[B, T]`, and `mask_positions` `[B, M]`, M = max(1, round(mask_rate · (T − 2))).
+    See `mask_tokens`. `Cache.batches` gives `(inputs, labels, weights)`: `inputs` is a
+    dictionary of int32, `token_ids`, `segment_ids` (zeros) and `padding_mask` (1 =
+    real), each `[B, T]`, and `mask_positions` `[B, M]`,
+    M = max(1, round(mask_rate · (T − 2))).
     `labels` `[B, M]` int32 are the original tokens, `weights` `[B, M]` float32 are 1
-    where there is one, and 0 in slots that are not used.
+    in used slots and 0 in the others.
 
     Args:
         mask_rate: the share of tokens to predict, in (0, 1].
-        masking: `"token"`, `"whole_word"` or `"ngram"`, what is masked as one; for
+        masking: `"token"`, `"whole_word"` or `"ngram"`, the unit of masking; for
             words and n-grams `Cache.batches` needs `tokenizer`.
         mask_share: the share of chosen tokens that becomes `[MASK]`.
         random_share: the share of chosen tokens that becomes another token; the
-            rest stays. ConvBERT's are 0.85 and 0.
+            rest is unchanged. ConvBERT's shares are 0.85 and 0.
 
     Raises:
         ValueError: if an argument is out of range.
@@ -95,7 +96,7 @@ class MaskedTokens(Examples):
             if tokenizer is None:
                 raise ValueError(
                     f"`tokenizer` must be the cache's for masking={self.masking!r}, to "
-                    "tell where words begin. Received: tokenizer=None"
+                    "find the starts of words. Received: tokenizer=None"
                 )
             starts = word_starts(tokenizer)
         return functools.partial(

@@ -24,7 +24,7 @@ MASKINGS = ("token", "whole_word", "ngram")
 
 
 def check_masking(masking: str, mask_share: float, random_share: float) -> None:
-    """Raises unless the name is known and the shares are those of a whole."""
+    """Raises unless the name is known and the shares add up to at most 1."""
     check_choice("masking", masking, MASKINGS)
     for name, share in [("mask_share", mask_share), ("random_share", random_share)]:
         if isinstance(share, bool) or not isinstance(share, (int, float)):
@@ -55,43 +55,42 @@ def mask_tokens(
     mask_share: float = 0.8,
     random_share: float = 0.1,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Masks some tokens and tells which: a pure function of its arguments.
+    """Masks some tokens and returns their positions: a function of its arguments alone.
 
     A sequence with c tokens that are not special has a budget of min(max_masks,
     max(1, round(mask_rate · c))) tokens (none if c = 0; a half rounds to the even
-    neighbour). What is chosen uniformly without replacement depends on `masking`:
+    neighbour). They are chosen uniformly without replacement, in units of `masking`:
 
     - `"token"`: single tokens, exactly as many as the budget.
     - `"whole_word"`: words, each with all its tokens. A word with more tokens than
-      what is left of the budget is passed over, and the next one in the random order
-      tried; so the budget is never exceeded, and a sequence none of whose words fits
-      has no mask.
+      are left of the budget is skipped, and the next one in the random order is tried.
+      So the budget is never exceeded, and a sequence in which no word fits has no mask.
     - `"ngram"`: the text is cut at random into runs of n words, n = 1, 2, 3 with
-      probability proportional to 1/n (and at most the budget). Runs are chosen as
-      words are above.
+      probability proportional to 1/n (and at most the budget). Runs are chosen like
+      words.
 
     Each chosen token becomes `mask_token_id` with probability `mask_share`, a
     uniformly drawn token that is not special with probability `random_share`, and
-    stays as it is otherwise.
+    is unchanged otherwise.
 
     Row b is the example number `first_example + b`, and its masks depend on `seed`
     and that number alone, not on how examples are batched.
 
     Args:
         token_ids: [B, T] int32; padding counts as special.
-        seed: chooses the masks, in [−2⁶³, 2⁶³).
+        seed: seed of the masks, in [−2⁶³, 2⁶³).
         first_example: the number of the first row's example, from 0.
-        vocabulary_size: ids are below it.
+        vocabulary_size: V; ids are below it.
         mask_token_id: the id of `[MASK]`.
         special_token_ids: ids that are neither chosen nor drawn: padding, `[CLS]`,
-            `[SEP]`, `[MASK]`. Words and n-grams end there.
+            `[SEP]`, `[MASK]`. Words and n-grams end at them.
         max_masks: M, the number of slots for chosen positions, at most T.
         mask_rate: the share of tokens to choose, in (0, 1].
         masking: `"token"`, `"whole_word"` or `"ngram"`.
-        word_starts: [vocabulary_size] bool, the ids that begin a word, as the function
-            `word_starts` gives them; needed for words and n-grams.
-        mask_share: the share of chosen tokens that becomes `mask_token_id`.
-        random_share: the share of chosen tokens that becomes another token.
+        word_starts: [V] bool, the ids that begin a word, as returned by the function
+            `word_starts`; needed for words and n-grams.
+        mask_share: the share of chosen tokens that become `mask_token_id`.
+        random_share: the share of chosen tokens that become another token.
 
     Returns:
         The tuple (masked_ids [B, T] int32, positions [B, M] int32,
@@ -169,7 +168,7 @@ def mask_tokens(
     positions, labels, weights = slots(token_ids, chosen, max_masks)
 
     draw = tf.cast(tf.bitwise.right_shift(word * num_drawable, 32), tf.int32)
-    for special_id in special_ids:  # ascending: steps over each special id
+    for special_id in special_ids:  # ascending: skips every special id
         draw += tf.cast(draw >= special_id, tf.int32)
     changed = mask_share + random_share
     masked_ids = tf.where(action < int(changed * 2**32), draw, token_ids)

@@ -11,13 +11,13 @@ from tfeff.data.sampling import check_seed, random_bits
 
 
 class Pairs(NamedTuple):
-    """Pairs `[CLS] A [SEP] B [SEP]`, and what there is to learn of them."""
+    """Pairs `[CLS] A [SEP] B [SEP]` with their labels."""
 
     token_ids: tf.Tensor  # [B, T] int32
-    segment_ids: tf.Tensor  # [B, T] int32: 1 for B and the [SEP] behind it
+    segment_ids: tf.Tensor  # [B, T] int32: 1 for B and the [SEP] after it
     padding_mask: tf.Tensor  # [B, T] int32
-    labels: tf.Tensor  # [B] int32: 1 if B is not what follows A
-    weights: tf.Tensor  # [B] float32: 0 if the text could not be cut in two
+    labels: tf.Tensor  # [B] int32: 1 if B does not follow A
+    weights: tf.Tensor  # [B] float32: 0 if the text could not be split
 
 
 def make_pairs(
@@ -29,24 +29,24 @@ def make_pairs(
     manifest: Manifest,
     word_starts: np.ndarray | None = None,
 ) -> Pairs:
-    """Cuts each text in two and makes half of the pairs wrong.
+    """Splits each text in two and makes half of the pairs wrong.
 
-    A text of c tokens loses its last one if T leaves no place for it and the second
-    `[SEP]`. It is cut at a border drawn uniformly from those before a word, or from
-    all if there is no table of words. Neither part is empty: a text without a border
-    stays whole, as `[CLS] A [SEP]` with label and weight 0.
+    A text that fills the sequence loses its last token to the second `[SEP]`. It is
+    split at a border drawn uniformly from those before a word, or from all borders
+    without `word_starts`. Neither half is empty: a text without a border is not split
+    and becomes `[CLS] A [SEP]` with label and weight 0.
 
-    With probability 1/2, A and B change places. With `others`, B instead gives way to
-    as many tokens of the other text, from a border drawn among those that leave so many
-    (or from its start, to its end if it is shorter). Where the other text is of the
-    same document, B stays and the label is 0.
+    With probability 1/2, A and B are swapped. With `others`, B is instead replaced by
+    as many tokens of the other text, from a border drawn among those that are followed
+    by enough tokens (or by the whole text if it is shorter). If the other text is of
+    the same document, B is kept and the label is 0.
 
     Row b depends on `seed` and the number `first_example + b` alone.
 
     Args:
-        texts: the texts to cut.
-        others: a text for each that may give another B.
-        seed: chooses the cuts, in [−2⁶³, 2⁶³).
+        texts: the texts to split.
+        others: for each text, another text that B may be replaced from.
+        seed: seed of the splits, in [−2⁶³, 2⁶³).
         first_example: the number of the first row's example, from 0.
         manifest: of the cache, for its special ids.
         word_starts: [V] bool, the ids that begin a word, or None.
@@ -62,12 +62,12 @@ def make_pairs(
     """
     seed = check_seed(seed)
     rows, length = tf.unstack(tf.shape(texts.token_ids))
-    cut_draw, flip_draw, place_draw = random_bits(
+    cut_draw, flip_draw, start_draw = random_bits(
         seed, first_example, (rows, 3, 1), stream=2
     )
     flip = flip_draw >= 2**31
 
-    content = texts.token_ids[:, 1:]  # tokens behind the text are never read
+    content = texts.token_ids[:, 1:]  # tokens after the text are never read
     total = tf.minimum(_num_tokens(texts), length - 3)
     borders = _borders(content, word_starts)
     position = tf.range(length - 1)
@@ -88,10 +88,10 @@ def make_pairs(
         elsewhere = (texts.documents != others.documents)[:, None] & (available > 0)
         wrong = flip & found & elsewhere
         possible = _borders(other, word_starts) & (position <= available - rest)
-        place, any_place = _draw(possible, place_draw)
-        place = tf.where(any_place, place, 0)
+        start, any_start = _draw(possible, start_draw)
+        start = tf.where(any_start, start, 0)
         start_a, size_a = tf.zeros_like(cut), cut
-        start_b = tf.where(wrong, length - 1 + place, cut)
+        start_b = tf.where(wrong, length - 1 + start, cut)
         size_b = tf.where(wrong, tf.minimum(rest, available), rest)
 
     column = tf.range(length)
@@ -125,9 +125,9 @@ def _borders(token_ids: tf.Tensor, word_starts: np.ndarray | None) -> tf.Tensor:
 
 
 def _draw(possible: tf.Tensor, draw: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The place of one of the true values, and whether there is any, both [B, 1]."""
+    """The position of a random true value, and whether there is one, both `[B, 1]`."""
     found = tf.cumsum(tf.cast(possible, tf.int32), axis=1)
     count = found[:, -1:]
     number = tf.bitwise.right_shift(draw * tf.cast(count, tf.int64), 32)
-    place = tf.searchsorted(found, tf.cast(number, tf.int32) + 1)
-    return tf.minimum(place, tf.shape(possible)[1] - 1), count > 0
+    position = tf.searchsorted(found, tf.cast(number, tf.int32) + 1)
+    return tf.minimum(position, tf.shape(possible)[1] - 1), count > 0

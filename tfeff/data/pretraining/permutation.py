@@ -12,7 +12,7 @@ from tfeff.data.sampling import (
     check_special_ids,
     check_token_ids,
     is_any_of,
-    place,
+    position_of,
     priorities,
     random_bits,
 )
@@ -28,19 +28,19 @@ def permute_targets(
     max_targets: int,
     mask_rate: float = 1 / 6,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Draws an order of the tokens and tells which are predicted, and when.
+    """Draws an order of prediction and the targets in it.
 
     All orders of the c tokens that are not special are equally likely. The last
     min(max_targets, max(1, round(mask_rate · c))) of the order are the targets (none
-    if c = 0); their ranks 0, 1, 2, … are their places among the targets. All other
-    positions have rank −1: they come first and are given to every target.
+    if c = 0); their ranks are 0, 1, 2, … in this order. All other positions have
+    rank −1: they come first and are seen by every target.
     `tfeff.ops.permutation_masks` turns ranks into masks.
 
     The order of row b depends on `seed` and the number `first_example + b` alone.
 
     Args:
         token_ids: [B, T] int32; padding counts as special.
-        seed: chooses the orders, in [−2⁶³, 2⁶³).
+        seed: seed of the orders, in [−2⁶³, 2⁶³).
         first_example: the number of the first row's example, from 0.
         special_token_ids: ids that are never targets.
         max_targets: M, the number of slots for targets, at most T.
@@ -63,8 +63,8 @@ def permute_targets(
     ranks, positions, labels, weights = tfeff.data.permute_targets(
         [[2, 7, 8, 9, 3]], seed=0, special_token_ids=[2, 3], max_targets=1
     )
-    (place,) = positions[0].numpy()
-    assert ranks.numpy()[0, place] == 0 and place in (1, 2, 3)
+    (target,) = positions[0].numpy()
+    assert ranks.numpy()[0, target] == 0 and target in (1, 2, 3)
     ```
 
     Reference:
@@ -82,10 +82,10 @@ def permute_targets(
 
     special = is_any_of(token_ids, special_ids)
     count = budget(special, mask_rate, max_targets)
-    # The tokens of highest priority are the targets, the very highest the first.
+    # The tokens of highest priority are the targets, in descending order.
     highest = tf.math.top_k(priorities(draws, special), max_targets).values
     used = tf.range(max_targets) < count
-    positions = tf.where(used, place(highest), 0)
+    positions = tf.where(used, position_of(highest), 0)
     labels = tf.where(used, tf.gather(token_ids, positions, batch_dims=1), 0)
 
     row = tf.broadcast_to(tf.range(rows)[:, None], tf.shape(positions))

@@ -14,10 +14,10 @@ from tfeff.data.sampling import check_mask_rate, num_targets
 
 @dataclasses.dataclass(frozen=True)
 class PermutedTokens(Examples):
-    """Each sequence has a random order of its tokens, whose last ones are predicted.
+    """Permutation language modelling: the last tokens of a random order are predicted.
 
-    `Cache.batches` gives `(inputs, labels, weights)` as for `MaskedTokens`, with all
-    tokens in place. `inputs` also has `ranks` `[B, T]` int32: 0, 1, 2, … for the
+    `Cache.batches` gives `(inputs, labels, weights)` as for `MaskedTokens`, with no
+    token masked. `inputs` also has `ranks` `[B, T]` int32: 0, 1, 2, … for the
     targets in the order of prediction, which is that of `mask_positions`, and −1
     elsewhere; see `permute_targets`.
 
@@ -26,7 +26,7 @@ class PermutedTokens(Examples):
 
     Raises:
         ValueError: if `mask_rate` is out of range.
-        TypeError: if it is no number.
+        TypeError: if it is not a number.
 
     Example:
     ```python

@@ -16,15 +16,15 @@ from tfeff.utils.checks import check_choice
 
 @dataclasses.dataclass(frozen=True)
 class SentencePairs(Examples):
-    """Pairs `[CLS] A [SEP] B [SEP]`, to tell whether B follows A, masked or not.
+    """Pairs `[CLS] A [SEP] B [SEP]`: the model predicts whether B follows A.
 
-    Each sequence of the cache is cut in two, before a word if `Cache.batches` is given
-    `tokenizer`. (If not, before any token; then a B that begins inside a word gives
-    the answer away.) With probability 1/2 the pair is made wrong: for `"order"`, A and
-    B change places; for `"next"`, B is a piece of another document. Eight pieces are
-    drawn for this, and one of another document is taken; if there is none, which
-    only a few documents make likely, the pair stays as it is. Sequences that cannot be
-    cut, those of one token for instance, have weight 0.
+    Each sequence of the cache is split in two, before a word if `Cache.batches` is
+    given `tokenizer`. (Without it before any token; then a B that begins inside a word
+    reveals the label.) With probability 1/2 the pair is made wrong: for `"order"`, A
+    and B are swapped; for `"next"`, B is taken from another document. Eight sequences
+    are drawn for this, and one of another document is used; if there is none, which is
+    likely with few documents only, the pair is not changed. Sequences that cannot be
+    split, such as those of one token, have weight 0.
 
     `Cache.batches` gives `(inputs, labels, weights)`. `inputs` are those of
     `MaskedTokens` with `segment_ids` 1 for B and its `[SEP]`, and
@@ -37,7 +37,7 @@ class SentencePairs(Examples):
 
     Args:
         kind: `"order"` (ALBERT) or `"next"` (BERT).
-        masked: `MaskedTokens`, how tokens are masked; None masks nothing.
+        masked: `MaskedTokens`, the masking of tokens; None masks nothing.
 
     Raises:
         ValueError: if `kind` is neither.
@@ -125,18 +125,18 @@ class SentencePairs(Examples):
         if manifest.cross_documents:
             raise ValueError(
                 "`SentencePairs` need a cache whose sequences hold one document each: "
-                "in others, A and B may be of different documents by themselves. "
+                "in others, A and B may come from different documents. "
                 "Received: a cache made with cross_documents=True"
             )
         if manifest.sequence_length < 5:
             raise ValueError(
                 "`SentencePairs` need a cache with sequence_length of at least 5, for "
-                "three special tokens and one of A and of B. Received: a cache with "
-                f"sequence_length={manifest.sequence_length}"
+                "three special tokens and one token each of A and B. Received: a cache "
+                f"with sequence_length={manifest.sequence_length}"
             )
         if self.kind == "next" and manifest.num_documents < 2:
             raise ValueError(
-                "`kind` must be 'order' where there is one document only: 'next' takes "
+                "`kind` must be 'order' for a cache of one document: 'next' takes "
                 f"wrong pairs from other documents. Received: kind={self.kind!r} for a "
                 f"cache of {manifest.num_documents} document"
             )

@@ -1,4 +1,4 @@
-"""Which tokens belong together: whole words, and runs of some words."""
+"""Units of masking: whole words, and n-grams of words."""
 
 from itertools import accumulate
 
@@ -13,10 +13,10 @@ _LONGEST_NGRAM = 3
 
 
 def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
-    """Tells which ids begin a word.
+    """The ids that begin a word.
 
     These are SentencePiece's pieces that begin with "▁", and WordPiece's that do not
-    begin with "##". BERT's WordPiece takes each punctuation mark for a word.
+    begin with "##". In BERT's WordPiece each punctuation mark is a word.
 
     Args:
         tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub.
@@ -48,7 +48,7 @@ def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
     else:
         raise TypeError(
             "`tokenizer` must be a SentencePiece or WordPiece tokenizer of KerasHub, "
-            "whose pieces tell where a word begins. Received: tokenizer of type "
+            "whose pieces mark the starts of words. Received: tokenizer of type "
             f"{type(tokenizer).__name__}"
         )
     if not any(starts):
@@ -60,9 +60,9 @@ def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
 
 
 def words(token_ids: tf.Tensor, special: tf.Tensor, starts: np.ndarray) -> tf.Tensor:
-    """Numbers the words of each sequence from 0; a special token is one of its own.
+    """Numbers the words of each sequence from 0; a special token is a word of its own.
 
-    A text that begins inside a word, or goes on after a special token, begins a word.
+    The first token of a text, and one after a special token, always begins a word.
 
     Args:
         token_ids: [B, T] int32.
@@ -70,7 +70,7 @@ def words(token_ids: tf.Tensor, special: tf.Tensor, starts: np.ndarray) -> tf.Te
         starts: [V] bool, as `word_starts` gives.
 
     Returns:
-        [B, T] int32, growing by 0 or 1 from one token to the next.
+        [B, T] int32, increasing by 0 or 1 from one token to the next.
     """
     return _number(special | _begins(token_ids, special, starts))
 
@@ -82,7 +82,7 @@ def ngrams(
     draws: tf.Tensor,
     longest: tf.Tensor,
 ) -> tf.Tensor:
-    """Numbers runs of one to three words, which follow one another without gaps.
+    """Numbers runs of one to three words, which follow each other without gaps.
 
     A run has n words with probability proportional to 1/n. A special token ends it,
     and is a run of its own.
@@ -95,7 +95,7 @@ def ngrams(
         longest: [B, 1] int32, the most words in a run.
 
     Returns:
-        [B, T] int32, growing by 0 or 1 from one token to the next.
+        [B, T] int32, increasing by 0 or 1 from one token to the next.
 
     Reference:
         Lan et al., "ALBERT: A Lite BERT for Self-supervised Learning of Language
@@ -120,8 +120,8 @@ def choose_units(
 ) -> tf.Tensor:
     """Chooses whole units at random that together have at most `count` tokens.
 
-    Units are taken in a random order. One that is larger than what is left of the
-    budget is passed over: as long as any unit fits, there is a next one.
+    Units are taken in a random order. A unit that is larger than the rest of the
+    budget is skipped, until no unit fits.
 
     Args:
         units: [B, T] int32, as from `words` or `ngrams`.
@@ -143,9 +143,9 @@ def choose_units(
     sizes = tf.gather(sizes, order, batch_dims=1)
     unfit = tf.gather(unfit, order, batch_dims=1)
 
-    # A round takes all units up to the first that does not fit, which sequential
-    # choice would do too, and drops those that are now too large. The rounds are no
-    # more than there are sizes of units.
+    # A round takes all units up to the first that does not fit, as a sequential choice
+    # would, and drops those that are now too large. There are at most as many rounds
+    # as there are sizes of units.
     def take(left: tf.Tensor, waiting: tf.Tensor, taken: tf.Tensor) -> tuple:
         waiting &= sizes <= left
         total = tf.cumsum(tf.where(waiting, sizes, 0), axis=1)
@@ -167,7 +167,7 @@ def _begins(token_ids: tf.Tensor, special: tf.Tensor, starts: np.ndarray) -> tf.
 
 
 def _follow(special: tf.Tensor) -> tf.Tensor:
-    """True for the tokens behind a special one, and for the first of a sequence."""
+    """True for the tokens after a special one, and for the first of a sequence."""
     return tf.concat([tf.ones_like(special[:, :1]), special[:, :-1]], axis=1)
 
 

@@ -1,1 +1,1 @@
-"""More examples of a task, by replacing words (TinyBERT)."""
+"""Augmentation of a task's examples by replacing words (TinyBERT)."""

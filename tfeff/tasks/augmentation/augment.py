@@ -1,4 +1,4 @@
-"""More examples of a task, by replacing words (TinyBERT)."""
+"""Augmentation of a task's examples by replacing words (TinyBERT)."""
 
 import re
 from collections.abc import Sequence
@@ -27,22 +27,22 @@ def augment(
     seed: int = 0,
     batch_size: int = 64,
 ) -> TextExamples:
-    """Copies of each example in which words are replaced by others that would fit.
+    """Adds copies of each example in which words are replaced by similar ones.
 
-    Each word of each copy is replaced with probability `rate`, by one of its
-    candidates, each as likely:
+    Each word of each copy is replaced with probability `rate` by one of its candidates,
+    drawn uniformly:
 
-    - A word that is one piece of the tokenizer: the `candidates` whole words that the
-      masked language model finds likeliest in its place, itself perhaps among them.
-    - Other words: the `candidates` nearest ones in `word_vectors`; a word that is not
-      there, in any case, stays. Without `word_vectors` the nearest whole words of the
-      vocabulary, by the cosine between rows of the model's token table, to the mean
-      of the word's pieces.
+    - For a word that is one piece of the tokenizer, the `candidates` whole words that
+      the masked language model predicts as likeliest, possibly including itself.
+    - For other words, the `candidates` nearest ones in `word_vectors`; a word that is
+      not among them is kept. Without `word_vectors`, the whole words of the vocabulary
+      whose rows of the model's token table have the largest cosine with the mean of
+      the word's pieces.
 
-    A word is a run of letters and digits, with apostrophes inside; all else stays as
-    it is. The model sees one text at a time, also of a pair, cut around the word
-    where it is longer than the encoder takes. What is drawn depends on `seed` and on
-    the example's place alone.
+    A word is a run of letters and digits, with apostrophes inside; other characters are
+    kept. The model reads one text at a time, also of a pair; a text that is too long
+    for the encoder is truncated on both sides of the word. The draws depend on `seed`
+    and the index of the example alone.
 
     Args:
         examples: texts or pairs, with or without labels.
@@ -53,7 +53,7 @@ def augment(
         candidates: integer M, words to choose from.
         word_vectors: as from `read_word_vectors`, or `None`.
         seed: integer of at least 0.
-        batch_size: integer, places that the model fills at once.
+        batch_size: integer, masked words in a batch of the model.
 
     Returns:
         Each example followed by its copies, with its label and its id.
@@ -61,7 +61,7 @@ def augment(
     Raises:
         TypeError: if an argument is of another type.
         ValueError: if a number is out of range, the tokenizer has more ids than the
-            model, or no piece of it is a whole word.
+            model, or has no whole words.
 
     Example:
     ```python
@@ -101,12 +101,12 @@ def augment(
     candidates = check_integer("candidates", candidates)
     seed = check_integer("seed", seed, 0)
     batch_size = check_integer("batch_size", batch_size)
-    fillings = MLMCandidates(masked_lm, tokenizer, candidates, batch_size)
+    model = MLMCandidates(masked_lm, tokenizer, candidates, batch_size)
 
     columns = [examples.first] + ([examples.second] if examples.second else [])
     augmented = [
         _augment_column(
-            texts, column, fillings, word_vectors, copies, rate, candidates, seed
+            texts, column, model, word_vectors, copies, rate, candidates, seed
         )
         for column, texts in enumerate(columns)
     ]
@@ -122,21 +122,18 @@ def augment(
     )
 
 
-def _augment_column(
-    texts, column, fillings, word_vectors, copies, rate, candidates, seed
-):
-    """Each text and its copies."""
+def _augment_column(texts, column, model, word_vectors, copies, rate, candidates, seed):
+    """Each text followed by its copies."""
     words = [list(_WORD.finditer(text)) for text in texts]
     draws = [
         np.random.default_rng([seed, column, index]).random((2, copies, len(found)))
         for index, found in enumerate(words)
     ]
     offered = _candidates(
-        fillings.tokenizer,
         texts,
         words,
         [(first < rate).any(axis=0) for first, _ in draws],
-        fillings,
+        model,
         word_vectors,
         candidates,
     )
@@ -145,8 +142,8 @@ def _augment_column(
         result.append(text)
         for replaced, chosen in zip(first < rate, second):
             parts, end = [], 0
-            for word, place, share, options in zip(found, replaced, chosen, choices):
-                if place and options:
+            for word, replace, share, options in zip(found, replaced, chosen, choices):
+                if replace and options:
                     option = options[int(share * len(options))]
                     parts += [text[end : word.start()], option]
                     end = word.end()
@@ -154,16 +151,16 @@ def _augment_column(
     return tuple(result)
 
 
-def _candidates(tokenizer, texts, words, wanted, fillings, word_vectors, count):
-    """For each text, for each of its words, the list of what may replace it."""
+def _candidates(texts, words, wanted, model, word_vectors, count):
+    """For each text, for each of its words, the list of its candidates."""
     offered: list[list[Sequence[str]]] = [[()] * len(found) for found in words]
     masked, slots, near = [], [], {}
-    encoded = encode_with_offsets(tokenizer, list(texts))
-    for index, (ids, places) in enumerate(encoded):
+    encoded = encode_with_offsets(model.tokenizer, list(texts))
+    for index, (ids, offsets) in enumerate(encoded):
         for slot, word in enumerate(words[index]):
             if not wanted[index][slot]:
                 continue
-            tokens = _tokens_of(word, places)
+            tokens = _tokens_of(word, offsets)
             if tokens is None:
                 continue
             if len(tokens) == 1:
@@ -173,27 +170,27 @@ def _candidates(tokenizer, texts, words, wanted, fillings, word_vectors, count):
             key = word[0], tuple(ids[tokens])
             if key not in near:
                 near[key] = (
-                    fillings.near(key[1], count, word[0])
+                    model.near(key[1], count, word[0])
                     if word_vectors is None
                     else _neighbours(word_vectors, word[0], count)
                 )
             offered[index][slot] = near[key]
-    for (index, slot), options in zip(slots, fillings.likeliest(masked)):
+    for (index, slot), options in zip(slots, model.likeliest(masked)):
         offered[index][slot] = options
     return offered
 
 
-def _tokens_of(word, places):
-    """Which tokens make the word and nothing else; None if there are no such tokens."""
+def _tokens_of(word, offsets):
+    """The tokens of exactly this word; None if a token crosses its borders."""
     begin, end = word.span()
-    tokens = np.flatnonzero((places[:, 0] < end) & (places[:, 1] > begin))
+    tokens = np.flatnonzero((offsets[:, 0] < end) & (offsets[:, 1] > begin))
     if not len(tokens):
         return None
     first, last = tokens[[0, -1]]
-    if places[first, 0] < begin or places[last, 1] > end:
+    if offsets[first, 0] < begin or offsets[last, 1] > end:
         return None
     # SentencePiece's mark of a new word may be a piece of its own.
-    while first and places[first - 1, 0] == places[first - 1, 1]:
+    while first and offsets[first - 1, 0] == offsets[first - 1, 1]:
         first -= 1
     return np.arange(first, last + 1)
 

@@ -1,4 +1,4 @@
-"""Whole words that a masked language model would put in a place."""
+"""Whole words that a masked language model predicts at a masked token."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,18 +10,18 @@ import tensorflow as tf
 from tfeff.objectives import MaskedLM
 from tfeff.tasks.augmentation.word_vectors import WordVectors
 
-_SPACE = "\u2581"  # what SentencePiece writes for a space
+_SPACE = "\u2581"  # SentencePiece's sign for a space
 _LETTERS = re.compile(r"[^\W_]+")
 
 
 class MLMCandidates:
-    """The whole words of a tokenizer, as a masked language model sees them.
+    """Candidates for words, from a masked language model and its token table.
 
     Args:
         model: a `tfeff.objectives.MaskedLM`.
         tokenizer: the SentencePiece or WordPiece tokenizer that it was trained with.
-        count: integer, how many words `likeliest` returns for a place.
-        batch_size: integer, places that the model fills at once.
+        count: integer, the number of words that `likeliest` returns for a token.
+        batch_size: integer, masked tokens in a batch of the model.
 
     Raises:
         TypeError: if `model` is something else.
@@ -54,7 +54,7 @@ class MLMCandidates:
         self._vectors = WordVectors(self._words, self._table[self._ids])
         self._count = min(count, len(words))
         self._batch_size = batch_size
-        # Of an encoder without absolute positions, a good length all the same.
+        # Also for encoders without absolute positions, which could read more.
         self._length = model.encoder.max_sequence_length - 2
 
         rows = tf.TensorSpec([None, None], tf.int32)
@@ -74,20 +74,20 @@ class MLMCandidates:
         self._top = top
 
     def near(self, ids: Sequence[int], count: int, word: str) -> list[str]:
-        """The words near the mean of the pieces' rows, but not the word itself."""
+        """The words nearest to the mean of the pieces' rows, except the word itself."""
         mean = self._table[list(ids)].mean(axis=0)
         return self._vectors.nearest(mean, count, other_than=word)
 
-    def likeliest(self, places: Sequence[tuple]) -> Iterator[list[str]]:
-        """Yields the likeliest words at each place, the likeliest first.
+    def likeliest(self, masked: Sequence[tuple]) -> Iterator[list[str]]:
+        """Yields the likeliest words at each masked token, the likeliest first.
 
         Args:
-            places: `(ids, position)` of a text's tokens and of the one to mask.
+            masked: pairs of a text's ids and the position to mask.
         """
         special = self.tokenizer
-        for start in range(0, len(places), self._batch_size):
-            batch = places[start : start + self._batch_size]
-            rows, positions = zip(*(self._masked(*place) for place in batch))
+        for start in range(0, len(masked), self._batch_size):
+            batch = masked[start : start + self._batch_size]
+            rows, positions = zip(*(self._masked(*pair) for pair in batch))
             longest = max(map(len, rows)) + 2
             ids = np.full((len(batch), longest), special.pad_token_id, np.int32)
             mask = np.zeros_like(ids)
@@ -95,12 +95,12 @@ class MLMCandidates:
                 whole = [special.cls_token_id, *row, special.sep_token_id]
                 ids[index, : len(whole)] = whole
                 mask[index, : len(whole)] = 1
-            # After [CLS].
+            # [CLS] shifts positions by 1.
             found = self._top(ids, mask, np.array(positions, np.int32)[:, None] + 1)
             yield from self._words[found.numpy()].tolist()
 
     def _masked(self, ids, position):
-        """The part of the ids around the place that is not too long, masked there."""
+        """The ids around the position, as many as fit, with `[MASK]` at it."""
         first = max(0, min(position - self._length // 2, len(ids) - self._length))
         row = ids[first : first + self._length].copy()
         row[position - first] = self.tokenizer.mask_token_id

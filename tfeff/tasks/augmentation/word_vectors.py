@@ -1,4 +1,4 @@
-"""Words with vectors, and the words that are near."""
+"""Word vectors and nearest neighbours."""
 
 import os
 from collections.abc import Iterable
@@ -10,11 +10,11 @@ from tfeff.utils.checks import check_iterable, check_path
 
 
 class WordVectors:
-    """Words, each with a vector; near is what has a large cosine.
+    """Words with vectors; neighbours have the largest cosine.
 
     Args:
-        words: the words, no two equal.
-        vectors: float array `[N, D]`, a row a word.
+        words: N different words.
+        vectors: float array `[N, D]`, a row for each word.
 
     Raises:
         ValueError: if the numbers of words and rows differ, or words repeat.
@@ -58,12 +58,12 @@ class WordVectors:
         return self.vectors[self._row[word]]
 
     def nearest(self, vector, count: int, other_than: str | None = None) -> list[str]:
-        """The words nearest to a vector, the nearest first; of equal ones the earlier.
+        """The words nearest to a vector, nearest first; ties in the order of `words`.
 
         Args:
             vector: `[D]`.
             count: the most words to return.
-            other_than: a word that is left out.
+            other_than: a word to exclude.
         """
         cosines = self._directions @ np.asarray(vector, np.float32)
         found = [self.words[i] for i in _largest(cosines, count + 1)]
@@ -71,7 +71,7 @@ class WordVectors:
 
 
 def _largest(values, count):
-    """Places of the largest values, in order, without sorting all."""
+    """Indices of the largest values, in descending order, without a full sort."""
     if count < len(values):
         least = np.partition(values, -count)[-count]
         places = np.flatnonzero(values >= least)
@@ -83,16 +83,16 @@ def _largest(values, count):
 def read_word_vectors(path: str | os.PathLike) -> WordVectors:
     """Reads a text file of word vectors, as GloVe's: a word and its numbers a line.
 
-    The first line says how many numbers there are. Words may hold spaces, as a few of
-    GloVe's do; of a word that repeats the first line counts.
+    The first line sets the number of numbers. Words may contain spaces, as a few of
+    GloVe's do; if a word is repeated, its first line is used.
 
     Args:
         path: the file, UTF-8.
 
     Raises:
-        ValueError: if the file is missing or empty; if a line is not UTF-8, has too
-            few numbers, or one that is none or not finite. The message has the
-            line's number.
+        ValueError: if the file is missing or empty; if a line is not UTF-8, has too few
+            numbers, or one that is malformed or not finite. The message has the number
+            of the line.
         TypeError: if `path` is not a path.
 
     Example:
