@@ -2,8 +2,7 @@
 
 Caching: `tfeff.data.build_cache` in turns with SentencePiece called directly on
 the same documents and cores, in its own threads and in as many processes. These
-only make the ids; the cache is also hashed, cut, framed, checked and written, and
-its processes are started anew.
+only make the ids; the cache is also hashed, cut, framed, checked and written.
 
 Reading: an epoch of `Cache.batches`, shuffled, decoded and masked, in turns with
 TensorFlow reading the bare records of the same files.
@@ -102,7 +101,7 @@ def main(_):
                 tokenizer,
                 os.path.join(folder, "cache"),
                 FLAGS.length,
-                num_processes=processes,
+                num_threads=processes,
             )
             runs = {
                 "Cache.batches": lambda: read_batches(cache, FLAGS.batch_size),
@@ -136,7 +135,7 @@ class Caching:
                 self._tokenizer,
                 os.path.join(folder, "cache"),
                 self._length,
-                num_processes=self._processes,
+                num_threads=self._processes,
                 progress=False,
             ).num_tokens
 

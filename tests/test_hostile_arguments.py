@@ -51,7 +51,7 @@ def batches():
 
 
 def cache():
-    options = dict(sequence_length=16, num_processes=1, progress=False)
+    options = dict(sequence_length=16, num_threads=1, progress=False)
     data.build_cache(DOCUMENTS, tokenizer(), "cache", **options)
     return "cache"
 
@@ -193,7 +193,7 @@ CALLS = {
         tokenizer=tokenizer,
         directory="cache",
         sequence_length=16,
-        num_processes=1,
+        num_threads=1,
         progress=False,
     ),
     data.open_cache: dict(directory=cache),

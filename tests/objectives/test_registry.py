@@ -26,7 +26,7 @@ def cache(tmp_path_factory):
     documents = make_documents(40, 30)
     tokenizer = tfeff.data.train_tokenizer(documents, 60)
     path = tmp_path_factory.mktemp("registry") / "cache"
-    options = {"num_processes": 1, "progress": False}
+    options = {"num_threads": 1, "progress": False}
     return tfeff.data.build_cache(documents, tokenizer, path, 16, **options)
 
 

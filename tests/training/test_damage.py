@@ -67,7 +67,7 @@ def run(tmp_path):
     tfeff.data.save_tokenizer(tokenizer(), run.path("tokenizer.spm"))
     run.seal("tokenizer.spm")
     tfeff.data.build_cache(
-        DOCUMENTS, tokenizer(), run.path("cache"), 16, num_processes=1, progress=False
+        DOCUMENTS, tokenizer(), run.path("cache"), 16, num_threads=1, progress=False
     )
     for folder in ("tensorboard", "cells"):
         os.mkdir(run.path(folder))

@@ -1,15 +1,16 @@
-"""The ordered map: order, errors, lost processes, scripts without a guard."""
+"""The ordered maps: order, errors, lost processes, scripts without a guard."""
 
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from tfeff.utils.parallel import ordered_map
+from tfeff.utils.parallel import ordered_map, ordered_thread_map
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENDLESS = """
@@ -28,32 +29,71 @@ print(sum(ordered_map(abs, range(-9, 1), 2)))
 """
 
 
-@pytest.mark.parametrize("num_processes", [1, 2, 3])
-def test_results_come_in_order(num_processes):
+either = pytest.mark.parametrize("each", [ordered_map, ordered_thread_map])
+
+
+@either
+@pytest.mark.parametrize("num_workers", [1, 2, 3])
+def test_results_come_in_order(each, num_workers):
     items = (-i for i in range(20))
-    assert list(ordered_map(abs, items, num_processes)) == list(range(20))
+    assert list(each(abs, items, num_workers)) == list(range(20))
 
 
+@either
 @pytest.mark.parametrize("items", [[], [-4]])
-def test_few_items(items):
-    assert list(ordered_map(abs, items, 2)) == [abs(item) for item in items]
+def test_few_items(each, items):
+    assert list(each(abs, items, 2)) == [abs(item) for item in items]
 
 
-@pytest.mark.parametrize("num_processes", [1, 2])
-def test_an_error_of_the_function_arrives(num_processes):
-    results = ordered_map(int, ["1", "2", "three", "4"], num_processes)
+@either
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_an_error_of_the_function_arrives(each, num_workers):
+    results = each(int, ["1", "2", "three", "4"], num_workers)
     assert [next(results), next(results)] == [1, 2]
     with pytest.raises(ValueError, match="three"):
         next(results)
 
 
-def test_an_error_of_the_items_arrives():
+@either
+def test_an_error_of_the_items_arrives(each):
     def items():
         yield from range(3)
         raise OSError("no more")
 
     with pytest.raises(OSError, match="no more"):
-        list(ordered_map(abs, items(), 2))
+        list(each(abs, items(), 2))
+
+
+def test_threads_run_at_the_same_time_and_read_few_items_ahead():
+    both, taken = threading.Barrier(2), []
+
+    def items():
+        for item in range(20):
+            taken.append(item)
+            yield item
+
+    def meet(item):
+        both.wait()
+        return item
+
+    for result in ordered_thread_map(meet, items(), 2):
+        assert len(taken) <= result + 5
+
+
+def test_no_thread_runs_after_an_error():
+    slow, ended = threading.Event(), []
+
+    def work(item):
+        if item == 0:
+            raise ValueError("first")
+        slow.wait(0.1)
+        ended.append(item)
+
+    with pytest.raises(ValueError, match="first"):
+        list(ordered_thread_map(work, range(9), 2))
+    count = len(ended)
+    slow.wait(0.3)
+    assert len(ended) == count
 
 
 def test_a_lost_process_is_an_error():
@@ -93,10 +133,11 @@ def runs(pid):
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
-@pytest.mark.parametrize("num_processes", [0, -1])
-def test_too_few_processes(num_processes):
-    with pytest.raises(ValueError, match="`num_processes`"):
-        ordered_map(abs, [1], num_processes)
+@either
+@pytest.mark.parametrize("num_workers", [0, -1])
+def test_too_few_workers(each, num_workers):
+    with pytest.raises(ValueError, match="`num_(processes|threads)`"):
+        each(abs, [1], num_workers)
 
 
 @pytest.mark.parametrize("way", ["file", "-c", "-"])

@@ -1,4 +1,4 @@
-"""An ordered map over processes."""
+"""Ordered maps over threads and over processes."""
 
 import collections
 import contextlib
@@ -10,7 +10,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
@@ -25,6 +25,33 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def ordered_thread_map(
+    function: Callable[[T], R], items: Iterable[T], num_threads: int | None = None
+) -> Iterator[R]:
+    """Yields `function(item)` for each item, in order, computed by threads.
+
+    At most two items a thread are under way, so that neither `items` nor the results
+    pile up. Threads run at the same time while `function` is in a library that
+    releases Python's lock. With `num_threads=1`, everything runs in this thread.
+
+    Args:
+        function: any function that threads may call at the same time.
+        items: what to compute; any iterable, read in this thread.
+        num_threads: at least 1; by default one a core.
+
+    Raises:
+        Exception: whatever `function` or `items` raises; no thread runs any more
+            when it arrives.
+    """
+    if num_threads is None:
+        num_threads = available_cores()
+    num_threads = check_integer("num_threads", num_threads, 1)
+    if num_threads == 1:
+        return (function(item) for item in items)
+    pool = ThreadPoolExecutor(num_threads)
+    return _in_order(pool, lambda item: pool.submit(function, item), items, num_threads)
 
 
 def ordered_map(
@@ -55,10 +82,10 @@ def ordered_map(
     items = itertools.chain(first, items)
     if num_processes == 1 or len(first) < 2:
         return (function(item) for item in items)
-    return _map(function, items, num_processes)
+    return _in_processes(function, items, num_processes)
 
 
-def _map(
+def _in_processes(
     function: Callable[[T], R], items: Iterable[T], num_processes: int
 ) -> Iterator[R]:
     pool = ProcessPoolExecutor(
@@ -66,20 +93,32 @@ def _map(
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_start_process,
     )
-    pending = collections.deque()
+
+    def submit(item: T) -> Future:
+        with _hidden_main():
+            return pool.submit(function, item)
+
     try:
-        for item in items:
-            if len(pending) == 2 * num_processes:
-                yield pending.popleft().result()
-            with _hidden_main():
-                pending.append(pool.submit(function, item))
-        while pending:
-            yield pending.popleft().result()
+        yield from _in_order(pool, submit, items, num_processes)
     except BrokenProcessPool as error:
         raise RuntimeError(
             "A worker process ended abruptly; perhaps it was killed, or memory ran "
             "out. Fewer processes (`num_processes`) need less memory."
         ) from error
+
+
+def _in_order(
+    pool: Executor, submit: Callable[[T], Future], items: Iterable[T], num_workers: int
+) -> Iterator:
+    """The results of the items that `submit` gives to the pool, which then ends."""
+    pending = collections.deque()
+    try:
+        for item in items:
+            if len(pending) == 2 * num_workers:
+                yield pending.popleft().result()
+            pending.append(submit(item))
+        while pending:
+            yield pending.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

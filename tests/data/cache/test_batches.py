@@ -23,7 +23,7 @@ def cache(documents, tokenizer, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build_module, "_FIRST_SHARD_BYTES", 2000)
         path = tmp_path_factory.mktemp("batches") / "cache"
-        return build_cache(documents, tokenizer, path, 33, num_processes=1)
+        return build_cache(documents, tokenizer, path, 33, num_threads=1)
 
 
 @pytest.fixture(autouse=True)

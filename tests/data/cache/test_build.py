@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import multiprocessing
 import os
 import resource
 from collections import Counter
@@ -27,7 +26,7 @@ def small_shards(monkeypatch):
 
 
 def build(documents, tokenizer, directory, **settings):
-    settings = {"sequence_length": 16, "num_processes": 1, "progress": False} | settings
+    settings = {"sequence_length": 16, "num_threads": 1, "progress": False} | settings
     return build_cache(documents, tokenizer, directory, **settings)
 
 
@@ -86,7 +85,7 @@ def test_unigram_entropy(documents, tokenizer, tmp_path):
 
 
 @pytest.mark.parametrize("cross", [False, True])
-def test_the_number_of_processes_changes_nothing(
+def test_the_number_of_threads_changes_nothing(
     documents, tokenizer, tmp_path, small_shards, cross
 ):
     caches = [
@@ -94,7 +93,7 @@ def test_the_number_of_processes_changes_nothing(
             documents,
             tokenizer,
             tmp_path / str(n),
-            num_processes=n,
+            num_threads=n,
             cross_documents=cross,
         )
         for n in (1, 2, 3)
@@ -132,7 +131,7 @@ def test_other_tokenizers_are_called(documents, tokenizer, tmp_path, small_shard
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     word_piece = keras_hub.tokenizers.BertTokenizer(words + special, lowercase=True)
     for name, other in {"w": word_piece, "s": Shifted(tokenizer.proto)}.items():
-        cache = build(documents, other, tmp_path / name, num_processes=2)
+        cache = build(documents, other, tmp_path / name, num_threads=2)
         start, end = other.cls_token_id, other.sep_token_id
         expected = [
             [start, *p[1:-1], end]
@@ -146,7 +145,7 @@ def test_a_matching_cache_is_reused(documents, tokenizer, tmp_path):
     build(documents, tokenizer, tmp_path / "c")
     before = contents(tmp_path / "c")
     times = {p: p.stat().st_mtime_ns for p in (tmp_path / "c").iterdir()}
-    again = build(tuple(documents), tokenizer, tmp_path / "c", num_processes=2)
+    again = build(tuple(documents), tokenizer, tmp_path / "c", num_threads=2)
     assert read_records(again) and contents(tmp_path / "c") == before
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "c").iterdir()} == times
 
@@ -195,9 +194,9 @@ def test_parents_are_made(documents, tokenizer, tmp_path, monkeypatch):
     assert os.listdir(tmp_path / "a" / "b") == ["c"]
 
 
-@pytest.mark.parametrize("num_processes", [1, 2])
+@pytest.mark.parametrize("num_threads", [1, 2])
 def test_a_full_disk_leaves_nothing_behind(
-    tokenizer, tmp_path, monkeypatch, num_processes
+    tokenizer, tmp_path, monkeypatch, num_threads
 ):
     """The limit on the size of files is the only full disk that needs no mount."""
     monkeypatch.setattr(build_module, "_FIRST_SHARD_BYTES", 20_000)
@@ -217,29 +216,12 @@ def test_a_full_disk_leaves_nothing_behind(
                 FillsUp(documents),
                 tokenizer,
                 tmp_path / "c",
-                num_processes=num_processes,
+                num_threads=num_threads,
             )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert os.listdir(tmp_path) == ["earlier"]
     assert contents(tmp_path / "earlier") == earlier
-
-
-def test_a_killed_worker_leaves_nothing_behind(
-    documents, tokenizer, tmp_path, small_shards
-):
-    class Kills(list):
-        def __iter__(self):
-            for index, document in enumerate(super().__iter__()):
-                if index == len(self) - 1:
-                    for child in multiprocessing.active_children():
-                        child.kill()
-                        child.join()
-                yield document
-
-    with pytest.raises(RuntimeError, match="worker process ended abruptly"):
-        build(Kills(documents), tokenizer, tmp_path / "c", num_processes=2)
-    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
@@ -252,7 +234,7 @@ def test_an_interruption_leaves_nothing_behind(
             raise error("stop")
 
     with pytest.raises(error, match="stop"):
-        build(Stops(documents), tokenizer, tmp_path / "c", num_processes=2)
+        build(Stops(documents), tokenizer, tmp_path / "c", num_threads=2)
     assert os.listdir(tmp_path) == []
 
 
@@ -286,7 +268,7 @@ class OutsideVocabulary(Shifted):
         ({"sequence_length": 2}, ValueError, "`sequence_length`.*=2"),
         ({"sequence_length": 16.0}, TypeError, "`sequence_length`.*=16.0"),
         ({"cross_documents": 1}, TypeError, "`cross_documents`"),
-        ({"num_processes": 0}, ValueError, "`num_processes`.*=0"),
+        ({"num_threads": 0}, ValueError, "`num_threads`.*=0"),
         ({"directory": ""}, TypeError, "`directory`"),
         ({"directory": None}, TypeError, "`directory`"),
         ({"tokenizer": str.split}, TypeError, "`tokenizer`.*cls_token_id"),

@@ -75,7 +75,7 @@ def cache(tokenizer, tmp_path_factory):
     words = ["".join(string.ascii_lowercase[int(d)] for d in n) for n in numbers]
     documents = [" ".join(words[i : i + 14]) for i in range(0, len(words), 14)]
     path = tmp_path_factory.mktemp("recorded") / "cache"
-    return build_cache(documents, tokenizer, path, 20, num_processes=1, progress=False)
+    return build_cache(documents, tokenizer, path, 20, num_threads=1, progress=False)
 
 
 def digest(dataset):

@@ -25,9 +25,7 @@ def cache(documents, tokenizer, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build_module, "_FIRST_SHARD_BYTES", 2000)
         path = tmp_path_factory.mktemp("pairs") / "cache"
-        return build_cache(
-            documents, tokenizer, path, T, num_processes=1, progress=False
-        )
+        return build_cache(documents, tokenizer, path, T, num_threads=1, progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -300,7 +298,7 @@ def test_bad_caches(documents, tokenizer, tmp_path, cache):
             tokenizer,
             tmp_path / name,
             length,
-            num_processes=1,
+            num_threads=1,
             progress=False,
             **settings,
         )

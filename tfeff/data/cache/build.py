@@ -8,6 +8,7 @@ from contextlib import closing
 
 import keras_hub
 import numpy as np
+import sentencepiece
 import tensorflow as tf
 
 from tfeff.data.cache.cache import Cache, open_cache
@@ -17,7 +18,7 @@ from tfeff.data.text.documents import check_documents, encoded
 from tfeff.data.text.tokenizers import restore_kernels, tokenizer_fingerprint
 from tfeff.utils.checks import check_integer, check_path
 from tfeff.utils.files import atomic_folder
-from tfeff.utils.parallel import ordered_map
+from tfeff.utils.parallel import ordered_thread_map
 from tfeff.utils.progress import ProgressReport
 
 # Text in a shard. It doubles every so many shards, so that a small corpus keeps every
@@ -35,7 +36,7 @@ def build_cache(
     directory: str | os.PathLike,
     sequence_length: int = 512,
     cross_documents: bool = False,
-    num_processes: int | None = None,
+    num_threads: int | None = None,
     progress: bool = True,
 ) -> Cache:
     """Tokenizes documents once, for any number of runs to read.
@@ -45,9 +46,9 @@ def build_cache(
     no sequence holds two documents. With `cross_documents`, the documents of a
     shard are first joined by `[SEP]`, so that nearly every sequence is full.
 
-    The cache is a folder of TFRecord files, written by parallel processes, and a
+    The cache is a folder of TFRecord files, written by parallel threads, and a
     `manifest.json`; with each sequence goes the number of its document. It does not
-    depend on the number of processes. It is written under a temporary name beside
+    depend on the number of threads. It is written under a temporary name beside
     `directory` and renamed when it is complete. If `directory` already holds the
     cache of the same documents, tokenizer and settings, that one is verified and
     returned.
@@ -55,12 +56,12 @@ def build_cache(
     Args:
         documents: the corpus; anything that yields `str` at each reading.
         tokenizer: a KerasHub tokenizer with `[CLS]`, `[SEP]`, padding and mask
-            tokens. One from `train_tokenizer` runs in the processes; any other is
-            called in this process.
+            tokens. One from `train_tokenizer` runs in the threads; any other is
+            called in this thread.
         directory: the folder to make.
         sequence_length: T, tokens in a full sequence, at least 3.
         cross_documents: whether a sequence may hold several documents.
-        num_processes: processes that write; by default one a core.
+        num_threads: threads that write; by default one a core.
         progress: whether to report on standard error.
 
     Returns:
@@ -74,7 +75,6 @@ def build_cache(
         TypeError: if an argument has the wrong type, or `documents` cannot be read
             more than once.
         OSError: if a file cannot be written; nothing is left behind.
-        RuntimeError: if a worker process is killed; nothing is left behind.
 
     Example:
     ```python
@@ -93,8 +93,8 @@ def build_cache(
         raise TypeError(
             f"`cross_documents` must be True or False. Received: {cross_documents=}"
         )
-    if num_processes is not None:
-        num_processes = check_integer("num_processes", num_processes, 1)
+    if num_threads is not None:
+        num_threads = check_integer("num_threads", num_threads, 1)
     directory = os.path.abspath(check_path("directory", directory))
     special = _special_token_ids(tokenizer)
     wanted = {
@@ -116,7 +116,7 @@ def build_cache(
                 len(documents) if hasattr(documents, "__len__") else None,
                 progress,
             ) as report:
-                _fill(unfinished, documents, tokenizer, wanted, num_processes, report)
+                _fill(unfinished, documents, tokenizer, wanted, num_threads, report)
     except OSError:
         if not os.path.lexists(directory):
             raise
@@ -192,14 +192,14 @@ def _fill(
     documents: Iterable[str],
     tokenizer: keras_hub.tokenizers.Tokenizer,
     wanted: dict,
-    num_processes: int | None,
+    num_threads: int | None,
     report: ProgressReport,
 ) -> None:
     """Writes the shards and the manifest."""
     special = [wanted[name] for name in _SPECIAL_NAMES]
-    names = {field.name for field in dataclasses.fields(ShardSettings)} - {"proto"}
+    names = {field.name for field in dataclasses.fields(ShardSettings)} - {"processor"}
     settings = ShardSettings(
-        proto=_proto(tokenizer), **{name: wanted[name] for name in names}
+        processor=_processor(tokenizer), **{name: wanted[name] for name in names}
     )
     corpus_hash = _CorpusHash()
 
@@ -207,15 +207,15 @@ def _fill(
         first_document = 0
         for index, chunk in enumerate(_chunks(documents, corpus_hash)):
             count = len(chunk)
-            if settings.proto is None:
+            if settings.processor is None:
                 chunk = _call_tokenizer(tokenizer, chunk)
             path = os.path.join(directory, f"shard-{index:05d}.tfrecord")
             yield ShardTask(path, chunk, first_document, settings)
             first_document += count
 
     results: list[ShardResult] = []
-    # Closing waits for the workers: none writes any more when this function ends.
-    with closing(ordered_map(write_shard, tasks(), num_processes)) as written:
+    # Closing waits for the threads: none writes any more when this function ends.
+    with closing(ordered_thread_map(write_shard, tasks(), num_threads)) as written:
         for result in written:
             report.advance(result.num_documents)
             results.append(result)
@@ -258,11 +258,13 @@ def _chunks(documents: Iterable[str], corpus_hash: _CorpusHash) -> Iterator[list
         yield chunk
 
 
-def _proto(tokenizer: keras_hub.tokenizers.Tokenizer) -> bytes | None:
-    """The SentencePiece model, if its ids are all that the tokenizer returns."""
+def _processor(
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+) -> sentencepiece.SentencePieceProcessor | None:
+    """SentencePiece itself, if its ids are all that the tokenizer returns."""
     plain = type(tokenizer) is keras_hub.tokenizers.AlbertTokenizer
     if plain and not (tokenizer.add_bos or tokenizer.add_eos):
-        return tokenizer.proto
+        return sentencepiece.SentencePieceProcessor(model_proto=tokenizer.proto)
     return None
 
 

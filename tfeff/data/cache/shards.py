@@ -1,12 +1,11 @@
-"""One shard of a cache: documents in, a TFRecord file out. Runs in the workers."""
+"""One shard of a cache: documents in, a TFRecord file out. Runs in threads."""
 
 import dataclasses
-import functools
-import hashlib
 import os
 
 import numpy as np
 import sentencepiece
+import tensorflow as tf
 
 from tfeff.data.cache.chunking import (
     frame_pieces,
@@ -14,7 +13,7 @@ from tfeff.data.cache.chunking import (
     piece_documents,
     piece_lengths,
 )
-from tfeff.data.cache.tfrecord import tfrecords
+from tfeff.utils.digests import sha256
 
 _ROWS_AT_ONCE = 4096  # bounds memory when documents are many and short
 
@@ -28,7 +27,8 @@ class ShardSettings:
     vocabulary_size: int
     cls_token_id: int
     sep_token_id: int
-    proto: bytes | None  # the SentencePiece model; None: documents are ids already
+    # None: documents are ids already
+    processor: sentencepiece.SentencePieceProcessor | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +65,7 @@ def write_shard(task: ShardTask) -> ShardResult:
         OSError: if the file cannot be written.
     """
     settings = task.settings
-    ids, lengths = _tokenize(task.documents, settings.proto)
+    ids, lengths = _tokenize(task.documents, settings.processor)
     outside = (ids < 0) | (ids >= settings.vocabulary_size)
     if outside.any():
         raise ValueError(
@@ -79,43 +79,39 @@ def write_shard(task: ShardTask) -> ShardResult:
     capacity = settings.sequence_length - 2
     pieces = piece_lengths(lengths, capacity)
     documents = task.first_document + piece_documents(lengths, capacity)
-    checksum, size, position = hashlib.sha256(), 0, 0
-    with open(task.path, "xb") as file:
-        for first in range(0, len(pieces), _ROWS_AT_ONCE):
-            block = pieces[first : first + _ROWS_AT_ONCE]
-            rows = frame_pieces(
-                ids[position : position + block.sum()],
-                block,
-                documents[first : first + _ROWS_AT_ONCE],
-                settings.cls_token_id,
-                settings.sep_token_id,
-            )
-            position += block.sum()
-            data = tfrecords(rows, block + 3)
-            file.write(data)
-            checksum.update(data)
-            size += len(data)
+    position = 0
+    try:
+        with tf.io.TFRecordWriter(task.path) as file:
+            for first in range(0, len(pieces), _ROWS_AT_ONCE):
+                block = pieces[first : first + _ROWS_AT_ONCE]
+                rows = frame_pieces(
+                    ids[position : position + block.sum()],
+                    block,
+                    documents[first : first + _ROWS_AT_ONCE],
+                    settings.cls_token_id,
+                    settings.sep_token_id,
+                )
+                position += block.sum()
+                for row, length in zip(rows.astype("<i4", copy=False), block + 3):
+                    file.write(row[:length].tobytes())
+    except tf.errors.OpError as error:
+        raise OSError(f"{task.path} cannot be written: {error.message}") from error
     return ShardResult(
         file=os.path.basename(task.path),
-        num_bytes=size,
+        num_bytes=os.path.getsize(task.path),
         num_records=len(pieces),
-        sha256=checksum.hexdigest(),
+        sha256=sha256(task.path),
         num_documents=len(task.documents),
         num_empty=num_empty,
         token_counts=counts,
     )
 
 
-def _tokenize(documents: list, proto: bytes | None) -> tuple[np.ndarray, np.ndarray]:
+def _tokenize(
+    documents: list, processor: sentencepiece.SentencePieceProcessor | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Returns all ids [S] int32, one document after another, and the lengths [N]."""
-    if proto is not None:
-        documents = _processor(proto).encode(
-            documents, return_type="numpy", num_threads=1
-        )
+    if processor is not None:
+        documents = processor.encode(documents, return_type="numpy", num_threads=1)
     lengths = np.array([len(ids) for ids in documents], np.int64)
     return np.concatenate(documents).astype(np.int32, copy=False), lengths
-
-
-@functools.lru_cache(maxsize=1)
-def _processor(proto: bytes) -> sentencepiece.SentencePieceProcessor:
-    return sentencepiece.SentencePieceProcessor(model_proto=proto)
