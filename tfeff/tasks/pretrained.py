@@ -86,8 +86,8 @@ def load_pretrained(
             `tfeff convert` write it; or a run directory that holds one as
             `preset/`.
         sequence_length: integer, the longest sequence. If it is longer than the
-            encoder's, `tfeff.encoders.extend_length` extends the encoder and warns of new
-            rows; a shorter one changes nothing. `None` means the encoder's own.
+            encoder's, `tfeff.encoders.extend_length` extends the encoder and warns of
+            new rows; a shorter one changes nothing. `None` means the encoder's own.
         dropout: float in [0, 1), dropout rate instead of the encoder's; `None` keeps
             it. Most encoders are fine-tuned with the rate of pretraining; ALBERT is
             pretrained with 0.
