@@ -174,3 +174,25 @@ def test_slots_are_one_for_each_weight():
     found = compat.slots(optimizer)
     assert sorted(map(len, found.values())) == [2, 2]
     assert compat.trained_variables(optimizer) == model.trainable_variables
+
+
+@wants
+def test_a_schedule_counts_updates_where_gradients_are_accumulated():
+    """`DistributedModel`'s `accumulation_steps`."""
+
+    class Two(keras.optimizers.schedules.LearningRateSchedule):
+        def __call__(self, step):
+            return keras.ops.where(step < 2, 1.0, 0.0)
+
+    weight = keras.Variable([0.0])
+    optimizer = keras.optimizers.SGD(Two(), gradient_accumulation_steps=2)
+    for _ in range(4):
+        optimizer.apply([tf.ones(1)], [weight])
+    assert weight.numpy() == [-2.0]
+
+
+@pytest.mark.xfail(strict=True, raises=RuntimeError)
+def test_gradients_are_accumulated_on_several_replicas():
+    """`DistributedModel`'s `accumulation_steps`."""
+    model = compiled(lambda: keras.optimizers.SGD(0.1, gradient_accumulation_steps=2))
+    model.fit(np.ones((8, 2)), np.ones((8, 1)), batch_size=2, verbose=0)

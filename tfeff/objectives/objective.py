@@ -56,7 +56,8 @@ class Objective(DistributedModel):
             weighted_metrics: by default the field's usual ones. With the default
                 losses, too, the reported `loss` is the mean over all targets seen
                 since the metrics were last reset, or the weighted sum of such means.
-            **kwargs: further arguments of `keras.Model.compile`.
+            **kwargs: further arguments of `tfeff.training.DistributedModel.compile`,
+                such as `accumulation_steps`.
         """
         if optimizer == "auto":
             optimizer = self.default_optimizer()
@@ -71,6 +72,13 @@ class Objective(DistributedModel):
         )
         weights = kwargs.get("loss_weights")
         self._weights_of_means = self._means_in_loss(loss, weights)
+        if self.accumulation_steps > 1 and self._weights_of_means is None:
+            raise ValueError(
+                "`loss` must be made of means over the global batch, such as "
+                "`tfeff.objectives.GlobalMeanCrossentropy`, with `accumulation_steps`. "
+                f"Received: loss={loss!r}, "
+                f"accumulation_steps={self.accumulation_steps}"
+            )
 
     def _means_in_loss(self, loss, weights):
         """Each output's weight in the reported loss.
@@ -110,6 +118,18 @@ class Objective(DistributedModel):
                 f"{', '.join(y)}. The batches must be made for the model's objective"
             )
         return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+    def target_weights(self, x, y, sample_weight=None):
+        if not isinstance(y, dict):
+            return super().target_weights(x, y, sample_weight)
+        if not isinstance(sample_weight, dict):
+            sample_weight = dict.fromkeys(y, sample_weight)
+        return {
+            name: super(Objective, self).target_weights(
+                x, targets, sample_weight.get(name)
+            )
+            for name, targets in y.items()
+        }
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         # In float32, as the loss, if the model computes in half precision.

@@ -15,7 +15,11 @@ from tfeff.objectives.objective import (
     token_metrics,
 )
 from tfeff.objectives.token_sampler import TokenReplacement, at_positions
-from tfeff.training.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
+from tfeff.training.losses import (
+    GlobalMeanBinaryCrossentropy,
+    GlobalMeanCrossentropy,
+    target_weights,
+)
 from tfeff.training.optimizers import adamw
 from tfeff.utils.checks import check_positive
 
@@ -191,12 +195,23 @@ class ReplacedTokenDetection(Objective):
     def test_step(self, data):
         return super().test_step(_unused_at_zero(data))
 
+    def target_weights(self, x, y, sample_weight=None):
+        """Weights of both networks' targets; weights by output stay."""
+        if isinstance(sample_weight, dict):
+            return sample_weight
+        return {
+            "masked_lm": target_weights(sample_weight, x["mask_positions"]),
+            "replaced": ops.cast(x["padding_mask"], "float32"),
+        }
+
     def compute_loss(self, x, y, y_pred, sample_weight=None, training=True):
-        y, y_pred, sample_weight = _of_both(x, y, y_pred, sample_weight)
+        sample_weight = self.target_weights(x, y, sample_weight)
+        y, y_pred = _of_both(x, y, y_pred)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        y, y_pred, sample_weight = _of_both(x, y, y_pred, sample_weight)
+        sample_weight = self.target_weights(x, y, sample_weight)
+        y, y_pred = _of_both(x, y, y_pred)
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def get_config(self):
@@ -234,19 +249,12 @@ def _unused_at_zero(data):
     return {**x, "mask_positions": positions}, y, weights
 
 
-def _of_both(x, y, y_pred, sample_weight):
-    """Labels, logits and weights of generator and discriminator, by output."""
-    positions = x["mask_positions"]
-    if sample_weight is None:
-        sample_weight = ops.ones_like(positions, "float32")
+def _of_both(x, y, y_pred):
+    """Labels and logits of generator and discriminator, by output."""
     length = ops.shape(x["token_ids"])[1]
     samples = y_pred["samples"]
     wrong = ops.cast(samples != ops.cast(y, samples.dtype), "float32")
     return (
-        {"masked_lm": y, "replaced": at_positions(wrong, positions, length)},
+        {"masked_lm": y, "replaced": at_positions(wrong, x["mask_positions"], length)},
         {name: y_pred[name] for name in ("masked_lm", "replaced")},
-        {
-            "masked_lm": sample_weight,
-            "replaced": ops.cast(x["padding_mask"], "float32"),
-        },
     )

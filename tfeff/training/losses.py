@@ -1,8 +1,28 @@
+import contextlib
+import contextvars
+from collections.abc import Iterator
+
 import keras
 from keras import ops
 
 from tfeff.ops.ids import check_integers, check_known, check_range
 from tfeff.training.replicas import sum_over_replicas
+
+_SHARES = contextvars.ContextVar("weights_are_shares", default=False)
+
+
+@contextlib.contextmanager
+def weights_are_shares() -> Iterator[None]:
+    """Within it, weights are divided by those of all targets already.
+
+    A `GlobalMean` then adds up what targets of this replica's part of a batch have in
+    the mean over the whole batch. Weights must be given for every target.
+    """
+    token = _SHARES.set(True)
+    try:
+        yield
+    finally:
+        _SHARES.reset(token)
 
 
 class GlobalMean(keras.losses.Loss):
@@ -23,10 +43,10 @@ class GlobalMean(keras.losses.Loss):
         with keras.name_scope(self.name):
             y_true = ops.convert_to_tensor(y_true)
             losses = self.call(y_true, ops.convert_to_tensor(y_pred, dtype=self.dtype))
-            if sample_weight is None:
-                sample_weight = ops.ones_like(losses)
-            weights = ops.cast(ops.convert_to_tensor(sample_weight), losses.dtype)
-            weights = _of_targets(weights, losses)
+            if _SHARES.get():
+                return ops.sum(losses * _shares(sample_weight, losses))
+            weights = target_weights(sample_weight, losses)
+            weights = ops.cast(weights, losses.dtype)
             total_weight = sum_over_replicas(ops.sum(weights))
             return ops.divide_no_nan(ops.sum(losses * weights), total_weight)
 
@@ -106,16 +126,42 @@ class GlobalMeanBinaryCrossentropy(GlobalMean):
         return ops.where(binary, losses, float("nan"))
 
 
-def _of_targets(weights, losses):
-    """Weights with the shape of the losses; those of examples are for all targets."""
-    rank = len(losses.shape)
+def target_weights(sample_weight, targets):
+    """What each target weighs.
+
+    Args:
+        sample_weight: tensor of the first axes of the targets, such as `[B]` for
+            weights of examples; `None` means 1 everywhere.
+        targets: tensor of targets, or of their losses.
+
+    Returns:
+        Tensor of the targets' shape.
+
+    Raises:
+        ValueError: if `sample_weight` has other axes than the targets.
+    """
+    if sample_weight is None:
+        return ops.ones_like(targets)
+    weights = ops.convert_to_tensor(sample_weight)
+    rank = len(targets.shape)
     if len(weights.shape) == rank + 1 and weights.shape[-1] == 1:
         weights = ops.squeeze(weights, -1)
     if len(weights.shape) > rank:
         raise ValueError(
-            f"`sample_weight` must have the axes of the targets, {losses.shape}. "
+            f"`sample_weight` must have the axes of the targets, {targets.shape}. "
             f"Received: shape {weights.shape}"
         )
     while len(weights.shape) < rank:
         weights = ops.expand_dims(weights, -1)
-    return ops.broadcast_to(weights, ops.shape(losses))
+    return ops.broadcast_to(weights, ops.shape(targets))
+
+
+def _shares(weights, losses):
+    """Weights that are shares already, one for each loss."""
+    if weights is None or len(weights.shape) != len(losses.shape):
+        shape = None if weights is None else tuple(weights.shape)
+        raise ValueError(
+            "`target_weights` of the model must give a weight for each target, with "
+            f"shape {tuple(losses.shape)}. Received: shape {shape}"
+        )
+    return ops.cast(weights, losses.dtype)

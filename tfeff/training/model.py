@@ -3,7 +3,10 @@ import tensorflow as tf
 
 from tfeff.compat import BuiltByOneReplica, is_seed_state
 from tfeff.encoders.quantization import ChecksBeforeSaving
+from tfeff.training.accumulation import gradients_in_parts
 from tfeff.training.loss_scale import LossScaleOptimizer
+from tfeff.training.losses import target_weights
+from tfeff.utils.checks import check_integer
 
 _SEED = "seed_generator_"
 
@@ -11,7 +14,7 @@ _SEED = "seed_generator_"
 class DistributedModel(ChecksBeforeSaving, BuiltByOneReplica, keras.Model):
     """A Keras model that trains right on several replicas and after loading.
 
-    It adds four things to `keras.Model`.
+    It adds five things to `keras.Model`.
 
     Keras 3 loops over the steps of an execution with optional values and nested
     conditionals, in which TensorFlow cannot run several replicas
@@ -28,19 +31,46 @@ class DistributedModel(ChecksBeforeSaving, BuiltByOneReplica, keras.Model):
 
     An optimizer with `layer_decay` has to know the layers. This class tells it which
     those of the model's `encoder` are, whenever the model is compiled or loaded.
+
+    Batches that are too large for the memory are trained on in parts
+    (`accumulation_steps`). Keras' optimizers accumulate gradients, too, but over steps
+    of `fit`: schedules then count batches, not updates, every batch weighs the same,
+    however many targets it has, and what replicas but the first have accumulated is
+    not saved.
     """
 
-    def compile(self, *args, **kwargs):
+    accumulation_steps = 1
+
+    def compile(self, *args, accumulation_steps: int = 1, **kwargs):
         """As `keras.Model.compile`.
+
+        Args:
+            *args: those of `keras.Model.compile`.
+            accumulation_steps: integer, in how many parts a batch goes through the
+                model, one after the other. The gradients of the parts are summed before
+                one update, whose gradient, clipping, decay and rate are those of the
+                whole batch: that of the mean over all its targets. A step of `fit` is
+                an update. Each replica's batch must be a multiple of it.
+            **kwargs: those of `keras.Model.compile`.
 
         Raises:
             ValueError: if the optimizer has a `layer_decay` and the model no
-                `encoder`.
+                `encoder`, or accumulates gradients itself.
         """
+        self.accumulation_steps = check_integer(
+            "accumulation_steps", accumulation_steps
+        )
         super().compile(*args, **kwargs)
         if type(self.optimizer) is keras.optimizers.LossScaleOptimizer:
             self.optimizer = LossScaleOptimizer.from_config(self.optimizer.get_config())
         optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        if getattr(optimizer, "gradient_accumulation_steps", None):
+            raise ValueError(
+                "`optimizer` must have no `gradient_accumulation_steps`: give "
+                "`compile` `accumulation_steps` and larger batches. "
+                "Received: gradient_accumulation_steps="
+                f"{optimizer.gradient_accumulation_steps}"
+            )
         if getattr(optimizer, "layer_decay", None) is None:
             return
         if getattr(self, "encoder", None) is None:
@@ -49,6 +79,31 @@ class DistributedModel(ChecksBeforeSaving, BuiltByOneReplica, keras.Model):
                 f"encoder. Received: layer_decay={optimizer.layer_decay}"
             )
         optimizer.set_encoder(self.encoder)
+
+    def get_compile_config(self):
+        config = super().get_compile_config()
+        if config and self.accumulation_steps > 1:
+            config["accumulation_steps"] = self.accumulation_steps
+        return config
+
+    def target_weights(self, x, y, sample_weight=None):
+        """What each target weighs in the loss, before it is divided by their sum.
+
+        Args:
+            x, y, sample_weight: a batch, as `compute_loss` gets it.
+
+        Returns:
+            Tensors, as `compute_loss` takes them for `sample_weight`, each with
+            the shape of its targets. They must not depend on the model's outputs.
+        """
+        return target_weights(sample_weight, y)
+
+    def train_step(self, data):
+        if self.accumulation_steps == 1:
+            return super().train_step(data)
+        gradients = gradients_in_parts(self, data, self.accumulation_steps)
+        self.optimizer.apply(gradients, self.trainable_weights)
+        return self.get_metrics_result()
 
     def save_own_variables(self, store):
         super().save_own_variables(store)

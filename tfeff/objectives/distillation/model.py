@@ -194,20 +194,25 @@ class Distillation(DistributedModel):
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
         """This replica's share of the loss; the shares of all replicas add up to it."""
-        weights = self._weights(x, sample_weight)
+        weights = self.target_weights(x, y, sample_weight)
         mean = _GlobalMean("distillation")
         return sum(mean(None, y_pred[name], weights[name]) for name in y_pred)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        weights = self._weights(x, sample_weight)
+        weights = self.target_weights(x, y, sample_weight)
         for name, metric in self.term_metrics.items():
             metric.update_state(y_pred[name], sample_weight=weights[name])
         return self.get_metrics_result()
 
-    def _weights(self, inputs, sample_weight):
-        """Weight of each example in the mean of each term: `[B]` by name."""
+    def target_weights(self, x, y=None, sample_weight=None):
+        """Weight of each example in the mean of each term: `[B]` by name.
+
+        A dictionary holds such weights already and is returned as it is.
+        """
+        if isinstance(sample_weight, dict):
+            return sample_weight
         counts = position_counts(
-            inputs["padding_mask"], self.comparison.terms, self.settings["reduction"]
+            x["padding_mask"], self.comparison.terms, self.settings["reduction"]
         )
         if sample_weight is None or isinstance(self.student, Encoder):
             return counts
