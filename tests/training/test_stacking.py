@@ -11,7 +11,7 @@ import pytest
 from tests.subjects.batches import Killed, masked_lm_batches
 from tests.subjects.objectives import make_masked_lm
 from tfeff.training import AdamW, RunDirectory, train_by_stacking
-from tfeff.training.stacking import levels_off
+from tfeff.training.early_stopping import since_lowest
 
 LAYERS = 4
 
@@ -76,11 +76,13 @@ def test_levelling_off():
         losses = rng.integers(0, 5, rng.integers(1, 9)).astype(float).tolist()
         for patience in (1, 2, 3):
             ends = [
-                n for n in range(1, len(losses) + 1) if levels_off(losses[:n], patience)
+                n
+                for n in range(1, len(losses) + 1)
+                if since_lowest(losses[:n]) >= patience
             ]
             assert (ends or [None])[0] == literal_end(losses, patience)
-    assert not levels_off([], 1) and levels_off([math.nan], 1)
-    assert not levels_off([math.nan, 2.0, math.nan], 2)
+    assert since_lowest([]) == 0 and since_lowest([math.nan]) == 1
+    assert since_lowest([math.nan, 2.0, math.nan]) == 1
 
 
 @pytest.mark.slow

@@ -180,9 +180,13 @@ def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:
     """
     check_mapping("metrics", metrics, "names to numbers")
     path = check_path("path", path)
-    text = json.dumps(_without_nan(metrics), indent=2, allow_nan=False)
     with atomic_file(path) as new, open(new, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
+        file.write(metrics_json(metrics) + "\n")
+
+
+def metrics_json(metrics: Mapping) -> str:
+    """Metrics as JSON text, null where one is undefined."""
+    return json.dumps(_without_nan(metrics), indent=2, allow_nan=False)
 
 
 def read_metrics(path: str | os.PathLike) -> dict[str, float]:

@@ -17,11 +17,12 @@ class KeepBest(keras.callbacks.Callback):
     After every `every_steps` steps, and at the end, `evaluate(model)` is called. The
     weights with the highest `metric` are kept in memory and put back into the model
     when the training ends. It ends early where weights are not finite, which are
-    never better than others. Undefined metrics (NaN) count as worst of all; of equal
-    ones the earlier is kept.
+    never better than others, and with `patience` where nothing better comes.
+    Undefined metrics (NaN) count as worst of all; of equal ones the earlier is kept.
 
-    A row a time goes into `directory/dev_metrics.csv`: the step, all metrics, and the
-    best value of `metric` so far, as `best_...`. The metrics of the training
+    A row a time goes into `directory/dev_metrics.csv`: the step, all metrics, the best
+    value of `metric` so far, as `best_...`, and with `patience` how many evaluations
+    ago that was, as `evaluations_since_best`. The metrics of the training
     itself are left as they are, whatever `evaluate` does with the model.
 
     Args:
@@ -30,16 +31,19 @@ class KeepBest(keras.callbacks.Callback):
         every_steps: integer, steps between evaluations. Where an execution of several
             steps passes a multiple of it, the evaluation is at the execution's end.
         directory: folder of `dev_metrics.csv`; made if missing.
+        patience: integer, evaluations in a row that are no better than the best, after
+            which the training ends; `None` not to look.
 
     Attributes:
         best: the metrics of the kept weights; None before the first evaluation.
         best_step: the step of the kept weights.
         diverged_step: the step at which weights were found not to be finite, or None.
+        stopped_step: the step at which `patience` ended the training, or None.
 
     Raises:
-        ValueError: if the file is there already, `every_steps` is below 1, or
-            `evaluate` returns no `metric`.
-        TypeError: if `evaluate` cannot be called, or `every_steps` is no integer.
+        ValueError: if the file is there already, `every_steps` or `patience` is below
+            1, or `evaluate` returns no `metric`.
+        TypeError: if `evaluate` cannot be called, or a number is no integer.
 
     Example:
 
@@ -66,6 +70,7 @@ class KeepBest(keras.callbacks.Callback):
         metric: str,
         every_steps: int,
         directory: str | os.PathLike,
+        patience: int | None = None,
     ):
         super().__init__()
         if not callable(evaluate):
@@ -75,6 +80,9 @@ class KeepBest(keras.callbacks.Callback):
         self._evaluate = evaluate
         self._metric = metric
         self._every_steps = check_integer("every_steps", every_steps)
+        self._patience = None
+        if patience is not None:
+            self._patience = check_integer("patience", patience)
         directory = check_path("directory", directory)
         self._path = os.path.join(directory, FILE)
         if os.path.exists(self._path):
@@ -85,6 +93,8 @@ class KeepBest(keras.callbacks.Callback):
         self.best = None
         self.best_step = 0
         self.diverged_step = None
+        self.stopped_step = None
+        self._since_best = 0
         self._best_weights = None
         self._rows = []
         self._step = self._before_epoch = self._evaluated = 0
@@ -119,16 +129,23 @@ class KeepBest(keras.callbacks.Callback):
         self._evaluated = self._step
         finite = is_finite(self.model)
         better = finite and value > _worst_if_nan((self.best or metrics)[self._metric])
+        self._since_best += 1
         if self.best is None or better:
+            self._since_best = 0
             self.best, self.best_step = metrics, self._step
             self._best_weights = self.model.get_weights()
         self._append({"step": self._step, **metrics})
         if not finite:
             self.diverged_step = self._step
             self.model.stop_training = True  # Nothing better comes any more.
+        elif self._patience is not None and self._since_best >= self._patience:
+            self.stopped_step = self._step
+            self.model.stop_training = True
 
     def _append(self, row):
         row[f"best_{self._metric}"] = self.best[self._metric]
+        if self._patience is not None:
+            row["evaluations_since_best"] = self._since_best
         self._rows.append(row)
         os.makedirs(os.path.dirname(self._path), exist_ok=True)
         write_rows(self._rows, self._path)

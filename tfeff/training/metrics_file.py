@@ -30,6 +30,10 @@ class MetricsFile(keras.callbacks.Callback):
         self._rows.append({"epoch": epoch, **dict(sorted(logs.items()))})
         write_rows(self._rows, self._path)
 
+    def column(self, name: str) -> list[float]:
+        """What the rows have of a metric."""
+        return [float(row[name]) for row in self._rows]
+
     def text(self) -> str:
         """What the file holds, to be saved in a checkpoint."""
         return _format(self._rows)

@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 
 import keras
@@ -16,6 +17,7 @@ from tfeff.training.checkpoints import (
     load_notes,
 )
 from tfeff.training.divergence import StopWhenDiverged
+from tfeff.training.early_stopping import StopEarly
 from tfeff.training.epochs import ResumeEpoch, StopAtSignal
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.metrics_file import MetricsFile
@@ -188,6 +190,7 @@ class RunDirectory:
         steps_per_epoch: int,
         tokens_per_step: int,
         validation_data=None,
+        patience: int | None = None,
         keep_checkpoints: int = 2,
         callbacks: Sequence[keras.callbacks.Callback] = (),
     ) -> keras.Model:
@@ -212,6 +215,10 @@ class RunDirectory:
                 checkpoints; a multiple of the model's `steps_per_execution`.
             tokens_per_step: integer, tokens in a batch, for the progress line.
             validation_data: `tf.data.Dataset` for `val_` metrics, or `None`.
+            patience: integer, validations in a row without a new lowest `val_loss`
+                after which the training ends before `total_steps`, also over several
+                starts; `metrics.csv` has their number. The model keeps its last
+                weights. `None` not to look.
             keep_checkpoints: integer, how many checkpoints to keep.
             callbacks: more callbacks. They come before those that write files: what
                 they add to the metrics of an epoch is written too.
@@ -234,6 +241,13 @@ class RunDirectory:
                 "`total_steps` must be a multiple of `steps_per_epoch`. Received: "
                 f"total_steps={total_steps}, steps_per_epoch={steps_per_epoch}"
             )
+        if patience is not None:
+            patience = check_integer("patience", patience)
+            if validation_data is None:
+                raise ValueError(
+                    "`patience` must be None without `validation_data`. "
+                    f"Received: patience={patience}"
+                )
         if several_workers():
             keep_checkpoints = max(keep_checkpoints, 2)  # One of them is all workers'.
             steps = {"total_steps": total_steps, "steps_per_epoch": steps_per_epoch}
@@ -267,7 +281,9 @@ class RunDirectory:
             },
         )
         checkpoints.remove_old()
-        if step == total_steps:
+        losses = [] if patience is None else metrics_file.column("val_loss")
+        stop_early = StopEarly(patience, losses)
+        if step == total_steps or stop_early.is_over:
             return model
         progress = TrainingProgress(total_steps, steps_per_epoch, tokens_per_step, step)
         held = contextlib.nullcontext(HeldSignals())
@@ -289,6 +305,7 @@ class RunDirectory:
                     ),
                     _Rates(steps_per_epoch),
                     *callbacks,
+                    stop_early,
                     progress,
                     # Before all files: none of them is of an epoch that is not finite.
                     StopWhenDiverged(
@@ -305,6 +322,12 @@ class RunDirectory:
                     checkpoints,
                     StopAtSignal(signals, checkpoints, steps_per_epoch, step),
                 ],
+            )
+        if stop_early.is_over:
+            print(
+                f"the training ended at step {stop_early.epochs * steps_per_epoch:,}: "
+                f"no new lowest validation loss in {patience} validations",
+                file=sys.stderr,
             )
         return model
 

@@ -1,7 +1,6 @@
 """Progressive stacking: a deep model trained through shallower ones."""
 
 import csv
-import math
 import os
 from collections.abc import Callable, Sequence
 
@@ -14,6 +13,7 @@ from tfeff.training.checkpoints import (
     save_checkpoint,
 )
 from tfeff.training.double_depth import double_depth
+from tfeff.training.early_stopping import since_lowest
 from tfeff.training.metrics_file import restore
 from tfeff.training.run import RunDirectory
 from tfeff.training.workers import agree_on_checkpoint, lost_workers_named
@@ -124,26 +124,6 @@ def train_by_stacking(
     return model
 
 
-def levels_off(losses: Sequence[float], patience: int) -> bool:
-    """Whether the last `patience` losses are none lower than the lowest before.
-
-    NaN is never the lowest.
-
-    Example:
-
-    >>> levels_off([3.0, 2.0, 2.5, 2.0], patience=2)
-    True
-    >>> levels_off([3.0, 2.0, 2.5, 1.9], patience=2)
-    False
-    """
-    since_lowest, lowest = 0, math.inf
-    for loss in losses:
-        since_lowest += 1
-        if loss < lowest:
-            since_lowest, lowest = 0, loss
-    return since_lowest >= patience
-
-
 class _Stage(keras.callbacks.Callback):
     """Notes the depth in the metrics, and ends `fit` where the loss levels off."""
 
@@ -155,15 +135,16 @@ class _Stage(keras.callbacks.Callback):
 
     def is_over(self, step):
         """Whether the loss had levelled off by the checkpoint of this step."""
-        return self._patience is not None and levels_off(
-            self._losses(step), self._patience
+        return (
+            self._patience is not None
+            and since_lowest(self._losses(step)) >= self._patience
         )
 
     def on_epoch_end(self, epoch, logs=None):
         logs["num_layers"] = self._num_layers
         if self._patience is not None:
             losses = [*self._losses(logs["step"] - 1), logs["val_loss"]]
-            self.model.stop_training = levels_off(losses, self._patience)
+            self.model.stop_training = since_lowest(losses) >= self._patience
 
     def _losses(self, last_step):
         """The validation losses of this stage up to a step."""

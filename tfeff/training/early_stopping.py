@@ -1,0 +1,61 @@
+"""When a training no longer gets better."""
+
+import math
+from collections.abc import Sequence
+
+import keras
+
+
+def since_lowest(losses: Sequence[float]) -> int:
+    """How many losses came after the lowest one, the first of equal ones.
+
+    NaN is never the lowest; where nothing else came, all count.
+
+    Example:
+
+    >>> since_lowest([3.0, 2.0, 2.5, 2.0])
+    2
+    """
+    count, lowest = 0, math.inf
+    for loss in losses:
+        count += 1
+        if loss < lowest:
+            count, lowest = 0, loss
+    return count
+
+
+class StopEarly(keras.callbacks.Callback):
+    """Ends `fit` where the validation loss has not fallen for some epochs.
+
+    It adds their number to the metrics of each epoch, as `validations_since_lowest`.
+
+    Args:
+        patience: integer, epochs without a new lowest `val_loss` to end after; `None`
+            not to look.
+        losses: the `val_loss` of the epochs before.
+    """
+
+    def __init__(self, patience: int | None, losses: Sequence[float]):
+        super().__init__()
+        self._patience = patience
+        self._losses = list(losses)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the training has been ended, or was at an earlier start."""
+        return (
+            self._patience is not None and since_lowest(self._losses) >= self._patience
+        )
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs it has seen, those before included."""
+        return len(self._losses)
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self._patience is None:
+            return
+        self._losses.append(logs["val_loss"])
+        logs["validations_since_lowest"] = since_lowest(self._losses)
+        if self.is_over:
+            self.model.stop_training = True
