@@ -37,6 +37,11 @@ COMMANDS = {
         "tfeff.command.convert:ConvertSettings",
         "tfeff.command.convert:convert",
     ),
+    "evaluate": Command(
+        "Evaluates a pretraining run on any text.",
+        "tfeff.recipes.evaluate_settings:EvaluateSettings",
+        "tfeff.recipes.evaluating:evaluate",
+    ),
     "finetune": Command(
         "Fine-tunes an encoder to classify or rate texts, or to choose options.",
         "tfeff.recipes.finetune_settings:FinetuneSettings",

@@ -13,6 +13,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "answering": ["answer"],
         "distill_settings": ["DistillSettings"],
         "distilling": ["distill"],
+        "evaluate_settings": ["EvaluateSettings"],
+        "evaluating": ["evaluate"],
         "finetune_settings": ["FinetuneSettings"],
         "finetuning": ["finetune"],
         "pretrain_settings": ["PretrainSettings"],

@@ -41,15 +41,26 @@ class AnswerSettings(Settings):
     batch_sizes: tuple[int, ...] = setting(
         "Windows in a batch, over all replicas.", (16,), minimum=1
     )
+    accumulation_steps: int = setting(
+        "Batches in a step: their gradients are summed to make one update.",
+        1,
+        minimum=1,
+    )
     learning_rates: tuple[float, ...] = setting("Peak learning rates.", (3e-5,))
     seeds: tuple[int, ...] = setting(
         "Seeds of the head, order and dropout.", (0,), minimum=0
     )
     epochs: int = setting("Passes over the windows.", 2, minimum=1)
     steps: int | None = setting(
-        "Training steps, in place of `epochs`.", None, minimum=1
+        "Training steps, each an update, in place of `epochs`.", None, minimum=1
     )
     eval_every: int = setting("Steps between evaluations.", 1000, minimum=1)
+    patience: int | None = setting(
+        "Evaluations in a row without a better one after which a training ends; "
+        "default: none.",
+        None,
+        minimum=1,
+    )
     warmup: float = setting(
         "Share of the steps up to the peak.", 0.1, minimum=0.0, maximum=0.99
     )
@@ -71,3 +82,7 @@ class AnswerSettings(Settings):
         False,
         fixed=False,
     )
+
+    def num_steps(self, num_windows: int, in_step: int) -> int:
+        """The steps of a training on so many windows, so many in a step."""
+        return self.steps or self.epochs * -(-num_windows // in_step)

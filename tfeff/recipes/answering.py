@@ -5,7 +5,6 @@ import math
 import os
 import shutil
 
-import keras
 import numpy as np
 
 import tfeff
@@ -16,19 +15,24 @@ from tfeff.recipes.runs import (
     check_plots,
     copy,
     draw,
+    examples_in_step,
     find_dataset,
-    make_optimizer,
     open_run,
     recipe_running,
 )
+from tfeff.recipes.tuning import train_cell
 
 
 @recipe_running()
-def answer(settings: AnswerSettings) -> dict:
+def answer(
+    settings: AnswerSettings, dataset: tfeff.datasets.Dataset | None = None
+) -> dict:
     """Trains with every rate, batch size and seed; exports the best model.
 
     Args:
         settings: the `AnswerSettings`, which say what is in the run directory.
+        dataset: a data set of questions with the name `settings.task`, such as of
+            `tfeff.datasets.span_dataset`; `None` for the one that is registered.
 
     Returns:
         What `metrics.json` holds: the task, the official metrics of the best model by
@@ -44,9 +48,12 @@ def answer(settings: AnswerSettings) -> dict:
     Example: see `examples/answer.py` in the repository.
     """
     check_plots(settings.plots)
-    dataset = find_dataset(settings.task, tfeff.data.SpanExamples)
+    dataset = find_dataset(settings.task, tfeff.data.SpanExamples, given=dataset)
     dataset.check_installed()
     with open_run(settings) as run:
+        strategy = tfeff.training.make_strategy(settings.strategy)
+        for batch_size in settings.batch_sizes:
+            examples_in_step(settings, batch_size, strategy)
         encoder, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
         train, dev = (
             tfeff.data.make_span_features(
@@ -80,8 +87,20 @@ def answer(settings: AnswerSettings) -> dict:
             metric=dataset.metric_names[0],
         )
         summary = grid.run(
-            lambda folder, **cell: train_cell(
-                settings, dataset, train, dev, folder, **cell
+            lambda folder, seed, **cell: train_cell(
+                settings,
+                strategy,
+                folder,
+                lambda: make_model(settings, seed),
+                train.dataset,
+                lambda model: evaluate(model, dataset, dev, settings.max_answer_tokens)[
+                    0
+                ],
+                dataset.metric_names[0],
+                num_examples=len(train),
+                sequence_length=settings.sequence_length,
+                seed=seed,
+                **cell,
             )
         )
         print(grid.table())
@@ -106,46 +125,16 @@ def read(dataset, split, path, count, skip_mismatched):
     return found.questions[:count]
 
 
-def train_cell(settings, dataset, train, dev, folder, batch_size, learning_rate, seed):
-    """Trains one model, saves it at its best, returns its metrics."""
-    keras.utils.set_random_seed(seed)
-    steps = settings.steps or settings.epochs * -(-len(train) // batch_size)
-    with tfeff.training.make_strategy(settings.strategy).scope():
-        encoder, _ = tfeff.tasks.load_pretrained(
-            settings.pretrained,
-            sequence_length=settings.sequence_length,
-            dropout=settings.dropout,
-            dtype=settings.dtype,
-            seed=seed,
-        )
-        model = tfeff.tasks.SpanQA(encoder)
-        model.compile(
-            make_optimizer(
-                settings, learning_rate, steps, layer_decay=settings.layer_decay
-            )
-        )
-        best = tfeff.training.KeepBest(
-            lambda model: evaluate(model, dataset, dev, settings.max_answer_tokens)[0],
-            dataset.metric_names[0],
-            settings.eval_every,
-            folder,
-        )
-        model.fit(
-            train.dataset(batch_size, seed),
-            steps_per_epoch=steps,
-            shuffle=False,
-            verbose=0,
-            callbacks=[
-                tfeff.training.TrainingProgress(
-                    steps, steps, batch_size * settings.sequence_length
-                ),
-                best,
-            ],
-        )
-    tfeff.training.save_checkpoint(model, os.path.join(folder, "model.keras"))
-    if best.diverged_step is not None:
-        print(f"the training had diverged at step {best.diverged_step:,}")
-    return best.best
+def make_model(settings, seed):
+    """The pretrained encoder, long enough, with a head for answers."""
+    encoder, _ = tfeff.tasks.load_pretrained(
+        settings.pretrained,
+        sequence_length=settings.sequence_length,
+        dropout=settings.dropout,
+        dtype=settings.dtype,
+        seed=seed,
+    )
+    return tfeff.tasks.SpanQA(encoder)
 
 
 def evaluate(model, dataset, dev, max_answer_tokens):

@@ -94,9 +94,20 @@ class DistillSettings(Settings):
     prediction_rate: float = setting("task: peak rate on predictions.", 3e-5)
     sequence_length: int = setting("Tokens in a sequence.", 128, minimum=3)
     batch_size: int = setting("Sequences in a batch, over all replicas.", 16, minimum=1)
-    steps: int = setting("Steps on layers.", 1000, minimum=1)
+    accumulation_steps: int = setting(
+        "Batches in a step: their gradients are summed to make one update.",
+        1,
+        minimum=1,
+    )
+    steps: int = setting("Steps on layers, each an update.", 1000, minimum=1)
     eval_every: int | None = setting(
         "Steps between evaluations; default: 200, or less for few steps.",
+        None,
+        minimum=1,
+    )
+    patience: int | None = setting(
+        "Evaluations in a row without a better one after which the training ends: in "
+        "general by the loss, on a task by the metric, on predictions; default: none.",
         None,
         minimum=1,
     )

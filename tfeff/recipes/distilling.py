@@ -8,14 +8,17 @@ import shutil
 from collections.abc import Sequence
 
 import keras
+import tensorflow as tf
 
 import tfeff
+from tfeff.recipes.corpora import build_caches, corpus
 from tfeff.recipes.distill_settings import DistillSettings
 from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.runs import (
     check_finite,
     check_plots,
     draw,
+    examples_in_step,
     export_options,
     find_dataset,
     make_once,
@@ -24,14 +27,19 @@ from tfeff.recipes.runs import (
     open_run,
     recipe_running,
 )
+from tfeff.recipes.tuning import report
 
 
 @recipe_running()
-def distill(settings: DistillSettings) -> dict:
+def distill(
+    settings: DistillSettings, dataset: tfeff.datasets.Dataset | None = None
+) -> dict:
     """Distils a teacher into a student, and exports the student.
 
     Args:
         settings: what to distil, as `DistillSettings` describe it.
+        dataset: with `stage="task"`, a data set of texts with the name
+            `settings.task`; `None` for the one that is registered under it.
 
     Returns:
         The metrics, which `metrics.json` has: with `stage="general"` the losses on the
@@ -53,12 +61,19 @@ def distill(settings: DistillSettings) -> dict:
     check_plots(settings.plots)
     keras.utils.set_random_seed(settings.seed)
     strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
-    stages = {"general": _distill_in_general, "task": _distill_on_a_task}
-    return stages[settings.stage](settings, strategy)
+    if settings.stage == "task":
+        return _distill_on_a_task(settings, strategy, dataset)
+    if dataset is not None:
+        raise ValueError(
+            "`dataset` can be given with `stage='task'` only. Received: "
+            f"dataset={dataset!r}, stage={settings.stage!r}"
+        )
+    return _distill_in_general(settings, strategy)
 
 
 def _distill_in_general(settings, strategy):
     """From an encoder to an encoder, on text."""
+    in_step = examples_in_step(settings, settings.batch_size, strategy)
     every = eval_every(settings.steps, settings.eval_every)
     settings = dataclasses.replace(settings, eval_every=every)
     with open_run(settings) as run:
@@ -77,23 +92,16 @@ def _distill_in_general(settings, strategy):
                 student, teacher, **_layer_settings(settings, student, teacher)
             )
             model.compile(
-                make_optimizer(settings, settings.learning_rate, settings.steps)
+                make_optimizer(settings, settings.learning_rate, settings.steps),
+                accumulation_steps=settings.accumulation_steps,
             )
-        documents = (
-            tfeff.data.docstrings(max_characters=settings.max_characters)
-            if settings.corpus == ("docstrings",)
-            else tfeff.data.text_files(settings.corpus)
+        documents = corpus(settings.corpus, settings.max_characters)
+        train, valid = build_caches(
+            run,
+            *tfeff.data.split(documents, settings.validation_fraction),
+            tokenizer,
+            settings.sequence_length,
         )
-        train, valid = (
-            tfeff.data.build_cache(
-                text, tokenizer, run.path("cache", name), settings.sequence_length
-            )
-            for name, text in zip(
-                ("train", "validation"),
-                tfeff.data.split(documents, settings.validation_fraction),
-            )
-        )
-        print(f"{train.num_tokens:,} tokens of text, {valid.num_tokens:,} to validate")
         # The text as it is: of the tokens to guess none is replaced.
         plain = tfeff.data.MaskedTokens(mask_share=0.0, random_share=0.0)
         validation_data = valid.batches(
@@ -103,12 +111,13 @@ def _distill_in_general(settings, strategy):
             model = run.fit(
                 lambda: model,
                 lambda batches: train.batches(
-                    plain, settings.batch_size, settings.seed, skip_batches=batches
+                    plain, in_step, settings.seed, skip_batches=batches
                 ),
                 total_steps=settings.steps,
                 steps_per_epoch=every,
-                tokens_per_step=settings.batch_size * settings.sequence_length,
+                tokens_per_step=in_step * settings.sequence_length,
                 validation_data=validation_data,
+                patience=settings.patience,
             )
             metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
         print(f"validation: {metrics_line(metrics)}")
@@ -117,12 +126,13 @@ def _distill_in_general(settings, strategy):
         return _finish(run)
 
 
-def _distill_on_a_task(settings, strategy):
+def _distill_on_a_task(settings, strategy, dataset):
     """From a fine-tuned model to one, on the examples of its task."""
     every = settings.eval_every or min(200, settings.prediction_steps)
     settings = dataclasses.replace(settings, eval_every=every)
     # Models that choose among options, or find spans, are not distilled.
-    dataset = find_dataset(settings.task, tfeff.data.TextExamples)
+    dataset = find_dataset(settings.task, tfeff.data.TextExamples, given=dataset)
+    in_step = examples_in_step(settings, settings.batch_size, strategy)
     with open_run(settings) as run:
         if os.path.exists(run.path("metrics.json")):
             return _finish(run)
@@ -181,23 +191,26 @@ def _distill_on_a_task(settings, strategy):
             dataset.metric_names[0],
             every,
             run.directory,
+            settings.patience,
         )
+        train_batches = train_rows.dataset(in_step, settings.seed)
         with strategy.scope():
             history = _fit(
-                layers, train_rows, settings, settings.learning_rate, settings.steps
+                layers, train_batches, settings, settings.learning_rate, settings.steps
             )
             check_finite(layers)
             print(f"layers after {settings.steps:,} steps: {metrics_line(history)}")
             _fit(
                 predictions,
-                train_rows,
+                train_batches,
                 settings,
                 settings.prediction_rate,
                 settings.prediction_steps,
                 [best],
             )
         check_finite(student)
-        print(f"student, best at step {best.best_step:,}: {metrics_line(best.best)}")
+        print("student:")
+        report(best, settings.prediction_steps)
         tfeff.training.save_checkpoint(student, run.path("model.keras"))
         batches = dev_rows.dataset(8, shuffle=False, repeat=False)
         draw(student.encoder, batches, run, settings.plots)
@@ -293,16 +306,19 @@ def _layer_map(text):
 
 def _fit(
     model: keras.Model,
-    rows,
+    batches: tf.data.Dataset,
     settings: DistillSettings,
     learning_rate: float,
     steps: int,
     callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> dict[str, float]:
     """Trains for so many steps; returns the metrics of the training."""
-    model.compile(make_optimizer(settings, learning_rate, steps))
+    model.compile(
+        make_optimizer(settings, learning_rate, steps),
+        accumulation_steps=settings.accumulation_steps,
+    )
     history = model.fit(
-        rows.dataset(settings.batch_size, settings.seed),
+        batches,
         steps_per_epoch=steps,
         shuffle=False,  # The rows come shuffled.
         verbose=0,

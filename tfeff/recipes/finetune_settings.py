@@ -27,13 +27,26 @@ class FinetuneSettings(Settings):
         "Tokens of an example; default: as pretrained.", None, minimum=1
     )
     batch_sizes: tuple[int, ...] = setting("Batch sizes to try.", (16,), minimum=1)
+    accumulation_steps: int = setting(
+        "Batches in a step: their gradients are summed to make one update.",
+        1,
+        minimum=1,
+    )
     learning_rates: tuple[float, ...] = setting("Peak learning rates to try.", (3e-5,))
     seeds: tuple[int, ...] = setting(
         "Seeds of head, order and dropout.", (0,), minimum=0
     )
     epochs: float = setting("Passes over the training part.", 3.0, minimum=0.0)
-    steps: int | None = setting("Steps, instead of `epochs`.", None, minimum=1)
+    steps: int | None = setting(
+        "Steps, each an update, instead of `epochs`.", None, minimum=1
+    )
     eval_every: int = setting("Steps between evaluations.", 1000, minimum=1)
+    patience: int | None = setting(
+        "Evaluations in a row without a better one after which a training ends; "
+        "default: none.",
+        None,
+        minimum=1,
+    )
     warmup: float = setting(
         "Share of the steps up to the peak.", 0.1, minimum=0.0, maximum=0.99
     )
@@ -74,3 +87,7 @@ class FinetuneSettings(Settings):
         False,
         fixed=False,
     )
+
+    def num_steps(self, num_examples: int, in_step: int) -> int:
+        """The steps of a training on so many examples, so many in a step."""
+        return self.steps or max(1, round(self.epochs * num_examples / in_step))

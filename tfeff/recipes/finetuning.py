@@ -6,7 +6,6 @@ import math
 import os
 import tempfile
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -17,14 +16,15 @@ from tfeff.recipes.runs import (
     check_plots,
     copy,
     draw,
+    examples_in_step,
     export_options,
     find_dataset,
     make_once,
-    make_optimizer,
     metrics_line,
     open_run,
     recipe_running,
 )
+from tfeff.recipes.tuning import train_cell
 from tfeff.utils.files import atomic_file
 
 SERVED = {
@@ -35,11 +35,15 @@ SERVED = {
 
 
 @recipe_running()
-def finetune(settings: FinetuneSettings) -> dict:
+def finetune(
+    settings: FinetuneSettings, dataset: tfeff.datasets.Dataset | None = None
+) -> dict:
     """Trains with every rate, batch size and seed; exports the best model.
 
     Args:
         settings: the `FinetuneSettings`, which say what is in the run directory.
+        dataset: a data set of texts or options with the name `settings.task`; `None`
+            for the one that is registered under it.
 
     Returns:
         The metrics of all, as `tfeff.training.Grid.run` gives them; `metrics.json` has
@@ -77,10 +81,15 @@ def finetune(settings: FinetuneSettings) -> dict:
     """
     check_plots(settings.plots)
     dataset = find_dataset(
-        settings.task, tfeff.data.TextExamples, tfeff.data.ChoiceExamples
+        settings.task,
+        tfeff.data.TextExamples,
+        tfeff.data.ChoiceExamples,
+        given=dataset,
     )
     with open_run(settings) as run:
         strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
+        for batch_size in settings.batch_sizes:
+            examples_in_step(settings, batch_size, strategy)
         encoder, tokenizer = load_pretrained(settings)
         task = make_task(settings, dataset, encoder, tokenizer)
         grid = tfeff.training.Grid(
@@ -93,7 +102,7 @@ def finetune(settings: FinetuneSettings) -> dict:
             task.metric,
         )
         best = grid.run(
-            lambda folder, **cell: train_cell(settings, task, strategy, folder, **cell)
+            lambda folder, **cell: train(settings, task, strategy, folder, **cell)
         )["best"]
         with (
             atomic_file(run.path("summary.md")) as new,
@@ -228,47 +237,27 @@ def read(dataset, split, folder, skip_malformed=False):
     return examples
 
 
-def train_cell(settings, task, strategy, folder, learning_rate, batch_size, seed):
+def train(settings, task, strategy, folder, **cell):
     """Trains one model, saves it at its best, returns its metrics."""
-    print(f"learning rate {learning_rate:g}, batch size {batch_size}, seed {seed}")
-    count = len(task.train.examples)
-    steps = settings.steps or max(1, round(settings.epochs * count / batch_size))
-    keras.utils.set_random_seed(seed)
-    with strategy.scope():
-        encoder, _ = load_pretrained(settings)
-        model = make_model(
-            task.train.examples, encoder, settings.pooling, settings.head_dropout
-        )
-        model.compile(
-            make_optimizer(
-                settings, learning_rate, steps, layer_decay=settings.layer_decay
-            )
-        )
-        best = tfeff.training.KeepBest(
-            lambda model: evaluate(task, model),
-            task.metric,
-            settings.eval_every,
-            folder,
-        )
-        model.fit(
-            task.train.rows.dataset(
-                batch_size, seed, pad_to_longest=task.pad_to_longest
-            ),
-            steps_per_epoch=steps,
-            shuffle=False,  # The data set does it.
-            verbose=0,
-            callbacks=[
-                best,
-                tfeff.training.TrainingProgress(
-                    steps, steps, batch_size * task.sequence_length
-                ),
-            ],
-        )
-    tfeff.training.save_checkpoint(model, os.path.join(folder, "model.keras"))
-    print(f"  best at step {best.best_step:,} of {steps:,}: {metrics_line(best.best)}")
-    if best.diverged_step is not None:
-        print(f"  the training had diverged at step {best.diverged_step:,}")
-    return best.best
+    return train_cell(
+        settings,
+        strategy,
+        folder,
+        lambda: make_model(
+            task.train.examples,
+            load_pretrained(settings)[0],
+            settings.pooling,
+            settings.head_dropout,
+        ),
+        lambda examples, seed: task.train.rows.dataset(
+            examples, seed, pad_to_longest=task.pad_to_longest
+        ),
+        lambda model: evaluate(task, model),
+        task.metric,
+        num_examples=len(task.train.examples),
+        sequence_length=task.sequence_length,
+        **cell,
+    )
 
 
 def make_model(examples, encoder, pooling, head_dropout):

@@ -93,10 +93,21 @@ class PretrainSettings(Settings):
     )
     bias_correction: bool = setting("Whether Adam corrects its means.", True)
     batch_size: int = setting("Sequences in a batch, over all replicas.", 16, minimum=1)
-    steps: int = setting("Training steps.", 1000, minimum=1)
+    accumulation_steps: int = setting(
+        "Batches in a step: their gradients are summed to make one update.",
+        1,
+        minimum=1,
+    )
+    steps: int = setting("Training steps, each an update.", 1000, minimum=1)
     eval_every: int | None = setting(
         "Steps between validations and checkpoints; by default 200, or less for few "
         "steps.",
+        None,
+        minimum=1,
+    )
+    patience: int | None = setting(
+        "Validations in a row without a new lowest loss after which the training ends, "
+        "with the weights that it has; by default none.",
         None,
         minimum=1,
     )

@@ -8,9 +8,17 @@ import keras
 import keras_hub
 
 import tfeff
+from tfeff.recipes.corpora import build_caches, corpus
 from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
-from tfeff.recipes.runs import check_plots, draw, make_once, open_run, recipe_running
+from tfeff.recipes.runs import (
+    check_plots,
+    draw,
+    examples_in_step,
+    make_once,
+    open_run,
+    recipe_running,
+)
 from tfeff.recipes.settings import fields_of
 from tfeff.utils.checks import check_choice
 from tfeff.utils.interruption import end_at_once
@@ -92,6 +100,7 @@ def run_pretraining(
         end_at_once()  # A worker may wait for others for ever.
     with open_run(settings) as run:
         strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
+        in_step = examples_in_step(settings, settings.batch_size, strategy)
         keras.utils.set_random_seed(settings.seed)
         with strategy.scope():
             tfeff.training.check_equal_settings(settings.config())
@@ -99,15 +108,13 @@ def run_pretraining(
         given = _given_tokenizer(run, settings)
         train_text, valid_text = _corpora(settings)
         tokenizer = _tokenizer(run, given, train_text, settings)
-        train, valid = (
-            tfeff.data.build_cache(
-                text,
-                tokenizer,
-                run.path("cache", name),
-                settings.sequence_length,
-                cross_documents=settings.cross_documents,
-            )
-            for name, text in (("train", train_text), ("validation", valid_text))
+        train, valid = build_caches(
+            run,
+            train_text,
+            valid_text,
+            tokenizer,
+            settings.sequence_length,
+            settings.cross_documents,
         )
         with strategy.scope():
             tfeff.training.check_equal_settings(
@@ -116,26 +123,30 @@ def run_pretraining(
                     "validation text": valid.corpus_hash,
                 }
             )
-        print(
-            f"training text: {train.num_tokens:,} tokens; "
-            f"validation text: {valid.num_tokens:,} tokens"
-        )
         examples = objective(settings).examples
-        of_batches = {"batch_size": settings.batch_size, "tokenizer": tokenizer}
         validation_data = valid.batches(
-            examples, shuffle=False, repeat=False, **of_batches
+            examples,
+            settings.batch_size,
+            shuffle=False,
+            repeat=False,
+            tokenizer=tokenizer,
         )
         with strategy.scope(), tfeff.data.damage_named(train, valid):
             model = fit(
                 run,
                 lambda: model,
                 lambda skipped: train.batches(
-                    examples, seed=settings.seed, skip_batches=skipped, **of_batches
+                    examples,
+                    in_step,
+                    settings.seed,
+                    skip_batches=skipped,
+                    tokenizer=tokenizer,
                 ),
                 total_steps=settings.steps,
                 steps_per_epoch=settings.eval_every,
-                tokens_per_step=settings.batch_size * settings.sequence_length,
+                tokens_per_step=in_step * settings.sequence_length,
                 validation_data=validation_data,
+                patience=settings.patience,
                 keep_checkpoints=settings.keep_checkpoints,
             )
             metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
@@ -206,6 +217,7 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
         optimizer=make_optimizer(settings, settings.steps),
         steps_per_execution=settings.steps_per_execution,
         jit_compile=settings.jit_compile,
+        accumulation_steps=settings.accumulation_steps,
     )
     return model
 
@@ -220,15 +232,6 @@ def make_optimizer(settings: PretrainSettings, steps: int):
         global_clipnorm=settings.global_clipnorm,
         bias_correction=settings.bias_correction,
     )
-
-
-def corpus(names: tuple[str, ...], max_characters: int):
-    """Documents by the names that the setting `corpus` takes."""
-    if names == ("docstrings",):
-        return tfeff.data.docstrings(max_characters=max_characters)
-    if len(names) == 1 and names[0].startswith("tfds:"):
-        return tfeff.data.tfds(names[0].removeprefix("tfds:"))
-    return tfeff.data.text_files(list(names))
 
 
 def _corpora(settings):

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 
 import keras
+import tensorflow as tf
 from absl import logging
 
 import tfeff
@@ -40,15 +41,48 @@ def recipe_running() -> Iterator[None]:
         logging.set_verbosity(verbosity)
 
 
-def find_dataset(task: str, *kinds: type) -> tfeff.datasets.Dataset:
-    """The data set of a task; raises unless its examples are of one of the kinds."""
-    dataset = tfeff.datasets.get(task)
+def find_dataset(
+    task: str, *kinds: type, given: tfeff.datasets.Dataset | None = None
+) -> tfeff.datasets.Dataset:
+    """The data set of a task; raises unless its examples are of one of the kinds.
+
+    Args:
+        task: its name.
+        *kinds: classes of examples.
+        given: the data set itself; `None` for the one that is registered.
+    """
+    if given is not None and not isinstance(given, tfeff.datasets.Dataset):
+        raise TypeError(f"`dataset` must be a `Dataset`. Received: dataset={given!r}")
+    if given is not None and given.name != task:
+        raise ValueError(
+            "`task` must be the name of `dataset`. Received: "
+            f"task={task!r}, a data set with the name {given.name!r}"
+        )
+    dataset = given or tfeff.datasets.get(task)
     if dataset.kind not in kinds:
         raise ValueError(
             f"`task` must be one of {tfeff.datasets.names(*kinds)} here. "
             f"Received: task={task!r}, a data set of `{dataset.kind.__name__}`"
         )
     return dataset
+
+
+def examples_in_step(
+    settings: Settings, batch_size: int, strategy: tf.distribute.Strategy
+) -> int:
+    """How many examples a step takes: those of all batches of an update.
+
+    Raises:
+        ValueError: if several batches cannot be divided among the replicas.
+    """
+    replicas = strategy.num_replicas_in_sync
+    if settings.accumulation_steps > 1 and batch_size % replicas:
+        raise ValueError(
+            "The batch size must be a multiple of the number of replicas with "
+            f"`accumulation_steps`. Received: batches of {batch_size}, {replicas} "
+            f"replicas, accumulation_steps={settings.accumulation_steps}"
+        )
+    return batch_size * settings.accumulation_steps
 
 
 def make_optimizer(settings: Settings, learning_rate: float, steps: int, **kwargs):

@@ -30,7 +30,8 @@ class StackSettings(PretrainSettings):
         "Steps after which it doubles; by default equal stages.", None
     )
     patience: int | None = setting(
-        "Validations without a new lowest loss after which it doubles earlier.",
+        "Validations without a new lowest loss after which it doubles earlier; the "
+        "last stage runs to its end.",
         None,
         minimum=1,
     )

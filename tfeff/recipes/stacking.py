@@ -71,7 +71,6 @@ def stack(settings: StackSettings) -> keras.Model:
         tfeff.training.train_by_stacking,
         num_layers=settings.num_layers,
         switch_steps=steps,
-        patience=settings.patience,
         make_optimizer=functools.partial(make_optimizer, settings)
         if is_reset
         else None,

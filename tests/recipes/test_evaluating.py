@@ -1,0 +1,172 @@
+"""`tfeff evaluate` on a run of pretraining: the run's numbers, and literal ones."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+
+import tfeff
+from tests.recipes.test_pretraining import corpus
+from tfeff.command import main
+from tfeff.recipes import EvaluateSettings, PretrainSettings, evaluate, pretrain
+from tfeff.utils.digests import sha256
+
+__all__ = ["corpus"]  # The fixture.
+
+TEXT = "Returns the sum of an array.\n\nA layer that adds its inputs."
+
+
+def small(run_dir, corpus, **settings):
+    arguments = {
+        "corpus": (corpus,),
+        "validation": (corpus,),
+        "vocabulary_size": 400,
+        "sequence_length": 24,
+        "batch_size": 2,
+        "accumulation_steps": 2,
+        "steps": 4,
+        "eval_every": 2,
+        "override": {"hidden_dim": 16, "intermediate_dim": 32},
+    }
+    return PretrainSettings(run_dir=str(run_dir), **(arguments | settings))
+
+
+@pytest.fixture(scope="module")
+def pretrained(corpus, tmp_path_factory):
+    """The folder of a run in which each step has two batches."""
+    run_dir = tmp_path_factory.mktemp("runs") / "run"
+    pretrain(small(run_dir, corpus))
+    return run_dir
+
+
+def digests(folder):
+    return {p: sha256(p) for p in folder.rglob("*") if p.is_file()}
+
+
+def test_the_metrics_of_a_run_on_its_own_validation_text(
+    pretrained, corpus, tmp_path, capsys
+):
+    before = digests(pretrained)
+    output = tmp_path / "metrics.json"
+    status = main.main(
+        ["evaluate", f"--run_dir={pretrained}", f"--corpus={corpus}"]
+        + ["--batch_size=2", f"--output={output}"]
+    )
+    assert status == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == json.loads(output.read_text())
+    own = json.loads((pretrained / "metrics.json").read_text())
+    assert {name: found[name] for name in own} == pytest.approx(own, rel=1e-6)
+    assert found["step"] == 4
+    assert found["perplexity"] == pytest.approx(math.exp(own["loss"]))
+    assert digests(pretrained) == before
+
+
+def test_pseudo_perplexity_masks_one_token_at_a_time(pretrained, tmp_path, capsys):
+    (tmp_path / "text.txt").write_text(TEXT)
+    found = evaluate(
+        EvaluateSettings(
+            run_dir=str(pretrained),
+            corpus=(str(tmp_path / "text.txt"),),
+            step=2,
+            pseudo_perplexity=True,
+            batch_size=3,
+        )
+    )
+    path = pretrained / "checkpoints" / "step-00000002.keras"
+    model = tfeff.training.load_checkpoint(str(path))
+    tokenizer = tfeff.data.load_tokenizer(pretrained / "tokenizer.spm")
+    total, count = 0.0, 0
+    for document in TEXT.split("\n\n"):
+        tokens = [int(token) for token in tokenizer(document)]
+        for start in range(0, len(tokens), 22):
+            ids = np.array(
+                [
+                    tokenizer.cls_token_id,
+                    *tokens[start : start + 22],
+                    tokenizer.sep_token_id,
+                ]
+            )
+            for place in range(1, len(ids) - 1):
+                masked = ids.copy()
+                masked[place] = tokenizer.mask_token_id
+                logits = model(
+                    {
+                        "token_ids": masked[None],
+                        "segment_ids": 0 * masked[None],
+                        "padding_mask": 0 * masked[None] + 1,
+                        "mask_positions": np.array([[place]]),
+                    }
+                )
+                logits = np.asarray(logits, "float64")[0, 0]
+                total += np.log(np.sum(np.exp(logits))) - logits[ids[place]]
+                count += 1
+    assert found["step"] == 2 and found["tokens"] >= count > 20
+    assert found["pseudo_perplexity"] == pytest.approx(math.exp(total / count), 1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("objective", "names"),
+    [
+        ("replaced_token", {"masked_lm_accuracy", "replaced_precision", "perplexity"}),
+        ("permutation_lm", {"accuracy", "perplexity"}),
+        ("sentence_order", {"sentence_accuracy", "masked_lm_loss", "perplexity"}),
+    ],
+)
+def test_other_objectives(corpus, tmp_path, objective, names):
+    settings = small(tmp_path / "run", corpus, objective=objective, preset="bert_tiny")
+    pretrain(settings)
+    found = evaluate(
+        EvaluateSettings(run_dir=settings.run_dir, corpus=(corpus,), batch_size=2)
+    )
+    own = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert names <= set(found)
+    if objective != "replaced_token":  # Whose samples are drawn anew.
+        assert {name: found[name] for name in own} == pytest.approx(own, rel=1e-6)
+    with pytest.raises(ValueError, match="`pseudo_perplexity` must be False"):
+        evaluate(
+            EvaluateSettings(
+                run_dir=settings.run_dir, corpus=(corpus,), pseudo_perplexity=True
+            )
+        )
+
+
+@pytest.mark.slow
+def test_batches_of_a_step_are_one_batch(pretrained, corpus, tmp_path):
+    """Twice two sequences train as four, but for dropout, which is off."""
+    rows = []
+    for steps in (1, 2):
+        override = {"hidden_dim": 16, "intermediate_dim": 32, "dropout": 0.0}
+        run_dir = tmp_path / str(steps)
+        pretrain(
+            small(
+                run_dir,
+                corpus,
+                batch_size=4 // steps,
+                accumulation_steps=steps,
+                override=override,
+            )
+        )
+        with open(run_dir / "metrics.csv", encoding="utf-8", newline="") as file:
+            rows.append(list(csv.DictReader(file)))
+    for one, other in zip(*rows, strict=True):
+        assert one["learning_rate"] == other["learning_rate"]
+        for name in ("loss", "val_loss"):
+            assert float(one[name]) == pytest.approx(float(other[name]), rel=1e-5)
+
+
+def test_what_is_no_such_run_is_named(pretrained, corpus, tmp_path):
+    def check(message, run_dir, **settings):
+        settings = EvaluateSettings(run_dir=str(run_dir), corpus=(corpus,), **settings)
+        with pytest.raises(ValueError, match=message):
+            evaluate(settings)
+
+    check("must be the folder of a run, which has a config.json", tmp_path)
+    check(r"those of steps \[2, 4\], step=3", pretrained, step=3)
+    (tmp_path / "config.json").write_text('{"task": "SST-2"}')
+    check("of `tfeff pretrain` or `tfeff stack`.*metrics.json", tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    check("is not valid JSON", tmp_path)

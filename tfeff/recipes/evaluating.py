@@ -1,0 +1,193 @@
+"""Evaluates a pretraining run on any text."""
+
+import dataclasses
+import json
+import math
+import os
+import tempfile
+
+import keras
+import tensorflow as tf
+
+import tfeff
+from tfeff.recipes.corpora import corpus
+from tfeff.recipes.evaluate_settings import EvaluateSettings
+from tfeff.recipes.pretrain_settings import PretrainSettings
+from tfeff.recipes.pretraining import objective
+from tfeff.recipes.runs import recipe_running
+from tfeff.recipes.stack_settings import StackSettings
+from tfeff.training.checkpoints import checkpoint_path, checkpoint_steps
+from tfeff.training.grid import metrics_json
+
+
+@recipe_running()
+def evaluate(settings: EvaluateSettings) -> dict[str, float]:
+    """Evaluates a run of `pretrain` or `stack` on any text, and prints the metrics.
+
+        perplexity = exp(-1/M Σ_m log P(x_m | masked text))
+        pseudo_perplexity = exp(-1/N Σ_t log P(x_t | x without x_t))
+
+    over the `M` tokens that the objective predicts, and over all `N` tokens, each
+    masked out alone. Sequences are those of the run: what a token sees is cut at their
+    borders.
+
+    Args:
+        settings: see `EvaluateSettings`.
+
+    Returns:
+        Metrics by name: `step` of the checkpoint, `tokens`, `unigram_entropy`, the
+        objective's own, `perplexity` where tokens are predicted, and
+        `pseudo_perplexity` if it is wanted.
+
+    Raises:
+        ValueError: if the folder is not of such a run, has no such checkpoint, or a
+            file is damaged; if the pseudo-perplexity is wanted of another objective
+            than a masked language model.
+        OSError: if a file of text cannot be read.
+
+    Example:
+    ```python
+    import tfeff
+    from tfeff.recipes import EvaluateSettings, PretrainSettings, evaluate, pretrain
+
+    pretrain(
+        PretrainSettings(
+            run_dir="first", max_characters=500_000, vocabulary_size=300, steps=4
+        )
+    )
+    with open("text.txt", "w") as file:
+        file.write("Returns the sum of an array.")
+    metrics = evaluate(EvaluateSettings(run_dir="first", corpus=("text.txt",)))
+    assert metrics["perplexity"] > 1
+    ```
+
+    Reference:
+        Salazar et al., "Masked language model scoring", ACL 2020, sections 2 and 2.3,
+        for the pseudo-perplexity.
+    """
+    of_run = read_settings(settings.run_dir)
+    path, step = find_checkpoint(settings.run_dir, settings.step)
+    model = tfeff.training.load_checkpoint(path)
+    if settings.pseudo_perplexity and not isinstance(model, tfeff.objectives.MaskedLM):
+        raise ValueError(
+            "`pseudo_perplexity` must be False but for masked language models. "
+            f"Received: pseudo_perplexity=True, a run of {of_run.objective!r}"
+        )
+    tokenizer = tfeff.data.load_tokenizer(
+        os.path.join(settings.run_dir, "tokenizer.spm")
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        cache = tfeff.data.build_cache(
+            corpus(settings.corpus, settings.max_characters),
+            tokenizer,
+            os.path.join(folder, "cache"),
+            of_run.sequence_length,
+            cross_documents=of_run.cross_documents,
+        )
+
+        def score(examples, rebatch=False):
+            batches = cache.batches(
+                examples,
+                settings.batch_size,
+                settings.seed,
+                tokenizer=tokenizer,
+                shuffle=False,
+                repeat=False,
+            )
+            if rebatch:
+                batches = batches.rebatch(settings.batch_size)
+            return model.evaluate(batches, verbose=0, return_dict=True)
+
+        metrics = {
+            "step": step,
+            "tokens": cache.num_tokens,
+            "unigram_entropy": cache.unigram_entropy(),
+            **score(objective(of_run).examples),
+        }
+        if predicts_tokens(model):
+            loss = metrics.get("masked_lm_loss", metrics["loss"])
+            metrics["perplexity"] = perplexity(loss)
+        if settings.pseudo_perplexity:
+            loss = score(EachToken(), rebatch=True)["loss"]
+            metrics["pseudo_perplexity"] = perplexity(loss)
+    print(metrics_json(metrics))
+    if settings.output is not None:
+        tfeff.training.write_metrics(metrics, settings.output)
+    return metrics
+
+
+@dataclasses.dataclass(frozen=True)
+class EachToken(tfeff.data.Examples):
+    """Each token of a text masked out alone, in a row of its own.
+
+    A batch of B sequences gives as many rows as they have tokens, special ones left
+    out.
+    """
+
+    def mapping(self, manifest, seed, tokenizer):
+        length = manifest.sequence_length
+        special = tf.constant(manifest.special_token_ids, tf.int32)
+
+        def example(first_example, texts):
+            is_text = tf.reduce_all(texts.token_ids[..., None] != special, axis=-1)
+            places = tf.cast(tf.where(is_text), tf.int32)  # [N, 2]: sequence, position
+            sequences, positions = places[:, 0], places[:, 1:]
+            ids = tf.gather(texts.token_ids, sequences)
+            inputs = {
+                "token_ids": tf.where(
+                    tf.range(length) == positions, manifest.mask_token_id, ids
+                ),
+                "segment_ids": tf.zeros_like(ids),
+                "padding_mask": tf.gather(texts.padding_mask, sequences),
+                "mask_positions": positions,
+            }
+            labels = tf.gather(ids, positions, batch_dims=1)
+            return inputs, labels, tf.ones_like(labels, tf.float32)
+
+        return example
+
+
+def read_settings(run_dir: str) -> PretrainSettings:
+    """The settings of a run of pretraining or stacking."""
+    path = os.path.join(run_dir, "config.json")
+    if not os.path.isfile(path):
+        raise ValueError(
+            "`run_dir` must be the folder of a run, which has a config.json. "
+            f"Received: run_dir={run_dir!r}"
+        )
+    try:
+        with open(path, encoding="utf-8") as file:
+            config = json.load(file)
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(config, dict) or "objective" not in config:
+        raise ValueError(
+            "`run_dir` must be of `tfeff pretrain` or `tfeff stack`. Of another run "
+            "metrics.json has the metrics of its development set, and `tfeff finetune "
+            f"--predict_split` predicts other parts. Received: run_dir={run_dir!r}"
+        )
+    cls = StackSettings if "doublings" in config else PretrainSettings
+    return cls.from_config(cls.upgraded(config), run_dir=run_dir)
+
+
+def find_checkpoint(run_dir: str, step: int | None) -> tuple[str, int]:
+    """The file of a checkpoint of a run and its step; `None` for the newest."""
+    folder = os.path.join(run_dir, "checkpoints")
+    steps = checkpoint_steps(folder)
+    if not steps or step not in (None, *steps):
+        raise ValueError(
+            "`run_dir` must have a checkpoint, and `step` be of one. Received: "
+            f"run_dir={run_dir!r}, which has those of steps {steps}, step={step}"
+        )
+    step = steps[-1] if step is None else step
+    return checkpoint_path(folder, step), step
+
+
+def predicts_tokens(model: keras.Model) -> bool:
+    """Whether the model's loss, or a part of it, is that of tokens."""
+    return "mask_positions" in model.input
+
+
+def perplexity(loss: float) -> float:
+    """exp(loss); infinite where that is beyond all numbers."""
+    return math.exp(loss) if loss < 700 else math.inf
