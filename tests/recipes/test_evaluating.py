@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 
 import tfeff
-from tests.recipes.test_pretraining import corpus
 from tfeff.command import main
 from tfeff.recipes import EvaluateSettings, PretrainSettings, evaluate, pretrain
 from tfeff.utils.digests import sha256
-
-__all__ = ["corpus"]  # The fixture.
 
 TEXT = "Returns the sum of an array.\n\nA layer that adds its inputs."
 

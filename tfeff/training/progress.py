@@ -16,7 +16,7 @@ class TrainingProgress(keras.callbacks.Callback):
     Args:
         total_steps: integer, steps of the whole run.
         steps_per_epoch: integer, steps of an epoch.
-        tokens_per_step: integer, tokens in a batch, padding included.
+        tokens_per_step: integer, tokens in a step, padding included.
         first_step: integer, steps that were done before.
 
     Example:

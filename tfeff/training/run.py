@@ -213,7 +213,7 @@ class RunDirectory:
             total_steps: integer, a multiple of `steps_per_epoch`.
             steps_per_epoch: integer, steps between validations, rows of metrics and
                 checkpoints; a multiple of the model's `steps_per_execution`.
-            tokens_per_step: integer, tokens in a batch, for the progress line.
+            tokens_per_step: integer, tokens in a step, for the progress line.
             validation_data: `tf.data.Dataset` for `val_` metrics, or `None`.
             patience: integer, validations in a row without a new lowest `val_loss`
                 after which the training ends before `total_steps`, also over several

@@ -1,0 +1,178 @@
+"""One training of a task from Python: data sets as objects, parts, early ends."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import tfeff
+from tfeff.recipes import (
+    AnswerSettings,
+    DistillSettings,
+    FinetuneSettings,
+    answer,
+    distill,
+    finetune,
+)
+
+TEXTS = [f"{i} green bottles hanging on the wall" for i in range(16)]
+
+
+def read(split, folder):
+    return tfeff.data.TextExamples(
+        first=tuple(TEXTS),
+        second=None,
+        labels=np.arange(16) % 2,
+        label_names=("even", "odd"),
+        ids=tuple(str(i) for i in range(16)),
+    )
+
+
+BOTTLES = tfeff.datasets.Dataset(
+    name="Bottles", reader=read, label_names=("even", "odd"), metric_names=("f1",)
+)
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    tokenizer = tfeff.data.train_tokenizer(TEXTS * 4, 36)
+    encoder = tfeff.encoders.build(
+        "bert_tiny",
+        vocabulary_size=36,
+        num_layers=1,
+        hidden_dim=16,
+        intermediate_dim=16,
+        max_sequence_length=24,
+    )
+    path = tmp_path_factory.mktemp("pretrained") / "preset"
+    tfeff.tasks.save_pretrained(encoder, tokenizer, path)
+    return str(path)
+
+
+def settings(run_dir, pretrained, **changes):
+    return FinetuneSettings(
+        **{
+            "run_dir": str(run_dir),
+            "task": "Bottles",
+            "data": ".",
+            "pretrained": pretrained,
+            "batch_sizes": (4,),
+            "learning_rates": (1e-3,),
+            "steps": 4,
+            "eval_every": 2,
+            "dropout": 0.0,
+            "head_dropout": 0.0,
+        }
+        | changes
+    )
+
+
+def cell(run_dir):
+    (folder,) = (run_dir / "cells").iterdir()
+    with open(folder / "dev_metrics.csv", encoding="utf-8", newline="") as file:
+        return folder, list(csv.DictReader(file))
+
+
+def test_a_data_set_that_is_not_registered_in_parts(pretrained, tmp_path, capsys):
+    weights = []
+    for run_dir, changes in (
+        (tmp_path / "whole", {}),
+        (tmp_path / "parts", {"batch_sizes": (2,), "accumulation_steps": 2}),
+    ):
+        finetune(settings(run_dir, pretrained, **changes), BOTTLES)
+        model = tfeff.training.load_checkpoint(str(run_dir / "model.keras"))
+        weights.append(model.get_weights())
+        assert json.loads((run_dir / "config.json").read_text())["task"] == "Bottles"
+    assert "Bottles: 16 examples to train on" in capsys.readouterr().out
+    assert cell(tmp_path / "whole")[1] == cell(tmp_path / "parts")[1]
+    for one, other in zip(*weights, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
+    assert settings("x", "y", steps=None, accumulation_steps=2).num_steps(16, 8) == 6
+
+
+def test_a_training_ends_where_nothing_better_comes(pretrained, tmp_path, capsys):
+    changes = {"patience": 2, "eval_every": 1, "steps": 50, "learning_rates": (1e-9,)}
+    finetune(settings(tmp_path / "run", pretrained, **changes), BOTTLES)
+    _, rows = cell(tmp_path / "run")
+    assert [row["evaluations_since_best"] for row in rows] == ["0", "1", "2"]
+    text = capsys.readouterr().out
+    assert "best at step 1 of 50" in text
+    assert "nothing better came: the training ended at 3" in text
+
+
+def test_data_sets_that_do_not_fit_are_named(pretrained, tmp_path):
+    bad = settings(tmp_path / "run", pretrained, task="Cans")
+    with pytest.raises(ValueError, match="`task` must be the name.*'Cans'.*'Bottles'"):
+        finetune(bad, BOTTLES)
+    with pytest.raises(TypeError, match="`dataset` must be a `Dataset`"):
+        finetune(bad, "Bottles")
+    questions = AnswerSettings(
+        run_dir=str(tmp_path / "run"),
+        task="Bottles",
+        train="x",
+        dev="x",
+        pretrained=pretrained,
+    )
+    with pytest.raises(ValueError, match="`task` must be one of .*`TextExamples`"):
+        answer(questions, BOTTLES)
+    general = DistillSettings(
+        run_dir=str(tmp_path / "run"), teacher=pretrained, student="bert_tiny"
+    )
+    with pytest.raises(ValueError, match="`dataset` can be given with `stage='task'`"):
+        distill(general, BOTTLES)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_questions_and_distillation_in_parts(pretrained, tmp_path):
+    pytest.importorskip("official")  # Model Garden's scores.
+    passage = "7 green bottles hanging on the wall"
+    answers = [{"text": "the wall", "answer_start": passage.index("the wall")}]
+    questions = [
+        {"id": str(i), "question": "hanging on what", "answers": answers}
+        for i in range(6)
+    ]
+    data = [{"paragraphs": [{"context": passage, "qas": questions}]}]
+    file = tmp_path / "walls.json"
+    file.write_text(json.dumps({"version": "1.1", "data": data}))
+    names = (file.name,)
+    spans = tfeff.datasets.span_dataset("Walls", {"train": names, "dev": names})
+    found = answer(
+        AnswerSettings(
+            run_dir=str(tmp_path / "qa"),
+            task="Walls",
+            train=str(file),
+            dev=str(file),
+            pretrained=pretrained,
+            sequence_length=24,
+            stride=4,
+            batch_sizes=(2,),
+            accumulation_steps=2,
+            patience=1,
+            steps=3,
+            eval_every=1,
+        ),
+        spans,
+    )
+    assert found["task"] == "Walls"
+    finetune(settings(tmp_path / "teacher", pretrained), BOTTLES)
+    metrics = distill(
+        DistillSettings(
+            run_dir=str(tmp_path / "student"),
+            stage="task",
+            teacher=str(tmp_path / "teacher"),
+            student=pretrained,
+            task="Bottles",
+            data=".",
+            sequence_length=24,
+            batch_size=2,
+            accumulation_steps=2,
+            patience=1,
+            steps=2,
+            prediction_steps=3,
+            eval_every=1,
+        ),
+        BOTTLES,
+    )
+    assert "f1" in metrics["student"]
