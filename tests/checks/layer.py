@@ -5,7 +5,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.checks.numeric import assert_close, check_gradients, variables_of
+from tests.checks.numeric import (
+    assert_close,
+    check_gradients,
+    flat,
+    variables_of,
+)
 from tests.checks.running import (
     check_dropout,
     check_half_precision,
@@ -13,6 +18,8 @@ from tests.checks.running import (
     check_xla,
 )
 from tests.checks.subject import MASKS, RAGGED, Subject
+from tfeff.layers.attention_inputs import AttentionInputs
+from tfeff.layers.scored_attention import ScoredAttention
 
 
 def check_equations(make_layer, reference, *, hidden_dim=8, variables=variables_of):
@@ -52,6 +59,9 @@ def check_layer(
     check_half_precision(subject)
     if dropout:
         check_dropout(subject)
+    if isinstance(subject.layer(), ScoredAttention):
+        check_query_blocks(subject)
+        check_single_queries(subject)
 
 
 def check_values(subject):
@@ -179,3 +189,44 @@ def check_bad_input(subject):
     for bad in (hidden[0], hidden[..., None]):
         with pytest.raises(ValueError, match="(?s)`hidden` must .*Received: hidden"):
             subject.make_layer()(bad)
+
+
+def check_query_blocks(subject):
+    """Scores of two queries at a time give the same, dropout and gradients included."""
+    hidden = tf.constant(subject.hidden(RAGGED, "float64"))
+
+    def run(size):
+        layer = subject.layer(dtype="float64", dropout=0.4, query_block_size=size)
+        layer.dropout_layer.seed_generator.state.assign([3, 5])
+        with tf.GradientTape() as tape:
+            tape.watch(hidden)
+            output = layer(hidden, padding_mask=RAGGED, training=True)
+            loss = tf.reduce_sum(tf.sin(output))
+        return output, tape.gradient(loss, [hidden, *layer.trainable_variables])
+
+    (output, gradients), (expected, expected_gradients) = run(2), run(None)
+    assert_close(output, expected, 1e-11, "blocks of queries")
+    assert_close(
+        flat(gradients), flat(expected_gradients), 1e-11, "blocks of queries, gradients"
+    )
+
+
+def check_single_queries(subject):
+    """Queries at a few positions, as in two streams, are those of all positions."""
+    layer = subject.layer(dtype="float64")
+    if not layer.any_mask:
+        return
+    hidden = tf.constant(subject.hidden(RAGGED, "float64"))
+    positions = np.array([[3, 1]] * len(RAGGED), "int32")
+    inputs = AttentionInputs(
+        tf.gather(hidden, positions, batch_dims=1),
+        hidden,
+        visible=tf.constant(RAGGED),
+        positions=tf.constant(positions),
+    )
+    output, scores = layer.attend(inputs, return_scores=True)
+    expected = layer(hidden, padding_mask=RAGGED, return_attention_scores=True)
+    what = "single queries"
+    assert_close(output, tf.gather(expected[0], positions, batch_dims=1), 1e-11, what)
+    expected_scores = tf.gather(expected[1], positions[0], axis=2)
+    assert_close(scores, expected_scores, 1e-11, f"{what}, scores")
