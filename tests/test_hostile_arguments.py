@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tfeff
+from tests.subjects.attentions import attention_classes
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff import (
     data,
@@ -97,9 +98,13 @@ def generator(encoder=None):
 
 
 CALLS = {
+    # An attention needs a number of heads or parts; those that need more follow.
+    **{
+        layer: {next(iter(inspect.signature(layer).parameters)): 2}
+        for layer in attention_classes()
+    },
     layers.BlockwiseAttention: dict(num_heads=2, head_blocks="1:1"),
     layers.Dropout: dict(rate=0.1),
-    layers.DynamicConv1D: dict(num_heads=2),
     layers.EncoderBlock: dict(
         attention=lambda: SELF(2), feedforward=lambda: layers.FeedForward(8)
     ),
@@ -107,15 +112,9 @@ CALLS = {
     layers.FeedForward: dict(intermediate_dim=8),
     layers.GroupedDense: dict(units=8, num_groups=2),
     layers.LayerwisePooling: dict(blocks=lambda: tiny().blocks),
-    layers.LightweightConv1D: dict(num_heads=2),
-    layers.MixedAttention: dict(num_heads=2),
-    layers.OneHeadAttention: dict(num_parts=2),
     layers.PartitionOfUnityMask: dict(num_parts=2),
-    layers.PartitionedAttention: dict(num_heads=2),
     layers.RelativeAttention: dict(num_heads=2, method="shaw", max_distance=3),
     layers.RelativeEmbedding: dict(max_distance=3),
-    layers.SelfAttention: dict(num_heads=2),
-    layers.SpanDynamicConv1D: dict(num_heads=2),
     layers.SparseAttention: dict(num_heads=2, expressivity=1),
     layers.TwoStreamBlocks: dict(blocks=lambda: tiny().blocks),
     layers.record_layers: dict(),

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import tfeff
 from tests.checks import variables_of
+from tests.subjects.attentions import attention_classes
 from tfeff import layers
 from tfeff.layers.dense import Dense
 from tfeff.layers.relative_attention import METHODS
@@ -90,10 +91,8 @@ CASES = {
         (WIDTH,),
         call=lambda layer, _: layer(np.arange(-LENGTH, LENGTH)),
     ),
-    "SelfAttention": case(layers.SelfAttention, 4),
     "SparseAttention": case(layers.SparseAttention, 4, 64, 16),
     "BlockwiseAttention": case(layers.BlockwiseAttention, 4, "3:1"),
-    "PartitionedAttention": case(layers.PartitionedAttention, 4),
     **each(layers.OneHeadAttention, 4, normalizer=("sigmoid_l2", "softmax")),
     "OneHeadAttention, no embeddings": case(
         layers.OneHeadAttention, 4, partition_bias=False, partition_value=False
@@ -106,9 +105,6 @@ CASES = {
         relative_segments=True,
         call=attend_segments,
     ),
-    "LightweightConv1D": case(layers.LightweightConv1D, 4),
-    "DynamicConv1D": case(layers.DynamicConv1D, 4),
-    "SpanDynamicConv1D": case(layers.SpanDynamicConv1D, 4),
     **each(
         layers.MixedAttention,
         4,
@@ -120,6 +116,12 @@ CASES = {
         lambda layer, hidden: layer(hidden, POSITIONS),
     ),
     "TokenLogits": (lambda **kwargs: TokenLogits(table(**kwargs), **kwargs), plainly),
+}
+LISTED = {name.split(",")[0] for name in CASES}
+CASES |= {
+    cls.__name__: case(cls, 4)
+    for cls in attention_classes()
+    if cls.__name__ not in LISTED
 }
 
 
