@@ -179,3 +179,18 @@ def test_unknown_names_are_errors_with_a_hint():
         build("shater_base")
     with pytest.raises(ValueError, match="num_layer=3.*'num_layers'"):
         build("bert_tiny", num_layer=3)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if (preset["parameters"] or 0) < 2e8
+        else pytest.param(name, marks=pytest.mark.slow)
+        for name, preset in presets().items()
+    ],
+)
+def test_parameters_are_those_of_the_table(name):
+    counted = build(name).count_params()
+    told = presets()[name]["parameters"]
+    assert told == counted, f"_PARAMETERS must have {name!r}: {counted:_}"

@@ -53,8 +53,10 @@ def preset_table() -> str:
         "|---|---|---|---|---|---|",
     ]
     for name, preset in presets().items():
-        # The longest start wins: `bert_rpe_base` is no `bert`.
-        kind = max((k for k in _MODELS if name.startswith(f"{k}_")), key=len)
+        # The longest prefix wins: `bert_rpe_base` is no `bert`.
+        kind = max(
+            (k for k in _MODELS if name.startswith(f"{k}_")), key=len, default=name
+        )
         model, reference, peer = _MODELS[kind]
         millions = f"{preset['parameters'] / 1e6:.1f}M"
         cells = (f"`{name}`", model, preset["source"], millions, reference, peer)

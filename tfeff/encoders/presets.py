@@ -70,21 +70,22 @@ _SHATTER_MODELS = {
         | dict(num_segments=0, embedding_layer_norm=False),
     ),
 }
-_BASE_MODELS = {
-    "shaw": (f"{_HUANG}, section 3.3", _relative("shaw")),
+# Of BERT's vocabulary, and of the size that ends the name.
+_OTHER_MODELS = {
+    "shaw_base": (f"{_HUANG}, section 3.3", _relative("shaw")),
     **{
-        f"huang{n}": (f"{_HUANG}, section 3.5.{n}", _relative(f"huang{n}"))
+        f"huang{n}_base": (f"{_HUANG}, section 3.5.{n}", _relative(f"huang{n}"))
         for n in (1, 2, 3, 4)
     },
-    "blockbert_n2": (
+    "blockbert_n2_base": (
         f"{_BLOCKBERT}, section 4",
         dict(attention={"name": "blockwise", "head_blocks": "10:2"}),
     ),
-    "blockbert_n3": (
+    "blockbert_n3_base": (
         f"{_BLOCKBERT}, section 4",
         dict(attention={"name": "blockwise", "head_blocks": "8:2:2"}),
     ),
-    "sparsebert": (f"{_BLOCKBERT}, section 4", dict(attention="sparse")),
+    "sparsebert_base": (f"{_BLOCKBERT}, section 4", dict(attention="sparse")),
 }
 
 
@@ -92,7 +93,9 @@ def _make_presets() -> dict[str, dict]:
     table = {}
 
     def add(name, source, **config):
-        table[name] = dict(source=source, parameters=_PARAMETERS[name], config=config)
+        table[name] = dict(
+            source=source, parameters=_PARAMETERS.get(name), config=config
+        )
 
     for size, sizes in _SIZES.items():
         source = _MINIATURES if size in ("tiny", "small") else _BERT
@@ -104,9 +107,9 @@ def _make_presets() -> dict[str, dict]:
                 sizes["num_heads"] = 4  # Two parts would only be left and right.
             source = f"{_SHATTER}, {section}"
             add(f"{model}_{size}", source, vocabulary_size=32_000, **sizes, **changes)
-    for model, (source, changes) in _BASE_MODELS.items():
-        config = dict(vocabulary_size=30_522, **_SIZES["base"], **changes)
-        add(f"{model}_base", source, **config)
+    for name, (source, changes) in _OTHER_MODELS.items():
+        sizes = _SIZES[name.rpartition("_")[2]]
+        add(name, source, **(dict(vocabulary_size=30_522, **sizes) | changes))
     for size, sizes in _CONVBERT_SIZES.items():
         source = f"{_CONVBERT}, section 4.1"
         config = dict(vocabulary_size=30_522, num_layers=12, attention="mixed", **sizes)
