@@ -36,8 +36,26 @@ def test_code_of_the_readme(tmp_path):
     assert "b''" in printed  # The text without a mask has no filling.
 
 
-def test_files_that_the_readme_names_exist():
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+def test_code_of_contributing(tmp_path):
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 3
+    code = [*blocks, "print(encoder(encoder.input)['sequence_output'].shape)"]
+    code.append("print(tfeff.datasets.names()[-1], tfeff.objectives.get('many_masks'))")
+    result = subprocess.run(
+        [sys.executable, "-c", "\n".join(code)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "(None, None, 128)\nForecast PretrainingObjective" in result.stdout
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_files_that_pages_name_exist(page):
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)#]+)\)", prose):
         assert (REPOSITORY / target).exists(), target
@@ -56,12 +74,12 @@ def test_presets_and_layers_that_the_readme_names_exist():
     rows = text.split("| layer | what it computes |")[1].split("\n\n")[0]
     named = [name for row in rows.splitlines() for name in row.split("|")[1:2]]
     layers = [name for cell in named for name in re.findall(r"`(\w+)`", cell)]
-    assert sorted(layers) == sorted(tfeff.layers.__all__)
+    assert sorted(layers) == sorted(tfeff.layers.__all__), "README: table of layers"
     rows = text.split("| argument | choices |")[1].split("\n| `feedforward`")[0]
     named = set(re.findall(r'`"(\w+)"`', rows))
     # Other tests of this process may have registered some of their own.
     own = {k for k, v in _REGISTRY.items() if v.__module__.startswith("tfeff.")}
-    assert named == own
+    assert named == own, "README: choices of `attention`"
 
 
 def _ablations():
