@@ -185,7 +185,7 @@ def test_unknown_names_are_errors_with_a_hint():
     "name",
     [
         name
-        if (preset["parameters"] or 0) < 2e8
+        if (preset["parameters"] or 0) < 5e7
         else pytest.param(name, marks=pytest.mark.slow)
         for name, preset in presets().items()
     ],
