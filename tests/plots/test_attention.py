@@ -159,7 +159,7 @@ def test_bad_input_is_named(tmp_path):
     empty = {**good, "padding_mask": 0 * good["padding_mask"]}
     short = {name: good[name] for name in ("token_ids", "padding_mask")}
     for batches, message in (
-        (endless, "without end"),
+        (endless, "infinite data set"),
         ([], "`batches` must hold real tokens"),
         ([empty], "`batches` must hold real tokens"),
         ([short], "without segment_ids"),
