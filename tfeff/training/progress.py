@@ -4,7 +4,9 @@ import time
 
 import keras
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, TextColumn
+
+from tfeff.utils.progress import live_bar
 
 
 class TrainingProgress(keras.callbacks.Callback):
@@ -43,11 +45,8 @@ class TrainingProgress(keras.callbacks.Callback):
         self._print = console.print
         self._seconds = 0.0
         self._steps = 0
-        if console.is_terminal:
-            self._bar = Progress(
-                TextColumn("{task.description}"), BarColumn(), console=console
-            )
-            self._bar.start()
+        self._bar = live_bar(console, TextColumn("{task.description}"), BarColumn())
+        if self._bar is not None:
             self._task = self._bar.add_task("compiling", total=self._total)
 
     def on_epoch_begin(self, epoch, logs=None):

@@ -7,12 +7,22 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
 _SECONDS_BETWEEN_LINES = 10.0
+
+
+def live_bar(console: Console, *columns: ProgressColumn) -> Progress | None:
+    """A bar with these columns on a terminal, already shown; None elsewhere."""
+    if not console.is_terminal:
+        return None
+    bar = Progress(*columns, console=console)
+    bar.start()
+    return bar
 
 
 class ProgressReport:
@@ -34,8 +44,9 @@ class ProgressReport:
 
     def __enter__(self) -> "ProgressReport":
         self._start = self._last = time.monotonic()
-        if self._enabled and self._console.is_terminal:
-            columns = (
+        if self._enabled:
+            self._bar = live_bar(
+                self._console,
                 TextColumn("{task.description}"),
                 BarColumn(),
                 MofNCompleteColumn(),
@@ -43,8 +54,7 @@ class ProgressReport:
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
             )
-            self._bar = Progress(*columns, console=self._console)
-            self._bar.start()
+        if self._bar is not None:
             self._task = self._bar.add_task(self._label, total=self._total)
         return self
 
