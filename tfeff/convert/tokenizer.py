@@ -9,7 +9,7 @@ from tfeff.convert.added_tokens import check_added_tokens
 from tfeff.convert.bert_tokenizer import BertTokenizer
 from tfeff.convert.config import Config
 from tfeff.convert.reading import read_bytes, read_text
-from tfeff.convert.sentencepiece_rules import with_rules
+from tfeff.convert.sentencepiece_charsmap import with_rules
 from tfeff.convert.tokenizer_json import check_tokenizer_json
 from tfeff.convert.xlnet_tokenizer import XLNetTokenizer
 

@@ -104,12 +104,18 @@ def _codes(text):
 
 
 def _decompiled(charsmap):
-    """The rules in SentencePiece's format: a trie of UTF-8 keys, then the values.
+    """The rules in SentencePiece's format: a trie of UTF-8 keys, then their values.
 
-    The trie is a double array. A unit holds a byte of keys in its low 8 bits; from
-    bit 10, times 256 if bit 9 is set, the offset of its children, which lie at its
-    place ^ offset ^ their byte; and in bit 8 whether a key ends there. Then the unit
-    at place ^ offset holds where the value begins.
+    The format is the size of the trie in bytes (uint32), the trie, and the values,
+    each ended by a zero byte. The trie is a double array of 32-bit units, unit 0 its
+    root. The children of the unit at index i share a base index, i ^ offset, and the
+    child by byte b is at base ^ b. Where a key ends, the unit at the base itself has
+    no byte, and says where among the values the key's value begins.
+
+    Reference:
+        `Normalizer::DecodePrecompiledCharsMap` in `src/normalizer.cc` of
+        https://github.com/google/sentencepiece, and `DoubleArrayUnit` in
+        https://github.com/s-yata/darts-clone/blob/master/include/darts.h.
     """
     if not charsmap:
         return {}
@@ -117,23 +123,41 @@ def _decompiled(charsmap):
     units = struct.unpack_from(f"<{size // 4}I", charsmap, 4)
     values = charsmap[4 + size :]
 
-    below = collections.defaultdict(list)
-    for place, unit in enumerate(units):
-        if 0 < unit & 0x800000FF < 256:
-            below[place ^ (unit & 0xFF)].append(place)
+    # Any unit with a byte (no key holds a zero) may be a child of the base index that its byte leads to.
+    children = collections.defaultdict(list)
+    for index, unit in enumerate(units):
+        if _byte(unit) != 0 and not _is_value(unit):
+            children[index ^ _byte(unit)].append(index)
 
-    def children(place):
-        unit = units[place]
-        return place ^ ((unit >> 10) << (8 if unit >> 9 & 1 else 0))
-
-    rules, stack = {}, [(b"", children(0))]
+    rules, stack = {}, [(b"", _offset(units[0]))]
     while stack:
-        key, first = stack.pop()
-        for place in below[first]:
-            longer, next_first = key + bytes([place ^ first]), children(place)
-            if units[place] >> 8 & 1:
-                begin = units[next_first] & 0x7FFFFFFF
+        key, base = stack.pop()
+        for index in children[base]:
+            unit = units[index]
+            child_key, child_base = key + bytes([_byte(unit)]), index ^ _offset(unit)
+            if _ends_a_key(unit):
+                begin = units[child_base] & 0x7FFFFFFF
                 value = values[begin : values.index(b"\0", begin)]
-                rules[longer.decode()] = value.decode()
-            stack.append((longer, next_first))
+                rules[child_key.decode()] = value.decode()
+            stack.append((child_key, child_base))
     return rules
+
+
+def _is_value(unit):
+    """Whether the unit holds a value's begin (bit 31 is set), not a byte of keys."""
+    return unit >> 31 == 1
+
+
+def _byte(unit):
+    """The byte of keys that leads to the unit: bits 0 to 7."""
+    return unit & 0xFF
+
+
+def _ends_a_key(unit):
+    """Whether a key ends with the unit's byte: bit 8."""
+    return unit >> 8 & 1 == 1
+
+
+def _offset(unit):
+    """From the unit's index to its base: bits 10 to 30, times 256 if bit 9 is set."""
+    return (unit >> 10) << (8 if unit >> 9 & 1 else 0)
