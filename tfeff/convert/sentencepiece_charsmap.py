@@ -123,7 +123,8 @@ def _decompiled(charsmap):
     units = struct.unpack_from(f"<{size // 4}I", charsmap, 4)
     values = charsmap[4 + size :]
 
-    # Any unit with a byte (no key holds a zero) may be a child of the base index that its byte leads to.
+    # Any unit with a byte, which is never 0, may be a child of the base index that
+    # its byte leads to.
     children = collections.defaultdict(list)
     for index, unit in enumerate(units):
         if _byte(unit) != 0 and not _is_value(unit):
