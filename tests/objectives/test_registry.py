@@ -134,7 +134,7 @@ def test_an_objective_of_ones_own(cache, monkeypatch):
     monkeypatch.setattr(module, "_REGISTRY", dict(module._REGISTRY))
     objective = PretrainingObjective("last", LastTokens(), MaskedLM)
     assert register(objective) is register(objective) is get("last")
-    with pytest.raises(ValueError, match="`objective` must have a name that is not"):
+    with pytest.raises(ValueError, match="`objective` must have a name of its own"):
         register(PretrainingObjective("last", LastTokens(2), MaskedLM))
     with pytest.raises(ValueError, match="'lasst'. Did you mean 'last'"):
         get("lasst")

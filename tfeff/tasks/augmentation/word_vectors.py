@@ -74,10 +74,10 @@ def _largest(values, count):
     """Indices of the largest values, in descending order, without a full sort."""
     if count < len(values):
         least = np.partition(values, -count)[-count]
-        places = np.flatnonzero(values >= least)
+        indices = np.flatnonzero(values >= least)
     else:
-        places = np.arange(len(values))
-    return places[np.argsort(-values[places], kind="stable")][:count]
+        indices = np.arange(len(values))
+    return indices[np.argsort(-values[indices], kind="stable")][:count]
 
 
 def read_word_vectors(path: str | os.PathLike) -> WordVectors:
