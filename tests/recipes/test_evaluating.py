@@ -100,7 +100,7 @@ def test_pseudo_perplexity_masks_one_token_at_a_time(pretrained, tmp_path, capsy
                 logits = np.asarray(logits, "float64")[0, 0]
                 total += np.log(np.sum(np.exp(logits))) - logits[ids[place]]
                 count += 1
-    assert found["step"] == 2 and found["tokens"] >= count > 20
+    assert found["step"] == 2 and found["tokens"] >= count > 10
     assert found["pseudo_perplexity"] == pytest.approx(math.exp(total / count), 1e-5)
 
 

@@ -36,7 +36,7 @@ BOTTLES = tfeff.datasets.Dataset(
 
 @pytest.fixture(scope="module")
 def pretrained(tmp_path_factory):
-    tokenizer = tfeff.data.train_tokenizer(TEXTS * 4, 36)
+    tokenizer = tfeff.data.train_tokenizer(TEXTS * 4, 30)
     encoder = tfeff.encoders.build(
         "bert_tiny",
         vocabulary_size=36,

@@ -10,6 +10,7 @@ from tests.checks import check_two_replicas, two_replicas
 from tests.reference import optimizers as literal
 from tests.subjects import distillation, objectives
 from tests.subjects.batches import masked_lm_batches
+from tfeff.tasks.regressor import GlobalMeanSquaredError
 from tfeff.training import AdamW, DistributedModel, load_checkpoint, save_checkpoint
 
 PARTS = 2
@@ -222,7 +223,7 @@ def test_weights_that_the_loss_does_not_reach_stay(recwarn):
     model = Half()
     model.compile(
         AdamW(0.1, weight_decay=0.5),
-        tfeff.tasks.regressor.GlobalMeanSquaredError(),
+        GlobalMeanSquaredError(),
         accumulation_steps=PARTS,
     )
     x, y = np.ones((4, 2), "float32"), np.ones(4, "float32")
