@@ -1,6 +1,7 @@
 """`tfeff pretrain` as a user runs it: to the end, killed, and misused."""
 
 import csv
+import dataclasses
 import json
 import os
 import random
@@ -17,6 +18,8 @@ import pytest
 import tfeff
 from tests.subjects.files import flip_bit
 from tests.subjects.recipes import ENVIRONMENT, SMALL
+from tfeff.objectives import registry
+from tfeff.recipes import PretrainSettings, pretraining
 
 
 def command(run_dir, *flags):
@@ -292,6 +295,32 @@ def test_every_objective_runs_and_goes_on(corpus, tmp_path, objective, flags, na
     again = run(run_dir, *flags)
     assert again.returncode == 0, again.stderr
     assert metrics(run_dir) == rows
+
+
+@dataclasses.dataclass(frozen=True)
+class LastTokens(tfeff.data.Examples):
+    """Examples of a user's objective, which masks no share of the tokens."""
+
+    count: int = 1
+
+    def mapping(self, manifest, seed, tokenizer):
+        raise NotImplementedError
+
+
+def test_an_objective_without_a_mask_rate(monkeypatch):
+    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+    tfeff.objectives.register(
+        tfeff.objectives.PretrainingObjective(
+            "last", LastTokens(), tfeff.objectives.MaskedLM
+        )
+    )
+    settings = PretrainSettings(run_dir="run", objective="last")
+    assert pretraining.objective(settings).examples == LastTokens()
+    for name, value in (("mask_rate", 0.3), ("masked_lm", False)):
+        changed = dataclasses.replace(settings, **{name: value})
+        message = f"'last' has the settings count.* Received: {name}={value}"
+        with pytest.raises(ValueError, match=message):
+            pretraining.objective(changed)
 
 
 # What runs of SMALL kept in November 2026, before objectives were values.

@@ -92,8 +92,7 @@ class PretrainingObjective:
 Received: masking='ngram'
         """
         examples = _replace(self.examples, settings)
-        arguments = list(inspect.signature(self.make_model).parameters.values())[1:]
-        of_model = {a.name for a in arguments if a.kind != a.VAR_KEYWORD}
+        of_model = self._model_settings()
         known = _names(examples) | of_model
         unknown = {name: settings[name] for name in sorted(set(settings) - known)}
         if unknown:
@@ -105,6 +104,24 @@ Received: masking='ngram'
         model = {name: settings[name] for name in of_model & set(settings)}
         make_model = partial(self.make_model, **model) if model else self.make_model
         return dataclasses.replace(self, examples=examples, make_model=make_model)
+
+    def has_setting(self, name: str) -> bool:
+        """Whether `override` takes a setting of this name.
+
+        Args:
+            name: the name of a setting, such as `"mask_rate"`.
+
+        Example:
+
+        >>> import tfeff
+        >>> tfeff.objectives.get("permutation_lm").has_setting("masking")
+        False
+        """
+        return name in _names(self.examples) | self._model_settings()
+
+    def _model_settings(self):
+        arguments = list(inspect.signature(self.make_model).parameters.values())[1:]
+        return {a.name for a in arguments if a.kind != a.VAR_KEYWORD}
 
 
 def register(objective: PretrainingObjective) -> PretrainingObjective:

@@ -181,15 +181,16 @@ def changed(settings: PretrainSettings) -> set[str]:
 
 def objective(settings: PretrainSettings):
     """The objective, its examples and model as the settings have them."""
+    name = check_choice("objective", settings.objective, tfeff.objectives.names())
+    chosen = tfeff.objectives.get(name)
     own = changed(settings).intersection(OBJECTIVE)
     given = {name: getattr(settings, name) for name in own}
-    if settings.masked_lm:
-        # Where it is left, too: some papers predict another share.
+    # The default counts, too: some papers predict another share.
+    if settings.masked_lm and chosen.has_setting("mask_rate"):
         given["mask_rate"] = settings.mask_rate
-    else:
+    if not settings.masked_lm and chosen.has_setting("masked"):
         given["masked"] = None
-    name = check_choice("objective", settings.objective, tfeff.objectives.names())
-    return tfeff.objectives.get(name).override(**given)
+    return chosen.override(**given)
 
 
 def make_model(settings: PretrainSettings, **changes) -> keras.Model:
