@@ -37,7 +37,7 @@ def gradients_in_parts(model: keras.Model, data, num_parts: int) -> list:
     shares = keras.tree.map_structure(
         _shares, model.target_weights(x, y, sample_weight)
     )
-    # What is missing, such as labels, is no part of the structure that is split.
+    # A missing part, such as labels, is not in the structure that is split.
     batch = {
         name: value
         for name, value in (("x", x), ("y", y), ("weight", sample_weight))
@@ -116,7 +116,7 @@ def _split(value, num_parts):
 
 
 def _report(model, loss):
-    """Has the metric that is the mean of losses see this one."""
+    """Updates the metric that is the mean of losses."""
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     for metric in model.metrics:
         if metric.name == "loss":

@@ -15,7 +15,7 @@ from tfeff.utils.checks import check_integer, check_mapping, check_path
 from tfeff.utils.files import atomic_file
 
 _NAME = re.compile(r"step-(\d+)\.keras")
-_NOTES = "run.json"  # A file in the archive beside Keras' own, who do not mind it.
+_NOTES = "run.json"  # A file in the archive beside Keras' own; Keras ignores it.
 
 
 def save_checkpoint(
@@ -57,7 +57,7 @@ def save_checkpoint(
 
 
 def load_notes(path: str) -> dict:
-    """What `save_checkpoint` kept with the model; empty for a file without notes.
+    """The notes that `save_checkpoint` saved with the model; may be empty.
 
     Args:
         path: file name of a checkpoint.
@@ -99,7 +99,7 @@ def load_checkpoint(path: str) -> keras.Model:
 
 @contextlib.contextmanager
 def _archive(path):
-    """The archive of a checkpoint; whatever is wrong with it, is damage."""
+    """The archive of a checkpoint; every error in reading it is reported as damage."""
     if not os.path.exists(check_path("path", path)):
         raise ValueError(f"`path` must be a file: there is no checkpoint at {path}")
     try:
@@ -115,7 +115,7 @@ def _archive(path):
 
 
 def _check_members(path, members):
-    """Raises where the archive's list of files has damage that `zipfile` lets pass."""
+    """Raises if the archive's list of files has damage that `zipfile` accepts."""
     with open(path, "rb") as file:
         file.seek(-22, os.SEEK_END)  # The end record, whose bytes 10 and 11 count them.
         number = int.from_bytes(file.read(22)[10:12], "little")
@@ -170,7 +170,7 @@ class Checkpoints(keras.callbacks.Callback):
         steps_per_epoch: integer, to count steps in file names.
         keep: integer, how many checkpoints to keep. Older ones are deleted once a
             new one is safely on disk, and those within an epoch with them.
-        notes: called for what to keep with each model, see `save_checkpoint`.
+        notes: called for the notes to save with each model, see `save_checkpoint`.
 
     Example:
 
@@ -204,7 +204,7 @@ class Checkpoints(keras.callbacks.Callback):
         save_checkpoint(self.model, path, {**self._notes(), **notes})
 
     def remove_old(self) -> None:
-        """Deletes what is older than the newest few."""
+        """Deletes checkpoints older than the newest few."""
         steps = checkpoint_steps(self._directory)
         whole = [step for step in steps if step % self._steps_per_epoch == 0]
         kept = whole[-self._keep :]

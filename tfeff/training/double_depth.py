@@ -28,10 +28,10 @@ def double_depth(
         blocks (b_0, …, b_{L-1})  →  (b_0, …, b_{L-1}, b_0, …, b_{L-1})
 
     Every weight of a new block equals its source bit for bit; embedding, heads and
-    tables that all layers share are kept. What belongs to a place is that of the new
-    place: a partition follows the new layer and depth. With `sharing_group_size`,
-    whole groups are copied; a list of attentions is repeated. All encoders of a
-    model grow, so the generator of replaced tokens too.
+    tables that all layers share are kept. What depends on the layer's index
+    follows the new index: a partition that of the new layer and depth. With
+    `sharing_group_size`, whole groups are copied; a list of attentions is repeated.
+    All encoders of a model grow, so the generator of replaced tokens too.
 
     The result depends on the given model alone: dropout of a kept block goes on as it
     would have, and that of a copy gets seeds that follow from its source's.
@@ -114,7 +114,7 @@ def _check(model, encoders):
         if not encoder.trainable:
             raise ValueError(
                 "`model` must be trained as a whole: an encoder that is frozen, such "
-                "as a teacher, is what it is. "
+                "as a teacher, cannot grow. "
                 f"Received: encoder.trainable=False in {encoder.name!r}"
             )
 
@@ -173,10 +173,10 @@ def _outside(model, encoders):
 def _copy_optimizer(old, new, sources):
     """Assigns the state of an optimizer: slots by their weights, the rest in order."""
     new_slots, old_slots = slots(_inner(new)), slots(_inner(old))
-    place = {id(v): i for i, v in enumerate(trained_variables(_inner(old)))}
+    indices = {id(v): i for i, v in enumerate(trained_variables(_inner(old)))}
     for name, variables in new_slots.items():
         for weight, slot in zip(trained_variables(_inner(new)), variables):
-            index = place.get(id(sources[id(weight)]))
+            index = indices.get(id(sources[id(weight)]))
             if slot is not None and index is not None:
                 slot.assign(old_slots[name][index])
     for source, variable in zip(_others(old, old_slots), _others(new, new_slots)):

@@ -83,7 +83,7 @@ class Grid:
         return os.path.join(self.directory, ",".join([*parts, f"seed={seed}"]))
 
     def run(self, cell: Callable[..., Mapping[str, float]]) -> dict:
-        """Runs what is not finished and sums up.
+        """Runs the cells that are not finished, and sums up.
 
         Args:
             cell: called as `cell(folder, **setting, seed=seed)`, with an empty folder
@@ -162,7 +162,7 @@ class Grid:
 
 
 def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:
-    """Writes metrics as JSON, whole or not at all. What is undefined becomes null.
+    """Writes metrics as JSON, whole or not at all. Undefined values become null.
 
     Args:
         metrics: numbers by name, or dicts and lists of such. NaN and infinity are

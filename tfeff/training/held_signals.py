@@ -12,7 +12,7 @@ class HeldSignals:
     A signal sets `received`, for the block to end itself soon. What the signal would
     have done without the block, it does when the block ends. A second signal acts at
     once. Signals that are ignored stay so; outside of the main thread, where Python
-    handles no signals, nothing is held.
+    handles no signals, none is held.
 
     Attributes:
         received: the number of the signal that came, or None.

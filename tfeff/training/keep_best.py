@@ -32,7 +32,7 @@ class KeepBest(keras.callbacks.Callback):
             steps passes a multiple of it, the evaluation is at the execution's end.
         directory: folder of `dev_metrics.csv`; made if missing.
         patience: integer, evaluations in a row that are no better than the best, after
-            which the training ends; `None` not to look.
+            which the training ends; `None` disables this.
 
     Attributes:
         best: the metrics of the kept weights; None before the first evaluation.

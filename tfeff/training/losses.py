@@ -127,7 +127,7 @@ class GlobalMeanBinaryCrossentropy(GlobalMean):
 
 
 def target_weights(sample_weight, targets):
-    """What each target weighs.
+    """The weight of each target.
 
     Args:
         sample_weight: tensor of the first axes of the targets, such as `[B]` for

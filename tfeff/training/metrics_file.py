@@ -15,7 +15,7 @@ class MetricsFile(keras.callbacks.Callback):
     """Writes the metrics of each epoch as a row of a CSV file.
 
     Args:
-        path: the file. It is first brought to what it was at the checkpoint, see
+        path: the file. It is first restored to its state at the checkpoint, see
             `restore`.
         step: as for `restore`.
         saved: as for `restore`.
@@ -31,16 +31,16 @@ class MetricsFile(keras.callbacks.Callback):
         write_rows(self._rows, self._path)
 
     def column(self, name: str) -> list[float]:
-        """What the rows have of a metric."""
+        """The values of a metric, one a row."""
         return [float(row[name]) for row in self._rows]
 
     def text(self) -> str:
-        """What the file holds, to be saved in a checkpoint."""
+        """The text of the file, to be saved in a checkpoint."""
         return _format(self._rows)
 
 
 def restore(path: str, step: int, saved: str | None) -> str:
-    """Brings a table of metrics to what it was at a checkpoint.
+    """Restores a table of metrics to its state at a checkpoint.
 
     A row that came after the checkpoint goes: it will be written again. Where the file
     differs otherwise, it is damaged, or checkpoints were deleted: it is kept beside the
@@ -100,7 +100,7 @@ def _rows_until(text, step):
     header, *lines = text.split("\n")
     names = next(csv.reader([header] if header.isprintable() else []), [])
     kept, last = [], 0
-    for line in lines[:-1]:  # What follows the last line break is no row.
+    for line in lines[:-1]:  # Text after the last line break is no row.
         cells = next(csv.reader([line] if line.isprintable() else []), [])
         number = dict(zip(names, cells, strict=False)).get("step", "")
         is_row = len(cells) == len(names) and number.isdecimal()

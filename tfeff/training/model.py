@@ -87,7 +87,7 @@ class DistributedModel(ChecksBeforeSaving, BuiltByOneReplica, keras.Model):
         return config
 
     def target_weights(self, x, y, sample_weight=None):
-        """What each target weighs in the loss, before it is divided by their sum.
+        """The weight of each target in the loss, before division by their sum.
 
         Args:
             x, y, sample_weight: a batch, as `compute_loss` gets it.

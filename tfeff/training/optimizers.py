@@ -22,8 +22,8 @@ class AdamW(OpenAdamW):
     - Biases and the scales and shifts of norms do not decay: every weight named
       `bias`, `..._bias`, `gamma` or `beta` has `λ = 0`.
     - `global_clipnorm` acts on the gradient of the whole batch, after the replicas'
-      gradients are summed. Keras clips what each replica holds before the sum, so
-      that the same number means something else on another number of replicas.
+      gradients are summed. Keras clips each replica's gradient before the sum, so
+      that the effect depends on the number of replicas.
     - `layer_decay` gives lower layers smaller steps, to keep what was pretrained:
       `f = d^(L+1-l)` in block `l` of `L` (from 0), `d^(L+2)` in the embedding, 1
       in a head. It multiplies the rate, hence the decay too.

@@ -1,10 +1,10 @@
-"""What the replicas of a distribution strategy do together."""
+"""Reductions over the replicas of a distribution strategy."""
 
 import keras
 
 
 def sum_over_replicas(value):
-    """The sum of what each replica holds; on one device, `value` itself."""
+    """The sum of a value over all replicas; on one device, `value` itself."""
     if keras.backend.backend() != "tensorflow":
         return value
     import tensorflow as tf

@@ -36,7 +36,7 @@ _CONFIG = "config.json"
 class RunDirectory:
     """The directory of a training run, which a killed run goes on from.
 
-    | file | what |
+    | file | content |
     |---|---|
     | `config.json` | the settings the run was started with |
     | `checkpoints/step-*.keras` | whole models, the newest few |
@@ -104,7 +104,7 @@ class RunDirectory:
         self.close()
 
     def close(self) -> None:
-        """Gives the directory back. It goes if the run made it, and nothing in it."""
+        """Releases the directory; removes it if the run made it and it is empty."""
         is_unused = self._lock and self._made and self._files() <= {_CONFIG}
         if is_unused:  # Before another process can open it.
             os.remove(self.path(_CONFIG))
@@ -115,7 +115,7 @@ class RunDirectory:
                     os.rmdir(folder)
 
     def _check_kind(self):
-        """Raises before anything is touched that is not a run's."""
+        """Raises if the folder is not a run's, before anything in it is touched."""
         is_run = not os.path.lexists(self.directory) or (
             os.path.isdir(self.directory)
             and (not (found := self._files()) or _CONFIG in found)
@@ -127,7 +127,7 @@ class RunDirectory:
             )
 
     def _files(self):
-        """What is there besides the lock and what is half written."""
+        """Names of the files, without the lock and unfinished files."""
         return {
             name
             for name in os.listdir(self.directory)
@@ -218,7 +218,7 @@ class RunDirectory:
             patience: integer, validations in a row without a new lowest `val_loss`
                 after which the training ends before `total_steps`, also over several
                 starts; `metrics.csv` has their number. The model keeps its last
-                weights. `None` not to look.
+                weights. `None` disables this.
             keep_checkpoints: integer, how many checkpoints to keep.
             callbacks: more callbacks. They come before those that write files: what
                 they add to the metrics of an epoch is written too.
@@ -357,7 +357,7 @@ class _Rates(keras.callbacks.Callback):
 
 
 class _Curve(keras.callbacks.Callback):
-    """Draws the learning curve anew after every epoch."""
+    """Draws the learning curve after every epoch."""
 
     def __init__(self, run):
         super().__init__()

@@ -11,7 +11,7 @@ import weakref
 NAME = "run.lock"
 
 # The locks of this process by directory: it may open a run several times.
-_held = weakref.WeakValueDictionary()
+_locks = weakref.WeakValueDictionary()
 
 
 class RunLock:
@@ -46,10 +46,10 @@ class RunLock:
 def lock_directory(directory: str) -> RunLock:
     """The lock of a directory, which this process may have already."""
     key = os.path.realpath(directory)
-    # A forked process is another one: what its parent holds is not its own.
-    lock = _held.get((os.getpid(), key))
+    # A forked process does not own the locks of its parent.
+    lock = _locks.get((os.getpid(), key))
     if lock is None:
-        lock = _held[os.getpid(), key] = RunLock(key)
+        lock = _locks[os.getpid(), key] = RunLock(key)
     return lock
 
 

@@ -83,5 +83,5 @@ def _compare(list_path):
         raise ValueError(
             f"Damaged since it was written: {', '.join(damaged)}. It is not as "
             f"{os.path.basename(list_path)} has it, unless that file is the damaged "
-            "one. Put back what it was, or delete it to have it made again."
+            "one. Restore the file, or delete it to have it made again."
         )

@@ -60,7 +60,7 @@ def train_by_stacking(
         validation_data: as for `RunDirectory.fit`; needed for `patience`.
         patience: integer, validations in a row without a new lowest `val_loss` of
             the stage, after which the model grows before its `switch_steps`; `None`
-            not to look.
+            disables this.
         make_optimizer: gives the optimizer of a grown model from the number of steps
             that are left; `None` copies the old one's state along with the layers.
         keep_checkpoints: integer, as for `RunDirectory.fit`.

@@ -1,4 +1,4 @@
-"""What the workers of a run have to agree on, and how one ends that lost another.
+"""Agreement among the workers of a run, and the end of one that has lost another.
 
 Heartbeats of TensorFlow's coordination service tell a worker that has ended from one
 that is busy with a checkpoint, a validation or a compilation, however long that takes.
@@ -26,7 +26,7 @@ class LostWorker(ConnectionError):
 
 @contextlib.contextmanager
 def lost_workers_named() -> Iterator[None]:
-    """Has the code within end by an error of one sentence where another worker ended.
+    """Turns the errors of code that lost another worker into one of one sentence.
 
     Also a decorator. `RunDirectory.fit` has it; use it around whatever else workers do
     together: making models, and `evaluate`.
@@ -44,7 +44,7 @@ def lost_workers_named() -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        # TensorFlow says it thus of every collective operation that cannot end.
+        # TensorFlow's message for every collective operation that cannot end.
         found = re.search(r"ollective ops is aborted by: (.*)", error.message)
         if found is None:
             raise
@@ -62,7 +62,7 @@ def _raise_named(reason, message):
     lost = sorted({f"{job} {index}" for job, index in tasks} - {own})
     raise LostWorker(
         f"{' or '.join(lost) or 'Another worker'} has ended or cannot be reached "
-        f"({reason}). See what it said; when all have ended, start all workers again: "
+        f"({reason}). See its messages; when all have ended, start all workers again: "
         "they go on from the newest checkpoint that all of them have."
     ) from None
 
@@ -105,7 +105,7 @@ def check_equal_settings(settings: Mapping) -> None:
 
 
 def _differences(everyone):
-    """What to say of each name for which workers have different values."""
+    """A text for each name for which workers have different values."""
     names = sorted({name for values in everyone.values() for name in values})
     missing = "nothing"
     found = {
