@@ -11,6 +11,7 @@ from tests.subjects.characters import word_pieces
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.serving import make_encoder, make_model
 from tfeff.data.finetuning.packing import fill_gaps, pack
+from tfeff.data.text.offset_tokenizer import PlacedTokens
 from tfeff.export.classification import (
     _fill_gaps,
     choose_endpoint,
@@ -19,7 +20,6 @@ from tfeff.export.classification import (
 )
 from tfeff.export.embeddings import embedding_endpoints
 from tfeff.export.fill_mask import fill_mask_endpoint
-from tfeff.export.offset_tokenizer import PlacedTokens
 from tfeff.export.request_texts import first_characters, most_characters, valid
 from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.text_encoder import TextEncoder

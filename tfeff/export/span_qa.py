@@ -5,7 +5,7 @@ import keras_hub
 import tensorflow as tf
 
 from tfeff.data.finetuning.packing import padded_inputs
-from tfeff.export.offset_tokenizer import PlacedTokens
+from tfeff.data.text.offset_tokenizer import PlacedTokens
 from tfeff.export.request_texts import (
     first_characters,
     most_characters,

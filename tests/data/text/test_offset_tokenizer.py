@@ -13,8 +13,8 @@ from tests.subjects.characters import (
     word_pieces,
 )
 from tfeff.data import train_tokenizer
+from tfeff.data.text.offset_tokenizer import PlacedTokens
 from tfeff.data.text.offsets import encode_with_offsets
-from tfeff.export.offset_tokenizer import PlacedTokens
 
 
 @pytest.mark.parametrize(
