@@ -5,15 +5,17 @@ import random
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.export import hostile
+from tests.reference import text_rows
 from tests.subjects.characters import word_pieces
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.serving import make_encoder, make_model
 from tfeff.data.finetuning.packing import fill_gaps, pack
-from tfeff.data.text.offset_tokenizer import PlacedTokens
+from tfeff.data.text.offset_tokenizer import OffsetTokenizer
 from tfeff.export.classification import (
-    _fill_gaps,
     choose_endpoint,
     classify_endpoint,
     rate_endpoint,
@@ -26,6 +28,7 @@ from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
 
 LENGTH = 16
+GAPS = st.text(st.sampled_from("_ab \n漢\\1\0"), max_size=9)
 
 
 @pytest.fixture(scope="module")
@@ -212,23 +215,32 @@ def test_only_what_is_not_utf_8_is_changed():
 
 def test_gaps_are_filled_no_further_than_is_read():
     question, option = "_é" * 3000, "漢" * 3000
-    filled = _fill_gaps(texts(question, "a _ b_", "a"), texts(option, "c", "d"), 4000)
+    filled = fill_gaps(texts(question, "a _ b_", "a"), texts(option, "c", "d"), 4000)
     first, *others = [text.decode() for text in filled.numpy()]
-    assert first[:4000] == fill_gaps(question, option)[:4000]
+    assert first[:4000] == text_rows.fill_gaps(question, option)[:4000]
     assert len(first) < 13_000
     assert others == ["a c bc", "a d"]
 
 
+@given(st.lists(st.tuples(GAPS, GAPS), max_size=5))
+def test_gaps_are_those_of_the_reference(pairs):
+    questions, options = (
+        (texts(*column) for column in zip(*pairs)) if pairs else (texts(), texts())
+    )
+    found = [text.decode() for text in fill_gaps(questions, options).numpy()]
+    assert found == [text_rows.fill_gaps(*pair) for pair in pairs]
+
+
 def test_one_long_chunk_makes_no_tensor_of_chunks_by_pieces():
     """10,000 chunks, one of 10,000 words: dense they would be 400 MB."""
-    placed = tf.function(PlacedTokens(word_pieces()).__call__)
+    placed = tf.function(OffsetTokenizer(word_pieces()).__call__)
     text = texts("a " * 10_000 + "漢" * 10_000)
     placed(texts("a"))
     before = hostile.resident()
     ids, starts, _ = placed(text)
     assert hostile.resident() - before < 200
     assert ids.row_lengths().numpy().tolist() == [20_000]
-    np.testing.assert_array_equal(starts[-10_000:], np.arange(20_000, 30_000))
+    np.testing.assert_array_equal(starts[0, -10_000:], np.arange(20_000, 30_000))
 
 
 def test_a_few_hundred_hostile_requests(traced):

@@ -11,7 +11,6 @@ import tensorflow as tf
 import tfeff
 from tests.checks import randomize
 from tests.subjects.characters import CORPUS, FRAGMENTS, word_pieces
-from tfeff.convert.bert_tokenizer import BertTokenizer
 from tfeff.data import Question, make_span_features
 from tfeff.datasets import read_squad
 from tfeff.export.span_qa import _WINDOWS_AT_ONCE, Answerer

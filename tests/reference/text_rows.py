@@ -1,5 +1,14 @@
 """Rows of token ids of texts and pairs, one token at a time."""
 
+import re
+
+
+def fill_gaps(question, option):
+    """The question with the option in its gaps, or behind it if it has none."""
+    if "_" in question:
+        return re.sub("_+", lambda gap: option, question)
+    return f"{question} {option}"
+
 
 def row(cls, sep, first, second=None, length=None, cut="longer"):
     """(ids, segments) of a text or a pair, at most `length` ids, not padded."""

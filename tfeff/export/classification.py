@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tfeff.data.finetuning.packing import pack, padded_inputs
+from tfeff.data.finetuning.packing import fill_gaps, pack, padded_inputs
 from tfeff.export.request_texts import of_equal_rows, require
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import Classifier, MultipleChoice, Regressor
@@ -52,7 +52,7 @@ def choose_endpoint(model: MultipleChoice, text_encoder: TextEncoder):
         ids = text_encoder.tokens(passage)
         # Each passage and question once for each of its options.
         example = tf.repeat(tf.range(shape[0]), shape[1])
-        asked = _fill_gaps(
+        asked = fill_gaps(
             tf.gather(text_encoder.read(question), example),
             text_encoder.read(tf.reshape(options, [-1])),
             text_encoder.most_characters,
@@ -102,20 +102,3 @@ def _padded(rows, starts, text_encoder):
 
 def _outputs(model, inputs):
     return tf.cast(model(inputs, training=False), tf.float32)
-
-
-def _fill_gaps(question, option, most_characters):
-    """As `packing.fill_gaps`, of tensors `[N]` of which so many characters are read."""
-    has_gap = tf.strings.regex_full_match(question, "(?s).*_.*")
-    question = tf.strings.regex_replace(question, "_+", "_")
-    parts = tf.strings.split(question, "_")
-    place = tf.ragged.range(parts.row_lengths()).flat_values
-    is_last = place == tf.gather(parts.row_lengths(), parts.value_rowids()) - 1
-    # A long option in many gaps would be huge: beyond what is read, gaps stay empty.
-    size = tf.strings.length(option, unit="UTF8_CHAR")
-    before = place * tf.cast(tf.gather(size, parts.value_rowids()), place.dtype)
-    empty = is_last | (before >= most_characters)
-    filling = tf.where(empty, "", tf.gather(option, parts.value_rowids()))
-    filled = parts.with_values(tf.strings.join([parts.values, filling]))
-    filled = tf.strings.reduce_join(filled, axis=1)
-    return tf.where(has_gap, filled, tf.strings.join([question, option], " "))

@@ -4,8 +4,14 @@ import numbers
 import keras_hub
 import tensorflow as tf
 
-from tfeff.data.finetuning.packing import padded_inputs
-from tfeff.data.text.offset_tokenizer import PlacedTokens
+from tfeff.data.finetuning.span_decoding import best_in_windows, best_of_questions
+from tfeff.data.finetuning.windows import (
+    FRAME,
+    count_windows,
+    cut_windows,
+    window_inputs,
+)
+from tfeff.data.text.offset_tokenizer import OffsetTokenizer
 from tfeff.export.request_texts import (
     first_characters,
     most_characters,
@@ -17,7 +23,6 @@ from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import SpanQA
 from tfeff.utils.checks import check_integer
 
-_FRAME = 3  # [CLS] question [SEP] passage [SEP]
 _NO_SCORE = tf.float32.min  # of a passage without text
 # SentencePiece's time for the places of a run of unknown characters is quadratic.
 _LONGEST_WORD = 20_000
@@ -97,7 +102,7 @@ class Answerer(tf.Module):
         max_windows: int = 1024,
     ):
         super().__init__()
-        check_integer("sequence_length", sequence_length, _FRAME + 1)
+        check_integer("sequence_length", sequence_length, FRAME + 1)
         check_integer("stride", stride)
         check_integer("max_answer_tokens", max_answer_tokens)
         check_integer("max_windows", max_windows)
@@ -111,11 +116,11 @@ class Answerer(tf.Module):
             )
         self.model = model
         self.tokenizer = tokenizer
-        self.placed_tokens = PlacedTokens(tokenizer)
+        self.offset_tokenizer = OffsetTokenizer(tokenizer)
         self.sequence_length = sequence_length
         self.padded_length = sequence_length if model.encoder.length_dependent else None
         self.stride = stride
-        self.max_answer_tokens = max_answer_tokens
+        self.max_answer_tokens = min(max_answer_tokens, sequence_length)
         self.no_answer_threshold = no_answer_threshold
         self.max_windows = max_windows
         most_tokens = sequence_length + (max_windows - 1) * stride
@@ -126,31 +131,29 @@ class Answerer(tf.Module):
         question, passage = of_equal_rows(question=question, passage=passage)
         question = first_characters(question, self.most_in_question)
         passage = self._bounded(passage)
-        ids, starts, ends = self.placed_tokens(passage)
-        windows = self._windows(self.tokenizer(question), ids)
-        # One token more than there are: for those of windows without a token.
-        starts, ends = (tf.pad(place, [[0, 1]]) for place in (starts, ends))
-        scores, first, last, none = self._best_of_all(windows, starts < ends)
-        per_question = tf.RaggedTensor.from_row_lengths(scores, windows["counts"])
-        # One column more, as an empty batch has none to find the best of.
-        columns = tf.pad(
-            per_question.to_tensor(-math.inf),
-            [[0, 0], [0, 1]],
-            constant_values=-math.inf,
-        )
-        best = tf.argmax(columns, axis=1)
-        window = per_question.row_starts() + best
-        score = tf.gather(scores, window)
+        ids, starts, ends = self.offset_tokenizer(passage)
+        # One token more than there are: where there is no answer.
+        starts, ends = (tf.pad(place.flat_values, [[0, 1]]) for place in (starts, ends))
+        counts, windows = self._windows(self.tokenizer(question), ids)
+        scores, first, last, none = self._best_of_all(*windows, starts < ends)
+        window, score, none = best_of_questions(scores, none, counts)
         answered = tf.math.is_finite(score)
         score = tf.where(answered, score, tf.constant(_NO_SCORE, tf.float64))
-        none = tf.RaggedTensor.from_row_lengths(none, windows["counts"])
-        none = tf.reduce_min(none.to_tensor(math.inf), axis=1)
         if self.no_answer_threshold is not None:
             answered &= none - score <= self.no_answer_threshold
-        places = tf.gather(starts, tf.gather(first, window))
-        behind = tf.gather(ends, tf.gather(last, window))
+        start, end = (
+            tf.gather(
+                places,
+                tf.where(
+                    answered, tf.gather(token, window), tf.size(places, tf.int64) - 1
+                ),
+            )
+            for places, token in ((starts, first), (ends, last))
+        )
         return {
-            **self._text(passage, places, behind, answered),
+            "answer": tf.strings.substr(passage, start, end - start, "UTF8_CHAR"),
+            "start": start,
+            "end": end,
             "score": tf.cast(score, tf.float32),
             "no_answer_probability": tf.cast(tf.sigmoid(none - score), tf.float32),
         }
@@ -176,18 +179,17 @@ class Answerer(tf.Module):
             return tf.identity(passage)
 
     def _windows(self, question, passage):
-        """The model's inputs for all windows, and where their tokens are."""
+        """Windows of each question; then the model's inputs and where tokens lie."""
         asked, held = question.row_lengths(), passage.row_lengths()
-        room = self.sequence_length - _FRAME - asked
         leaves_room = require(
-            room >= 1,
+            asked < self.sequence_length - FRAME,
             "`question` must leave room for the passage in the model's "
             f"{self.sequence_length} tokens. Received: questions of so many tokens:",
             asked,
         )
         with tf.control_dependencies(leaves_room):
-            step = tf.minimum(room, self.stride)
-        counts = -(-tf.maximum(held - room, 0) // step) + 1
+            asked = tf.identity(asked)
+        counts = count_windows(asked, held, self.sequence_length, self.stride)
         are_few = require(
             counts <= self.max_windows,
             f"`passage` must have at most {self.max_windows} windows beside its "
@@ -195,53 +197,52 @@ class Answerer(tf.Module):
             counts,
         )
         with tf.control_dependencies(are_few):
-            counts = tf.identity(counts)
-        example = tf.repeat(tf.range(passage.nrows()), counts)
-        begin = tf.ragged.range(counts).flat_values * tf.gather(step, example)
-        size = tf.minimum(tf.gather(room, example), tf.gather(held, example) - begin)
+            asked = tf.identity(asked)
+        example, begin, size = cut_windows(
+            asked, held, self.sequence_length, self.stride
+        )
         begin += tf.gather(passage.row_starts(), example)
-        tokens = tf.ragged.range(begin, begin + size)
-        ids = tokens.with_flat_values(
-            tf.gather(passage.flat_values, tokens.flat_values)
+        question = tf.gather(tf.cast(question, tf.int32), example)
+        inputs = window_inputs(
+            question,
+            passage.flat_values,
+            begin,
+            size,
+            self.tokenizer,
+            self.padded_length,
         )
-        one = [tf.size(example), 1]
-        cls, sep = (
-            tf.fill(one, id)
-            for id in (self.tokenizer.cls_token_id, self.tokenizer.sep_token_id)
-        )
-        asked_ids = tf.gather(tf.cast(question, tf.int32), example)
-        rows = tf.concat([cls, asked_ids, sep, ids, sep], axis=1)
-        place = tf.gather(asked, example) + 2
-        return {
-            "inputs": padded_inputs(
-                rows,
-                tf.cast(place, tf.int32),
-                self.tokenizer.pad_token_id,
-                self.padded_length,
-            ),
-            "counts": counts,
-            "place": place,
-            "tokens": tokens,
-        }
+        return counts, (inputs, question.row_lengths() + 2, begin, size)
 
-    def _best_of_all(self, windows, visible):
-        """As `_best` of all windows, few of them at once: a request may have many."""
+    def _best_of_all(self, inputs, place, begin, size, visible):
+        """Of all windows the best span's score, first and last token; no answer's.
 
-        def is_left(begin, *_):
+        They are computed few at once: a request may have many.
+        """
+
+        def is_left(row, *_):
             # Once at least, so that no windows have shapes too.
-            return (begin < tf.size(windows["place"])) | (begin == 0)
+            return (row < tf.size(place)) | (row == 0)
 
-        def some_more(begin, *found):
-            part = slice(begin, begin + _WINDOWS_AT_ONCE)
-            inputs = {name: rows[part] for name, rows in windows["inputs"].items()}
-            logits = self.model(inputs, training=False)
-            # The sums of best_spans: in float32 other spans could be equally good.
-            logits = {name: tf.cast(rows, tf.float64) for name, rows in logits.items()}
-            best = self._best(
-                logits, windows["place"][part], windows["tokens"][part], visible
+        def some_more(row, *found):
+            part = slice(row, row + _WINDOWS_AT_ONCE)
+            logits = self.model(
+                {name: rows[part] for name, rows in inputs.items()}, training=False
             )
+            # The sums of best_spans: in float32 other spans could be equally good.
+            start, end = (tf.cast(logits[n], tf.float64) for n in ("start", "end"))
+            shift = (begin - place)[part, tf.newaxis]
+            tokens = tf.range(tf.shape(start, tf.int64)[1]) + shift
+            inside = tokens >= begin[part, tf.newaxis]
+            inside &= tokens < (begin + size)[part, tf.newaxis]
+            tokens = tf.where(inside, tokens, tf.size(visible, tf.int64) - 1)
+            score, first, last = best_in_windows(
+                start, end, tf.gather(visible, tokens), self.max_answer_tokens
+            )
+            # Not [:, 0], as the windows of an empty batch have no columns.
+            none = tf.reduce_sum(start[:, :1] + end[:, :1], axis=1)
+            best = score, first + shift[:, 0], last + shift[:, 0], none
             joined = [tf.concat(pair, axis=0) for pair in zip(found, best)]
-            return begin + _WINDOWS_AT_ONCE, *joined
+            return row + _WINDOWS_AT_ONCE, *joined
 
         dtypes = (tf.float64, tf.int64, tf.int64, tf.float64)
         _, *found = tf.while_loop(
@@ -252,53 +253,3 @@ class Answerer(tf.Module):
             parallel_iterations=1,
         )
         return found
-
-    def _best(self, logits, place, tokens, visible):
-        """Of each window the best span's score, first and last token; no answer's."""
-        # At least one column, so that there is a best one of it.
-        width = tf.maximum(tokens.bounding_shape()[1], 1)
-        none = tf.size(visible, tf.int64) - 1
-        tokens = tokens.to_tensor(none, shape=[None, None])
-        tokens = tf.pad(
-            tokens,
-            [[0, 0], [0, width - tf.shape(tokens, tf.int64)[1]]],
-            constant_values=none,
-        )
-        column = place[:, tf.newaxis] + tf.range(width)
-        last = tf.shape(logits["start"], tf.int64)[1] - 1
-        column = tf.minimum(column, last)
-        start, end = (
-            tf.where(
-                tf.gather(visible, tokens),
-                tf.gather(logits[name], column, batch_dims=1),
-                tf.constant(-math.inf, tf.float64),
-            )
-            for name in ("start", "end")
-        )
-        end = tf.pad(
-            end, [[0, 0], [0, self.max_answer_tokens]], constant_values=-math.inf
-        )
-        # Shorter answers come first, as ties go to the first of all.
-        scores = tf.concat(
-            [start + end[:, n : n + width] for n in range(self.max_answer_tokens)],
-            axis=1,
-        )
-        best = tf.argmax(scores, axis=1)
-        first = tf.gather(tokens, best % width, batch_dims=1)
-        # Not [:, 0], as the windows of an empty batch have no columns.
-        cls = tf.reduce_sum(logits["start"][:, :1] + logits["end"][:, :1], axis=1)
-        return tf.reduce_max(scores, axis=1), first, first + best // width, cls
-
-    def _text(self, passage, start, end, answered):
-        """The answer of places as `PlacedTokens` numbers them."""
-        characters, offsets = self.placed_tokens.characters(passage)
-        start, end = (
-            tf.where(answered, place, characters.row_starts()) for place in (start, end)
-        )
-        begin, stop = (tf.gather(offsets.flat_values, p) for p in (start, end))
-        first = characters.row_starts()
-        return {
-            "answer": tf.strings.substr(passage, begin, stop - begin),
-            "start": tf.cast(start - first, tf.int32),
-            "end": tf.cast(end - first, tf.int32),
-        }

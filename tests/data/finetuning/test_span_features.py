@@ -8,9 +8,12 @@ import unicodedata
 import keras_hub
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.reference import offsets as reference_offsets
+from tests.reference import spans as reference
 from tests.subjects.characters import (
     CORPUS,
     SPECIAL,
@@ -27,8 +30,10 @@ from tfeff.data import (
     save_tokenizer,
     train_tokenizer,
 )
-from tfeff.data.finetuning.span_features import token_span, window_starts
-from tfeff.data.text.offsets import encode_with_offsets
+from tfeff.data.finetuning import span_features
+from tfeff.data.finetuning.span_features import token_span
+from tfeff.data.finetuning.windows import cut_windows
+from tfeff.data.text.offset_tokenizer import OffsetTokenizer, encode_with_offsets
 from tfeff.datasets import read_squad
 
 
@@ -40,6 +45,18 @@ def any_tokenizer(request):
     if request.param == "bert":
         return word_pieces()
     return keras_hub.tokenizers.BertTokenizer(word_piece_vocabulary(), lowercase=True)
+
+
+@pytest.fixture(scope="module")
+def encode(any_tokenizer):
+    """Ids and places of texts, by a tokenizer that is made once."""
+    tokens = OffsetTokenizer(any_tokenizer)
+
+    def encode(texts):
+        for ids, starts, ends in zip(*tokens(tf.constant(texts))):
+            yield ids.numpy(), np.stack([starts, ends], axis=1)
+
+    return encode
 
 
 def cut(text, places):
@@ -112,8 +129,8 @@ texts = st.lists(
 
 @settings(max_examples=40)
 @given(st.lists(texts, min_size=1, max_size=4))
-def test_any_text(any_tokenizer, batch):
-    rows = list(encode_with_offsets(any_tokenizer, batch))
+def test_any_text(any_tokenizer, encode, batch):
+    rows = list(encode(batch))
     assert [ids.tolist() for ids, _ in rows] == [
         [int(id) for id in row] for row in token_lists(any_tokenizer, batch)
     ]
@@ -139,9 +156,9 @@ spaces = st.sampled_from([" ", "  ", "\t", " \n", "\u00a0", " \u2009"])
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(words, spaces), min_size=1, max_size=9), st.data())
-def test_pieces_are_the_text_and_spans_come_back(any_tokenizer, parts, data):
+def test_pieces_are_the_text_and_spans_come_back(any_tokenizer, encode, parts, data):
     text = "".join(word + space for word, space in parts)
-    ((ids, places),) = encode_with_offsets(any_tokenizer, [text])
+    ((ids, places),) = encode([text])
     sentence_pieces = hasattr(any_tokenizer, "proto")
     folded = text if "T" in any_tokenizer.get_vocabulary() else text.lower()
     pieces = [any_tokenizer.id_to_token(int(id)) for id in ids]
@@ -172,7 +189,14 @@ def test_pieces_are_the_text_and_spans_come_back(any_tokenizer, parts, data):
 
 @given(st.integers(0, 60), st.integers(1, 20), st.integers(1, 20))
 def test_windows_leave_nothing_out_and_stop_in_time(count, room, stride):
-    starts = list(window_starts(count, room, stride))
+    asked = 9
+    windows = cut_windows(
+        np.array([asked]), np.array([count]), room + asked + 3, stride
+    )
+    question, starts, sizes = (tensor.numpy().tolist() for tensor in windows)
+    assert starts == list(reference.window_starts(count, room, stride))
+    assert sizes == [min(room, count - start) for start in starts]
+    assert set(question) == {0}
     assert starts[0] == 0
     assert {i for s in starts for i in range(s, s + room)} >= set(range(count))
     assert set(np.diff(starts)) <= {min(stride, room)}
@@ -252,31 +276,95 @@ def test_bad_arguments(letters, tokenizer):
         make_span_features(questions, padding, 9)
 
 
+def check_features(questions, tokenizer, length, stride):
+    """The features of questions are the reference's."""
+    features = make_span_features(questions, tokenizer, length, stride)
+    texts = [text for q in questions for text in (q.question, q.passage)]
+    encoded = reference_offsets.encode_with_offsets(tokenizer, texts)
+    special = [getattr(tokenizer, f"{n}_token_id") for n in ("cls", "sep", "pad")]
+    rows = []
+    for index, question in enumerate(questions):
+        (asked, _), (passage, offsets) = next(encoded), next(encoded)
+        assert list(map(tuple, features.offsets[index])) == offsets
+        spans = question.spans
+        found = reference.windows(
+            asked, passage, offsets, spans, length, stride, *special
+        )
+        rows += [(*row, index) for row in found]
+    ids, segments, mask, targets, begins, firsts, indices = zip(*rows)
+    for name, expected in {
+        "token_ids": ids,
+        "segment_ids": segments,
+        "padding_mask": mask,
+        "start_positions": [start for start, _ in targets],
+        "end_positions": [end for _, end in targets],
+        "passage_positions": begins,
+        "window_starts": firsts,
+        "question_indices": indices,
+    }.items():
+        assert getattr(features, name).dtype == np.int32
+        np.testing.assert_array_equal(getattr(features, name), expected)
+
+
+@st.composite
+def asked_questions(draw):
+    passages = draw(st.lists(texts.map(lambda t: t + "x"), min_size=1, max_size=3))
+    questions = []
+    for number in range(draw(st.integers(1, 5))):
+        passage = draw(st.sampled_from(passages))
+        spans = []
+        for _ in range(draw(st.integers(0, 2))):
+            start = draw(st.integers(0, len(passage) - 1))
+            spans.append((start, draw(st.integers(start + 1, len(passage)))))
+        asked = draw(st.sampled_from(["", "who", "Fox ½?"]))
+        questions.append(Question(str(number), asked, passage, spans=tuple(spans)))
+    return questions
+
+
+@settings(max_examples=40, derandomize=True)
+@given(asked_questions(), st.integers(16, 40), st.integers(1, 30))
+def test_features_are_those_of_the_reference(tokenizer, questions, length, stride):
+    check_features(questions, tokenizer, length, stride)
+
+
+def test_features_of_many_windows(any_tokenizer, monkeypatch):
+    passages = ["The quick\tbrown 漢 fox, " * 9, "cafe\u0301 ½ \u200b times", "é"]
+    questions = [
+        Question(f"{i}", "Who?" * (i % 3), passage, spans=((0, 1), (i % 9, 9))[: i % 4])
+        if len(passage) > 9
+        else Question(f"{i}", "", passage)
+        for i, passage in enumerate(passages * 4)
+    ]
+    monkeypatch.setattr(span_features, "_WINDOWS_AT_ONCE", 7)
+    check_features(questions, any_tokenizer, 30, 5)
+
+
 def best_by_hand(features, starts, ends, longest):
     """(score, start, end, score of no answer) for each question, by trying all."""
     found = {}
     for row, index in enumerate(features.question_indices):
         best = found.setdefault(index, [-np.inf, None, None, np.inf])
         best[3] = min(best[3], starts[row, 0] + ends[row, 0])
-        places = features.window_offsets(row)
         begin = features.passage_positions[row]
-        for i, (a, b) in enumerate(places):
-            for j, (c, d) in enumerate(places):
-                score = starts[row, begin + i] + ends[row, begin + j]
-                if a < b and c < d and i <= j < i + longest and score > best[0]:
-                    best[:3] = score, a, d
+        places = features.window_offsets(row)
+        logits = starts[row, begin:], ends[row, begin:]
+        span = reference.best_span(places, *logits, longest)
+        if span[0] > best[0]:
+            best[:3] = span
     return [found[index] for index in range(len(features.questions))]
 
 
 @settings(max_examples=30)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 5))
-def test_best_spans_against_trying_all(tokenizer, seed, longest, stride):
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 5), st.booleans())
+def test_best_spans_against_trying_all(tokenizer, seed, longest, stride, ties):
     generator = np.random.default_rng(seed)
     passages = ["the  time\u2009is ☃ now", "but  not", "a ½ of it or more, so be it"]
     questions = [Question(str(i), "who", p) for i, p in enumerate(passages)]
     length = 2 + max(len(ids) for ids in token_lists(tokenizer, ["who"])) + 6
     features = make_span_features(questions, tokenizer, length, stride)
     starts, ends = generator.normal(size=(2, *features.token_ids.shape))
+    if ties:
+        starts, ends = starts.round(), ends.round()
     expected = best_by_hand(features, starts, ends, longest)
     answers = best_spans(features, starts, ends, longest)
     for answer, question, (score, start, end, none) in zip(

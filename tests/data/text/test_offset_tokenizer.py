@@ -1,11 +1,15 @@
-"""Tokens with their characters inside a graph, against those of Python."""
+"""Tokens with their characters, in graphs and outside, against the reference."""
 
 import random
 
 import keras_hub
+import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.reference import offsets as reference
 from tests.subjects.characters import (
     CORPUS,
     FRAGMENTS,
@@ -13,38 +17,37 @@ from tests.subjects.characters import (
     word_pieces,
 )
 from tfeff.data import train_tokenizer
-from tfeff.data.text.offset_tokenizer import PlacedTokens
-from tfeff.data.text.offsets import encode_with_offsets
+from tfeff.data.text import offset_tokenizer
+from tfeff.data.text.offset_tokenizer import OffsetTokenizer, encode_with_offsets
+
+KINDS = ["unigram", "cased", "bert", "kerashub"]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "unigram",
-        "bert",
-        pytest.param("cased", marks=pytest.mark.slow),
-        pytest.param("kerashub", marks=pytest.mark.slow),
-    ],
-)
-def test_ids_and_places_are_those_of_python(kind):
+def make_tokenizer(kind):
     if kind in ("unigram", "cased"):
         lowercase = kind == "unigram"
-        tokenizer = train_tokenizer(CORPUS, vocabulary_size=64, lowercase=lowercase)
-    elif kind == "bert":
-        tokenizer = word_pieces()
-    else:
-        tokenizer = keras_hub.tokenizers.BertTokenizer(
-            word_piece_vocabulary(), lowercase=True
-        )
-    tokens = PlacedTokens(tokenizer)
+        return train_tokenizer(CORPUS, vocabulary_size=64, lowercase=lowercase)
+    if kind == "bert":
+        return word_pieces()
+    return keras_hub.tokenizers.BertTokenizer(word_piece_vocabulary(), lowercase=True)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def encode(text):
-        ids, starts, ends = tokens(text)
-        first = tokens.characters(text)[0].row_starts()
-        shift = tf.gather(first, ids.value_rowids())
-        return ids, ids.with_values(starts - shift), ids.with_values(ends - shift)
 
+def check(tokenizer, encode, batch):
+    """`encode` gives the ids and places of the reference."""
+    found = encode(tf.constant(batch, tf.string))
+    ids, starts, ends = (rows.to_list() for rows in found)
+    assert len(ids) == len(starts) == len(ends) == len(batch)
+    for row, expected in enumerate(reference.encode_with_offsets(tokenizer, batch)):
+        places = list(zip(starts[row], ends[row]))
+        assert (ids[row], places) == expected, batch[row]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_and_places_are_those_of_the_reference(kind):
+    tokenizer = make_tokenizer(kind)
+    tokens = OffsetTokenizer(tokenizer)
+    spec = [tf.TensorSpec([None], tf.string)]
+    in_graph = tf.function(tokens.__call__, input_signature=spec)
     source = random.Random(0)
     batches = [["", "  ", "fox", ""], ["\u200b"], []]
     for _ in range(3):
@@ -55,17 +58,51 @@ def test_ids_and_places_are_those_of_python(kind):
             ]
         )
     for batch in batches:
-        ids, starts, ends = (
-            ragged.to_list() for ragged in encode(tf.constant(batch, tf.string))
-        )
-        assert len(ids) == len(batch)
-        for row, expected in enumerate(encode_with_offsets(tokenizer, batch)):
-            assert ids[row] == expected[0].tolist(), batch[row]
-            places = [list(place) for place in zip(starts[row], ends[row])]
-            assert places == expected[1].tolist(), batch[row]
+        check(tokenizer, tokens, batch)
+        check(tokenizer, in_graph, batch)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def tokens(request):
+    return OffsetTokenizer(make_tokenizer(request.param))
+
+
+CHARACTERS = st.characters(exclude_categories=["Cs", "Cn"]) | st.sampled_from(FRAGMENTS)
+
+
+# SentencePiece's releases differ in which of two equally likely cuts they take.
+@settings(max_examples=60, derandomize=True)
+@given(st.lists(st.lists(CHARACTERS, max_size=30).map("".join), max_size=4))
+def test_any_characters(tokens, batch):
+    check(tokens.tokenizer, tokens, batch)
+
+
+def test_texts_go_in_batches(monkeypatch):
+    tokenizer = make_tokenizer("unigram")
+    texts = ["fox", "", "the quick ½", "fox " * 9, "漢"] * 3
+    once = list(encode_with_offsets(tokenizer, texts))
+    monkeypatch.setattr(offset_tokenizer, "_CHARACTERS_AT_ONCE", 20)
+    for rows in (once, list(encode_with_offsets(tokenizer, iter(texts)))):
+        expected = reference.encode_with_offsets(tokenizer, texts)
+        for (ids, places), (other, pairs) in zip(rows, expected, strict=True):
+            assert (ids.tolist(), list(map(tuple, places))) == (other, pairs)
+            assert (ids.dtype, places.dtype, places.shape[1]) == (np.int32, np.int32, 2)
+    assert list(encode_with_offsets(tokenizer, [])) == []
+
+
+def test_marks_and_lost_kernels_change_nothing():
+    proto = make_tokenizer("unigram").proto
+    marked = keras_hub.tokenizers.AlbertTokenizer(
+        proto=proto, add_bos=True, add_eos=True
+    )
+    ((plain, _),) = encode_with_offsets(marked, ["fox"])
+    tf.random.set_seed(1)
+    ((after, _),) = encode_with_offsets(marked, ["fox"])
+    ((ids, _),) = reference.encode_with_offsets(marked, ["fox"])
+    assert plain.tolist() == after.tolist() == ids
 
 
 def test_other_tokenizers_are_refused():
     bytes_alone = keras_hub.tokenizers.ByteTokenizer()
     with pytest.raises(TypeError, match="must be a SentencePiece or WordPiece"):
-        PlacedTokens(bytes_alone)
+        OffsetTokenizer(bytes_alone)

@@ -1,19 +1,30 @@
 """Rows of token ids of texts and pairs, in eager code and in graphs."""
 
-import re
-
 import keras_hub
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-_GAP = re.compile("_+")
 
+def fill_gaps(
+    question: tf.Tensor, option: tf.Tensor, most_characters: int | None = None
+) -> tf.Tensor:
+    """Questions `[N]` with the options in their gaps ("_"), or behind those without.
 
-def fill_gaps(question: str, option: str) -> str:
-    """The question with the option in its gaps, or behind it if it has none."""
-    if "_" in question:
-        return _GAP.sub(lambda gap: option, question)
-    return f"{question} {option}"
+    With `most_characters`, gaps behind so many characters of options stay empty: a
+    long option in many gaps would be huge.
+    """
+    has_gap = tf.strings.regex_full_match(question, "(?s).*_.*")
+    parts = tf.strings.split(tf.strings.regex_replace(question, "_+", "_"), "_")
+    counts = parts.row_lengths()
+    place = tf.ragged.range(counts).flat_values
+    filling, empty = tf.repeat(option, counts), place == tf.repeat(counts - 1, counts)
+    if most_characters is not None:
+        size = tf.cast(tf.strings.length(filling, unit="UTF8_CHAR"), place.dtype)
+        empty |= place * size >= most_characters
+    filling = tf.where(empty, "", filling)
+    filled = parts.with_values(tf.strings.join([parts.values, filling]))
+    filled = tf.strings.reduce_join(filled, axis=1)
+    return tf.where(has_gap, filled, tf.strings.join([question, option], " "))
 
 
 def pack(

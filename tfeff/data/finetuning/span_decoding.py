@@ -3,10 +3,13 @@
 import math
 
 import numpy as np
+import tensorflow as tf
 
 from tfeff.data.finetuning.examples import SpanAnswer
 from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.utils.checks import check_integer
+
+_WINDOWS_AT_ONCE = 1024  # They bound the memory for scores of all spans.
 
 
 def best_spans(
@@ -59,20 +62,30 @@ def best_spans(
     max_answer_tokens = check_integer("max_answer_tokens", max_answer_tokens)
     starts = _logits("start_logits", start_logits, features)
     ends = _logits("end_logits", end_logits, features)
-    count = len(features.questions)
-    best, none = [(-math.inf, 0, 0)] * count, np.full(count, math.inf)
-    for row, index in enumerate(features.question_indices):
-        none[index] = min(none[index], starts[row, 0] + ends[row, 0])
-        found = _best_in_window(
-            features.window_offsets(row),
-            starts[row, features.passage_positions[row] :],
-            ends[row, features.passage_positions[row] :],
-            max_answer_tokens,
+    longest = min(max_answer_tokens, features.token_ids.shape[1])
+    with tf.device("CPU"):
+        found = [
+            best_in_windows(
+                starts[part], ends[part], _answerable(features, part), longest
+            )
+            for row in range(0, len(features), _WINDOWS_AT_ONCE)
+            for part in [slice(row, row + _WINDOWS_AT_ONCE)]
+        ]
+        scores, first, last = (np.concatenate(parts) for parts in zip(*found))
+        counts = np.bincount(
+            features.question_indices, minlength=len(features.questions)
         )
-        if found[0] > best[index][0]:
-            best[index] = found
+        windows, best, none = best_of_questions(
+            scores, starts[:, 0] + ends[:, 0], counts
+        )
     answers = []
-    for question, (score, start, end), no_answer in zip(features.questions, best, none):
+    rows = zip(features.questions, windows.numpy(), best.numpy(), none.numpy())
+    for question, row, score, no_answer in rows:
+        places = features.window_offsets(row)
+        start, end = (
+            int(places[position[row] - features.passage_positions[row], side])
+            for side, position in enumerate((first, last))
+        )
         if no_answer_threshold is not None and no_answer - score > no_answer_threshold:
             start = end = 0
         answers.append(
@@ -102,16 +115,79 @@ def _logits(name, logits, features):
     return logits
 
 
-def _best_in_window(offsets, starts, ends, max_tokens):
-    """(score, first character, character behind the last) of a window's best span."""
-    visible = offsets[:, 0] < offsets[:, 1]
-    starts = np.where(visible, starts[: len(offsets)], -math.inf)
-    ends = np.where(visible, ends[: len(offsets)], -math.inf)
-    best = -math.inf, 0, 0
-    for more in range(min(max_tokens, len(offsets))):
-        scores = starts[: len(offsets) - more] + ends[more:]
-        first = int(scores.argmax())
-        if scores[first] > best[0]:
-            span = offsets[first, 0], offsets[first + more, 1]
-            best = float(scores[first]), int(span[0]), int(span[1])
-    return best
+def _answerable(features, part):
+    """Which tokens of windows are of the passage, and not of white space alone."""
+    tokens = np.zeros(features.token_ids[part].shape, bool)
+    for row, place in enumerate(features.passage_positions[part]):
+        offsets = features.window_offsets(part.start + row)
+        tokens[row, place : place + len(offsets)] = offsets[:, 0] < offsets[:, 1]
+    return tokens
+
+
+def best_in_windows(
+    start: tf.Tensor, end: tf.Tensor, answerable: tf.Tensor, max_answer_tokens: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The spans of the highest s_i + e_j, i ≤ j < i + max_answer_tokens; in graphs too.
+
+    Of equal ones, the shortest counts, and of these the first.
+
+    Args:
+        start: `[W, T]`, s for each row. In float32 other spans could be equally good
+            as in float64.
+        end: `[W, T]`, e for each row.
+        answerable: bool `[W, T]`, where spans may begin and end.
+        max_answer_tokens: most tokens of a span.
+
+    Returns:
+        `[W]` each: the score, minus infinity where nothing is answerable, and the
+        span's first and last position, int64.
+    """
+    never = tf.constant(-math.inf, start.dtype)
+    start, end = (tf.where(answerable, logits, never) for logits in (start, end))
+    count, width = (tf.shape(start, tf.int64)[axis] for axis in (0, 1))
+    end = tf.pad(end, [[0, 0], [0, max_answer_tokens - 1]], constant_values=never)
+    scores = start + _highest_of(end, max_answer_tokens)
+    best = tf.reduce_max(scores, axis=1)
+    # The equally good spans, few, by where they begin: of these the shortest ones.
+    row, first = tf.unstack(tf.where(scores == best[:, tf.newaxis]), axis=1)
+    ends = first[:, tf.newaxis] + tf.range(max_answer_tokens, dtype=tf.int64)
+    ends = tf.gather(tf.gather(end, row), ends, batch_dims=1)
+    spans = tf.gather(tf.gather(start, row), first[:, tf.newaxis], batch_dims=1) + ends
+    is_best = spans == tf.gather(best, row)[:, tf.newaxis]
+    more = tf.argmax(tf.cast(is_best, tf.int32), axis=1)
+    span = tf.math.unsorted_segment_min(more * width + first, row, count)
+    return best, span % width, span % width + span // width
+
+
+def _highest_of(values, size):
+    """Of each `size` values of a row that follow one another the highest."""
+    done = 1
+    while done < size:
+        step = min(done, size - done)
+        values = tf.maximum(values[:, :-step], values[:, step:])
+        done += step
+    return values
+
+
+def best_of_questions(
+    scores: tf.Tensor, none: tf.Tensor, counts: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The best of each question's windows; in graphs too.
+
+    Args:
+        scores: `[W]`, of each window's best span, those of a question together.
+        none: `[W]`, of no answer.
+        counts: `[N]`, windows of each question, 1 at least.
+
+    Returns:
+        `[N]` each: the window of the best span, of equal ones the first, int64; its
+        score; and the least score of no answer.
+    """
+    rows = [tf.RaggedTensor.from_row_lengths(x, counts) for x in (scores, none)]
+    # One column more, as no questions have none to find the best of.
+    columns = tf.pad(
+        rows[0].to_tensor(-math.inf), [[0, 0], [0, 1]], constant_values=-math.inf
+    )
+    window = rows[0].row_starts() + tf.argmax(columns, axis=1)
+    none = tf.reduce_min(rows[1].to_tensor(math.inf), axis=1)
+    return window, tf.gather(scores, window), none

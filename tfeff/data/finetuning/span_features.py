@@ -9,11 +9,12 @@ import tensorflow as tf
 
 from tfeff.data.dataset_options import finalize
 from tfeff.data.finetuning.examples import Question, SpanExamples
+from tfeff.data.finetuning.windows import FRAME, cut_windows, window_inputs
 from tfeff.data.sampling import epoch_rows, index_shuffled
-from tfeff.data.text.offsets import encode_with_offsets
+from tfeff.data.text.offset_tokenizer import encode_with_offsets
 from tfeff.utils.checks import check_integer, check_iterable
 
-_FRAME = 3  # [CLS] question [SEP] passage [SEP]
+_WINDOWS_AT_ONCE = 4096  # They bound the memory beside the result.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -159,43 +160,43 @@ def make_span_features(
         Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
         Language Understanding", 2019, section 4.2.
     """
-    sequence_length = check_integer("sequence_length", sequence_length, _FRAME + 1)
+    sequence_length = check_integer("sequence_length", sequence_length, FRAME + 1)
     stride = check_integer("stride", stride)
     if isinstance(questions, SpanExamples):
         questions = questions.questions
     questions = tuple(check_iterable("questions", questions, "a list of `Question`s"))
     if not questions:
         raise ValueError("`questions` must hold questions. Received: none")
-    passages = list(dict.fromkeys(question.passage for question in questions))
-    encoded = dict(zip(passages, encode_with_offsets(tokenizer, passages)))
-    texts = [question.question for question in questions]
-    rows = []
-    for index, (asked, _) in enumerate(encode_with_offsets(tokenizer, texts)):
-        question = questions[index]
-        ids, offsets = encoded[question.passage]
-        if not (offsets[:, 0] < offsets[:, 1]).any():
+    passages = {question.passage: None for question in questions}
+    passages = {passage: place for place, passage in enumerate(passages)}
+    texts = [*passages, *(question.question for question in questions)]
+    ids, offsets = zip(*encode_with_offsets(tokenizer, texts))
+    passage_ids, asked_ids = ids[: len(passages)], ids[len(passages) :]
+    passage_of = np.array([passages[question.passage] for question in questions])
+    has_text = [(places[:, 0] < places[:, 1]).any() for places in offsets]
+    for question, passage, asked in zip(questions, passage_of, asked_ids):
+        if not has_text[passage]:
             raise ValueError(
                 "`questions` must have passages with text. Received: question "
                 f"{question.id!r} with {question.passage[:60]!r}"
             )
-        room = sequence_length - _FRAME - len(asked)
-        if room < 1:
+        if (needed := len(asked) + FRAME + 1) > sequence_length:
             raise ValueError(
-                f"`sequence_length` must be at least {len(asked) + _FRAME + 1} for "
+                f"`sequence_length` must be at least {needed} for "
                 f"question {question.id!r} of {len(asked)} tokens. Received: "
                 f"{sequence_length=}"
             )
-        answers = [token_span(offsets, *span) for span in question.spans]
-        for first in window_starts(len(ids), room, stride):
-            window = ids[first : first + room]
-            rows.append((index, first, asked, window, _target(answers, first, room)))
-    return _features(rows, encoded, questions, tokenizer, sequence_length)
-
-
-def window_starts(num_tokens: int, room: int, stride: int) -> range:
-    """Where windows begin in a passage so that they leave out none of its tokens."""
-    step = min(stride, room)
-    return range(0, max(num_tokens - room, 0) + step, step)
+    with tf.device("CPU"):
+        return _features(
+            questions,
+            [offsets[passage] for passage in passage_of],
+            asked_ids,
+            passage_ids,
+            passage_of,
+            tokenizer,
+            sequence_length,
+            stride,
+        )
 
 
 def token_span(offsets: np.ndarray, start: int, end: int) -> tuple[int, int] | None:
@@ -206,38 +207,67 @@ def token_span(offsets: np.ndarray, start: int, end: int) -> tuple[int, int] | N
     return (int(places[0]), int(places[-1])) if len(places) else None
 
 
-def _target(answers, first, room):
-    for answer in answers:
-        if answer and first <= answer[0] and answer[1] < first + room:
-            return answer
-    return None
-
-
-def _features(rows, encoded, questions, tokenizer, sequence_length):
-    shape = len(rows), sequence_length
-    token_ids = np.full(shape, tokenizer.pad_token_id, np.int32)
-    segment_ids, padding_mask = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
-    targets, places = np.zeros((len(rows), 2), np.int32), []
-    for row, (index, first, asked, window, answer) in enumerate(rows):
-        cls, sep = [tokenizer.cls_token_id], [tokenizer.sep_token_id]
-        ids = np.concatenate([cls, asked, sep, window, sep])
-        passage = len(asked) + 2
-        token_ids[row, : len(ids)] = ids
-        padding_mask[row, : len(ids)] = 1
-        segment_ids[row, passage : len(ids)] = 1
-        if answer:
-            targets[row] = passage + np.array(answer) - first
-        places.append((index, passage, first))
-    indices, passages, firsts = np.array(places, np.int32).T
+def _features(
+    questions,
+    offsets,
+    asked_ids,
+    passage_ids,
+    passage_of,
+    tokenizer,
+    sequence_length,
+    stride,
+):
+    asked, held = (
+        np.array([len(row) for row in rows], np.int64)
+        for rows in (asked_ids, passage_ids)
+    )
+    begins = (np.cumsum(held) - held)[passage_of]
+    held = held[passage_of]
+    windows = cut_windows(asked, held, sequence_length, stride)
+    index, first, size = (tensor.numpy() for tensor in windows)
+    asked_ids = tf.RaggedTensor.from_row_lengths(np.concatenate(asked_ids), asked)
+    passage_ids = np.concatenate(passage_ids)
+    inputs = {
+        name: np.empty((len(index), sequence_length), np.int32)
+        for name in ("token_ids", "segment_ids", "padding_mask")
+    }
+    for row in range(0, len(index), _WINDOWS_AT_ONCE):
+        part = slice(row, row + _WINDOWS_AT_ONCE)
+        rows = window_inputs(
+            tf.gather(asked_ids, index[part]),
+            passage_ids,
+            begins[index[part]] + first[part],
+            size[part],
+            tokenizer,
+            sequence_length,
+        )
+        for name, array in inputs.items():
+            array[part] = rows[name]
+    places = asked[index] + 2
+    targets = _targets(questions, offsets, index, first, size)
+    targets = np.where(targets < 0, 0, targets + places[:, np.newaxis])
     return SpanFeatures(
-        token_ids=token_ids,
-        segment_ids=segment_ids,
-        padding_mask=padding_mask,
-        start_positions=targets[:, 0],
-        end_positions=targets[:, 1],
-        question_indices=indices,
-        passage_positions=passages,
-        window_starts=firsts,
-        offsets=tuple(encoded[question.passage][1] for question in questions),
+        **inputs,
+        start_positions=targets[:, 0].astype(np.int32),
+        end_positions=targets[:, 1].astype(np.int32),
+        question_indices=index.astype(np.int32),
+        passage_positions=places.astype(np.int32),
+        window_starts=first.astype(np.int32),
+        offsets=tuple(offsets),
         questions=questions,
     )
+
+
+def _targets(questions, offsets, index, first, size):
+    """`[W, 2]`, the first answer that lies in a window, from its begin; else -1."""
+    answers = [
+        [token_span(places, *span) for span in question.spans]
+        for question, places in zip(questions, offsets)
+    ]
+    targets = np.full((len(index), 2), -1)
+    for row, (question, begin, count) in enumerate(zip(index, first, size)):
+        for answer in answers[question]:
+            if answer and begin <= answer[0] and answer[1] < begin + count:
+                targets[row] = np.subtract(answer, begin)
+                break
+    return targets

@@ -189,11 +189,10 @@ def text_features(
     else:
         num_choices = len(examples.options[0])
         sequence_length = check_integer("sequence_length", sequence_length, 5)
-        asked = [
-            fill_gaps(question, option)
-            for question, options in zip(examples.questions, examples.options)
-            for option in options
-        ]
+        asked = fill_gaps(
+            tf.repeat(examples.questions, num_choices),
+            tf.reshape(examples.options, [-1]),
+        ).numpy()
         passages = [p for p in examples.passages for _ in range(num_choices)]
         second = _tokens(tokenizer, asked)
         longest = int(tf.argmax(second.row_lengths()))

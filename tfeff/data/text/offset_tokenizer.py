@@ -1,17 +1,82 @@
-import functools
+"""Tokens of texts, each with the characters of the text that it stands for."""
+
+from collections.abc import Iterator, Sequence
 
 import keras_hub
 import numpy as np
 import tensorflow as tf
 
 from tfeff.compat import sentence_piece
-from tfeff.data.text.offsets import SPACE, is_invisible, is_joined, is_word
+from tfeff.data.text.characters import (
+    SPACE,
+    boundaries,
+    is_invisible,
+    is_joined,
+    is_word,
+)
+
+_CHARACTERS_AT_ONCE = 2**18  # They bound the memory that a call takes.
 
 
-class PlacedTokens(tf.Module):
-    """Tokens of texts with the characters that they stand for, inside a graph.
+def encode_with_offsets(
+    tokenizer: keras_hub.tokenizers.Tokenizer, texts: Sequence[str]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields, for each text, its ids and where each token lies in it.
 
-    The ids and places are those of `tfeff.data.text.offsets.encode_with_offsets`.
+    The ids are those of `tokenizer(text)` in a graph, less any begin and end mark;
+    offsets are those of `OffsetTokenizer`.
+
+    Args:
+        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub.
+        texts: the texts.
+
+    Yields:
+        Ids `[T]` int32 and offsets (start, end) `[T, 2]` int32.
+
+    Raises:
+        TypeError: if the tokenizer is of another kind.
+        ValueError: if the tokenizer pads, having a `sequence_length`.
+    """
+    encode = OffsetTokenizer(tokenizer)
+    if tokenizer.sequence_length is not None:
+        raise ValueError(
+            "`tokenizer` must not pad: its `sequence_length` must be None. Received: "
+            f"{tokenizer.sequence_length}"
+        )
+    if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
+        # Its own adds marks, and its kernels may be gone: see `restore_kernels`.
+        proto = tokenizer.proto
+        encode = OffsetTokenizer(keras_hub.tokenizers.SentencePieceTokenizer(proto))
+    for batch in _batches(texts):
+        with tf.device("CPU"):
+            ids, starts, ends = encode(tf.constant(batch))
+        borders = ids.row_splits.numpy()[1:-1]
+        offsets = np.stack([starts.flat_values, ends.flat_values], axis=1)
+        ids = ids.flat_values.numpy()
+        yield from zip(np.split(ids, borders), np.split(offsets, borders))
+
+
+def _batches(texts):
+    """Lists of texts of so many characters together, the last text apart."""
+    batch, size = [], 0
+    for text in texts:
+        batch.append(text)
+        size += len(text)
+        if size >= _CHARACTERS_AT_ONCE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+class OffsetTokenizer(tf.Module):
+    """Ids of texts and where their tokens lie, in graphs too.
+
+    Offsets are counted in characters (Unicode code points) of the text as it is,
+    before any folding, without white space and invisible characters at either end.
+    Tokens that share a character ("½" as "1", "⁄", "2") all cover it. A token of white
+    space alone is empty: its start is its end. Where WordPiece gives no way to tell
+    the parts of a word apart, each covers the word.
 
     Args:
         tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub.
@@ -20,9 +85,8 @@ class PlacedTokens(tf.Module):
         text: string tensor `[B]`, UTF-8.
 
     Returns:
-        Ids, ragged `[B, (P)]` int32, and the tokens' first characters and the ones
-        behind their last, each `[sum of P]` int64: places in all texts one after
-        another with one character between them, as `characters` numbers them.
+        Three ragged tensors `[B, (P)]` int32: ids, the tokens' first characters and
+        the ones behind their last.
 
     Raises:
         TypeError: if the tokenizer is of another kind.
@@ -30,101 +94,118 @@ class PlacedTokens(tf.Module):
 
     def __init__(self, tokenizer: keras_hub.tokenizers.Tokenizer):
         super().__init__()
-        self.tokenizer = tokenizer
-        pieces = tokenizer.get_vocabulary()
-        self._is_shown = tf.constant([bool(piece.strip(SPACE)) for piece in pieces])
-        self._invisible = _boundaries(is_invisible)
         if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
             self._encode = self._sentence_piece
         elif isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
             self._encode = self._word_piece
-            self._cut, self._joined = _boundaries(is_word), _boundaries(is_joined)
-            mark = tokenizer.suffix_indicator
-            self._lengths = tf.constant(
-                [len(piece.removeprefix(mark)) for piece in pieces], tf.int64
-            )
-            self._unknown = tokenizer.token_to_id(tokenizer.oov_token)
         else:
             raise TypeError(
                 "`tokenizer` must be a SentencePiece or WordPiece tokenizer. "
                 f"Received: tokenizer of type {type(tokenizer).__name__}"
             )
+        self.tokenizer = tokenizer
+        pieces = tokenizer.get_vocabulary()
+        self._is_shown = tf.constant([bool(piece.strip(SPACE)) for piece in pieces])
+        if self._encode == self._word_piece:
+            mark = tokenizer.suffix_indicator
+            self._lengths = tf.constant(
+                [len(piece.removeprefix(mark)) for piece in pieces], tf.int64
+            )
+            self._unknown = tokenizer.token_to_id(tokenizer.oov_token)
+            # Outside of graphs KerasHub's own would run in Python, word by word.
+            self._tokenize = tf.function(
+                lambda words: tokenizer(words),
+                input_signature=[tf.TensorSpec([None], tf.string)],
+                autograph=False,
+            ).get_concrete_function()
 
     def __call__(self, text):
-        characters, offsets = self.characters(text)
-        ids, starts, ends = self._encode(text, characters, offsets)
+        # A space keeps the end of one text apart from the begin of the next: from here
+        # on, places are those of characters in all texts one after another.
+        points, offsets = tf.strings.unicode_decode_with_offsets(
+            tf.strings.join([text, " "]), "UTF-8"
+        )
+        ids, starts, ends = self._encode(text, points, offsets)
+        ids = tf.cast(ids, tf.int32)
+        first = tf.gather(points.row_starts(), _rows(ids))
         shown = tf.gather(self._is_shown, ids.flat_values)
-        return ids, *self._visible(characters.flat_values, starts, ends, shown)
+        starts, ends = (
+            ids.with_flat_values(tf.cast(place - first, tf.int32))
+            for place in _visible(points.flat_values, starts, ends, shown)
+        )
+        return ids, starts, ends
 
-    @staticmethod
-    def characters(text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-        """Code points `[B, (C + 1)]` and their bytes, with a space behind each text."""
-        points, offsets = tf.strings.unicode_decode_with_offsets(text, "UTF-8")
-        size = tf.cast(tf.strings.length(text), tf.int64)[:, tf.newaxis]
-        # It keeps the end of one text apart from the begin of the next.
-        space = tf.fill(tf.shape(size), ord(" "))
-        return tf.concat([points, space], 1), tf.concat([offsets, size], 1)
-
-    def _sentence_piece(self, text, characters, offsets):
+    def _sentence_piece(self, text, points, offsets):
         encode = sentence_piece(self.tokenizer).tokenize_with_offsets
         ids, starts, ends = encode(text)
         size = tf.cast(tf.strings.length(text), tf.int64) + 1
         before = tf.cumsum(size, exclusive=True)
-        known = offsets.flat_values + tf.gather(before, offsets.value_rowids())
-        shift = tf.gather(before, ids.value_rowids())
+        known = offsets.flat_values + tf.gather(before, _rows(offsets))
+        shift = tf.gather(before, _rows(ids))
         starts, ends = (
             tf.searchsorted(known, place.flat_values + shift, out_type=tf.int64)
             for place in (starts, ends)
         )
-        return tf.cast(ids, tf.int32), starts, ends
+        return ids, starts, ends
 
-    def _word_piece(self, text, characters, offsets):
-        points = characters.flat_values
+    def _word_piece(self, text, points, offsets):
+        # KerasHub's clean-up ends at U+0000, which is a control character like U+0001.
+        splits, points = points.row_splits, tf.maximum(points.flat_values, 1)
         # White space ends a word, and what stands between is tokenized on its own.
         inside = tf.reduce_all(points[:, tf.newaxis] != [32, 9, 10, 13], axis=1)
         begins = inside & ~_shifted(inside)
-        cut = inside & _among(points, self._cut)
+        cut = inside & _among(points, boundaries(is_word))
         parts = begins | (inside & (cut | _shifted(cut)))
-        chunk = tf.cumsum(tf.cast(begins, tf.int64)) - 1
-        together = self.tokenizer(_strings(_grouped(points, begins, inside)))
-        apart = self.tokenizer(_strings(_grouped(points, parts, inside)))
-        apart = tf.RaggedTensor.from_value_rowids(
-            apart, tf.boolean_mask(chunk, parts), nrows=together.nrows()
-        ).merge_dims(1, 2)
+        chunk, part = _numbers(begins), _numbers(parts)
+        # Each word is tokenized once, however often it occurs.
+        chunks, words = (_strings(points, inside, p) for p in (begins, parts))
+        words, index = tf.unique(tf.concat([chunks, words], axis=0))
+        ids = self._tokenize(words)
+        together = tf.gather(ids, index[: tf.size(chunks)])
+        apart = tf.gather(ids, index[tf.size(chunks) :])
         # Where the tokenizer cuts elsewhere, a chunk stays whole.
-        same = tf.concat([_equal_rows(together, apart), [False]], axis=0)
-        parts = begins | (parts & tf.gather(same, tf.maximum(chunk, 0)))
-        words = _grouped(points, parts, inside)
-        ids = self.tokenizer(_strings(words))
-        first = tf.where(parts)[:, 0]
-        rows = tf.gather(characters.value_rowids(), first)
-        starts, ends = self._places(ids, first, words)
-        ids = tf.RaggedTensor.from_value_rowids(ids, rows, nrows=characters.nrows())
-        return tf.cast(ids.merge_dims(1, 2), tf.int32), starts, ends
-
-    def _places(self, ids, first, words):
-        """Where the pieces `[W, (P)]` of words lie that begin at `first` `[W]`."""
-        word, num_words = _rows_of_values(ids), words.nrows()
-        size = tf.gather(self._lengths, ids.flat_values)
-        total = tf.math.unsorted_segment_sum(size, word, num_words)
-        before = tf.cumsum(total, exclusive=True)
-        done = tf.cumsum(size) - tf.gather(before, word)
-        unknown = tf.cast(ids.flat_values == self._unknown, tf.int32)
-        unknown = tf.math.unsorted_segment_max(unknown, word, num_words) > 0
-        plain = ~_among(words.flat_values, self._joined)
-        num_plain = tf.math.unsorted_segment_sum(
-            tf.cast(plain, tf.int64), words.value_rowids(), num_words
+        same = _equal_rows(together, apart, tf.gather(chunk, _places(parts)))
+        same = tf.gather(tf.concat([same, [False]], axis=0), tf.maximum(chunk, 0))
+        begins |= parts & same
+        first = _places(begins)
+        counts = tf.where(
+            tf.gather(same, first),
+            tf.gather(apart.row_lengths(), tf.gather(part, first)),
+            tf.gather(together.row_lengths(), tf.gather(chunk, first)),
         )
-        length = words.row_lengths()
+        ids = together.flat_values
+        starts, ends = self._in_words(
+            tf.RaggedTensor.from_row_lengths(ids, counts, validate=False),
+            first,
+            points,
+            inside,
+            _numbers(begins),
+        )
+        texts = tf.searchsorted(splits, first, "right", tf.int64) - 1
+        counts = _sums(counts, texts, tf.size(splits) - 1)
+        ids = tf.RaggedTensor.from_row_lengths(ids, counts, validate=False)
+        return ids, starts, ends
+
+    def _in_words(self, ids, first, points, inside, words):
+        """Where the pieces `[W, (P)]` of words lie that begin at `first` `[W]`.
+
+        `inside` and `words` `[C]`: whether a character is one of a word, and which;
+        before the first word, -1, which sums leave out.
+        """
+        word, num_words = _rows(ids), tf.size(first)
+        size = tf.gather(self._lengths, ids.flat_values)
+        total = _sums(size, word, num_words)
+        done = tf.cumsum(size) - tf.gather(tf.cumsum(total, exclusive=True), word)
+        unknown = _any(ids.flat_values == self._unknown, word, num_words)
+        plain = inside & ~_among(points, boundaries(is_joined))
+        length, num_plain = (
+            _sums(flags, words, num_words) for flags in (inside, plain)
+        )
         last = first + length
         # A character of the pieces is one of the word, or one with its accents.
         every = total == length
         known = (ids.row_lengths() > 1) & ~unknown & (every | (total == num_plain))
-        place = tf.range(tf.size(plain, tf.int64)) - tf.gather(
-            tf.cumsum(length, exclusive=True), words.value_rowids()
-        )
-        place += tf.gather(first, words.value_rowids())
-        place = tf.concat([tf.boolean_mask(place, plain), [0]], axis=0)
+        place = tf.concat([_places(plain), [0]], axis=0)
         index = tf.gather(tf.cumsum(num_plain, exclusive=True), word) + done
         index = tf.minimum(index, tf.size(place, tf.int64) - 1)
         ends = tf.where(
@@ -136,75 +217,82 @@ class PlacedTokens(tf.Module):
                 tf.gather(place, index),
             ),
         )
-        is_first = tf.concat([[True], word[1:] != word[:-1]], axis=0)[: tf.size(word)]
+        is_first = ~_shifted(word == tf.roll(word, -1, axis=0))
         whole = ~tf.gather(known, word)
         ends = tf.where(whole, tf.gather(last, word), ends)
-        starts = tf.concat([[0], ends[:-1]], axis=0)[: tf.size(word)]
-        return tf.where(whole | is_first, tf.gather(first, word), starts), ends
-
-    def _visible(self, points, starts, ends, shown):
-        """Cuts off what cannot be seen; a piece of no characters takes the next's."""
-        visible = ~_among(points, self._invisible)
-        seen = tf.where(visible)[:, 0]
-        rank = tf.cumsum(tf.cast(visible, tf.int64), exclusive=True)
-        after = tf.concat([seen, [tf.size(points, tf.int64)]], axis=0)
-        before = tf.concat([[0], seen + 1], axis=0)
-        starts = tf.minimum(tf.gather(after, tf.gather(rank, starts)), ends)
-        ends = tf.maximum(tf.gather(before, tf.gather(rank, ends)), starts)
-        full = starts < ends
-        following = tf.cumsum(tf.cast(full, tf.int64), exclusive=True)
-        none = tf.constant([-1], tf.int64)
-        next_start, next_end = (
-            tf.gather(tf.concat([tf.boolean_mask(p, full), none], axis=0), following)
-            for p in (starts, ends)
-        )
-        takes = ~full & shown & (starts == next_start)
-        return starts, tf.where(takes, next_end, ends)
+        starts = tf.where(whole | is_first, tf.gather(first, word), tf.roll(ends, 1, 0))
+        return starts, ends
 
 
-@functools.cache
-def _boundaries(predicate):
-    """Where a predicate of characters changes, over all of Unicode; `[N]` int32."""
-    holds = [predicate(chr(point)) for point in range(0x110000)]
-    return np.flatnonzero(np.diff([False, *holds, False])).astype("int32")
+def _visible(points, starts, ends, shown):
+    """Cuts off what cannot be seen; a piece of no characters takes the next's."""
+    visible = ~_among(points, boundaries(is_invisible))
+    seen = _places(visible)
+    rank = tf.cumsum(tf.cast(visible, tf.int64), exclusive=True)
+    after = tf.concat([seen, [tf.size(points, tf.int64)]], axis=0)
+    before = tf.concat([[0], seen + 1], axis=0)
+    starts = tf.minimum(tf.gather(after, tf.gather(rank, starts)), ends)
+    ends = tf.maximum(tf.gather(before, tf.gather(rank, ends)), starts)
+    full = starts < ends
+    following = tf.cumsum(tf.cast(full, tf.int64), exclusive=True)
+    none = tf.constant([-1], tf.int64)
+    next_start, next_end = (
+        tf.gather(tf.concat([tf.gather(p, _places(full)), none], axis=0), following)
+        for p in (starts, ends)
+    )
+    takes = ~full & shown & (starts == next_start)
+    return starts, tf.where(takes, next_end, ends)
 
 
 def _among(points, boundaries):
     return tf.searchsorted(boundaries, points, side="right") % 2 == 1
 
 
+def _places(flags):
+    return tf.where(flags)[:, 0]
+
+
+def _numbers(begins):
+    """Which of those that begin an element belongs to; -1 before the first."""
+    return tf.cumsum(tf.cast(begins, tf.int64)) - 1
+
+
 def _shifted(flags):
-    """What holds for the character before."""
+    """What holds for the element before."""
     return tf.concat([[False], flags[:-1]], axis=0)[: tf.size(flags)]
 
 
-def _grouped(points, begins, inside):
-    """The characters `inside` as ragged rows, one from each that `begins` one."""
-    group = tf.cumsum(tf.cast(begins, tf.int64)) - 1
-    return tf.RaggedTensor.from_value_rowids(
-        tf.boolean_mask(points, inside),
-        tf.boolean_mask(group, inside),
-        nrows=tf.math.count_nonzero(begins),
-    )
+def _sums(values, rows, num_rows):
+    return tf.math.unsorted_segment_sum(tf.cast(values, tf.int64), rows, num_rows)
 
 
-def _rows_of_values(ragged):
+def _any(flags, rows, num_rows):
+    return _sums(flags, rows, num_rows) > 0
+
+
+def _rows(ragged):
     """The row of each value; `value_rowids` may be dense, rows by the longest one."""
-    places = tf.range(tf.size(ragged.values, tf.int64))
+    places = tf.range(tf.size(ragged.flat_values, tf.int64))
     return tf.searchsorted(ragged.row_splits, places, "right", tf.int64) - 1
 
 
-def _strings(points):
-    return tf.strings.unicode_encode(points, "UTF-8")
+def _strings(points, inside, begins):
+    """The characters `inside` as strings, one from each that `begins` one."""
+    rank = tf.cumsum(tf.cast(inside, tf.int64), exclusive=True)
+    points = tf.gather(points, _places(inside))
+    starts = tf.gather(rank, _places(begins))
+    rows = tf.RaggedTensor.from_row_starts(points, starts, validate=False)
+    return tf.strings.unicode_encode(rows, "UTF-8")
 
 
-def _equal_rows(first, second):
-    """Bool `[N]`; not by dense tensors, which one long row among many makes huge."""
-    equal = first.row_lengths() == second.row_lengths()
-    rows = [_rows_of_values(ids) for ids in (first, second)]
-    kept = [tf.gather(equal, row) for row in rows]
-    first, second = map(tf.boolean_mask, (first.values, second.values), kept)
-    differs = tf.boolean_mask(tf.boolean_mask(rows[0], kept[0]), first != second)
-    return tf.tensor_scatter_nd_update(
-        equal, differs[:, tf.newaxis], tf.zeros_like(differs, tf.bool)
-    )
+def _equal_rows(first, second, rows):
+    """Whether each row is those of `second` that belong to it, joined; bool `[N]`."""
+    # Not by dense tensors, which one long row among many makes huge.
+    row, count = _rows(first), first.nrows()
+    size = _sums(second.row_lengths(), rows, count)
+    index = tf.range(tf.size(row, tf.int64)) - tf.gather(first.row_starts(), row)
+    index += tf.gather(tf.cumsum(size, exclusive=True), row)
+    values = tf.pad(second.flat_values, [[0, 1]])
+    other = tf.gather(values, tf.minimum(index, tf.size(values, tf.int64) - 1))
+    differs = _any(first.flat_values != other, row, count)
+    return (first.row_lengths() == size) & ~differs

@@ -7,7 +7,7 @@ import keras_hub
 import numpy as np
 
 from tfeff.data.finetuning.examples import TextExamples
-from tfeff.data.text.offsets import encode_with_offsets
+from tfeff.data.text.offset_tokenizer import encode_with_offsets
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.tasks.augmentation.mlm_candidates import MLMCandidates
 from tfeff.tasks.augmentation.word_vectors import WordVectors

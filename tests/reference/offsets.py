@@ -1,9 +1,8 @@
-"""Tokens of a text, each with the characters of the text that it stands for."""
+"""Tokens and the characters that they stand for, one text and one word at a time."""
 
 import re
 import string
 import unicodedata
-from collections.abc import Iterator, Sequence
 
 import keras_hub
 import numpy as np
@@ -15,47 +14,12 @@ _IDEOGRAPHS = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH")
 SPACE = "\u2581"  # what SentencePiece writes for a space
 
 
-def encode_with_offsets(
-    tokenizer: keras_hub.tokenizers.Tokenizer, texts: Sequence[str]
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields, for each text, its ids and where each token lies in it.
-
-    The ids are those of `tokenizer(text)`, less any begin and end mark. The places
-    are (start, end) in characters of the text as it is, before any folding, without
-    white space and invisible characters at either end. Tokens that share a character
-    ("½" as "1", "⁄", "2") all cover it. A token of white space alone is empty: its
-    start is its end. Where WordPiece gives no way to tell the parts of a word apart,
-    each covers the word.
-
-    Args:
-        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub.
-        texts: the texts.
-
-    Yields:
-        Ids `[T]` int32 and places `[T, 2]` int32.
-
-    Raises:
-        TypeError: if the tokenizer is of another kind.
-        ValueError: if the tokenizer pads, having a `sequence_length`.
-    """
-    kinds = {
-        keras_hub.tokenizers.SentencePieceTokenizer: _sentence_piece,
-        keras_hub.tokenizers.WordPieceTokenizer: _word_piece,
-    }
-    encode = next((f for kind, f in kinds.items() if isinstance(tokenizer, kind)), None)
-    if encode is None:
-        raise TypeError(
-            "`tokenizer` must be a SentencePiece or WordPiece tokenizer. Received: "
-            f"tokenizer of type {type(tokenizer).__name__}"
-        )
-    if tokenizer.sequence_length is not None:
-        raise ValueError(
-            "`tokenizer` must not pad: its `sequence_length` must be None. Received: "
-            f"{tokenizer.sequence_length}"
-        )
+def encode_with_offsets(tokenizer, texts):
+    """Yields the ids and the places [(start, end)] of each text's tokens."""
+    is_word_piece = isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer)
+    encode = _word_piece if is_word_piece else _sentence_piece
     for text, (ids, pieces, places) in zip(texts, encode(tokenizer, texts)):
-        places = _visible(text, pieces, places)
-        yield np.array(ids, np.int32), np.array(places, np.int32).reshape(-1, 2)
+        yield [int(id) for id in ids], _visible(text, pieces, places)
 
 
 def _sentence_piece(tokenizer, texts):

@@ -1,0 +1,71 @@
+"""Passages cut into windows that overlap, in eager code and in graphs."""
+
+import keras_hub
+import tensorflow as tf
+
+from tfeff.data.finetuning.packing import padded_inputs
+
+FRAME = 3  # [CLS] question [SEP] passage [SEP]
+
+
+def count_windows(
+    asked: tf.Tensor, held: tf.Tensor, sequence_length: int, stride: int
+) -> tf.Tensor:
+    """Windows of passages of `held` tokens beside questions of `asked`; `[N]` int64.
+
+    With room for r tokens of the passage, window w begins at its token
+    w · min(stride, r), up to the first window that reaches the passage's end.
+    """
+    room = sequence_length - FRAME - asked
+    return -(-tf.maximum(held - room, 0) // tf.minimum(room, stride)) + 1
+
+
+def cut_windows(
+    asked: tf.Tensor, held: tf.Tensor, sequence_length: int, stride: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Where the windows of `count_windows` begin, those of a passage together.
+
+    Args:
+        asked: `[N]` int64, tokens of each question, which leave room for one more.
+        held: `[N]` int64, tokens of its passage.
+        sequence_length: most tokens of a window.
+        stride: tokens from one window's begin to the next one's, at most.
+
+    Returns:
+        `[W]` int64 each: a window's question, its first token of the passage, and how
+        many tokens of the passage it has.
+    """
+    counts = count_windows(asked, held, sequence_length, stride)
+    question = tf.repeat(tf.range(tf.size(asked, tf.int64)), counts)
+    room = tf.gather(sequence_length - FRAME - asked, question)
+    first = tf.ragged.range(counts).flat_values * tf.minimum(room, stride)
+    return question, first, tf.minimum(room, tf.gather(held, question) - first)
+
+
+def window_inputs(
+    question: tf.RaggedTensor,
+    passages: tf.Tensor,
+    begin: tf.Tensor,
+    size: tf.Tensor,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    length: int | None,
+) -> dict[str, tf.Tensor]:
+    """An encoder's inputs `[W, length]` of `[CLS] question [SEP] part [SEP]`.
+
+    Args:
+        question: ids `[W, (T)]` int32 of each window's question.
+        passages: ids `[P]` int32 of all passages, one after another.
+        begin: `[W]` int64, which of them is the first of a window.
+        size: `[W]` int64, how many of them it has.
+        tokenizer: has the ids of `[CLS]`, `[SEP]` and padding.
+        length: of all rows; None for that of the longest.
+    """
+    part = tf.ragged.range(begin, begin + size)
+    part = part.with_flat_values(tf.gather(passages, part.flat_values))
+    cls, sep = (
+        tf.fill([tf.size(begin), 1], id)
+        for id in (tokenizer.cls_token_id, tokenizer.sep_token_id)
+    )
+    rows = tf.concat([cls, question, sep, part, sep], axis=1)
+    place = tf.cast(question.row_lengths(), tf.int32) + 2
+    return padded_inputs(rows, place, tokenizer.pad_token_id, length)
