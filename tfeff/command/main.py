@@ -125,8 +125,8 @@ def _overview():
     )
 
 
-def _load(place):
-    module, name = place.split(":")
+def _load(name):
+    module, name = name.split(":")
     return getattr(importlib.import_module(module), name)
 
 

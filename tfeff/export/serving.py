@@ -48,7 +48,7 @@ def save_for_serving(
       state; `mask` `[B, T]` int32, 1 at real tokens and 0 at padding; `token_ids`
       `[B, T]` int32; `tokens` `[B, T]` string, the pieces of the vocabulary.
     - `fill_mask(text)`, of a `MaskedLM`, for texts with the literal `[MASK]` in any
-      number of places (M is the largest number in the batch): `fillings` `[B, M, k]`
+      number of masks (M is the largest number in the batch): `fillings` `[B, M, k]`
       string, the k likeliest pieces, likeliest first, without SentencePiece's
       mark of a word's beginning; `token_ids` `[B, M, k]` int32; `probabilities`
       `[B, M, k]` float32, of the softmax over the whole vocabulary. Slots beyond a
@@ -65,7 +65,7 @@ def save_for_serving(
       `[B]` float32. Option: `pairs`.
     - `choose(passage, question, options)`, of a `tfeff.tasks.MultipleChoice`, with
       `options` `[B, C]`: `option` `[B]` string, the likeliest; `index` `[B]` int32,
-      its place; `probabilities` `[B, C]` float32.
+      its index; `probabilities` `[B, C]` float32.
 
     Of a `tfeff.tasks.SpanQA`, in whose windows passages of any length fit:
 

@@ -24,7 +24,7 @@ from tfeff.tasks import SpanQA
 from tfeff.utils.checks import check_integer
 
 _NO_SCORE = tf.float32.min  # of a passage without text
-# SentencePiece's time for the places of a run of unknown characters is quadratic.
+# SentencePiece's time for the offsets of a run of unknown characters is quadratic.
 _LONGEST_WORD = 20_000
 _WINDOWS_AT_ONCE = 64  # They bound the memory that a request takes.
 
@@ -133,7 +133,7 @@ class Answerer(tf.Module):
         passage = self._bounded(passage)
         ids, starts, ends = self.offset_tokenizer(passage)
         # One token more than there are: where there is no answer.
-        starts, ends = (tf.pad(place.flat_values, [[0, 1]]) for place in (starts, ends))
+        starts, ends = (tf.pad(x.flat_values, [[0, 1]]) for x in (starts, ends))
         counts, windows = self._windows(self.tokenizer(question), ids)
         scores, first, last, none = self._best_of_all(*windows, starts < ends)
         window, score, none = best_of_questions(scores, none, counts)
@@ -143,12 +143,12 @@ class Answerer(tf.Module):
             answered &= none - score <= self.no_answer_threshold
         start, end = (
             tf.gather(
-                places,
+                offsets,
                 tf.where(
-                    answered, tf.gather(token, window), tf.size(places, tf.int64) - 1
+                    answered, tf.gather(token, window), tf.size(offsets, tf.int64) - 1
                 ),
             )
-            for places, token in ((starts, first), (ends, last))
+            for offsets, token in ((starts, first), (ends, last))
         )
         return {
             "answer": tf.strings.substr(passage, start, end - start, "UTF8_CHAR"),
@@ -180,16 +180,18 @@ class Answerer(tf.Module):
 
     def _windows(self, question, passage):
         """Windows of each question; then the model's inputs and where tokens lie."""
-        asked, held = question.row_lengths(), passage.row_lengths()
+        question_sizes, passage_sizes = question.row_lengths(), passage.row_lengths()
         leaves_room = require(
-            asked < self.sequence_length - FRAME,
+            question_sizes < self.sequence_length - FRAME,
             "`question` must leave room for the passage in the model's "
             f"{self.sequence_length} tokens. Received: questions of so many tokens:",
-            asked,
+            question_sizes,
         )
         with tf.control_dependencies(leaves_room):
-            asked = tf.identity(asked)
-        counts = count_windows(asked, held, self.sequence_length, self.stride)
+            question_sizes = tf.identity(question_sizes)
+        counts = count_windows(
+            question_sizes, passage_sizes, self.sequence_length, self.stride
+        )
         are_few = require(
             counts <= self.max_windows,
             f"`passage` must have at most {self.max_windows} windows beside its "
@@ -197,9 +199,9 @@ class Answerer(tf.Module):
             counts,
         )
         with tf.control_dependencies(are_few):
-            asked = tf.identity(asked)
+            question_sizes = tf.identity(question_sizes)
         example, begin, size = cut_windows(
-            asked, held, self.sequence_length, self.stride
+            question_sizes, passage_sizes, self.sequence_length, self.stride
         )
         begin += tf.gather(passage.row_starts(), example)
         question = tf.gather(tf.cast(question, tf.int32), example)
@@ -213,7 +215,7 @@ class Answerer(tf.Module):
         )
         return counts, (inputs, question.row_lengths() + 2, begin, size)
 
-    def _best_of_all(self, inputs, place, begin, size, visible):
+    def _best_of_all(self, inputs, position, begin, size, visible):
         """Of all windows the best span's score, first and last token; no answer's.
 
         They are computed few at once: a request may have many.
@@ -221,7 +223,7 @@ class Answerer(tf.Module):
 
         def is_left(row, *_):
             # Once at least, so that no windows have shapes too.
-            return (row < tf.size(place)) | (row == 0)
+            return (row < tf.size(position)) | (row == 0)
 
         def some_more(row, *found):
             part = slice(row, row + _WINDOWS_AT_ONCE)
@@ -230,7 +232,7 @@ class Answerer(tf.Module):
             )
             # The sums of best_spans: in float32 other spans could be equally good.
             start, end = (tf.cast(logits[n], tf.float64) for n in ("start", "end"))
-            shift = (begin - place)[part, tf.newaxis]
+            shift = (begin - position)[part, tf.newaxis]
             tokens = tf.range(tf.shape(start, tf.int64)[1]) + shift
             inside = tokens >= begin[part, tf.newaxis]
             inside &= tokens < (begin + size)[part, tf.newaxis]

@@ -58,11 +58,11 @@ class TextEncoder(tf.Module):
     def with_masks(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Ids `[B, (T)]` of texts `[B]`; each literal `[MASK]` is the mask's id."""
         parts = tf.strings.split(self.read(text), MASK)
-        part, place = parts.flat_values, tf.ragged.range(parts.row_lengths())
+        part, index = parts.flat_values, tf.ragged.range(parts.row_lengths())
         # Right behind a mask, as the point in "a [MASK].", a word goes on: without
         # this, it would get the mark with which SentencePiece begins a word.
         begins_word = tf.logical_or(
-            place.flat_values == 0,
+            index.flat_values == 0,
             tf.strings.regex_full_match(part, _BEGINS_WITH_SPACE),
         )
         tokens = tf.concat(

@@ -27,7 +27,7 @@ class AnswerSettings(Settings):
         "Folder of an encoder and its tokenizer, or a run directory of pretraining."
     )
     skip_mismatched: bool = setting(
-        "Leave out questions whose answer is not in its place.", False
+        "Leave out questions whose answer does not stand at its offset.", False
     )
     train_questions: int | None = setting(
         "Use the first ones alone; default: all.", None, minimum=1

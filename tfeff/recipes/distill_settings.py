@@ -36,10 +36,9 @@ class DistillSettings(Settings):
 
     Attention maps are compared before the softmax where both encoders have one
     (`attention`). A general run that was stopped goes on when it is started again with
-    the same settings; a task's run starts anew until it is finished, then is left as it
-    is. In the end the run directory holds `metrics.json`, `preset/`: the student with
-    the tokenizer, after a task `model.keras`, and `export/`: a SavedModel that takes
-    text.
+    the same settings; a task's run starts again until it is finished. In the end the
+    run directory holds `metrics.json`, `preset/`: the student with the tokenizer,
+    after a task `model.keras`, and `export/`: a SavedModel that takes text.
     """
 
     run_dir: str = setting("Folder of the run.", fixed=False)

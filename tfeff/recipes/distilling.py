@@ -102,7 +102,7 @@ def _distill_in_general(settings, strategy):
             tokenizer,
             settings.sequence_length,
         )
-        # The text as it is: of the tokens to guess none is replaced.
+        # The text as it is: no token to predict is replaced.
         plain = tfeff.data.MaskedTokens(mask_share=0.0, random_share=0.0)
         validation_data = valid.batches(
             plain, settings.batch_size, shuffle=False, repeat=False

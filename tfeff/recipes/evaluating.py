@@ -28,8 +28,8 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
         pseudo_perplexity = exp(-1/N Σ_t log P(x_t | x without x_t))
 
     over the `M` tokens that the objective predicts, and over all `N` tokens, each
-    masked out alone. Sequences are those of the run: what a token sees is cut at their
-    borders.
+    masked out alone. Sequences are those of the run: no token sees beyond
+    its own.
 
     Args:
         settings: see `EvaluateSettings`.
@@ -130,8 +130,8 @@ class EachToken(tfeff.data.Examples):
 
         def example(first_example, texts):
             is_text = tf.reduce_all(texts.token_ids[..., None] != special, axis=-1)
-            places = tf.cast(tf.where(is_text), tf.int32)  # [N, 2]: sequence, position
-            sequences, positions = places[:, 0], places[:, 1:]
+            found = tf.cast(tf.where(is_text), tf.int32)  # [N, 2]: sequence, position
+            sequences, positions = found[:, 0], found[:, 1:]
             ids = tf.gather(texts.token_ids, sequences)
             inputs = {
                 "token_ids": tf.where(

@@ -14,14 +14,14 @@ class TextExamples:
     Attributes:
         first: the texts, or the first ones of the pairs.
         second: the second ones; None where there are no pairs.
-        labels: `[N]`, int32 places in `label_names`, or float32 ratings; None where
+        labels: `[N]`, int32 indices of `label_names`, or float32 ratings; None where
             the file has none. It cannot be written to.
         label_names: as in the benchmark's files; None for ratings.
         ids: what the benchmark calls each example in predictions.
         skipped: what was wrong with each line that was left out.
 
     Raises:
-        ValueError: if the columns are not equally long, or a label is no place in
+        ValueError: if the columns are not equally long, or a label is no index of
             `label_names`.
 
     Example: see `text_features`.
@@ -57,7 +57,7 @@ class ChoiceExamples:
         passages: the passage of each question.
         questions: the questions; a "_" is a gap that the option fills.
         options: the options of each question, equally many for all.
-        labels: `[N]` int32, the place of the right option; None where the files have
+        labels: `[N]` int32, the index of the right option; None where the files have
             none. It cannot be written to.
         label_names: `("A", "B", "C", "D")`.
         ids: `"high1.txt-0"` is the first question of the passage `high1.txt`.
@@ -65,7 +65,7 @@ class ChoiceExamples:
 
     Raises:
         ValueError: if the columns are not equally long, the questions have not
-            equally many options, or a label is no place in `label_names`.
+            equally many options, or a label is no index of `label_names`.
 
     Example: see `read_race`.
     """
@@ -206,8 +206,8 @@ def _check_columns(examples, *names):
         return
     wrong = (examples.labels < 0) | (examples.labels >= len(known))
     if wrong.any():
-        place = int(wrong.argmax())
+        index = int(wrong.argmax())
         raise ValueError(
-            f"`labels` must be from 0 to {len(known) - 1}, places in {list(known)}. "
-            f"Received: {examples.labels[place]} at {place}"
+            f"`labels` must be from 0 to {len(known) - 1}, indices of {list(known)}. "
+            f"Received: {examples.labels[index]} at {index}"
         )

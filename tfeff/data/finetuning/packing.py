@@ -16,11 +16,11 @@ def fill_gaps(
     has_gap = tf.strings.regex_full_match(question, "(?s).*_.*")
     parts = tf.strings.split(tf.strings.regex_replace(question, "_+", "_"), "_")
     counts = parts.row_lengths()
-    place = tf.ragged.range(counts).flat_values
-    filling, empty = tf.repeat(option, counts), place == tf.repeat(counts - 1, counts)
+    index = tf.ragged.range(counts).flat_values
+    filling, empty = tf.repeat(option, counts), index == tf.repeat(counts - 1, counts)
     if most_characters is not None:
-        size = tf.cast(tf.strings.length(filling, unit="UTF8_CHAR"), place.dtype)
-        empty |= place * size >= most_characters
+        size = tf.cast(tf.strings.length(filling, unit="UTF8_CHAR"), index.dtype)
+        empty |= index * size >= most_characters
     filling = tf.where(empty, "", filling)
     filled = parts.with_values(tf.strings.join([parts.values, filling]))
     filled = tf.strings.reduce_join(filled, axis=1)
@@ -76,7 +76,7 @@ def padded_inputs(
 ) -> dict[str, tf.Tensor]:
     """An encoder's inputs `[N, length]` of what `pack` returns; None: the longest.
 
-    Where there are no rows, they are of length 1: what reads `[CLS]` finds a place.
+    Where there are no rows, their length is 1, for models that read `[CLS]`.
     """
     token_ids = rows.to_tensor(pad_token_id, shape=[None, length])
     if length is None:

@@ -81,9 +81,9 @@ def best_spans(
     answers = []
     rows = zip(features.questions, windows.numpy(), best.numpy(), none.numpy())
     for question, row, score, no_answer in rows:
-        places = features.window_offsets(row)
+        offsets = features.window_offsets(row)
         start, end = (
-            int(places[position[row] - features.passage_positions[row], side])
+            int(offsets[position[row] - features.passage_positions[row], side])
             for side, position in enumerate((first, last))
         )
         if no_answer_threshold is not None and no_answer - score > no_answer_threshold:
@@ -118,9 +118,9 @@ def _logits(name, logits, features):
 def _answerable(features, part):
     """Which tokens of windows are of the passage, and not of white space alone."""
     tokens = np.zeros(features.token_ids[part].shape, bool)
-    for row, place in enumerate(features.passage_positions[part]):
+    for row, position in enumerate(features.passage_positions[part]):
         offsets = features.window_offsets(part.start + row)
-        tokens[row, place : place + len(offsets)] = offsets[:, 0] < offsets[:, 1]
+        tokens[row, position : position + len(offsets)] = offsets[:, 0] < offsets[:, 1]
     return tokens
 
 

@@ -25,8 +25,8 @@ class SpanFeatures:
         token_ids: `[N, T]` int32.
         segment_ids: `[N, T]` int32, 1 for the passage and the `[SEP]` behind it.
         padding_mask: `[N, T]` int32, 1 for real tokens.
-        start_positions: `[N]` int32, where in the row the answer begins; 0, the place
-            of `[CLS]`, if the window does not hold the whole answer.
+        start_positions: `[N]` int32, where in the row the answer begins; 0, the
+            position of `[CLS]`, if the window does not hold the whole answer.
         end_positions: `[N]` int32, its last token; 0 likewise.
         question_indices: `[N]` int32, the question of each window, in order.
         passage_positions: `[N]` int32, where in the row the passage begins.
@@ -168,29 +168,29 @@ def make_span_features(
     if not questions:
         raise ValueError("`questions` must hold questions. Received: none")
     passages = {question.passage: None for question in questions}
-    passages = {passage: place for place, passage in enumerate(passages)}
+    passages = {passage: index for index, passage in enumerate(passages)}
     texts = [*passages, *(question.question for question in questions)]
     ids, offsets = zip(*encode_with_offsets(tokenizer, texts))
-    passage_ids, asked_ids = ids[: len(passages)], ids[len(passages) :]
+    passage_ids, question_ids = ids[: len(passages)], ids[len(passages) :]
     passage_of = np.array([passages[question.passage] for question in questions])
-    has_text = [(places[:, 0] < places[:, 1]).any() for places in offsets]
-    for question, passage, asked in zip(questions, passage_of, asked_ids):
+    has_text = [(pairs[:, 0] < pairs[:, 1]).any() for pairs in offsets]
+    for question, passage, ids in zip(questions, passage_of, question_ids):
         if not has_text[passage]:
             raise ValueError(
                 "`questions` must have passages with text. Received: question "
                 f"{question.id!r} with {question.passage[:60]!r}"
             )
-        if (needed := len(asked) + FRAME + 1) > sequence_length:
+        if (needed := len(ids) + FRAME + 1) > sequence_length:
             raise ValueError(
                 f"`sequence_length` must be at least {needed} for "
-                f"question {question.id!r} of {len(asked)} tokens. Received: "
+                f"question {question.id!r} of {len(ids)} tokens. Received: "
                 f"{sequence_length=}"
             )
     with tf.device("CPU"):
         return _features(
             questions,
             [offsets[passage] for passage in passage_of],
-            asked_ids,
+            question_ids,
             passage_ids,
             passage_of,
             tokenizer,
@@ -203,29 +203,31 @@ def token_span(offsets: np.ndarray, start: int, end: int) -> tuple[int, int] | N
     """The first and the last token that share a character with `[start, end)`."""
     visible = offsets[:, 0] < offsets[:, 1]
     shared = visible & (offsets[:, 0] < end) & (offsets[:, 1] > start)
-    (places,) = shared.nonzero()
-    return (int(places[0]), int(places[-1])) if len(places) else None
+    (indices,) = shared.nonzero()
+    return (int(indices[0]), int(indices[-1])) if len(indices) else None
 
 
 def _features(
     questions,
     offsets,
-    asked_ids,
+    question_ids,
     passage_ids,
     passage_of,
     tokenizer,
     sequence_length,
     stride,
 ):
-    asked, held = (
+    question_sizes, passage_sizes = (
         np.array([len(row) for row in rows], np.int64)
-        for rows in (asked_ids, passage_ids)
+        for rows in (question_ids, passage_ids)
     )
-    begins = (np.cumsum(held) - held)[passage_of]
-    held = held[passage_of]
-    windows = cut_windows(asked, held, sequence_length, stride)
+    begins = (np.cumsum(passage_sizes) - passage_sizes)[passage_of]
+    passage_sizes = passage_sizes[passage_of]
+    windows = cut_windows(question_sizes, passage_sizes, sequence_length, stride)
     index, first, size = (tensor.numpy() for tensor in windows)
-    asked_ids = tf.RaggedTensor.from_row_lengths(np.concatenate(asked_ids), asked)
+    question_ids = tf.RaggedTensor.from_row_lengths(
+        np.concatenate(question_ids), question_sizes
+    )
     passage_ids = np.concatenate(passage_ids)
     inputs = {
         name: np.empty((len(index), sequence_length), np.int32)
@@ -234,7 +236,7 @@ def _features(
     for row in range(0, len(index), _WINDOWS_AT_ONCE):
         part = slice(row, row + _WINDOWS_AT_ONCE)
         rows = window_inputs(
-            tf.gather(asked_ids, index[part]),
+            tf.gather(question_ids, index[part]),
             passage_ids,
             begins[index[part]] + first[part],
             size[part],
@@ -243,15 +245,15 @@ def _features(
         )
         for name, array in inputs.items():
             array[part] = rows[name]
-    places = asked[index] + 2
+    positions = question_sizes[index] + 2
     targets = _targets(questions, offsets, index, first, size)
-    targets = np.where(targets < 0, 0, targets + places[:, np.newaxis])
+    targets = np.where(targets < 0, 0, targets + positions[:, np.newaxis])
     return SpanFeatures(
         **inputs,
         start_positions=targets[:, 0].astype(np.int32),
         end_positions=targets[:, 1].astype(np.int32),
         question_indices=index.astype(np.int32),
-        passage_positions=places.astype(np.int32),
+        passage_positions=positions.astype(np.int32),
         window_starts=first.astype(np.int32),
         offsets=tuple(offsets),
         questions=questions,
@@ -261,8 +263,8 @@ def _features(
 def _targets(questions, offsets, index, first, size):
     """`[W, 2]`, the first answer that lies in a window, from its begin; else -1."""
     answers = [
-        [token_span(places, *span) for span in question.spans]
-        for question, places in zip(questions, offsets)
+        [token_span(pairs, *span) for span in question.spans]
+        for question, pairs in zip(questions, offsets)
     ]
     targets = np.full((len(index), 2), -1)
     for row, (question, begin, count) in enumerate(zip(index, first, size)):

@@ -218,8 +218,8 @@ def text_features(
 def _tokens(tokenizer, texts):
     """Ids `[N, (T)]`; a text that occurs often, as passages do, is encoded once."""
     restore_kernels(tokenizer)
-    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    index_of = {text: index for index, text in enumerate(dict.fromkeys(texts))}
     # In a graph all of KerasHub's tokenizers return tensors.
-    texts_once = tf.data.Dataset.from_tensors(tf.constant(list(places)))
+    texts_once = tf.data.Dataset.from_tensors(tf.constant(list(index_of)))
     (ids,) = texts_once.map(tokenizer)
-    return tf.gather(tf.cast(ids, tf.int32), [places[text] for text in texts])
+    return tf.gather(tf.cast(ids, tf.int32), [index_of[text] for text in texts])

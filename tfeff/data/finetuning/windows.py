@@ -9,25 +9,32 @@ FRAME = 3  # [CLS] question [SEP] passage [SEP]
 
 
 def count_windows(
-    asked: tf.Tensor, held: tf.Tensor, sequence_length: int, stride: int
+    question_sizes: tf.Tensor,
+    passage_sizes: tf.Tensor,
+    sequence_length: int,
+    stride: int,
 ) -> tf.Tensor:
-    """Windows of passages of `held` tokens beside questions of `asked`; `[N]` int64.
+    """The number of windows of each question and passage, by their tokens; `[N]` int64.
 
     With room for r tokens of the passage, window w begins at its token
     w · min(stride, r), up to the first window that reaches the passage's end.
     """
-    room = sequence_length - FRAME - asked
-    return -(-tf.maximum(held - room, 0) // tf.minimum(room, stride)) + 1
+    room = sequence_length - FRAME - question_sizes
+    return -(-tf.maximum(passage_sizes - room, 0) // tf.minimum(room, stride)) + 1
 
 
 def cut_windows(
-    asked: tf.Tensor, held: tf.Tensor, sequence_length: int, stride: int
+    question_sizes: tf.Tensor,
+    passage_sizes: tf.Tensor,
+    sequence_length: int,
+    stride: int,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Where the windows of `count_windows` begin, those of a passage together.
 
     Args:
-        asked: `[N]` int64, tokens of each question, which leave room for one more.
-        held: `[N]` int64, tokens of its passage.
+        question_sizes: `[N]` int64, tokens of each question; a token of the
+            passage fits beside them.
+        passage_sizes: `[N]` int64, tokens of its passage.
         sequence_length: most tokens of a window.
         stride: tokens from one window's begin to the next one's, at most.
 
@@ -35,11 +42,11 @@ def cut_windows(
         `[W]` int64 each: a window's question, its first token of the passage, and how
         many tokens of the passage it has.
     """
-    counts = count_windows(asked, held, sequence_length, stride)
-    question = tf.repeat(tf.range(tf.size(asked, tf.int64)), counts)
-    room = tf.gather(sequence_length - FRAME - asked, question)
+    counts = count_windows(question_sizes, passage_sizes, sequence_length, stride)
+    question = tf.repeat(tf.range(tf.size(question_sizes, tf.int64)), counts)
+    room = tf.gather(sequence_length - FRAME - question_sizes, question)
     first = tf.ragged.range(counts).flat_values * tf.minimum(room, stride)
-    return question, first, tf.minimum(room, tf.gather(held, question) - first)
+    return question, first, tf.minimum(room, tf.gather(passage_sizes, question) - first)
 
 
 def window_inputs(
@@ -67,5 +74,5 @@ def window_inputs(
         for id in (tokenizer.cls_token_id, tokenizer.sep_token_id)
     )
     rows = tf.concat([cls, question, sep, part, sep], axis=1)
-    place = tf.cast(question.row_lengths(), tf.int32) + 2
-    return padded_inputs(rows, place, tokenizer.pad_token_id, length)
+    passage_positions = tf.cast(question.row_lengths(), tf.int32) + 2
+    return padded_inputs(rows, passage_positions, tokenizer.pad_token_id, length)

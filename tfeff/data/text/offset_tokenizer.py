@@ -120,8 +120,8 @@ class OffsetTokenizer(tf.Module):
             ).get_concrete_function()
 
     def __call__(self, text):
-        # A space keeps the end of one text apart from the begin of the next: from here
-        # on, places are those of characters in all texts one after another.
+        # A space keeps the end of one text apart from the start of the next: from here
+        # on, offsets count the characters of all texts one after another.
         points, offsets = tf.strings.unicode_decode_with_offsets(
             tf.strings.join([text, " "]), "UTF-8"
         )
@@ -130,8 +130,8 @@ class OffsetTokenizer(tf.Module):
         first = tf.gather(points.row_starts(), _rows(ids))
         shown = tf.gather(self._is_shown, ids.flat_values)
         starts, ends = (
-            ids.with_flat_values(tf.cast(place - first, tf.int32))
-            for place in _visible(points.flat_values, starts, ends, shown)
+            ids.with_flat_values(tf.cast(offset - first, tf.int32))
+            for offset in _visible(points.flat_values, starts, ends, shown)
         )
         return ids, starts, ends
 
@@ -143,8 +143,8 @@ class OffsetTokenizer(tf.Module):
         known = offsets.flat_values + tf.gather(before, _rows(offsets))
         shift = tf.gather(before, _rows(ids))
         starts, ends = (
-            tf.searchsorted(known, place.flat_values + shift, out_type=tf.int64)
-            for place in (starts, ends)
+            tf.searchsorted(known, offset.flat_values + shift, out_type=tf.int64)
+            for offset in (starts, ends)
         )
         return ids, starts, ends
 
@@ -164,10 +164,10 @@ class OffsetTokenizer(tf.Module):
         together = tf.gather(ids, index[: tf.size(chunks)])
         apart = tf.gather(ids, index[tf.size(chunks) :])
         # Where the tokenizer cuts elsewhere, a chunk stays whole.
-        same = _equal_rows(together, apart, tf.gather(chunk, _places(parts)))
+        same = _equal_rows(together, apart, tf.gather(chunk, _indices(parts)))
         same = tf.gather(tf.concat([same, [False]], axis=0), tf.maximum(chunk, 0))
         begins |= parts & same
-        first = _places(begins)
+        first = _indices(begins)
         counts = tf.where(
             tf.gather(same, first),
             tf.gather(apart.row_lengths(), tf.gather(part, first)),
@@ -205,16 +205,16 @@ class OffsetTokenizer(tf.Module):
         # A character of the pieces is one of the word, or one with its accents.
         every = total == length
         known = (ids.row_lengths() > 1) & ~unknown & (every | (total == num_plain))
-        place = tf.concat([_places(plain), [0]], axis=0)
+        positions = tf.concat([_indices(plain), [0]], axis=0)
         index = tf.gather(tf.cumsum(num_plain, exclusive=True), word) + done
-        index = tf.minimum(index, tf.size(place, tf.int64) - 1)
+        index = tf.minimum(index, tf.size(positions, tf.int64) - 1)
         ends = tf.where(
             done == tf.gather(total, word),
             tf.gather(last, word),
             tf.where(
                 tf.gather(every, word),
                 tf.gather(first, word) + done,
-                tf.gather(place, index),
+                tf.gather(positions, index),
             ),
         )
         is_first = ~_shifted(word == tf.roll(word, -1, axis=0))
@@ -227,7 +227,7 @@ class OffsetTokenizer(tf.Module):
 def _visible(points, starts, ends, shown):
     """Cuts off what cannot be seen; a piece of no characters takes the next's."""
     visible = ~_among(points, boundaries(is_invisible))
-    seen = _places(visible)
+    seen = _indices(visible)
     rank = tf.cumsum(tf.cast(visible, tf.int64), exclusive=True)
     after = tf.concat([seen, [tf.size(points, tf.int64)]], axis=0)
     before = tf.concat([[0], seen + 1], axis=0)
@@ -237,7 +237,7 @@ def _visible(points, starts, ends, shown):
     following = tf.cumsum(tf.cast(full, tf.int64), exclusive=True)
     none = tf.constant([-1], tf.int64)
     next_start, next_end = (
-        tf.gather(tf.concat([tf.gather(p, _places(full)), none], axis=0), following)
+        tf.gather(tf.concat([tf.gather(p, _indices(full)), none], axis=0), following)
         for p in (starts, ends)
     )
     takes = ~full & shown & (starts == next_start)
@@ -248,7 +248,7 @@ def _among(points, boundaries):
     return tf.searchsorted(boundaries, points, side="right") % 2 == 1
 
 
-def _places(flags):
+def _indices(flags):
     return tf.where(flags)[:, 0]
 
 
@@ -272,15 +272,15 @@ def _any(flags, rows, num_rows):
 
 def _rows(ragged):
     """The row of each value; `value_rowids` may be dense, rows by the longest one."""
-    places = tf.range(tf.size(ragged.flat_values, tf.int64))
-    return tf.searchsorted(ragged.row_splits, places, "right", tf.int64) - 1
+    indices = tf.range(tf.size(ragged.flat_values, tf.int64))
+    return tf.searchsorted(ragged.row_splits, indices, "right", tf.int64) - 1
 
 
 def _strings(points, inside, begins):
     """The characters `inside` as strings, one from each that `begins` one."""
     rank = tf.cumsum(tf.cast(inside, tf.int64), exclusive=True)
-    points = tf.gather(points, _places(inside))
-    starts = tf.gather(rank, _places(begins))
+    points = tf.gather(points, _indices(inside))
+    starts = tf.gather(rank, _indices(begins))
     rows = tf.RaggedTensor.from_row_starts(points, starts, validate=False)
     return tf.strings.unicode_encode(rows, "UTF-8")
 
