@@ -24,7 +24,8 @@ PATTERNS = ("fairseq", "sparse_transformer")
 
 def check(check, **options):
     check(
-        partial(SparseAttention, 2, **options),
+        # Windows at any length.
+        partial(SparseAttention, 2, query_block_size=None, **options),
         batched(partial(sparse_attention, num_heads=2, **options)),
         hidden_dim=4 if check is check_equations else 8,
     )
@@ -131,6 +132,16 @@ def test_nothing_is_of_the_size_of_all_pairs(pattern):
     rows, shared = 32 * (16 + overlap), 32 * (2 + overlap)
     size = largest_tensor(layer, layer.trainable_variables, hidden)
     assert size <= rows * shared < 512 * 512 / 4
+
+
+def test_short_sequences_are_computed_under_the_mask():
+    layer = SparseAttention(1)
+    layer.build((None, None, 2))
+    sizes = [
+        largest_tensor(layer, layer.trainable_variables, np.zeros((1, n, 2), "f4"))
+        for n in (512, 1024)
+    ]
+    assert sizes[0] == 512 * 512 and sizes[1] < 1024 * 1024 / 2
 
 
 def test_a_query_attends_to_the_keys_of_its_pattern_alone():
