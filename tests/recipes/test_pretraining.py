@@ -297,6 +297,17 @@ def test_every_objective_runs_and_goes_on(corpus, tmp_path, objective, flags, na
     assert metrics(run_dir) == rows
 
 
+def test_too_few_documents_to_hold_some_out(tmp_path):
+    (tmp_path / "text.txt").write_text("One document alone.\n")
+    settings = PretrainSettings(
+        run_dir=tmp_path / "run", corpus=(str(tmp_path / "text.txt"),)
+    )
+    message = "`validation_fraction` must leave .*=0.02 of 1 documents"
+    with pytest.raises(ValueError, match=message):
+        pretraining.pretrain(settings)
+    assert not (tmp_path / "run").exists()
+
+
 @dataclasses.dataclass(frozen=True)
 class LastTokens(tfeff.data.Examples):
     """Examples of a user's objective, which masks no share of the tokens."""

@@ -14,6 +14,22 @@ def corpus(names: Sequence[str], max_characters: int):
     return tfeff.data.text_files(list(names))
 
 
+def split_corpus(names: Sequence[str], max_characters: int, validation_fraction: float):
+    """Documents to train on and to validate by, of one corpus.
+
+    Raises:
+        ValueError: if there are too few documents for both.
+    """
+    parts = tfeff.data.split(corpus(names, max_characters), validation_fraction)
+    if any(next(iter(part), None) is None for part in parts):
+        count = sum(1 for part in parts for _ in part)
+        raise ValueError(
+            "`validation_fraction` must leave documents to train on and to validate "
+            f"by. Received: {validation_fraction=} of {count} documents."
+        )
+    return parts
+
+
 def build_caches(
     run: tfeff.training.RunDirectory,
     train,

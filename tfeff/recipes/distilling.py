@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 import tfeff
-from tfeff.recipes.corpora import build_caches, corpus
+from tfeff.recipes.corpora import build_caches, split_corpus
 from tfeff.recipes.distill_settings import DistillSettings
 from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.runs import (
@@ -95,10 +95,11 @@ def _distill_in_general(settings, strategy):
                 make_optimizer(settings, settings.learning_rate, settings.steps),
                 accumulation_steps=settings.accumulation_steps,
             )
-        documents = corpus(settings.corpus, settings.max_characters)
         train, valid = build_caches(
             run,
-            *tfeff.data.split(documents, settings.validation_fraction),
+            *split_corpus(
+                settings.corpus, settings.max_characters, settings.validation_fraction
+            ),
             tokenizer,
             settings.sequence_length,
         )

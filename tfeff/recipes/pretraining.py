@@ -8,7 +8,7 @@ import keras
 import keras_hub
 
 import tfeff
-from tfeff.recipes.corpora import build_caches, corpus
+from tfeff.recipes.corpora import build_caches, corpus, split_corpus
 from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
 from tfeff.recipes.runs import (
@@ -237,10 +237,14 @@ def make_optimizer(settings: PretrainSettings, steps: int):
 
 def _corpora(settings):
     """Training and validation documents."""
-    documents = corpus(settings.corpus, settings.max_characters)
-    if settings.validation:
-        return documents, corpus(settings.validation, settings.max_characters)
-    return tfeff.data.split(documents, settings.validation_fraction)
+    if not settings.validation:
+        return split_corpus(
+            settings.corpus, settings.max_characters, settings.validation_fraction
+        )
+    return tuple(
+        corpus(names, settings.max_characters)
+        for names in (settings.corpus, settings.validation)
+    )
 
 
 def _report(model, metrics, entropy):
