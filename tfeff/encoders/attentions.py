@@ -8,6 +8,7 @@ from collections.abc import Callable
 import keras
 
 from tfeff import layers
+from tfeff.layers.initializer import bert_initializer
 from tfeff.utils.checks import check_choice
 
 _REGISTRY: dict[str, Callable] = {}
@@ -178,7 +179,7 @@ def _relative(
         (num_heads,),
         index="t5",
         num_buckets=num_buckets,
-        embeddings_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
+        embeddings_initializer=bert_initializer(),
         dtype=kwargs["dtype"],
         name="relative",
     )

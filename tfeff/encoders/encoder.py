@@ -8,9 +8,10 @@ from tfeff.encoders.quantization import (
     make_quantized,
     quantization_config,
 )
-from tfeff.encoders.stack import apply_blocks, initializer, make_blocks
+from tfeff.encoders.stack import apply_blocks, make_blocks
 from tfeff.layers import EncoderEmbedding
 from tfeff.layers.attention import declares
+from tfeff.layers.initializer import bert_initializer
 from tfeff.ops.ids import exact_input
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
@@ -142,7 +143,7 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
             dropout=dropout,
             layer_norm=embedding_layer_norm,
             layer_norm_epsilon=layer_norm_epsilon,
-            embeddings_initializer=initializer(),
+            embeddings_initializer=bert_initializer(),
             tables_of=None if tables_of is None else tables_of.embedding,
             dtype=dtype,
             name="embedding",

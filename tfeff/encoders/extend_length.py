@@ -7,6 +7,7 @@ import keras
 from tfeff.encoders.encoder import Encoder
 from tfeff.encoders.quantization import quantization_config
 from tfeff.layers import RelativeAttention
+from tfeff.layers.initializer import bert_initializer
 from tfeff.utils.checks import check_integer
 
 
@@ -71,7 +72,7 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
     for old, new in zip(encoder.weights, extended.weights):
         value = old.value
         if new is table:
-            initializer = keras.initializers.TruncatedNormal(stddev=0.02, seed=seed)
+            initializer = bert_initializer(seed)
             shape = (max_sequence_length - old_length, *new.shape[1:])
             value = keras.ops.concatenate([value, initializer(shape, new.dtype)])
         elif tuple(old.shape) != tuple(new.shape):

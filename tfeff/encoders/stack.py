@@ -3,11 +3,10 @@
 This needs Keras alone, on any of its backends.
 """
 
-import keras
-
 from tfeff.encoders.attentions import make_attention
 from tfeff.layers import EncoderBlock, FeedForward
 from tfeff.layers.checks import check_divides
+from tfeff.layers.initializer import bert_initializer
 from tfeff.utils.checks import check_choice, check_integer
 
 SHARING = ("none", "all", "attention", "feedforward")
@@ -71,7 +70,7 @@ def make_blocks(
             "max_sequence_length": max_sequence_length,
             "earlier": tuple(block.attention for block in blocks),
             "dropout": dropout,
-            "kernel_initializer": initializer(),
+            "kernel_initializer": bert_initializer(),
             "dtype": dtype,
             "name": "attention",
         }
@@ -81,7 +80,7 @@ def make_blocks(
         return FeedForward(
             intermediate_dim,
             **(feedforward or {}),
-            kernel_initializer=initializer(),
+            kernel_initializer=bert_initializer(),
             dtype=dtype,
             name="feedforward",
         )
@@ -142,11 +141,6 @@ def apply_blocks(
         )
         hidden_states.append(hidden)
     return hidden_states
-
-
-def initializer() -> keras.initializers.Initializer:
-    """A new instance of BERT's initializer, a truncated normal distribution."""
-    return keras.initializers.TruncatedNormal(stddev=0.02)
 
 
 def _one_a_layer(attention, num_layers: int) -> list:

@@ -7,6 +7,7 @@ from tfeff import ops as functional
 from tfeff.layers.attention import project_from_heads, project_to_heads
 from tfeff.layers.attention_inputs import Keys, Queries
 from tfeff.layers.checks import check_divides, check_hidden
+from tfeff.layers.initializer import bert_initializer
 from tfeff.layers.partitioned import Partitioned
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops import kernels
@@ -113,7 +114,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
             self.partition_embeddings = self.add_weight(
                 name="partition_embeddings",
                 shape=(self.num_parts, hidden_shape[-1]),
-                initializer=keras.initializers.TruncatedNormal(stddev=0.02),
+                initializer=bert_initializer(),
             )
 
     def project(self, inputs):

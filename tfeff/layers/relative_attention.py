@@ -9,6 +9,7 @@ from tfeff.layers.checks import (
     check_same_shape,
     check_token_ids,
 )
+from tfeff.layers.initializer import bert_initializer
 from tfeff.layers.relative_embedding import RelativeEmbedding
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.ops import kernels
@@ -175,7 +176,7 @@ class RelativeAttention(SelfAttention):
                 num_buckets=self.num_buckets,
                 embeddings_initializer="ones"
                 if self.method in _FACTORS
-                else keras.initializers.TruncatedNormal(stddev=0.02),
+                else bert_initializer(),
                 dtype=self.dtype_policy,
                 name="relative",
             )
@@ -198,8 +199,9 @@ class RelativeAttention(SelfAttention):
         if self.relative_segments:
             shapes |= {"segment_bias": heads, "segment_embeddings": (2, *heads)}
         for name, shape in shapes.items():
-            initializer = keras.initializers.TruncatedNormal(stddev=0.02)
-            weight = self.add_weight(name=name, shape=shape, initializer=initializer)
+            weight = self.add_weight(
+                name=name, shape=shape, initializer=bert_initializer()
+            )
             setattr(self, name, weight)
 
     @property

@@ -4,10 +4,10 @@ from keras import ops
 from tfeff import ops as functional
 from tfeff.encoders import Encoder
 from tfeff.layers.dense import Dense
+from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.objective import (
     Objective,
     check_encoder,
-    kernel_initializer,
     mask_positions_input,
 )
 from tfeff.objectives.token_logits import TableLayer
@@ -46,7 +46,7 @@ class MaskedLMHead(TableLayer):
         self._intermediate_dense = Dense(
             size,
             activation="gelu",
-            kernel_initializer=kernel_initializer(),
+            kernel_initializer=bert_initializer(),
             dtype=self.dtype_policy,
             name="intermediate_dense",
         )

@@ -182,8 +182,3 @@ def check_encoder(name: str, encoder) -> Encoder:
 def mask_positions_input() -> keras.KerasTensor:
     """The input `[B, M]` of the positions to predict."""
     return keras.Input((None,), dtype="int32", name="mask_positions")
-
-
-def kernel_initializer() -> keras.initializers.Initializer:
-    """BERT's, for the dense layers of heads."""
-    return keras.initializers.TruncatedNormal(stddev=0.02)

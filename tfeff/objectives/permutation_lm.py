@@ -3,10 +3,10 @@ import keras
 from tfeff.encoders import Encoder
 from tfeff.layers import TwoStreamBlocks
 from tfeff.layers.attention import declares
+from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.objective import (
     Objective,
     check_encoder,
-    kernel_initializer,
     mask_positions_input,
 )
 from tfeff.objectives.token_logits import TokenLogits
@@ -85,7 +85,7 @@ class PermutationLM(Objective):
         }
         streams = TwoStreamBlocks(
             encoder.blocks,
-            initializer=kernel_initializer(),
+            initializer=bert_initializer(),
             dtype=encoder.dtype_policy,
             name="streams",
         )

@@ -4,13 +4,13 @@ from keras import ops
 from tfeff.encoders import Encoder
 from tfeff.encoders.quantization import make_quantized, quantization_config
 from tfeff.layers.dense import Dense
+from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.binary_metrics import binary_metrics
 from tfeff.objectives.masked_lm import masked_lm_head
 from tfeff.objectives.objective import (
     TARGET_MEAN,
     Objective,
     check_encoder,
-    kernel_initializer,
     mask_positions_input,
     token_metrics,
 )
@@ -127,7 +127,7 @@ class ReplacedTokenDetection(Objective):
             Dense(
                 units,
                 activation=activation,
-                kernel_initializer=kernel_initializer(),
+                kernel_initializer=bert_initializer(),
                 dtype=policy,
                 name=f"discriminator_{name}",
             )

@@ -2,11 +2,11 @@ import keras
 
 from tfeff.encoders import Encoder
 from tfeff.layers.dense import Dense
+from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.masked_lm import masked_lm_head
 from tfeff.objectives.objective import (
     Objective,
     check_encoder,
-    kernel_initializer,
     mask_positions_input,
     token_metrics,
 )
@@ -80,13 +80,13 @@ class SentencePairPrediction(Objective):
         pooler = Dense(
             encoder.hidden_dim,
             activation="tanh",
-            kernel_initializer=kernel_initializer(),
+            kernel_initializer=bert_initializer(),
             dtype=encoder.dtype_policy,
             name="pooler",
         )
         classifier = Dense(
             2,
-            kernel_initializer=kernel_initializer(),
+            kernel_initializer=bert_initializer(),
             dtype=encoder.dtype_policy,
             name="sentence",
         )

@@ -1,7 +1,7 @@
 import keras
 
 from tfeff.layers.dense import Dense
-from tfeff.objectives.objective import kernel_initializer
+from tfeff.layers.initializer import bert_initializer
 
 
 class TableLayer(keras.layers.Layer):
@@ -62,7 +62,7 @@ class TokenLogits(TableLayer):
         if shape[-1] != table.output_dim:
             self.projection = Dense(
                 table.output_dim,
-                kernel_initializer=kernel_initializer(),
+                kernel_initializer=bert_initializer(),
                 dtype=self.dtype_policy,
                 name="projection",
             )

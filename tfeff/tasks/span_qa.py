@@ -6,6 +6,7 @@ from tfeff.data.finetuning.span_decoding import best_spans
 from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.encoders import Encoder
 from tfeff.layers.dense import Dense
+from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.objective import check_encoder, token_metrics
 from tfeff.tasks.task import Task
 from tfeff.training.losses import GlobalMeanCrossentropy
@@ -23,7 +24,7 @@ class _SpanHead(keras.layers.Layer):
         super().__init__(**kwargs)
         self.dense = Dense(
             2,
-            kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
+            kernel_initializer=bert_initializer(),
             dtype=self.dtype_policy,
             name="dense",
         )

@@ -5,6 +5,7 @@ import keras
 from tfeff.encoders import Encoder
 from tfeff.layers import LayerwisePooling
 from tfeff.layers.dense import Dense
+from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.objective import Objective
 from tfeff.training.optimizers import AdamW
 from tfeff.utils.checks import check_choice, check_rate
@@ -72,7 +73,7 @@ class PooledTask(Task):
         else:
             layer = LayerwisePooling(
                 encoder.blocks,
-                initializer=_initializer(),
+                initializer=bert_initializer(),
                 dtype=encoder.dtype_policy,
                 name="pooler",
             )
@@ -95,12 +96,8 @@ class PooledTask(Task):
 def _dense(encoder, units, name, **kwargs):
     return Dense(
         units,
-        kernel_initializer=_initializer(),
+        kernel_initializer=bert_initializer(),
         dtype=encoder.dtype_policy,
         name=name,
         **kwargs,
     )
-
-
-def _initializer():
-    return keras.initializers.TruncatedNormal(stddev=0.02)

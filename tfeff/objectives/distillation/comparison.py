@@ -6,6 +6,7 @@ from keras import ops
 from tfeff.encoders import Encoder
 from tfeff.layers import record_layers
 from tfeff.layers.dense import Dense
+from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.distillation.losses import (
     map_squares,
     prediction_divergence,
@@ -60,7 +61,7 @@ class Comparison(keras.layers.Layer):
         projection = Dense(
             teacher_width,
             use_bias=False,
-            kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
+            kernel_initializer=bert_initializer(),
             dtype=self.dtype_policy,
             name=f"{name}_projection",
         )

@@ -1,0 +1,14 @@
+"""The initializer of BERT's weights, which all models of tfeff use."""
+
+import keras
+
+
+def bert_initializer(seed: int | None = None) -> keras.initializers.Initializer:
+    """A normal distribution of standard deviation 0.02, truncated at two deviations.
+
+    One instance returns the same values at each call, so every weight needs its own.
+
+    Args:
+        seed: integer; `None` draws a seed.
+    """
+    return keras.initializers.TruncatedNormal(stddev=0.02, seed=seed)
