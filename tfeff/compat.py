@@ -1,8 +1,10 @@
 """All uses of private names of Keras and KerasHub.
 
 `tests/test_compat.py` shows on plain Keras why each workaround is needed: if a test
-there fails, its workaround can be removed. Importing this needs Keras alone.
+there fails, its workaround can be removed. This module imports Keras alone.
 """
+
+from collections.abc import Iterable, Mapping
 
 import keras
 
@@ -10,7 +12,7 @@ import keras
 def sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """The layer and all layers within it.
 
-    Keras' public `layers` of a model are those of the first level.
+    Keras' public `layers` returns the first level alone.
     """
     return layer._flatten_layers()
 
@@ -27,8 +29,17 @@ def shared_config(layer: keras.layers.Layer) -> dict:
     return config
 
 
+def inputs_in_order(inputs: Mapping, names: Iterable[str]) -> dict:
+    """The inputs of these names, in this order, without others.
+
+    Keras matches a dict of inputs to those of a functional model by order alone: one
+    more entry, such as `mask_positions`, would shift those after it.
+    """
+    return {name: inputs[name] for name in names}
+
+
 class DrawnSeed(keras.random.SeedGenerator):
-    """A generator that always returns one seed, which was drawn before.
+    """A seed generator that always returns one seed, which was drawn earlier.
 
     It has no variable, as it does not call the constructor of Keras' class.
     """
@@ -41,7 +52,7 @@ class DrawnSeed(keras.random.SeedGenerator):
 
 
 class OpenAdamW(keras.optimizers.AdamW):
-    """Keras' AdamW with public names for the steps of an update that are overridden.
+    """Keras' AdamW with public names for the overridden steps of an update.
 
     Keras' optimizers exclude variables from weight decay only by name
     (`exclude_from_weight_decay`, before `build`), decay all by one rate, and clip the
@@ -49,7 +60,7 @@ class OpenAdamW(keras.optimizers.AdamW):
     """
 
     def variable_key(self, variable) -> str:
-        """The key of a variable, which is unique."""
+        """A unique key of the variable."""
         return self._var_key(variable)
 
     def decays(self, variable) -> bool:
@@ -61,7 +72,7 @@ class OpenAdamW(keras.optimizers.AdamW):
         return super()._clip_gradients(gradients)
 
     def sum_over_replicas(self, gradients_and_variables):
-        """Pairs of the gradient of the whole batch and its variable, on TensorFlow."""
+        """Pairs of the global batch's gradient and its variable, on TensorFlow."""
         return super()._all_reduce_sum_gradients(gradients_and_variables)
 
     def decay(self, variables):

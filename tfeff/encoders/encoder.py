@@ -1,6 +1,7 @@
 import keras
 import keras_hub
 
+from tfeff.compat import inputs_in_order
 from tfeff.encoders.preset_files import EncoderFiles
 from tfeff.encoders.quantization import (
     ChecksBeforeSaving,
@@ -214,9 +215,8 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
         )
 
     def call(self, inputs, training=None, mask=None):
-        # Keras matches inputs with names by their order alone: one more entry, such as
-        # the `mask_positions` of a masked language model, would shift the others.
-        inputs = {name: exact_input(name, inputs[name]) for name in INPUTS}
+        inputs = inputs_in_order(inputs, INPUTS)
+        inputs = {name: exact_input(name, x) for name, x in inputs.items()}
         return super().call(inputs, training=training, mask=mask)
 
     def save_to_preset(self, *args, **kwargs):

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from tfeff.compat import inputs_in_order
 from tfeff.encoders import Encoder
 from tfeff.encoders.quantization import make_quantized, quantization_config
 from tfeff.ops.ids import check_range, exact_input
@@ -98,10 +99,9 @@ class Objective(DistributedModel):
         return tuple(float(weights.get(name, 1.0)) for name in self.output_weights)
 
     def call(self, inputs, training=None, mask=None):
-        # Keras matches inputs to names by order alone: a further entry would shift
-        # the others.
         if isinstance(inputs, dict):
-            inputs = {name: exact_input(name, inputs[name]) for name in self.input}
+            inputs = inputs_in_order(inputs, self.input)
+            inputs = {name: exact_input(name, x) for name, x in inputs.items()}
             if "mask_positions" in inputs:
                 last = inputs["token_ids"].shape[1]
                 if last is not None:

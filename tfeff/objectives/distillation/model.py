@@ -3,6 +3,7 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
+from tfeff.compat import inputs_in_order
 from tfeff.encoders import Encoder
 from tfeff.encoders.quantization import make_quantized, quantization_config
 from tfeff.objectives.distillation.comparison import Comparison, position_counts
@@ -160,8 +161,7 @@ class Distillation(DistributedModel):
         }
 
     def call(self, inputs, training=None, mask=None):
-        # Keras matches inputs to names by order alone: further entries are removed.
-        inputs = {name: inputs[name] for name in self.student.input}
+        inputs = inputs_in_order(inputs, self.student.input)
         return super().call(inputs, training=training, mask=mask)
 
     def compile(self, optimizer="auto", **kwargs):
