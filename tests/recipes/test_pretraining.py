@@ -327,7 +327,11 @@ def test_an_objective_without_a_mask_rate(monkeypatch):
     )
     settings = PretrainSettings(run_dir="run", objective="last")
     assert pretraining.objective(settings).examples == LastTokens()
-    for name, value in (("mask_rate", 0.3), ("masked_lm", False)):
+    for name, value in (
+        ("mask_rate", 0.3),
+        ("masked_lm", False),
+        ("generator_override", {"num_heads": 1}),
+    ):
         changed = dataclasses.replace(settings, **{name: value})
         message = f"'last' has the settings count.* Received: {name}={value}"
         with pytest.raises(ValueError, match=message):

@@ -185,6 +185,8 @@ def objective(settings: PretrainSettings):
     chosen = tfeff.objectives.get(name)
     own = changed(settings).intersection(OBJECTIVE)
     given = {name: getattr(settings, name) for name in own}
+    if "generator_override" in given:  # Messages print a plain dict.
+        given["generator_override"] = dict(settings.generator_override)
     # The default counts, too: some papers predict another share.
     if settings.masked_lm and chosen.has_setting("mask_rate"):
         given["mask_rate"] = settings.mask_rate
