@@ -140,7 +140,7 @@ def test_every_flipped_byte_is_found(folder):
 
 def test_the_damaged_file_is_named(folder):
     (folder / "a.json").write_text("[]")
-    with pytest.raises(ValueError, match="damaged: a.json missing, or not as"):
+    with pytest.raises(ValueError, match="damaged. These files .*: a.json$"):
         check_digests(str(folder))
     (folder / "below" / "weights.h5").unlink()
     with pytest.raises(ValueError, match="below/weights.h5"):

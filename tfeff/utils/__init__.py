@@ -1,1 +1,1 @@
-"""What has nothing to do with encoders: arguments, files, processes, progress."""
+"""Helpers that do not depend on encoders: checks, files, processes, progress."""

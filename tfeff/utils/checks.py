@@ -1,4 +1,4 @@
-"""Checks of arguments that many parts share. Each says what was wrong."""
+"""Checks of arguments. An error names the argument, what was expected and received."""
 
 import difflib
 import numbers
@@ -48,7 +48,7 @@ def check_fraction(name: str, value: object) -> float:
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
-    """Returns `value` if it is among `choices`, else raises, with a near miss."""
+    """Returns `value` if it is among `choices`, else raises, with a suggestion."""
     choices = list(choices)
     if value not in choices:
         raise ValueError(
@@ -82,7 +82,7 @@ def check_path(name: str, value: object) -> str:
 
 
 def near_miss(value: object, choices: Iterable[str]) -> str:
-    """A hint, to end an error with, at the choice that was perhaps meant; or ''."""
+    """The end of an error message, which suggests the closest choice; '' if none is."""
     plain = {_plain(choice): choice for choice in choices}
     near = difflib.get_close_matches(_plain(str(value)), plain, 1, 0.5)
     return "".join(f" Did you mean {plain[name]!r}?" for name in near)

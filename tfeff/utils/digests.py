@@ -14,12 +14,12 @@ def write_digests(folder: str, names: Iterable[str] | None = None) -> None:
 
     Args:
         folder: the folder.
-        names: the files whose digests are written, as paths from the folder; digests
-            of others stay as they are. `None` means all files of the folder and
-            below, and no others.
+        names: the files whose digests are written, as relative paths; other digests
+            stay unchanged. `None` writes the digests of all files in and below the
+            folder, and removes all others.
 
     Raises:
-        ValueError: if others are to stay and `SHA256SUMS` is damaged.
+        ValueError: if `names` is given and an existing `SHA256SUMS` is damaged.
     """
     path = os.path.join(folder, FILE_NAME)
     if names is None:
@@ -36,12 +36,11 @@ def check_digests(folder: str, names: Container[str] | None = None) -> None:
 
     Args:
         folder: the folder.
-        names: the files to compare; of the others only that they exist is checked.
-            `None` means all.
+        names: the files to compare; the others must only exist. `None` means all.
 
     Raises:
         FileNotFoundError: if the folder has no `SHA256SUMS`.
-        ValueError: naming the files that are missing or differ.
+        ValueError: if files are missing or differ; it names them.
     """
     damaged = [
         name
@@ -52,17 +51,17 @@ def check_digests(folder: str, names: Container[str] | None = None) -> None:
     ]
     if damaged:
         raise ValueError(
-            f"{folder} is damaged: {', '.join(damaged)} missing, or not as {FILE_NAME} "
-            "has it"
+            f"{folder} is damaged. These files are missing or differ from "
+            f"{FILE_NAME}: {', '.join(damaged)}"
         )
 
 
 def read_digests(folder: str) -> dict[str, str]:
-    """The digests in `SHA256SUMS` by the files' paths from the folder.
+    """The digests in `SHA256SUMS` by the files' relative paths.
 
     Raises:
         FileNotFoundError: if the folder has no `SHA256SUMS`.
-        ValueError: if that is damaged.
+        ValueError: if it is damaged.
     """
     path = os.path.join(folder, FILE_NAME)
     with open(path, "rb") as file:
@@ -74,12 +73,12 @@ def read_digests(folder: str) -> dict[str, str]:
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}") from error
     if _text(digests).encode("utf-8") != content:
-        raise ValueError(f"{path} is damaged: its lines are not sorted and whole")
+        raise ValueError(f"{path} is damaged: its lines are unsorted or incomplete")
     return digests
 
 
 def files_below(folder: str) -> list[str]:
-    """All files of the folder and below but `SHA256SUMS`, as paths from the folder."""
+    """All files in and below the folder except `SHA256SUMS`, as relative paths."""
     names = sorted(
         os.path.relpath(os.path.join(parent, name), folder)
         for parent, _, files in os.walk(folder)

@@ -1,8 +1,8 @@
-"""Files and folders that appear when they are complete, or not at all.
+"""Atomic writing: files and folders appear when they are complete, or not at all.
 
-What is being written stands in a folder `.partial-…` beside its place, which the
-writing process keeps locked. The lock ends with the process, however it ends: what a
-killed process left is told from what another one is writing, and removed.
+Incomplete content is in a folder `.partial-…` beside the destination, which the writing
+process keeps locked. The lock ends with the process, however it ends. A partial folder
+without a lock is therefore that of a killed process, and is removed.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ _LOCK = ".lock"
 
 
 def check_new_path(name: str, path: object) -> str:
-    """Returns `path` as an absolute path if nothing is there yet, else raises."""
+    """Returns `path` as an absolute path if it does not exist yet, else raises."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"`{name}` must be a path. Received: {name}={path!r}")
     absolute = os.path.abspath(os.fspath(path))
@@ -32,12 +32,12 @@ def check_new_path(name: str, path: object) -> str:
 
 @contextlib.contextmanager
 def atomic_folder(path: str) -> Iterator[str]:
-    """Gives a path to write a folder to, which becomes `path` at the end.
+    """Yields a path to write a folder to, which is renamed to `path` at the end.
 
-    The folders above `path` are made. After an error nothing is left at `path`.
+    Parent folders are created. After an error, `path` does not exist.
 
     Args:
-        path: the folder's place, from `check_new_path`.
+        path: the folder to create, as `check_new_path` returns it.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with _partial(path) as unfinished:
@@ -52,16 +52,16 @@ def atomic_folder(path: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike) -> Iterator[str]:
-    """Gives a path to write a file to, which takes the place of `path` at the end.
+    """Yields a path to write a file to, which replaces `path` at the end.
 
-    The folder above `path` must exist. After an error what was at `path` is still
-    there. The path that is given has the same last part, ending included.
+    The parent folder must exist. After an error, `path` is unchanged. The yielded path
+    has the same file name, extension included.
 
     Args:
-        path: the file's place; a file of that name is replaced.
+        path: the file to write; an existing file is replaced.
 
     Raises:
-        OSError: of a full disk, for instance, with the name of the file.
+        OSError: if writing fails, for example on a full disk; it names `path`.
     """
     path = os.path.abspath(os.fspath(path))
     with _partial(path) as unfinished:
@@ -72,29 +72,29 @@ def atomic_file(path: str | os.PathLike) -> Iterator[str]:
 
 
 def remove_partial(directory: str) -> None:
-    """Removes what killed processes left unfinished in a folder and those below."""
+    """Removes the partial folders of killed processes in and below a folder."""
     for folder, names, _ in os.walk(directory):
         _remove_dead(folder, names)
 
 
 @contextlib.contextmanager
 def _partial(path):
-    """A path with the last part of `path`, in a new locked folder beside it."""
+    """A path with the file name of `path`, in a new locked folder beside it."""
     parent, name = os.path.split(os.path.abspath(path))
     _remove_dead(parent, os.listdir(parent))
-    # In the same folder, so that the last step is one rename.
+    # It has the same parent, so that the last step is one rename.
     temporary, lock = _locked_folder(parent)
     try:
         yield os.path.join(temporary, name)
     except OSError as error:
-        # A full disk: h5py and `write` give no name, `open` that of the partial file.
+        # On a full disk, h5py and `write` name no file, `open` names the partial one.
         named = os.fspath(error.filename or temporary)
         if not named.startswith(temporary):
             raise
         reason = error.strerror or str(error)
         raise OSError(error.errno, f"{reason}, while writing {path}") from error
     except RuntimeError as error:
-        # Of h5py, which finds the disk full when it closes a file.
+        # h5py raises it if the disk is full when it closes a file.
         number = re.search(r"errno = (\d+)", str(error))
         if number is None:
             raise
@@ -109,7 +109,7 @@ def _locked_folder(parent):
     while True:
         folder = tempfile.mkdtemp(prefix=PARTIAL, dir=parent)
         lock = _lock(folder)
-        # Before it was locked, another process may have taken it for a dead one's.
+        # Before it was locked, another process may have removed it as unlocked.
         if lock is not None and os.path.exists(folder):
             return folder, lock
         if lock is not None:
@@ -117,8 +117,8 @@ def _locked_folder(parent):
 
 
 def _lock(folder):
-    """A file descriptor that locks the folder; None if another process has it."""
-    # Of a file to be written: network file systems lock no others.
+    """A file descriptor that locks the folder; None if another process holds it."""
+    # The file is opened for writing: network file systems lock no others.
     try:
         lock = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
     except FileNotFoundError:
@@ -148,7 +148,7 @@ def _remove_dead(parent, names):
 
 
 def _sync(path):
-    """Has what was written to a file, or renamed in a folder, on the disk."""
+    """Flushes a file's content, or a folder's entries, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM end the command with one line, no traceback.
+"""Ctrl-C and SIGTERM end the command with one line instead of a traceback.
 
 The exit status is the shell's: 130 after Ctrl-C, 143 after SIGTERM. A second signal
-ends at once.
+ends it at once.
 """
 
 import os
@@ -11,14 +11,14 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def end_with_a_line() -> None:
-    """Has the signals end the process with a line, but those that are ignored."""
+    """Makes each signal that is not ignored end the process with a line."""
     for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
 
 
 def end_at_once() -> None:
-    """Has signals that would end the process with a line end it without, anywhere."""
+    """Restores the default handlers where `end_with_a_line` replaced them."""
     for number in _SIGNALS:
         if signal.getsignal(number) is _end:
             signal.signal(number, signal.SIG_DFL)

@@ -32,18 +32,17 @@ def ordered_thread_map(
 ) -> Iterator[R]:
     """Yields `function(item)` for each item, in order, computed by threads.
 
-    At most two items a thread are under way, so that neither `items` nor the results
-    pile up. Threads run at the same time while `function` is in a library that
-    releases Python's lock. With `num_threads=1`, everything runs in this thread.
+    At most two items per thread are in progress, which bounds the memory of items and
+    results. Threads run in parallel while `function` runs library code that releases
+    Python's global lock. With `num_threads=1`, everything runs in this thread.
 
     Args:
-        function: any function that threads may call at the same time.
-        items: what to compute; any iterable, read in this thread.
-        num_threads: at least 1; by default one a core.
+        function: any thread-safe function.
+        items: any iterable; it is read in this thread.
+        num_threads: integer of at least 1; by default one thread per core.
 
     Raises:
-        Exception: whatever `function` or `items` raises; no thread runs any more
-            when it arrives.
+        Exception: any error of `function` or `items`; all threads have ended by then.
     """
     if num_threads is None:
         num_threads = available_cores()
@@ -59,20 +58,19 @@ def ordered_map(
 ) -> Iterator[R]:
     """Yields `function(item)` for each item, in order, computed by processes.
 
-    At most two items a process are under way, so that neither `items` nor the
-    results pile up. New processes are spawned, not forked: forking a process in
-    which TensorFlow's threads run can hang. With `num_processes=1`, or a single
-    item, everything runs in this process.
+    At most two items per process are in progress, which bounds the memory of items and
+    results. New processes are spawned, not forked: forking a process in which
+    TensorFlow's threads run can hang. With `num_processes=1`, or a single item,
+    everything runs in this process.
 
     Args:
         function: a function of an importable module.
-        items: what to compute; any iterable.
-        num_processes: at least 1; by default one a core.
+        items: any iterable.
+        num_processes: integer of at least 1; by default one process per core.
 
     Raises:
-        RuntimeError: if a process ends abruptly (killed, out of memory).
-        Exception: whatever `function` or `items` raises; no process runs any more
-            when it arrives.
+        RuntimeError: if a process ends abruptly, for example without memory.
+        Exception: any error of `function` or `items`; all processes have ended by then.
     """
     if num_processes is None:
         num_processes = available_cores()
@@ -110,7 +108,7 @@ def _in_processes(
 def _in_order(
     pool: Executor, submit: Callable[[T], Future], items: Iterable[T], num_workers: int
 ) -> Iterator:
-    """The results of the items that `submit` gives to the pool, which then ends."""
+    """Yields the results of the submitted items in order, then shuts the pool down."""
     pending = collections.deque()
     try:
         for item in items:
@@ -124,16 +122,15 @@ def _in_order(
 
 
 def _start_process() -> None:
-    # Ctrl-C reaches every process; the one that answers is the parent.
+    # Ctrl-C reaches every process, and the parent alone handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
 
 
 def end_with_parent() -> None:
-    """Has this process, which another one spawned, end when that one does.
+    """Makes this spawned process end when its parent ends.
 
-    A process of a pool waits for work for ever, also for that of a parent that was
-    killed.
+    Otherwise, a process of a pool would wait for ever after its parent was killed.
     """
     parent = multiprocessing.parent_process()
     threading.Thread(target=_end_with, args=[parent], daemon=True).start()
@@ -149,8 +146,8 @@ def _hidden_main() -> Iterator[None]:
     """Lets processes start without running the user's script again.
 
     A spawned process first runs the main script as a module, which fails for a
-    script without a guard, from standard input, or in a session. Our functions live
-    in importable modules and need nothing of it.
+    script without a guard, from standard input, or in an interactive session. The
+    mapped functions are in importable modules and do not need it.
     """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")

@@ -17,7 +17,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 def live_bar(console: Console, *columns: ProgressColumn) -> Progress | None:
-    """A bar with these columns on a terminal, already shown; None elsewhere."""
+    """Starts a bar with these columns on a terminal; returns None elsewhere."""
     if not console.is_terminal:
         return None
     bar = Progress(*columns, console=console)
@@ -29,10 +29,10 @@ class ProgressReport:
     """Context manager that reports a growing count on standard error.
 
     Args:
-        label: what is done, as in "Tokenizing".
-        unit: what is counted, as in "documents".
+        label: the activity, such as "Tokenizing".
+        unit: the counted things, such as "documents".
         total: the final count, if known.
-        enabled: False silences it.
+        enabled: whether anything is reported.
     """
 
     def __init__(self, label: str, unit: str, total: int | None, enabled: bool):
