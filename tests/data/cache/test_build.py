@@ -159,7 +159,7 @@ def test_another_cache_is_not_touched(documents, tokenizer, tmp_path):
         "sequence_length is 16, not 17": {"sequence_length": 17},
         "cross_documents is False, not True": {"cross_documents": True},
         "tokenizer_hash is .* vocabulary_size is 120, not 110": {"tokenizer": other},
-        "corpus_hash is .*documents are others": {"documents": documents[1:]},
+        "corpus_hash is .*documents differ": {"documents": documents[1:]},
         "corpus_hash is": {"documents": split_differently},
     }.items():
         arguments = {"documents": documents, "tokenizer": tokenizer} | call
@@ -261,7 +261,7 @@ class OutsideVocabulary(Shifted):
     [
         ({"documents": []}, ValueError, "`documents` must hold text.* 0 documents"),
         ({"documents": ["", " "]}, ValueError, "`documents` must hold text.* 2 doc"),
-        ({"documents": "text"}, TypeError, "one string came"),
+        ({"documents": "text"}, TypeError, "one string, documents"),
         ({"documents": iter(["text"])}, TypeError, "more than once.*list_iterator"),
         ({"documents": ["text", None]}, TypeError, "document 1 of type NoneType"),
         ({"documents": ["\udfff"]}, ValueError, "document 0"),
@@ -341,7 +341,7 @@ class TestOpening:
         path = Path(cache.directory) / "manifest.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"format": version}))
         message = (
-            rf"manifest\.json has format {version}.*format 2\. Build the cache anew"
+            rf"manifest\.json has format {version}.*format 2\. Build the cache again"
         )
         with pytest.raises(ValueError, match=message):
             open_cache(cache.directory)

@@ -97,7 +97,7 @@ def test_unknown_package(name):
 
 
 def test_bad_arguments(folder):
-    with pytest.raises(TypeError, match=r"pass \['numpy'\]"):
+    with pytest.raises(TypeError, match=r"Pass \['numpy'\]"):
         tfeff.data.docstrings("numpy")
     with pytest.raises(ValueError, match="`max_characters`"):
         tfeff.data.docstrings(max_characters=0)

@@ -91,7 +91,7 @@ def test_too_many_characters_says_what_is_needed():
     [
         ([], ValueError, "`documents` must hold text"),
         ([" ", "\n\n"], ValueError, "`documents` must hold text"),
-        ("text", TypeError, "one string came"),
+        ("text", TypeError, "one string, documents"),
         ((d for d in ["text"]), TypeError, "generator"),
         (5, TypeError, "int"),
         (["text", b"bytes"], TypeError, "document 1 of type bytes"),

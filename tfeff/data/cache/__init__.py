@@ -1,1 +1,1 @@
-"""Token ids of a corpus on disk: written by processes, read in batches."""
+"""Caches: a corpus as token ids on disk, written by threads and read in batches."""

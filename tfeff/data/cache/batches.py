@@ -1,4 +1,4 @@
-"""From the records of a cache to the examples of an objective."""
+"""Conversion of a cache's records to the examples of an objective."""
 
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -10,11 +10,11 @@ from tfeff.data.cache.manifest import Manifest
 from tfeff.data.cache.record_stream import raw_records
 
 _CANDIDATES = 8
-_OTHER_ORDER = 0x5DEECE66D  # any number that makes another seed
+_OTHER_ORDER = 0x5DEECE66D  # any constant that gives another seed
 
 
 class TokenBatch(NamedTuple):
-    """Sequences `[CLS] text [SEP]`, and which documents they come from."""
+    """Sequences `[CLS] text [SEP]` and the indices of their documents."""
 
     token_ids: tf.Tensor  # [B, T] int32
     padding_mask: tf.Tensor  # [B, T] int32, 1 = real
@@ -23,17 +23,17 @@ class TokenBatch(NamedTuple):
 
 @runtime_checkable
 class Examples(Protocol):
-    """What an objective makes of the sequences of a cache: settings, as a value.
+    """Protocol of an objective's examples: settings that make them from sequences.
 
-    `Cache.batches` reads any object with these two members; a frozen dataclass suits,
-    and may derive from this class. `MaskedTokens`, `PermutedTokens` and `SentencePairs`
-    are such ones.
+    `Cache.batches` takes any object with these two members, such as a frozen dataclass,
+    which may derive from this class. tfeff has `MaskedTokens`, `PermutedTokens` and
+    `SentencePairs`.
 
     Attributes:
-        needs_others: whether each sequence comes with another one, from another
-            document wherever one of eight random sequences is; False by default.
+        needs_others: whether each sequence comes with a second one, which is from
+            another document if one of eight random candidates is; False by default.
 
-    Example: a masked language model that guesses the first token of each text alone.
+    Example: a masked language model that predicts only the first token of each text.
     ```python
     import dataclasses
 
@@ -81,22 +81,22 @@ class Examples(Protocol):
         """Returns the function that makes a batch of examples.
 
         Args:
-            manifest: what the cache knows, among it `sequence_length` T,
+            manifest: the cache's description, with `sequence_length` T,
                 `vocabulary_size`, `num_documents`, `cross_documents`, `pad_token_id`,
-                `cls_token_id`, `sep_token_id`, `mask_token_id` and all these as
+                `cls_token_id`, `sep_token_id`, `mask_token_id`, and these four as
                 `special_token_ids`.
-            seed: in [−2⁶³, 2⁶³).
-            tokenizer: the cache's, or None where the caller gave none.
+            seed: integer in [−2⁶³, 2⁶³).
+            tokenizer: the cache's, or None if the caller passed none.
 
         Returns:
-            A function of tensors, to be traced once. It is called with the number of
-            the batch's first example, a scalar int64, and with a `TokenBatch`:
-            `token_ids` and `padding_mask` `[B, T]`, `documents` `[B]`, all int32,
-            where a row of a sequence is `[CLS] text [SEP]` and padding, and a row that
-            fills up the last batch of all is padding alone. With `needs_others` it gets
-            the `TokenBatch` of the other sequences, too. It returns
-            `(inputs, labels, weights)`. For runs to go on where they stopped, row b is
-            to depend on `seed` and the number `first_example + b` alone.
+            A function of tensors, which is traced once. Its arguments are the index of
+            the batch's first example, a scalar int64, and a `TokenBatch`: `token_ids`
+            and `padding_mask` `[B, T]`, `documents` `[B]`, all int32. Each row is
+            `[CLS] text [SEP]` and padding; rows that fill up the last batch of a single
+            epoch are padding alone. With `needs_others`, the `TokenBatch` of the second
+            sequences is a third argument. It returns `(inputs, labels, weights)`. Row b
+            must depend on `seed` and the index `first_example + b` alone, so that runs
+            resume exactly.
 
         Raises:
             ValueError: if such examples cannot be made of the cache.
@@ -105,7 +105,7 @@ class Examples(Protocol):
 
 
 def decode(records: tf.Tensor, manifest: Manifest) -> TokenBatch:
-    """Records [B] to sequences; an empty record becomes a row of padding."""
+    """Decodes records [B] to sequences; an empty record becomes a row of padding."""
     length = manifest.sequence_length
     lengths = tf.strings.length(records) // 4 - 1
     mask = tf.range(length) < lengths[:, None]
@@ -118,9 +118,9 @@ def decode(records: tf.Tensor, manifest: Manifest) -> TokenBatch:
 def random_candidates(
     paths: list[str], num_records: int, seed: int, first: int
 ) -> tf.data.Dataset:
-    """Eight random records [8] for each example, from the number `first` on.
+    """Eight random records [8] for each example, starting at the index `first`.
 
-    Each eight examples have the same ones.
+    Eight consecutive examples share theirs.
     """
     blocks = raw_records(
         paths,
@@ -138,11 +138,11 @@ def random_candidates(
 def another_document(
     records: tf.Tensor, candidates: tf.Tensor, first_example: tf.Tensor
 ) -> tf.Tensor:
-    """The first candidate of another document than its record's, [B] strings.
+    """The first candidate from another document than the record's, [B] strings.
 
-    Candidates that are at least as long go first: the length of a wrong B is not to
-    tell it from a right one. An example begins its search at its own number: those
-    that share candidates take different ones.
+    Candidates that are at least as long come first, so that the length of a second
+    segment does not reveal whether it is the true one. The search begins at the
+    example's index, so that examples that share candidates take different ones.
     """
 
     def documents(strings: tf.Tensor) -> tf.Tensor:

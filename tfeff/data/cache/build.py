@@ -1,4 +1,4 @@
-"""Documents and a tokenizer to a cache of token ids on disk."""
+"""Building of a cache: documents and a tokenizer to token ids on disk."""
 
 import dataclasses
 import hashlib
@@ -21,8 +21,8 @@ from tfeff.utils.files import atomic_folder
 from tfeff.utils.parallel import ordered_thread_map
 from tfeff.utils.progress import ProgressReport
 
-# Text in a shard. It doubles every so many shards, so that a small corpus keeps every
-# core busy and a large one does not end in too many files.
+# Bytes of text in a shard. They double every `_SHARDS_OF_A_SIZE` shards, so that a
+# small corpus keeps every core busy and a large one does not have too many files.
 _FIRST_SHARD_BYTES = 1 << 20
 _LARGEST_SHARD_BYTES = 1 << 24
 _SHARDS_OF_A_SIZE = 64
@@ -39,7 +39,7 @@ def build_cache(
     num_threads: int | None = None,
     progress: bool = True,
 ) -> Cache:
-    """Tokenizes documents once, for any number of runs to read.
+    """Tokenizes documents once, for any number of runs.
 
     Each document is cut into pieces of `sequence_length - 2` tokens, the last one
     shorter, and each piece is stored as `[CLS] piece [SEP]`: no token is lost, and
@@ -47,34 +47,34 @@ def build_cache(
     shard are first joined by `[SEP]`, so that nearly every sequence is full.
 
     The cache is a folder of TFRecord files, written by parallel threads, and a
-    `manifest.json`; with each sequence goes the number of its document. It does not
-    depend on the number of threads. It is written under a temporary name beside
-    `directory` and renamed when it is complete. If `directory` already holds the
-    cache of the same documents, tokenizer and settings, that one is verified and
+    `manifest.json`; each sequence is stored with the index of its document. The content
+    does not depend on the number of threads. It is written under a temporary name
+    beside `directory` and renamed when it is complete. If `directory` already holds the
+    cache of the same documents, tokenizer and settings, that cache is verified and
     returned.
 
     Args:
-        documents: the corpus; anything that yields `str` at each reading.
+        documents: the corpus, an iterable of `str` that can be read more than once.
         tokenizer: a KerasHub tokenizer with `[CLS]`, `[SEP]`, padding and mask
             tokens. One from `train_tokenizer` runs in the threads; any other is
             called in this thread.
-        directory: the folder to make.
+        directory: the folder to create.
         sequence_length: T, tokens in a full sequence, at least 3.
         cross_documents: whether a sequence may hold several documents.
-        num_threads: threads that write; by default one a core.
+        num_threads: number of writing threads; by default one per core.
         progress: whether to report on standard error.
 
     Returns:
         The opened cache.
 
     Raises:
-        ValueError: if `directory` exists and is not this very cache (it is left as
-            it is); if the documents hold no token, or text that UTF-8 cannot
+        ValueError: if `directory` exists and is not the same cache (it stays
+            unchanged); if the documents hold no token, or text that UTF-8 cannot
             encode; if the tokenizer pads or truncates, or gives ids outside its
             vocabulary.
         TypeError: if an argument has the wrong type, or `documents` cannot be read
             more than once.
-        OSError: if a file cannot be written; nothing is left behind.
+        OSError: if a file cannot be written; no partial cache remains.
 
     Example:
     ```python
@@ -120,7 +120,7 @@ def build_cache(
     except OSError:
         if not os.path.lexists(directory):
             raise
-        # Another run made it in the meantime.
+        # Another run has built it in the meantime.
         return _reuse(directory, documents, tokenizer, wanted)
     return open_cache(directory, verify=False)
 
@@ -163,7 +163,7 @@ def _reuse(
             text = (
                 f"corpus_hash is {manifest.corpus_hash}, not {corpus_hash.hexdigest()}"
             )
-            differences = [f"{text} (the documents are others)"]
+            differences = [f"{text} (the documents differ)"]
     if differences:
         raise ValueError(
             "`directory` must be new, or hold the cache of these documents, tokenizer "
@@ -174,7 +174,7 @@ def _reuse(
 
 
 class _CorpusHash:
-    """SHA-256 of documents: of each one's length in bytes and its bytes."""
+    """SHA-256 of documents: of each document's length in bytes and its bytes."""
 
     def __init__(self):
         self._hash = hashlib.sha256()
@@ -214,7 +214,7 @@ def _fill(
             first_document += count
 
     results: list[ShardResult] = []
-    # Closing waits for the threads: none writes any more when this function ends.
+    # Closing waits for the threads, so that none writes after this function returns.
     with closing(ordered_thread_map(write_shard, tasks(), num_threads)) as written:
         for result in written:
             report.advance(result.num_documents)
@@ -222,7 +222,7 @@ def _fill(
     num_sequences = sum(result.num_records for result in results)
     if num_sequences == 0:
         count = sum(result.num_documents for result in results)
-        few = "" if count else " (a small part of few documents may hold none)"
+        few = "" if count else " (a small share of few documents may be empty)"
         raise ValueError(
             f"`documents` must hold text. Received: {count} documents without a "
             f"token{few}"
@@ -244,7 +244,7 @@ def _fill(
 
 
 def _chunks(documents: Iterable[str], corpus_hash: _CorpusHash) -> Iterator[list[str]]:
-    """Groups documents into shards, hashing them on the way."""
+    """Groups documents into shards and hashes them."""
     chunk, size, index = [], 0, 0
     for document, text in encoded(documents):
         corpus_hash.update(text)
@@ -261,7 +261,7 @@ def _chunks(documents: Iterable[str], corpus_hash: _CorpusHash) -> Iterator[list
 def _processor(
     tokenizer: keras_hub.tokenizers.Tokenizer,
 ) -> sentencepiece.SentencePieceProcessor | None:
-    """SentencePiece itself, if its ids are all that the tokenizer returns."""
+    """The SentencePiece processor, if its ids are the tokenizer's output."""
     plain = type(tokenizer) is keras_hub.tokenizers.AlbertTokenizer
     if plain and not (tokenizer.add_bos or tokenizer.add_eos):
         return sentencepiece.SentencePieceProcessor(model_proto=tokenizer.proto)
@@ -275,7 +275,7 @@ def _call_tokenizer(
     arrays = []
     for start in range(0, len(documents), _DOCUMENTS_IN_A_CALL):
         ids = tokenizer(documents[start : start + _DOCUMENTS_IN_A_CALL])
-        # KerasHub's tokenizers return ragged tensors, or lists where they can.
+        # KerasHub's tokenizers return ragged tensors or lists.
         rows = ids.to_list() if isinstance(ids, tf.RaggedTensor) else ids
         arrays += [np.asarray(row, np.int32) for row in rows]
     return arrays

@@ -24,23 +24,22 @@ from tfeff.utils.checks import check_integer, check_path
 class Cache:
     """Sequences of token ids on disk; made by `build_cache` and `open_cache`.
 
-    The batches that `batches` gives are a function of `seed` alone: the order of
-    `(seed, epoch)`; masks, orders and pairs of `(seed, epoch, place in the epoch)`. So
-    a run that stopped after n batches goes on exactly with `skip_batches=n`; other
-    seeds in the program change nothing. Each epoch has a new order and new masks.
-    Epochs follow one another without a gap: a batch may hold the end of one and the
-    start of the next.
+    The batches depend on `seed` alone: their order on `(seed, epoch)`; masks,
+    permutations and pairs on `(seed, epoch, index in the epoch)`. A run that stopped
+    after n batches therefore resumes exactly with `skip_batches=n`, and other seeds in
+    the program have no effect. Each epoch has a new order and new masks. A batch may
+    span the end of one epoch and the start of the next.
 
-    Shuffling permutes the files, reads 16 of them in turn, and permutes within windows
-    of 16,384 sequences (at most 32 MB at T = 512); up to that size it is a full
-    permutation.
+    Shuffling permutes the files, interleaves 16 of them, and permutes within windows of
+    16,384 sequences (at most 32 MB at T = 512). A cache up to that size is fully
+    permuted.
 
     Attributes:
         directory: the folder, as an absolute path.
         sequence_length: T, tokens in a full sequence, with `[CLS]` and `[SEP]`.
         num_sequences: sequences in all.
         num_tokens: tokens of the text, without `[CLS]` and `[SEP]`.
-        vocabulary_size: every id is below it.
+        vocabulary_size: number of ids; every id is below it.
         tokenizer_hash: the `tokenizer_fingerprint` of the tokenizer.
         corpus_hash: SHA-256 of the documents.
     """
@@ -64,8 +63,8 @@ class Cache:
     def unigram_entropy(self) -> float:
         """Entropy of the distribution of single tokens, −Σ p log p, in nats.
 
-        p is the relative frequency of each id in the text; special tokens do not
-        count. A model that knows the frequencies and no context has this loss.
+        p is the relative frequency of each id in the text; special tokens are not
+        counted. A model that knows the frequencies and no context has this loss.
         """
         return self._manifest.unigram_entropy
 
@@ -80,19 +79,20 @@ class Cache:
         repeat: bool = True,
         skip_batches: int = 0,
     ) -> tf.data.Dataset:
-        """Batches of the examples of an objective, made as they are read.
+        """Batches of the examples of an objective, computed while they are read.
 
         Args:
-            examples: what to make of the sequences: `MaskedTokens`, `PermutedTokens`,
-                `SentencePairs`, or an object of your own like them, see `Examples`.
+            examples: the objective's examples: `MaskedTokens`, `PermutedTokens`,
+                `SentencePairs`, or another implementation of `Examples`.
             batch_size: B, sequences in a batch.
-            seed: chooses the order of examples, their masks, orders and pairs, in
-                [−2⁶³, 2⁶³).
-            tokenizer: the cache's, which tells where words begin.
+            seed: integer in [−2⁶³, 2⁶³), which determines the order of the examples,
+                and their masks, permutations and pairs.
+            tokenizer: the cache's tokenizer, for examples that need the starts of
+                words.
             shuffle: False gives the order of the documents.
-            repeat: False gives one epoch, whose last batch is filled up with rows
-                of padding without weight.
-            skip_batches: batches to leave out at the start. Whole epochs cost
+            repeat: False gives one epoch, whose last batch is filled up with rows of
+                padding of weight 0.
+            skip_batches: number of batches to skip at the start. Whole epochs cost
                 nothing; the rest is read, but neither decoded nor masked.
 
         Returns:
@@ -100,9 +100,9 @@ class Cache:
             `examples` describes them.
 
         Raises:
-            ValueError: if an argument is out of range, `skip_batches` is more than
-                there are without `repeat`, `tokenizer` is needed and missing or not the
-                cache's, or `examples` cannot be made of this cache.
+            ValueError: if an argument is out of range, `skip_batches` exceeds the
+                number of batches without `repeat`, `tokenizer` is needed and missing or
+                not the cache's, or `examples` cannot be made of this cache.
             TypeError: if an argument has the wrong type.
 
         Example:
@@ -130,8 +130,8 @@ class Cache:
         num_batches = -(-manifest.num_sequences // batch_size)
         if not repeat and skip_batches > num_batches:
             raise ValueError(
-                f"`skip_batches` must be at most the {num_batches} batches of the one "
-                f"epoch. Received: {skip_batches=}"
+                f"`skip_batches` must be at most the epoch's {num_batches} batches. "
+                f"Received: {skip_batches=}"
             )
         if tokenizer is not None:
             manifest.check_tokenizer(tokenizer_fingerprint(tokenizer))
@@ -169,16 +169,16 @@ class Cache:
 
 @contextlib.contextmanager
 def damage_named(*caches: Cache) -> Iterator[None]:
-    """Names the file of a cache that is found damaged while it is read.
+    """Context manager that names the file of a cache which turns out to be damaged.
 
-    TensorFlow checks every record that it reads, but does not say of which file a
-    damaged one is. Within this `with` block, the files are then looked through.
+    TensorFlow checks every record that it reads, but its error does not name the file.
+    After such an error, all files of the caches are verified.
 
     Args:
         *caches: the caches that are read.
 
     Raises:
-        ValueError: in place of TensorFlow's `DataLossError`, naming the file.
+        ValueError: instead of TensorFlow's `DataLossError`; it names the file.
 
     Example:
     ```python
@@ -209,8 +209,8 @@ def open_cache(
 
     Args:
         directory: its folder, which may have been moved.
-        tokenizer: if given, must be the one that the cache was made with.
-        verify: compare the checksums of all files, which reads them; False
+        tokenizer: if given, it must be the one that the cache was built with.
+        verify: whether to compare the checksums of all files, which reads them; False
             compares their sizes alone.
 
     Returns:
@@ -218,7 +218,7 @@ def open_cache(
 
     Raises:
         ValueError: if the folder is not a cache, a file is missing or damaged (the
-            message names it), or the tokenizer is another one.
+            message names it), or the tokenizer differs.
         TypeError: if an argument has the wrong type.
 
     Example:

@@ -1,4 +1,4 @@
-"""Cutting token ids into sequences of bounded length."""
+"""Splitting of token ids into sequences of bounded length."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ def piece_lengths(document_lengths: np.ndarray, capacity: int) -> np.ndarray:
 
     Args:
         document_lengths: [N] int, tokens in each document; 0 gives no piece.
-        capacity: the most tokens in a piece.
+        capacity: the maximum number of tokens in a piece.
 
     Returns:
         [R] int64, summing to the sum of `document_lengths`.
@@ -25,7 +25,7 @@ def piece_lengths(document_lengths: np.ndarray, capacity: int) -> np.ndarray:
 
 
 def piece_documents(document_lengths: np.ndarray, capacity: int) -> np.ndarray:
-    """The number of each piece's document, [R] int64; see `piece_lengths`."""
+    """The index of each piece's document, [R] int64; see `piece_lengths`."""
     pieces = -(-document_lengths // capacity)
     return np.repeat(np.arange(len(document_lengths)), pieces)
 
@@ -33,10 +33,10 @@ def piece_documents(document_lengths: np.ndarray, capacity: int) -> np.ndarray:
 def join_documents(
     ids: np.ndarray, lengths: np.ndarray, separator: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Makes one document of many, with a separator between each two.
+    """Joins documents into one, with a separator between neighbours.
 
     Args:
-        ids: [S] int32, the documents' tokens one after another.
+        ids: [S] int32, the documents' tokens, concatenated.
         lengths: [N] int, the tokens in each document; empty ones are dropped.
         separator: the id between two documents.
 
@@ -54,9 +54,9 @@ def frame_pieces(
     """Writes consecutive pieces into rows: document, `start`, piece, `end`, zeros.
 
     Args:
-        ids: [S] int32, the pieces one after another.
+        ids: [S] int32, the pieces, concatenated.
         lengths: [R] int, summing to S.
-        documents: [R] int, the number of each piece's document.
+        documents: [R] int, the index of each piece's document.
         start: the id before each piece, `[CLS]`.
         end: the id after each piece, `[SEP]`.
 

@@ -1,4 +1,4 @@
-"""The index of a cache: what it was made of, and what its files must be."""
+"""The manifest of a cache: its settings and sources, and the digests of its files."""
 
 import concurrent.futures
 import dataclasses
@@ -7,7 +7,7 @@ import json
 import os
 
 FILE_NAME = "manifest.json"
-_FORMAT = 2  # since 2, records begin with the number of their document
+_FORMAT = 2  # since 2, records begin with the index of their document
 _BLOCK = 1 << 20
 
 
@@ -23,7 +23,7 @@ class Shard:
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """Everything there is to know of a cache without reading its records."""
+    """The description of a cache: settings, hashes, counts and shards."""
 
     sequence_length: int
     cross_documents: bool
@@ -34,7 +34,7 @@ class Manifest:
     mask_token_id: int
     tokenizer_hash: str
     corpus_hash: str
-    num_documents: int  # that hold a token
+    num_documents: int  # documents with at least one token
     num_sequences: int
     num_tokens: int
     unigram_entropy: float
@@ -42,7 +42,7 @@ class Manifest:
 
     @property
     def special_token_ids(self) -> list[int]:
-        """Ids that are no text."""
+        """The ids of the special tokens, which are not part of the text."""
         return [
             self.pad_token_id,
             self.cls_token_id,
@@ -80,7 +80,7 @@ class Manifest:
         if version != _FORMAT:
             raise ValueError(
                 f"{path} has format {version!r}, and this version reads format "
-                f"{_FORMAT}. Build the cache anew in another directory."
+                f"{_FORMAT}. Build the cache again in another directory."
             )
         if checksum != _checksum(content):
             raise ValueError(_damaged(path, "its content does not match its checksum"))
@@ -91,16 +91,16 @@ class Manifest:
         """Raises unless the fingerprint is that of the cache's tokenizer."""
         if fingerprint != self.tokenizer_hash:
             raise ValueError(
-                "`tokenizer` must be the one that the cache was made with. Received: "
+                "`tokenizer` must be the one that the cache was built with. Received: "
                 f"a tokenizer with hash {fingerprint}, while the cache has "
                 f"{self.tokenizer_hash}"
             )
 
     def verify(self, directory: str, checksums: bool) -> None:
-        """Compares every shard's size, and its checksum if asked, with the index.
+        """Compares the size, and with `checksums` the digest, of every shard.
 
         Raises:
-            ValueError: naming the first file that is missing or differs.
+            ValueError: if a file is missing or differs; it names the first one.
         """
 
         def check(shard: Shard) -> None:

@@ -1,4 +1,4 @@
-"""The stream of raw records of a cache: epochs, order, and where to start."""
+"""The stream of a cache's raw records: epochs, order and first record."""
 
 import tensorflow as tf
 
@@ -15,18 +15,18 @@ def raw_records(
     repeat: bool,
     multiple: int,
 ) -> tf.data.Dataset:
-    """Serialised records from the record number `first` on.
+    """Serialised records, starting at the record of index `first`.
 
     TensorFlow's `Dataset.shuffle` depends on the program's global seed; here the
     order depends on `seed` and the epoch alone.
 
     Args:
         paths: TFRecord files.
-        num_records: records in all of them.
+        num_records: number of records in all files.
         seed: seed of the order; None keeps the order of the files.
-        first: number of records to leave out; whole epochs cost nothing.
-        repeat: epochs without end, or one.
-        multiple: empty records fill up a single epoch to a multiple of it.
+        first: number of records to skip; whole epochs cost nothing.
+        repeat: whether epochs repeat without end; False gives one epoch.
+        multiple: a single epoch is filled up with empty records to a multiple of it.
 
     Returns:
         A dataset of scalar strings.

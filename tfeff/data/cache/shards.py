@@ -1,4 +1,4 @@
-"""One shard of a cache: documents in, a TFRecord file out. Runs in threads."""
+"""Writing of one shard of a cache, a TFRecord file. It runs in threads."""
 
 import dataclasses
 import os
@@ -20,14 +20,14 @@ _ROWS_AT_ONCE = 4096  # bounds memory when documents are many and short
 
 @dataclasses.dataclass(frozen=True)
 class ShardSettings:
-    """What every shard of a cache has in common."""
+    """Settings that all shards of a cache share."""
 
     sequence_length: int
     cross_documents: bool
     vocabulary_size: int
     cls_token_id: int
     sep_token_id: int
-    # None: documents are ids already
+    # None if the documents are already token ids
     processor: sentencepiece.SentencePieceProcessor | None
 
 
@@ -37,28 +37,28 @@ class ShardTask:
 
     path: str
     documents: list
-    first_document: int  # the number of the first one in the corpus
+    first_document: int  # index of the first one in the corpus
     settings: ShardSettings
 
 
 @dataclasses.dataclass(frozen=True)
 class ShardResult:
-    """What was written, and the counts of every token id [V] in it."""
+    """Description of a written shard, with the count of every token id [V]."""
 
     file: str
     num_bytes: int
     num_records: int
     sha256: str
     num_documents: int
-    num_empty: int  # of them without a token
+    num_empty: int  # documents without a token
     token_counts: np.ndarray
 
 
 def write_shard(task: ShardTask) -> ShardResult:
     """Tokenizes, packs and writes the documents of one shard.
 
-    A record is int32: the number of the document (with `cross_documents`, of the
-    shard's first one), `[CLS]`, the tokens of the piece, `[SEP]`.
+    A record is int32: the index of the document (with `cross_documents`, of the shard's
+    first one), `[CLS]`, the tokens of the piece, `[SEP]`.
 
     Raises:
         ValueError: if a token id is not in [0, vocabulary_size).
@@ -110,7 +110,7 @@ def write_shard(task: ShardTask) -> ShardResult:
 def _tokenize(
     documents: list, processor: sentencepiece.SentencePieceProcessor | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns all ids [S] int32, one document after another, and the lengths [N]."""
+    """Returns the concatenated ids [S] int32 and the documents' lengths [N]."""
     if processor is not None:
         documents = processor.encode(documents, return_type="numpy", num_threads=1)
     lengths = np.array([len(ids) for ids in documents], np.int64)

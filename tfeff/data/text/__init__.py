@@ -1,1 +1,1 @@
-"""Documents, tokenizers, and where tokens stand in their text."""
+"""Documents, tokenizers, and the offsets of tokens in their text."""

@@ -1,4 +1,4 @@
-"""Corpora: collections of documents that can be read again and again."""
+"""Corpora: collections of documents that can be read more than once."""
 
 import glob
 import hashlib
@@ -10,7 +10,7 @@ from tfeff.utils.checks import check_fraction, check_iterable
 
 
 class Corpus:
-    """Documents that a function makes anew for each reading."""
+    """Documents that can be read more than once: `read` starts each reading."""
 
     def __init__(self, read: Callable[[], Iterator[str]]):
         self._read = read
@@ -22,13 +22,12 @@ class Corpus:
 def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Corpus:
     """Documents from UTF-8 text files.
 
-    Blank lines separate documents; the line breaks inside a document stay, as
-    paragraphs. Files are read in the order of the patterns, those of one pattern
-    in the order of their names, each file once, line by line: a corpus may be
-    larger than memory.
+    Blank lines separate documents; line breaks within a document are kept. Files are
+    read in the order of the patterns, those of one pattern in the order of their names,
+    each file once and line by line, so that a corpus may be larger than memory.
 
     Args:
-        patterns: a path or a glob (`**` descends into folders), or several.
+        patterns: a path or a glob (`**` descends into folders), or a list of them.
 
     Returns:
         A re-iterable of `str`.
@@ -36,7 +35,7 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
     Raises:
         ValueError: if no file matches a pattern, or a file cannot be read or is
             empty; when the documents are read, if a file is not UTF-8 (the message
-            names the file and the byte) or holds blank lines alone.
+            names the file and the byte) or has blank lines alone.
 
     Example:
     ```python
@@ -50,7 +49,7 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
     """
     if isinstance(patterns, (str, os.PathLike)):
         patterns = [patterns]
-    check_iterable("patterns", patterns, "a path, or several")
+    check_iterable("patterns", patterns, "a path or a list of paths")
     paths = list(dict.fromkeys(p for pattern in patterns for p in _match(pattern)))
     if not paths:
         raise ValueError(f"`patterns` must not be empty. Received: {patterns=}")
@@ -58,10 +57,14 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
         try:
             with open(path, "rb") as file:
                 if not file.read(1):
-                    raise ValueError(f"`patterns`: the file {path} is empty")
+                    raise ValueError(
+                        f"`patterns` must match files that hold text. Received: {path} "
+                        "is empty"
+                    )
         except OSError as error:
             raise ValueError(
-                f"`patterns`: cannot read {path}: {error.strerror}"
+                f"`patterns` must match readable files. Received: {path}: "
+                f"{error.strerror}"
             ) from error
     return Corpus(lambda: (document for path in paths for document in _read(path)))
 
@@ -72,8 +75,8 @@ def _match(pattern: str | os.PathLike) -> list[str]:
     files = sorted(path for path in found if os.path.isfile(path))
     if not files:
         raise ValueError(
-            f"`patterns`: no file matches. Received: {pattern!r} (looked in "
-            f"{os.getcwd()})"
+            f"`patterns` must match files. Received: {pattern!r}, which matches none "
+            f"(relative to {os.getcwd()})"
         )
     return files
 
@@ -111,16 +114,16 @@ def tfds(
     feature: str = "text",
     data_dir: str | None = None,
 ) -> Corpus:
-    """Documents from TensorFlow Datasets, one an example.
+    """Documents from TensorFlow Datasets, one per example.
 
-    The data set is downloaded and prepared when it is not yet in `data_dir`; one
-    that is there already needs no network. The order is that on disk.
+    The data set is downloaded and prepared if it is not yet in `data_dir`; otherwise no
+    network is needed. The order is that of the files.
 
     Args:
         name: the data set's name, with its configuration: `"wiki40b/en"`.
         split: a split or a slice of one: `"train"`, `"train[:10%]"`.
         feature: the name of the feature that holds the text.
-        data_dir: where data sets lie; by default TensorFlow Datasets' own folder.
+        data_dir: the folder of data sets; by default TensorFlow Datasets' own.
 
     Returns:
         A re-iterable of `str`.
@@ -169,11 +172,11 @@ def split(
 
     A document is for validation if SHA-256 of its text, read as a number in
     [0, 1), is below `validation_fraction`. So the split does not depend on the
-    order, equal documents land on the same side, and documents that are added
-    later leave the others where they are.
+    order, equal documents are in the same part, and documents that are added later do
+    not move others.
 
     Args:
-        documents: the documents; read anew for each reading of a part.
+        documents: the documents, which are read for each reading of a part.
         validation_fraction: the expected share of validation documents, in (0, 1).
 
     Returns:

@@ -27,20 +27,20 @@ def docstrings(
     max_characters: int | None = None,
     num_processes: int | None = None,
 ) -> list[str]:
-    """Documentation strings of installed packages: English on every machine.
+    """Documentation strings of installed packages: English text on every machine.
 
-    The sources are parsed and never imported. A module gives one document: its
-    own triple-quoted documentation string and those of its classes and functions,
-    cleaned of indentation and joined by line breaks; a string that an earlier
-    module has is left out. Tests, and files that do not parse, are passed over.
-    Modules come in the order of the hashes of their names, so that every prefix of
-    the corpus is a fair sample of it.
+    The sources are parsed, never imported. A module gives one document: its own
+    triple-quoted documentation string and those of its classes and functions, cleaned
+    of indentation and joined by line breaks; a string that an earlier module has is
+    ignored, as are tests and files that do not parse. Modules come in the order of the
+    hashes of their names, so that every prefix of the corpus is a random sample of it.
 
     Args:
         packages: top-level import names, as in `["numpy", "keras"]`; by default
             every package in the installation's `site-packages`.
-        max_characters: stop after the document that reaches this length in all.
-        num_processes: processes that parse; by default one a core.
+        max_characters: the corpus ends with the document that reaches this total
+            length.
+        num_processes: number of parsing processes; by default one per core.
 
     Returns:
         A list of `str`.
@@ -59,7 +59,7 @@ def docstrings(
     """
     if isinstance(packages, str):
         raise TypeError(
-            f"`packages` must be a list of names. Received: {packages=}; pass "
+            f"`packages` must be a list of names. Received: {packages=}. Pass "
             f"[{packages!r}]"
         )
     if packages is not None:
@@ -85,8 +85,8 @@ def docstrings(
                 break
     if not documents:
         raise ValueError(
-            "`packages` must have documentation strings, and none was found. "
-            f"Received: {packages=}"
+            "`packages` must have documentation strings. Received: "
+            f"{packages=}, in which none was found"
         )
     return documents
 
@@ -108,8 +108,8 @@ def _locate(name: str, path: list[str] | None = None) -> list[str]:
     spec = PathFinder.find_spec(name, path) if name.isidentifier() else None
     if spec is None:
         raise ValueError(
-            "`packages` must name installed top-level packages, as one imports "
-            f"them. Received: {name!r}"
+            "`packages` must hold import names of installed top-level packages. "
+            f"Received: {name!r}"
         )
     if spec.submodule_search_locations:
         return [os.path.normpath(p) for p in spec.submodule_search_locations]
@@ -131,7 +131,7 @@ def _sources(root: str) -> Iterator[tuple[str, str]]:
 
 
 def _without_repetition(modules: Iterable[list[str]]) -> Iterator[str]:
-    """Joins each module's strings, leaving out those that came before."""
+    """Joins each module's strings, without those of earlier modules."""
     seen = set()
     for strings in modules:
         fresh = [s for s in dict.fromkeys(strings) if hash(s) not in seen]
@@ -141,7 +141,7 @@ def _without_repetition(modules: Iterable[list[str]]) -> Iterator[str]:
 
 
 def _parse_files(paths: list[str]) -> list[list[str]]:
-    # A syntax tree is many small objects without cycles: collecting them is waste.
+    # A syntax tree has many small objects and no cycles: collection only costs time.
     gc.disable()
     try:
         return [_parse_file(path) for path in paths]
@@ -164,7 +164,7 @@ def _parse_file(path: str) -> list[str]:
 
 
 def _strings(node: ast.AST) -> Iterator[str]:
-    """Documentation strings of a module, class or function and what it holds."""
+    """Documentation strings of a module, class or function and its definitions."""
     if isinstance(
         node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     ):
@@ -174,7 +174,7 @@ def _strings(node: ast.AST) -> Iterator[str]:
             text = inspect.cleandoc(text).encode("utf-8", "replace").decode("utf-8")
         if text and not text.isspace():
             yield text
-    # Definitions stand in bodies of statements alone; expressions are passed over.
+    # Only bodies of statements contain definitions; expressions are skipped.
     for statement in node.body:
         if isinstance(getattr(statement, "body", None), list):
             yield from _strings(statement)

@@ -7,8 +7,8 @@ def check_documents(documents: object) -> None:
     """Raises unless `documents` can be iterated over more than once."""
     if isinstance(documents, (str, bytes)):
         raise TypeError(
-            "`documents` must be a collection of strings, one a document, but one "
-            f"string came; put it into a list. Received: documents={documents[:60]!r}"
+            "`documents` must be a collection of strings, one per document. Received: "
+            f"one string, documents={documents[:60]!r}. Put it into a list"
         )
     if not isinstance(documents, Iterable):
         raise TypeError(
@@ -17,15 +17,14 @@ def check_documents(documents: object) -> None:
         )
     if isinstance(documents, Iterator):
         raise TypeError(
-            "`documents` must be iterable more than once (they are read to train "
-            "the tokenizer, to compare with a cache, and to fill it), but an "
-            "iterator is used up by its first reading; pass a list. Received: "
-            f"documents of type {type(documents).__name__}"
+            "`documents` must be iterable more than once (they are read to train the "
+            "tokenizer, to compare with a cache, and to fill it). Received: an "
+            f"iterator of type {type(documents).__name__}. Put its items into a list"
         )
 
 
 def encoded(documents: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """Yields each document with its UTF-8 bytes; raises where one has none."""
+    """Yields each document with its UTF-8 bytes; raises if it cannot be encoded."""
     for index, document in enumerate(documents):
         if not isinstance(document, str):
             raise TypeError(

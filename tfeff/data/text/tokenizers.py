@@ -17,12 +17,12 @@ from tfeff.utils.checks import check_integer, check_path
 from tfeff.utils.files import atomic_file
 
 _SPECIAL_PIECES = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
-# SentencePiece drops longer sentences than its limit without an error: lines are cut
-# into parts of at most 1000 characters, where there is a space if possible.
+# SentencePiece silently drops sentences longer than its limit. Lines are therefore cut
+# into parts of at most 1000 characters, at a space if possible.
 _PART = re.compile(r"\S.{0,999}(?!\S)|\S{1,1000}")
 _MAX_PART_BYTES = 4 * 1000
 _MAX_PARTS = 2_000_000
-# SentencePiece sums in as many threads: a fixed number keeps the result the same.
+# SentencePiece's sums depend on the number of threads, which is therefore fixed.
 _NUM_THREADS = 16
 
 
@@ -32,21 +32,21 @@ def train_tokenizer(
     """Trains a SentencePiece unigram tokenizer on documents.
 
     The first ids are `<pad>` 0, `<unk>` 1, `[CLS]` 2, `[SEP]` 3 and `[MASK]` 4;
-    raw text never gives the last three, even if it spells them. Equal documents
-    give equal tokenizers. Of a corpus of more than two million lines, a seeded
-    sample of so many is used.
+    raw text never gives the last three, even if it contains them. Equal documents give
+    equal tokenizers. A corpus of more than two million lines is reduced to a seeded
+    sample of that size.
 
     Args:
         documents: the corpus.
-        vocabulary_size: the number of ids, the special ones included.
-        lowercase: fold case (and normalise as Unicode NFKC); False normalises only.
+        vocabulary_size: number of ids, special tokens included.
+        lowercase: whether to fold case. Text is normalised as Unicode NFKC in any case.
 
     Returns:
         A KerasHub tokenizer: text to int32 ids, in eager code and in the graph.
 
     Raises:
-        ValueError: if `documents` is empty, or too small or too rich in characters
-            for `vocabulary_size`; the message has SentencePiece's bound.
+        ValueError: if `documents` is empty, or has too little text or too many distinct
+            characters for `vocabulary_size`; the message states SentencePiece's bound.
         TypeError: if an argument has the wrong type, or `documents` cannot be read
             more than once.
 
@@ -71,9 +71,9 @@ def train_tokenizer(
     parts = _parts(documents)
     first = next(parts, None)
     if first is None:
-        raise ValueError("`documents` must hold text. Received: none")
+        raise ValueError("`documents` must hold text. Received: no text")
 
-    failures = []  # SentencePiece makes a RuntimeError of any error of its iterator
+    failures = []  # SentencePiece replaces its iterator's errors by RuntimeError
 
     def sentences() -> Iterator[str]:
         yield first
@@ -140,13 +140,13 @@ def save_tokenizer(
     """Writes a SentencePiece tokenizer's model to a `.spm` file.
 
     Args:
-        tokenizer: as from `train_tokenizer`.
+        tokenizer: a SentencePiece tokenizer, such as `train_tokenizer` returns.
         path: the file to write; its folder must exist.
 
     Raises:
         TypeError: if the tokenizer is not a SentencePiece one.
-        ValueError: if the file exists with other content; it is left as it is.
-        OSError: if the file cannot be written; a part of it is not left behind.
+        ValueError: if the file exists with other content; it stays unchanged.
+        OSError: if the file cannot be written; no partial file remains.
 
     Example:
     ```python
@@ -170,7 +170,7 @@ def save_tokenizer(
             if file.read() == proto:
                 return
         raise ValueError(
-            f"`path` must not exist, or hold this very tokenizer. Received: {path!r}"
+            f"`path` must not exist, or hold the same tokenizer. Received: {path!r}"
         )
     with atomic_file(path) as unfinished, open(unfinished, "wb") as file:
         file.write(proto)
@@ -202,9 +202,9 @@ def load_tokenizer(
         ) from error
     try:
         model = ModelProto.FromString(proto)
-        # A file cut between two pieces still parses; what follows them is missing.
+        # A file truncated between two pieces still parses, but lacks the last fields.
         if not (model.HasField("trainer_spec") and model.HasField("normalizer_spec")):
-            raise ValueError("it ends too early")
+            raise ValueError("it is truncated")
         return keras_hub.tokenizers.AlbertTokenizer(proto=proto)
     except Exception as error:
         raise ValueError(
@@ -214,9 +214,9 @@ def load_tokenizer(
 
 
 def tokenizer_fingerprint(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
-    """SHA-256 of everything that decides which ids a text becomes.
+    """SHA-256 of everything that determines a tokenizer's ids.
 
-    That is the class, its settings and its vocabulary files; not its name.
+    It covers the class, the settings and the vocabulary files, but not the name.
 
     Args:
         tokenizer: any KerasHub tokenizer.
@@ -260,10 +260,10 @@ def check_tokenizer(tokenizer) -> None:
 
 
 def restore_kernels(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
-    """Makes a tokenizer run again after the program's seed was set.
+    """Makes a tokenizer usable again after the program's seed was set.
 
-    `tf.random.set_seed`, and so `keras.utils.set_random_seed`, drops all kernels that
-    TensorFlow keeps, and with them the model of a SentencePiece tokenizer.
+    `tf.random.set_seed`, and therefore `keras.utils.set_random_seed`, drops
+    TensorFlow's cached kernels, including the model of a SentencePiece tokenizer.
     """
     if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
         tokenizer.set_proto(tokenizer.proto)
