@@ -1,6 +1,6 @@
-"""Published checkpoints in: Hugging Face, Model Garden, ConvBERT's authors.
+"""Import of checkpoints of Hugging Face, Model Garden and ConvBERT's authors.
 
-`tfeff convert SOURCE DESTINATION` is the same as `convert`.
+The command `tfeff convert SOURCE DESTINATION` calls `convert`.
 """
 
 from tfeff.convert.bert_tokenizer import BertTokenizer

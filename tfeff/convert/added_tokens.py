@@ -1,8 +1,8 @@
-"""Tokens that the files beside a vocabulary name: none may change what it says.
+"""Check that the tokens named in files beside a vocabulary do not change it.
 
-Hugging Face looks for added tokens in a text before anything else, whatever they
-stand in. KerasHub's tokenizers have no such step, so a source whose tokens go beyond
-the special ones of its family is refused.
+Hugging Face first splits a text at added tokens, even within words. KerasHub's
+tokenizers have no such step, so a source with more tokens than the special ones of its
+family is refused.
 """
 
 import os
@@ -40,7 +40,7 @@ def check_added_tokens(directory: str, family: str, tokenizer, config: Config) -
         config: `tokenizer_config.json`.
 
     Raises:
-        ValueError: naming the file and the token.
+        ValueError: if one does; it names the file and the token.
     """
     tokens = _entries(config, _named)
     for name, entries in _FILES.items():
@@ -53,13 +53,13 @@ def check_added_tokens(directory: str, family: str, tokenizer, config: Config) -
     for file, name, token, number in tokens:
         if roles.get(name, token) != token:
             raise ValueError(
-                f"{file.path!r} asks for {name}={token!r}, which tfeff does not have. "
-                f"It has: {name}={roles[name]!r}"
+                f"{file.path!r} asks for {name}={token!r}, which tfeff does not "
+                f"support. It supports: {name}={roles[name]!r}"
             )
         if token not in known or token not in ids:
             raise ValueError(
                 f"{file.path!r} adds {token!r} ({name}) to the vocabulary, which tfeff "
-                f"does not do. It has: {', '.join(sorted(known))}"
+                f"does not support. It supports: {', '.join(sorted(known))}"
             )
         if number not in (None, ids[token]):
             raise ValueError(
@@ -69,7 +69,7 @@ def check_added_tokens(directory: str, family: str, tokenizer, config: Config) -
 
 
 def _entries(file, entries):
-    """The file, where it names a token, the token, and its id; of all its tokens."""
+    """Of each token in a file: the file, the setting, the token and its id."""
     try:
         return [(file, *entry) for entry in entries(file)]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -85,7 +85,7 @@ def _added(file):
 
 
 def _named(file):
-    """The tokens in the other files. The id is None where they do not say it."""
+    """The tokens in the other files. The id is None if a file does not give it."""
     for name in (*_BERT, "bos_token", "eos_token"):
         if (token := file.get(name, None)) is not None:
             yield name, _content(token), None
@@ -111,8 +111,8 @@ _FILES = {
 
 
 def _content(token):
-    """The token itself, which may come with settings."""
+    """The token's text; the token may be a dict with further settings."""
     content = token["content"] if isinstance(token, dict) else token
     if not isinstance(content, str):
-        raise TypeError(f"no token: {token!r}")
+        raise TypeError(f"not a token: {token!r}")
     return content

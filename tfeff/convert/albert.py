@@ -1,4 +1,4 @@
-"""ALBERT as Hugging Face publishes it."""
+"""ALBERT in Hugging Face's format."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ _DEFAULTS = dict(
 
 
 def arguments(config: Config) -> dict:
-    """The arguments of `Encoder` that the configuration means."""
+    """The arguments of `Encoder` for the configuration."""
     config = config.with_defaults(**_DEFAULTS)
     config.only("position_embedding_type", "absolute", default="absolute")
     sizes = bert.sizes(config)
@@ -28,7 +28,7 @@ def arguments(config: Config) -> dict:
     if embedding_dim == sizes["hidden_dim"]:
         raise ValueError(
             f"{config.path!r} asks for a projection of the embedding with "
-            f"embedding_size=hidden_size={embedding_dim}, which tfeff does not have"
+            f"embedding_size=hidden_size={embedding_dim}, which tfeff does not support"
         )
     return shared(config, sizes) | dict(embedding_dim=embedding_dim)
 
@@ -52,12 +52,12 @@ def shared(config: Config, sizes: dict) -> dict:
 
 
 def ignored(encoder) -> dict[str, str]:
-    """The known tensors that this encoder has no place for."""
+    """Kinds of tensors that this encoder does not use, by patterns of their names."""
     return LEFT_OUT
 
 
 def weights(encoder) -> Iterator[Weight]:
-    """Where the weights of an encoder are in the checkpoint."""
+    """The encoder's weights and their tensors in the checkpoint."""
     yield from bert.embedding(encoder)
     yield from dense(
         encoder.embedding.projection, "encoder.embedding_hidden_mapping_in"

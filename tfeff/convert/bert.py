@@ -1,4 +1,4 @@
-"""BERT as Hugging Face publishes it: absolute or relative positions."""
+"""BERT in Hugging Face's format: absolute or relative positions."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ _METHODS = {
 
 
 def arguments(config: Config) -> dict:
-    """The arguments of `Encoder` that the configuration means."""
+    """The arguments of `Encoder` for the configuration."""
     method = _METHODS[
         config.only("position_embedding_type", *_METHODS, default="absolute")
     ]
@@ -42,11 +42,11 @@ def arguments(config: Config) -> dict:
 
 
 def sizes(config: Config, activations: dict = ACTIVATIONS) -> dict:
-    """What the configurations of BERT, ALBERT and ConvBERT have in common.
+    """The arguments that BERT, ALBERT and ConvBERT configure alike.
 
     Args:
         config: the configuration.
-        activations: the activations of tfeff by the names of the checkpoint's kind.
+        activations: tfeff's activations by their names in the checkpoint's format.
     """
     config.only("is_decoder", False, default=False)
     config.only("add_cross_attention", False, default=False)
@@ -71,7 +71,7 @@ def attention(config: Config, name: str, **changes) -> dict:
 
 
 def ignored(encoder) -> dict[str, str]:
-    """The known tensors that this encoder has no place for."""
+    """Kinds of tensors that this encoder does not use, by patterns of their names."""
     if encoder.position == "absolute":
         return LEFT_OUT
     # Hugging Face stores the table though nothing reads it.
@@ -79,13 +79,13 @@ def ignored(encoder) -> dict[str, str]:
 
 
 def weights(encoder) -> Iterator[Weight]:
-    """Where the weights of an encoder are in the checkpoint."""
+    """The encoder's weights and their tensors in the checkpoint."""
     yield from embedding(encoder)
     for index, block in enumerate(encoder.blocks):
         layer = f"encoder.layer.{index}"
         yield from projections(block.attention, f"{layer}.attention.self")
         if encoder.position == "none":
-            # Theirs are indexed by query minus key, ours by key minus query.
+            # Hugging Face's index is query minus key, tfeff's is key minus query.
             yield Weight(
                 block.attention.relative_embedding.embeddings,
                 f"{layer}.attention.self.distance_embedding.weight",
@@ -95,7 +95,7 @@ def weights(encoder) -> Iterator[Weight]:
 
 
 def embedding(encoder) -> Iterator[Weight]:
-    """The tables, and their norm."""
+    """The embedding tables and their layer norm."""
     tables = {
         "word": encoder.embedding.token_embedding,
         "token_type": encoder.embedding.segment_embedding,
@@ -108,14 +108,14 @@ def embedding(encoder) -> Iterator[Weight]:
 
 
 def projections(attention, name: str) -> Iterator[Weight]:
-    """Query, key and value of an attention."""
+    """The query, key and value projections of an attention."""
     yield from dense(attention.query_dense, f"{name}.query")
     yield from dense(attention.key_dense, f"{name}.key")
     yield from dense(attention.value_dense, f"{name}.value")
 
 
 def rest_of_block(block, name: str) -> Iterator[Weight]:
-    """The output of the attention, the feed-forward, and both norms."""
+    """The attention's output projection, the feed-forward network and both norms."""
     yield from dense(block.attention.output_dense, f"{name}.attention.output.dense")
     yield from norm(block.attention_norm, f"{name}.attention.output.LayerNorm")
     yield from feedforward(block.feedforward, name)

@@ -13,14 +13,14 @@ _MAX_CHARACTERS = 100
 
 
 class _WordPiece(tf_text.FastWordpieceTokenizer):
-    """WordPiece of words, in which one of too many characters is unknown."""
+    """WordPiece of words; a word of too many characters is unknown."""
 
     def __init__(self, unknown_token, **kwargs):
         super().__init__(unknown_token=unknown_token, **kwargs)
         self._unknown = unknown_token
 
     def tokenize(self, input):
-        # Not on ragged words: `where` makes them dense, rows by the longest one.
+        # On ragged words, `where` would pad each row to the longest one.
         return super().tokenize(tf.ragged.map_flat_values(self._known, input))
 
     def _known(self, words):
@@ -30,16 +30,16 @@ class _WordPiece(tf_text.FastWordpieceTokenizer):
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
-    """KerasHub's WordPiece tokenizer, with BERT's own clean-up of the text before it.
+    """KerasHub's WordPiece tokenizer, preceded by BERT's own clean-up of the text.
 
-    White space of any kind counts as a space, other invisible characters go, and
-    capitals become small letters one by one. KerasHub's own `lowercase` also takes
-    "…" for "..." and "½" for "1⁄2", for which BERT's vocabularies have no words. A word
-    of more than 100 characters is unknown; to KerasHub's it is one of 100 bytes.
+    White space of any kind becomes a space, other invisible characters are removed, and
+    text is lowercased letter by letter. KerasHub's own `lowercase` also replaces "…" by
+    "..." and "½" by "1⁄2", unlike BERT. A word of more than 100 characters is unknown;
+    KerasHub's limit is 100 bytes.
 
     Args:
-        vocabulary: list of the pieces in the order of their ids, or path of a file.
-        lowercase: whether capitals become small letters.
+        vocabulary: list of the pieces in the order of their ids, or the path of a file.
+        lowercase: whether text is lowercased.
         **kwargs: arguments of `keras_hub.tokenizers.BertTokenizer`, such as
             `strip_accents`, which uncased models need as well.
 
@@ -75,7 +75,7 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
     def _lower(self, text):
         if not (self.split and self.special_tokens_in_strings):
             return _lower(text)
-        # Special tokens that are to be found in a text stay as they are.
+        # Special tokens within a text are not lowercased.
         others = super().get_config()["special_tokens"] or []
         special = sorted({*self.special_tokens, *others}, key=len, reverse=True)
         pattern = "|".join(re.escape(token) for token in special)
@@ -86,7 +86,7 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
         return tf.reshape(lower, tf.shape(text))
 
     def _set_vocabulary_tf(self):
-        # KerasHub's gives up on words of more than 100 bytes, BERT of 100 characters.
+        # KerasHub's limit of a word is 100 bytes, BERT's 100 characters.
         self._fast_word_piece = _WordPiece(
             vocab=self.vocabulary,
             token_out_type=self.compute_dtype,
@@ -98,7 +98,7 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
         )
 
     def _tokenize_word_python(self, word):
-        # Outside graphs KerasHub finds the longest pieces from the left in Python.
+        # Outside graphs, KerasHub matches the longest pieces from the left in Python.
         if len(word) > _MAX_CHARACTERS:
             return [self.oov_token]
         pieces, start = [], 0
@@ -115,19 +115,19 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
         return pieces
 
     def load_assets(self, dir_path):
-        # KerasHub drops white space at the ends of pieces.
+        # KerasHub strips white space from pieces.
         path = os.path.join(dir_path, "vocabulary.txt")
         with open(path, encoding="utf-8", newline="\n") as file:
             self.set_vocabulary([line.removesuffix("\n") for line in file])
 
     def get_config(self):
         config = super().get_config()
-        # KerasHub forgets the second one.
+        # KerasHub's configuration lacks `split_on_cjk`.
         config.update(lowercase=self.to_lower, split_on_cjk=self.split_on_cjk)
         return config
 
 
 def _lower(text):
-    # On its own, without a look at the end of the word.
+    # A final Σ also becomes σ: BERT lowercases letters without context.
     text = tf.strings.regex_replace(text, "Σ", "σ")
     return tf.strings.lower(text, encoding="utf-8")

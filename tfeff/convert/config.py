@@ -1,4 +1,4 @@
-"""The configuration file of a checkpoint, value by value."""
+"""The configuration file of a checkpoint, with a check of each value."""
 
 import warnings
 from collections.abc import Container
@@ -19,12 +19,12 @@ ACTIVATIONS = {
 
 
 class Config:
-    """Values of a JSON object, each checked when it is taken.
+    """Values of a JSON object, each checked on access.
 
     Args:
         values: dict of the values.
-        path: the file that they come from, for messages.
-        read: the names of values that were asked for; they are added to it.
+        path: the file of the values, for messages.
+        read: set to which the names of accessed values are added.
     """
 
     def __init__(self, values: dict, path: str, read: set | None = None):
@@ -38,25 +38,25 @@ class Config:
         return cls(read_json(path), path)
 
     def with_defaults(self, **defaults) -> "Config":
-        """The same configuration with values for what it does not say."""
+        """The same configuration with defaults for missing values."""
         return Config(defaults | self.values, self.path, self._read)
 
     def warn_of_others(self, harmless: Container[str]) -> None:
-        """Warns of values that were not asked for and are not known to be harmless."""
+        """Warns of values that were not accessed and are not known to be harmless."""
         others = sorted(set(self.values) - self._read)
         others = [name for name in others if name not in harmless]
         if others:
             warnings.warn(
-                f"{self.path!r} has values that tfeff does not know and leaves aside: "
+                f"{self.path!r} has values that tfeff does not know and ignores: "
                 f"{', '.join(others)}. Make sure that they change nothing",
                 stacklevel=1,
             )
 
     def get(self, name: str, default=_MISSING):
-        """The value of `name`, or `default` where the file has none."""
+        """The value of `name`, or `default` if the file has none."""
         self._read.add(name)
         if name not in self.values and default is _MISSING:
-            raise ValueError(f"{self.path!r} must have {name!r}. It has none")
+            raise ValueError(f"{self.path!r} must have {name!r}. It is missing")
         return self.values.get(name, default)
 
     def integer(self, name: str, default=_MISSING) -> int:
@@ -72,17 +72,17 @@ class Config:
         return self._checked(check_rate, name, default)
 
     def activation(self, name: str, names: dict = ACTIVATIONS) -> str:
-        """The activation of tfeff that a value means, by the names in `names`."""
+        """tfeff's activation for a value, by the mapping `names`."""
         return names[self.only(name, *names, default="gelu")]
 
     def only(self, name: str, *known, default=_MISSING):
-        """A value that must be among those that tfeff has."""
+        """A value that must be one of `known`, the supported ones."""
         value = self.get(name, default)
-        # 0 == False, but a configuration that says 0 means a number.
+        # 0 == False in Python, but JSON's `0` is a number.
         if not any(value == v and type(value) is type(v) for v in known):
             raise ValueError(
-                f"{self.path!r} asks for {name}={value!r}, which tfeff does not have. "
-                f"It has: {', '.join(f'{name}={v!r}' for v in known)}"
+                f"{self.path!r} asks for {name}={value!r}, which tfeff does not "
+                f"support. It supports: {', '.join(f'{name}={v!r}' for v in known)}"
             )
         return value
 

@@ -1,4 +1,4 @@
-"""ConvBERT as Hugging Face publishes it."""
+"""ConvBERT in Hugging Face's format."""
 
 from collections.abc import Iterator
 
@@ -16,13 +16,14 @@ LEFT_OUT = {
 
 
 def arguments(config: Config) -> dict:
-    """The arguments of `Encoder` that the configuration means."""
+    """The arguments of `Encoder` for the configuration."""
     sizes = bert.sizes(config)
     config.only("head_ratio", 2, default=2)
     if sizes["num_heads"] % 2:
         raise ValueError(
             f"{config.path!r} asks for num_attention_heads={sizes['num_heads']} with "
-            "head_ratio=2, which tfeff does not have. It has even numbers of heads"
+            "head_ratio=2, which tfeff does not support. It supports even numbers of "
+            "heads"
         )
     sizes["feedforward"]["num_groups"] = config.integer("num_groups", 1)
     return sizes | dict(
@@ -33,18 +34,18 @@ def arguments(config: Config) -> dict:
             "mixed",
             head_ratio=2,
             kernel_size=config.integer("conv_kernel_size", 9),
-            mask_conv=False,  # Published models let padding into the convolutions.
+            mask_conv=False,  # As in published models, whose convolutions read padding.
         ),
     )
 
 
 def ignored(encoder) -> dict[str, str]:
-    """The known tensors that this encoder has no place for."""
+    """Kinds of tensors that this encoder does not use, by patterns of their names."""
     return LEFT_OUT
 
 
 def weights(encoder) -> Iterator[Weight]:
-    """Where the weights of an encoder are in the checkpoint."""
+    """The encoder's weights and their tensors in the checkpoint."""
     yield from bert.embedding(encoder)
     if encoder.embedding_dim != encoder.hidden_dim:
         yield from dense(encoder.embedding.projection, "embeddings_project")

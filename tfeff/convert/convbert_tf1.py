@@ -1,4 +1,4 @@
-"""ConvBERT as its authors publish it: TensorFlow 1 variables, no configuration."""
+"""ConvBERT in its authors' format: TensorFlow 1 variables, no configuration."""
 
 from collections.abc import Iterator
 
@@ -24,10 +24,10 @@ def config_of(tensors: dict, config: Config) -> Config:
 
     Args:
         tensors: the variables of the checkpoint.
-        config: what a file beside it says; it comes first.
+        config: the values in a file beside it, which take precedence.
 
     Raises:
-        ValueError: if a variable that tells a size is missing.
+        ValueError: if a variable that determines a size is missing.
     """
 
     def shape(name):
@@ -74,12 +74,12 @@ arguments = convbert.arguments
 
 
 def ignored(encoder) -> dict[str, str]:
-    """The known tensors that this encoder has no place for."""
+    """Kinds of tensors that this encoder does not use, by patterns of their names."""
     return _LEFT_OUT
 
 
 def weights(encoder) -> Iterator[Weight]:
-    """Where the weights of an encoder are in the checkpoint."""
+    """The encoder's weights and their tensors in the checkpoint."""
     embedding = encoder.embedding
     for name, table in (
         ("word", embedding.token_embedding),

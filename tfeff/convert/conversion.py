@@ -1,4 +1,4 @@
-"""Published checkpoints as encoders, in memory and as presets on disk."""
+"""Conversion of published checkpoints to encoders, in memory or as presets."""
 
 import dataclasses
 import os
@@ -17,13 +17,12 @@ from tfeff.utils.files import check_new_path
 
 @dataclasses.dataclass(frozen=True)
 class Converted:
-    """What `convert` wrote.
+    """The result of `convert`.
 
     Args:
         encoder: the encoder.
         tokenizer: its tokenizer, or `None` if the source has none.
-        ignored: how many tensors of each known kind have no place in an encoder,
-            such as `{"pooler": 2}`.
+        ignored: number of unused tensors of each kind, such as `{"pooler": 2}`.
     """
 
     encoder: Encoder
@@ -38,8 +37,8 @@ def load(source: str | os.PathLike) -> Encoder:
         source: as for `convert`.
 
     Returns:
-        A `tfeff.encoders.Encoder` with the checkpoint's weights, in float32. All its
-        hidden states are those of the original.
+        A `tfeff.encoders.Encoder` with the checkpoint's weights, in float32. Its hidden
+        states equal those of the original.
 
     Raises:
         TypeError, ValueError: as `convert`.
@@ -63,9 +62,9 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
       checkpoint of an encoder): BERT and ALBERT;
     - the authors of ConvBERT (a TensorFlow 1 checkpoint).
 
-    Every tensor of the source is either used or known to have no place in an
-    encoder: poolers, heads, training state. Pickles are not read. The tokenizer gives
-    the ids of Hugging Face's, or is refused. A `UserWarning` names settings that are
+    Every tensor of the source is either used or of a kind that an encoder does not use:
+    poolers, heads, training state. Pickles are not read. The tokenizer returns the same
+    ids as Hugging Face's, or is refused. A `UserWarning` names settings that are
     neither used nor known to be harmless.
 
     Args:
@@ -76,15 +75,15 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
             encoder.
 
     Returns:
-        What was written, and what was left out.
+        A `Converted`: the encoder, its tokenizer and the kinds of ignored tensors.
 
     Raises:
         TypeError: if an argument is not a path.
         ValueError: if `destination` exists; if `source` is not found or in no known
-            format; if its configuration or its tokenizer's files ask for something
-            that tfeff does not have, or contradict each other (`load` reads the
-            encoder alone); if tensors are missing, unknown or of wrong shapes, which
-            are listed; or if a file is cut short or damaged.
+            format; if its configuration or its tokenizer's files ask for something that
+            tfeff does not support, or contradict each other (`load` reads the encoder
+            alone); if tensors are missing, unknown or of wrong shapes, which are
+            listed; or if a file is cut short or damaged.
 
     Example:
     ```python
@@ -108,7 +107,7 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
 
 
 def _read(source):
-    """What was found, its encoder, and counts of what was left out."""
+    """The source, its encoder and the counts of ignored tensors."""
     found = find(source)
     arguments = found.format.arguments(found.config)
     found.config.warn_of_others(harmless.CONFIG)

@@ -1,6 +1,6 @@
-"""What configurations say that changes neither hidden states nor token ids."""
+"""Settings of configurations that change neither hidden states nor token ids."""
 
-# Of Hugging Face's configurations: bookkeeping, training, heads, generation.
+# In Hugging Face's config.json: bookkeeping, training, heads, generation.
 _CONFIG = """
 _name_or_path _num_labels architectures bad_words_ids begin_suppress_tokens
 bos_token_id chunk_size_feed_forward classifier_dropout classifier_dropout_prob
@@ -23,8 +23,8 @@ torch_dtype torchscript transformers_version typical_p use_bfloat16 use_cache
 use_mems_eval use_mems_train
 """
 
-# Of tokenizer_config.json: names of files, decoding, and what is done when a text is
-# cut or padded. tfeff adds special tokens, cuts and pads itself.
+# In tokenizer_config.json: names of files, decoding, truncation and padding. tfeff adds
+# special tokens, truncates and pads by its own settings.
 _TOKENIZER = """
 chat_template clean_up_tokenization_spaces errors from_slow
 full_tokenizer_file init_inputs is_local local_files_only max_len max_length

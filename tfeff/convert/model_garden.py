@@ -1,4 +1,4 @@
-"""BERT and ALBERT as TensorFlow's Model Garden publishes them."""
+"""BERT and ALBERT in the format of TensorFlow's Model Garden."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from tfeff.convert import albert, bert
 from tfeff.convert.config import Config
 from tfeff.convert.weights import Weight
 
-# Their "gelu" is the approximation by tanh.
+# Model Garden's "gelu" is the approximation by tanh.
 _ACTIVATIONS = {
     "gelu": "gelu_tanh",
     "relu": "relu",
@@ -31,7 +31,7 @@ def is_albert(config: Config) -> bool:
 
 
 def arguments(config: Config) -> dict:
-    """The arguments of `Encoder` that the configuration means."""
+    """The arguments of `Encoder` for the configuration."""
     sizes = bert.sizes(config, _ACTIVATIONS)
     if config.get("embedding_size", None) is not None:
         sizes["embedding_dim"] = config.integer("embedding_size")
@@ -45,9 +45,9 @@ def arguments(config: Config) -> dict:
 
 
 def rename(tensors: dict, config: Config) -> dict:
-    """The tensors by the attributes of Model Garden's encoder.
+    """Renames the tensors to the attributes of Model Garden's encoder.
 
-    Its functional encoders are stored by the order of their layers.
+    Checkpoints of its functional encoders name layers by their order.
     """
     hidden_dim = config.integer("hidden_size")
     projected = config.get("embedding_size", None) not in (None, hidden_dim)
@@ -68,25 +68,25 @@ def rename(tensors: dict, config: Config) -> dict:
             place = int(match[1])
             if place < len(places):
                 name = f"{places[place]}/{match[2]}"
-        # An earlier version of the block had its own name for this layer.
+        # An earlier version of the block has another name for this layer.
         return name.replace(
             "/_attention_output_dense/", "/_attention_layer/_output_dense/"
         )
 
     tensors = {renamed(name): tensor for name, tensor in tensors.items()}
-    # With a masked language model, the table that both use is stored once.
+    # With a masked language model, the shared table is stored under the head's name.
     if _TABLE not in tensors and "masked_lm/embedding_table" in tensors:
         tensors[_TABLE] = tensors.pop("masked_lm/embedding_table")
     return tensors
 
 
 def ignored(encoder) -> dict[str, str]:
-    """The known tensors that this encoder has no place for."""
+    """Kinds of tensors that this encoder does not use, by patterns of their names."""
     return _LEFT_OUT
 
 
 def weights(encoder) -> Iterator[Weight]:
-    """Where the weights of an encoder are in the checkpoint, after `rename`."""
+    """The encoder's weights and their tensors in the checkpoint, after `rename`."""
     embedding = encoder.embedding
     for name, table in (
         ("", embedding.token_embedding),

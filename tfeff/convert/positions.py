@@ -1,11 +1,11 @@
-"""A pretrained encoder with relative in place of absolute positions."""
+"""Replacement of a pretrained encoder's absolute positions by relative ones."""
 
 import keras
 
 from tfeff.encoders import Encoder
 from tfeff.utils.checks import check_choice, check_integer
 
-# What a new weight starts at, so that scores are those of plain attention.
+# Initial values of the new weights, for which scores equal plain attention's.
 _NEUTRAL = {
     "shaw": "zeros",
     "rpe": "zeros",
@@ -22,15 +22,15 @@ _CLIPPED = set(_NEUTRAL) - {"bias", "xlnet"}
 def swap_positions(
     encoder: Encoder, method: str, max_distance: int | None = None
 ) -> Encoder:
-    """Exchanges absolute for relative positions, and keeps all other weights.
+    """Replaces absolute by relative positions and keeps all other weights.
 
-    The new weights start neutral, as zeros or as factors of one: at first the result
-    is the given encoder without its table of positions, exactly. Fine-tuned, it
-    learns relative positions and takes sequences of any length.
+    The new weights are initialised to have no effect, as zeros or as factors of one: at
+    first, the result equals the given encoder without its table of positions exactly.
+    Fine-tuning learns the relative positions. Sequences may have any length.
 
     Args:
         encoder: an encoder with absolute positions and `"self"` attention, such as
-            `load` gives for a BERT. It is left as it is.
+            `load` returns for a BERT. It stays unchanged.
         method: a method of `tfeff.layers.RelativeAttention`: `"shaw"`, `"rpe"`,
             `"bias"`, `"huang1"` to `"huang4"` or `"xlnet"`.
         max_distance: integer, distance from which on all positions share a row.
@@ -107,5 +107,5 @@ def _copy_weights(encoder, swapped, method):
     if set(kept) != {table.path}:
         raise ValueError(
             "`encoder` must have the weights that its configuration says, without "
-            f"adapters or quantization. Received more: {sorted(set(kept))}"
+            f"adapters or quantization. Received also: {sorted(set(kept))}"
         )

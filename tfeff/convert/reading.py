@@ -1,4 +1,4 @@
-"""The files of a checkpoint: read whole, or refused by name."""
+"""Reading of a checkpoint's files, with errors that name the file."""
 
 import json
 
@@ -6,7 +6,7 @@ _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def check_fetched(path: str) -> None:
-    """Raises if the file is missing, or only what git keeps in place of it."""
+    """Raises if the file is missing, or is a pointer of git-lfs to it."""
     read_bytes(path, len(_POINTER))
 
 
@@ -32,7 +32,7 @@ def read_bytes(path: str, size: int = -1) -> bytes:
 
 
 def read_text(path: str) -> str:
-    """The file's text, with `\\n` behind each line.
+    """The file's text, in which every line break is `\\n`.
 
     Raises:
         ValueError: if it cannot be read, or is not UTF-8.
@@ -49,7 +49,7 @@ def read_json(path: str, kind: type = dict):
     """The JSON object in the file, or the list if `kind` is `list`.
 
     Raises:
-        ValueError: if it cannot be read, or is no such JSON.
+        ValueError: if it cannot be read, or holds no such JSON value.
     """
     text = read_text(path)
     try:

@@ -1,4 +1,4 @@
-"""The tensors of safetensors files: of one file, or of those that an index names."""
+"""The tensors of one safetensors file, or of the files that an index names."""
 
 import contextlib
 import dataclasses
@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 
 from tfeff.convert.reading import check_fetched, read_json
 
-# NumPy knows the name "bfloat16", which the library asks it for, by ml_dtypes alone.
+# safetensors asks NumPy for the name "bfloat16", which ml_dtypes registers.
 _DTYPES = {
     "F64": np.dtype("float64"),
     "F32": np.dtype("float32"),
@@ -29,7 +29,7 @@ INDEX = "model.safetensors.index.json"
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """One tensor of a safetensors file, read when it is asked for."""
+    """One tensor of a safetensors file, read on demand."""
 
     path: str
     name: str
@@ -38,8 +38,8 @@ class Tensor:
 
     def read(self) -> np.ndarray:
         """The tensor's values, in its own dtype and shape."""
-        # The file is mapped into memory for one tensor at a time. What was read of a
-        # mapping that stays would count as this process's memory.
+        # The file is mapped into memory for one tensor at a time: pages read through a
+        # lasting mapping would count as this process's memory.
         with _opened(self.path) as file:
             return file.get_tensor(self.name)
 
@@ -47,14 +47,15 @@ class Tensor:
 def read_safetensors(directory: str) -> dict[str, Tensor]:
     """The tensors of a checkpoint in one safetensors file or in several.
 
-    Of several candidates it takes the one that Hugging Face's transformers load.
+    Of several candidates, it reads the one that Hugging Face's transformers load.
 
     Args:
-        directory: holds `model.safetensors`, or else `model.safetensors.index.json`
-            and the files that it names, or else one `.safetensors` file.
+        directory: a folder with `model.safetensors`, or else
+            `model.safetensors.index.json` and the files that it names, or else one
+            `.safetensors` file.
 
     Returns:
-        Dict from the tensors' names to the tensors, unread.
+        Dict from the tensors' names to the tensors, not yet read.
 
     Raises:
         ValueError: if a file is missing, cut short or damaged, several files come
@@ -118,7 +119,7 @@ def _read_file(path):
 
 @contextlib.contextmanager
 def _opened(path):
-    """The file, opened by the library, whose errors then name it."""
+    """Opens the file; errors of the library become errors that name it."""
     try:
         with safe_open(path, framework="np") as file:
             yield file

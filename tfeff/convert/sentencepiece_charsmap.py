@@ -1,8 +1,8 @@
 """Clean-up of text before SentencePiece, moved into the SentencePiece model.
 
-Hugging Face's tokenizers of ALBERT and XLNet change a text in Python before the model
-sees it. SentencePiece has rules of its own for this, from strings to strings, so that
-a changed model gives the same ids from the raw text, in a graph too.
+Hugging Face's tokenizers of ALBERT and XLNet change a text in Python before they call
+the model. A SentencePiece model has string replacement rules for this purpose. With
+changed rules, it gives the same ids for the raw text, also in a graph.
 """
 
 import collections
@@ -20,14 +20,14 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 def with_rules(proto: bytes, lowercase: bool, keep_accents: bool) -> bytes:
     """A SentencePiece model that also cleans text as Hugging Face does.
 
-    Every white space counts as a space, and both ways to type double quotes as `"`;
-    accents are dropped unless `keep_accents`, then capitals if `lowercase`. A piece
-    that ends in a digit and a comma is not used.
+    Every white space becomes a space, and two backticks or two apostrophes become `"`.
+    Accents are removed unless `keep_accents`, and text is then lowercased if
+    `lowercase`. Pieces that end in a digit and a comma are not used.
 
     Args:
         proto: the SentencePiece model.
-        lowercase: whether capitals become small letters.
-        keep_accents: whether accents stay.
+        lowercase: whether text is lowercased.
+        keep_accents: whether accents are kept.
 
     Returns:
         The changed model, with the same pieces.
@@ -46,7 +46,7 @@ def with_rules(proto: bytes, lowercase: bool, keep_accents: bool) -> bytes:
     rules = {
         source: target
         for source, target in known.items()
-        # Rules about letters that are gone by then never apply.
+        # Rules for characters that the clean-up changes never apply.
         if len(source) > 1 and all(clean(c) == c for c in source)
     }
     rules |= {quotes: _apply(known, '"') for quotes in ("``", "''")}
@@ -65,7 +65,7 @@ def with_rules(proto: bytes, lowercase: bool, keep_accents: bool) -> bytes:
 
 
 def _apply(rules, text):
-    """The text with the longest rules applied from left to right."""
+    """The text with the longest matching rules applied from left to right."""
     result, start = [], 0
     while start < len(text):
         for end in range(len(text), start, -1):
@@ -110,7 +110,7 @@ def _decompiled(charsmap):
     each ended by a zero byte. The trie is a double array of 32-bit units, unit 0 its
     root. The children of the unit at index i share a base index, i ^ offset, and the
     child by byte b is at base ^ b. Where a key ends, the unit at the base itself has
-    no byte, and says where among the values the key's value begins.
+    no byte, and holds the index among the values at which the key's value begins.
 
     Reference:
         `Normalizer::DecodePrecompiledCharsMap` in `src/normalizer.cc` of

@@ -24,7 +24,7 @@ class Source:
     Args:
         directory: the folder.
         family: the tokenizer's family, `"bert"`, `"albert"` or `"xlnet"`.
-        format: the module that knows the configuration and the names.
+        format: the module for the checkpoint's format.
         config: the configuration.
         tensors: the tensors by their names in the format, unread.
     """
@@ -37,7 +37,7 @@ class Source:
 
 
 def find(source: str | os.PathLike) -> Source:
-    """The checkpoint in a folder, or of a name on the hub.
+    """The checkpoint in a folder, or with a name on the hub.
 
     Raises:
         TypeError: if `source` is not a path.
@@ -65,7 +65,7 @@ def find(source: str | os.PathLike) -> Source:
     if len(indices) > 1:
         raise ValueError(
             f"`source` must hold one TensorFlow checkpoint. Received: {directory!r} "
-            f"with {indices}: leave one of them there"
+            f"with {indices}. Keep one of them"
         )
     if indices:
         return _tensorflow(directory, files, indices[0].removesuffix(".index"))
@@ -74,27 +74,27 @@ def find(source: str | os.PathLike) -> Source:
         raise ValueError(
             "`source` must hold safetensors or a TensorFlow checkpoint. Received: "
             f"{directory!r} with {pickles}. These are pickles, which can run any code "
-            "when they are read, so tfeff does not read them. Where you trust them, "
-            "load the model in transformers and save it with "
+            "when they are read, so tfeff does not read them. If you trust them, load "
+            "the model in transformers and save it with "
             "`model.save_pretrained(folder, safe_serialization=True)`"
         )
     others = [name for name in files if name.endswith(_OTHERS)]
     raise ValueError(
         "`source` must hold safetensors or a TensorFlow checkpoint. "
-        f"Received: {directory!r} with {others or 'neither'}. From the hub, pickles "
-        "such as pytorch_model.bin are not even fetched"
+        f"Received: {directory!r} with {others or 'neither'}. Pickles such as "
+        "pytorch_model.bin are not downloaded from the hub"
     )
 
 
 def _module(directory):
-    """The folder of the Transformer in one of sentence-transformers' old layout."""
+    """The Transformer's folder within one of sentence-transformers' old layout."""
     path = os.path.join(directory, _MODULES)
     modules = read_json(path, list)
     try:
         folders = [module["path"] for module in modules if module["idx"] == 0]
     except (KeyError, TypeError) as error:
         raise ValueError(
-            f"{path!r} must say where each module is. It is damaged: {error!r}"
+            f"{path!r} must give the path of each module. It is damaged: {error!r}"
         ) from error
     # The list must not lead out of its folder.
     names = [
@@ -117,8 +117,9 @@ def _hugging_face(directory, files):
         )
     if "adapter_config.json" in files:
         raise ValueError(
-            f"{directory!r} holds an adapter (adapter_config.json), which changes what "
-            "the model computes. Merge it into the weights, or take it away"
+            f"{directory!r} must hold a model alone. It holds an adapter "
+            "(adapter_config.json), which changes the model. Merge it into the "
+            "weights, or remove it"
         )
     config = Config.read(os.path.join(directory, "config.json"))
     for name in ("auto_map", "quantization_config"):
@@ -128,7 +129,7 @@ def _hugging_face(directory, files):
     form = _FAMILIES[family]
     tensors = {}
     for name, tensor in read_safetensors(directory).items():
-        # Old checkpoints have TensorFlow's names of the weights of norms.
+        # Old checkpoints have TensorFlow's names for the weights of layer norms.
         short = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
         short = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", short)
         short = short.removeprefix(form.PREFIX)
@@ -187,14 +188,14 @@ def _download(name):
     except ImportError as error:
         raise ValueError(
             f"`source` must be a folder that exists. Received: source={name!r}. To "
-            "fetch a name from the Hugging Face hub, `pip install huggingface_hub`"
+            "download from the Hugging Face hub, `pip install huggingface_hub`"
         ) from error
     try:
         return snapshot_download(name, allow_patterns=_FILES)
-    except Exception as error:  # Of many libraries: requests, httpx, the hub's own.
+    except Exception as error:  # Errors of many libraries: requests, httpx, the hub's.
         raise ValueError(
             f"`source` must be a folder that exists, or a name on the Hugging Face "
-            f"hub. Received: source={name!r}, which is no folder and cannot be "
-            f"fetched: {error}. Where there is no network, fetch it elsewhere with "
-            f"`hf download {name}` and give the folder"
+            f"hub. Received: source={name!r}, which is not a folder and cannot be "
+            f"downloaded: {error}. Without a network, download it elsewhere with "
+            f"`hf download {name}` and pass the folder"
         ) from error

@@ -7,13 +7,13 @@ import numpy as np
 import tensorflow as tf
 
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
-# What `tf.train.Checkpoint` adds to the variables of the model.
+# Entries that `tf.train.Checkpoint` adds to the variables of the model.
 _BOOKKEEPING = ("_CHECKPOINTABLE_OBJECT_GRAPH", "save_counter")
 
 
 @dataclasses.dataclass(frozen=True)
 class Variable:
-    """One variable of a checkpoint, read when it is asked for."""
+    """One variable of a checkpoint, read on demand."""
 
     prefix: str
     reader: object
@@ -35,11 +35,11 @@ def read_tf_checkpoint(prefix: str) -> dict[str, Variable]:
             `.data-00000-of-00001`.
 
     Returns:
-        Dict from the variables' names, those of objects without their suffix, to
-        the variables, unread.
+        Dict from the variables' names, without the suffix of TensorFlow 2, to the
+        variables, not yet read.
 
     Raises:
-        ValueError: if a file is missing or damaged; of the data only when read.
+        ValueError: if a file is missing or damaged; for data, when a variable is read.
     """
     with _damage_named(prefix):
         reader = tf.train.load_checkpoint(prefix)

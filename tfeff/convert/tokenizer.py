@@ -1,4 +1,4 @@
-"""The tokenizers that checkpoints come with, as KerasHub's."""
+"""Conversion of checkpoints' tokenizers to KerasHub's."""
 
 import os
 
@@ -13,7 +13,7 @@ from tfeff.convert.sentencepiece_charsmap import with_rules
 from tfeff.convert.tokenizer_json import check_tokenizer_json
 from tfeff.convert.xlnet_tokenizer import XLNetTokenizer
 
-# Classes of Hugging Face that do the same, with "Fast" or without.
+# Families of Hugging Face's classes, whose names may end in "Fast".
 _FAMILIES = {
     "BertTokenizer": "bert",
     "ConvBertTokenizer": "bert",
@@ -35,13 +35,13 @@ def make_tokenizer(
     """The tokenizer in a checkpoint's folder.
 
     Args:
-        directory: the folder, with `vocab.txt` or `spiece.model` and, of Hugging
+        directory: the folder, with `vocab.txt` or `spiece.model` and, from Hugging
             Face, `tokenizer_config.json`.
-        family: `"bert"` for WordPiece, `"albert"` or `"xlnet"` for SentencePiece,
-            where no file names a class of tokenizers.
+        family: `"bert"` for WordPiece, `"albert"` or `"xlnet"` for SentencePiece, used
+            if no file names a tokenizer class.
 
     Returns:
-        The tokenizer, or `None` where the folder has no vocabulary.
+        The tokenizer, or `None` if the folder has no vocabulary.
 
     Raises:
         ValueError: if a file is damaged, asks for something that KerasHub's
@@ -62,7 +62,7 @@ def make_tokenizer(
     check_added_tokens(directory, family, tokenizer, config)
     check_tokenizer_json(directory, family, tokenizer, config)
     for name in sorted(os.listdir(directory)):
-        # Of sentence-transformers: sentence_bert_config.json and the like.
+        # Files of sentence-transformers, such as sentence_bert_config.json.
         if name.startswith("sentence_") and name.endswith("_config.json"):
             _settings(directory, name).only("do_lower_case", False, default=False)
     config.warn_of_others(harmless.TOKENIZER)
@@ -70,7 +70,7 @@ def make_tokenizer(
 
 
 def _settings(directory, name):
-    """A file of settings, empty where the folder has none."""
+    """The settings in a file; empty if the folder does not have it."""
     path = os.path.join(directory, name)
     return Config.read(path) if os.path.exists(path) else Config({}, path)
 
@@ -81,7 +81,7 @@ def _family(directory, config, family):
     config.only("word_tokenizer_type", None, "basic", default=None)
     config.only("subword_tokenizer_type", None, "wordpiece", default=None)
     classes = _FAMILIES | {f"{name}Fast": _FAMILIES[name] for name in _FAMILIES}
-    # Hugging Face asks them in this order.
+    # Hugging Face reads them in this order.
     for settings in (config, _settings(directory, "config.json")):
         if settings.get("tokenizer_class", None) is not None:
             return classes[settings.only("tokenizer_class", *classes)]
@@ -97,7 +97,7 @@ def _word_piece(path, config):
     config.only("never_split", None, [], default=None)
     config.only("wordpieces_prefix", "##", default="##")
     config.only("clean_text", True, default=True)
-    # An uncased vocabulary has capitals in its special tokens alone.
+    # An uncased vocabulary has capitals only in its special tokens.
     cased = any(token != token.lower() for token in vocabulary if token[:1] != "[")
     lowercase = config.only("do_lower_case", True, False, default=not cased)
     strip_accents = config.only("strip_accents", True, False, None, default=None)
@@ -110,7 +110,7 @@ def _word_piece(path, config):
                 "tokenize_chinese_chars", True, False, default=True
             ),
         )
-    except Exception as error:  # Of tensorflow-text, TensorFlow or KerasHub.
+    except Exception as error:  # From tensorflow-text, TensorFlow or KerasHub.
         raise ValueError(
             f"{path!r} must be the vocabulary of a BERT. It is not: {error}"
         ) from error
@@ -136,7 +136,7 @@ def _sentence_piece(path, family, config):
     make = {"albert": keras_hub.tokenizers.AlbertTokenizer, "xlnet": XLNetTokenizer}
     try:
         return make[family](with_rules(proto, lowercase, keep_accents))
-    except Exception as error:  # Of SentencePiece, protobuf, TensorFlow or KerasHub.
+    except Exception as error:  # From SentencePiece, protobuf, TensorFlow, KerasHub.
         raise ValueError(
             f"{path!r} must be the SentencePiece model of an {family.upper()}. It is "
             f"not: {error}"

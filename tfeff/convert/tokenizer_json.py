@@ -1,4 +1,4 @@
-"""What tokenizer.json says once more, compared with the tokenizer that was made."""
+"""Comparison of tokenizer.json with the tokenizer made of the vocabulary."""
 
 import os
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def check_tokenizer_json(
         config: `tokenizer_config.json`.
 
     Raises:
-        ValueError: naming what differs.
+        ValueError: if it does; it names the differences.
     """
     path = os.path.join(directory, "tokenizer.json")
     if not os.path.exists(path):
@@ -53,7 +53,7 @@ def _word_piece(file, tokenizer, config) -> Iterator[tuple[str, bool]]:
     pieces = {token: index for index, token in enumerate(tokenizer.get_vocabulary())}
     yield "vocabulary", model["vocab"] != pieces
     for name, value in (
-        ("type", "WordPiece"),  # Earlier versions do not say it.
+        ("type", "WordPiece"),  # Earlier versions lack it.
         ("unk_token", "[UNK]"),
         ("continuing_subword_prefix", "##"),
         ("max_input_chars_per_word", 100),
@@ -61,7 +61,7 @@ def _word_piece(file, tokenizer, config) -> Iterator[tuple[str, bool]]:
         yield name, model.get(name, value) != value
     yield "normalizer", normalizer["type"] != "BertNormalizer"
     yield "clean_text", normalizer["clean_text"] is not True
-    # What tokenizer_config.json says overrules this file in Hugging Face.
+    # In Hugging Face, tokenizer_config.json takes precedence over this file.
     lowercase = config.get("do_lower_case", normalizer["lowercase"])
     yield "lowercase", lowercase is not tokenizer.to_lower
     yield "pre_tokenizer", file["pre_tokenizer"]["type"] != "BertPreTokenizer"

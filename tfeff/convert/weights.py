@@ -1,4 +1,4 @@
-"""From the tensors of a checkpoint to the weights of an encoder, one by one."""
+"""Assignment of a checkpoint's tensors to an encoder's weights."""
 
 import dataclasses
 import re
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Weight:
-    """A weight of an encoder, and where a checkpoint keeps it.
+    """A weight of an encoder and its tensor in a checkpoint.
 
     The tensor `name` of shape `shape` is transposed by `axes`, then reshaped to the
     variable's shape.
@@ -18,10 +18,9 @@ class Weight:
     Args:
         variable: the Keras variable.
         name: the tensor's name in the checkpoint.
-        axes: order of the tensor's axes in the variable; `None` means as they are.
-        shape: the tensor's shape; `None` means that of the variable, with `axes`
-            undone.
-        reverse: whether the rows come in the opposite order.
+        axes: order of the tensor's axes in the variable; `None` keeps their order.
+        shape: the tensor's shape; `None` means the variable's, with `axes` inverted.
+        reverse: whether the rows are in the opposite order.
     """
 
     variable: object
@@ -75,16 +74,16 @@ def norm(layer, name: str) -> Iterator[Weight]:
 def assign(
     weights: Iterable[Weight], tensors: Mapping, ignored: Mapping[str, str]
 ) -> Counter:
-    """Fills the weights from the tensors; every tensor must be accounted for.
+    """Assigns the tensors to the weights; every tensor must be used or known.
 
     Args:
         weights: the weights, with the tensors' names.
         tensors: name to tensor with `shape` and `read()`.
-        ignored: regular expressions of the names of known tensors that have no
-            place in an encoder, with what they are.
+        ignored: the kinds of known tensors that an encoder does not use, by regular
+            expressions of their names.
 
     Returns:
-        How many tensors of each kind were left out.
+        The number of ignored tensors of each kind.
 
     Raises:
         ValueError: if tensors are missing, unknown, not of floating point, or of
@@ -100,7 +99,7 @@ def assign(
     missing = sorted(used - set(tensors))
     if missing or unknown:
         raise ValueError(
-            "The checkpoint must hold the weights that its configuration says, and "
+            "The checkpoint must hold the weights that its configuration implies, and "
             f"no others. Missing: {missing}. Unknown: {unknown}"
         )
     wrong = [
@@ -109,14 +108,14 @@ def assign(
         if tuple(tensors[w.name].shape) != w.expected_shape
     ]
     wrong += [
-        f"{name} has dtype {tensors[name].dtype}, not one of floats"
+        f"{name} has dtype {tensors[name].dtype}, not a floating-point one"
         for name in sorted(used)
         if tensors[name].dtype.kind in "biu"
     ]
     if wrong:
         raise ValueError(
-            "The checkpoint's tensors must be as its configuration says. "
-            f"Received: {'; '.join(wrong)}"
+            "The checkpoint's tensors must have the shapes that its configuration "
+            f"implies, and floating-point dtypes. Received: {'; '.join(wrong)}"
         )
     for weight in weights:
         weight.variable.assign(weight.value(tensors[weight.name]).astype("float32"))

@@ -1,4 +1,4 @@
-"""XLNet as Hugging Face publishes it, without memory."""
+"""XLNet in Hugging Face's format, without memory of earlier segments."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ LEFT_OUT = {
 
 
 def arguments(config: Config) -> dict:
-    """The arguments of `Encoder` that the configuration means."""
+    """The arguments of `Encoder` for the configuration."""
     config.only("attn_type", "bi", default="bi")
     config.only("bi_data", False, default=False)
     config.only("same_length", False, default=False)
@@ -57,12 +57,12 @@ def _clamp(config):
 
 
 def ignored(encoder) -> dict[str, str]:
-    """The known tensors that this encoder has no place for."""
+    """Kinds of tensors that this encoder does not use, by patterns of their names."""
     return LEFT_OUT
 
 
 def weights(encoder) -> Iterator[Weight]:
-    """Where the weights of an encoder are in the checkpoint; its biases are zeros."""
+    """The encoder's weights and their tensors. Biases of projections stay zero."""
     yield Weight(encoder.embedding.token_embedding.embeddings, "word_embedding.weight")
     heads = (encoder.num_heads, encoder.hidden_dim // encoder.num_heads)
     shape = (encoder.hidden_dim, *heads)
@@ -75,7 +75,7 @@ def weights(encoder) -> Iterator[Weight]:
             ("r", attention.relative_dense),
         ):
             yield Weight(layer.kernel, f"{name}.{key}", shape=shape)
-        # Stored as (output, head, size).
+        # The tensor's axes are (output, head, size).
         yield Weight(
             attention.output_dense.kernel, f"{name}.o", shape=shape, axes=(1, 2, 0)
         )

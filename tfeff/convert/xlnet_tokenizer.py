@@ -12,7 +12,7 @@ class XLNetTokenizer(TokenizerFiles, keras_hub.tokenizers.SentencePieceTokenizer
 
     Text to ids, without special tokens. `cls_token_id`, `sep_token_id`,
     `pad_token_id` and `mask_token_id` are those of `<cls>`, `<sep>`, `<pad>` and
-    `<mask>`. XLNet puts `<sep>` and `<cls>` behind a text, and padding before it.
+    `<mask>`. XLNet appends `<sep>` and `<cls>` to a text and pads on the left.
 
     Args:
         proto: path or bytes of a SentencePiece model.
