@@ -192,5 +192,7 @@ def test_a_converted_checkpoint_has_digests(tmp_path):
     names = {str(p.relative_to(tmp_path / "preset")) for p in files(tmp_path)}
     assert set(read_digests(str(tmp_path / "preset"))) == names - {FILE_NAME}
     flip(tmp_path / "preset" / "assets" / "tokenizer" / "vocabulary.spm", 700)
-    with pytest.raises(ValueError, match="differ from SHA256SUMS: assets/tokenizer/vocabulary.spm"):
+    with pytest.raises(
+        ValueError, match="differ from SHA256SUMS: assets/tokenizer/vocabulary.spm"
+    ):
         load_pretrained(tmp_path / "preset")
