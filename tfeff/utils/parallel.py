@@ -128,11 +128,13 @@ def _start_process() -> None:
 
 
 def end_with_parent() -> None:
-    """Makes this spawned process end when its parent ends.
+    """Makes this process, if it was spawned, end when its parent ends.
 
     Otherwise, a process of a pool would wait for ever after its parent was killed.
     """
     parent = multiprocessing.parent_process()
+    if parent is None:  # The main process has none.
+        return
     threading.Thread(target=_end_with, args=[parent], daemon=True).start()
 
 
