@@ -48,7 +48,7 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
 
 
 def usage(command: str, cls: type[Settings]) -> str:
-    """What `--help` prints of a command."""
+    """The text of a command's `--help`."""
     fields = fields_of(cls)
     positional = " ".join(_shown(field) for field in fields if field.positional)
     about = (cls.__doc__ or "").partition("\nArgs:")[0]

@@ -1,4 +1,4 @@
-"""What fine-tuned models of texts serve: labels, ratings and choices."""
+"""Signatures of fine-tuned models of texts: labels, ratings and choices."""
 
 import tensorflow as tf
 

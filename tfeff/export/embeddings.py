@@ -1,4 +1,4 @@
-"""What an encoder serves: vectors of texts and of their tokens."""
+"""Signatures of an encoder: vectors of texts and of their tokens."""
 
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""What a masked language model serves: the likeliest pieces for masks in texts."""
+"""The signature of a masked language model: the likeliest pieces for masks."""
 
 import tensorflow as tf
 

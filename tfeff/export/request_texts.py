@@ -8,7 +8,7 @@ _COMPOSED = 4
 
 
 def require(condition: tf.Tensor, message: str, *values: tf.Tensor) -> list:
-    """What to name in `tf.control_dependencies`: an error unless `condition` holds.
+    """Operations for `tf.control_dependencies` that fail unless `condition` holds.
 
     What depends on it runs later. Unless something does, an operation that cannot
     bear such a request could come first, and end the process.
@@ -52,7 +52,7 @@ def of_equal_rows(**inputs: tf.Tensor) -> list[tf.Tensor]:
 def most_characters(
     tokenizer: keras_hub.tokenizers.Tokenizer, num_tokens: int, *spelled: str
 ) -> int:
-    """How many characters so many tokens stand for at most.
+    """The largest number of characters of so many tokens.
 
     A token stands for no more characters than its piece is spelled with, and a space
     before it, after Unicode's composition; before that, for four times as many. Not

@@ -44,7 +44,7 @@ class TextEncoder(tf.Module):
         self.word_continuation = _without_word_start(tokenizer)
 
     def read(self, text: tf.Tensor) -> tf.Tensor:
-        """What is read of texts `[B]`: their first characters, as valid UTF-8."""
+        """The part of texts `[B]` that is read: first characters, as valid UTF-8."""
         return first_characters(text, self.most_characters)
 
     def tokens(self, text: tf.Tensor) -> tf.RaggedTensor:

@@ -42,7 +42,11 @@ class DistillSettings(Settings):
     """
 
     run_dir: str = setting("Folder of the run.", fixed=False)
-    stage: str = setting("What to distil.", "general", choices=["general", "task"])
+    stage: str = setting(
+        "The stage: a general encoder, or a task.",
+        "general",
+        choices=["general", "task"],
+    )
     teacher: str = setting("A preset, or the folder of a run.")
     student: str = setting("general: a name of presets(); task: a preset or run.")
     override: dict[str, object] = setting(

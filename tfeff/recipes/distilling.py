@@ -280,7 +280,7 @@ def _augmented(examples, settings, tokenizer):
 
 
 def _layer_settings(settings, student, teacher):
-    """What of the layers of two encoders is compared, and how."""
+    """The settings that compare the layers of two encoders."""
     attention = settings.attention
     if attention is None:
         attention = tfeff.objectives.common_maps(student, teacher) or "none"

@@ -22,7 +22,9 @@ class FinetuneSettings(Settings):
     task: str = setting("A task of GLUE, BoolQ, MultiRC or RACE.")
     pretrained: str = setting("A preset or a run's folder.")
     data: str = setting("Folder of the benchmark's files.")
-    pooling: str = setting("What the head reads.", "cls", choices=("cls", "layerwise"))
+    pooling: str = setting(
+        "Vectors that the head reads.", "cls", choices=("cls", "layerwise")
+    )
     sequence_length: int | None = setting(
         "Tokens of an example; default: as pretrained.", None, minimum=1
     )

@@ -65,7 +65,7 @@ class PretrainSettings(Settings):
     sequence_length: int = setting("Tokens in a sequence.", 128, minimum=3)
     cross_documents: bool = setting("Whether sequences span documents.", False)
     objective: str = setting(
-        "What to learn: masked_lm, replaced_token, permutation_lm, sentence_order, "
+        "The objective: masked_lm, replaced_token, permutation_lm, sentence_order, "
         "next_sentence, or one that is registered.",
         "masked_lm",
     )
@@ -73,7 +73,9 @@ class PretrainSettings(Settings):
         "Share of tokens to predict.", 0.15, minimum=0.0, maximum=1.0
     )
     masking: str = setting(
-        "What is masked as one.", "token", choices=["token", "whole_word", "ngram"]
+        "Unit of tokens that are masked together.",
+        "token",
+        choices=["token", "whole_word", "ngram"],
     )
     mask_share: float | None = setting(
         "Share of [MASK] among the tokens to predict; by default the objective's.",

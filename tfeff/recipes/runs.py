@@ -1,4 +1,4 @@
-"""What recipes do with their run directories, and checks that several share."""
+"""Run directories of recipes, and checks that several recipes share."""
 
 import contextlib
 import importlib.util
@@ -32,7 +32,7 @@ def open_run(settings: Settings) -> Iterator[tfeff.training.RunDirectory]:
 
 @contextlib.contextmanager
 def recipe_running() -> Iterator[None]:
-    """Where a recipe runs, TensorFlow says nothing of exports but warnings."""
+    """Silences TensorFlow's messages about exports, but for warnings."""
     verbosity = logging.get_verbosity()
     logging.set_verbosity(logging.WARNING)
     try:
@@ -70,7 +70,7 @@ def find_dataset(
 def examples_in_step(
     settings: Settings, batch_size: int, strategy: tf.distribute.Strategy
 ) -> int:
-    """How many examples a step takes: those of all batches of an update.
+    """The number of examples in a step: those of all batches of an update.
 
     Raises:
         ValueError: if several batches cannot be divided among the replicas.
@@ -99,7 +99,7 @@ def make_optimizer(settings: Settings, learning_rate: float, steps: int, **kwarg
 def export_options(
     examples: tfeff.data.TextExamples | tfeff.data.ChoiceExamples,
 ) -> dict:
-    """What `save_for_serving` has to know of the examples of a task."""
+    """The options of `save_for_serving` that follow from the examples of a task."""
     if isinstance(examples, tfeff.data.ChoiceExamples):
         return {}
     options = {"pairs": examples.second is not None}

@@ -1,4 +1,4 @@
-"""What training needs besides a model: optimizers, strategies, runs that resume."""
+"""Training around a model: optimizers, strategies, runs that resume."""
 
 from tfeff.training.checkpoints import (
     Checkpoints,

@@ -7,7 +7,7 @@ import keras
 
 
 def since_lowest(losses: Sequence[float]) -> int:
-    """How many losses came after the lowest one, the first of equal ones.
+    """The number of losses after the lowest one, the first of equal ones.
 
     NaN is never the lowest; where nothing else came, all count.
 
@@ -49,7 +49,7 @@ class StopEarly(keras.callbacks.Callback):
 
     @property
     def epochs(self) -> int:
-        """How many epochs it has seen, those before included."""
+        """The number of epochs seen, those of earlier starts included."""
         return len(self._losses)
 
     def on_epoch_end(self, epoch, logs=None):

@@ -54,7 +54,7 @@ class StopAtSignal(keras.callbacks.Callback):
 
 
 class ResumeEpoch(keras.callbacks.Callback):
-    """Has `fit` begin within an epoch: its first steps do nothing.
+    """Makes `fit` begin within an epoch: its first steps do nothing.
 
     Args:
         num_steps: integer, steps of the first epoch that are done.

@@ -1,4 +1,4 @@
-"""Which share of the learning rate each layer of an encoder gets."""
+"""The share of the learning rate that each layer of an encoder gets."""
 
 from tfeff.encoders import Encoder
 

@@ -160,7 +160,7 @@ class _Stage(keras.callbacks.Callback):
 
 
 def _growths_left(depth, num_layers, most):
-    """How often a model of this depth has to double to have `num_layers`."""
+    """The number of doublings from this depth to `num_layers`."""
     for growths in range(most + 1):
         if depth * 2**growths == num_layers:
             return growths

@@ -138,7 +138,7 @@ def data_digest(dataset: tf.data.Dataset | None) -> str | None:
 
 
 def join_workers(run, steps: Mapping, datasets: Iterable) -> None:
-    """Has all workers begin a run together: same settings, data and checkpoint.
+    """Makes all workers begin a run together: same settings, data and checkpoint.
 
     Args:
         run: this worker's `RunDirectory`.

@@ -116,7 +116,7 @@ def _logits(name, logits, features):
 
 
 def _answerable(features, part):
-    """Which tokens of windows are of the passage, and not of white space alone."""
+    """Whether each token belongs to the passage and is not white space alone."""
     tokens = np.zeros(features.token_ids[part].shape, bool)
     for row, position in enumerate(features.passage_positions[part]):
         offsets = features.window_offsets(part.start + row)

@@ -52,7 +52,7 @@ class SpanFeatures:
 
     @property
     def inputs(self) -> dict[str, np.ndarray]:
-        """What an encoder reads."""
+        """The inputs of an encoder, by name."""
         return {
             "token_ids": self.token_ids,
             "segment_ids": self.segment_ids,

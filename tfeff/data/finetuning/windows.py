@@ -29,7 +29,7 @@ def cut_windows(
     sequence_length: int,
     stride: int,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Where the windows of `count_windows` begin, those of a passage together.
+    """The first tokens and sizes of the windows, those of a passage together.
 
     Args:
         question_sizes: `[N]` int64, tokens of each question; a token of the

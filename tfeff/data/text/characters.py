@@ -40,7 +40,7 @@ def is_invisible(character: str) -> bool:
 
 @functools.cache
 def boundaries(kind: Callable[[str], bool]) -> np.ndarray:
-    """Where a kind of characters begins and ends, over all of Unicode.
+    """The code points at which a kind of characters begins and ends.
 
     Args:
         kind: one of the functions above.

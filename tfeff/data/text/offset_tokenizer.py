@@ -187,7 +187,7 @@ class OffsetTokenizer(tf.Module):
         return ids, starts, ends
 
     def _in_words(self, ids, first, points, inside, words):
-        """Where the pieces `[W, (P)]` of words lie that begin at `first` `[W]`.
+        """Offsets of the pieces `[W, (P)]` of words that begin at `first` `[W]`.
 
         `inside` and `words` `[C]`: whether a character is one of a word, and which;
         before the first word, -1, which sums leave out.
@@ -253,12 +253,12 @@ def _indices(flags):
 
 
 def _numbers(begins):
-    """Which of those that begin an element belongs to; -1 before the first."""
+    """The group of each element, counted from the flags; -1 before the first."""
     return tf.cumsum(tf.cast(begins, tf.int64)) - 1
 
 
 def _shifted(flags):
-    """What holds for the element before."""
+    """The flag of the element before; False for the first."""
     return tf.concat([[False], flags[:-1]], axis=0)[: tf.size(flags)]
 
 
