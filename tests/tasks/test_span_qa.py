@@ -200,7 +200,10 @@ def test_bad_arguments():
 def test_two_replicas_equal_one_device(preset):
     features = make_features()
     single, double = check_two_replicas(
-        lambda: make_model(preset), features.dataset(4), steps=10
+        # In float32, the two orders of summation differ by more than the tolerance.
+        lambda: make_model(preset, encoder={"dtype": "float64"}),
+        features.dataset(4),
+        steps=10,
     )
     # The replicas see different weights in the batch that is filled up.
     evaluation = features.dataset(4, shuffle=False, repeat=False)
