@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.checks import two_replicas
 from tfeff.training import Checkpoints, DistributedModel, RunDirectory
 from tfeff.training.held_signals import HeldSignals
 
@@ -122,8 +123,7 @@ def test_a_run_that_signals_end_goes_on_to_the_same_bits(tmp_path, steps_per_exe
 
 @pytest.mark.slow
 def test_on_several_replicas(tmp_path):
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    settings = {"strategy": strategy, "steps_per_execution": 2}
+    settings = {"strategy": two_replicas(), "steps_per_execution": 2}
     whole = train(tmp_path / "whole", **settings)
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "run", Raises(signal.SIGINT, step=8), **settings)
