@@ -6,14 +6,13 @@ import math
 import os
 import tempfile
 
-import keras
 import tensorflow as tf
 
 import tfeff
 from tfeff.recipes.corpora import corpus
 from tfeff.recipes.evaluate_settings import EvaluateSettings
 from tfeff.recipes.pretrain_settings import PretrainSettings
-from tfeff.recipes.pretraining import objective
+from tfeff.recipes.pretraining import objective, token_loss
 from tfeff.recipes.runs import recipe_running
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.training.checkpoints import checkpoint_path, checkpoint_steps
@@ -28,8 +27,8 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
         pseudo_perplexity = exp(-1/N Σ_t log P(x_t | x without x_t))
 
     over the `M` tokens that the objective predicts, and over all `N` tokens, each
-    masked out alone. Sequences are those of the run: no token sees beyond
-    its own.
+    masked out alone. Sequences are those of the run: no token sees beyond its
+    own.
 
     Args:
         settings: see `EvaluateSettings`.
@@ -104,8 +103,8 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
             "unigram_entropy": cache.unigram_entropy(),
             **score(objective(of_run).examples),
         }
-        if predicts_tokens(model):
-            loss = metrics.get("masked_lm_loss", metrics["loss"])
+        loss = token_loss(model, metrics)
+        if loss is not None:
             metrics["perplexity"] = perplexity(loss)
         if settings.pseudo_perplexity:
             loss = score(EachToken(), rebatch=True)["loss"]
@@ -181,11 +180,6 @@ def find_checkpoint(run_dir: str, step: int | None) -> tuple[str, int]:
         )
     step = steps[-1] if step is None else step
     return checkpoint_path(folder, step), step
-
-
-def predicts_tokens(model: keras.Model) -> bool:
-    """Whether the model's loss, or a part of it, is that of tokens."""
-    return "mask_positions" in model.input
 
 
 def perplexity(loss: float) -> float:

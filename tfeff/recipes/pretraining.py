@@ -237,6 +237,13 @@ def make_optimizer(settings: PretrainSettings, steps: int):
     )
 
 
+def token_loss(model: keras.Model, metrics: dict[str, float]) -> float | None:
+    """The part of a model's loss that is that of tokens; `None` if it predicts none."""
+    if "mask_positions" not in model.input:
+        return None
+    return metrics.get("masked_lm_loss", metrics["loss"])
+
+
 def _corpora(settings):
     """Training and validation documents."""
     if not settings.validation:
@@ -251,10 +258,10 @@ def _corpora(settings):
 
 def _report(model, metrics, entropy):
     """Prints the metrics of the validation text, next to predicting by frequency."""
-    if "mask_positions" not in model.input:
+    loss = token_loss(model, metrics)
+    if loss is None:
         print(f"validation loss: {metrics['loss']:.3f} nats a pair")
     else:
-        loss = metrics.get("masked_lm_loss", metrics["loss"])
         print(
             f"unigram entropy of the validation text: {entropy:.3f} nats a token\n"
             f"validation loss: {loss:.3f} nats a masked token, "
