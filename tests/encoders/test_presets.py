@@ -13,7 +13,7 @@ from tfeff.encoders import Encoder, build, presets
 def _zeros(monkeypatch):
     """What is counted here need not be drawn, a hundred million numbers a model."""
     for module in ("encoder", "stack"):
-        name = f"tfeff.encoders.{module}.initializer"
+        name = f"tfeff.encoders.{module}.bert_initializer"
         monkeypatch.setattr(name, keras.initializers.Zeros)
 
 
