@@ -20,8 +20,9 @@ class Case(NamedTuple):
 
 
 BERT_PEERS = ("keras_hub:bert", "model_garden:bert", "hugging_face:bert")
-# The papers' figures: BlockBERT's section 4 over RoBERTa on GPUs, ConvBERT's
-# mixed attention over self-attention on a CPU, both without output projections.
+# The papers' figures: BlockBERT's tables 2 and 7, over RoBERTa on GPUs; ConvBERT's
+# table 9, mixed attention over self-attention on a CPU, by its count of operations
+# both without output projections.
 CASES = {
     "bert": Case(
         ("tfeff:bert_base", "tfeff:shatter_base"),

@@ -33,7 +33,7 @@ VARIANTS = {
     "BERT": "bert_base",
 }
 PAPER_ORDER = (
-    "No_Position, Part_Mask, 1H_Softmax, 1H_Sigmoid, Part_Bias, Shatter ≈ BERT "
+    "No_Position, 1H_Softmax, Part_Mask, 1H_Sigmoid, Part_Bias, Shatter ≈ BERT "
     "(from worst to best at the end of pretraining; 1H_Softmax slightly worse than "
     "Part_Mask)"
 )

@@ -31,7 +31,7 @@ PRESETS = (
     "blockbert_n3_base,sparsebert_base,convbert_base,albert_base,no_position_base,"
     "part_mask_base,one_head_softmax_base,one_head_sigmoid_base,part_bias_base"
 )
-# Training time over BERT's: Shatter's section 5, on TPU v3 (its XLNet runs two
+# Training time over BERT's: Shatter's table 1, on TPU v3 (its XLNet runs two
 # streams, twice the work of one); BlockBERT's table 2, on GPUs and over RoBERTa's.
 PAPERS = {
     "shatter_base": 0.85,

@@ -55,7 +55,7 @@ class BlockwiseAttention(SelfAttention):
 
     Reference:
         Qiu et al., "Blockwise self-attention for long document understanding",
-        section 3.
+        sections 3 and 3.1, equations 1 to 3.
     """
 
     length_dependent = True  # The length determines the blocks.

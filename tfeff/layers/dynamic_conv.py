@@ -55,7 +55,7 @@ class DynamicConv1D(Convolution):
 
     Reference:
         Wu et al., "Pay less attention with lightweight and dynamic convolutions",
-        section 4; Jiang et al., "ConvBERT", section 3.1 and Figure 3b.
+        section 4; Jiang et al., "ConvBERT", section 3.1, equation 3, and Figure 3b.
     """
 
     def build_heads(self, hidden_dim: int, value_dim: int) -> None:

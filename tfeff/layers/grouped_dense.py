@@ -38,7 +38,7 @@ class GroupedDense(keras.layers.Layer):
     (2, 5, 6)
 
     Reference:
-        Jiang et al., "ConvBERT", section 3.3, grouped linear operator.
+        Jiang et al., "ConvBERT", section 3.3, equation 7.
     """
 
     def __init__(

@@ -36,5 +36,5 @@ class LightweightConv1D(FixedKernels, DynamicConv1D):
 
     Reference:
         Wu et al., "Pay less attention with lightweight and dynamic convolutions",
-        section 3; Jiang et al., "ConvBERT", section 3.1.
+        section 3; Jiang et al., "ConvBERT", section 3.1, equation 2.
     """

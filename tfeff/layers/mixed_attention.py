@@ -81,7 +81,8 @@ class MixedAttention(SelfAttention):
     (2, 7, 8)
 
     Reference:
-        Jiang et al., "ConvBERT", section 3.2.
+        Jiang et al., "ConvBERT", section 3.3, equation 6 and Figure 4; Table 2 for
+        the other convolutions.
     """
 
     any_mask = False

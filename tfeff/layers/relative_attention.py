@@ -104,7 +104,8 @@ class RelativeAttention(SelfAttention):
         Huang et al., "Improve Transformer models with better relative position
         embeddings", section 3; Shaw et al., "Self-attention with relative position
         representations"; Raffel et al., "Exploring the limits of transfer learning",
-        section 2.1; Yang et al., "XLNet", section 2.5.
+        section 2.1; Tian et al., "Shatter", section 2; Yang et al., "XLNet", sections
+        2.4 and 2.5.
     """
 
     def __init__(

@@ -55,8 +55,8 @@ class RelativeEmbedding(keras.layers.Layer):
     Reference:
         Shaw et al., "Self-attention with relative position representations",
         section 3.2; Huang et al., "Improve Transformer models with better relative
-        position embeddings", equations 9, 11, 13; Raffel et al., "Exploring the
-        limits of transfer learning", section 2.1.
+        position embeddings", equations 8, 9, 11, 13 and 14; Raffel et al., "Exploring
+        the limits of transfer learning", section 2.1.
     """
 
     def __init__(

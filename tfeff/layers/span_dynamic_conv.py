@@ -40,7 +40,7 @@ class SpanDynamicConv1D(DynamicHeads):
     (2, 7, 8)
 
     Reference:
-        Jiang et al., "ConvBERT", section 3.2 and Figure 3c.
+        Jiang et al., "ConvBERT", section 3.2, equations 4 and 5, and Figure 3c.
     """
 
     def build(self, hidden_shape):

@@ -97,7 +97,7 @@ class SparseAttention(SelfAttention):
 
     Reference:
         Child et al., "Generating long sequences with sparse Transformers", section
-        4.3; Qiu et al., "Blockwise self-attention", section 4.
+        4.3; Qiu et al., "Blockwise self-attention", sections 4 and A.3.
     """
 
     def __init__(

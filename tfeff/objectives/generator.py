@@ -40,8 +40,8 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides) -> Encode
     True
 
     Reference:
-        Clark et al., "ELECTRA", sections 3.1 and 3.2; Jiang et al., "ConvBERT",
-        section 4.1.
+        Clark et al., "ELECTRA", section 3.2; Jiang et al., "ConvBERT", section 6.2
+        and Table 5.
     """
     check_encoder("encoder", encoder)
     if isinstance(ratio, bool) or not isinstance(ratio, (int, float)):

@@ -91,7 +91,7 @@ class ReplacedTokenDetection(Objective):
 
     Reference:
         Clark et al., "ELECTRA", sections 2 and 3; Jiang et al., "ConvBERT",
-        section 4.1.
+        sections 4.1 and 6.2.
     """
 
     def __init__(

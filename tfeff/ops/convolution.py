@@ -39,7 +39,7 @@ def dynamic_convolution(values, kernels):
 
     Reference:
         Wu et al., "Pay less attention with lightweight and dynamic convolutions",
-        section 3; Jiang et al., "ConvBERT", section 3.1.
+        sections 3 and 4; Jiang et al., "ConvBERT", equations 2, 3 and 5.
     """
     num_taps = kernels.shape[-1]
     batch, length, heads, size = ops.shape(values)

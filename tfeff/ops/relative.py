@@ -28,8 +28,8 @@ def shaw_scores(query, key, rows):
         Tensor `[B, N, t, S]`.
 
     Reference:
-        Shaw et al., "Self-attention with relative position representations";
-        Huang et al., equation 5.
+        Shaw et al., "Self-attention with relative position representations",
+        equation 4; Huang et al., equation 7.
     """
     return dot_product_scores(query, key) + relative_products(scaled(query), rows)
 
@@ -46,7 +46,8 @@ def bias_scores(query, key, rows):
         Tensor `[B, N, t, S]`.
 
     Reference:
-        Raffel et al., "Exploring the limits of transfer learning", section 2.1.
+        Raffel et al., "Exploring the limits of transfer learning", section 2.1; Tian
+        et al., "Shatter", section 2, relative attention bias.
     """
     return dot_product_scores(query, key) + toeplitz_rows(query, rows)
 
@@ -131,7 +132,8 @@ def xlnet_scores(query, key, rows, content_bias, position_bias):
         Tensor `[B, N, t, S]`.
 
     Reference:
-        Yang et al., "XLNet", section 2.5; Huang et al., section 3.4.
+        Dai et al., "Transformer-XL", section 3.3; Yang et al., "XLNet", section 2.4;
+        Huang et al., equation 10.
     """
     scores = dot_product_scores(query + content_bias[:, None], key)
     return scores + relative_products(scaled(query + position_bias[:, None]), rows)
@@ -169,7 +171,7 @@ def xlnet_scores_at(
         Tensor `[B, N, t, S]`.
 
     Reference:
-        Yang et al., "XLNet", sections 2.3 and 2.5.
+        Yang et al., "XLNet", sections 2.3 and 2.4.
     """
     heads, size = ops.shape(query)[1], query.shape[-1]
     dim = kernel.shape[0]

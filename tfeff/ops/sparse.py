@@ -34,7 +34,7 @@ def fixed_pattern(length, stride: int, expressivity: int, pattern: str = "fairse
 
     Reference:
         Child et al., "Generating long sequences with sparse Transformers", section
-        4.3; as used by Qiu et al., "Blockwise self-attention", section 4.
+        4.3; as used by Qiu et al., "Blockwise self-attention", sections 4 and A.3.
     """
     positions = ops.arange(length)
     return fixed_pattern_at(

@@ -62,7 +62,8 @@ def double_depth(
     True
 
     Reference:
-        Gong et al., "Efficient training of BERT by progressively stacking", section 3.
+        Gong et al., "Efficient training of BERT by progressively stacking", Figure 3
+        and algorithm 1.
     """
     encoders = _encoders(model)
     _check(model, encoders)

@@ -47,8 +47,8 @@ class Grid:
     ({'rate': 2}, 20.5)
 
     Reference:
-        Jiang et al., "ConvBERT", and Qiu et al., "BlockBERT", whose fine-tuning
-        chooses rate and batch size so.
+        Jiang et al., "ConvBERT", section 6.3, and Qiu et al., "BlockBERT", section A.4,
+        which search rates, decays, epochs or batch sizes so.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ class KeepBest(keras.callbacks.Callback):
     4
 
     Reference:
-        Tian et al., "Shatter", section A.2: evaluated every 1000 steps, the best on
+        Tian et al., "Shatter", section 5.2: evaluated every 1000 steps, the best on
         the development set kept.
     """
 

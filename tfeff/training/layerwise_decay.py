@@ -26,7 +26,8 @@ def rate_factors(encoder: Encoder, layer_decay: float) -> list[tuple]:
     [0.0625, 0.125, 0.25]
 
     Reference:
-        Clark et al., "ELECTRA", appendix B; Jiang et al., "ConvBERT", appendix.
+        Clark et al., "ELECTRA", appendix B; Jiang et al., "ConvBERT", section 6.3 and
+        Table 6.
     """
     power = {id(weight): encoder.num_layers + 2 for weight in encoder.weights}
     for index, block in enumerate(encoder.blocks):

@@ -49,8 +49,8 @@ class AdamW(OpenAdamW):
 
     Reference:
         Loshchilov and Hutter, "Decoupled weight decay regularization"; Devlin et
-        al., "BERT", section A.2, for what decays; Clark et al., "ELECTRA", appendix
-        B, for the rates of layers.
+        al., "BERT", section A.2, and its authors' code, for what decays; Clark et al.,
+        "ELECTRA", appendix B, for the rates of layers.
     """
 
     def __init__(
