@@ -43,8 +43,8 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
 
     Reference:
         Tian et al., "Shatter", section 5.2.2, and Huang et al., "Improve Transformer
-        models with better relative position embeddings", section 4.3, for pretraining
-        at one length and fine-tuning at another.
+        models with better relative position embeddings", sections 4.3 and 4.4, for
+        pretraining at one length and fine-tuning at another.
     """
     if not isinstance(encoder, Encoder):
         raise TypeError(

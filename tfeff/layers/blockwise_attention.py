@@ -55,7 +55,7 @@ class BlockwiseAttention(SelfAttention):
 
     Reference:
         Qiu et al., "Blockwise self-attention for long document understanding",
-        sections 3 and 3.1, equations 1 to 3.
+        section 3, equations 2 and 3.
     """
 
     length_dependent = True  # The length determines the blocks.

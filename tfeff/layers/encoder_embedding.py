@@ -75,8 +75,9 @@ class EncoderEmbedding(keras.layers.Layer):
     (2, 5, 8)
 
     Reference:
-        Devlin et al., "BERT", section 3; Tian et al., "Shatter", equation 4; Huang
-        et al., equation 6; Lan et al., "ALBERT", section 3.1.
+        Devlin et al., "BERT", section 3; Tian et al., "Shatter", equation 4; Lan
+        et al., "ALBERT", section 3.1; Huang et al., "Improve Transformer models with
+        better relative position embeddings", equations 1, 2 and 6.
     """
 
     def __init__(

@@ -78,7 +78,7 @@ def key_blocks(x, head_blocks: Sequence[int]):
 
     Reference:
         Qiu et al., "Blockwise self-attention for long document understanding",
-        equations 2 and 3.
+        equation 3.
     """
     num_blocks = len(head_blocks)
     if num_blocks == 1:
