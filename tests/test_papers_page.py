@@ -215,7 +215,8 @@ def test_what_the_page_names_exists():
         try:
             check_name(name)
         except WRONG as error:
-            wrong.append(f"{row.document}, {row.place}: `{name}`: {error!r}")
+            reason = str(error).partition("\n")[0]
+            wrong.append(f"{row.document}, {row.place}: `{name}`: {reason}")
     assert not wrong, "\n".join(wrong)
 
 
