@@ -40,6 +40,7 @@ RELATIVE = (
 SYSTEMS = (
     *RELATIVE,
     *[name for name in SMALLER if name not in RELATIVE],
+    "huang_absolute_base",
     "albert_base",
 )
 
@@ -62,6 +63,7 @@ def attention_of(preset, segment_ids, index=0):
             expressivity=1,
             pattern="fairseq",
         ),
+        "huang_absolute_base": partial(self_attention, num_heads=4),
         "albert_base": partial(self_attention, num_heads=4),
         "shatter_base": lambda hidden, visible, weights: one_head_attention(
             hidden,

@@ -136,6 +136,29 @@ def test_huang_table_1(method, entries):
     assert sum(math.prod(table.shape) for table in tables) == entries
 
 
+def test_huang_models_have_one_segment():
+    """Section 3.2: the segment embedding is dropped, of the baseline, too."""
+    models = ("huang_absolute", "shaw", "huang1", "huang2", "huang3", "huang4")
+    bert = presets()["bert_base"]["config"]
+    for model in models:
+        config = presets()[f"{model}_base"]["config"]
+        assert config.pop("num_segments") == 0
+        assert (config.get("position") == "none") == (model != models[0])
+        assert config == bert | {n: config[n] for n in config if n not in bert}
+    absolute = presets()["huang_absolute_base"]["parameters"]
+    assert presets()["bert_base"]["parameters"] - absolute == 2 * 768
+
+
+def test_huang_presets_that_were_saved_with_two_segments_load(tmp_path):
+    small = dict(num_layers=1, hidden_dim=24, intermediate_dim=8, vocabulary_size=7)
+    encoder = build("huang4_base", **small, num_segments=2)
+    encoder.save_to_preset(str(tmp_path / "preset"))
+    loaded = Encoder.from_preset(str(tmp_path / "preset"))
+    assert loaded.embedding.segment_embedding.embeddings.shape == (2, 24)
+    for old, new in zip(encoder.weights, loaded.weights, strict=True):
+        assert (old.numpy() == new.numpy()).all()
+
+
 def test_every_preset_is_an_encoder_configuration():
     arguments = inspect.signature(Encoder).parameters
     for name, preset in presets().items():

@@ -23,6 +23,7 @@ KINDS = {
     "factorised": {"embedding_dim": 6},
     "factorised, none": {"embedding_dim": 6, "position": "none"},
     "tokens alone": {"num_segments": 0, "layer_norm": False, "position": "none"},
+    "one segment": {"num_segments": 1},
     "without segments, factorised": {"num_segments": 0, "embedding_dim": 6},
 }
 

@@ -63,6 +63,19 @@ def test_losses_and_metrics_equal_the_literal_ones(kind):
         assert logs[name] == pytest.approx(value, rel=1e-5), name
 
 
+@pytest.mark.parametrize("num_segments", [0, 1])
+def test_an_encoder_of_one_segment_tells_sentences_by_separators(num_segments):
+    model = make_model("sentence_alone", num_segments=num_segments)
+    dataset = batches("sentence_alone", 1).map(
+        lambda x, *targets: (x | {"segment_ids": x["padding_mask"]}, *targets)
+    )
+    inputs = next(iter(dataset))[0]
+    zeros = inputs | {"segment_ids": 0 * inputs["segment_ids"]}
+    outputs = np.asarray(model(inputs)["sentence"])
+    np.testing.assert_array_equal(model(zeros)["sentence"], outputs)
+    assert np.isfinite(model.fit(dataset, verbose=0).history["loss"]).all()
+
+
 def test_masked_lm_must_be_a_bool():
     with pytest.raises(TypeError, match="`masked_lm` must.*Received"):
         SentencePairPrediction(make_encoder(), masked_lm=0.15)

@@ -58,12 +58,16 @@ def encoder_block(hidden, visible, weights, attention):
 
 
 def embedding(token_ids, segment_ids, weights):
-    """Equation 4; segment and position table, norm and projection if they exist."""
+    """Equation 4; segment and position table, norm and projection if they exist.
+
+    Where there is one segment, all tokens are in it (Huang, section 4).
+    """
     rows = []
     for i in range(len(token_ids)):
         row = weights["token_embedding/embeddings"][token_ids[i]]
         if "segment_embedding/embeddings" in weights:
-            row = row + weights["segment_embedding/embeddings"][segment_ids[i]]
+            table = weights["segment_embedding/embeddings"]
+            row = row + table[segment_ids[i] if len(table) > 1 else 0]
         if "position_embedding/embeddings" in weights:
             row = row + weights["position_embedding/embeddings"][i]
         rows.append(row)

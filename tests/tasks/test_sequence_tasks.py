@@ -139,6 +139,23 @@ def test_head_loss_and_metrics_are_literal(kind, pooling):
     assert logs == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize("num_segments", [0, 1])
+def test_pairs_train_an_encoder_of_one_segment(num_segments):
+    """As those of Huang et al.: the ids of second texts, 1, change nothing."""
+    model = make_model("classifier", num_layers=1, num_segments=num_segments)
+    dataset = batches("classifier", count=2)
+    inputs = next(iter(dataset))[0]
+    assert inputs["segment_ids"].numpy().any()
+    outputs = np.asarray(model(inputs))
+    zeros = {**inputs, "segment_ids": 0 * inputs["segment_ids"]}
+    np.testing.assert_array_equal(model(zeros), outputs)
+    assert_close(tf.function(model, jit_compile=True)(inputs), outputs, 1e-5, "XLA")
+    before = [w.numpy() for w in model.encoder.embedding.weights]
+    assert np.isfinite(model.fit(dataset, verbose=0).history["loss"]).all()
+    for old, new in zip(before, model.encoder.embedding.weights):
+        assert not np.array_equal(old, new.numpy()), new.path
+
+
 @pytest.mark.parametrize(
     ("kind", "pooling"),
     [

@@ -40,7 +40,8 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
         max_sequence_length: integer, rows of the table of absolute positions. Without
             such a table, sequences may be longer; it is then only the default length
             of data and serving.
-        num_segments: integer, number of segment ids; 0 for no segment table.
+        num_segments: integer, number of segment ids; with 1 or 0, for no segment
+            table, the embedding does not use them.
         embedding_dim: integer, width of the embedding tables, followed by a projection
             to `hidden_dim` if it differs; `None` means `hidden_dim`.
         attention: a registered name (`tfeff.encoders.attentions()`), a dict with

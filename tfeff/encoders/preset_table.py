@@ -19,6 +19,7 @@ _MODELS = {
     "part_bias": ("Part_Bias: + partition bias", "attention", "–"),
     "shatter": ("Shatter: + partition values", "attention", "–"),
     "xlnet": ("XLNet", "relative, two_stream", "Hugging Face, Model Garden"),
+    "huang_absolute": ("Absolute: BERT with one segment", "attention", "–"),
     "shaw": ("Shaw, keys only", "relative", "Hugging Face `relative_key`"),
     "huang1": ("Method 1: factor by distance", "relative", "–"),
     "huang2": ("Method 2: signed factor", "relative", "–"),

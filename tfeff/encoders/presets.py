@@ -70,12 +70,17 @@ _SHATTER_MODELS = {
         | dict(num_segments=0, embedding_layer_norm=False),
     ),
 }
+# Huang et al. drop the segment embedding.
+_HUANG_MODELS = {
+    "huang_absolute": ("section 3.2", {}),
+    "shaw": ("section 3.3", _relative("shaw")),
+    **{f"huang{n}": (f"section 3.5.{n}", _relative(f"huang{n}")) for n in (1, 2, 3, 4)},
+}
 # Of BERT's vocabulary, and of the size that ends the name.
 _OTHER_MODELS = {
-    "shaw_base": (f"{_HUANG}, section 3.3", _relative("shaw")),
     **{
-        f"huang{n}_base": (f"{_HUANG}, section 3.5.{n}", _relative(f"huang{n}"))
-        for n in (1, 2, 3, 4)
+        f"{model}_base": (f"{_HUANG}, {section}", {**changes, "num_segments": 0})
+        for model, (section, changes) in _HUANG_MODELS.items()
     },
     "blockbert_n2_base": (
         f"{_BLOCKBERT}, section 4",
@@ -144,11 +149,12 @@ _PARAMETERS = {
     "bert_rpe_base": 111_983_616,
     "bert_rab_base": 110_027_136,
     "xlnet_base": 116_754_432,
-    "shaw_base": 117_926_400,
-    "huang1_base": 108_572_160,
-    "huang2_base": 108_645_744,
-    "huang3_base": 117_926_400,
-    "huang4_base": 117_926_400,
+    "huang_absolute_base": 108_890_112,
+    "shaw_base": 117_924_864,
+    "huang1_base": 108_570_624,
+    "huang2_base": 108_644_208,
+    "huang3_base": 117_924_864,
+    "huang4_base": 117_924_864,
     "blockbert_n2_base": 108_891_648,
     "blockbert_n3_base": 108_891_648,
     "sparsebert_base": 108_891_648,

@@ -38,7 +38,8 @@ class EncoderEmbedding(keras.layers.Layer):
         hidden_dim: integer `D`, width of the result.
         max_sequence_length: integer, rows of the position table `P`; no limit
             when `position="none"`.
-        num_segments: integer, rows of the segment table `S`; 0 for no such table.
+        num_segments: integer, rows of the segment table `S`; 1 for a row that all
+            tokens share, 0 for no such table.
         embedding_dim: integer, width of the tables; `None` means `hidden_dim`.
         position: `"absolute"` or `"none"`.
         dropout: float in [0, 1), dropout rate.
@@ -53,10 +54,11 @@ class EncoderEmbedding(keras.layers.Layer):
     Call arguments:
         token_ids: integer tensor `[B, T]`, each in `[0, vocabulary_size)`.
         segment_ids: integer tensor `[B, T]`, each in `[0, num_segments)`; `None`
-            means segment 0 everywhere. Not used without a segment table. For an id of
-            either kind out of range, eager calls raise. A compiled program raises with
-            TensorFlow on CPUs; on GPUs and with XLA the token's embedding is zeros,
-            never that of another one.
+            means segment 0 everywhere. Not used with fewer than two segments, so that
+            inputs of two texts are those of every encoder. For an id of either kind out
+            of range, eager calls raise. A compiled program raises with TensorFlow on
+            CPUs; on GPUs and with XLA the token's embedding is zeros, never that of
+            another one.
         training: whether dropout is active.
 
     Returns:
@@ -190,7 +192,7 @@ class EncoderEmbedding(keras.layers.Layer):
         self._check_length(token_ids.shape)
         rows, inside = rows_of("token_ids", token_ids, self.vocabulary_size)
         x = self.token_embedding(rows)
-        if self.num_segments and segment_ids is None:
+        if self.num_segments == 1 or (self.num_segments and segment_ids is None):
             x = x + self.segment_embedding(ops.zeros_like(rows))
         elif self.num_segments:
             check_token_ids("segment_ids", segment_ids)

@@ -66,7 +66,8 @@ class SpanQA(Task):
     Trained on `SpanFeatures.dataset(...)`.
 
     Args:
-        encoder: a `tfeff.encoders.Encoder` that can tell two segments apart.
+        encoder: a `tfeff.encoders.Encoder`. One with fewer than two segments tells
+            question and passage apart by the `[SEP]` between them.
         dropout: float in [0, 1), dropout rate of the last hidden state; BERT has none
             here.
         **kwargs: `name` and `trainable`.
@@ -81,7 +82,7 @@ class SpanQA(Task):
 
     Raises:
         TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
-        ValueError: if the encoder has only one segment, or `dropout` is out of range.
+        ValueError: if `dropout` is out of range.
 
     Example:
 
@@ -100,11 +101,6 @@ class SpanQA(Task):
 
     def __init__(self, encoder: Encoder, dropout: float = 0.0, **kwargs):
         check_encoder("encoder", encoder)
-        if encoder.num_segments == 1:
-            raise ValueError(
-                "`encoder` must have at least 2 segments, or 0 for no table. "
-                f"Received: encoder.num_segments={encoder.num_segments}"
-            )
         dropout = check_rate("dropout", dropout)
         inputs = encoder.input
         hidden = encoder(inputs)["sequence_output"]
