@@ -34,7 +34,10 @@ def attentions(num_heads: int, length: int) -> dict:
         "shatter": one_head(bias=True, value=True),
     }
     for method in RELATIVE:
-        makers[method] = functools.partial(layers.RelativeAttention, num_heads, method)
+        distance = None if method in ("bias", "xlnet") else 127
+        makers[method] = functools.partial(
+            layers.RelativeAttention, num_heads, method, distance
+        )
     for name, blocks in (
         ("blockwise_n2", 2),
         ("blockwise_n3", 3),

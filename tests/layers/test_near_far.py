@@ -30,6 +30,7 @@ ATTENTIONS = {
         for method in ("shaw", "rpe", "huang1", "huang2", "huang3", "huang4", "xlnet")
     },
     "bias": functools.partial(RELATIVE, "bias", 3, num_buckets=4),
+    "xlnet without biases": functools.partial(RELATIVE, "xlnet", 3, query_bias=False),
     "shared huang3": functools.partial(RELATIVE, "huang3", 3, True),
     "shared huang4": functools.partial(RELATIVE, "huang4", 3, True),
 }

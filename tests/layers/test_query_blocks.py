@@ -40,6 +40,9 @@ ATTENTIONS = {
     "xlnet, segments": functools.partial(
         layers.RelativeAttention, 2, "xlnet", **SEGMENTS
     ),
+    "xlnet, segments without biases": functools.partial(
+        layers.RelativeAttention, 2, "xlnet", **SEGMENTS, query_bias=False
+    ),
     "mixed": functools.partial(layers.MixedAttention, 4, kernel_size=3),
     "blockwise": functools.partial(layers.BlockwiseAttention, 4, "3:1"),
     "sparse": functools.partial(layers.SparseAttention, 2, 4, 1),

@@ -26,6 +26,7 @@ METHODS = (*TABLES, "xlnet")
 # By method: settings that clip at distances below 7. T5 has a bucket for 0 and 1 each.
 CLIPPED = {method: {"max_distance": 2} for method in METHODS}
 CLIPPED["bias"] = {"max_distance": 5, "num_buckets": 8}
+BIASES = ("content_bias", "position_bias", "segment_bias")
 
 
 def check(check, method, num_heads=2, **options):
@@ -77,6 +78,30 @@ def test_equations_of_xlnet_not_clipped(num_heads, layout):
     check(check_equations, "xlnet", num_heads, **options)
 
 
+@pytest.mark.parametrize("max_distance", [None, 2])
+def test_xlnet_without_biases(max_distance):
+    """Huang, section 3.4: all checks of a layer."""
+    check(check_layer, "xlnet", max_distance=max_distance, query_bias=False)
+
+
+def test_xlnet_without_biases_has_those_of_zero():
+    """Also with segments, whose bias is one of the queries, too."""
+    options = {"method": "xlnet", "relative_segments": True, "dtype": "float64"}
+    layer = randomized(**options)
+    without = randomized(**options, query_bias=False)
+    named = variables_of(layer)
+    assert set(named) - set(variables_of(without)) == set(BIASES)
+    for name, variable in variables_of(without).items():
+        variable.assign(named[name])
+    hidden, segments = inputs_of(2, 5), np.array([[0, 0, 1, 1, 2], [0, 1, 0, 1, 1]])
+    call = {"padding_mask": VISIBLE, "segment_ids": segments}
+    actual = np.asarray(without(hidden, **call))
+    assert np.abs(layer(hidden, **call) - actual).max() > 1e-3
+    for name in BIASES:
+        named[name].assign(np.zeros((2, 4)))
+    assert_close(layer(hidden, **call), actual, 1e-12)
+
+
 def test_one_head():
     check(check_equations, "shaw", num_heads=1, max_distance=1)
 
@@ -85,8 +110,11 @@ def test_heads_of_size_one():
     check(check_equations, "huang4", num_heads=4, max_distance=1)
 
 
-@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
-def test_relative_segments(layout):
+@pytest.mark.parametrize(
+    "layout, query_bias",
+    [("interleaved", True), ("concatenated", True), ("interleaved", False)],
+)
+def test_relative_segments(layout, query_bias):
     """Values and gradients; segment ids are not only 0 and 1."""
     visible = np.array([[1, 1, 1, 1], [1, 1, 1, 0], [0, 0, 0, 0]], bool)
     segments = np.array([[0, 0, 1, 2], [5, 1, 5, 3], [0, 1, 0, 1]], "int32")
@@ -104,13 +132,18 @@ def test_relative_segments(layout):
                     max_distance=None,
                     sinusoid=layout,
                     segment_ids=segments[b],
+                    query_bias=query_bias,
                 )[0]
                 for b in range(3)
             ]
         )
 
     layer = RelativeAttention(
-        2, "xlnet", sinusoid=layout, relative_segments=True, dtype="float64"
+        *(2, "xlnet"),
+        sinusoid=layout,
+        relative_segments=True,
+        query_bias=query_bias,
+        dtype="float64",
     )
     call = partial(layer, padding_mask=visible, segment_ids=segments)
     call(hidden)
@@ -153,9 +186,14 @@ def test_weights():
         arguments = {"method": method, "max_distance": 3}
         assert shapes(**arguments) == table(*per_head)
         assert shapes(**arguments, shared_heads=True) == table(*shared)
-    # The published sizes are the defaults: 255 rows, and 32 buckets.
+    # The published sizes are the defaults: 255 rows, 32 buckets, and all distances of
+    # Huang's 512 tokens.
     assert shapes(method="rpe") == table(255, 8)
     assert shapes(method="shaw") == table(255, 2, 4)
+    assert shapes(method="huang1") == table(512, 2)
+    assert shapes(method="huang2") == table(1023, 2)
+    assert shapes(method="huang3") == table(1023, 2, 4)
+    assert shapes(method="huang4") == table(1023, 2, 4)
     assert shapes(method="bias") == table(32, 2)
     assert shapes(method="bias", num_buckets=8) == table(8, 2)
     xlnet = {
@@ -166,6 +204,8 @@ def test_weights():
     assert shapes(method="xlnet") == xlnet
     segments = {"segment_bias": (2, 4), "segment_embeddings": (2, 2, 4)}
     assert shapes(method="xlnet", relative_segments=True) == xlnet | segments
+    bare = {n: x for n, x in (xlnet | segments).items() if n not in BIASES}
+    assert shapes(method="xlnet", relative_segments=True, query_bias=False) == bare
 
 
 @pytest.mark.parametrize("shared_heads", [False, True])
@@ -323,6 +363,7 @@ def test_layers_can_share_one_embedding():
         ({"method": "bias", "max_distance": 8}, "max_distance"),
         ({"method": "xlnet", "sinusoid": "cosine"}, "sinusoid"),
         ({"relative_segments": True}, "relative_segments"),
+        ({"query_bias": False}, "query_bias"),
         ({"method": "rpe", "shared_heads": True}, "shared_heads"),
         ({"relative_embedding": np.zeros((3, 2))}, "relative_embedding"),
         ({"dropout": 1.0}, "dropout"),
@@ -332,6 +373,24 @@ def test_names_a_bad_argument(arguments, name):
     arguments = {"num_heads": 2, "method": "shaw", **arguments}
     with pytest.raises((ValueError, TypeError), match=f"`{name}` must .*Received: "):
         RelativeAttention(**arguments)
+
+
+def test_method_1_is_not_clipped_up_to_512_tokens():
+    """Section 3.5.1; the last of its 512 rows is the distance 511."""
+    layer = randomized(method="huang1")
+    hidden = inputs_of(1, 512)
+    _, before = layer(hidden, return_attention_scores=True)
+    table = layer.relative_embedding.embeddings
+    table.assign(np.asarray(table) + 3.0 * (np.arange(512)[:, None] == 511))
+    _, after = layer(hidden, return_attention_scores=True)
+    moved = np.abs(after - before)[0].max(axis=(0, 2)) > 1e-7
+    assert np.flatnonzero(moved).tolist() == [0, 511]
+
+
+def test_a_layer_that_was_saved_with_another_default_keeps_it():
+    old = RelativeAttention(2, "huang1", 127).get_config()
+    del old["query_bias"]
+    assert RelativeAttention.from_config(old).max_distance == 127
 
 
 def test_method_and_number_of_heads_must_be_given():

@@ -89,6 +89,7 @@ ATTENTIONS = {
     "xlnet": relative("xlnet", max_distance=None),
     "xlnet, sines first": relative("xlnet", sinusoid="concatenated"),
     "xlnet, clipped": relative("xlnet", max_distance=2),
+    "xlnet, without biases": relative("xlnet", max_distance=None, query_bias=False),
     **{
         name: relative(name, max_distance=2)
         for name in ("shaw", "rpe", "huang1", "huang3", "huang4")
@@ -160,7 +161,7 @@ def test_both_streams(name):
             assert_close(actual, expected, tolerance)
 
 
-@pytest.mark.parametrize("name", ["self", "xlnet", "one_head"])
+@pytest.mark.parametrize("name", ["self", "xlnet", "xlnet, without biases", "one_head"])
 def test_gradients_of_both_streams(name):
     """One block in full; deeper ones go through the same code."""
     layer, named = two_streams(name, num_blocks=1, size=4, dtype="float64")

@@ -165,6 +165,9 @@ KERNELS = {
     "scaled_scores": Entry(SCORES | dict(rows="rn")),
     "shaw_scores": Entry(SCORES),
     "xlnet_scores": Entry(SCORES | dict(content_bias="nh", position_bias="nh")),
+    "xlnet_scores, without biases": Entry(
+        SCORES, dict(content_bias=None, position_bias=None)
+    ),
     "softmax_values": Entry(
         VALUES | dict(rows="rnh", mask="b1ts", partition="nts", keep=PAIRS)
     ),

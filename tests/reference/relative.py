@@ -93,8 +93,16 @@ def table_score(method, table, max_distance, shared_heads, num_buckets):
     return score
 
 
-def xlnet_score(weights, num_heads, width, max_distance, layout, segment_ids):
-    """Huang, equation 10, with XLNet's relative segments if there are any."""
+def xlnet_score(
+    weights, num_heads, width, max_distance, layout, segment_ids, query_bias=True
+):
+    """Huang, equation 10, with XLNet's relative segments if there are any.
+
+    Without `query_bias`, "after removing the bias terms, keeping only the sinusoids".
+    """
+
+    def bias(name, h):
+        return weights[name][h] if query_bias else 0.0
 
     def score(h, i, j, q, k):
         distance = i - j
@@ -102,12 +110,12 @@ def xlnet_score(weights, num_heads, width, max_distance, layout, segment_ids):
             distance = clip(distance, max_distance)
         position = sinusoid(distance, width, layout) @ weights["relative/kernel"]
         r = split(position[None], num_heads)[h, 0]
-        total = (q + weights["content_bias"][h]) @ k
-        total += (q + weights["position_bias"][h]) @ r
+        total = (q + bias("content_bias", h)) @ k
+        total += (q + bias("position_bias", h)) @ r
         if segment_ids is not None:
             which = 0 if segment_ids[i] == segment_ids[j] else 1
             s = weights["segment_embeddings"][which, h]
-            total += (q + weights["segment_bias"][h]) @ s
+            total += (q + bias("segment_bias", h)) @ s
         return total / math.sqrt(len(q))
 
     return score
@@ -125,6 +133,7 @@ def relative_pair_attention(
     num_buckets=32,
     sinusoid="interleaved",
     segment_ids=None,
+    query_bias=True,
 ):
     """Queries of one sequence, keys and values of another; `sees` [T, T]."""
     sees = np.stack([sees] * num_heads)
@@ -132,7 +141,8 @@ def relative_pair_attention(
     value = None
     if method == "xlnet":
         score = xlnet_score(
-            weights, num_heads, width, max_distance, sinusoid, segment_ids
+            *(weights, num_heads, width, max_distance, sinusoid, segment_ids),
+            query_bias=query_bias,
         )
     elif method == "rpe":
         # Shatter, section 2: keys and values are those of x_j + R[j - i].

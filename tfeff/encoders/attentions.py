@@ -150,6 +150,7 @@ def _relative(
     num_buckets=32,
     sinusoid="interleaved",
     relative_segments=False,
+    query_bias=True,
     query_block_size="auto",
     **kwargs,
 ):
@@ -169,6 +170,7 @@ def _relative(
         num_buckets,
         sinusoid,
         relative_segments,
+        query_bias=query_bias,
         query_block_size=query_block_size,
         **kwargs,
     )

@@ -29,7 +29,11 @@ _SCORES = {
 METHODS = (*_SCORES, "xlnet")
 _FACTORS = ("huang1", "huang2", "huang3")
 SCALAR_METHODS = ("bias", "huang1", "huang2")
-_DISTANCES = {"bias": 128, "xlnet": None}
+# Huang et al. have 512 tokens and clip none of their own tables.
+_DISTANCES = {
+    **{"shaw": 127, "rpe": 127, "bias": 128, "xlnet": None},
+    **dict.fromkeys(("huang1", "huang2", "huang3", "huang4"), 511),
+}
 LAYOUTS = ("interleaved", "concatenated")
 
 
@@ -58,8 +62,12 @@ class RelativeAttention(SelfAttention):
     Args:
         num_heads: integer `N ≥ 1` that divides the hidden size.
         method: one of the table above.
-        max_distance: integer, distance in tokens from which on all positions share a
-            row. Default: 127; 128 for `"bias"`; no limit for `"xlnet"`.
+        max_distance: integer `k`, distance in tokens from which on all positions share
+            a row. Not clipped means `k = n - 1` for sequences of up to `n` tokens. The
+            layer does not know them, so its default is the papers': 511 for `"huang1"`
+            to `"huang4"`, which clip nothing of 512 tokens; 127 for `"shaw"` and
+            `"rpe"`; 128 for `"bias"`; no limit for `"xlnet"`. `tfeff.encoders.Encoder`
+            sets `n - 1` for the tables of Shaw and Huang.
         shared_heads: whether the heads share one table (`"shaw"`, `"huang1"` to
             `"huang4"`).
         num_buckets: even integer, rows of the table of `"bias"`.
@@ -118,12 +126,13 @@ class RelativeAttention(SelfAttention):
         sinusoid: str = "interleaved",
         relative_segments: bool = False,
         relative_embedding: RelativeEmbedding | None = None,
+        query_bias: bool = True,
         **kwargs,
     ):
         super().__init__(num_heads, **kwargs)
         self.method = check_choice("method", method, METHODS)
         if max_distance is None:
-            max_distance = _DISTANCES.get(method, 127)
+            max_distance = _DISTANCES[method]
         else:
             max_distance = check_integer("max_distance", max_distance)
         self.max_distance = max_distance
@@ -137,6 +146,12 @@ class RelativeAttention(SelfAttention):
             raise ValueError(
                 "`relative_segments` must be False unless the method is 'xlnet'. "
                 f"Received: relative_segments={relative_segments}, method={method!r}"
+            )
+        self.query_bias = bool(query_bias)
+        if not query_bias and method != "xlnet":
+            raise ValueError(
+                "`query_bias` must be True unless the method is 'xlnet'. "
+                f"Received: query_bias={query_bias}, method={method!r}"
             )
         if shared_heads and method in ("rpe", "bias", "xlnet"):
             raise ValueError(
@@ -196,14 +211,20 @@ class RelativeAttention(SelfAttention):
                 f"Received: hidden_dim={hidden_dim}"
             )
         self.add_dense("relative", hidden_dim, hidden_dim, use_bias=False)
-        shapes = {"content_bias": heads, "position_bias": heads}
-        if self.relative_segments:
-            shapes |= {"segment_bias": heads, "segment_embeddings": (2, *heads)}
-        for name, shape in shapes.items():
+        for name in self._xlnet_weights():
+            shape = (2, *heads) if name == "segment_embeddings" else heads
             weight = self.add_weight(
                 name=name, shape=shape, initializer=bert_initializer()
             )
             setattr(self, name, weight)
+
+    def _xlnet_weights(self):
+        """The names of the weights of XLNet's scores but the sinusoids' kernel."""
+        names = ["content_bias", "position_bias"] if self.query_bias else []
+        if self.relative_segments:
+            names += ["segment_bias"] if self.query_bias else []
+            names += ["segment_embeddings"]
+        return names
 
     @property
     def any_query(self):
@@ -218,11 +239,9 @@ class RelativeAttention(SelfAttention):
         queries, keys = super().project(inputs)
         if self.method != "xlnet" or not inputs.positional:
             return queries, keys
-        names = ["content_bias", "position_bias"]
         if self.relative_segments:
             self._check_segments(inputs)
-            names += ["segment_bias", "segment_embeddings"]
-        weights = {name: getattr(self, name) for name in names}
+        weights = {name: getattr(self, name) for name in self._xlnet_weights()}
         if inputs.positions is not None:
             weights["kernel"] = self.relative_dense.kernel
         return queries, keys._replace(weights=weights)
@@ -249,7 +268,7 @@ class RelativeAttention(SelfAttention):
         vectors = queries.vectors, keys.vectors
         if self.method != "xlnet":
             return _SCORES[self.method](*vectors, queries.relative["scores"])
-        biases = keys.weights["content_bias"], keys.weights["position_bias"]
+        biases = keys.weights.get("content_bias"), keys.weights.get("position_bias")
         if queries.relative is None:
             scores = functional.xlnet_scores_at(
                 queries.positions[..., 0],
@@ -267,7 +286,7 @@ class RelativeAttention(SelfAttention):
             queries.segment_ids,
             keys.segment_ids,
             keys.weights["segment_embeddings"],
-            keys.weights["segment_bias"],
+            keys.weights.get("segment_bias"),
         )
 
     def value_rows(self, queries):
@@ -310,6 +329,7 @@ class RelativeAttention(SelfAttention):
             sinusoid=self.sinusoid,
             relative_segments=self.relative_segments,
             relative_embedding=None,
+            query_bias=self.query_bias,
         )
         if self.shares_embedding:
             config["relative_embedding"] = shared_config(self.relative_embedding)

@@ -118,15 +118,16 @@ def pairwise_scores(query, key, rows):
 def xlnet_scores(query, key, rows, content_bias, position_bias):
     """Sinusoid relative positions with two global biases.
 
-    `s[i, j] = ((q_i + u) · k_j + (q_i + v) · r_x) / sqrt(H)`.
+    `s[i, j] = ((q_i + u) · k_j + (q_i + v) · r_x) / sqrt(H)`. Without the biases this
+    is `shaw_scores` of the projected sinusoids.
 
     Args:
         query: float tensor `[B, N, t, H]`.
         key: float tensor `[B, N, S, H]`.
         rows: `r`, the projected sinusoids, float tensor `[t + S, N, H]` by
             `x = j - i`.
-        content_bias: `u`, float tensor `[N, H]`.
-        position_bias: `v`, float tensor `[N, H]`.
+        content_bias: `u`, float tensor `[N, H]`, or `None` for 0.
+        position_bias: `v`, float tensor `[N, H]`, or `None` for 0.
 
     Returns:
         Tensor `[B, N, t, S]`.
@@ -135,8 +136,8 @@ def xlnet_scores(query, key, rows, content_bias, position_bias):
         Dai et al., "Transformer-XL", section 3.3; Yang et al., "XLNet", section 2.4;
         Huang et al., equation 10.
     """
-    scores = dot_product_scores(query + content_bias[:, None], key)
-    return scores + relative_products(scaled(query + position_bias[:, None]), rows)
+    scores = dot_product_scores(with_bias(query, content_bias), key)
+    return scores + relative_products(scaled(with_bias(query, position_bias)), rows)
 
 
 def xlnet_scores_at(
@@ -163,8 +164,8 @@ def xlnet_scores_at(
         query: float tensor `[B, N, t, H]`.
         key: float tensor `[B, N, S, H]`, of the positions `j = 0 … S - 1`.
         kernel: `W`, float tensor `[D, N · H]`, which projects sinusoids to `r`.
-        content_bias: `u`, float tensor `[N, H]`.
-        position_bias: `v`, float tensor `[N, H]`.
+        content_bias: `u`, float tensor `[N, H]`, or `None` for 0.
+        position_bias: `v`, float tensor `[N, H]`, or `None` for 0.
         sinusoid: layout of the sinusoids, as in `sinusoids`.
 
     Returns:
@@ -179,17 +180,13 @@ def xlnet_scores_at(
         kernel = ops.reshape(kernel, (dim // 2, 2, heads, size))
         kernel = ops.transpose(kernel, (1, 0, 2, 3))
     kernel = ops.reshape(kernel, (dim, heads, size))
-    position_query = scaled(query + position_bias[:, None])
+    position_query = scaled(with_bias(query, position_bias))
     rotated = ops.einsum("bnth,dnh->bntd", position_query, kernel)
     sine_query, cosine_query = ops.split(rotated, 2, axis=-1)
 
-    batch, count = ops.shape(positions)
     dtype = keras.backend.result_type(query.dtype, "float32")
-    waves = sinusoids(
-        ops.reshape(ops.cast(positions, dtype), (-1,)), dim, "concatenated"
-    )
-    waves = ops.reshape(ops.cast(waves, query.dtype), (batch, 1, count, dim))
-    sine, cosine = ops.split(waves, 2, axis=-1)
+    waves = sinusoids(ops.cast(positions[:, None], dtype), dim, "concatenated")
+    sine, cosine = ops.split(ops.cast(waves, query.dtype), 2, axis=-1)
     # sin(a - b) = sin a cos b - cos a sin b, cos(a - b) = cos a cos b + sin a sin b.
     rotated = ops.concatenate(
         [
@@ -201,7 +198,7 @@ def xlnet_scores_at(
     waves = sinusoids(ops.arange(ops.shape(key)[2], dtype=dtype), dim, "concatenated")
     waves = ops.cast(waves, query.dtype)
     position_scores = ops.einsum("bntd,sd->bnts", rotated, waves)
-    return dot_product_scores(query + content_bias[:, None], key) + position_scores
+    return dot_product_scores(with_bias(query, content_bias), key) + position_scores
 
 
 def segment_scores(query, query_segments, key_segments, embeddings, bias):
@@ -213,7 +210,7 @@ def segment_scores(query, query_segments, key_segments, embeddings, bias):
         key_segments: integer tensor `g` of the keys `[B, 1, 1, S]`.
         embeddings: float tensor `e` `[2, N, H]`: of a pair in the same segment, and
             of one in different segments.
-        bias: `b`, float tensor `[N, H]`.
+        bias: `b`, float tensor `[N, H]`, or `None` for 0.
 
     Returns:
         Tensor `[B, N, t, S]`.
@@ -221,8 +218,14 @@ def segment_scores(query, query_segments, key_segments, embeddings, bias):
     Reference:
         Yang et al., "XLNet", section 2.5, relative segment encodings.
     """
-    scores = ops.einsum("bnth,rnh->bntr", scaled(query + bias[:, None]), embeddings)
+    query = scaled(with_bias(query, bias))
+    scores = ops.einsum("bnth,rnh->bntr", query, embeddings)
     return ops.where(query_segments != key_segments, scores[..., 1:], scores[..., :1])
+
+
+def with_bias(query, bias):
+    """Adds a bias `[N, H]` of the heads to queries `[B, N, t, H]`; `None` adds none."""
+    return query if bias is None else query + bias[:, None]
 
 
 def toeplitz_rows(query, rows):

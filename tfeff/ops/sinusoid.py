@@ -12,12 +12,12 @@ def sinusoids(positions, dim: int, layout: str = "interleaved"):
     before all cosines when concatenated.
 
     Args:
-        positions: integer or float tensor `[R]`, in tokens.
+        positions: integer or float tensor `[...]`, in tokens.
         dim: even integer, size of an embedding.
         layout: `"interleaved"` or `"concatenated"`.
 
     Returns:
-        Tensor `[R, dim]`, float32 (float64 for float64 positions).
+        Tensor `[..., dim]`, float32 (float64 for float64 positions).
 
     Example:
 
@@ -33,10 +33,10 @@ def sinusoids(positions, dim: int, layout: str = "interleaved"):
     dtype = keras.backend.standardize_dtype(positions.dtype)
     dtype = "float64" if dtype == "float64" else "float32"
     frequencies = [10000.0 ** (-2.0 * m / dim) for m in range(dim // 2)]
-    angles = ops.cast(positions, dtype)[:, None] * ops.convert_to_tensor(
+    angles = ops.cast(positions, dtype)[..., None] * ops.convert_to_tensor(
         frequencies, dtype
     )
     waves = [ops.sin(angles), ops.cos(angles)]
     if layout == "concatenated":
         return ops.concatenate(waves, axis=-1)
-    return ops.reshape(ops.stack(waves, axis=-1), (-1, dim))
+    return ops.reshape(ops.stack(waves, axis=-1), (*ops.shape(positions), dim))
