@@ -1,5 +1,6 @@
 """BlockBERT's attention against dense attention over the blocks it keeps."""
 
+import json
 from functools import partial
 
 import keras
@@ -28,17 +29,34 @@ from tests.checks.running import (
     check_xla,
 )
 from tests.checks.subject import Subject
-from tests.reference import batched, block_pairs, blockwise_attention
+from tests.reference import (
+    batched,
+    block_pairs,
+    blockwise_attention,
+    permuted_pairs,
+)
 from tfeff.layers import BlockwiseAttention, SelfAttention
+
+# Of three blocks; the first three are no shifts. As the paper writes them, from 1.
+PERMUTATIONS = ((1, 3, 2), (1, 3, 2), (3, 2, 1), (2, 3, 1))
+
+
+def from_zero(permutations):
+    return [[block - 1 for block in permutation] for permutation in permutations]
+
+
+def subject(head_blocks):
+    """How the layer is made, and its reference."""
+    if isinstance(head_blocks, tuple):
+        make = partial(BlockwiseAttention, len(head_blocks), from_zero(head_blocks))
+        return make, batched(partial(blockwise_attention, permutations=head_blocks))
+    counts = [int(count) for count in str(head_blocks).split(":")]
+    make = partial(BlockwiseAttention, sum(counts), head_blocks)
+    return make, batched(partial(blockwise_attention, counts=counts))
 
 
 def check(check, head_blocks, **kwargs):
-    counts = [int(count) for count in str(head_blocks).split(":")]
-    check(
-        partial(BlockwiseAttention, sum(counts), head_blocks),
-        batched(partial(blockwise_attention, counts=counts)),
-        **kwargs,
-    )
+    check(*subject(head_blocks), **kwargs)
 
 
 def randomized(num_heads, head_blocks, hidden_dim=8, **kwargs):
@@ -52,20 +70,14 @@ def inputs_of(batch, length, size=8):
     return np.random.default_rng(0).normal(size=(batch, length, size)).astype("float32")
 
 
-@pytest.mark.parametrize("head_blocks", ["3:1", "2:1:1"])
+@pytest.mark.parametrize("head_blocks", ["3:1", "2:1:1", PERMUTATIONS])
 def test_layer(head_blocks):
     """All checks of a layer, but that more padding changes nothing.
 
     Lengths 5, 1 and 8 are no multiples of 2 or 3, or fewer than the blocks.
     """
     check(check_equations, head_blocks)
-    counts = [int(count) for count in head_blocks.split(":")]
-    subject = Subject(
-        partial(BlockwiseAttention, 4, head_blocks),
-        batched(partial(blockwise_attention, counts=counts)),
-        hidden_dim=8,
-        variables=variables_of,
-    )
+    held = Subject(*subject(head_blocks), hidden_dim=8, variables=variables_of)
     for check_it in (
         check_dynamic_shapes,
         check_mask_types,
@@ -75,7 +87,7 @@ def test_layer(head_blocks):
         check_half_precision,
         check_dropout,
     ):
-        check_it(subject)
+        check_it(held)
 
 
 def test_padding_changes_nothing_while_the_blocks_stay():
@@ -125,7 +137,40 @@ def test_equals_masked_dense_attention(data):
         assert_close(actual, literal, 1e-5)
 
 
-@pytest.mark.parametrize("head_blocks", ["4", [4], (4,)])
+@settings(max_examples=20)
+@given(st.data())
+def test_any_permutations_equal_masked_dense_attention(data):
+    """Of any number of blocks, another one for each head, by equation 2 as printed."""
+    num_heads, num_blocks = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 5))
+    length = data.draw(st.integers(1, 11))
+    order = st.permutations(range(1, num_blocks + 1)).map(tuple)
+    permutations = [data.draw(order) for _ in range(num_heads)]
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**16)))
+    hidden = rng.normal(size=(2, length, 2 * num_heads)).astype("float32")
+    visible = rng.random((2, length)) < 0.6
+    layer = randomized(num_heads, from_zero(permutations), 2 * num_heads)
+    expected = batched(partial(blockwise_attention, permutations=permutations))(
+        hidden.astype("float64"), visible, arrays_of(variables_of(layer))
+    )
+    output = layer(hidden, padding_mask=visible, return_attention_scores=True)
+    for actual, literal in zip(output, expected):
+        assert_close(actual, literal, 1e-5)
+
+
+def test_shifts_are_permutations():
+    """σ = (2, 3, 1) of section 3.1 and its powers, to the last bit."""
+    shifts = ((1, 2, 3), (1, 2, 3), (2, 3, 1), (3, 1, 2))
+    layer, other = randomized(4, "2:1:1"), randomized(4, from_zero(shifts))
+    other.set_weights(layer.get_weights())
+    visible = np.array([[1] * 8, [1] * 5 + [0] * 3], bool)
+    for actual, expected in zip(
+        other(inputs_of(2, 8), visible, return_attention_scores=True),
+        layer(inputs_of(2, 8), visible, return_attention_scores=True),
+    ):
+        np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("head_blocks", ["4", [4], (4,), [(0,)] * 4])
 def test_one_block_is_self_attention(head_blocks):
     layer = randomized(4, head_blocks)
     plain = SelfAttention(4)
@@ -149,12 +194,23 @@ def test_heads_attend_to_the_blocks_of_the_paper():
         np.testing.assert_array_equal(kept, block_pairs(6, counts))
         assert kept.mean() == pytest.approx(1 / len(counts))
     assert kept[0, 0, 0] and kept[8, 0, 2] and kept[10, 0, 4]
+    layer = randomized(4, from_zero(PERMUTATIONS))
+    _, scores = layer(inputs_of(1, 6), return_attention_scores=True)
+    kept = np.asarray(scores)[0] > 0
+    np.testing.assert_array_equal(kept, permuted_pairs(6, PERMUTATIONS))
+    assert (kept.mean(axis=(1, 2)) == 1 / 3).all()
 
 
 def test_forms_of_the_assignment_are_the_same_config():
     configs = [BlockwiseAttention(4, f, name="a").get_config() for f in ("3:1", [3, 1])]
     assert configs[0] == configs[1]
     copy = BlockwiseAttention.from_config(configs[0])
+    assert copy.get_config() == configs[0]
+    forms = ([(0, 1), (1, 0)], np.array([[0, 1], [1, 0]]), ([0, 1], [1, 0]))
+    configs = [BlockwiseAttention(2, f, name="a").get_config() for f in forms]
+    assert configs[0]["head_blocks"] == [[0, 1], [1, 0]]
+    assert configs[0] == configs[1] == configs[2]
+    copy = BlockwiseAttention.from_config(json.loads(json.dumps(configs[0])))
     assert copy.get_config() == configs[0]
 
 
@@ -170,7 +226,8 @@ def test_never_computes_a_matrix_of_all_pairs(length):
         return largest_tensor(call, layer.trainable_variables, hidden, visible)
 
     assert largest(SelfAttention(2)) >= 2 * length**2
-    for head_blocks in ("1:0:1:0", "2:0:0:0", "0:1:1:0"):
+    permutations = [(1, 0, 3, 2), (3, 1, 2, 0)]
+    for head_blocks in ("1:0:1:0", "2:0:0:0", "0:1:1:0", permutations):
         blocks = 2 * 4 * 16 * 16
         assert largest(BlockwiseAttention(2, head_blocks)) == blocks < length**2
 
@@ -191,6 +248,17 @@ def test_never_computes_a_matrix_of_all_pairs(length):
         (4, "2::2", "head_blocks"),
         (4, None, "head_blocks"),
         (4, 4, "head_blocks"),
+        (2, [(0, 1)], "head_blocks"),
+        (2, [(0, 1), (1, 0), (1, 0)], "head_blocks"),
+        (2, [(0, 1), (0, 1, 2)], "head_blocks"),
+        (2, [(0, 1), (1, 1)], "head_blocks"),
+        (2, [(1, 2), (2, 1)], "head_blocks"),
+        (2, [(0, 1), (0, -1)], "head_blocks"),
+        (2, [(0, 1), 1], "head_blocks"),
+        (2, [(0, 1), (1.0, 0.0)], "head_blocks"),
+        (2, [(0, 1), (True, False)], "head_blocks"),
+        (2, [(0, 1), "10"], "head_blocks"),
+        (2, [(), ()], "head_blocks"),
         (0, "1:1", "num_heads"),
         (2.0, "1:1", "num_heads"),
     ],

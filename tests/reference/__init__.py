@@ -18,6 +18,7 @@ from tests.reference.attention import (
 from tests.reference.blockwise import (
     block_pairs,
     blockwise_attention,
+    permuted_pairs,
     sparse_attention,
     sparse_pairs,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "partition_function",
     "partition_mask",
     "partitioned_attention",
+    "permuted_pairs",
     "relative_attention",
     "relative_embedding",
     "relative_pair_attention",

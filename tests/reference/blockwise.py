@@ -25,9 +25,34 @@ def block_pairs(length, counts):
     return np.stack(heads)
 
 
-def blockwise_attention(hidden, visible, weights, counts):
-    """Dense attention over the pairs of `block_pairs`."""
-    sees = block_pairs(len(hidden), counts) & all_pairs(visible)
+def permuted_pairs(length, permutations):
+    """BlockBERT, equation 2, as printed, per head: [N, T, T].
+
+    Positions, blocks and what a permutation has are counted from 1: (2, 1) exchanges
+    two blocks. The length is rounded up to a multiple of n.
+    """
+    heads = []
+    for pi in permutations:
+        n = len(pi)
+        rounded = math.ceil(length / n) * n
+        kept = np.zeros((length, length), bool)
+        for i in range(1, length + 1):
+            for j in range(1, length + 1):
+                block = math.floor((i - 1) * n / rounded + 1)
+                kept[i - 1, j - 1] = pi[block - 1] == math.floor(
+                    (j - 1) * n / rounded + 1
+                )
+        heads.append(kept)
+    return np.stack(heads)
+
+
+def blockwise_attention(hidden, visible, weights, counts=None, permutations=None):
+    """Dense attention over the pairs of `block_pairs` or `permuted_pairs`."""
+    if permutations is None:
+        kept = block_pairs(len(hidden), counts)
+    else:
+        kept = permuted_pairs(len(hidden), permutations)
+    sees = kept & all_pairs(visible)
     return pair_attention(hidden, hidden, sees, weights)
 
 

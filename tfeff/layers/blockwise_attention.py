@@ -13,10 +13,11 @@ from tfeff.utils.checks import check_integer
 class BlockwiseAttention(SelfAttention):
     """Multi-head softmax attention of blocks of queries to blocks of keys (BlockBERT).
 
-    The sequence is split into `n` equal blocks. In a head of shift `s`, the queries of
-    block `b` attend only to the keys of block `(b + s) mod n`: heads of shift 0 attend
-    locally, the others over long distances. Only `1 / n` of the scores is computed and
-    stored. With `n = 1` this is `SelfAttention`.
+    The sequence is split into `n` equal blocks. Each head has a permutation `π` of
+    them: the queries of block `b` attend only to the keys of block `π(b)`. The paper's
+    are shifts, `π(b) = (b + s) mod n`: heads of shift 0 attend locally, the others over
+    long distances. Only `1 / n` of the scores is computed and stored, whatever `π`.
+    With `n = 1` this is `SelfAttention`.
 
     A sequence whose length is not a multiple of `n` is padded at its end with masked
     keys, which are removed afterwards.
@@ -25,7 +26,9 @@ class BlockwiseAttention(SelfAttention):
         num_heads: integer `N ≥ 1` that divides the hidden size.
         head_blocks: the number of heads of each shift `0, 1, … n - 1`, such as `"10:2"`
             or `(10, 2)`: two blocks, ten heads of shift 0 and two of shift 1. They add
-            up to `num_heads`.
+            up to `num_heads`. Or any permutation for each head, such as
+            `[(0, 1, 2), (0, 2, 1)]` for two heads: the integers `π(0) … π(n - 1)`,
+            which the paper counts from 1.
         query_block_size: integer, `None` or `"auto"`: the number of queries whose
             scores exist at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores.
@@ -43,14 +46,17 @@ class BlockwiseAttention(SelfAttention):
             the blocks.
 
     Raises:
-        ValueError: if `head_blocks` does not add up to `num_heads`, or as
-            `SelfAttention`.
+        ValueError: if `head_blocks` does not add up to `num_heads`, has another number
+            of permutations or one that is none, or as `SelfAttention`.
         TypeError: if `padding_mask` is neither bool nor integer.
 
     Example:
 
     >>> hidden = keras.random.normal((2, 7, 8))
     >>> tuple(BlockwiseAttention(num_heads=4, head_blocks="3:1")(hidden).shape)
+    (2, 7, 8)
+    >>> layer = BlockwiseAttention(num_heads=2, head_blocks=[(0, 2, 1), (2, 1, 0)])
+    >>> tuple(layer(hidden).shape)
     (2, 7, 8)
 
     Reference:
@@ -61,12 +67,17 @@ class BlockwiseAttention(SelfAttention):
     length_dependent = True  # The length determines the blocks.
     any_mask = False
 
-    def __init__(self, num_heads: int, head_blocks: str | Sequence[int], **kwargs):
+    def __init__(
+        self,
+        num_heads: int,
+        head_blocks: str | Sequence[int] | Sequence[Sequence[int]],
+        **kwargs,
+    ):
         super().__init__(num_heads, **kwargs)
         self.head_blocks = _head_blocks(head_blocks, self.num_heads)
 
     def attend_sequence(self, inputs, return_scores):
-        num_blocks = len(self.head_blocks)
+        num_blocks = len(functional.head_permutations(self.head_blocks)[0])
         length = ops.shape(inputs.hidden)[1]
         hidden, visible = inputs.hidden, inputs.visible
         if num_blocks > 1:
@@ -110,19 +121,40 @@ class BlockwiseAttention(SelfAttention):
         return config
 
 
-def _head_blocks(head_blocks, num_heads: int) -> list[int]:
-    """The numbers of heads, checked, from a string or a sequence."""
+def _head_blocks(head_blocks, num_heads: int) -> list[int] | list[list[int]]:
+    """The numbers of heads or the permutations, checked, as lists."""
     received = f"Received: head_blocks={head_blocks!r}, num_heads={num_heads}"
     try:
-        counts = head_blocks.split(":") if isinstance(head_blocks, str) else head_blocks
-        counts = [int(count) if isinstance(count, str) else count for count in counts]
-        for count in counts:
-            check_integer("head_blocks", count, minimum=0)
+        entries = (
+            head_blocks.split(":") if isinstance(head_blocks, str) else head_blocks
+        )
+        entries = [int(entry) if isinstance(entry, str) else entry for entry in entries]
+        are_permutations = any(hasattr(entry, "__len__") for entry in entries)
+        if are_permutations:
+            entries = [
+                [check_integer("head_blocks", b, minimum=0) for b in permutation]
+                for permutation in entries
+            ]
+        else:
+            entries = [check_integer("head_blocks", n, minimum=0) for n in entries]
     except (TypeError, ValueError) as error:
         raise ValueError(
-            "`head_blocks` must be numbers of heads, such as '10:2' or (10, 2). "
-            + received
+            "`head_blocks` must be numbers of heads, such as '10:2' or (10, 2), or a "
+            f"permutation for each head, such as [(0, 1), (1, 0)]. {received}"
         ) from error
-    if sum(counts) != num_heads:
-        raise ValueError(f"`head_blocks` must add up to `num_heads`. {received}")
-    return counts
+    if not are_permutations:
+        if sum(entries) != num_heads:
+            raise ValueError(f"`head_blocks` must add up to `num_heads`. {received}")
+        return entries
+    if len(entries) != num_heads:
+        raise ValueError(
+            "`head_blocks` must have one permutation for each of `num_heads`. "
+            f"{received}"
+        )
+    blocks = list(range(len(entries[0])))
+    if not blocks or any(sorted(permutation) != blocks for permutation in entries):
+        raise ValueError(
+            "`head_blocks` must have permutations of the same blocks, counted from 0, "
+            f"such as (1, 2, 0). {received}"
+        )
+    return entries

@@ -17,6 +17,7 @@ from tfeff.ops.attention import (
 from tfeff.ops.blockwise import (
     dense_scores,
     from_blocks,
+    head_permutations,
     key_blocks,
     query_blocks,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "gather_positions",
     "gelu",
     "gelu_tanh",
+    "head_permutations",
     "keep_mask",
     "keep_mask_from_bits",
     "key_blocks",

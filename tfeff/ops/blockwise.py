@@ -52,19 +52,54 @@ def from_blocks(x, num_blocks: int):
     return ops.reshape(x, (batch // num_blocks, num_blocks * length, *rest))
 
 
-def key_blocks(x, head_blocks: Sequence[int]):
+def head_permutations(head_blocks: Sequence) -> list[tuple[int, ...]]:
+    """The permutation `π` of the blocks in each head.
+
+    The queries of block `b` attend to the keys of block `π(b)`:
+
+        M[i, j] = 1 if π(⌊i n / T⌋) = ⌊j n / T⌋, else 0
+
+    Args:
+        head_blocks: the number of heads of each shift `0, 1, … n - 1`, of which `s` is
+            `π(b) = b + s`, modulo `n`; or `π` of each head, `n` integers from 0.
+
+    Returns:
+        List of `N` tuples of `n` integers.
+
+    Example:
+
+    >>> head_permutations([2, 1])
+    [(0, 1), (0, 1), (1, 0)]
+    >>> head_permutations([[0, 2, 1], [2, 1, 0]])
+    [(0, 2, 1), (2, 1, 0)]
+
+    Reference:
+        Qiu et al., "Blockwise self-attention for long document understanding",
+        equation 2, which counts from 1.
+    """
+    if any(isinstance(entry, Sequence) for entry in head_blocks):
+        return [tuple(permutation) for permutation in head_blocks]
+    num_blocks = len(head_blocks)
+    return [
+        tuple((b + shift) % num_blocks for b in range(num_blocks))
+        for shift, count in enumerate(head_blocks)
+        for _ in range(count)
+    ]
+
+
+def key_blocks(x, head_blocks: Sequence):
     """The block of keys that each block of queries attends to, by head.
 
-    In a head of shift `s`, the queries of block `b` attend to the keys and values of
-    block `b + s`, modulo the number of blocks:
+    In a head of the permutation `π`, the queries of block `b` attend to the keys and
+    values of block `π(b)`:
 
-        A[h, b] = softmax(Q[h, b] K[h, b + s]ᵀ / sqrt(H))       [t, t]
-        X̄[h, b] = A[h, b] V[h, b + s]
+        A[h, b] = softmax(Q[h, b] K[h, π(b)]ᵀ / sqrt(H))       [t, t]
+        X̄[h, b] = A[h, b] V[h, π(b)]
 
     Args:
         x: tensor `[B n, N, t, …]`, keys, values or their mask in blocks.
-        head_blocks: the number of heads of each shift `0, 1, … n - 1`; they add up to
-            `N`.
+        head_blocks: the number of heads of each shift, or the permutation of each head,
+            as for `head_permutations`.
 
     Returns:
         Tensor `[B n, N, t, …]`, the blocks attended to.
@@ -80,18 +115,32 @@ def key_blocks(x, head_blocks: Sequence[int]):
         Qiu et al., "Blockwise self-attention for long document understanding",
         equation 3.
     """
-    num_blocks = len(head_blocks)
+    groups = [
+        (permutation, len(list(heads)))
+        for permutation, heads in itertools.groupby(head_permutations(head_blocks))
+    ]
+    num_blocks = len(groups[0][0])
     if num_blocks == 1:
         return x
     shape = ops.shape(x)
     x = ops.reshape(x, (shape[0] // num_blocks, num_blocks, *shape[1:]))
     # One split: on CPUs the gradients of separate slices took as long as the scores.
-    parts = ops.split(x, list(itertools.accumulate(head_blocks[:-1])), axis=2)
-    parts = [ops.roll(part, -shift, axis=1) for shift, part in enumerate(parts)]
+    ends = list(itertools.accumulate(count for _, count in groups))
+    parts = ops.split(x, ends[:-1], axis=2) if len(groups) > 1 else [x]
+    parts = [_permuted(part, group[0]) for part, group in zip(parts, groups)]
     return ops.reshape(ops.concatenate(parts, axis=2), shape)
 
 
-def dense_scores(scores, head_blocks: Sequence[int]):
+def _permuted(x, permutation):
+    """The blocks of `x` `[B, n, …]` in the order of the permutation."""
+    shift, num_blocks = permutation[0], len(permutation)
+    if permutation == tuple((b + shift) % num_blocks for b in range(num_blocks)):
+        return ops.roll(x, -shift, axis=1)
+    blocks = ops.split(x, num_blocks, axis=1)
+    return ops.concatenate([blocks[b] for b in permutation], axis=1)
+
+
+def dense_scores(scores, head_blocks: Sequence):
     """Scatters the scores of blocks into a matrix of all pairs of positions.
 
     Args:
@@ -99,22 +148,19 @@ def dense_scores(scores, head_blocks: Sequence[int]):
         head_blocks: as in `key_blocks`.
 
     Returns:
-        Tensor `[B, N, T, T]`, zero outside of the blocks.
+        Tensor `[B, N, T, T]`, zero outside of the blocks, which are `1 / n` of it.
     """
-    num_blocks = len(head_blocks)
+    permutations = head_permutations(head_blocks)
+    num_blocks = len(permutations[0])
     batch, heads, block, _ = ops.shape(scores)
     scores = ops.reshape(scores, (batch // num_blocks, num_blocks, heads, block, block))
-    # attends[s, b, c]: whether block b attends to block c in a head of shift s.
+    # attends[h][b][c]: whether block b attends to block c in head h.
     attends = [
-        [
-            [float((b + s) % num_blocks == c) for c in range(num_blocks)]
-            for b in range(num_blocks)
-        ]
-        for s in range(num_blocks)
+        [[float(c == target) for c in range(num_blocks)] for target in permutation]
+        for permutation in permutations
     ]
-    by_head = [attends[s] for s, count in enumerate(head_blocks) for _ in range(count)]
     dense = ops.einsum(
-        "bnhqk,hnm->bhnqmk", scores, ops.convert_to_tensor(by_head, scores.dtype)
+        "bnhqk,hnm->bhnqmk", scores, ops.convert_to_tensor(attends, scores.dtype)
     )
     length = num_blocks * block
     return ops.reshape(dense, (batch // num_blocks, heads, length, length))
