@@ -97,6 +97,17 @@ def test_the_result_is_saved_and_loaded(tmp_path):
     assert_close(states(again, batch)[-1], states(swapped, batch)[-1], 1e-6)
 
 
+def test_sinusoids_are_swapped_and_no_weight_is_lost():
+    encoder = random_encoder(position="sinusoid")
+    swapped = swap_positions(encoder, "huang4")
+    assert swapped.position == "none"
+    plain = Encoder.from_config(encoder.get_config() | {"position": "none"})
+    plain.set_weights(encoder.get_weights())
+    batch = batch_of(encoder, lengths=(9, 4, 1), padded_to=9)
+    for actual, state in zip(states(swapped, batch), states(plain, batch)):
+        assert_close(actual, state, 1e-5)
+
+
 def test_settings_are_kept():
     encoder = random_encoder(
         attention=[{"name": "self", "dropout": 0.5}, "self"],

@@ -97,6 +97,15 @@ def test_relative_tables_keep_their_size(recwarn):
     assert extend_length(one, 9).blocks[1].attention.max_distance == 5
 
 
+def test_sinusoids_have_no_rows_to_add(recwarn):
+    encoder = make(position="sinusoid", embedding_dim=4)
+    longer = extend_length(encoder, 11)
+    assert not recwarn.list
+    assert longer.get_config() == encoder.get_config() | {"max_sequence_length": 11}
+    for old, new in zip(states(encoder, 11), states(longer, 11)):
+        np.testing.assert_array_equal(new, old)
+
+
 def test_wrong_arguments_are_named():
     encoder = make()
     with pytest.raises(TypeError, match="`encoder`.*Dense"):

@@ -25,7 +25,7 @@ from tests.reference import (
 )
 from tests.subjects.blocks import block_variables
 from tests.subjects.encoders import SMALLER, TINY, tiny
-from tfeff.encoders import build, presets
+from tfeff.encoders import Encoder, build, presets
 
 RELATIVE = (
     "bert_rpe_base",
@@ -87,7 +87,7 @@ def check_hidden_states(encoder, attention):
         tokens, segments, visible = (
             batch[name][row] for name in ("token_ids", "segment_ids", "padding_mask")
         )
-        hidden = embedding(tokens, segments, weights)
+        hidden = embedding(tokens, segments, weights, encoder.position)
         assert_close(states[0][row], hidden, 1e-5, "embedding")
         for index, block in enumerate(encoder.blocks):
             (hidden,) = encoder_block(
@@ -102,6 +102,34 @@ def check_hidden_states(encoder, attention):
 @pytest.mark.parametrize("preset", SYSTEMS)
 def test_all_hidden_states_are_those_of_the_equations(preset):
     check_hidden_states(tiny(preset), partial(attention_of, preset))
+
+
+SINUSOID = dict(position="sinusoid", embedding_dim=6, num_segments=1)
+WITHOUT_BIASES = {"name": "relative", "method": "xlnet", "query_bias": False}
+
+
+def test_fixed_sinusoids():
+    """Huang, equations 1 and 2; texts are longer than the encoder's length."""
+    encoder = tiny("huang_absolute_base", **SINUSOID, max_sequence_length=4)
+    assert not any("position" in w.path for w in encoder.weights)
+    attention = partial(self_attention, num_heads=4)
+    check_hidden_states(encoder, lambda segments, index: attention)
+    check_encoder(partial(tiny, "huang_absolute_base", **SINUSOID))
+
+
+def test_xlnet_without_biases():
+    """Huang, section 3.4, in an encoder by a preset's name."""
+    encoder = tiny("xlnet_base", attention=WITHOUT_BIASES)
+    assert not any("content_bias" in w.path for w in encoder.weights)
+    attention = partial(
+        relative_attention,
+        num_heads=4,
+        method="xlnet",
+        max_distance=None,
+        query_bias=False,
+    )
+    check_hidden_states(encoder, lambda segments, index: attention)
+    assert Encoder.from_config(encoder.get_config()).attention == WITHOUT_BIASES
 
 
 # The layers of the slow ones have all of these checks of their own.
@@ -263,6 +291,12 @@ def test_shared_layers_train():
         ),
         (dict(attention={"name": "relative", "method": "huang5"}), "`method` must be"),
         (dict(attention="relative"), "method"),
+        (
+            dict(attention={**WITHOUT_BIASES, "method": "shaw"}),
+            "`query_bias` must be True.*query_bias=False, method='shaw'",
+        ),
+        (dict(position="sinusoid", embedding_dim=5), "`embedding_dim`.*even.*=5"),
+        (dict(position="sinusoids"), "`position` must be one of.*Did you mean"),
     ],
 )
 def test_bad_arguments_are_named(changes, message):

@@ -106,6 +106,25 @@ def test_tables_of_two_sizes(tmp_path):
     check_loaded(random(encoder), tmp_path, from_file)
 
 
+def test_models_of_the_papers_by_arguments(tmp_path):
+    """Sinusoids, XLNet's terms without biases, and permutations of blocks."""
+    attention = [
+        {"name": "relative", "method": "xlnet", "query_bias": False},
+        "self",
+        {
+            "name": "blockwise",
+            "head_blocks": [[1, 2, 0], [0, 2, 1], [2, 1, 0]] + [[0, 1, 2]],
+        },
+    ]
+    encoder = build(
+        "huang_absolute_base",
+        **TINY | {"num_layers": 3, "num_segments": 1},
+        attention=attention,
+        position="sinusoid",
+    )
+    check_loaded(random(encoder), tmp_path, from_file, from_preset, from_weights)
+
+
 def test_swapped_positions(tmp_path):
     encoder = build("bert_base", **TINY | {"num_layers": 3})
     swapped = swap_positions(encoder, "bias")

@@ -7,6 +7,7 @@ from tests.checks import arrays_of, assert_close, randomize
 from tests.reference import pair_attention, part_of, two_stream_blocks
 from tests.reference.attention import linear
 from tests.reference.objectives import cross_entropies
+from tests.reference.relative import sinusoid
 from tests.subjects.blocks import block_variables
 from tests.subjects.objectives import arrays, batches, make_encoder, make_model
 from tfeff.objectives import PermutationLM
@@ -23,7 +24,12 @@ def literal_logits(model, inputs):
     hidden = np.asarray(
         embedding(inputs["token_ids"], inputs["segment_ids"]), "float64"
     )
-    positions = embedding.position_embedding.embeddings.numpy()[: hidden.shape[1]]
+    if encoder.position == "sinusoid":
+        width = encoder.embedding_dim
+        rows = [sinusoid(i, width, "interleaved") for i in range(hidden.shape[1])]
+        positions = np.stack(rows)
+    else:
+        positions = embedding.position_embedding.embeddings.numpy()[: hidden.shape[1]]
     named = {"w": model.streams.mask_embedding, "c": model.head.bias}
     named["E"] = embedding.token_embedding.embeddings
     for name, layer in (("in", embedding), ("out", model.head)):
@@ -52,13 +58,16 @@ def literal_logits(model, inputs):
     return logits
 
 
-@pytest.mark.parametrize("embedding_dim", [None, 6])
-def test_logits_loss_and_accuracy_equal_the_literal_ones(embedding_dim):
+@pytest.mark.parametrize(
+    "embedding_dim, position", [(None, "absolute"), (6, "absolute"), (6, "sinusoid")]
+)
+def test_logits_loss_and_accuracy_equal_the_literal_ones(embedding_dim, position):
     model = make_model(
         "permutation_lm",
         compiled={"run_eagerly": True},
         num_layers=2,
         embedding_dim=embedding_dim,
+        position=position,
     )
     randomize({w.path: w for w in model.weights if "seed" not in w.path})
     dataset = batches("permutation_lm", 2)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.checks import assert_close, randomize
+from tests.checks import arrays_of, assert_close, randomize, variables_of
+from tests.reference import embedding
 from tests.reference.objectives import (
     binary_cross_entropies,
     cross_entropies,
@@ -217,6 +218,22 @@ def test_tables_are_shared_and_kept_once(tmp_path):
     assert not apart.share_embeddings
     copy = ReplacedTokenDetection.from_config(apart.get_config())
     assert not copy.share_embeddings and len(copy.weights) == len(apart.weights)
+
+
+def test_a_generator_has_the_sinusoids_of_its_encoder():
+    encoder = make_encoder("convbert_small", num_heads=4, position="sinusoid")
+    generator = generator_for(encoder, 1 / 4)
+    randomize({w.path: w for w in generator.weights})
+    layer = generator.embedding
+    ids = np.arange(40)[None] % 7  # Longer than the encoder's table would be.
+    for name in ("token_embedding", "segment_embedding", "norm"):
+        assert getattr(layer, name) is getattr(encoder.embedding, name)
+    weights = arrays_of(variables_of(layer))
+    expected = embedding(ids[0], 0 * ids[0], weights, "sinusoid")
+    assert_close(layer(ids)[0], expected, 1e-5)
+    model = ReplacedTokenDetection(generator, encoder)
+    outputs = model(next(iter(batches("replaced_token", 1)))[0])
+    assert np.isfinite(outputs["replaced"]).all()
 
 
 def test_names_bad_arguments():

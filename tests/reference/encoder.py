@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from tests.reference.attention import grouped_linear, linear
+from tests.reference.relative import sinusoid
 
 
 def part_of(weights, prefix):
@@ -57,9 +58,10 @@ def encoder_block(hidden, visible, weights, attention):
     return (after_attention(hidden, attended, weights),)
 
 
-def embedding(token_ids, segment_ids, weights):
+def embedding(token_ids, segment_ids, weights, position=None):
     """Equation 4; segment and position table, norm and projection if they exist.
 
+    With position "sinusoid", Huang's equations 1 and 2, at the width of the tables.
     Where there is one segment, all tokens are in it (Huang, section 4).
     """
     rows = []
@@ -70,6 +72,8 @@ def embedding(token_ids, segment_ids, weights):
             row = row + table[segment_ids[i] if len(table) > 1 else 0]
         if "position_embedding/embeddings" in weights:
             row = row + weights["position_embedding/embeddings"][i]
+        if position == "sinusoid":
+            row = row + sinusoid(i, len(row), "interleaved")
         rows.append(row)
     result = np.stack(rows)
     if "norm/gamma" in weights:

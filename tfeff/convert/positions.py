@@ -25,17 +25,19 @@ def swap_positions(
     """Replaces absolute by relative positions and keeps all other weights.
 
     The new weights are initialised to have no effect, as zeros or as factors of one: at
-    first, the result equals the given encoder without its table of positions exactly.
-    Fine-tuning learns the relative positions. Sequences may have any length.
+    first, the result equals the given encoder without its absolute positions exactly.
+    Fine-tuning learns the relative positions. Sequences may have any length; tables
+    reuse their end rows beyond their distance.
 
     Args:
-        encoder: an encoder with absolute positions and `"self"` attention, such as
-            `load` returns for a BERT. It stays unchanged.
+        encoder: an encoder with absolute positions, learnt or sinusoids, and `"self"`
+            attention, such as `load` returns for a BERT. It stays unchanged.
         method: a method of `tfeff.layers.RelativeAttention`: `"shaw"`, `"rpe"`,
             `"bias"`, `"huang1"` to `"huang4"` or `"xlnet"`.
         max_distance: integer, distance from which on all positions share a row.
             Default: `max_sequence_length - 1`, so that no distance seen in
-            pretraining is clipped; for `"bias"` T5's 128; for `"xlnet"` no limit.
+            pretraining is clipped, as in the paper; for `"bias"` T5's 128; for
+            `"xlnet"` no limit.
 
     Returns:
         A new `Encoder` with `position="none"`.
@@ -63,7 +65,7 @@ def swap_positions(
             f"Received: encoder={encoder!r}"
         )
     check_choice("method", method, _NEUTRAL)
-    if encoder.position != "absolute":
+    if encoder.position == "none":
         raise ValueError(
             "`encoder` must have absolute positions. "
             f"Received: encoder.position={encoder.position!r}"
@@ -103,8 +105,10 @@ def _copy_weights(encoder, swapped, method):
             weight.assign(kept.pop(weight.path))
         else:
             weight.assign(neutral(weight.shape, weight.dtype))
-    table = encoder.embedding.position_embedding.embeddings
-    if set(kept) != {table.path}:
+    lost = set()
+    if encoder.position == "absolute":
+        lost = {encoder.embedding.position_embedding.embeddings.path}
+    if set(kept) != lost:
         raise ValueError(
             "`encoder` must have the weights that its configuration says, without "
             f"adapters or quantization. Received also: {sorted(set(kept))}"

@@ -49,7 +49,8 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
             each layer.
         feedforward: dict of arguments of `tfeff.layers.FeedForward`, `activation` and
             `num_groups`; `None` for its defaults.
-        position: `"absolute"` or `"none"`.
+        position: `"absolute"`, a learnt table; `"sinusoid"`, fixed vectors of any
+            length; or `"none"`.
         sharing: the weights that layers share, as in ALBERT: `"none"`, `"attention"`,
             `"feedforward"`, or `"all"`, the norms included.
         sharing_group_size: integer `M`, the number of consecutive layers that share,

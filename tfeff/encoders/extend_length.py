@@ -17,7 +17,8 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
     A table of absolute positions gets further rows, initialised as in BERT: by a normal
     distribution of standard deviation 0.02, truncated at two deviations. They are
     untrained, so a `UserWarning` says how many they are. Tables of relative positions
-    keep their size: distances beyond it use the end rows. Up to the old length, the
+    keep their size, also those that clipped nothing up to the old length: distances
+    beyond it use the end rows. Sinusoids have no table. Up to the old length, the
     hidden states are exactly the same.
 
     Args:

@@ -1,13 +1,14 @@
 import keras
 from keras import ops
 
+from tfeff import ops as functional
 from tfeff.layers.checks import check_initializer, check_same_shape, check_token_ids
 from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
 from tfeff.ops.ids import rows_of, zeros_outside
 from tfeff.utils.checks import check_choice, check_integer, check_positive, check_rate
 
-POSITIONS = ("absolute", "none")
+POSITIONS = ("absolute", "sinusoid", "none")
 _TABLES = ("token_embedding", "segment_embedding", "position_embedding", "norm")
 # The arguments that determine the tables and the norm.
 _TABLE_ARGUMENTS = (
@@ -28,7 +29,13 @@ class EncoderEmbedding(keras.layers.Layer):
         X = dropout(LayerNorm(E[w_i] + S[s_i] + P[i]))
 
     without `P` when `position="none"`, without `S` when `num_segments=0`, and without
-    the norm when `layer_norm=False` (XLNet has none of the three). When
+    the norm when `layer_norm=False` (XLNet has none of the three). `P` is a learnt
+    table or, when `position="sinusoid"`, has no weights and no end:
+
+        P[i, 2m]     = sin(i / 10000^(2m / width))
+        P[i, 2m + 1] = cos(i / 10000^(2m / width))
+
+    The sum with them is rounded once, and none of its terms is scaled. When
     `embedding_dim` is not `hidden_dim` (ALBERT's factorisation), the tables and the
     norm have width `embedding_dim` and a projection `X W + b` to `hidden_dim` comes
     last.
@@ -37,11 +44,11 @@ class EncoderEmbedding(keras.layers.Layer):
         vocabulary_size: integer, rows of the token table `E`.
         hidden_dim: integer `D`, width of the result.
         max_sequence_length: integer, rows of the position table `P`; no limit
-            when `position="none"`.
+            when `position` is another than `"absolute"`.
         num_segments: integer, rows of the segment table `S`; 1 for a row that all
             tokens share, 0 for no such table.
         embedding_dim: integer, width of the tables; `None` means `hidden_dim`.
-        position: `"absolute"` or `"none"`.
+        position: `"absolute"`, `"sinusoid"` or `"none"`.
         dropout: float in [0, 1), dropout rate.
         layer_norm: whether the sum is normalised.
         layer_norm_epsilon: float added to the variance.
@@ -65,9 +72,10 @@ class EncoderEmbedding(keras.layers.Layer):
         Float tensor `[B, T, hidden_dim]`.
 
     Raises:
-        ValueError: if `position` is unknown, an id is known to be out of range, a
-            sequence is longer than the table of absolute positions, or the tables of
-            `tables_of` do not match the other arguments.
+        ValueError: if `position` is unknown, the tables have an odd width but positions
+            are sinusoids, an id is known to be out of range, a sequence is longer than
+            the table of absolute positions, or the tables of `tables_of` do not match
+            the other arguments.
         TypeError: if `tables_of` is not an `EncoderEmbedding`, or ids are not integers.
 
     Example:
@@ -110,6 +118,12 @@ class EncoderEmbedding(keras.layers.Layer):
             else check_integer("embedding_dim", embedding_dim)
         )
         self.position = check_choice("position", position, POSITIONS)
+        if position == "sinusoid" and self.embedding_dim % 2:
+            raise ValueError(
+                "`embedding_dim`, which is `hidden_dim` by default, must be even with "
+                "position='sinusoid': sinusoids come in pairs. "
+                f"Received: embedding_dim={self.embedding_dim}"
+            )
         self.dropout = check_rate("dropout", dropout)
         self.layer_norm = bool(layer_norm)
         self.layer_norm_epsilon = check_positive(
@@ -170,6 +184,10 @@ class EncoderEmbedding(keras.layers.Layer):
             self.position_embedding = self._table(
                 keras.layers.Embedding, self.max_sequence_length, "position_embedding"
             )
+        elif self.position == "sinusoid":
+            self.position_embedding = _Sinusoids(
+                self.embedding_dim, dtype=self.dtype_policy, name="position_embedding"
+            )
         if self.layer_norm:
             self.norm = keras.layers.LayerNormalization(
                 epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name="norm"
@@ -201,18 +219,21 @@ class EncoderEmbedding(keras.layers.Layer):
             x = x + self.segment_embedding(rows)
             inside = _both(inside, known)
         x = zeros_outside(x, inside)
-        if self.position == "absolute":
-            length = ops.shape(token_ids)[1]
-            positions = ops.arange(length)
-            if keras.backend.backend() == "tensorflow":
-                # Sliced before the look-up: if the length is known only at run time, a
-                # sequence that is too long then fails at the sum, on every device.
-                positions = ops.arange(self.max_sequence_length)[:length]
-            x = x + self.position_embedding(positions)
+        if self.position != "none":
+            vectors = self.position_embedding(self._positions(token_ids))
+            x = ops.cast(ops.add(x, vectors), x.dtype)
         if self.layer_norm:
             x = self.norm(x)
         x = self.dropout_layer(x, training=training)
         return x if self.embedding_dim == self.hidden_dim else self.projection(x)
+
+    def _positions(self, token_ids):
+        length = ops.shape(token_ids)[1]
+        if self.position == "absolute" and keras.backend.backend() == "tensorflow":
+            # Sliced before the look-up: if the length is known only at run time, a
+            # sequence that is too long then fails at the sum, on every device.
+            return ops.arange(self.max_sequence_length)[:length]
+        return ops.arange(length)
 
     def _check_length(self, shape):
         length = shape[1]
@@ -241,6 +262,18 @@ class EncoderEmbedding(keras.layers.Layer):
             ),
         )
         return config
+
+
+class _Sinusoids(keras.layers.Layer):
+    """The fixed vectors of positions of any shape, in float32 or better."""
+
+    def __init__(self, dim, **kwargs):
+        super().__init__(**kwargs)
+        self.dim = dim
+
+    def call(self, positions):
+        dtype = keras.backend.result_type(self.compute_dtype, "float32")
+        return functional.sinusoids(ops.cast(positions, dtype), self.dim)
 
 
 def _both(first, second):

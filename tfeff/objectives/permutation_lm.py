@@ -126,7 +126,7 @@ def _check_attentions(encoder):
 def _absolute(encoder, positions):
     """Absolute position embeddings of the query stream, `[B, M, D]`, or None."""
     embedding = encoder.embedding
-    if encoder.position != "absolute":
+    if encoder.position == "none":
         return None
     vectors = embedding.position_embedding(positions)
     if encoder.embedding_dim == encoder.hidden_dim:
