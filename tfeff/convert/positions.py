@@ -16,7 +16,7 @@ _NEUTRAL = {
     "huang4": "zeros",
     "xlnet": "zeros",
 }
-_CLIPPED = set(_NEUTRAL) - {"bias", "xlnet"}
+_UNCLIPPED = set(_NEUTRAL) - {"bias", "xlnet"}
 
 
 def swap_positions(
@@ -72,7 +72,7 @@ def swap_positions(
         )
     if max_distance is not None:
         check_integer("max_distance", max_distance)
-    elif method in _CLIPPED:
+    elif method in _UNCLIPPED:
         max_distance = max(encoder.max_sequence_length - 1, 1)
     config = encoder.get_config()
     specs = config["attention"]
