@@ -126,8 +126,8 @@ def xlnet_scores(query, key, rows, content_bias, position_bias):
         key: float tensor `[B, N, S, H]`.
         rows: `r`, the projected sinusoids, float tensor `[t + S, N, H]` by
             `x = j - i`.
-        content_bias: `u`, float tensor `[N, H]`, or `None` for 0.
-        position_bias: `v`, float tensor `[N, H]`, or `None` for 0.
+        content_bias, position_bias: `u` and `v`, float tensors `[N, H]`, or `None`
+            both for 0.
 
     Returns:
         Tensor `[B, N, t, S]`.
@@ -164,8 +164,8 @@ def xlnet_scores_at(
         query: float tensor `[B, N, t, H]`.
         key: float tensor `[B, N, S, H]`, of the positions `j = 0 … S - 1`.
         kernel: `W`, float tensor `[D, N · H]`, which projects sinusoids to `r`.
-        content_bias: `u`, float tensor `[N, H]`, or `None` for 0.
-        position_bias: `v`, float tensor `[N, H]`, or `None` for 0.
+        content_bias, position_bias: `u` and `v`, float tensors `[N, H]`, or `None`
+            both for 0.
         sinusoid: layout of the sinusoids, as in `sinusoids`.
 
     Returns:

@@ -67,10 +67,10 @@ def xlnet_scores(query, key, rows, content_bias, position_bias):
 
     `s[i, j] = ((q_i + u) · k_j + (q_i + v) · r_x) / sqrt(H)`.
     """
-    if content_bias is None and position_bias is None:
+    if content_bias is None:
         return shaw_scores(query, key, rows)
-    content_query = relative.with_bias(query, content_bias)
-    position_query = scaled(relative.with_bias(query, position_bias))
+    content_query = query + content_bias[:, None]
+    position_query = scaled(query + position_bias[:, None])
     if isinstance(rows, NearFar):
         far = far_rows(rows, query)
         # The far rows, added to the keys, are multiplied with `u` instead of `v`.
