@@ -118,6 +118,9 @@ CALLS = {
     layers.SparseAttention: dict(num_heads=2, expressivity=1),
     layers.TwoStreamBlocks: dict(blocks=lambda: tiny().blocks),
     layers.record_layers: dict(),
+    layers.register_partition: dict(
+        name="hostile", functions=lambda: keras.ops.ones_like
+    ),
     encoders.Encoder: dict(
         vocabulary_size=9, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8
     ),
@@ -256,6 +259,8 @@ LEFT_OUT = {
     (objectives.GlobalMeanBinaryCrossentropy, "dtype"),
     # None is all packages, which takes long.
     (data.docstrings, "packages", "None"),
+    # The name is taken by then, with another reach.
+    *((layers.register_partition, "reach", x) for x in ("0", "np.int64(2)")),
     # Right in themselves, but not beside the other arguments, which are named.
     (data.mask_tokens, "vocabulary_size", "np.int64(2)"),
     # Where the file comes first: it is not there, which the error says.
@@ -270,8 +275,9 @@ LEFT_OUT = {
 def test_names_what_it_does_not_take(function, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # A name that is registered here is gone after the test.
-    registry = sys.modules["tfeff.encoders.attentions"]
-    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+    for module in ("encoders.attentions", "layers.partition_registry"):
+        registry = sys.modules[f"tfeff.{module}"]
+        monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
     good = {
         name: value() if inspect.isfunction(value) else value
         for name, value in CALLS[function].items()
@@ -301,7 +307,7 @@ def test_names_what_it_does_not_take(function, tmp_path, monkeypatch):
 
 def test_all_public_functions_are_called():
     known = {
-        "layers": set(),
+        "layers": {"partitions"},
         "encoders": {"attentions", "presets"},
         # Errors, a model's class, and what has no arguments or runs a whole training.
         "training": {

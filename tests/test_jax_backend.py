@@ -28,6 +28,7 @@ attentions = [
     LightweightConv1D(4, 3),
     DynamicConv1D(4, 3),
     *(MixedAttention(4, 2, 3, kind) for kind in ("span_dynamic", "separable")),
+    OneHeadAttention(4, key_projection=True, values_by_part=False, alpha=-9.0),
 ]
 blocks = [
     EncoderBlock(attention, FeedForward(12, num_groups=2), dropout=0.1)

@@ -20,7 +20,9 @@ from tests.reference import (
     partition_mask,
     partitioned_attention,
     self_attention,
+    tent_mask,
 )
+from tests.subjects.partitions import TENTS
 from tfeff.layers import OneHeadAttention, PartitionedAttention, SelfAttention
 
 
@@ -37,12 +39,12 @@ def partitioned_reference(num_heads, *place):
     return reference
 
 
-def one_head_reference(num_parts, normalizer, bias, value, *place):
+def one_head_reference(num_parts, normalizer, bias, value, *place, **steps):
     @batched
     def reference(hidden, visible, weights):
         mask = partition_mask(len(hidden), num_parts, *place)
         return one_head_attention(
-            hidden, visible, weights, mask, normalizer, bias, value
+            hidden, visible, weights, mask, normalizer, bias, value, **steps
         )
 
     return reference
@@ -106,6 +108,63 @@ def test_one_head_attention_of_every_kind(normalizer, bias, value):
     check_equations(one_head(*arguments), one_head_reference(*arguments))
 
 
+# Section 3.2, a sentence at a time: arguments, and those of the reference.
+STEPS = {
+    # "we may replace the tensor Q K^T with the matrix version Q K^T"
+    "key": (dict(key_projection=True), dict(keep_key=True)),
+    # "reducing V to matrix would hurt valid loss, even with sigmoid"
+    "matrix": (dict(values_by_part=False), dict(value_matrix=True)),
+    "both": (
+        dict(key_projection=True, values_by_part=False),
+        dict(keep_key=True, value_matrix=True),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "step, normalizer, bias, value, checks",
+    [
+        ("both", "sigmoid_l2", True, True, check_layer),
+        ("key", "softmax", False, False, check_equations),
+        ("key", "sigmoid_l2", True, True, check_equations),
+        ("matrix", "sigmoid_l2", False, False, check_equations),
+        ("matrix", "softmax", False, True, check_equations),
+        ("matrix", "sigmoid_l2", True, False, check_equations),
+    ],
+)
+def test_steps_between(step, normalizer, bias, value, checks):
+    arguments, of_reference = STEPS[step]
+    layer = one_head(4, normalizer, bias, value, 1, 3, None)
+    reference = one_head_reference(
+        4, normalizer, bias, value, 1, 3, None, **of_reference
+    )
+    checks(partial(layer, **arguments), reference)
+
+
+def test_own_constants_and_functions():
+    """The partition is that of the arguments, in scores, bias and values."""
+    constants = (-2.0, None, 5.0)
+    check_equations(
+        partial(OneHeadAttention, 6, alpha=-2.0, spacing=5.0, layer_index=1),
+        one_head_reference(6, "sigmoid_l2", True, True, 1, 12, None, *constants),
+        hidden_dim=6,
+    )
+    check_equations(
+        partial(PartitionedAttention, 6, beta=-0.3),
+        partitioned_reference(6, 0, 12, None, None, -0.3),
+        hidden_dim=6,
+    )
+
+    @batched
+    def tents(hidden, visible, weights):
+        mask = tent_mask(len(hidden), 3, 1.5)
+        return one_head_attention(
+            hidden, visible, weights, mask, "sigmoid_l2", True, True
+        )
+
+    check_equations(partial(OneHeadAttention, 3, partition=TENTS), tents, hidden_dim=6)
+
+
 @pytest.mark.parametrize(
     "num_parts, layer_index, num_layers, boundaries",
     [(2, 0, 12, None), (6, 4, 5, None), (3, 0, 12, (0, 1))],
@@ -142,6 +201,24 @@ def test_weights():
     embeddings = {"partition_embeddings": (4, 8)}
     assert shapes(OneHeadAttention(4)) == three | embeddings
     assert shapes(OneHeadAttention(4, partition_value=False)) == three | embeddings
+    # The steps of section 3.2: one matrix more for the keys, and none for the values.
+    assert shapes(OneHeadAttention(4, key_projection=True)) == four | embeddings
+    assert shapes(OneHeadAttention(4, values_by_part=False)) == three | embeddings
+
+
+@pytest.mark.parametrize(
+    "layer", [PartitionedAttention(4, 1, 3), OneHeadAttention(4, boundaries=[-1, 0, 2])]
+)
+def test_configurations_of_earlier_versions(layer):
+    """They have none of the newer arguments."""
+    newer = ("alpha", "beta", "spacing", "partition", "key_projection")
+    config = layer.get_config()
+    earlier = {
+        name: value
+        for name, value in config.items()
+        if name not in (*newer, "values_by_part")
+    }
+    assert type(layer).from_config(earlier).get_config() == config
 
 
 def randomized(layer, hidden_dim=8):

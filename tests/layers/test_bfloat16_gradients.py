@@ -97,6 +97,9 @@ CASES = {
     "OneHeadAttention, no embeddings": case(
         layers.OneHeadAttention, 4, partition_bias=False, partition_value=False
     ),
+    "OneHeadAttention, steps between": case(
+        layers.OneHeadAttention, 4, key_projection=True, values_by_part=False
+    ),
     **each(layers.RelativeAttention, 4, method=METHODS),
     "RelativeAttention, segments": case(
         layers.RelativeAttention,

@@ -39,6 +39,10 @@ KINDS = {
         partial(OneHeadAttention, 4),
         partial(one_head_pooling, normalizer="sigmoid_l2"),
     ),
+    "key matrix, one value matrix": (
+        partial(OneHeadAttention, 4, key_projection=True, values_by_part=False),
+        partial(one_head_pooling, normalizer="sigmoid_l2", keep_key=True),
+    ),
     "one head softmax": (
         partial(OneHeadAttention, 4, "softmax"),
         partial(one_head_pooling, normalizer="softmax"),

@@ -8,6 +8,7 @@ import pytest
 
 from tests.checks import assert_close, randomize, variables_of
 from tests.subjects.attention import D, check, run
+from tests.subjects.partitions import TENTS
 from tfeff import layers, ops
 from tfeff.layers import scored_attention
 
@@ -24,6 +25,15 @@ ATTENTIONS = {
     "hard Part_Bias": functools.partial(HARD, partition_value=False),
     "hard 1H_Softmax": functools.partial(
         HARD, normalizer="softmax", partition_bias=False, partition_value=False
+    ),
+    "one value matrix": functools.partial(
+        HARD, key_projection=True, values_by_part=False
+    ),
+    "registered Part_Mask": functools.partial(
+        layers.PartitionedAttention, 4, partition=TENTS
+    ),
+    "registered Shatter": functools.partial(
+        layers.OneHeadAttention, 4, partition=TENTS
     ),
     **{
         method: functools.partial(RELATIVE, method, 3)
@@ -135,6 +145,31 @@ def test_beyond_its_reach_a_partition_has_one_part_a_side(
         assert_close(mirrored[left], functions[right], 1e-12)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        dict(alpha=-3.0, beta=-0.5),
+        dict(layer_index=11, spacing=4.0),
+        dict(num_parts=12, alpha=-30.0, beta=-2.0),
+    ],
+)
+def test_the_reach_follows_own_constants(arguments, parted):
+    """Attention with near keys only differs from the whole by rounding."""
+    arguments = dict(num_parts=8) | arguments
+    make_layer = functools.partial(layers.OneHeadAttention, **arguments)
+    size = 4 * 3
+    hidden = np.random.default_rng(0).normal(size=(2, 700, 24))
+    outputs = []
+    for block_size in (None, size):
+        layer = make_layer(dtype="float64", query_block_size=block_size)
+        layer.build(hidden.shape)
+        randomize(variables_of(layer))
+        outputs.append(layer(hidden))
+    ((reach, _),) = {x for x in parted}
+    assert reach == layer.partition_layer.reach() > 0
+    assert_close(*outputs, 1e-12)
+
+
 def _epsilon(dtype):
     return np.array({"float64": 2**-52, "float32": 2**-23, "bfloat16": 2**-7}[dtype])
 
@@ -165,6 +200,7 @@ def test_without_a_reach_keys_are_not_separated(parted):
         functools.partial(layers.SelfAttention, 2),
         functools.partial(layers.OneHeadAttention, 4, "softmax", False, False),
         functools.partial(RELATIVE, "xlnet"),
+        functools.partial(layers.OneHeadAttention, 4, partition="tents_without_reach"),
         functools.partial(RELATIVE, "shaw", 30),  # Nearly all keys are near.
     ):
         make(make_layer, query_block_size=8)(HIDDEN)

@@ -27,6 +27,9 @@ ATTENTIONS = {
     "Part_Bias": functools.partial(layers.OneHeadAttention, 4, partition_value=False),
     "Shatter": functools.partial(layers.OneHeadAttention, 4),
     "hard": functools.partial(layers.OneHeadAttention, 2, boundaries=[1]),
+    "one value matrix": functools.partial(
+        layers.OneHeadAttention, 4, key_projection=True, values_by_part=False
+    ),
     **{
         method: functools.partial(layers.RelativeAttention, 2, method, distance)
         for method, distance in (

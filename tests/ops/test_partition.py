@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from tests.checks import assert_close
 from tests.reference import bucket_function, partition_function
-from tfeff.ops import bucket_functions, partition_functions, t5_boundaries
+from tfeff.ops import (
+    bucket_functions,
+    partition_functions,
+    partition_reach,
+    t5_boundaries,
+)
 
 PARTS = (2, 4, 6, 8, 12, 16)
 POSITIONS = np.concatenate([np.arange(-40, 41), [-5000, -512, 511, 5000]])
@@ -55,6 +60,72 @@ def test_defaults_are_the_first_of_twelve_layers():
     np.testing.assert_array_equal(
         partition_functions(POSITIONS, 8), partition_functions(POSITIONS, 8, 0, 12)
     )
+
+
+# Layers with `alpha`, `beta` and `spacing` of their own.
+OWN = [
+    (8, 0, 12, -2.5, -0.3),
+    (8, 3, 12, -0.01, None),
+    (12, 3, 12, None, -1.5),
+    (6, 11, 12, None, None, 3.0),
+    (6, 1, 3, -4.0, None, 40.0),
+    (4, 0, 1, -60.0, -2.0),
+    (8, 0, 1, -9.0, -0.2),
+]
+
+
+@pytest.mark.parametrize("setting", OWN)
+def test_own_constants_equal_literal_version(setting):
+    positions = np.arange(-30, 31)
+    expected = literal(positions, *setting)
+    assert_close(
+        partition_functions(positions.astype("int32"), *setting), expected, 1e-5
+    )
+    actual = partition_functions(positions.astype("float64"), *setting)
+    assert_close(actual, expected, 1e-11)
+
+
+def test_far_below_zero_alpha_gives_the_hinge():
+    """As alpha falls, u converges to min(beta x / alpha, 1) (section A.1)."""
+    for alpha in (-1e3, -1e6):
+        for dtype in ("float32", "float64"):
+            values = partition_functions(
+                np.arange(1, 40).astype(dtype), 6, alpha=alpha, beta=alpha / 20
+            )
+            u = np.minimum(np.arange(1, 40) / 20, 1)
+            expected = [(1 - u) ** 2, 2 * u * (1 - u), u**2]
+            # At the hinge, u is off by ln(2) / alpha.
+            error = np.abs(values[:3] - np.array(expected)).max()
+            assert error < -2 * np.log(2) / alpha + 1e-5
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.floats(-1e5, 1e5, width=32), min_size=1, max_size=20),
+    places(),
+    *(st.floats(-6, 6).map(lambda x: -(10.0**x)) for _ in range(2)),
+)
+def test_own_constants_keep_the_sum(positions, setting, alpha, beta):
+    constants = {} if setting[0] == 2 else dict(alpha=alpha, beta=beta)
+    for dtype, tolerance in (("float32", 3e-6), ("float64", 1e-12)):
+        values = partition_functions(np.array(positions, dtype), *setting, **constants)
+        values = np.asarray(values, "float64")
+        assert (values >= 0).all()
+        np.testing.assert_allclose(values.sum(axis=0), 1, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("setting", [(12, 11, 12), *OWN])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+def test_the_reach_is_where_the_inner_parts_vanish(setting, dtype):
+    num_parts, layer_index, num_layers, *constants = setting
+    reach = partition_reach(*setting[:3], dtype, *constants)
+    outer = num_parts // 2 - 1
+    positions = np.array([reach, reach + 1, reach + 2, 10 * reach + 9], "float64")
+    inner = np.delete(np.asarray(partition_functions(positions, *setting)), outer, 0)
+    inner = inner.sum(axis=0)
+    rounding = {"float64": 2**-53, "float32": 2**-24, "bfloat16": 2**-8}[dtype]
+    assert (inner[1:] <= rounding * (1 + 1e-9)).all()
+    assert reach == 0 or inner[0] > rounding * (1 - 1e-9)
 
 
 @settings(max_examples=60)
@@ -139,6 +210,18 @@ def test_half_precision_positions_do_not_lower_the_precision():
         ({"num_parts": 4, "layer_index": -1}, "layer_index"),
         ({"num_parts": 4, "layer_index": 12}, "layer_index"),
         ({"num_parts": 4, "num_layers": 0}, "num_layers"),
+        ({"num_parts": 4, "alpha": 0}, "alpha"),
+        ({"num_parts": 4, "alpha": float("nan")}, "alpha"),
+        ({"num_parts": 4, "alpha": -1e7}, "alpha"),
+        ({"num_parts": 4, "beta": 1.0}, "beta"),
+        ({"num_parts": 4, "beta": "-1"}, "beta"),
+        ({"num_parts": 4, "beta": -float("inf")}, "beta"),
+        ({"num_parts": 4, "spacing": 0}, "spacing"),
+        ({"num_parts": 4, "spacing": None}, "spacing"),
+        # They would have no effect.
+        ({"num_parts": 4, "beta": -1.0, "spacing": 6}, "spacing"),
+        ({"num_parts": 2, "alpha": -1.0}, "alpha"),
+        ({"num_parts": 2, "spacing": 6}, "spacing"),
     ],
 )
 def test_partition_names_a_bad_argument(arguments, name):

@@ -39,6 +39,8 @@ from tests.reference.partition import (
     bucket_function,
     partition_function,
     partition_mask,
+    tent,
+    tent_mask,
 )
 from tests.reference.relative import (
     relative_attention,
@@ -79,5 +81,7 @@ __all__ = [
     "sparse_attention",
     "sparse_pairs",
     "t5_bucket",
+    "tent",
+    "tent_mask",
     "two_stream_blocks",
 ]

@@ -134,16 +134,33 @@ def value_contribution(scores, embeddings, value_kernel):
 
 
 def one_head_attention(
-    hidden, visible, weights, mask, normalizer, use_bias=False, use_value=False
+    hidden,
+    visible,
+    weights,
+    mask,
+    normalizer,
+    use_bias=False,
+    use_value=False,
+    keep_key=False,
+    value_matrix=False,
 ):
-    """Equation 6 and section 3.3, with `X` itself as the key."""
+    """Equation 6 and section 3.3, with `X` itself as the key.
+
+    Two steps of section 3.2 are before equation 6, or beside it: with `keep_key` the
+    key is still the matrix `X W^K`, and with `value_matrix` V is reduced to a matrix,
+    which all parts weight: `X_bar = sum_h A[h] V`.
+    """
     query = linear(hidden, weights, "query")
-    raw = scaled_products(query, hidden)
+    key = linear(hidden, weights, "key") if keep_key else hidden
+    raw = scaled_products(query, key)
     if use_bias:
         raw = raw + partition_bias(query, weights["partition_embeddings"], mask)
     scores = mask * NORMALIZERS[normalizer](raw, visible)
-    value = split(linear(hidden, weights, "value"), len(mask))
-    context = merge(weighted_values(scores, value))
+    value = linear(hidden, weights, "value")
+    if value_matrix:
+        context = sum(weighted_values(a[None], value[None])[0] for a in scores)
+    else:
+        context = merge(weighted_values(scores, split(value, len(mask))))
     if use_value:
         context = context + value_contribution(
             scores, weights["partition_embeddings"], weights["value/kernel"]
@@ -162,9 +179,10 @@ def softmax_pooling(vector, hidden, visible, weights, num_heads):
     return linear(merge(weighted_values(scores, value)), weights, "output")[0]
 
 
-def one_head_pooling(vector, hidden, visible, weights, normalizer):
+def one_head_pooling(vector, hidden, visible, weights, normalizer, keep_key=False):
     """Section 3.4, single-headed: no partition, hence one head over all of `V`."""
-    scores = scaled_products(linear(vector[None], weights, "query"), hidden)
+    key = linear(hidden, weights, "key") if keep_key else hidden
+    scores = scaled_products(linear(vector[None], weights, "query"), key)
     scores = NORMALIZERS[normalizer](scores, visible)
     value = linear(hidden, weights, "value")
     context = weighted_values(scores[None], value[None])[0]

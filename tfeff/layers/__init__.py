@@ -12,6 +12,7 @@ from tfeff.layers.lightweight_conv import LightweightConv1D
 from tfeff.layers.mixed_attention import MixedAttention
 from tfeff.layers.one_head_attention import OneHeadAttention
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
+from tfeff.layers.partition_registry import partitions, register_partition
 from tfeff.layers.partitioned_attention import PartitionedAttention
 from tfeff.layers.record_layers import record_layers
 from tfeff.layers.relative_attention import RelativeAttention
@@ -41,5 +42,7 @@ __all__ = [
     "SpanDynamicConv1D",
     "SparseAttention",
     "TwoStreamBlocks",
+    "partitions",
     "record_layers",
+    "register_partition",
 ]

@@ -39,16 +39,30 @@ class OneHeadAttention(Partitioned, ScoredAttention):
     | Part_Bias | `"sigmoid_l2"` | `True` | `False` |
     | Shatter | `"sigmoid_l2"` | `True` | `True` |
 
+    Two steps of the derivation are options. With `key_projection`, which the paper has
+    before it replaces the keys by `X`, the keys are `X W^K + b^K`. Without
+    `values_by_part`, "reducing V to matrix", all parts weight the same values
+    `V = X W^V + b^V`, so that the partition cancels out of the first sum:
+
+        X̄ = Σ_h A[h] V                                         [T, D]
+
     Args:
-        num_parts: integer `n`, even (unless `boundaries` are given); divides the
-            hidden size.
+        num_parts: integer `n`, even (unless `boundaries` or a `partition` are given);
+            divides the hidden size.
         normalizer: `"sigmoid_l2"` or `"softmax"`.
         partition_bias: whether the scores get the bias `B`.
         partition_value: whether the partition embeddings add to the values.
+        key_projection: whether the keys are projected.
+        values_by_part: whether each part has its own values, a slice of the columns.
         layer_index: integer, the layer's index in its stack, from 0.
         num_layers: integer, the number of layers of the stack.
         boundaries: `None` for the Bernstein partition, or the `num_parts - 1`
             inner boundaries of a hard one.
+        alpha, beta, spacing: floats, the constants of the Bernstein partition
+            (`PartitionOfUnityMask`).
+        partition: `None`, or the name of a registered partition
+            (`tfeff.layers.register_partition`), or a dict with that `"name"` and
+            further arguments of its functions.
         query_block_size: integer, `None` or `"auto"`: the number of queries whose
             scores exist at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores. It acts
@@ -97,19 +111,24 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         layer_index: int = 0,
         num_layers: int = 12,
         boundaries: Sequence[float] | None = None,
+        key_projection: bool = False,
+        values_by_part: bool = True,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.normalizer = check_choice("normalizer", normalizer, NORMALIZERS)
         self.partition_bias = bool(partition_bias)
         self.partition_value = bool(partition_value)
+        self.key_projection = bool(key_projection)
+        self.values_by_part = bool(values_by_part)
         self.make_partition(num_parts, layer_index, num_layers, boundaries)
         self.num_parts = self.partition_layer.num_parts
 
     def build(self, hidden_shape):
         check_hidden("hidden", hidden_shape)
         check_divides("num_parts", self.num_parts, hidden_shape[-1])
-        self.build_projections(hidden_shape[-1], ("query", "value"))
+        names = ("query", "key", "value") if self.key_projection else ("query", "value")
+        self.build_projections(hidden_shape[-1], names)
         if self.partition_bias or self.partition_value:
             self.partition_embeddings = self.add_weight(
                 name="partition_embeddings",
@@ -119,16 +138,24 @@ class OneHeadAttention(Partitioned, ScoredAttention):
 
     def project(self, inputs):
         query = self.query_dense(inputs.query)[:, None]
+        key = inputs.hidden
+        if self.key_projection:
+            key = self.key_dense(key)
         # Without a position there is one part, with all features of the values.
-        parts = self.num_parts if inputs.positional else 1
+        by_part = inputs.positional and self.values_by_part
         weights = {}
         if inputs.positional and self.partition_bias:
             weights["bias"] = self.partition_embeddings
+        parts = self.num_parts if by_part else 1
         values = project_to_heads(self.value_dense, inputs.hidden, parts)
         if inputs.positional and self.partition_value:
-            # One more feature, of ones: its weighted sum is the sum of the weights.
-            values = ops.pad(values, ((0, 0), (0, 0), (0, 0), (0, 1)), "constant", 1.0)
-        return Queries(query), Keys(inputs.hidden[:, None], values, weights)
+            # More features, of ones: their weighted sums are the sums of the weights,
+            # one for each part.
+            ones = self.num_parts // parts
+            values = ops.pad(
+                values, ((0, 0), (0, 0), (0, 0), (0, ones)), "constant", 1.0
+            )
+        return Queries(query), Keys(key[:, None], values, weights)
 
     def scores(self, queries, keys):
         bias = keys.weights.get("bias")
@@ -148,12 +175,26 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         partition = self.partition(queries)
         return weights if partition is None else weights * partition
 
+    def values(self, weights, queries, keys):
+        if self.values_by_part or self.partition(queries) is None:
+            return super().values(weights, queries, keys)
+        # The last features are of ones: each is for one part.
+        size = self.value_dense.units
+        whole = ops.sum(weights, axis=1, keepdims=True)
+        context = functional.weighted_values(whole, keys.values[..., :size])
+        if not self.partition_value:
+            return context
+        sums = ops.swapaxes(ops.sum(weights, axis=-1), 1, 2)[:, None]
+        return ops.concatenate([context, sums], axis=-1)
+
     def _is_near_and_far(self, queries):
         return queries.relative is not None and isinstance(
             queries.relative["partition"], NearFar
         )
 
     def context(self, queries, keys):
+        if not self.values_by_part:
+            return super().context(queries, keys)
         if self._is_near_and_far(queries):
             return kernels.near_far_part_values(
                 self.scores(queries, keys),
@@ -182,20 +223,22 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         """The output projection, including that of `Σ_j A[h, i, j] (R W^V)[h]`.
 
         The last feature of a part's context is `Σ_j A[h, i, j]`, which is multiplied
-        with one more row of the kernel, `(R W^V)[h] W^O`.
+        with one more row of the kernel, `(R W^V)[h] W^O`. If all parts share their
+        values, the last `n` features are these sums.
         """
         dense = self.output_dense
         parts, size = context.shape[1], context.shape[3]
         if parts * size == dense.units:
             return super().project_output(context)
+        sums = self.num_parts // parts
         # Without the bias, which only the values of tokens have.
         rows = self.value_dense.project(self.partition_embeddings)
-        rows = dense.project(rows)
+        rows = ops.reshape(dense.project(rows), (parts, sums, dense.units))
         if dense.quantization_mode is not None:
-            sums = ops.einsum("bntx,nd->btd", context[..., -1:], rows)
-            return super().project_output(context[..., :-1]) + sums
-        kernel = ops.reshape(dense.kernel, (parts, size - 1, dense.units))
-        kernel = ops.concatenate([kernel, rows[:, None]], axis=1)
+            added = ops.einsum("bntx,nxd->btd", context[..., -sums:], rows)
+            return super().project_output(context[..., :-sums]) + added
+        kernel = ops.reshape(dense.kernel, (parts, size - sums, dense.units))
+        kernel = ops.concatenate([kernel, rows], axis=1)
         return project_from_heads(dense, context, kernel)
 
     def get_config(self):
@@ -205,5 +248,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
             normalizer=self.normalizer,
             partition_bias=self.partition_bias,
             partition_value=self.partition_value,
+            key_projection=self.key_projection,
+            values_by_part=self.values_by_part,
         )
         return config

@@ -5,7 +5,8 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.ops.partition import check_partition
+from tfeff.layers.partition_registry import RegisteredPartition
+from tfeff.ops.partition import SPACING, check_partition
 from tfeff.utils.checks import check_integer
 
 
@@ -18,22 +19,29 @@ class PartitionOfUnityMask(keras.layers.Layer):
     By default the `f_h` are Bernstein polynomials on a half-line mapped to [0, 1], by a
     different map in every layer: the parts of the first layer are concentrated around
     position 0, those of the last are evenly spaced, about 12 positions apart
-    (`tfeff.ops.partition_functions` has the equations). Parts are ordered from 0
-    outwards, right half first. Position 0 counts half to either side.
+    (`tfeff.ops.partition_functions` has the equations, and what `alpha`, `beta` and
+    `spacing` are in them). Parts are ordered from 0 outwards, right half first.
+    Position 0 counts half to either side.
 
     With `boundaries`, the `f_h` are step functions instead: part `h` holds the
-    positions `b_h ≤ x < b_{h+1}`, from left to right.
+    positions `b_h ≤ x < b_{h+1}`, from left to right. With `partition`, they are those
+    that were registered under a name (`tfeff.layers.register_partition`).
 
     The mask has no weights, extends to any length, and is computed in float32 at
     least, then cast to the layer's compute dtype.
 
     Args:
         num_parts: integer `n`; even and at least 2, or, with `boundaries`, one
-            more than their number.
+            more than their number; with `partition`, what its functions are made for.
         layer_index: integer `k`, the layer's index in its stack, from 0.
         num_layers: integer `L > k`, the number of layers of the stack.
         boundaries: increasing finite numbers `b_1 … b_{n-1}`, or `None` for the
             Bernstein partition. `tfeff.ops.t5_boundaries` gives T5's.
+        alpha: float `α`, from -1e6 to -1e-6; `None` for the paper's.
+        beta: float `β`, from -1e6 to -1e-6; `None` for the paper's.
+        spacing: float, from 1e-6 to 1e6, that stands for 12 in the paper's `β`.
+        partition: `None`, the name of a registered partition, or a dict with that
+            `"name"` and further arguments of its functions.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
@@ -45,8 +53,10 @@ class PartitionOfUnityMask(keras.layers.Layer):
 
     Raises:
         ValueError: if `num_parts` is odd or below 2, `layer_index` is not in
-            `[0, num_layers)`, or `boundaries` are not `num_parts - 1` increasing
-            finite numbers.
+            `[0, num_layers)`, `boundaries` are not `num_parts - 1` increasing
+            finite numbers, a number is out of range, an argument is given to a
+            partition that has it not, or registered functions are no partition of
+            unity.
 
     Example:
 
@@ -64,14 +74,30 @@ class PartitionOfUnityMask(keras.layers.Layer):
         layer_index: int = 0,
         num_layers: int = 12,
         boundaries: Sequence[float] | None = None,
+        alpha: float | None = None,
+        beta: float | None = None,
+        spacing: float = SPACING,
+        partition: str | dict | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_partition(num_parts, layer_index, num_layers, boundaries)
+        constants = alpha, beta, spacing
+        if partition is None:
+            check_partition(num_parts, layer_index, num_layers, boundaries, *constants)
+        else:
+            _check_registered(num_parts, layer_index, num_layers, boundaries, constants)
         self.num_parts = int(num_parts)
         self.layer_index = int(layer_index)
         self.num_layers = int(num_layers)
         self.boundaries = None if boundaries is None else list(boundaries)
+        self.alpha = None if alpha is None else float(alpha)
+        self.beta = None if beta is None else float(beta)
+        self.spacing = float(spacing)
+        self.partition = dict(partition) if isinstance(partition, dict) else partition
+        if partition is not None:
+            self._registered = RegisteredPartition(
+                partition, self.num_parts, self.num_layers, self.compute_dtype
+            )
         self.built = True  # The layer has no weights.
 
     def call(self, hidden, layer_index=None):
@@ -83,31 +109,44 @@ class PartitionOfUnityMask(keras.layers.Layer):
 
     def functions(self, relative_positions, layer_index: int | None = None):
         """`f_h(x)` at integer or float positions `x` of any shape, `[n, ...]`."""
-        if layer_index is None:
-            layer_index = self.layer_index
-        layer_index = check_integer("layer_index", layer_index, 0, self.num_layers - 1)
+        layer_index = self._index(layer_index)
         if self.boundaries is not None:
             return functional.bucket_functions(relative_positions, self.boundaries)
-        return functional.partition_functions(
+        relative_positions = ops.cast(
+            relative_positions,
             # A float64 layer gets a float64 partition.
-            ops.cast(
-                relative_positions,
-                keras.backend.result_type(self.compute_dtype, "float32"),
-            ),
+            keras.backend.result_type(self.compute_dtype, "float32"),
+        )
+        if self.partition is not None:
+            return self._registered.functions(relative_positions, layer_index)
+        return functional.partition_functions(
+            relative_positions,
             self.num_parts,
             layer_index,
             self.num_layers,
+            self.alpha,
+            self.beta,
+            self.spacing,
         )
 
-    def reach(self, layer_index: int | None = None) -> int:
-        """The distance beyond which one part of either side is 1, up to rounding."""
+    def reach(self, layer_index: int | None = None) -> int | None:
+        """The distance beyond which one part of either side is 1, up to rounding.
+
+        `None` for registered functions of which none is declared.
+        """
+        layer_index = self._index(layer_index)
         if self.boundaries is not None:
             return math.ceil(max(map(abs, self.boundaries), default=0)) + 1
+        if self.partition is not None:
+            return self._registered.reach(layer_index)
         return functional.partition_reach(
             self.num_parts,
-            self.layer_index if layer_index is None else layer_index,
+            layer_index,
             self.num_layers,
             self.compute_dtype,
+            self.alpha,
+            self.beta,
+            self.spacing,
         )
 
     @property
@@ -115,6 +154,8 @@ class PartitionOfUnityMask(keras.layers.Layer):
         """The parts of far keys to the left and to the right."""
         if self.boundaries is not None:
             return 0, self.num_parts - 1
+        if self.partition is not None:
+            return self._registered.outer_parts
         return self.num_parts - 1, self.num_parts // 2 - 1
 
     def rows(self, relative_positions, layer_index: int | None = None):
@@ -122,12 +163,42 @@ class PartitionOfUnityMask(keras.layers.Layer):
         rows = ops.moveaxis(self.functions(relative_positions, layer_index), 0, -1)
         return ops.cast(rows, self.compute_dtype)
 
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            num_parts=self.num_parts,
+    def _index(self, layer_index):
+        """The layer's index in a call with this one."""
+        if layer_index is None:
+            return self.layer_index
+        return check_integer("layer_index", layer_index, 0, self.num_layers - 1)
+
+    def partition_config(self) -> dict:
+        """The arguments but `num_parts` and those of `keras.layers.Layer`."""
+        return dict(
             layer_index=self.layer_index,
             num_layers=self.num_layers,
             boundaries=self.boundaries,
+            alpha=self.alpha,
+            beta=self.beta,
+            spacing=self.spacing,
+            partition=dict(self.partition)
+            if isinstance(self.partition, dict)
+            else self.partition,
         )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(num_parts=self.num_parts, **self.partition_config())
         return config
+
+
+def _check_registered(num_parts, layer_index, num_layers, boundaries, constants):
+    """Raises unless the arguments can be those of a registered partition."""
+    check_integer("num_parts", num_parts)
+    check_integer("num_layers", num_layers)
+    check_integer("layer_index", layer_index, 0, num_layers - 1)
+    given = dict(zip(("alpha", "beta", "spacing"), constants), boundaries=boundaries)
+    for name, value in given.items():
+        if value is not None and (name, value) != ("spacing", SPACING):
+            raise ValueError(
+                f"`{name}` must be left out with a registered `partition`, whose "
+                "arguments stand in its dict. "
+                f"Received: {name}={value!r}"
+            )

@@ -3,13 +3,32 @@
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
 from tfeff.ops import kernels
 from tfeff.ops.kernels.near_far import without_gradient
+from tfeff.ops.partition import SPACING
 
 
 class Partitioned:
     """Attentions whose weights are multiplied with a `PartitionOfUnityMask`.
 
-    It comes before a `ScoredAttention` among the bases of a class.
+    It comes before a `ScoredAttention` among the bases of a class, which makes its
+    partition by `make_partition`.
+
+    Args:
+        alpha, beta, spacing, partition: as those of `PartitionOfUnityMask`.
+        **kwargs: arguments of the next base.
     """
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        beta: float | None = None,
+        spacing: float = SPACING,
+        partition: str | dict | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self._partition_arguments = dict(
+            alpha=alpha, beta=beta, spacing=spacing, partition=partition
+        )
 
     def make_partition(self, num_parts, layer_index, num_layers, boundaries) -> None:
         """Makes the partition from its arguments."""
@@ -18,6 +37,7 @@ class Partitioned:
             layer_index,
             num_layers,
             boundaries,
+            **self._partition_arguments,
             dtype=self.dtype_policy,
             name="partition",
         )
@@ -41,9 +61,5 @@ class Partitioned:
 
     def get_config(self):
         config = super().get_config()
-        config.update(
-            layer_index=self.partition_layer.layer_index,
-            num_layers=self.partition_layer.num_layers,
-            boundaries=self.partition_layer.boundaries,
-        )
+        config.update(self.partition_layer.partition_config())
         return config

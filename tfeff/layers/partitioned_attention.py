@@ -17,12 +17,17 @@ class PartitionedAttention(Partitioned, SelfAttention):
     no table of positions.
 
     Args:
-        num_heads: integer, heads and parts, even (unless `boundaries` are given);
-            divides the hidden size.
+        num_heads: integer, heads and parts, even (unless `boundaries` or a `partition`
+            are given); divides the hidden size.
         layer_index: integer, the layer's index in its stack, from 0.
         num_layers: integer, the number of layers of the stack.
         boundaries: `None` for the Bernstein partition, or the `num_heads - 1`
             inner boundaries of a hard one.
+        alpha, beta, spacing: floats, the constants of the Bernstein partition
+            (`PartitionOfUnityMask`).
+        partition: `None`, or the name of a registered partition
+            (`tfeff.layers.register_partition`), or a dict with that `"name"` and
+            further arguments of its functions.
         query_block_size: integer, `None` or `"auto"`: the number of queries whose
             scores exist at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores.
@@ -64,8 +69,9 @@ class PartitionedAttention(Partitioned, SelfAttention):
         boundaries: Sequence[float] | None = None,
         **kwargs,
     ):
-        super().__init__(num_heads, **kwargs)
-        if boundaries is None and num_heads % 2:
+        super().__init__(num_heads=num_heads, **kwargs)
+        registered = self._partition_arguments["partition"] is not None
+        if boundaries is None and not registered and num_heads % 2:
             raise ValueError(
                 "`num_heads` must be even, half of the heads for each side of a "
                 f"position. Received: num_heads={num_heads}"
