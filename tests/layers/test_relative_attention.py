@@ -360,6 +360,9 @@ def test_layers_can_share_one_embedding():
         ({"max_distance": 1.5}, "max_distance"),
         ({"method": "xlnet", "max_distance": 0}, "max_distance"),
         ({"method": "bias", "num_buckets": 5}, "num_buckets"),
+        # They would have no effect.
+        ({"method": "shaw", "num_buckets": 8}, "num_buckets"),
+        ({"method": "bias", "sinusoid": "concatenated"}, "sinusoid"),
         ({"method": "bias", "max_distance": 8}, "max_distance"),
         ({"method": "xlnet", "sinusoid": "cosine"}, "sinusoid"),
         ({"relative_segments": True}, "relative_segments"),

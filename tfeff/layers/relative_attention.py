@@ -141,6 +141,15 @@ class RelativeAttention(SelfAttention):
         if method == "bias":
             check_t5_buckets(num_buckets, max_distance)
         self.sinusoid = check_choice("sinusoid", sinusoid, LAYOUTS)
+        for name, value, default, owner in (
+            ("num_buckets", num_buckets, 32, "bias"),
+            ("sinusoid", sinusoid, "interleaved", "xlnet"),
+        ):
+            if value != default and method != owner:
+                raise ValueError(
+                    f"`{name}` must be left out unless the method is {owner!r}. "
+                    f"Received: {name}={value!r}, method={method!r}"
+                )
         self.relative_segments = bool(relative_segments)
         if relative_segments and method != "xlnet":
             raise ValueError(
@@ -337,9 +346,19 @@ class RelativeAttention(SelfAttention):
 
     @classmethod
     def from_config(cls, config):
-        config = dict(config)
+        config = without_others(config)
         if config["relative_embedding"] is not None:
             config["relative_embedding"] = keras.layers.deserialize(
                 config["relative_embedding"]
             )
         return cls(**config)
+
+
+def without_others(config: dict) -> dict:
+    """Arguments without those of other methods, which earlier versions ignored."""
+    others = {"num_buckets": "bias", "sinusoid": "xlnet"}
+    return {
+        name: value
+        for name, value in config.items()
+        if others.get(name, config.get("method")) == config.get("method")
+    }

@@ -1,3 +1,5 @@
+import inspect
+
 import keras
 import tensorflow as tf
 
@@ -6,15 +8,17 @@ from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.accumulation import gradients_in_parts
 from tfeff.training.loss_scale import LossScaleOptimizer
 from tfeff.training.losses import target_weights
-from tfeff.utils.checks import check_integer
+from tfeff.utils.checks import check_integer, check_keywords
 
 _SEED = "seed_generator_"
+# What Keras' functional models are made from.
+_GRAPH = ("inputs", "outputs")
 
 
 class DistributedModel(ChecksBeforeSaving, BuiltByOneReplica, keras.Model):
     """A Keras model that trains right on several replicas and after loading.
 
-    It adds five things to `keras.Model`.
+    It adds six things to `keras.Model`.
 
     Keras 3 loops over the steps of an execution with optional values and nested
     conditionals, in which TensorFlow cannot run several replicas
@@ -37,9 +41,19 @@ class DistributedModel(ChecksBeforeSaving, BuiltByOneReplica, keras.Model):
     of `fit`: schedules then count batches, not updates, every batch weighs the same,
     however many targets it has, and what replicas but the first have accumulated is
     not saved.
+
+    Keywords that a functional model does not know are an error, which Keras ignores.
     """
 
     accumulation_steps = 1
+
+    def __init__(self, *args, **kwargs):
+        if "outputs" in kwargs:
+            others = {k: v for k, v in kwargs.items() if k not in _GRAPH}
+            own = set(inspect.signature(type(self)).parameters) - {"args", "kwargs"}
+            known = own | {"name", "trainable"}
+            check_keywords(type(self).__name__, others, known)
+        super().__init__(*args, **kwargs)
 
     def compile(self, *args, accumulation_steps: int = 1, **kwargs):
         """As `keras.Model.compile`.

@@ -74,6 +74,17 @@ def check_mapping(name: str, value: object, what: str) -> Mapping:
     return value
 
 
+def check_keywords(owner: str, keywords: Mapping, known: Iterable[str]) -> None:
+    """Raises unless all keywords are known arguments: Keras' models ignore others."""
+    known = list(known)
+    for name, value in keywords.items():
+        if name not in known:
+            raise TypeError(
+                f"`{name}` must be left out: it is no argument of `{owner}`. "
+                f"Received: {name}={value!r}.{near_miss(name, known)}"
+            )
+
+
 def check_path(name: str, value: object) -> str:
     """Returns `value` as a path string, or raises."""
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
