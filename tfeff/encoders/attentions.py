@@ -3,15 +3,21 @@
 import functools
 import inspect
 import operator
+import warnings
 from collections.abc import Callable
 
 import keras
 
 from tfeff import layers
 from tfeff.layers.initializer import bert_initializer
+from tfeff.layers.relative_attention import without_others
 from tfeff.utils.checks import check_choice
 
 _REGISTRY: dict[str, Callable] = {}
+# Marks the specification of a saved encoder whose `layer_index` counts, and the
+# attentions of which earlier versions ignored it.
+_OWN_INDEX = "own_layer_index"
+_HAD_NO_INDEX = ("partitioned", "one_head")
 _UNCLIPPED = ("shaw", "huang1", "huang2", "huang3", "huang4")
 
 
@@ -28,7 +34,8 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
     for `dropout`, `kernel_initializer`, `dtype` and `name`.
 
     An encoder calls the layer with `padding_mask`, and with `segment_ids` and
-    `layer_index` if its `call` names them.
+    `layer_index` if its `call` names them: the layer's index in the stack, or the
+    user's, in every layer that has this attention.
 
     It is usable as a decorator. Keras should be able to serialise a registered class.
 
@@ -94,6 +101,8 @@ def make_attention(spec: str | dict, settings: dict) -> keras.layers.Layer:
         )
     arguments = {"name": spec} if isinstance(spec, str) else dict(spec)
     name = arguments.pop("name", None)
+    if "layer_index" in arguments:
+        arguments.pop(_OWN_INDEX, None)
     make = _REGISTRY[check_choice("attention", name, attentions())]
     accepted = _arguments_of(make)
     unknown = sorted(set(arguments) - accepted)
@@ -117,6 +126,49 @@ def make_attention(spec: str | dict, settings: dict) -> keras.layers.Layer:
             f"{{'name': {name!r}, {missing[0]!r}: …}}. Received: attention={spec!r}"
         )
     return make(**given)
+
+
+def own_layer_index(spec: str | dict) -> int | None:
+    """The index that an attention's specification gives instead of the layer's."""
+    return spec.get("layer_index") if isinstance(spec, dict) else None
+
+
+def saved_spec(attention: str | dict | list):
+    """Specifications of attentions for a configuration, told from earlier ones.
+
+    Earlier versions took a `layer_index` and ignored it.
+    """
+    if isinstance(attention, (list, tuple)):
+        return [saved_spec(spec) for spec in attention]
+    if own_layer_index(attention) is None:
+        return attention
+    return {**attention, _OWN_INDEX: True}
+
+
+def loaded_spec(attention: str | dict | list):
+    """The inverse of `saved_spec`, also for configurations of earlier versions.
+
+    What was ignored when the encoder was saved is left out, and of an index a warning
+    says so: the encoder computes what it computed then.
+    """
+    if isinstance(attention, (list, tuple)):
+        return [loaded_spec(spec) for spec in attention]
+    if not isinstance(attention, dict):
+        return attention
+    spec = dict(attention)
+    if spec.get("name") == "relative":
+        return without_others(spec)
+    if own_layer_index(spec) is None:
+        return spec
+    if not spec.pop(_OWN_INDEX, False) and spec.get("name") in _HAD_NO_INDEX:
+        warnings.warn(
+            f"The encoder's configuration has the attention {attention}, but not "
+            f"{_OWN_INDEX!r} in it: it is of a version of tfeff that ignored the "
+            "`layer_index`, which is ignored here, too.",
+            stacklevel=2,
+        )
+        del spec["layer_index"]
+    return spec
 
 
 def _arguments_of(make: Callable) -> set[str]:

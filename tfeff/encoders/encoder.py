@@ -1,7 +1,10 @@
+import inspect
+
 import keras
 import keras_hub
 
 from tfeff.compat import inputs_in_order
+from tfeff.encoders.attentions import loaded_spec, saved_spec
 from tfeff.encoders.preset_files import EncoderFiles
 from tfeff.encoders.quantization import (
     ChecksBeforeSaving,
@@ -14,6 +17,7 @@ from tfeff.layers import EncoderEmbedding
 from tfeff.layers.attention import declares
 from tfeff.layers.initializer import bert_initializer
 from tfeff.ops.ids import exact_input
+from tfeff.utils.checks import check_keywords
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
@@ -46,7 +50,8 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
             to `hidden_dim` if it differs; `None` means `hidden_dim`.
         attention: a registered name (`tfeff.encoders.attentions()`), a dict with
             that `"name"` and arguments of the attention, or a list of these, one for
-            each layer.
+            each layer. An argument here counts instead of the encoder's own, a
+            `layer_index` too: all layers that have it have the same partition.
         feedforward: dict of arguments of `tfeff.layers.FeedForward`, `activation` and
             `num_groups`; `None` for its defaults.
         position: `"absolute"`, a learnt table; `"sinusoid"`, fixed vectors of any
@@ -55,7 +60,8 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
             `"feedforward"`, or `"all"`, the norms included.
         sharing_group_size: integer `M`, the number of consecutive layers that share,
             layer `l` being in group `l // M`; divides `num_layers`. `None` means all
-            layers. Layers that share weights keep their own index, for a partition.
+            layers. Layers that share weights keep their own index, for a partition,
+            unless `attention` has one.
         embedding_layer_norm: whether the sum of the embeddings is normalised.
         layer_norm_epsilon: float added to the variance in every norm.
         dropout: float in [0, 1), dropout rate of the embedding, of the attention
@@ -132,6 +138,8 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
         dtype=None,
         **kwargs,
     ):
+        own = inspect.signature(Encoder).parameters
+        check_keywords("Encoder", kwargs, {*own, "name", "trainable"} - {"kwargs"})
         if tables_of is not None and not isinstance(tables_of, Encoder):
             raise TypeError(
                 f"`tables_of` must be an `Encoder`. Received: tables_of={tables_of!r}"
@@ -258,7 +266,7 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
             max_sequence_length=self.max_sequence_length,
             num_segments=self.num_segments,
             embedding_dim=self.embedding_dim,
-            attention=self.attention,
+            attention=saved_spec(self.attention),
             feedforward=self._feedforward_config(),
             position=self.position,
             sharing=self.sharing,
@@ -279,5 +287,7 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
 
     @classmethod
     def from_config(cls, config):
-        dtype = keras.dtype_policies.get(config.get("dtype"))
-        return make_quantized(cls, {**config, "dtype": dtype})
+        config = {**config, "dtype": keras.dtype_policies.get(config.get("dtype"))}
+        if "attention" in config:
+            config["attention"] = loaded_spec(config["attention"])
+        return make_quantized(cls, config)

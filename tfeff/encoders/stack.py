@@ -3,7 +3,7 @@
 This needs Keras alone, on any of its backends.
 """
 
-from tfeff.encoders.attentions import make_attention
+from tfeff.encoders.attentions import make_attention, own_layer_index
 from tfeff.layers import EncoderBlock, FeedForward
 from tfeff.layers.checks import check_divides
 from tfeff.layers.initializer import bert_initializer
@@ -101,6 +101,7 @@ def make_blocks(
                 dropout=dropout,
                 layer_norm_epsilon=layer_norm_epsilon,
                 memory_efficient=memory_efficient,
+                layer_index=own_layer_index(specs[index]),
                 dtype=dtype,
                 name=f"block_{index}",
             )

@@ -10,7 +10,7 @@ from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import check_hidden, check_padding_mask
 from tfeff.layers.dropout import Dropout, draw_seeds, drawn_seeds
 from tfeff.layers.record_layers import active_recording
-from tfeff.utils.checks import check_positive, check_rate
+from tfeff.utils.checks import check_integer, check_positive, check_rate
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -31,6 +31,9 @@ class EncoderBlock(keras.layers.Layer):
             nothing (`False`), scores and weights of the attention (`"attention"`), or
             everything but the block's input (`"block"`, or `True`), in about a third
             more time. Values and gradients are the same, dropout included.
+        layer_index: integer, the index that the attention gets in every call, instead
+            of the block's index in its stack: so all layers of a stack may have the
+            same partition. `None` for the block's.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
@@ -39,7 +42,7 @@ class EncoderBlock(keras.layers.Layer):
             `None` when all are real.
         segment_ids: integer tensor `[B, T]`, passed to an attention that accepts it.
         layer_index: integer, the block's index in its stack, passed to an attention
-            that accepts it.
+            that accepts it, unless the block has one of its own.
         training: whether dropout is active.
 
     Returns:
@@ -68,6 +71,7 @@ class EncoderBlock(keras.layers.Layer):
         dropout: float = 0.0,
         layer_norm_epsilon: float = 1e-12,
         memory_efficient: bool | str = False,
+        layer_index: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -91,6 +95,9 @@ class EncoderBlock(keras.layers.Layer):
                 f"{type(attention).__name__}, which has no scores to recompute. "
                 f"Received: memory_efficient={memory_efficient!r}"
             )
+        if layer_index is not None:
+            layer_index = check_integer("layer_index", layer_index, minimum=0)
+        self.layer_index = layer_index
 
     def build(self, hidden_shape):
         check_hidden("hidden", hidden_shape)
@@ -127,7 +134,7 @@ class EncoderBlock(keras.layers.Layer):
             attend = functools.partial(recording.attend, self.attention)
         arguments = {
             "segment_ids": segment_ids,
-            "layer_index": layer_index,
+            "layer_index": self.attention_index(layer_index),
             "recompute": self.memory_efficient == "attention",
         }
         arguments = {k: v for k, v in arguments.items() if k in self._accepted}
@@ -178,8 +185,13 @@ class EncoderBlock(keras.layers.Layer):
                 f"{type(self.attention).__name__} {self.attention.name!r} cannot "
                 "compute single queries: it is not an attention of `tfeff.layers`."
             )
-        output, _ = self.attention.attend(inputs)
+        layer_index = self.attention_index(inputs.layer_index)
+        output, _ = self.attention.attend(inputs._replace(layer_index=layer_index))
         return self._add(inputs.query, output, inputs.training)
+
+    def attention_index(self, layer_index: int | None) -> int | None:
+        """The index that the attention gets in a call of the block with this one."""
+        return layer_index if self.layer_index is None else self.layer_index
 
     def _add(self, hidden, output, training):
         """The residuals, norms and feed-forward network after the attention."""
@@ -196,6 +208,7 @@ class EncoderBlock(keras.layers.Layer):
             dropout=self.dropout,
             layer_norm_epsilon=self.layer_norm_epsilon,
             memory_efficient=self.memory_efficient,
+            layer_index=self.layer_index,
         )
         return config
 
