@@ -6,6 +6,7 @@ import pytest
 from tests.reference import partition as reference
 from tests.reference.relative import table_row
 from tests.subjects.encoders import tiny
+from tests.subjects.partitions import TENTS
 from tfeff import plots
 
 
@@ -33,9 +34,48 @@ def test_partitions_are_those_of_each_layers_index(tmp_path, figures):
     assert (first.get_title(), second.get_title()) == ("layer 0", "layer 2")
     for axes, functions in ((first, values[0]), (second, values[2])):
         assert len(axes.lines) == 4
-        for line, function in zip(axes.lines, functions):
+        for h, (line, function) in enumerate(zip(axes.lines, functions)):
             np.testing.assert_array_equal(line.get_xdata(), range(-5, 6))
             np.testing.assert_array_equal(line.get_ydata(), function)
+            # Its label stands at its largest value, in its colour.
+            assert line.get_label() == axes.texts[h].get_text() == f"$f_{{{h}}}$"
+            assert line.get_color() == axes.texts[h].get_color()
+            assert axes.texts[h].xy[1] == np.delete(function, 5).max()
+    # Of steps, above their middle but for 0: -5 to -3, -2 and -1, 1 and 2, 3 to 5.
+    assert [text.xy[0] for text in second.texts] == [-4, -1.5, 1.5, 4]
+
+
+def test_figure_2_of_shatter(tmp_path, figures):
+    """There "f_0 concentrates at x = 1 and f_2 peaks around x = 4"."""
+    encoder = tiny(
+        "no_position_base",
+        num_layers=12,
+        num_heads=8,
+        attention=["one_head", *["self"] * 11],
+    )
+    plots.partition_functions(encoder, tmp_path / "figure_2.png", max_distance=10)
+    (axes,) = figures[0].axes
+    peaks = {text.get_text(): text.xy[0] for text in axes.texts}
+    assert list(peaks) == [f"$f_{{{h}}}$" for h in range(8)]
+    assert (peaks["$f_{0}$"], peaks["$f_{2}$"]) == (1, 4)
+    assert (peaks["$f_{4}$"], peaks["$f_{6}$"]) == (-1, -4)
+
+
+def test_own_and_registered_functions(tmp_path, figures):
+    constants = {"name": "one_head", "alpha": -2.0, "beta": -0.5, "layer_index": 1}
+    tents = {"name": "partitioned", "partition": TENTS}
+    encoder = tiny("no_position_base", attention=[constants, tents])
+    values = plots.partition_values(encoder, 6)
+    for h in range(4):
+        for x in range(-6, 7):
+            own = reference.partition_function(h, x, 4, 1, 2, -2.0, -0.5)
+            assert values[0][h, x + 6] == pytest.approx(own, abs=1e-6)
+            tent = reference.tent(h, x, 4, 1.5)
+            assert values[1][h, x + 6] == pytest.approx(tent, abs=1e-6)
+    plots.partition_functions(encoder, tmp_path / "own.png", max_distance=6)
+    for axes, functions in zip(figures[0].axes, values.values(), strict=True):
+        drawn = [line.get_ydata() for line in axes.lines]
+        np.testing.assert_array_equal(drawn, functions)
 
 
 # Arguments of the attention; heads and width of its table; how rows are found.

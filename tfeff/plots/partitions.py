@@ -38,7 +38,9 @@ def partition_values(encoder, max_distance: int = 64) -> dict[int, np.ndarray]:
     return {
         index: np.asarray(
             ops.convert_to_numpy(
-                block.attention.partition_layer.functions(positions, index)
+                block.attention.partition_layer.functions(
+                    positions, block.attention_index(index)
+                )
             )
         )
         for index, block in enumerate(blocks_of(encoder))
@@ -50,6 +52,10 @@ def partition_functions(
     encoder, path: str | os.PathLike, max_distance: int = 64
 ) -> None:
     """Draws the partition functions of every layer, one panel for each.
+
+    The label of a function, `f_0`, `f_1`, …, stands in its colour where the function is
+    largest. With eight parts, the first layer of twelve is the paper's figure: `f_0` to
+    `f_3` are its four functions, and the others mirror them.
 
     Args:
         encoder: `tfeff.encoders.Encoder` with partitioned attention, such as Shatter.
@@ -82,5 +88,27 @@ def partition_functions(
     positions = np.arange(-max_distance, max_distance + 1)
     with figure_axes(path, len(values), size=(4, 2.5)) as panels:
         for axes, (index, functions) in zip(panels, values.items()):
-            axes.plot(positions, functions.T, linewidth=1)
-            axes.set(title=f"layer {index}", xlabel="relative position (tokens)")
+            for h, function in enumerate(functions):
+                _draw_labelled(axes, positions, function, f"$f_{{{h}}}$")
+            axes.margins(y=0.15)  # Room for the labels.
+            axes.set(
+                title=f"layer {index}",
+                xlabel="relative position (tokens)",
+                ylabel="$f_h$",
+            )
+
+
+def _draw_labelled(axes, positions, function, label):
+    """A function with its label above the middle of where it is largest."""
+    (line,) = axes.plot(positions, function, linewidth=1, label=label)
+    # The innermost functions of both sides have the same value at 0.
+    outside = positions != 0
+    largest = function[outside].max()
+    axes.annotate(
+        label,
+        (positions[outside & (function == largest)].mean(), largest),
+        color=line.get_color(),
+        fontsize="small",
+        ha="center",
+        va="bottom",
+    )
