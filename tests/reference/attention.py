@@ -92,13 +92,16 @@ def weighted_values(scores, value):
     return context
 
 
-def self_attention(hidden, visible, weights, num_heads):
+def self_attention(hidden, visible, weights, num_heads, head_mask=None):
     """Equations 1 to 3, then `W^O`."""
-    return partitioned_attention(hidden, visible, weights, num_heads, mask=None)
+    return partitioned_attention(hidden, visible, weights, num_heads, None, head_mask)
 
 
-def partitioned_attention(hidden, visible, weights, num_heads, mask):
-    """Equation 5: the softmax of equation 1 times `N`, not normalised again."""
+def partitioned_attention(hidden, visible, weights, num_heads, mask, head_mask=None):
+    """Equation 5: the softmax of equation 1 times `N`, not normalised again.
+
+    A number for each head in `head_mask` multiplies what the head gives to `W^O`.
+    """
     query = split(linear(hidden, weights, "query"), num_heads)
     key = split(linear(hidden, weights, "key"), num_heads)
     value = split(linear(hidden, weights, "value"), num_heads)
@@ -107,8 +110,10 @@ def partitioned_attention(hidden, visible, weights, num_heads, mask):
     )
     if mask is not None:
         scores = scores * mask
-    context = merge(weighted_values(scores, value))
-    return linear(context, weights, "output"), scores
+    context = weighted_values(scores, value)
+    if head_mask is not None:
+        context = np.stack([m * head for m, head in zip(head_mask, context)])
+    return linear(merge(context), weights, "output"), scores
 
 
 def partition_bias(query, embeddings, mask):
@@ -143,12 +148,16 @@ def one_head_attention(
     use_value=False,
     keep_key=False,
     value_matrix=False,
+    head_mask=None,
 ):
     """Equation 6 and section 3.3, with `X` itself as the key.
 
     Two steps of section 3.2 are before equation 6, or beside it: with `keep_key` the
     key is still the matrix `X W^K`, and with `value_matrix` V is reduced to a matrix,
     which all parts weight: `X_bar = sum_h A[h] V`.
+
+    A number for each part in `head_mask` multiplies what the part gives to `W^O`: its
+    columns, or its summand, and its row of `A_part V_part`.
     """
     query = linear(hidden, weights, "query")
     key = linear(hidden, weights, "key") if keep_key else hidden
@@ -156,14 +165,17 @@ def one_head_attention(
     if use_bias:
         raw = raw + partition_bias(query, weights["partition_embeddings"], mask)
     scores = mask * NORMALIZERS[normalizer](raw, visible)
+    given = scores
+    if head_mask is not None:
+        given = np.stack([m * part for m, part in zip(head_mask, scores)])
     value = linear(hidden, weights, "value")
     if value_matrix:
-        context = sum(weighted_values(a[None], value[None])[0] for a in scores)
+        context = sum(weighted_values(a[None], value[None])[0] for a in given)
     else:
-        context = merge(weighted_values(scores, split(value, len(mask))))
+        context = merge(weighted_values(given, split(value, len(mask))))
     if use_value:
         context = context + value_contribution(
-            scores, weights["partition_embeddings"], weights["value/kernel"]
+            given, weights["partition_embeddings"], weights["value/kernel"]
         )
     return linear(context, weights, "output"), scores
 

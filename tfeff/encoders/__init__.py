@@ -15,7 +15,8 @@ __all__ = ["attentions", "presets", "register_attention"]
 if importlib.util.find_spec("keras_hub") is not None:
     # Not at first use: Keras loads saved encoders by their registered classes.
     from tfeff.encoders.building import build
+    from tfeff.encoders.disable_heads import disable_heads
     from tfeff.encoders.encoder import Encoder
     from tfeff.encoders.extend_length import extend_length
 
-    __all__ += ["Encoder", "build", "extend_length"]
+    __all__ += ["Encoder", "build", "disable_heads", "extend_length"]

@@ -28,10 +28,11 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
     encoder calls it for each layer with those of its settings that its signature
     names: `num_heads` (also as `num_parts`), `hidden_dim`, `layer_index`, `num_layers`,
     `max_sequence_length`, `earlier` (the tuple of the attentions of the layers before),
-    `dropout`, `kernel_initializer`, `dtype` and `name`; and with the user's arguments,
-    which override these. `**kwargs` of a class stands for the arguments of its base
-    classes, which are `dtype` and `name` for a Keras layer; `**kwargs` of a function
-    for `dropout`, `kernel_initializer`, `dtype` and `name`.
+    `dropout` (the encoder's `attention_dropout`), `kernel_initializer`, `dtype` and
+    `name`; and with the user's arguments, which override these. `**kwargs` of a class
+    stands for the arguments of its base classes, which are `dtype` and `name` for a
+    Keras layer; `**kwargs` of a function for `dropout`, `kernel_initializer`, `dtype`
+    and `name`.
 
     An encoder calls the layer with `padding_mask`, and with `segment_ids` and
     `layer_index` if its `call` names them: the layer's index in the stack, or the
@@ -204,6 +205,7 @@ def _relative(
     relative_segments=False,
     query_bias=True,
     query_block_size="auto",
+    disabled_heads=(),
     **kwargs,
 ):
     """`RelativeAttention` with the defaults of an encoder.
@@ -224,6 +226,7 @@ def _relative(
         relative_segments,
         query_bias=query_bias,
         query_block_size=query_block_size,
+        disabled_heads=disabled_heads,
         **kwargs,
     )
     if method != "bias":

@@ -7,6 +7,7 @@ from tfeff.layers.encoder_block import EncoderBlock
 from tfeff.layers.encoder_embedding import EncoderEmbedding
 from tfeff.layers.feedforward import FeedForward
 from tfeff.layers.grouped_dense import GroupedDense
+from tfeff.layers.head_masks import masked_heads
 from tfeff.layers.layerwise_pooling import LayerwisePooling
 from tfeff.layers.lightweight_conv import LightweightConv1D
 from tfeff.layers.mixed_attention import MixedAttention
@@ -42,6 +43,7 @@ __all__ = [
     "SpanDynamicConv1D",
     "SparseAttention",
     "TwoStreamBlocks",
+    "masked_heads",
     "partitions",
     "record_layers",
     "register_partition",

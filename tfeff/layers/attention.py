@@ -1,11 +1,17 @@
 """The base of all attention layers: projections, abilities, configuration."""
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
 from tfeff import ops as functional
 from tfeff.layers.attention_inputs import AttentionInputs
-from tfeff.layers.checks import check_initializer
+from tfeff.layers.checks import (
+    check_disabled_heads,
+    check_head_mask,
+    check_initializer,
+)
 from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
 from tfeff.layers.separable_conv import SeparableConv1D
@@ -23,6 +29,8 @@ class Attention(keras.layers.Layer):
         dropout: float in [0, 1), dropout rate of the normalised scores.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
+        disabled_heads: indices of the heads, or parts, that are switched off: their
+            outputs are 0, in training and in inference.
         **kwargs: arguments of `keras.layers.Layer`.
     """
 
@@ -42,17 +50,25 @@ class Attention(keras.layers.Layer):
         dropout: float = 0.0,
         kernel_initializer="glorot_uniform",
         bias_initializer="zeros",
+        disabled_heads: Sequence[int] = (),
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.dropout = check_rate("dropout", dropout)
+        self.disabled_heads = check_disabled_heads(disabled_heads)
         self.kernel_initializer = check_initializer(
             "kernel_initializer", kernel_initializer
         )
         self.bias_initializer = check_initializer("bias_initializer", bias_initializer)
 
+    @property
+    def output_heads(self) -> int:
+        """The number of heads, or parts, whose outputs the output projection takes."""
+        return self.num_heads
+
     def build_projections(self, hidden_dim: int, names) -> None:
         """Makes a square projection of each name, the output's, and the dropout."""
+        check_disabled_heads(self.disabled_heads, self.output_heads)
         for name in (*names, "output"):
             self.add_dense(name, hidden_dim, hidden_dim)
         self.dropout_layer = self.make_dropout()
@@ -127,6 +143,40 @@ class Attention(keras.layers.Layer):
                 "relative and sparse attentions can."
             )
 
+    def mask_heads(self, context, head_mask=None):
+        """The outputs of the heads, 0 for those that are switched off.
+
+        Args:
+            context: float tensor `[B, N, T, H]`, or `[B, T, D]` with the features of
+                one head after those of another.
+            head_mask: float tensor `[N]`, a factor for each head, or `None`.
+
+        Returns:
+            Float tensor of the shape of `context`.
+
+        Raises:
+            ValueError: if `head_mask` has another shape.
+        """
+        mask = self.head_factors(context.dtype, head_mask)
+        if mask is None:
+            return context
+        heads = self.output_heads
+        if len(context.shape) == 4 and context.shape[1] == heads:
+            return context * mask[:, None, None]
+        return context * ops.repeat(mask, context.shape[-1] // heads)
+
+    def head_factors(self, dtype, head_mask=None):
+        """The factor of each head's output, a tensor `[N]`; `None` if all are 1."""
+        if head_mask is None and not self.disabled_heads:
+            return None
+        heads = self.output_heads
+        mask = [float(head not in self.disabled_heads) for head in range(heads)]
+        mask = ops.convert_to_tensor(mask, dtype)
+        if head_mask is None:
+            return mask
+        check_head_mask("head_mask", head_mask, heads)
+        return mask * ops.cast(head_mask, dtype)
+
     def project_output(self, context):
         """The output projection, from `[B, N, T, H]` or `[B, T, D]`."""
         if len(context.shape) == 4:
@@ -139,6 +189,7 @@ class Attention(keras.layers.Layer):
             dropout=self.dropout,
             kernel_initializer=keras.initializers.serialize(self.kernel_initializer),
             bias_initializer=keras.initializers.serialize(self.bias_initializer),
+            disabled_heads=list(self.disabled_heads),
         )
         return config
 

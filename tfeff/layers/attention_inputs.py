@@ -26,6 +26,7 @@ class AttentionInputs(NamedTuple):
             `None` for the layer's own.
         training: whether dropout is active.
         recompute: whether the backward pass recomputes scores and weights.
+        head_mask: float tensor `[N]`, a factor of each head's output, or `None`.
     """
 
     query: Any
@@ -40,6 +41,7 @@ class AttentionInputs(NamedTuple):
     layer_index: int | None = None
     training: bool | None = None
     recompute: bool = False
+    head_mask: Any = None
 
 
 class Queries(NamedTuple):

@@ -34,6 +34,8 @@ class BlockwiseAttention(SelfAttention):
         dropout: float in [0, 1), dropout rate of the normalised scores.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
+        disabled_heads: indices of heads that are switched off: their outputs are 0, in
+            training and in inference.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
@@ -94,6 +96,7 @@ class BlockwiseAttention(SelfAttention):
             inputs._replace(query=hidden, hidden=hidden, visible=visible),
             return_scores,
         )
+        context = self.mask_heads(context, inputs.head_mask)
         output = functional.from_blocks(self.project_output(context), num_blocks)
         output = functional.slice_axis(output, 1, 0, length)
         if scores is not None:

@@ -1,5 +1,7 @@
 """Checks of shapes and masks that several layers share."""
 
+from collections.abc import Iterable
+
 import keras
 from keras import ops
 
@@ -18,6 +20,49 @@ def check_divides(name: str, parts: int, dim: int) -> None:
         raise ValueError(
             f"`{name}` must divide `hidden_dim`. "
             f"Received: {name}={parts}, hidden_dim={dim}"
+        )
+
+
+def check_disabled_heads(heads, num_heads: int | None = None) -> tuple[int, ...]:
+    """Returns the indices of heads that are switched off, in order, or raises.
+
+    Args:
+        heads: a sequence of different integers of at least 0.
+        num_heads: the number of all heads, if it is known: one must be left.
+    """
+    if isinstance(heads, str) or not isinstance(heads, Iterable):
+        raise TypeError(
+            "`disabled_heads` must be a sequence of indices of heads. "
+            f"Received: disabled_heads={heads!r}"
+        )
+    heads = tuple(heads)
+    checked = {check_integer("disabled_heads", head, 0) for head in heads}
+    if len(checked) != len(heads):
+        raise ValueError(
+            "`disabled_heads` must be different heads. "
+            f"Received: disabled_heads={heads}"
+        )
+    if num_heads is not None and heads:
+        if max(checked) >= num_heads:
+            raise ValueError(
+                f"`disabled_heads` must be indices of {num_heads} heads, from 0 to "
+                f"{num_heads - 1}. Received: disabled_heads={heads}"
+            )
+        if len(checked) == num_heads:
+            raise ValueError(
+                f"`disabled_heads` must leave at least one of {num_heads} heads. "
+                f"Received: disabled_heads={heads}"
+            )
+    return tuple(sorted(checked))
+
+
+def check_head_mask(name: str, head_mask, num_heads: int) -> None:
+    """Raises unless `head_mask` has one factor for each head."""
+    shape = tuple(ops.shape(head_mask))
+    if shape != (num_heads,):
+        raise ValueError(
+            f"`{name}` must have shape ({num_heads},), one factor for each head. "
+            f"Received: {name}.shape={shape}"
         )
 
 

@@ -5,6 +5,7 @@ from keras import ops
 from tfeff import ops as functional
 from tfeff.layers.attention import Attention
 from tfeff.layers.checks import (
+    check_disabled_heads,
     check_divides,
     check_hidden,
     check_kernel_size,
@@ -47,6 +48,7 @@ class Convolution(Attention):
         check_hidden("hidden", hidden_shape)
         hidden_dim = hidden_shape[-1]
         check_divides("num_heads", self.num_heads, hidden_dim)
+        check_disabled_heads(self.disabled_heads, self.output_heads)
         self.add_dense("output", hidden_dim, hidden_dim)
         self.build_heads(hidden_dim, hidden_dim)
 
@@ -60,13 +62,19 @@ class Convolution(Attention):
         self.add_dense("kernel", value_dim, self.num_heads * self.kernel_size)
 
     def call(
-        self, hidden, padding_mask=None, training=None, return_attention_scores=False
+        self,
+        hidden,
+        padding_mask=None,
+        training=None,
+        return_attention_scores=False,
+        head_mask=None,
     ):
         visible = visible_keys(padding_mask, hidden)
         if not self.mask_conv:
             visible = None
         context, kernels = self.convolve(hidden, visible, training)
-        output = self.project_output(functional.merge_heads(context))
+        context = self.mask_heads(functional.merge_heads(context), head_mask)
+        output = self.project_output(context)
         if not return_attention_scores:
             return output
         batch, length, _ = ops.shape(hidden)

@@ -9,6 +9,7 @@ from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import check_hidden, check_padding_mask
 from tfeff.layers.dropout import Dropout, draw_seeds, drawn_seeds
+from tfeff.layers.head_masks import active_head_mask
 from tfeff.layers.record_layers import active_recording
 from tfeff.utils.checks import check_integer, check_positive, check_rate
 
@@ -25,7 +26,8 @@ class EncoderBlock(keras.layers.Layer):
             `attention(hidden, padding_mask=..., training=...)`, `[B, T, D]` to
             `[B, T, D]` after its output projection.
         feedforward: layer from `[B, T, D]` to `[B, T, D]`.
-        dropout: float in [0, 1), dropout rate of both branches.
+        dropout: float in [0, 1), dropout rate of both branches. That of the attention
+            scores is the attention's own.
         layer_norm_epsilon: float added to the variance.
         memory_efficient: what the backward pass recomputes instead of saving it:
             nothing (`False`), scores and weights of the attention (`"attention"`), or
@@ -136,6 +138,7 @@ class EncoderBlock(keras.layers.Layer):
             "segment_ids": segment_ids,
             "layer_index": self.attention_index(layer_index),
             "recompute": self.memory_efficient == "attention",
+            "head_mask": active_head_mask(self, layer_index),
         }
         arguments = {k: v for k, v in arguments.items() if k in self._accepted}
 
@@ -185,6 +188,9 @@ class EncoderBlock(keras.layers.Layer):
                 f"{type(self.attention).__name__} {self.attention.name!r} cannot "
                 "compute single queries: it is not an attention of `tfeff.layers`."
             )
+        if inputs.head_mask is None:
+            head_mask = active_head_mask(self, inputs.layer_index)
+            inputs = inputs._replace(head_mask=head_mask)
         layer_index = self.attention_index(inputs.layer_index)
         output, _ = self.attention.attend(inputs._replace(layer_index=layer_index))
         return self._add(inputs.query, output, inputs.training)

@@ -70,12 +70,13 @@ class LayerwisePooling(SharedBlocks):
         y = ops.broadcast_to(
             self.initial_vector, (batch_size, 1, self.initial_vector.shape[0])
         )
-        for block, hidden in zip(self.blocks, hidden_states):
+        for index, (block, hidden) in enumerate(zip(self.blocks, hidden_states)):
             inputs = AttentionInputs(
                 y,
                 hidden,
                 visible=visible_keys(padding_mask, hidden),
                 positional=False,
+                layer_index=index,
                 training=training,
             )
             y = block.attend(inputs)

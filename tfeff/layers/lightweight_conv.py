@@ -24,6 +24,8 @@ class LightweightConv1D(FixedKernels, DynamicConv1D):
             at each position.
         kernel_initializer: initializer of the kernels.
         bias_initializer: initializer of the biases.
+        disabled_heads: indices of heads that are switched off: their outputs are 0, in
+            training and in inference.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments, Raises: as `DynamicConv1D`.

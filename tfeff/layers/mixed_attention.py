@@ -5,6 +5,7 @@ from tfeff import ops as functional
 from tfeff.layers.attention import convolved, project_to_heads
 from tfeff.layers.attention_inputs import Keys, Queries
 from tfeff.layers.checks import (
+    check_disabled_heads,
     check_divides,
     check_hidden,
     check_kernel_size,
@@ -57,6 +58,8 @@ class MixedAttention(SelfAttention):
             convolution heads have none.
         kernel_initializer: initializer of the kernels.
         bias_initializer: initializer of the biases.
+        disabled_heads: indices of heads that are switched off, those of attention
+            first, then those of convolution: their outputs are 0.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
@@ -114,12 +117,19 @@ class MixedAttention(SelfAttention):
                 f"Received: head_ratio={head_ratio}, num_heads={num_heads}"
             )
 
+    @property
+    def output_heads(self):
+        """Heads of attention, then as many of convolution."""
+        kinds = 1 if self.convolution_type == "none" else 2
+        return self.reduced_heads * kinds
+
     def build(self, hidden_shape):
         check_hidden("hidden", hidden_shape)
         hidden_dim = hidden_shape[-1]
         check_divides("num_heads", self.num_heads, hidden_dim)
+        check_disabled_heads(self.disabled_heads, self.output_heads)
         value_dim = hidden_dim // self.num_heads * self.reduced_heads
-        self.context_dim = value_dim * (1 if self.convolution_type == "none" else 2)
+        self.context_dim = hidden_dim // self.num_heads * self.output_heads
         for name in ("query", "key", "value"):
             self.add_dense(name, hidden_dim, value_dim)
         self.add_dense("output", self.context_dim, hidden_dim)
@@ -157,6 +167,7 @@ class MixedAttention(SelfAttention):
         # Convolutions need positions: without, the context of their heads is 0.
         missing = self.context_dim - context.shape[-1]
         context = ops.pad(context, ((0, 0), (0, 0), (0, missing)))
+        context = self.mask_heads(context, inputs.head_mask)
         return self.project_output(context), scores
 
     def attend_sequence(self, inputs, return_scores):
@@ -169,6 +180,7 @@ class MixedAttention(SelfAttention):
             )
             convolved = functional.merge_heads(convolved)
             context = ops.concatenate([context, convolved], axis=-1)
+        context = self.mask_heads(context, inputs.head_mask)
         return self.project_output(context), scores
 
     def _convolution_heads(self, query, hidden, visible, training):

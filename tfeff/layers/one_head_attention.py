@@ -69,6 +69,8 @@ class OneHeadAttention(Partitioned, ScoredAttention):
             before the partition, so that all parts drop the same pairs.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
+        disabled_heads: indices of parts that are switched off: their outputs are 0, in
+            training and in inference.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
@@ -124,6 +126,11 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         self.make_partition(num_parts, layer_index, num_layers, boundaries)
         self.num_parts = self.partition_layer.num_parts
 
+    @property
+    def output_heads(self):
+        """The parts, whose features are those of heads."""
+        return self.num_parts
+
     def build(self, hidden_shape):
         check_hidden("hidden", hidden_shape)
         check_divides("num_parts", self.num_parts, hidden_shape[-1])
@@ -146,6 +153,10 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         weights = {}
         if inputs.positional and self.partition_bias:
             weights["bias"] = self.partition_embeddings
+        if inputs.positional and not self.values_by_part:
+            factors = self.head_factors(key.dtype, inputs.head_mask)
+            if factors is not None:
+                weights["factors"] = factors
         parts = self.num_parts if by_part else 1
         values = project_to_heads(self.value_dense, inputs.hidden, parts)
         if inputs.positional and self.partition_value:
@@ -180,12 +191,19 @@ class OneHeadAttention(Partitioned, ScoredAttention):
             return super().values(weights, queries, keys)
         # The last features are of ones: each is for one part.
         size = self.value_dense.units
+        if "factors" in keys.weights:
+            weights = weights * keys.weights["factors"][:, None, None]
         whole = ops.sum(weights, axis=1, keepdims=True)
         context = functional.weighted_values(whole, keys.values[..., :size])
         if not self.partition_value:
             return context
         sums = ops.swapaxes(ops.sum(weights, axis=-1), 1, 2)[:, None]
         return ops.concatenate([context, sums], axis=-1)
+
+    def mask_heads(self, context, head_mask=None):
+        if self.values_by_part:
+            return super().mask_heads(context, head_mask)
+        return context  # The parts are summed: their weights were multiplied.
 
     def _is_near_and_far(self, queries):
         return queries.relative is not None and isinstance(

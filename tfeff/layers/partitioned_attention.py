@@ -33,6 +33,8 @@ class PartitionedAttention(Partitioned, SelfAttention):
         dropout: float in [0, 1), dropout rate of the normalised scores.
         kernel_initializer: initializer of the projection kernels.
         bias_initializer: initializer of the projection biases.
+        disabled_heads: indices of heads that are switched off: their outputs are 0, in
+            training and in inference.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:

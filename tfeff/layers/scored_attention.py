@@ -34,8 +34,8 @@ class ScoredAttention(Attention):
     If there is a faster kernel, it overrides `context`, which equals the last three in
     order, with dropout of the weights; or `fused_context`, which needs no blocks. This
     class does the rest for all attentions: masks, dropout, blocks of queries,
-    recomputation, single queries, queries without a position, returned scores, the
-    output projection.
+    recomputation, single queries, queries without a position, returned scores, heads
+    that are switched off, the output projection.
 
     Only `project` and `relative_terms` use the layer's weights, and pass them on in
     `Keys.weights`. The backward pass recomputes the other methods, which must depend on
@@ -139,6 +139,7 @@ class ScoredAttention(Attention):
         training=None,
         return_attention_scores=False,
         recompute=False,
+        head_mask=None,
     ):
         inputs = AttentionInputs(
             hidden,
@@ -148,6 +149,7 @@ class ScoredAttention(Attention):
             layer_index=layer_index,
             training=training,
             recompute=recompute,
+            head_mask=head_mask,
         )
         output, scores = self.attend_sequence(inputs, return_attention_scores)
         return (output, scores) if return_attention_scores else output
@@ -160,6 +162,7 @@ class ScoredAttention(Attention):
         self.check_can(inputs)
         if inputs.positions is None or self.any_query:
             context, scores = self.attend_heads(inputs, return_scores)
+            context = self.mask_heads(context, inputs.head_mask)
             return self.project_output(context), scores
         # All positions are computed, also those without a query.
         rows = ops.one_hot(

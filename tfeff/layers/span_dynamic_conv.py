@@ -29,6 +29,8 @@ class SpanDynamicConv1D(DynamicHeads):
         dropout: float in [0, 1), dropout rate of the normalised kernels.
         kernel_initializer: initializer of the kernels.
         bias_initializer: initializer of the biases.
+        disabled_heads: indices of heads that are switched off: their outputs are 0, in
+            training and in inference.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments, Raises: as `DynamicConv1D`.

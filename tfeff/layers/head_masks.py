@@ -1,0 +1,110 @@
+"""Factors of the heads' outputs in calls of one encoder."""
+
+import contextlib
+import contextvars
+import inspect
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from keras import ops
+
+from tfeff.layers.checks import check_head_mask
+
+# The blocks of an encoder and the mask of each, while masks are in use.
+_ACTIVE = contextvars.ContextVar("head_masks", default=None)
+
+
+@contextlib.contextmanager
+def masked_heads(encoder, masks: Sequence) -> Iterator[None]:
+    """Multiplies the outputs of an encoder's heads while it is called.
+
+        Y = concat_h(m[h] X̄[h]) W^O + b^O
+
+    where `X̄[h]` is the output of head `h` and `m` the layer's mask: 0 switches a head
+    off. The encoder may be called alone or in a model, but not by the model's `fit`,
+    `evaluate` or `predict`, which run what was compiled before. To switch heads off
+    for good, in training too, make the encoder with `disabled_heads`
+    (`tfeff.encoders.disable_heads`).
+
+    Args:
+        encoder: a `tfeff.encoders.Encoder`.
+        masks: one for each layer, in order: `None`, or numbers `[N]`, as an array, a
+            tensor or a list. `N` are the heads of the layer, or its parts; of mixed
+            attention those of attention, then those of convolution.
+
+    Raises:
+        TypeError: if `encoder` has no blocks.
+        ValueError: if `masks` are not one for each layer or one has another size or
+            leaves no head, or an attention takes no `head_mask`.
+
+    Example:
+
+    >>> import keras, tfeff
+    >>> encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=100)
+    >>> ones = keras.ops.ones((2, 7), dtype="int32")
+    >>> inputs = {name: ones for name in ("token_ids", "segment_ids", "padding_mask")}
+    >>> with tfeff.layers.masked_heads(encoder, [[0, 1], None]):
+    ...     outputs = encoder(inputs)
+    >>> tuple(outputs["sequence_output"].shape)
+    (2, 7, 128)
+
+    Reference:
+        Michel et al., "Are sixteen heads really better than one?", section 2.3.
+    """
+    if not hasattr(encoder, "blocks"):
+        raise TypeError(
+            f"`encoder` must be a `tfeff.encoders.Encoder`. Received: {encoder=}"
+        )
+    blocks = tuple(encoder.blocks)
+    if not hasattr(masks, "__len__") or len(masks) != len(blocks):
+        raise ValueError(
+            f"`masks` must be one for each of {len(blocks)} layers. "
+            f"Received: masks={masks!r}"
+        )
+    masks = [
+        None if mask is None else _checked(index, block.attention, mask)
+        for index, (block, mask) in enumerate(zip(blocks, masks))
+    ]
+    token = _ACTIVE.set((blocks, masks))
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+def active_head_mask(block, layer_index: int | None):
+    """The mask of a block's heads as layer `layer_index`, or `None`."""
+    if _ACTIVE.get() is None:
+        return None
+    blocks, masks = _ACTIVE.get()
+    indices = [index for index, other in enumerate(blocks) if other is block]
+    if layer_index is None:
+        indices = indices[:1]
+    else:
+        indices = [index for index in indices if index == layer_index]
+    # Of another encoder, there are none.
+    mask = masks[indices[0]] if indices else None
+    return None if mask is None else ops.convert_to_tensor(mask)
+
+
+def _checked(index, attention, mask):
+    """The mask, a list as an array."""
+    name = f"masks[{index}]"
+    if "head_mask" not in inspect.signature(attention.call).parameters:
+        raise ValueError(
+            f"`{name}` must be None for an attention that takes no `head_mask`. "
+            f"Received: {name} for {type(attention).__name__}"
+        )
+    if isinstance(mask, (list, tuple, np.ndarray)):
+        try:
+            mask = np.asarray(mask, "float32")
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"`{name}` must be numbers. Received: {name}={mask!r}"
+            ) from error
+        if not mask.any():
+            raise ValueError(
+                f"`{name}` must leave at least one head. Received: {name}={mask}"
+            )
+    check_head_mask(name, mask, attention.output_heads)
+    return mask
