@@ -10,6 +10,7 @@ from tfeff.training.distribution import make_strategy
 from tfeff.training.divergence import Diverged, StopWhenDiverged, is_finite
 from tfeff.training.double_depth import double_depth
 from tfeff.training.grid import Grid, write_metrics
+from tfeff.training.head_importance import HeadImportance, head_importance
 from tfeff.training.keep_best import KeepBest
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import AdamW, adamw
@@ -29,6 +30,7 @@ __all__ = [
     "DistributedModel",
     "Diverged",
     "Grid",
+    "HeadImportance",
     "KeepBest",
     "LinearWarmupDecay",
     "LostWorker",
@@ -38,6 +40,7 @@ __all__ = [
     "adamw",
     "check_equal_settings",
     "double_depth",
+    "head_importance",
     "is_finite",
     "latest_checkpoint",
     "load_checkpoint",
