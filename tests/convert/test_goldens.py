@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -137,3 +138,16 @@ def test_converted_encoders_keep_the_dropout_of_their_configuration(preset):
     assert (bert.dropout, bert.blocks[0].attention.dropout) == (0.1, 0.1)
     albert = tfeff.encoders.Encoder.from_preset(preset("albert"))
     assert (albert.dropout, albert.blocks[0].attention.dropout) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("name", ["bert", "albert", "convbert_base", "garden_bert"])
+def test_both_rates_of_dropout_are_kept(name, tmp_path):
+    source = shutil.copytree(GOLDENS / name, tmp_path / "source")
+    (path,) = source.glob("*config.json")
+    rates = {"hidden_dropout_prob": 0.25, "attention_probs_dropout_prob": 0.125}
+    path.write_text(json.dumps(json.loads(path.read_text()) | rates))
+    tfeff.convert.convert(source, tmp_path / "preset")
+    encoder = tfeff.encoders.Encoder.from_preset(str(tmp_path / "preset"))
+    assert (encoder.dropout, encoder.attention_dropout) == (0.25, 0.125)
+    for block in encoder.blocks:
+        assert (block.dropout, block.attention.dropout) == (0.25, 0.125)

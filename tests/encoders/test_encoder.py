@@ -177,6 +177,41 @@ def test_lora_and_quantization_come_with_the_backbone():
     assert 0 < error < 0.1 * np.abs(exact).max()
 
 
+def test_dropout_of_attention_apart():
+    """The scores of attention have a rate of their own, or the encoder's."""
+    hidden = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32")
+    for rates, expected in (
+        ((0.25, None), (0.25, 0.25)),
+        ((0.25, 0.5), (0.25, 0.5)),
+        ((0.25, 0.0), (0.25, 0.0)),
+        ((0.0, 0.5), (0.0, 0.5)),
+    ):
+        config = TINY | dict(zip(("dropout", "attention_dropout"), rates))
+        encoder = build("bert_base", **config)
+        again = tfeff.encoders.Encoder.from_config(encoder.get_config())
+        assert again.attention_dropout == rates[1]
+        for block in (*encoder.blocks, *again.blocks):
+            assert (block.dropout, block.attention.dropout) == expected
+        assert encoder.embedding.dropout == rates[0]
+        block = encoder.blocks[0]
+        drops = {
+            "attention": block.attention(hidden, training=True)
+            - block.attention(hidden),
+            "hidden": block.attention_dropout(hidden, training=True) - hidden,
+        }
+        for (name, difference), rate in zip(drops.items(), expected[::-1]):
+            assert bool(np.abs(difference).max() > 1e-4) == bool(rate), name
+    own = [{"name": "self", "dropout": 0.125}, "self"]
+    encoder = build("bert_base", **TINY, attention=own, attention_dropout=0.5)
+    assert [block.attention.dropout for block in encoder.blocks] == [0.125, 0.5]
+    config = encoder.get_config()
+    config.pop("attention_dropout")  # As in presets of earlier versions.
+    assert tfeff.encoders.Encoder.from_config(config).attention_dropout is None
+    for rate in (1.0, -0.1, "0.1"):
+        with pytest.raises((TypeError, ValueError), match="`attention_dropout` must"):
+            build("bert_base", **TINY, attention_dropout=rate)
+
+
 def test_registered_attention_of_a_user():
     @keras.saving.register_keras_serializable(package="tests")
     class Halving(keras.layers.Layer):

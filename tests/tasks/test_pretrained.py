@@ -52,6 +52,10 @@ def test_overrides(saved):
     np.testing.assert_allclose(output(longer), output(encoder), atol=0.1)
     shorter, _ = load_pretrained(run, 5, dropout=0.0)
     assert (shorter.max_sequence_length, shorter.dropout) == (8, 0.0)
+    assert shorter.blocks[0].attention.dropout == 0.0
+    apart, _ = load_pretrained(run, attention_dropout=0.2)
+    assert (apart.dropout, apart.attention_dropout) == (0.3, 0.2)
+    assert apart.blocks[0].dropout == 0.3 and apart.blocks[0].attention.dropout == 0.2
 
 
 def test_nothing_is_overwritten(saved, tmp_path):

@@ -45,7 +45,7 @@ def shared(config: Config, sizes: dict) -> dict:
         )
     return sizes | dict(
         max_sequence_length=config.integer("max_position_embeddings", 512),
-        attention=bert.attention(config, "self"),
+        attention="self",
         sharing="all",
         sharing_group_size=sizes["num_layers"] // groups,
     )

@@ -29,11 +29,10 @@ def arguments(config: Config) -> dict:
     return sizes(config) | dict(
         max_sequence_length=table,
         position="absolute" if method is None else "none",
-        attention=attention(config, "self")
+        attention="self"
         if method is None
-        else attention(
-            config,
-            "relative",
+        else dict(
+            name="relative",
             method=method,
             max_distance=max(table - 1, 1),
             shared_heads=True,
@@ -59,15 +58,18 @@ def sizes(config: Config, activations: dict = ACTIVATIONS) -> dict:
         intermediate_dim=config.integer("intermediate_size"),
         num_segments=config.integer("type_vocab_size", 2),
         feedforward=dict(activation=config.activation("hidden_act", activations)),
-        dropout=config.rate("hidden_dropout_prob", 0.1),
+        **rates(config),
         layer_norm_epsilon=config.positive("layer_norm_eps", 1e-12),
     )
 
 
-def attention(config: Config, name: str, **changes) -> dict:
-    """The specification of an attention, with its dropout rate."""
-    rate = config.rate("attention_probs_dropout_prob", 0.1)
-    return dict(name=name, dropout=rate, **changes)
+def rates(config: Config) -> dict:
+    """The dropout rates; that of attention alone only where it is another one."""
+    hidden = config.rate("hidden_dropout_prob", 0.1)
+    attention = config.rate("attention_probs_dropout_prob", 0.1)
+    return dict(
+        dropout=hidden, attention_dropout=None if attention == hidden else attention
+    )
 
 
 def ignored(encoder) -> dict[str, str]:

@@ -29,9 +29,8 @@ def arguments(config: Config) -> dict:
     return sizes | dict(
         embedding_dim=config.integer("embedding_size", 768),
         max_sequence_length=config.integer("max_position_embeddings", 512),
-        attention=bert.attention(
-            config,
-            "mixed",
+        attention=dict(
+            name="mixed",
             head_ratio=2,
             kernel_size=config.integer("conv_kernel_size", 9),
             mask_conv=False,  # As in published models, whose convolutions read padding.

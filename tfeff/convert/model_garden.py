@@ -40,7 +40,7 @@ def arguments(config: Config) -> dict:
         return albert.shared(config, sizes)
     return sizes | dict(
         max_sequence_length=config.integer("max_position_embeddings", 512),
-        attention=bert.attention(config, "self"),
+        attention="self",
     )
 
 

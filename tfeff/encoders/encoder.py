@@ -64,8 +64,11 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
             unless `attention` has one.
         embedding_layer_norm: whether the sum of the embeddings is normalised.
         layer_norm_epsilon: float added to the variance in every norm.
-        dropout: float in [0, 1), dropout rate of the embedding, of the attention
-            scores and of both branches of the blocks.
+        dropout: float in [0, 1), dropout rate of the embedding and of both branches of
+            the blocks.
+        attention_dropout: float in [0, 1), dropout rate of the normalised attention
+            scores; `None` means `dropout`. An attention's own `dropout` in `attention`
+            replaces it.
         memory_efficient: what the backward pass recomputes instead of saving it:
             nothing (`False`), scores and weights of attentions (`"attention"`), or all
             but the input of each block (`"block"`, or `True`): far less memory, for
@@ -112,7 +115,8 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
 
     Reference:
         Devlin et al., "BERT"; Tian et al., "Shatter"; Lan et al., "ALBERT", for
-        `embedding_dim` and `sharing`.
+        `embedding_dim` and `sharing`; Qiu et al., "BlockBERT", Table 6, for
+        `dropout` and `attention_dropout`.
     """
 
     def __init__(
@@ -133,6 +137,7 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
         embedding_layer_norm: bool = True,
         layer_norm_epsilon: float = 1e-12,
         dropout: float = 0.1,
+        attention_dropout: float | None = None,
         memory_efficient: bool | str = False,
         tables_of: "Encoder | None" = None,
         dtype=None,
@@ -171,6 +176,7 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
             sharing_group_size=sharing_group_size,
             layer_norm_epsilon=layer_norm_epsilon,
             dropout=dropout,
+            attention_dropout=attention_dropout,
             memory_efficient=memory_efficient,
             dtype=dtype,
         )
@@ -212,6 +218,7 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
         self.embedding_layer_norm = embedding_layer_norm
         self.layer_norm_epsilon = layer_norm_epsilon
         self.dropout = dropout
+        self.attention_dropout = attention_dropout
         self.memory_efficient = blocks[0].memory_efficient
 
     @property
@@ -274,6 +281,7 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
             embedding_layer_norm=self.embedding_layer_norm,
             layer_norm_epsilon=self.layer_norm_epsilon,
             dropout=self.dropout,
+            attention_dropout=self.attention_dropout,
             memory_efficient=self.memory_efficient,
         )
         return config

@@ -7,7 +7,7 @@ from tfeff.encoders.attentions import make_attention, own_layer_index
 from tfeff.layers import EncoderBlock, FeedForward
 from tfeff.layers.checks import check_divides
 from tfeff.layers.initializer import bert_initializer
-from tfeff.utils.checks import check_choice, check_integer
+from tfeff.utils.checks import check_choice, check_integer, check_rate
 
 SHARING = ("none", "all", "attention", "feedforward")
 _FEEDFORWARD = ("activation", "num_groups")
@@ -25,6 +25,7 @@ def make_blocks(
     sharing_group_size: int | None = None,
     layer_norm_epsilon: float = 1e-12,
     dropout: float = 0.0,
+    attention_dropout: float | None = None,
     memory_efficient: bool | str = False,
     dtype=None,
 ) -> list[EncoderBlock]:
@@ -54,6 +55,10 @@ def make_blocks(
     num_heads = check_integer("num_heads", num_heads)
     check_divides("num_heads", num_heads, hidden_dim)
     _check_feedforward(feedforward)
+    dropout = check_rate("dropout", dropout)
+    if attention_dropout is None:
+        attention_dropout = dropout
+    attention_dropout = check_rate("attention_dropout", attention_dropout)
     specs = _one_a_layer(attention, num_layers)
     check_choice("sharing", sharing, SHARING)
     leaders = _leaders(specs, sharing, sharing_group_size)
@@ -69,7 +74,7 @@ def make_blocks(
             "num_layers": num_layers,
             "max_sequence_length": max_sequence_length,
             "earlier": tuple(block.attention for block in blocks),
-            "dropout": dropout,
+            "dropout": attention_dropout,
             "kernel_initializer": bert_initializer(),
             "dtype": dtype,
             "name": "attention",

@@ -75,6 +75,7 @@ def load_pretrained(
     dropout: float | None = None,
     dtype=None,
     seed: int = 0,
+    attention_dropout: float | None = None,
 ) -> tuple[Encoder, keras_hub.tokenizers.Tokenizer]:
     """Reads a pretrained encoder and its tokenizer, to train them further.
 
@@ -94,6 +95,9 @@ def load_pretrained(
         dtype: dtype or dtype policy, such as `"mixed_bfloat16"`; `None` means the one
             that the encoder was saved with.
         seed: integer, for the rows of an extended table.
+        attention_dropout: float in [0, 1), dropout rate of the attention scores instead
+            of the encoder's; `None` keeps it: `dropout`, unless the encoder has another
+            one for them.
 
     Returns:
         The encoder and its KerasHub tokenizer.
@@ -108,8 +112,10 @@ def load_pretrained(
     if sequence_length is not None:
         sequence_length = check_integer("sequence_length", sequence_length)
     overrides = {}
-    if dropout is not None:
-        overrides["dropout"] = check_rate("dropout", dropout)
+    rates = {"dropout": dropout, "attention_dropout": attention_dropout}
+    for name, rate in rates.items():
+        if rate is not None:
+            overrides[name] = check_rate(name, rate)
     if dtype is not None:
         try:
             overrides["dtype"] = keras.dtype_policies.get(dtype)
