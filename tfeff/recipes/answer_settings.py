@@ -71,6 +71,12 @@ class AnswerSettings(Settings):
     dropout: float | None = setting(
         "The encoder's rate; default: as pretrained.", None, minimum=0.0, maximum=0.99
     )
+    attention_dropout: float | None = setting(
+        "The rate of attention scores; default: as pretrained.",
+        None,
+        minimum=0.0,
+        maximum=0.99,
+    )
     dtype: str = setting(
         "Precision.", "float32", choices=("float32", "mixed_bfloat16", "mixed_float16")
     )

@@ -131,6 +131,7 @@ def make_model(settings, seed):
         settings.pretrained,
         sequence_length=settings.sequence_length,
         dropout=settings.dropout,
+        attention_dropout=settings.attention_dropout,
         dtype=settings.dtype,
         seed=seed,
     )

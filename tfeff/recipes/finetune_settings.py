@@ -57,6 +57,12 @@ class FinetuneSettings(Settings):
         "Factor of the rate from layer to layer; default: none.", None
     )
     dropout: float | None = setting("The encoder's rate; default: as pretrained.", None)
+    attention_dropout: float | None = setting(
+        "The rate of attention scores; default: as pretrained.",
+        None,
+        minimum=0.0,
+        maximum=0.99,
+    )
     head_dropout: float = setting(
         "Rate before the last layer.", 0.1, minimum=0.0, maximum=1.0
     )

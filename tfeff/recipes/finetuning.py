@@ -184,6 +184,7 @@ def load_pretrained(settings):
         settings.pretrained,
         sequence_length=settings.sequence_length,
         dropout=settings.dropout,
+        attention_dropout=settings.attention_dropout,
         dtype=settings.dtype,
     )
 

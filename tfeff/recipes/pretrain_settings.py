@@ -121,6 +121,15 @@ class PretrainSettings(Settings):
     )
     weight_decay: float = setting("Decay of all but biases and norms.", 0.01)
     global_clipnorm: float = setting("Largest norm of the batch's gradient.", 1.0)
+    dropout: float | None = setting(
+        "The encoder's rate; default: the preset's.", None, minimum=0.0, maximum=0.99
+    )
+    attention_dropout: float | None = setting(
+        "The rate of attention scores; default: the preset's.",
+        None,
+        minimum=0.0,
+        maximum=0.99,
+    )
     seed: int = setting("Seed of weights, order, masks and dropout.", 0)
     dtype: str = setting(
         "Precision.",

@@ -197,12 +197,15 @@ def objective(settings: PretrainSettings):
 
 def make_model(settings: PretrainSettings, **changes) -> keras.Model:
     """The compiled model of the settings; `changes` are arguments of the encoder."""
+    names = ("dropout", "attention_dropout")
+    rates = {name: getattr(settings, name) for name in names}
     if settings.pretrained:
         encoder, _ = tfeff.tasks.load_pretrained(
             settings.pretrained,
             sequence_length=settings.sequence_length,
             dtype=settings.dtype,
             seed=settings.seed,
+            **rates,
         )
     else:
         encoder = tfeff.encoders.build(
@@ -212,6 +215,7 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
                 "max_sequence_length": settings.sequence_length,
                 "dtype": settings.dtype,
                 **settings.override,
+                **{name: rate for name, rate in rates.items() if rate is not None},
                 **changes,
             },
         )
