@@ -33,6 +33,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "SpanExamples",
             "TextExamples",
         ],
+        "finetuning.passage_lengths": ["passage_lengths"],
         "finetuning.span_decoding": ["best_spans"],
         "finetuning.span_features": ["make_span_features"],
         "finetuning.text_features": ["text_features"],
