@@ -8,24 +8,8 @@ import tensorflow as tf
 
 import tfeff
 from tests.subjects.encoders import tiny
+from tests.subjects.plots import LENGTHS, batches_of
 from tfeff import plots
-
-LENGTHS = [(5, 3), (7, 1, 2)]
-
-
-def batches_of(lengths=LENGTHS, labels=False):
-    """Random tokens, one batch for each tuple of lengths."""
-    rng = np.random.default_rng(1)
-    batches = []
-    for sizes in lengths:
-        mask = np.arange(max(sizes) + 1) < np.array(sizes)[:, None]  # one always pads
-        inputs = {
-            "token_ids": rng.integers(0, 19, mask.shape).astype("int32"),
-            "segment_ids": np.zeros(mask.shape, "int32"),
-            "padding_mask": mask.astype("int32"),
-        }
-        batches.append((inputs, mask, mask) if labels else inputs)
-    return batches
 
 
 def by_loops(encoder, lengths=LENGTHS):
@@ -99,9 +83,24 @@ def test_maps_distances_and_concentration(attention):
                 assert math.isnan(value)
         for reach in (0, 2, size):
             near = sum(value for x, value in sums.items() if abs(x) <= reach)
-            share = maps.concentration(reach)[layer]
-            assert share == pytest.approx(near / sum(sums.values()), rel=1e-5)
-    assert maps.concentration(size) == pytest.approx([1, 1])
+            far = sum(value for x, value in sums.items() if abs(x) > reach)
+            share = maps.near_share(reach)[layer]
+            assert share == pytest.approx(near / (near + far), rel=1e-5)
+            quotient = maps.concentration(reach)[layer]
+            expected = near / far if far else math.inf
+            assert quotient == pytest.approx(expected, rel=1e-5)
+    assert maps.near_share(size) == pytest.approx([1, 1])
+    together = maps.over_layers()
+    np.testing.assert_allclose(together.mean()[0], mean.mean(0))
+    # Of sums: not the mean of the layers' quotients.
+    near, far = 0.0, 0.0
+    for i in range(size):
+        for j in range(size):
+            if abs(i - j) <= 2:
+                near += totals[:, i, j].sum()
+            else:
+                far += totals[:, i, j].sum()
+    assert together.concentration(2) == pytest.approx([near / far], rel=1e-5)
 
 
 def test_drawn_numbers(tmp_path, figures):
@@ -118,10 +117,25 @@ def test_drawn_numbers(tmp_path, figures):
     plots.diagonal_concentration(encoder, batches_of(), tmp_path / "b.png", distance=2)
     bars = [bar.get_height() for bar in figures[1].axes[0].patches]
     np.testing.assert_array_equal(bars, maps.concentration(2))
+    (line,) = figures[1].axes[0].lines
+    assert line.get_ydata()[0] == maps.over_layers().concentration(2)[0]
+    # Huang's figure 5: one layer alone.
+    plots.average_attention(encoder, batches_of(), tmp_path / "c.png", 5, layer=1)
+    (panel,) = (axes for axes in figures[2].axes if axes.get_title())
+    assert panel.get_title() == "layer 1"
+    image = panel.images[0].get_array().filled(np.nan)
+    np.testing.assert_allclose(image, maps.mean()[1, :5, :5])
+    # Nothing is far: no bar.
+    plots.diagonal_concentration(encoder, batches_of(), tmp_path / "d.png", distance=9)
+    assert all(np.isnan(bar.get_height()) for bar in figures[3].axes[0].patches)
+    assert not figures[3].axes[0].lines
 
 
 def test_draw_all(tmp_path, figures):
-    always = ["average_attention.png", "diagonal_concentration.png"]
+    always = [
+        *("average_attention.png", "diagonal_concentration.png"),
+        *("attention_heads.png", "similar_heads.png", "layer_stability.png"),
+    ]
     folder = tmp_path / "of" / "one"
     # Longer than 50: the map is cut there.
     batches = batches_of([(60, 3)])
@@ -129,7 +143,7 @@ def test_draw_all(tmp_path, figures):
     paths = plots.draw_all(encoder, iter(batches), folder)
     names = [*always, "partition_functions.png"]
     assert paths == [str(folder / name) for name in names]
-    assert sorted(path.name for path in folder.iterdir()) == names
+    assert sorted(path.name for path in folder.iterdir()) == sorted(names)
     image, curves = figures[0].axes[0].images[0], figures[0].axes[1].lines[0]
     assert image.get_array().shape == (50, 50) and len(curves.get_xdata()) == 99
     encoder = tiny(
@@ -171,6 +185,8 @@ def test_bad_input_is_named(tmp_path):
             plots.average_attention(encoder, batches, tmp_path / "a.png")
     with pytest.raises(ValueError, match="length=0"):
         plots.average_attention(encoder, [good], tmp_path / "a.png", length=0)
+    with pytest.raises(ValueError, match="`layer` must be.* at most 0"):
+        plots.average_attention(encoder, [good], tmp_path / "a.png", layer=1)
     with pytest.raises(ValueError, match="distance=-1"):
         plots.diagonal_concentration(encoder, [good], tmp_path / "a.png", distance=-1)
     with pytest.raises(ValueError, match="a folder that exists"):

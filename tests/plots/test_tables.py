@@ -120,6 +120,7 @@ def test_tables_of_relative_positions(tmp_path, figures):
         else:
             (image,) = axes.images
             np.testing.assert_array_equal(image.get_array(), rows[:, 0].T)
+            assert image.get_cmap().name == "Blues_r"  # White is high, as in figure 4.
             assert tuple(image.get_extent()) == (-7.5, 7.5, width - 0.5, -0.5)
 
 
@@ -133,6 +134,14 @@ def test_another_head_and_a_head_too_many(tmp_path, figures):
     image = figures[0].axes[0].images[0].get_array()
     assert image.shape == (2, 101)
     np.testing.assert_array_equal(image, plots.relative_tables(encoder)[0][:, 3].T)
+    plots.relative_embeddings(encoder, tmp_path / "a.png", layer=0)
+    assert [axes.get_title() for axes in figures[1].axes] == ["layer 0", ""]
+    with pytest.raises(ValueError, match="at most 0. Received: layer=1"):
+        plots.relative_embeddings(encoder, tmp_path / "b.png", layer=1)
+    attention = ["self", {"name": "relative", "method": "huang4"}]
+    mixed = tiny("no_position_base", attention=attention)
+    with pytest.raises(ValueError, match=r"of \[1\]. Received: layer=0"):
+        plots.relative_embeddings(mixed, tmp_path / "b.png", layer=0)
     with pytest.raises(ValueError, match="at most 3. Received: head=4"):
         plots.relative_embeddings(encoder, tmp_path / "b.png", head=4)
     with pytest.raises(ValueError, match="max_distance=0"):

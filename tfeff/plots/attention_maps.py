@@ -2,13 +2,13 @@
 
 import dataclasses
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from keras import ops
 
 from tfeff.layers.encoder_block import blocks_of
-from tfeff.layers.record_layers import record_layers
+from tfeff.layers.record_layers import PROBABILITIES, Recording, record_layers
 from tfeff.utils.checks import check_integer, check_iterable
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
@@ -44,26 +44,48 @@ class AttentionMaps:
         """
         return _divided(_by_distance(self.totals), _by_distance(self.pairs))
 
-    def concentration(self, distance: int = 4) -> np.ndarray:
-        """The share of all attention near the diagonal.
+    def over_layers(self) -> "AttentionMaps":
+        """The average over the layers, as maps of one layer."""
+        return AttentionMaps(self.totals.mean(0, keepdims=True), self.pairs)
 
-            c = Σ_{|j - i| ≤ w} totals[i, j] / Σ totals
+    def concentration(self, distance: int = 4) -> np.ndarray:
+        """The attention near the diagonal, over the attention far from it.
+
+            C = Σ_{|j - i| ≤ w} totals[i, j] / Σ_{|j - i| > w} totals[i, j]
 
         Args:
             distance: integer `w ≥ 0` in tokens.
 
         Returns:
-            Float64 array `[L]`, from 0 to 1.
+            Float64 array `[L]`; infinite where no attention is far.
 
         Raises:
             ValueError: if `distance` is below 0.
             TypeError: if it is not an integer.
+
+        Reference:
+            Jiang et al., "ConvBERT", section 6.5 and Table 8, with `w = 4`.
         """
+        near, far = self._near_and_far(distance)
+        return _divided(near, far)
+
+    def near_share(self, distance: int = 4) -> np.ndarray:
+        """The share of all attention that is near the diagonal, `C / (1 + C)`.
+
+        Args and errors are those of `concentration`.
+
+        Returns:
+            Float64 array `[L]`, from 0 to 1.
+        """
+        near, far = self._near_and_far(distance)
+        return _divided(near, near + far)
+
+    def _near_and_far(self, distance):
         distance = check_integer("distance", distance, 0)
         positions = np.arange(len(self.pairs))
         near = np.abs(positions[None] - positions[:, None]) <= distance
         inside = np.where(near, self.totals, 0).sum((1, 2))
-        return _divided(inside, self.totals.sum((1, 2)))
+        return inside, np.where(near, 0, self.totals).sum((1, 2))
 
 
 def attention_maps(encoder, batches: Iterable) -> AttentionMaps:
@@ -94,44 +116,71 @@ def attention_maps(encoder, batches: Iterable) -> AttentionMaps:
     >>> ids = np.ones((2, 6), "int32")
     >>> batch = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids}
     >>> maps = attention_maps(encoder, [batch])
-    >>> maps.mean().shape, maps.by_distance().shape, maps.concentration(5)
+    >>> maps.mean().shape, maps.by_distance().shape, maps.near_share(5)
     ((2, 6, 6), (2, 11), array([1., 1.]))
     """
-    blocks = blocks_of(encoder)
+    num_layers = len(blocks_of(encoder))
+    totals, pairs = np.zeros((num_layers, 0, 0)), np.zeros((0, 0), "int64")
+    for mask, recording in recordings(encoder, batches, PROBABILITIES):
+        both = mask[:, :, None] & mask[:, None, :]
+        length = max(len(pairs), mask.shape[1])
+        totals, pairs = padded(totals, length), padded(pairs, length)
+        seen = slice(mask.shape[1])
+        pairs[seen, seen] += both.sum(0)
+        for layer, scores in enumerate(recording.attention):
+            heads = ops.mean(ops.cast(scores, "float32"), axis=1)
+            heads = np.where(both, ops.convert_to_numpy(heads), 0)
+            totals[layer, seen, seen] += heads.sum(0, dtype="float64")
+    return AttentionMaps(totals, pairs)
+
+
+def check_batches(batches: Iterable) -> Iterable:
+    """Returns `batches` if they can be iterated over and end, else raises."""
     check_iterable("batches", batches, "batches of inputs")
-    for block in blocks:
-        if (
-            "return_attention_scores"
-            not in inspect.signature(block.attention.call).parameters
-        ):
-            raise ValueError(
-                "`encoder` must have attentions that take `return_attention_scores`, "
-                "as all of tfeff's do. "
-                f"Received: encoder with {type(block.attention).__name__}"
-            )
     if getattr(batches, "cardinality", int)() == -1:  # An infinite tf.data.Dataset.
         raise ValueError(
             "`batches` must be finitely many, such as `batches.take(8)`. "
             "Received: an infinite data set"
         )
-    totals, pairs = np.zeros((len(blocks), 0, 0)), np.zeros((0, 0), "int64")
+    return batches
+
+
+def recordings(
+    encoder, batches: Iterable, attention: str | None
+) -> Iterator[tuple[np.ndarray, Recording]]:
+    """Runs an encoder on batches, without dropout.
+
+    Args:
+        encoder: `tfeff.encoders.Encoder`.
+        batches: as for `attention_maps`.
+        attention: as for `tfeff.layers.record_layers`.
+
+    Yields:
+        `(mask, recording)` of each batch: a bool array `[B, T]`, true at real tokens,
+        and a `Recording` of the encoder's call.
+
+    Raises:
+        TypeError, ValueError: as `attention_maps`.
+    """
+    check_batches(batches)
+    for block in blocks_of(encoder) if attention else ():
+        parameters = inspect.signature(block.attention.call).parameters
+        if "return_attention_scores" not in parameters:
+            raise ValueError(
+                "`encoder` must have attentions that take `return_attention_scores`, "
+                "as all of tfeff's do. "
+                f"Received: encoder with {type(block.attention).__name__}"
+            )
+    any_token = False
     for batch in batches:
         inputs = _inputs(batch)
         mask = np.asarray(ops.convert_to_numpy(inputs["padding_mask"])).astype(bool)
-        both = mask[:, :, None] & mask[:, None, :]
-        length = max(len(pairs), mask.shape[1])
-        totals, pairs = _padded(totals, length), _padded(pairs, length)
-        seen = slice(mask.shape[1])
-        pairs[seen, seen] += both.sum(0)
-        with record_layers() as recording:
+        any_token |= bool(mask.any())
+        with record_layers(attention) as recording:
             encoder(inputs, training=False)
-        for layer, scores in enumerate(recording.attention):
-            heads = ops.mean(ops.cast(scores, "float32"), axis=1)
-            heads = np.where(both, ops.convert_to_numpy(heads), 0)
-            totals[layer, seen, seen] += heads.sum(0, dtype="float64")
-    if not pairs.any():
+        yield mask, recording
+    if not any_token:
         raise ValueError("`batches` must hold real tokens. Received: none")
-    return AttentionMaps(totals, pairs)
 
 
 def _inputs(batch) -> dict:
@@ -151,7 +200,7 @@ def _inputs(batch) -> dict:
     return {name: inputs[name] for name in INPUTS}
 
 
-def _padded(array, length):
+def padded(array: np.ndarray, length: int) -> np.ndarray:
     """Pads the last two axes with zeros up to the length."""
     more = length - array.shape[-1]
     return np.pad(array, [(0, 0)] * (array.ndim - 2) + [(0, more)] * 2)
@@ -170,6 +219,6 @@ def _by_distance(array):
 
 
 def _divided(totals, counts):
-    """The quotients; NaN where the count is 0."""
-    with np.errstate(invalid="ignore"):
+    """The quotients; NaN where both are 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
         return totals / counts

@@ -4,7 +4,9 @@ import os
 from collections.abc import Iterable
 
 from tfeff.plots.attention import draw_average, draw_concentration
-from tfeff.plots.attention_maps import attention_maps
+from tfeff.plots.attention_maps import attention_maps, check_batches
+from tfeff.plots.head_maps import attention_heads, similar_heads
+from tfeff.plots.layer_changes import layer_stability
 from tfeff.plots.partitions import partition_functions, partition_values
 from tfeff.plots.relative_tables import relative_embeddings, relative_tables
 from tfeff.utils.checks import check_path
@@ -17,6 +19,9 @@ def draw_all(encoder, batches: Iterable, folder: str | os.PathLike) -> list[str]
     |---|---|
     | `average_attention.png` | `average_attention` |
     | `diagonal_concentration.png` | `diagonal_concentration` |
+    | `attention_heads.png` | `attention_heads` |
+    | `similar_heads.png` | `similar_heads` |
+    | `layer_stability.png` | `layer_stability` |
     | `partition_functions.png` | `partition_functions`, if it has partitions |
     | `relative_embeddings.png` | `relative_embeddings`, if it has tables |
 
@@ -43,10 +48,15 @@ def draw_all(encoder, batches: Iterable, folder: str | os.PathLike) -> list[str]
     ```
     """
     folder = check_path("folder", folder)
+    # Batches that can be read only once serve all figures, too.
+    batches = list(check_batches(batches))
     maps = attention_maps(encoder, batches)
     drawings = {
         "average_attention": lambda path: draw_average(maps, path, length=50),
         "diagonal_concentration": lambda path: draw_concentration(maps, path, 4),
+        "attention_heads": lambda path: attention_heads(encoder, batches, path),
+        "similar_heads": lambda path: similar_heads(encoder, batches, path),
+        "layer_stability": lambda path: layer_stability(encoder, batches, path),
     }
     if partition_values(encoder):
         drawings["partition_functions"] = lambda path: partition_functions(

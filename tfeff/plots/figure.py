@@ -5,7 +5,8 @@ import math
 import os
 from collections.abc import Iterator
 
-from tfeff.utils.checks import check_path
+from tfeff.layers.encoder_block import blocks_of
+from tfeff.utils.checks import check_integer, check_path
 from tfeff.utils.files import atomic_file
 
 
@@ -43,6 +44,12 @@ def figure_axes(
     yield list(axes[:panels])
     with atomic_file(path) as unfinished:
         figure.savefig(unfinished, format="png")
+
+
+def check_layer(layer: int | None, encoder) -> None:
+    """Raises unless `layer` is the index of a layer of the encoder, or None."""
+    if layer is not None:
+        check_integer("layer", layer, 0, len(blocks_of(encoder)) - 1)
 
 
 def check_figure_path(path: object) -> str:

@@ -7,7 +7,7 @@ from keras import ops
 
 from tfeff.layers.encoder_block import blocks_of
 from tfeff.layers.relative_attention import SCALAR_METHODS
-from tfeff.plots.figure import figure_axes
+from tfeff.plots.figure import check_layer, figure_axes
 from tfeff.utils.checks import check_integer
 
 
@@ -55,22 +55,28 @@ def relative_tables(encoder, max_distance: int = 50) -> dict[int, np.ndarray]:
 
 
 def relative_embeddings(
-    encoder, path: str | os.PathLike, max_distance: int = 50, head: int = 0
+    encoder,
+    path: str | os.PathLike,
+    max_distance: int = 50,
+    head: int = 0,
+    layer: int | None = None,
 ) -> None:
     """Draws the tables of relative positions, one panel for each.
 
-    A table of vectors is drawn as an image, relative positions across and features
-    down, for one head; a table of scalars as one line for each head.
+    A table of vectors is drawn as an image for one head, relative positions across and
+    features down, from dark blue for the lowest values to white for the highest; a
+    table of scalars as one line for each head.
 
     Args:
         encoder: `tfeff.encoders.Encoder` with relative attention that has tables.
         path: the PNG file to write; replaced if it is there.
         max_distance: integer, largest distance in tokens to show.
         head: integer, the head of the images, from 0.
+        layer: integer, the index of the only layer to show; `None` for all tables.
 
     Raises:
         ValueError: if no layer has a table, `max_distance` is below 1, there is no such
-            head, or the folder of `path` is missing.
+            head, no such layer or no table of it, or the folder of `path` is missing.
         TypeError: if `path` is not a path, or a number not an integer.
         ImportError: if matplotlib is not installed.
 
@@ -84,9 +90,10 @@ def relative_embeddings(
 
     Reference:
         Huang et al., "Improve Transformer models with better relative position
-        embeddings", figure 4: the first head of the first layer.
+        embeddings", figure 4: the first head of the first layer (`layer=0`).
     """
     head = check_integer("head", head, 0)
+    check_layer(layer, encoder)
     tables = relative_tables(encoder, max_distance)
     if not tables:
         raise ValueError(
@@ -94,6 +101,13 @@ def relative_embeddings(
             "method 'shaw', 'rpe', 'bias', 'huang1', 'huang2', 'huang3' or 'huang4'. "
             f"Received: encoder with attention={encoder.attention!r}"
         )
+    if layer is not None:
+        if layer not in tables:
+            raise ValueError(
+                f"`layer` must be one with a table of its own, of {list(tables)}. "
+                f"Received: layer={layer}"
+            )
+        tables = {layer: tables[layer]}
     for rows in tables.values():
         if rows.shape[2] > 1:
             head = check_integer("head", head, 0, rows.shape[1] - 1)
@@ -111,7 +125,7 @@ def _draw_vectors(axes, features, max_distance):
     largest = float(np.abs(features).max()) or 1.0
     image = axes.imshow(
         features,
-        cmap="RdBu_r",
+        cmap="Blues_r",
         vmin=-largest,
         vmax=largest,
         aspect="auto",
