@@ -12,6 +12,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tfeff
 from tests.subjects.attentions import attention_classes
@@ -49,6 +50,10 @@ def tiny(**changes):
 def batches():
     ids = np.ones((1, 6), "int32")
     return [{"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids}]
+
+
+def labelled():
+    return tf.data.Dataset.from_tensors((batches()[0], np.array([1])))
 
 
 def cache():
@@ -117,6 +122,7 @@ CALLS = {
     layers.RelativeEmbedding: dict(max_distance=3),
     layers.SparseAttention: dict(num_heads=2, expressivity=1),
     layers.TwoStreamBlocks: dict(blocks=lambda: tiny().blocks),
+    layers.masked_heads: dict(encoder=tiny, masks=[None]),
     layers.record_layers: dict(),
     layers.register_partition: dict(
         name="hostile", functions=lambda: keras.ops.ones_like
@@ -125,6 +131,7 @@ CALLS = {
         vocabulary_size=9, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8
     ),
     encoders.build: dict(preset="bert_tiny"),
+    encoders.disable_heads: dict(encoder=tiny, heads={0: [1]}),
     encoders.extend_length: dict(encoder=tiny, max_sequence_length=600),
     encoders.register_attention: dict(name="hostile", make=lambda: SELF),
     training.adamw: dict(learning_rate=1e-3, warmup_steps=1, total_steps=4),
@@ -141,6 +148,7 @@ CALLS = {
         total_steps=4, steps_per_epoch=2, tokens_per_step=2
     ),
     training.double_depth: dict(model=tiny),
+    training.head_importance: dict(model=compiled, batches=labelled),
     training.is_finite: dict(model=tiny),
     training.RunDirectory: dict(directory="r", config={}),
     training.Checkpoints: dict(directory="c", steps_per_epoch=1),
@@ -222,6 +230,7 @@ CALLS = {
     data.make_span_features: dict(
         questions=[QUESTION], tokenizer=tokenizer, sequence_length=16
     ),
+    data.passage_lengths: dict(questions=[QUESTION], tokenizer=tokenizer),
     data.text_features: dict(examples=TEXTS, tokenizer=tokenizer, sequence_length=16),
     data.save_tokenizer: dict(tokenizer=tokenizer, path="t.spm"),
     data.load_tokenizer: dict(path=saved_tokenizer),
@@ -243,8 +252,15 @@ CALLS = {
     export.check_export: dict(path=exported),
     plots.attention_maps: dict(encoder=tiny, batches=batches),
     plots.average_attention: dict(encoder=tiny, batches=batches, path="a.png"),
+    plots.attention_heads: dict(encoder=tiny, batches=batches, path="a.png"),
     plots.diagonal_concentration: dict(encoder=tiny, batches=batches, path="a.png"),
     plots.draw_all: dict(encoder=tiny, batches=batches, folder="d"),
+    plots.head_maps: dict(encoder=tiny, batches=batches),
+    plots.head_similarity: dict(encoder=tiny, batches=batches),
+    plots.layer_changes: dict(encoder=tiny, batches=batches),
+    plots.layer_stability: dict(encoders=tiny, batches=batches, path="a.png"),
+    plots.length_distribution: dict(lengths={"a": [3]}, path="a.png"),
+    plots.similar_heads: dict(encoder=tiny, batches=batches, path="a.png"),
     plots.partition_values: dict(encoder=tiny),
     plots.partition_functions: dict(
         encoder=lambda: tiny(attention="partitioned"), path="l.png"
@@ -312,7 +328,7 @@ def test_all_public_functions_are_called():
         # Errors, a model's class, and what has no arguments or runs a whole training.
         "training": {
             *("Diverged", "DistributedModel", "LostWorker", "lost_workers_named"),
-            "train_by_stacking",
+            *("HeadImportance", "train_by_stacking"),
         },
         "objectives": {"ReplacedTokenDetection", "names"},  # Its seed is below.
         "tasks": set(),
@@ -323,7 +339,7 @@ def test_all_public_functions_are_called():
         },
         "datasets": set(),
         "export": set(),
-        "plots": {"AttentionMaps", "learning_curves"},
+        "plots": {"AttentionMaps", "LayerChanges", "learning_curves"},
     }
     for module, others in known.items():
         module = getattr(tfeff, module)
