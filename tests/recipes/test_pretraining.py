@@ -67,7 +67,7 @@ def test_a_run_from_text_to_a_served_model(finished):
     for name in ("tokenizer.spm", "cache", "checkpoints", "tensorboard", "export"):
         assert (run_dir / name).exists(), name
     pictures = [run_dir / "learning_curve.png", *(run_dir / "plots").iterdir()]
-    assert len(pictures) == 4
+    assert len(pictures) == 7
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
     served = tf.saved_model.load(str(run_dir / "export"))
     output = served.signatures["fill_mask"](text=tf.constant(["a [MASK] of a layer"]))

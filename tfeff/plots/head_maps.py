@@ -50,8 +50,8 @@ def head_maps(encoder, batches: Iterable, length: int = 50) -> list[np.ndarray]:
         seen = slice(mask.shape[1])
         pairs[seen, seen] += both.sum(0)
         for total, scores in zip(totals, recording.attention):
-            scores = ops.convert_to_numpy(ops.cast(scores, "float32"))
-            scores = np.where(both[:, None], scores[:, :, seen, seen], 0)
+            scores = ops.cast(scores[:, :, seen, seen], "float32")
+            scores = np.where(both[:, None], ops.convert_to_numpy(scores), 0)
             total[:, seen, seen] += scores.sum(0, dtype="float64")
     with np.errstate(invalid="ignore"):
         return [total / pairs for total in totals]
