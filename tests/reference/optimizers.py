@@ -12,6 +12,8 @@ def adamw(
     clip=None,
     epsilon=1e-6,
     bias_correction=True,
+    beta_1=0.9,
+    beta_2=0.999,
 ):
     """The weights after as many steps as there are rates.
 
@@ -25,10 +27,12 @@ def adamw(
         scale = 1.0 if clip is None else min(1.0, clip / norm)
         for i, g in enumerate(gradients[t - 1]):
             g = scale * g
-            m[i] = 0.9 * m[i] + 0.1 * g
-            v[i] = 0.999 * v[i] + 0.001 * g**2
+            m[i] = beta_1 * m[i] + (1 - beta_1) * g
+            v[i] = beta_2 * v[i] + (1 - beta_2) * g**2
             # The form of the Adam paper's section 2 with "epsilon hat", as in Keras.
-            correction = np.sqrt(1 - 0.999**t) / (1 - 0.9**t) if bias_correction else 1
+            correction = 1
+            if bias_correction:
+                correction = np.sqrt(1 - beta_2**t) / (1 - beta_1**t)
             update = correction * m[i] / (np.sqrt(v[i]) + epsilon)
             w[i] = w[i] - factors[i] * rate * (update + decays[i] * w[i])
     return w

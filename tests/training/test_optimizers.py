@@ -60,8 +60,12 @@ def make_variables():
     ]
 
 
-@pytest.mark.parametrize("clip", [None, 0.5, 1e6])
-def test_adamw_steps_against_the_literal_algorithm(clip):
+# BlockBERT prints the first settings, beside other betas that no paper has.
+@pytest.mark.parametrize(
+    ("clip", "beta_1", "beta_2", "epsilon"),
+    [(None, 0.9, 0.999, 1e-8), (0.5, 0.9, 0.999, 1e-6), (1e6, 0.8, 0.99, 1e-3)],
+)
+def test_adamw_steps_against_the_literal_algorithm(clip, beta_1, beta_2, epsilon):
     variables = make_variables()
     start = [v.numpy() for v in variables]
     decays = [
@@ -83,6 +87,9 @@ def test_adamw_steps_against_the_literal_algorithm(clip):
             weight_decay=0.3,
             global_clipnorm=clip,
             bias_correction=bias_correction,
+            beta_1=beta_1,
+            beta_2=beta_2,
+            epsilon=epsilon,
         )
         for step in gradients:
             optimizer.apply(step, variables)
@@ -93,12 +100,22 @@ def test_adamw_steps_against_the_literal_algorithm(clip):
             decays,
             [1.0] * len(start),
             clip,
+            beta_1=beta_1,
+            beta_2=beta_2,
+            epsilon=epsilon,
             bias_correction=bias_correction,
         )
         # Keras forms 1 - 0.999^t in float32, which is good to 6e-5 in the first steps.
         rtol = 1e-4 if bias_correction else 2e-6
         for variable, value in zip(variables, expected):
             np.testing.assert_allclose(variable.numpy(), value, rtol=rtol, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["beta_1", "beta_2"])
+@pytest.mark.parametrize("value", [1, -0.1, "high"])
+def test_bad_betas_are_named(name, value):
+    with pytest.raises(ValueError, match=f"`{name}` must be a number in .*{value}"):
+        adamw(0.1, 2, 10, **{name: value})
 
 
 def test_gradients_of_repeated_rows_are_summed_before_their_norm_is_taken():

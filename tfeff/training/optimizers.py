@@ -4,7 +4,7 @@ from keras import ops
 from tfeff.compat import OpenAdamW
 from tfeff.training.layerwise_decay import rate_factors
 from tfeff.training.schedules import LinearWarmupDecay
-from tfeff.utils.checks import check_positive
+from tfeff.utils.checks import check_positive, check_rate
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -151,6 +151,8 @@ def adamw(
     global_clipnorm: float | None = 1.0,
     layer_decay: float | None = None,
     bias_correction: bool = True,
+    beta_1: float = 0.9,
+    beta_2: float = 0.999,
 ) -> AdamW:
     """AdamW with linear warm-up and linear decay, as encoders are pretrained.
 
@@ -165,12 +167,14 @@ def adamw(
         layer_decay: float in (0, 1], factor of the rate from a layer to the one
             below it, as for `AdamW`; `None` for one rate.
         bias_correction: whether Adam's means are corrected for their start at 0.
+        beta_1, beta_2: floats in [0, 1), what Adam's means keep of themselves from
+            step to step: that of the gradient, and that of its square.
 
     Returns:
         A `tfeff.training.AdamW`.
 
     Raises:
-        ValueError: as `LinearWarmupDecay` and `AdamW`.
+        ValueError: as `LinearWarmupDecay` and `AdamW`; if a `beta` is out of range.
 
     Example:
 
@@ -187,4 +191,6 @@ def adamw(
         global_clipnorm=global_clipnorm,
         layer_decay=layer_decay,
         bias_correction=bias_correction,
+        beta_1=check_rate("beta_1", beta_1),
+        beta_2=check_rate("beta_2", beta_2),
     )
