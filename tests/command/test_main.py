@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -10,6 +11,8 @@ import pytest
 import tfeff
 from tests.subjects.settings import Example
 from tfeff.command import flags, main
+from tfeff.recipes.configurations import CONFIGURATIONS
+from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.settings import fields_of
 
 
@@ -134,6 +137,49 @@ def test_wrong_flags_are_named(error, message, arguments):
     given = () if "folder" in message else ("--folder=x",)
     with pytest.raises(error, match=message):
         flags.parse(Example, [*given, *arguments])
+
+
+def test_a_number_that_may_be_none():
+    assert flags.parse(Example, ["--folder=x", "--every=none"]).every is None
+    with pytest.raises(ValueError, match="every=never"):
+        flags.parse(Example, ["--folder=x", "--every=never"])
+
+
+def test_a_configuration_fills_in_what_is_not_given():
+    given = ["--config=shaw", "--run_dir=run", "--steps=9", "--global_clipnorm=none"]
+    settings = flags.parse(PretrainSettings, [*given, "--override=num_layers=2"])
+    assert settings == PretrainSettings.named(
+        "shaw", run_dir="run", steps=9, global_clipnorm=None, override={"num_layers": 2}
+    )
+    assert (settings.batch_size, settings.global_clipnorm) == (160, None)
+    assert "  --config=NAME\n" in flags.usage("pretrain", PretrainSettings)
+    with pytest.raises(ValueError, match="Unknown command line flag 'config'"):
+        flags.parse(Example, ["--folder=x", "--config=shaw"])
+
+
+def test_configurations_are_listed(capsys):
+    status, text, _ = output(capsys, "configs")
+    assert status == 0 and len(text.splitlines()) == 2 + len(CONFIGURATIONS)
+    row = "| `huang_finetune_glue` | `tfeff finetune` | MNLI, QQP, SST-2, MRPC | Huang "
+    assert row in text
+    status, _, error = output(capsys, "configs", "shaw")
+    assert status == 1 and "Did you mean 'shaw_pretrain'?" in error
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_flags_that_are_listed_are_those_of_the_configuration(name, capsys):
+    _, text, _ = output(capsys, "configs", name)
+    _, command, *lines = text.splitlines()
+    cls = main._load(main.COMMANDS[command.removeprefix("tfeff ")].settings)
+    given = [line.strip() for line in lines if "--task=" not in line]
+    tasks = [shlex.split(line) for line in lines if "--task=" in line] or [[]]
+    paths = ["run_dir", "data", "train", "dev", "pretrained"]
+    known = {field.name for field in fields_of(cls) if field.required}
+    paths = [f"--{path}=x" for path in paths if path in known]
+    for task in tasks:
+        own = task[:1]
+        written = flags.parse(cls, [*shlex.split(" ".join(given)), *paths, *task])
+        assert written == flags.parse(cls, [f"--config={name}", *paths, *own])
 
 
 def test_help_of_settings():

@@ -37,35 +37,15 @@ def test_all_are_registered():
             assert (dataset.name, dataset.kind) == (name, kind)
             spans = kind is data.SpanExamples
             if name != "MNLI":
-                assert dataset.splits == (PARTS[:2] if spans else PARTS)
+                is_mrqa = spans and not name.startswith("SQuAD")
+                halves = ("dev_half", "test_half") if is_mrqa else ()
+                assert dataset.splits == ((*PARTS[:2], *halves) if spans else PARTS)
                 assert dataset.dev_splits == ("dev",)
             assert (dataset.label_names is None) == (spans or name == "STS-B")
-            for settings in dataset.settings.values():
-                assert settings["source"]
     assert datasets.get("squad1") is datasets.get("SQuAD1.1")
     assert datasets.get("squad2") is datasets.get("SQuAD2.0")
     mnli = datasets.get("MNLI")
     assert mnli.dev_splits == ("dev_matched", "dev_mismatched")
-
-
-def test_settings_are_those_of_the_papers():
-    settings = {name: datasets.get(name).settings for name in datasets.names()}
-    papers = {name: list(found) for name, found in settings.items()}
-    assert papers["SST-2"] == ["Shatter", "ConvBERT", "Huang"]
-    assert papers["RTE"] == ["Shatter", "ConvBERT"]
-    assert papers["BoolQ"] == papers["MultiRC"] == ["Shatter"]
-    assert papers["SQuAD2.0"] == ["BlockBERT", "ConvBERT"]
-    assert papers["TriviaQA"] == ["BlockBERT"]
-    assert papers["WNLI"] == papers["RACE"] == []  # No paper gives any.
-    rates = {
-        name: found["Shatter"].get("learning_rates")
-        for name, found in settings.items()
-        if "Shatter" in found
-    }
-    low = [name for name, found in rates.items() if found == (5e-6,)]
-    none = [name for name, found in rates.items() if found is None]
-    assert low == ["CoLA", "SST-2"] and none == ["BoolQ", "MultiRC", "SQuAD1.1"]
-    assert settings["NewsQA"]["BlockBERT"]["batch_sizes"] == (16, 32)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +180,6 @@ def test_a_reader_and_a_scorer_of_ones_own(tmp_path):
         ({"metric_names": ()}, "`metric_names` must name a metric"),
         ({"metric_names": ("acuracy",)}, r"Did you mean 'accuracy'\?"),
         ({"options": 3}, "`options` must be a tuple"),
-        ({"settings": 3}, "`settings` must be a mapping"),
         ({"kind": data.SpanExamples}, "`scorer` and `writer` must be given for spans"),
     ],
 )

@@ -105,6 +105,7 @@ def test_superglue():
     assert metrics("MultiRC", labels, predictions, ids) == {
         "f1a": pytest.approx(f1(labels, predictions)),
         "exact_match": pytest.approx(2 / 3),
+        "accuracy": pytest.approx(4 / 5),
     }
     nothing = metrics("MultiRC", [0, 0], [0, 0], ids[:2])
     assert math.isnan(nothing["f1a"]) and nothing["exact_match"] == 1.0

@@ -36,7 +36,9 @@ def test_values_have_the_types_of_their_fields():
         (ValueError, "`rate` must .* of at most 1. Received: rate=2", {"rate": 2}),
         (ValueError, "`rate` must be a finite number", {"rate": float("nan")}),
         (TypeError, "`rate` must be a finite number", {"rate": "fast"}),
-        (TypeError, "`sizes` must be a list of `int`. .*sizes=3", {"sizes": 3}),
+        (TypeError, "`sizes` must be a list of `int`. .*'3'", {"sizes": "3"}),
+        (TypeError, "`sizes` must be an integer .*sizes=True", {"sizes": True}),
+        (TypeError, "`sizes` must be an integer .*sizes=3.5", {"sizes": 3.5}),
         (ValueError, "`sizes` must be an integer of at least 1", {"sizes": [4, 0]}),
         (TypeError, "`names` must be a list of `str`.*names='ab'", {"names": "ab"}),
         (TypeError, "`exact` must be a bool. Received: exact=1", {"exact": 1}),
@@ -46,6 +48,11 @@ def test_values_have_the_types_of_their_fields():
 def test_wrong_values_are_named(error, message, arguments):
     with pytest.raises(error, match=message):
         Example(folder="x", **arguments)
+
+
+def test_a_number_stands_for_a_tuple_of_one():
+    assert Example(folder="x", sizes=3) == Example(folder="x", sizes=(3,))
+    assert Example.upgraded({"sizes": 3})["sizes"] == [3]
 
 
 def test_the_docstring_lists_the_settings():

@@ -7,6 +7,11 @@ from absl import flags
 
 from tfeff.recipes.settings import Field, Settings, fields_of
 
+_CONFIG = (
+    "A paper's settings by name, as `tfeff configs` lists them; flags that are given "
+    "replace them."
+)
+
 
 def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
     """The settings that a command line gives.
@@ -17,13 +22,16 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
 
     Raises:
         ValueError: if a flag is not known (near misses are named), required or not
-            of its type, a value is out of its bounds, or arguments are left over.
+            of its type, a value is out of its bounds, or arguments are left over; if
+            the configuration is unknown, or of another recipe, task or preset.
         TypeError: if a value has not the type of its setting.
     """
     fields = fields_of(cls)
     values = flags.FlagValues()
     for field in fields:
         _define(field, values)
+    if cls.recipe:
+        flags.DEFINE_string("config", None, _CONFIG, values, module_name="tfeff")
     try:
         _, *left = values(["tfeff", *arguments])
     except flags.Error as error:
@@ -38,6 +46,8 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
             found[field.name] = left.pop(0)
     if left:
         raise ValueError(f"Arguments must begin with '--'. Received: {' '.join(left)}")
+    if cls.recipe and values["config"].present:
+        found = cls.filled(values["config"].value, found)
     missing = [f for f in fields if f.required and f.name not in found]
     if missing:
         flags_and_help = (
@@ -54,28 +64,54 @@ def usage(command: str, cls: type[Settings]) -> str:
     about = (cls.__doc__ or "").partition("\nArgs:")[0]
     lines = [f"usage: tfeff {command} {positional}".rstrip() + " [--flag=value ...]"]
     lines += ["", textwrap.dedent(f"    {about}").strip(), ""]
+    if cls.recipe:
+        lines += ["  --config=NAME", *_indented(_CONFIG)]
     for field in fields:
         lines.append(f"  {_shown(field)}{'' if field.positional else _example(field)}")
-        lines += textwrap.wrap(
-            field.help + _default(field),
-            width=88,
-            initial_indent="      ",
-            subsequent_indent="      ",
-        )
+        lines += _indented(field.help + _default(field))
     return "\n".join(lines)
 
 
+def _indented(text):
+    indent = " " * 6
+    return textwrap.wrap(text, 88, initial_indent=indent, subsequent_indent=indent)
+
+
+class _OrNone(flags.ArgumentParser):
+    """Parses a number, or `none`."""
+
+    def __init__(self, number):
+        self._number = number
+        self.syntactic_help = number.syntactic_help
+
+    def parse(self, argument):
+        return None if argument == "none" else self._number.parse(argument)
+
+    def flag_type(self):
+        return self._number.flag_type()
+
+
 def _define(field: Field, values: flags.FlagValues):
-    define = {
-        bool: flags.DEFINE_boolean,
-        int: flags.DEFINE_integer,
-        float: flags.DEFINE_float,
-        str: flags.DEFINE_string,
-        dict: flags.DEFINE_multi_string,
-    }[field.kind]
+    of_flag = dict(name=field.name, default=None, help=field.help, flag_values=values)
     if field.is_tuple:
-        define = flags.DEFINE_list
-    define(field.name, None, field.help, flag_values=values, module_name="tfeff")
+        flags.DEFINE_list(**of_flag, module_name="tfeff")
+    elif _takes_none(field):
+        number = flags.IntegerParser() if field.kind is int else flags.FloatParser()
+        flags.DEFINE(_OrNone(number), **of_flag, module_name="tfeff")
+    else:
+        define = {
+            bool: flags.DEFINE_boolean,
+            int: flags.DEFINE_integer,
+            float: flags.DEFINE_float,
+            str: flags.DEFINE_string,
+            dict: flags.DEFINE_multi_string,
+        }[field.kind]
+        define(**of_flag, module_name="tfeff")
+
+
+def _takes_none(field):
+    """Whether the flag's text may be `none`: a number that has to be none at times."""
+    return field.optional and not field.is_tuple and field.kind in (int, float)
 
 
 def _value(field: Field, value):
@@ -102,7 +138,9 @@ def _example(field):
     if field.kind is dict:
         return "=NAME=VALUE"
     kind = {int: "N", float: "X", str: "TEXT"}[field.kind]
-    return f"={kind},{kind},..." if field.is_tuple else f"={kind}"
+    if field.is_tuple:
+        return f"={kind},{kind},..."
+    return f"={kind}|none" if _takes_none(field) else f"={kind}"
 
 
 def _default(field):

@@ -32,6 +32,11 @@ COMMANDS = {
         "tfeff.recipes.answer_settings:AnswerSettings",
         "tfeff.recipes.answering:answer",
     ),
+    "configs": Command(
+        "Prints the papers' settings that --config=NAME fills in.",
+        "tfeff.command.configs:ConfigsSettings",
+        "tfeff.command.configs:print_configs",
+    ),
     "convert": Command(
         "Turns a published checkpoint into a preset.",
         "tfeff.command.convert:ConvertSettings",
@@ -61,6 +66,11 @@ COMMANDS = {
         "Pretrains a deep encoder through shallower ones.",
         "tfeff.recipes.stack_settings:StackSettings",
         "tfeff.recipes.stacking:stack",
+    ),
+    "report": Command(
+        "Prints the papers' tables of fine-tuned runs.",
+        "tfeff.recipes.report_settings:ReportSettings",
+        "tfeff.recipes.reporting:report",
     ),
     "presets": Command(
         "Prints the table of presets.",

@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "dataset": ["Dataset"],
+        "glue": ["glue_average"],
         "metrics": ["accuracy", "f1", "matthews_correlation", "pearson", "spearman"],
         "mrqa": ["read_mrqa"],
         "race": ["read_race"],

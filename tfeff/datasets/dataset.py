@@ -21,7 +21,7 @@ from tfeff.datasets.checks import (
 )
 from tfeff.datasets.metrics import METRICS
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
-from tfeff.utils.checks import check_choice, check_mapping, check_path, near_miss
+from tfeff.utils.checks import check_choice, check_path, near_miss
 
 KINDS = (TextExamples, ChoiceExamples, SpanExamples)
 
@@ -49,9 +49,6 @@ class Dataset:
         writer: `writer(split, examples, predictions, folder)`, a function that writes
             predictions in the benchmark's format and returns the paths. None for one
             file `name.tsv` in GLUE's format; not for spans.
-        settings: fine-tuning settings of the papers, by paper: each maps the recipes'
-            flags to a value, or to a tuple of values to try, and `"source"` to the
-            section of the paper. May be empty.
         requirement: a function that raises ImportError if `scorer` needs a package
             that is not installed, or None.
 
@@ -93,7 +90,6 @@ class Dataset:
     metric_names: tuple[str, ...] = ("accuracy",)
     scorer: Callable | None = None
     writer: Callable | None = None
-    settings: Mapping[str, Mapping] = dataclasses.field(default_factory=dict)
     requirement: Callable | None = None
 
     def __post_init__(self):
@@ -125,7 +121,6 @@ class Dataset:
         if self.scorer is None:
             for name in self.metric_names:
                 check_choice("metric_names", name, METRICS)
-        check_mapping("settings", self.settings, "papers to settings")
 
     def read(
         self, split: str, folder: str | os.PathLike, **options

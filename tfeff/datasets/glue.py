@@ -15,13 +15,17 @@ Reference:
 """
 
 import functools
+import math
 import os
+from collections.abc import Mapping
 
 from tfeff.datasets.files import first_file, lines
-from tfeff.datasets.settings import CONVBERT, HUANG, SHATTER
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.datasets.tsv import read_tsv, tsv_dataset
+from tfeff.utils.checks import check_mapping
 
+# Those of the average: all but WNLI.
+SCORED_TASKS = ("CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI", "QNLI", "RTE")
 _BINARY = ("0", "1")
 _ENTAILMENT = ("entailment", "not_entailment")
 _SENTENCES = ("sentence1", "sentence2")
@@ -33,12 +37,37 @@ _MRPC_TRAIN = os.path.join("MRPC", "msr_paraphrase_train.txt")
 _MRPC_TEST = os.path.join("MRPC", "msr_paraphrase_test.txt")
 _MRPC_DEV_IDS = os.path.join("MRPC", "dev_ids.tsv")
 
-_PAPERS = {
-    "Shatter": SHATTER | {"learning_rates": (1e-5,)},
-    "ConvBERT": CONVBERT,
-}
-_SHATTER_LOW_RATE = {"Shatter": SHATTER | {"learning_rates": (5e-6,)}}
-_HUANG = {"Huang": HUANG}
+
+def glue_average(scores: Mapping[str, float]) -> float:
+    """The mean of one metric of each of GLUE's eight tasks, all but WNLI.
+
+    Args:
+        scores: the metric of each task, by its name; others are left out.
+
+    Returns:
+        The mean; NaN if a metric is.
+
+    Raises:
+        ValueError: if a task is missing.
+
+    Example:
+
+    >>> import tfeff
+    >>> tasks = ["CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI", "QNLI", "RTE"]
+    >>> tfeff.datasets.glue_average(dict.fromkeys(tasks, 0.5) | {"RTE": 0.7})
+    0.525
+
+    Reference:
+        Jiang et al., "ConvBERT", section 4.2: "the average of all 8 tasks".
+    """
+    check_mapping("scores", scores, "tasks to metrics")
+    missing = [task for task in SCORED_TASKS if task not in scores]
+    if missing:
+        raise ValueError(
+            f"`scores` must have all of {list(SCORED_TASKS)}. "
+            f"Received: none of {', '.join(missing)}"
+        )
+    return math.fsum(scores[task] for task in SCORED_TASKS) / len(SCORED_TASKS)
 
 
 def _read_cola(split, folder, skip_malformed=False):
@@ -90,21 +119,18 @@ DATASETS = (
         **_COLA,
         reader=_read_cola,
         metric_names=("matthews_correlation", "accuracy"),
-        settings=_PAPERS | _SHATTER_LOW_RATE,
     ),
     tsv_dataset(
         "SST-2",
         ("sentence",),
         "label",
         _BINARY,
-        settings=_PAPERS | _SHATTER_LOW_RATE | _HUANG,
     ),
     tsv_dataset(
         "MRPC",
         **_MRPC,
         reader=_read_mrpc,
         metric_names=("f1", "accuracy"),
-        settings=_PAPERS | _HUANG,
     ),
     tsv_dataset(
         "QQP",
@@ -112,9 +138,8 @@ DATASETS = (
         "is_duplicate",
         _BINARY,
         metric_names=("f1", "accuracy"),
-        settings=_PAPERS | _HUANG,
     ),
-    tsv_dataset("STS-B", _SENTENCES, "score", ratings=(0.0, 5.0), settings=_PAPERS),
+    tsv_dataset("STS-B", _SENTENCES, "score", ratings=(0.0, 5.0)),
     tsv_dataset(
         "MNLI",
         _SENTENCES,
@@ -126,11 +151,8 @@ DATASETS = (
         ),
         dev_splits=("dev_matched", "dev_mismatched"),
         writer=_write_mnli,
-        settings=_PAPERS | _HUANG,
     ),
-    tsv_dataset(
-        "QNLI", ("question", "sentence"), "label", _ENTAILMENT, settings=_PAPERS
-    ),
-    tsv_dataset("RTE", _SENTENCES, "label", _ENTAILMENT, settings=_PAPERS),
+    tsv_dataset("QNLI", ("question", "sentence"), "label", _ENTAILMENT),
+    tsv_dataset("RTE", _SENTENCES, "label", _ENTAILMENT),
     tsv_dataset("WNLI", _SENTENCES, "label", _BINARY),
 )

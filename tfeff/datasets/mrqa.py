@@ -1,16 +1,23 @@
 """The data sets of MRQA 2019, read from `folder/train` and `folder/dev`.
 
-Metrics and files of predictions are those of SQuAD 1.1.
+The test sets have no answers, so BlockBERT and SpanBERT divide the development set
+evenly into one to choose by and one to test on: the splits `dev_half` and `test_half`.
+Questions are ranked by the SHA-256 digest of their id; the first half, and the middle
+one of an odd number, is `dev_half`. `dev` is the whole. Metrics and files of
+predictions are those of SQuAD 1.1.
+
+Reference:
+    Qiu et al., "BlockBERT", section 4.2; Joshi et al., "SpanBERT", section 4.1.
 """
 
+import hashlib
 import os
 import unicodedata
 
 from tfeff.data.finetuning.examples import Question, SpanExamples
 from tfeff.datasets.files import checked, field, json_lines
-from tfeff.datasets.settings import BLOCKBERT
 from tfeff.datasets.squad import collected, span_dataset
-from tfeff.utils.checks import check_path
+from tfeff.utils.checks import check_choice, check_path
 
 # The names of the published files.
 _FILES = {
@@ -21,8 +28,12 @@ _FILES = {
     "NaturalQuestions": ("NaturalQuestionsShort", "NaturalQuestions"),
 }
 
+_FOLDERS = {"train": "train", "dev": "dev", "dev_half": "dev", "test_half": "dev"}
 
-def read_mrqa(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanExamples:
+
+def read_mrqa(
+    path: str | os.PathLike, skip_mismatched: bool = False, half: str | None = None
+) -> SpanExamples:
     """Reads HotpotQA, NewsQA, SearchQA, TriviaQA, NaturalQuestions … in MRQA's layout.
 
     Args:
@@ -30,15 +41,18 @@ def read_mrqa(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanExa
         skip_mismatched: skip questions with an answer whose letters and digits are
             not in the passage at the given characters, and list them in `skipped`. By
             default they are errors.
+        half: `"first"` or `"second"`, the questions in this half of the order by the
+            SHA-256 digest of their id; the first one has the middle one of an odd
+            number. `None` for all.
 
     Returns:
-        The questions. `answers` has all correct texts, `spans` the characters
-        where one was found; their numbers may differ.
+        The questions, in the order of the file. `answers` has all correct texts,
+        `spans` the characters where one was found; their numbers may differ.
 
     Raises:
         ValueError: if the file is missing, empty or malformed, an answer is not at the
             given characters, or two questions have the same id; the message names the
-            file and the line.
+            file and the line. If there is no such half.
 
     Example:
     ```python
@@ -61,20 +75,37 @@ def read_mrqa(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanExa
         Comprehension", 2019, section 3.
     """
     path = check_path("path", path)
-    return collected(path, _questions(path), skip_mismatched)
+    records = _records(path)
+    if half is not None:
+        chosen = _half(path, check_choice("half", half, ("first", "second")))
+        records = (found for found in records if found[0]["qid"] in chosen)
+    return collected(path, (_question(*found) for found in records), skip_mismatched)
 
 
-def _questions(path):
+def _half(path, half):
+    """The ids in a half. Skipped ones count: no question changes sides for them."""
+    ids = sorted((record["qid"] for record, *_ in _records(path)), key=_digest)
+    middle = (len(ids) + 1) // 2
+    return set(ids[:middle] if half == "first" else ids[middle:])
+
+
+def _records(path):
+    """Each question's record, with its passage and where it stands."""
     for index, (where, record) in enumerate(json_lines(path)):
         if index == 0 and "header" in record:
             continue
         passage = field(record, "context", str, where)
         for entry in field(record, "qas", list, where):
-            yield _question(checked(entry, dict, where), passage, where)
+            field(checked(entry, dict, where), "qid", str, where)
+            yield entry, passage, where
+
+
+def _digest(question_id):
+    return hashlib.sha256(question_id.encode()).digest()
 
 
 def _question(record, passage, where):
-    name = field(record, "qid", str, where)
+    name = record["qid"]
     where = f"{where}, question {name!r}"
     answers = [checked(a, str, where) for a in field(record, "answers", list, where)]
     spans = []
@@ -114,14 +145,14 @@ DATASETS = tuple(
         name,
         {
             split: tuple(
-                os.path.join(split, stem + ending)
+                os.path.join(folder, stem + ending)
                 for stem in stems
                 for ending in (".jsonl.gz", ".jsonl")
             )
-            for split in ("train", "dev")
+            for split, folder in _FOLDERS.items()
         },
         read_mrqa,
-        settings={"BlockBERT": BLOCKBERT},
+        {"dev_half": {"half": "first"}, "test_half": {"half": "second"}},
     )
     for name, stems in _FILES.items()
 )

@@ -1,12 +1,11 @@
 """The registry of data sets by name."""
 
 from tfeff.datasets import glue, mrqa, race, squad, superglue
+from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.dataset import Dataset
 from tfeff.utils.checks import check_choice
 
 _REGISTRY: dict[str, Dataset] = {}
-# The names of SQuAD's versions in older runs.
-_ALIASES = {"squad1": "SQuAD1.1", "squad2": "SQuAD2.0"}
 
 
 def register(dataset: Dataset) -> Dataset:
@@ -47,7 +46,7 @@ def register(dataset: Dataset) -> Dataset:
     if not isinstance(dataset, Dataset):
         raise TypeError(f"`dataset` must be a `Dataset`. Received: dataset={dataset!r}")
     known = _REGISTRY.get(dataset.name, dataset)
-    if known is not dataset or dataset.name in _ALIASES:
+    if known is not dataset or dataset.name in ALIASES:
         raise ValueError(
             "`dataset` must have a name of its own. "
             f"Received: another data set with the name {dataset.name!r}"
@@ -76,11 +75,9 @@ def get(name: str) -> Dataset:
     ('entailment', 'neutral', 'contradiction')
     >>> mnli.dev_splits
     ('dev_matched', 'dev_mismatched')
-    >>> tfeff.datasets.get("SST-2").settings["Huang"]["epochs"]
-    3
     """
     if isinstance(name, str):
-        name = _ALIASES.get(name, name)
+        name = ALIASES.get(name, name)
     return _REGISTRY[check_choice("name", name, names())]
 
 

@@ -15,7 +15,6 @@ from tfeff.data.finetuning.examples import Question, SpanAnswer, SpanExamples
 from tfeff.datasets.checks import check_list, check_names
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import checked, field, first_file, json_file
-from tfeff.datasets.settings import BLOCKBERT, CONVBERT, HUANG_SWAPPED, SHATTER
 from tfeff.datasets.squad_metrics import (
     check_ids,
     official_script,
@@ -30,6 +29,7 @@ def span_dataset(
     name: str,
     files: Mapping[str, tuple[str, ...]],
     read_file: Callable | None = None,
+    split_options: Mapping[str, Mapping] | None = None,
     **attributes,
 ) -> Dataset:
     """A data set of questions whose answers are spans, with SQuAD 1.1's metrics.
@@ -39,6 +39,8 @@ def span_dataset(
         files: for each split the possible names of its file in the folder.
         read_file: `read_file(path, skip_mismatched)`, a function that reads a file;
             `tfeff.datasets.read_squad` by default.
+        split_options: for a split further keyword arguments of `read_file`; `None` for
+            none.
         **attributes: further attributes of `Dataset`; they replace those that are
             set here.
 
@@ -61,6 +63,7 @@ def span_dataset(
     """
     check_mapping("files", files, "splits to names of files")
     files = {split: check_names("files", names) for split, names in files.items()}
+    split_options = check_mapping("split_options", split_options or {}, "splits")
     if read_file is None:
         read_file = read_squad
     if not callable(read_file):
@@ -68,7 +71,8 @@ def span_dataset(
 
     def read(split, folder, skip_mismatched=False):
         path = first_file(folder, *files[split]) if os.path.isdir(folder) else folder
-        return read_file(path, skip_mismatched=skip_mismatched)
+        options = split_options.get(split, {})
+        return read_file(path, skip_mismatched=skip_mismatched, **options)
 
     return Dataset(
         **{
@@ -262,12 +266,6 @@ DATASETS = (
     span_dataset(
         "SQuAD1.1",
         _files("1.1"),
-        settings={
-            "Shatter": SHATTER,
-            "Huang": HUANG_SWAPPED,
-            "BlockBERT": BLOCKBERT,
-            "ConvBERT": CONVBERT,
-        },
     ),
     span_dataset(
         "SQuAD2.0",
@@ -276,6 +274,5 @@ DATASETS = (
         scorer=_score_v2,
         writer=_write_v2,
         requirement=functools.partial(official_script, "squad_evaluate_v2_0"),
-        settings={"BlockBERT": BLOCKBERT, "ConvBERT": CONVBERT},
     ),
 )

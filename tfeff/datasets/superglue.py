@@ -5,9 +5,10 @@ which may lack labels. The first text is the passage. The second one is the ques
 MultiRC followed by one of its answers: each answer is an example, right (1) or wrong
 (0). Ids are integers in BoolQ, triples (passage, question, answer) in MultiRC.
 
-Metrics are accuracy for BoolQ; for MultiRC, F1 of the label 1 over all answers (`f1a`)
-and the share of questions with all answers right (`exact_match`). Predictions are
-written to `BoolQ.jsonl` and `MultiRC.jsonl`.
+Metrics are accuracy for BoolQ; for MultiRC, F1 of the label 1 over all answers (`f1a`),
+the share of questions with all answers right (`exact_match`), and accuracy over all
+answers, which Shatter prints for the dev split. Predictions are written to
+`BoolQ.jsonl` and `MultiRC.jsonl`.
 
 Reference:
     Wang et al., "SuperGLUE: A Stickier Benchmark for General-Purpose Language
@@ -24,8 +25,7 @@ from tfeff.data.finetuning.examples import TextExamples
 from tfeff.datasets.checks import check_list
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import checked, field, first_file, json_lines
-from tfeff.datasets.metrics import f1
-from tfeff.datasets.settings import SHATTER
+from tfeff.datasets.metrics import accuracy, f1
 from tfeff.datasets.submissions import new_file, predicted_texts, write_json_lines
 
 _FILES = {"train": "train.jsonl", "dev": "val.jsonl", "test": "test.jsonl"}
@@ -104,6 +104,7 @@ def _score_multirc(examples, predictions):
     return {
         "f1a": f1(examples.labels, predictions),
         "exact_match": float(np.mean([all(found) for found in answers.values()])),
+        "accuracy": accuracy(examples.labels, predictions),
     }
 
 
@@ -135,7 +136,6 @@ def _dataset(name, records, label_names, **attributes):
         name=name,
         reader=functools.partial(_read, name, records, label_names),
         label_names=label_names,
-        settings={"Shatter": SHATTER},
         **attributes,
     )
 
@@ -146,7 +146,7 @@ DATASETS = (
         "MultiRC",
         _multirc,
         ("0", "1"),
-        metric_names=("f1a", "exact_match"),
+        metric_names=("f1a", "exact_match", "accuracy"),
         scorer=_score_multirc,
         writer=_write_multirc,
     ),

@@ -19,6 +19,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "finetuning": ["finetune"],
         "pretrain_settings": ["PretrainSettings"],
         "pretraining": ["pretrain"],
+        "report_settings": ["ReportSettings"],
+        "reporting": ["report"],
         "stack_settings": ["StackSettings"],
         "stacking": ["stack"],
     },

@@ -1,21 +1,31 @@
 """Settings of fine-tuning to answer questions from passages."""
 
-from tfeff.recipes.settings import Settings, setting, settings
+from tfeff.recipes.optimizer_settings import OptimizerSettings
+from tfeff.recipes.settings import setting, settings
 
 
 @settings
-class AnswerSettings(Settings):
+class AnswerSettings(OptimizerSettings):
     """Fine-tunes a pretrained encoder to answer questions from passages.
 
     Every few steps the model is scored on the development set by the official script,
     and the weights with the best F1 are kept. Long passages are read in windows; a
-    `sequence_length` beyond the pretrained one extends the encoder. A run that was
-    stopped goes on with its first unfinished cell of the grid when it is started again.
-    The run directory holds a folder for each cell, and of the best one `metrics.json`,
-    `predictions.json` (of SQuAD 2.0 also `null_odds.json`), both in the layouts of
-    submissions, `model.keras`, and `export/`: a SavedModel that takes questions and
-    passages.
+    `sequence_length` beyond the pretrained one extends the encoder. As BlockBERT's
+    authors did on TriviaQA, which chooses by one half of the development set and
+    scores the other:
+
+        tfeff answer --config=blockbert_finetune_mrqa --task=TriviaQA \\
+            --train=mrqa --dev=mrqa --pretrained=runs/blockbert --run_dir=runs/trivia
+
+    A run that was stopped goes on with its first unfinished cell of the grid when it is
+    started again. The run directory holds a folder for each cell, and of the best one
+    `metrics.json`, `predictions.json` (of SQuAD 2.0 also `null_odds.json`), both in the
+    layouts of submissions, `model.keras`, and `export/`: a SavedModel that takes
+    questions and passages; with `predict_split` also `predictions/` with the same of
+    that part, and its metrics where it has answers.
     """
+
+    recipe = "answer"
 
     run_dir: str = setting("Folder of the run.", fixed=False)
     task: str = setting(
@@ -23,6 +33,9 @@ class AnswerSettings(Settings):
     )
     train: str = setting("File to train on, or the folder of the published ones.")
     dev: str = setting("File, or folder, to choose the best by.")
+    dev_split: str | None = setting(
+        "The part of it to choose by, such as dev_half of MRQA; default: dev.", None
+    )
     pretrained: str = setting(
         "Folder of an encoder and its tokenizer, or a run directory of pretraining."
     )
@@ -35,7 +48,9 @@ class AnswerSettings(Settings):
     dev_questions: int | None = setting(
         "Use the first ones alone; default: all.", None, minimum=1
     )
-    sequence_length: int = setting("Tokens in a window.", 384, minimum=4)
+    sequence_length: int | None = setting(
+        "Tokens in a window; none: as pretrained.", 384, minimum=4
+    )
     stride: int = setting("Tokens from window to window.", 128, minimum=1)
     max_answer_tokens: int = setting("Most of an answer.", 30, minimum=1)
     batch_sizes: tuple[int, ...] = setting(
@@ -50,11 +65,16 @@ class AnswerSettings(Settings):
     seeds: tuple[int, ...] = setting(
         "Seeds of the head, order and dropout.", (0,), minimum=0
     )
-    epochs: int = setting("Passes over the windows.", 2, minimum=1)
+    epochs: tuple[int, ...] = setting(
+        "Passes over the windows to try.", (2,), minimum=1
+    )
     steps: int | None = setting(
         "Training steps, each an update, in place of `epochs`.", None, minimum=1
     )
     eval_every: int = setting("Steps between evaluations.", 1000, minimum=1)
+    metric: str | None = setting(
+        "The metric that tells the best; default: the data set's first, f1.", None
+    )
     patience: int | None = setting(
         "Evaluations in a row without a better one after which a training ends; "
         "default: none.",
@@ -64,7 +84,9 @@ class AnswerSettings(Settings):
     warmup: float = setting(
         "Share of the steps up to the peak.", 0.1, minimum=0.0, maximum=0.99
     )
-    weight_decay: float = setting("Decay of all but biases and norms.", 0.01)
+    weight_decay: tuple[float, ...] = setting(
+        "Decays of all but biases and norms to try.", (0.01,)
+    )
     layer_decay: float | None = setting(
         "Factor of the rate from layer to layer; default: none.", None
     )
@@ -76,6 +98,17 @@ class AnswerSettings(Settings):
         None,
         minimum=0.0,
         maximum=0.99,
+    )
+    predict_split: str | None = setting(
+        "A part to predict with the best model, such as test_half of MRQA; default: "
+        "none.",
+        None,
+        fixed=False,
+    )
+    test: str | None = setting(
+        "File, or folder, of `predict_split`; default: that of `dev`.",
+        None,
+        fixed=False,
     )
     dtype: str = setting(
         "Precision.", "float32", choices=("float32", "mixed_bfloat16", "mixed_float16")
@@ -89,6 +122,6 @@ class AnswerSettings(Settings):
         fixed=False,
     )
 
-    def num_steps(self, num_windows: int, in_step: int) -> int:
+    def num_steps(self, num_windows: int, in_step: int, epochs: int) -> int:
         """The steps of a training on so many windows, so many in a step."""
-        return self.steps or self.epochs * -(-num_windows // in_step)
+        return self.steps or epochs * -(-num_windows // in_step)

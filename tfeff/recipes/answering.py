@@ -1,9 +1,11 @@
 """Fine-tunes a pretrained encoder to answer questions from passages."""
 
+import dataclasses
 import json
 import math
 import os
 import shutil
+import tempfile
 
 import numpy as np
 
@@ -11,16 +13,18 @@ import tfeff
 from tfeff.datasets.squad import withhold
 from tfeff.recipes.answer_settings import AnswerSettings
 from tfeff.recipes.runs import (
+    best_metric,
     check_finite,
     check_plots,
     copy,
     draw,
     examples_in_step,
     find_dataset,
+    metrics_line,
     open_run,
     recipe_running,
 )
-from tfeff.recipes.tuning import train_cell
+from tfeff.recipes.tuning import more_axes, train_cell
 
 
 @recipe_running()
@@ -50,22 +54,32 @@ def answer(
     check_plots(settings.plots)
     dataset = find_dataset(settings.task, tfeff.data.SpanExamples, given=dataset)
     dataset.check_installed()
+    metric = best_metric(settings, dataset)
+    dev_split = settings.dev_split or dataset.dev_splits[0]
     with open_run(settings) as run:
         strategy = tfeff.training.make_strategy(settings.strategy)
         for batch_size in settings.batch_sizes:
             examples_in_step(settings, batch_size, strategy)
         encoder, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
-        train, dev = (
+        if settings.sequence_length is None:
+            settings = dataclasses.replace(
+                settings, sequence_length=encoder.max_sequence_length
+            )
+        parts = [
+            ("train", settings.train, settings.train_questions),
+            (dev_split, settings.dev, settings.dev_questions),
+        ]
+        if settings.predict_split:
+            path = settings.test or settings.dev
+            parts.append((settings.predict_split, path, None))
+        train, dev, *to_predict = (
             tfeff.data.make_span_features(
                 read(dataset, split, path, count, settings.skip_mismatched),
                 tokenizer,
                 settings.sequence_length,
                 settings.stride,
             )
-            for split, path, count in (
-                ("train", settings.train, settings.train_questions),
-                (dataset.dev_splits[0], settings.dev, settings.dev_questions),
-            )
+            for split, path, count in parts
         )
         print(
             f"{len(train.questions):,} questions in {len(train):,} windows to train "
@@ -82,9 +96,10 @@ def answer(
             {
                 "batch_size": settings.batch_sizes,
                 "learning_rate": settings.learning_rates,
+                **more_axes(settings),
             },
             settings.seeds,
-            metric=dataset.metric_names[0],
+            metric=metric,
         )
         summary = grid.run(
             lambda folder, seed, **cell: train_cell(
@@ -96,7 +111,7 @@ def answer(
                 lambda model: evaluate(model, dataset, dev, settings.max_answer_tokens)[
                     0
                 ],
-                dataset.metric_names[0],
+                metric,
                 num_examples=len(train),
                 sequence_length=settings.sequence_length,
                 seed=seed,
@@ -105,10 +120,12 @@ def answer(
         )
         print(grid.table())
         if not os.path.exists(run.path("metrics.json")):
-            write_best(settings, run, dataset, tokenizer, dev, summary)
-        run.finish()
+            write_best(settings, run, dataset, dev_split, tokenizer, dev, summary)
         with open(run.path("metrics.json"), encoding="utf-8") as file:
             metrics = json.load(file)
+        for part in to_predict:
+            write_predictions(settings, run, dataset, part, metrics)
+        run.finish()
         for name in dataset.metric_names:
             print(f"{name}: {metrics[name]:.4f}")
         print(f"predictions: {run.path('predictions.json')}")
@@ -146,7 +163,7 @@ def evaluate(model, dataset, dev, max_answer_tokens):
     return dataset.metrics(tfeff.data.SpanExamples(dev.questions), answers), answers
 
 
-def write_best(settings, run, dataset, tokenizer, dev, summary):
+def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary):
     """Predictions, model and export of the best cell; the metrics last."""
     for name in ("predictions.json", "null_odds.json", "model.keras"):
         if os.path.exists(run.path(name)):
@@ -163,10 +180,9 @@ def write_best(settings, run, dataset, tokenizer, dev, summary):
         # The official script has thresholds of their own for F1 and for exact
         # matches; the answers are given by one.
         answers = withhold(answers, threshold)
-        texts = {answer.id: answer.text for answer in answers}
-        metrics |= dataset.metrics(examples, texts)
+        metrics |= dataset.metrics(examples, texts(answers))
         served = served_threshold(threshold, answers)
-    dataset.write_predictions(dataset.dev_splits[0], examples, answers, run.directory)
+    dataset.write_predictions(dev_split, examples, answers, run.directory)
     copy(best_model, run.path("model.keras"))
     batches = dev.dataset(8, shuffle=False, repeat=False)
     draw(model.encoder, batches, run, settings.plots)
@@ -182,6 +198,36 @@ def write_best(settings, run, dataset, tokenizer, dev, summary):
     tfeff.training.write_metrics(
         {"task": settings.task, **metrics, "grid": summary}, run.path("metrics.json")
     )
+
+
+def write_predictions(settings, run, dataset, part, metrics):
+    """Answers of a part as the benchmark wants them, and metrics where it has them.
+
+    What SQuAD 2.0 leaves without an answer is decided by the threshold of `metrics`,
+    those of the development set.
+    """
+    split = settings.predict_split
+    model = tfeff.training.load_checkpoint(run.path("model.keras"))
+    answers = model.answers(part, max_answer_tokens=settings.max_answer_tokens)
+    threshold = metrics.get("no_answer_threshold")
+    if threshold is not None:
+        answers = withhold(answers, threshold)
+    examples = tfeff.data.SpanExamples(part.questions)
+    folder = run.path("predictions", split)
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryDirectory() as new:
+        for path in dataset.write_predictions(split, examples, answers, new):
+            copy(path, os.path.join(folder, os.path.basename(path)))
+    if any(question.answers for question in part.questions):
+        scores = dataset.metrics(examples, texts(answers))
+        tfeff.training.write_metrics(scores, os.path.join(folder, "metrics.json"))
+        print(f"{split}: {metrics_line(scores)}")
+    print(f"predictions of {split}: {folder}")
+
+
+def texts(answers):
+    """The text of each answer by the question's id."""
+    return {answer.id: answer.text for answer in answers}
 
 
 def served_threshold(threshold, answers):

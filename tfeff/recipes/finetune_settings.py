@@ -1,22 +1,30 @@
 """Settings of fine-tuning to classify or rate texts, or to choose options."""
 
-from tfeff.recipes.settings import Settings, setting, settings
+from tfeff.recipes.optimizer_settings import OptimizerSettings
+from tfeff.recipes.settings import setting, settings
 
 
 @settings
-class FinetuneSettings(Settings):
+class FinetuneSettings(OptimizerSettings):
     """Fine-tunes a pretrained encoder to classify or rate texts, or to choose options.
 
     A task is any data set of `tfeff.datasets.names()` but those of spans: GLUE's nine,
-    BoolQ, MultiRC, RACE. Every rate, batch size and seed has a folder of its own under
-    `cells/`, with `dev_metrics.csv` and the best model of its training. A run that was
-    stopped goes on when it is started again with the same settings: what is finished is
-    not run again. In the end the run directory holds `metrics.json` and `summary.md`,
-    means and deviations over the seeds and which setting is best on the development
-    set; `model.keras`, that setting's best model, and `preset/`, its encoder with the
-    tokenizer; `export/`, which takes text; and with `predict_split` the predictions as
-    the benchmark wants them.
+    BoolQ, MultiRC, RACE. As the papers' authors fine-tuned on a task:
+
+        tfeff finetune --config=shatter_finetune_glue --task=CoLA --data=glue \\
+            --pretrained=runs/shatter --run_dir=runs/cola
+
+    Every rate, batch size, number of epochs, weight decay and seed has a folder of its
+    own under `cells/`, with `dev_metrics.csv` and the best model of its training. A run
+    that was stopped goes on when it is started again with the same settings: what is
+    finished is not run again. In the end the run directory holds `metrics.json` and
+    `summary.md`, means and deviations over the seeds and which setting is best on the
+    development set; `model.keras`, that setting's best model, and `preset/`, its
+    encoder with the tokenizer; `export/`, which takes text; and with `predict_split`
+    the predictions as the benchmark wants them.
     """
+
+    recipe = "finetune"
 
     run_dir: str = setting("Folder of the run.", fixed=False)
     task: str = setting("A task of GLUE, BoolQ, MultiRC or RACE.")
@@ -38,11 +46,16 @@ class FinetuneSettings(Settings):
     seeds: tuple[int, ...] = setting(
         "Seeds of head, order and dropout.", (0,), minimum=0
     )
-    epochs: float = setting("Passes over the training part.", 3.0, minimum=0.0)
+    epochs: tuple[float, ...] = setting(
+        "Passes over the training part to try.", (3.0,), minimum=0.0
+    )
     steps: int | None = setting(
         "Steps, each an update, instead of `epochs`.", None, minimum=1
     )
     eval_every: int = setting("Steps between evaluations.", 1000, minimum=1)
+    metric: str | None = setting(
+        "The metric of the task that tells the best; default: its first.", None
+    )
     patience: int | None = setting(
         "Evaluations in a row without a better one after which a training ends; "
         "default: none.",
@@ -52,7 +65,9 @@ class FinetuneSettings(Settings):
     warmup: float = setting(
         "Share of the steps up to the peak.", 0.1, minimum=0.0, maximum=0.99
     )
-    weight_decay: float = setting("Decay of all but biases and norms.", 0.01)
+    weight_decay: tuple[float, ...] = setting(
+        "Decays of all but biases and norms to try.", (0.01,)
+    )
     layer_decay: float | None = setting(
         "Factor of the rate from layer to layer; default: none.", None
     )
@@ -96,6 +111,6 @@ class FinetuneSettings(Settings):
         fixed=False,
     )
 
-    def num_steps(self, num_examples: int, in_step: int) -> int:
+    def num_steps(self, num_examples: int, in_step: int, epochs: float) -> int:
         """The steps of a training on so many examples, so many in a step."""
-        return self.steps or max(1, round(self.epochs * num_examples / in_step))
+        return self.steps or max(1, round(epochs * num_examples / in_step))

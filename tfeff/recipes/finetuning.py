@@ -12,6 +12,7 @@ import tensorflow as tf
 import tfeff
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.runs import (
+    best_metric,
     check_finite,
     check_plots,
     copy,
@@ -24,7 +25,7 @@ from tfeff.recipes.runs import (
     open_run,
     recipe_running,
 )
-from tfeff.recipes.tuning import train_cell
+from tfeff.recipes.tuning import more_axes, train_cell
 from tfeff.utils.files import atomic_file
 
 SERVED = {
@@ -97,6 +98,7 @@ def finetune(
             {
                 "learning_rate": settings.learning_rates,
                 "batch_size": settings.batch_sizes,
+                **more_axes(settings),
             },
             settings.seeds,
             task.metric,
@@ -163,6 +165,7 @@ class Task:
         train: what to train on.
         dev: the parts to choose the best by, by name.
         to_predict: what to predict in the end, or `None`.
+        metric: the metric that tells the best, as `evaluate` names it.
     """
 
     dataset: tfeff.datasets.Dataset
@@ -171,11 +174,7 @@ class Task:
     train: Part
     dev: dict[str, Part]
     to_predict: Part | None
-
-    @property
-    def metric(self) -> str:
-        """The metric that tells the best."""
-        return f"{self.dataset.dev_splits[0]}_{self.dataset.metric_names[0]}"
+    metric: str
 
 
 def load_pretrained(settings):
@@ -196,6 +195,7 @@ def make_task(settings, dataset, encoder, tokenizer):
             "`pad_to_longest` must be left out: of this encoder more padding changes "
             "the outputs. Received: pad_to_longest=True"
         )
+    metric = best_metric(settings, dataset)
     pad_to_longest = settings.pad_to_longest
     if pad_to_longest is None:
         pad_to_longest = not encoder.length_dependent
@@ -221,6 +221,7 @@ def make_task(settings, dataset, encoder, tokenizer):
         train=part(train),
         dev={split: part(examples) for split, examples in dev.items()},
         to_predict=None if to_predict is None else part(to_predict),
+        metric=f"{dataset.dev_splits[0]}_{metric}",
     )
     print(
         f"{dataset.name}: {len(train):,} examples to train on, "

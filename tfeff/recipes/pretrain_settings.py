@@ -1,6 +1,7 @@
 """Settings of pretraining."""
 
-from tfeff.recipes.settings import Settings, setting, settings
+from tfeff.recipes.optimizer_settings import OptimizerSettings
+from tfeff.recipes.settings import setting, settings
 
 OBJECTIVE = (
     "mask_rate",
@@ -14,22 +15,20 @@ OBJECTIVE = (
 
 
 @settings
-class PretrainSettings(Settings):
+class PretrainSettings(OptimizerSettings):
     """Pretrains any encoder by any of the papers' objectives, on any text.
 
     Without further settings, a small Shatter on the documentation strings of the
-    installed packages. The paper's, on one's own text and every GPU of the machine:
+    installed packages. The papers' models, as their authors set them (`tfeff configs`
+    lists all), on one's own text and every GPU of the machine:
 
-        tfeff pretrain --run_dir=runs/shatter --preset=shatter_base \\
-            --corpus='corpus/*.txt' --vocabulary_size=32000 --sequence_length=512 \\
-            --batch_size=256 --steps=1000000 --eval_every=10000 \\
-            --warmup_steps=10000 --learning_rate=1e-4 --dtype=mixed_bfloat16 \\
-            --strategy=mirrored
+        tfeff pretrain --config=shatter_base --run_dir=runs/shatter \\
+            --corpus='corpus/*.txt' --eval_every=10000 --strategy=mirrored
+        tfeff pretrain --config=convbert_small --run_dir=runs/convbert \\
+            --corpus='corpus/*.txt' --eval_every=10000 --dtype=mixed_bfloat16
 
-    Other objectives, here as ConvBERT's and ALBERT's authors set them:
+    ALBERT's objective alone, with other settings:
 
-        tfeff pretrain --run_dir=runs/convbert --preset=convbert_small \\
-            --objective=replaced_token --learning_rate=3e-4 --nobias_correction
         tfeff pretrain --run_dir=runs/albert --preset=albert_base \\
             --objective=sentence_order --masking=ngram
 
@@ -40,6 +39,8 @@ class PretrainSettings(Settings):
     text.
     """
 
+    recipe = "pretrain"
+
     run_dir: str = setting("Folder of the run.", fixed=False)
     preset: str = setting("A name of tfeff.encoders.presets().", "shatter_tiny")
     pretrained: str | None = setting(
@@ -47,6 +48,12 @@ class PretrainSettings(Settings):
     )
     override: dict[str, object] = setting(
         "Arguments of Encoder to replace the preset's, as JSON.", {}
+    )
+    dropout: float | None = setting(
+        "The encoder's rate; default: the preset's, or as pretrained.",
+        None,
+        minimum=0.0,
+        maximum=0.99,
     )
     corpus: tuple[str, ...] = setting(
         "Text files and globs, or tfds:NAME, or docstrings.", ("docstrings",)
@@ -93,7 +100,6 @@ class PretrainSettings(Settings):
     generator_override: dict[str, object] = setting(
         "Like override, for replaced_token's generator.", {}
     )
-    bias_correction: bool = setting("Whether Adam corrects its means.", True)
     batch_size: int = setting("Sequences in a batch, over all replicas.", 16, minimum=1)
     accumulation_steps: int = setting(
         "Batches in a step: their gradients are summed to make one update.",
@@ -120,7 +126,6 @@ class PretrainSettings(Settings):
         minimum=0,
     )
     weight_decay: float = setting("Decay of all but biases and norms.", 0.01)
-    global_clipnorm: float = setting("Largest norm of the batch's gradient.", 1.0)
     dropout: float | None = setting(
         "The encoder's rate; default: the preset's.", None, minimum=0.0, maximum=0.99
     )

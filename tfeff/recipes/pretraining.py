@@ -203,6 +203,7 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
         encoder, _ = tfeff.tasks.load_pretrained(
             settings.pretrained,
             sequence_length=settings.sequence_length,
+            dropout=settings.dropout,
             dtype=settings.dtype,
             seed=settings.seed,
             **rates,
@@ -214,6 +215,7 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
                 "vocabulary_size": settings.vocabulary_size,
                 "max_sequence_length": settings.sequence_length,
                 "dtype": settings.dtype,
+                **({} if settings.dropout is None else {"dropout": settings.dropout}),
                 **settings.override,
                 **{name: rate for name, rate in rates.items() if rate is not None},
                 **changes,
@@ -236,8 +238,7 @@ def make_optimizer(settings: PretrainSettings, steps: int):
         settings.warmup_steps,
         steps,
         weight_decay=settings.weight_decay,
-        global_clipnorm=settings.global_clipnorm,
-        bias_correction=settings.bias_correction,
+        **settings.adam(),
     )
 
 

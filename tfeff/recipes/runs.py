@@ -14,6 +14,7 @@ from absl import logging
 import tfeff
 from tfeff.recipes.settings import Settings
 from tfeff.training.held_signals import HeldSignals
+from tfeff.utils.checks import check_choice
 from tfeff.utils.digests import FILE_NAME, check_digests
 from tfeff.utils.files import atomic_file
 
@@ -67,6 +68,13 @@ def find_dataset(
     return dataset
 
 
+def best_metric(settings: Settings, dataset: tfeff.datasets.Dataset) -> str:
+    """The name of the data set's metric that tells the best."""
+    if settings.metric is None:
+        return dataset.metric_names[0]
+    return check_choice("metric", settings.metric, dataset.metric_names)
+
+
 def examples_in_step(
     settings: Settings, batch_size: int, strategy: tf.distribute.Strategy
 ) -> int:
@@ -85,14 +93,13 @@ def examples_in_step(
     return batch_size * settings.accumulation_steps
 
 
-def make_optimizer(settings: Settings, learning_rate: float, steps: int, **kwargs):
+def make_optimizer(settings: Settings, learning_rate: float, steps: int, **others):
     """AdamW that warms up for a share of the steps and decays within them."""
     return tfeff.training.adamw(
         learning_rate,
         math.floor(settings.warmup * steps),
         steps,
-        weight_decay=settings.weight_decay,
-        **kwargs,
+        **{"weight_decay": settings.weight_decay, **others},
     )
 
 

@@ -4,6 +4,7 @@ It imports no library, so that the command's help need not wait for TensorFlow.
 """
 
 import dataclasses
+import inspect
 import json
 import math
 import numbers
@@ -11,6 +12,7 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 
+from tfeff.recipes.configurations import find
 from tfeff.utils.checks import check_choice, check_integer, check_mapping, check_path
 
 
@@ -54,17 +56,59 @@ class Settings:
     """Base of all settings. Values are checked, and tuples made of lists, when made.
 
     A field is a `str`, `int`, `float` or `bool`, one of those or `None`, a tuple of
-    them (`tuple[float, ...]`), or arguments by name (`dict[str, object]`).
+    them (`tuple[float, ...]`), or arguments by name (`dict[str, object]`). A number
+    stands for a tuple of one.
+
+    Attributes:
+        recipe: the recipe whose named configurations fill in the settings; `None` if
+            there are none.
 
     Raises:
         TypeError: if a value has another type than its field.
         ValueError: if it is out of the field's bounds or not one of its choices.
     """
 
+    recipe: typing.ClassVar[str | None] = None
+
     def __post_init__(self):
         for field in fields_of(type(self)):
             value = field.checked(getattr(self, field.name))
             object.__setattr__(self, field.name, value)
+
+    @classmethod
+    def named(cls, name: str, **settings) -> "Settings":
+        """The settings of a paper, with others in their place, as `--config=NAME`.
+
+        Args:
+            name: one of those that `tfeff configs` lists for the recipe.
+            **settings: further settings, and those that are to differ. Arguments of
+                encoders (`override`) are added to the paper's.
+
+        Raises:
+            ValueError: if there is no such configuration; if it is of another recipe,
+                task or preset.
+            TypeError, ValueError: if a setting is missing or wrong.
+
+        Example:
+
+        >>> from tfeff.recipes import PretrainSettings
+        >>> settings = PretrainSettings.named("shatter_base", run_dir="run")
+        >>> settings.batch_size, settings.sequence_length, settings.steps
+        (256, 512, 1000000)
+        """
+        return cls(**cls.filled(name, settings))
+
+    @classmethod
+    def filled(cls, name: str, given: Mapping) -> dict:
+        """The values of a configuration and, before them, those that are given."""
+        if cls.recipe is None:
+            raise ValueError(
+                f"`{cls.__name__}` has no configurations. Received: config={name!r}"
+            )
+        defaults = {f.name: f.default for f in fields_of(cls) if not f.required}
+        return find(cls.recipe, name).fill(
+            given, given.get("task", defaults.get("task"))
+        )
 
     def config(self) -> dict:
         """The settings that a run keeps, as JSON has them."""
@@ -157,12 +201,18 @@ class Field:
             return types.MappingProxyType(dict(value))
         if not self.is_tuple:
             return self._checked_one(value)
+        if self._is_one(value):
+            value = (value,)
         if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
             raise TypeError(
                 f"`{self.name}` must be a list of `{self.kind.__name__}`. "
                 f"Received: {self.name}={value!r}"
             )
         return tuple(self._checked_one(item) for item in value)
+
+    def _is_one(self, value):
+        """Whether a number stands for a tuple of one."""
+        return self.kind in (int, float) and isinstance(value, numbers.Real)
 
     def _checked_one(self, value):
         if self.kind is bool:
@@ -206,17 +256,22 @@ class Field:
         return list(value) if isinstance(value, tuple) else value
 
     def from_json(self, value):
-        """A value that `to_json` gave. Lists of numbers may have them as text."""
+        """A value that `to_json` gave, or that an older version did.
+
+        Lists of numbers may have them as text, or be one number.
+        """
         if self.kind is dict and value is not None:
             return dict(parse_argument(self.name, text) for text in value)
         if self.is_tuple and value is not None:
-            return [self.kind(item) for item in value]
+            values = [value] if self._is_one(value) else value
+            return [self.kind(item) for item in values]
         return value
 
 
 def fields_of(cls: type) -> list[Field]:
-    """The fields of a settings class, in their order."""
+    """The fields of a settings class: its own, then those that it shares."""
     hints = typing.get_type_hints(cls)
+    own = inspect.get_annotations(cls)
     return [
         Field(
             name=field.name,
@@ -224,7 +279,7 @@ def fields_of(cls: type) -> list[Field]:
             **_kind(hints[field.name]),
             **field.metadata,
         )
-        for field in dataclasses.fields(cls)
+        for field in sorted(dataclasses.fields(cls), key=lambda f: f.name not in own)
     ]
 
 

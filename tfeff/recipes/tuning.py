@@ -11,6 +11,17 @@ from tfeff.recipes.runs import examples_in_step, make_optimizer, metrics_line
 from tfeff.recipes.settings import Settings
 
 
+def more_axes(settings: Settings) -> dict[str, tuple[float, ...]]:
+    """The axes of a grid beside rate and batch size: those with several values.
+
+    Cells keep the names that they had before these were axes.
+    """
+    # With `steps` all numbers of epochs are the same training.
+    epochs = settings.epochs[:1] if settings.steps else settings.epochs
+    axes = {"epochs": epochs, "weight_decay": settings.weight_decay}
+    return {name: values for name, values in axes.items() if len(values) != 1}
+
+
 def train_cell(
     settings: Settings,
     strategy: tf.distribute.Strategy,
@@ -25,6 +36,7 @@ def train_cell(
     learning_rate: float,
     batch_size: int,
     seed: int,
+    **others: float,
 ) -> dict[str, float]:
     """Trains one model of a grid, saves it at its best, returns its metrics.
 
@@ -39,16 +51,27 @@ def train_cell(
         num_examples: how many there are to train on.
         sequence_length: tokens of an example.
         learning_rate, batch_size, seed: of the cell.
+        **others: `epochs` and `weight_decay` of the cell, if the grid has several.
     """
-    print(f"learning rate {learning_rate:g}, batch size {batch_size}, seed {seed}")
+    told = (f", {name.replace('_', ' ')} {value:g}" for name, value in others.items())
+    print(
+        f"learning rate {learning_rate:g}, batch size {batch_size}, seed {seed}"
+        + "".join(told)
+    )
     keras.utils.set_random_seed(seed)
     in_step = examples_in_step(settings, batch_size, strategy)
-    steps = settings.num_steps(num_examples, in_step)
+    epochs = others.get("epochs", settings.epochs[0])
+    steps = settings.num_steps(num_examples, in_step, epochs)
     with strategy.scope():
         model = make_model()
         model.compile(
             make_optimizer(
-                settings, learning_rate, steps, layer_decay=settings.layer_decay
+                settings,
+                learning_rate,
+                steps,
+                weight_decay=others.get("weight_decay", settings.weight_decay[0]),
+                layer_decay=settings.layer_decay,
+                **settings.adam(),
             ),
             accumulation_steps=settings.accumulation_steps,
         )

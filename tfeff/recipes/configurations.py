@@ -1,0 +1,335 @@
+"""The papers' settings by name, which `--config=NAME` fills in.
+
+Each holds what its paper prints; what the paper leaves open stays at the recipe's
+default. It imports no library, so that the command's help need not wait for TensorFlow.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+from tfeff.datasets.aliases import ALIASES
+from tfeff.utils.checks import near_miss
+
+_SHATTER = "Tian et al., 2021, Shatter"
+_HUANG = "Huang et al., 2020, Better relative position embeddings"
+_BLOCKBERT = "Qiu et al., 2020, BlockBERT"
+_CONVBERT = "Jiang et al., 2020, ConvBERT"
+_ALBERT = "Lan et al., 2020, ALBERT"
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """Settings of a recipe as a paper prints them.
+
+    Attributes:
+        name: its name.
+        recipe: the recipe that it is of, as the command calls it.
+        source: the paper and its sections.
+        settings: values by the names of settings. A `preset` among them cannot be
+            replaced.
+        by_task: for each task that it is for, further values; empty where the recipe
+            has no tasks.
+    """
+
+    name: str
+    recipe: str
+    source: str
+    settings: Mapping[str, object]
+    by_task: Mapping[str, Mapping[str, object]] = dataclasses.field(
+        default_factory=dict
+    )
+
+    def fill(self, given: Mapping, task: object = None) -> dict:
+        """These settings, with those that are given in their place.
+
+        Args:
+            given: settings by name. Arguments of encoders are added to the paper's.
+            task: the task of the run.
+
+        Raises:
+            ValueError: if the task or a given preset is another one.
+        """
+        values = dict(self.settings)
+        if self.by_task:
+            name = ALIASES.get(task, task) if isinstance(task, str) else None
+            if name not in self.by_task:
+                raise ValueError(
+                    f"`task` must be one of {list(self.by_task)} with the "
+                    f"configuration {self.name!r}. Received: task={task!r}."
+                    f"{near_miss(task, self.by_task)}"
+                )
+            values |= self.by_task[name]
+        preset = values.get("preset")
+        if preset and given.get("preset", preset) != preset:
+            raise ValueError(
+                f"`preset` must be {preset!r} with the configuration {self.name!r}. "
+                f"Received: preset={given['preset']!r}"
+            )
+        for name, value in given.items():
+            both = isinstance(value, Mapping) and isinstance(values.get(name), Mapping)
+            values[name] = {**values[name], **value} if both else value
+        return values
+
+
+def find(recipe: str, name: str) -> Configuration:
+    """The configuration of a name; of pretraining, also without `_pretrain`.
+
+    Raises:
+        TypeError: if the name is no string.
+        ValueError: if the recipe has none of this name.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"`config` must be a name. Received: config={name!r}")
+    own = {c.name: c for c in CONFIGURATIONS.values() if c.recipe == recipe}
+    for known in (name, f"{name}_{recipe}"):
+        if known in own:
+            return own[known]
+    other = CONFIGURATIONS.get(name) or CONFIGURATIONS.get(f"{name}_pretrain")
+    raise ValueError(
+        "`config` must be one of those that `tfeff configs` lists for "
+        f"`tfeff {recipe}`. Received: config={name!r}"
+        f"{f', which is of `tfeff {other.recipe}`' if other else ''}."
+        f"{near_miss(name, own)}"
+    )
+
+
+def _adam(epsilon):
+    """Adam's settings; all papers that print the betas have these."""
+    return {"beta_1": 0.9, "beta_2": 0.999, "epsilon": epsilon}
+
+
+def _pretraining():
+    """The configurations of `tfeff pretrain`, named after presets or models."""
+    found = []
+
+    def add(name, preset, source, **settings):
+        settings = {"preset": preset, **settings}
+        found.append(Configuration(f"{name}_pretrain", "pretrain", source, settings))
+
+    shatter = {
+        "objective": "masked_lm",
+        "mask_rate": 0.15,
+        "vocabulary_size": 32_000,
+        "learning_rate": 1e-4,
+        "warmup_steps": 10_000,
+        "weight_decay": 0.01,
+    }
+    source = f"{_SHATTER}, table 1 and sections 5 and A.2"
+    gpu = {"sequence_length": 256, "batch_size": 128, "steps": 1_600_000}
+    base = {"sequence_length": 512, "batch_size": 256, "steps": 1_000_000}
+    large = base | {"batch_size": 1024}
+    for model in ("shatter", "bert"):
+        add(f"{model}_gpu", f"{model}_base", source, **shatter, **gpu)
+        add(f"{model}_large", f"{model}_large", source, **shatter, **large)
+    for model in (
+        *("shatter", "bert", "bert_rpe", "bert_rab", "no_position", "part_mask"),
+        *("one_head_softmax", "one_head_sigmoid", "part_bias"),
+    ):
+        add(f"{model}_base", f"{model}_base", source, **shatter, **base)
+    permuted = shatter | base | {"objective": "permutation_lm"}
+    del permuted["mask_rate"]  # That of masked language modelling.
+    add("xlnet_base", "xlnet_base", source, **permuted)
+
+    source = f"{_HUANG}, section 4"
+    for model in ("bert", "shaw", "huang1", "huang2", "huang3", "huang4"):
+        add(
+            "huang_absolute" if model == "bert" else model,
+            f"{model}_base",
+            source,
+            objective="masked_lm",
+            masking="whole_word",
+            vocabulary_size=30_000,
+            sequence_length=512,
+            batch_size=160,
+            learning_rate=1e-4,
+        )
+
+    for name, preset, heads in (
+        ("roberta_1seq", "bert_base", None),
+        ("blockbert_n2", "blockbert_n2_base", "9:3"),
+        ("blockbert_n3", "blockbert_n3_base", "8:2:2"),
+        ("sparsebert", "sparsebert_base", None),
+    ):
+        for length, batch_size, end in ((512, 256, ""), (1024, 128, "_1024")):
+            blocks = {"name": "blockwise", "head_blocks": heads}
+            settings = {
+                "objective": "masked_lm",
+                "vocabulary_size": 30_522,
+                "sequence_length": length,
+                "cross_documents": False,
+                "batch_size": batch_size,
+                "steps": 2_400_000,
+                "learning_rate": 2.5e-4,
+                "warmup_steps": 10_000,
+                "weight_decay": 0.01,
+                "global_clipnorm": 1.0,
+                "dropout": 0.1,
+                "dtype": "mixed_float16",
+                **_adam(1e-8),
+            }
+            if heads and length == 1024:
+                settings["override"] = {"attention": blocks}
+            source = f"{_BLOCKBERT}, tables 2 and 6, sections 2.3 and 4.1"
+            add(name + end, preset, source, **settings)
+
+    for size, batch_size, rate, ratio in (
+        ("small", 128, 3e-4, 1 / 4),
+        ("medium_small", 128, 5e-4, 1 / 4),
+        ("base", 256, 2e-4, 1 / 3),
+    ):
+        add(
+            f"convbert_{size}",
+            f"convbert_{size}",
+            f"{_CONVBERT}, sections 4.1 and 6.2, table 5; bias correction as ELECTRA",
+            objective="replaced_token",
+            generator_ratio=ratio,
+            vocabulary_size=30_522,
+            sequence_length=128,
+            batch_size=batch_size,
+            steps=1_000_000,
+            learning_rate=rate,
+            warmup_steps=10_000,
+            dropout=0.1,
+            bias_correction=False,
+            **_adam(1e-6),
+        )
+
+    for size in ("base", "large", "xlarge", "xxlarge"):
+        add(
+            f"albert_{size}",
+            f"albert_{size}",
+            f"{_ALBERT}, sections 3.1 and 4.1, but for LAMB with its rate and batches",
+            objective="sentence_order",
+            masking="ngram",
+            vocabulary_size=30_000,
+            sequence_length=512,
+            dropout=0.0,
+        )
+    return found
+
+
+def _finetuning():
+    """The configurations of `tfeff finetune` and `tfeff answer`."""
+    accuracy, f1, spearman = ({"metric": m} for m in ("accuracy", "f1", "spearman"))
+    matthews = {"metric": "matthews_correlation"}
+    # No clipping: section 5.2 names Adam, a batch size and rates, and nothing else.
+    shatter = {
+        "batch_sizes": (16,),
+        "learning_rates": (1e-5,),
+        "global_clipnorm": None,
+        "eval_every": 1000,
+    }
+    low = {"learning_rates": (5e-6,)}
+    convbert = {
+        "batch_sizes": (32,),
+        "learning_rates": (5e-5, 1e-4, 2e-4, 3e-4),
+        "weight_decay": (0.01, 0.1),
+        "warmup": 0.1,
+        "layer_decay": 0.8,
+        "dropout": 0.1,
+        "bias_correction": False,
+        **_adam(1e-6),
+    }
+    blockbert = {
+        "batch_sizes": (16, 32),
+        "learning_rates": (5e-6, 1e-5, 2e-5, 3e-5, 5e-5),
+        "epochs": (4,),
+        "sequence_length": None,
+        "stride": 128,
+    }
+    halves = {"dev_split": "dev_half", "predict_split": "test_half"}
+    squad1, squad2 = "SQuAD1.1", "SQuAD2.0"
+    mrqa = ("SearchQA", "TriviaQA", "NewsQA", "NaturalQuestions", "HotpotQA")
+    return [
+        Configuration(
+            "shatter_finetune_glue",
+            "finetune",
+            f"{_SHATTER}, sections 3.4 and 5.2, table 2",
+            {"pooling": "layerwise", **shatter},
+            {
+                "CoLA": low | accuracy,
+                "SST-2": low | accuracy,
+                "MRPC": f1,
+                "QQP": f1,
+                "STS-B": spearman,
+                "MNLI": accuracy,
+                "QNLI": accuracy,
+                "RTE": accuracy,
+            },
+        ),
+        Configuration(
+            "shatter_finetune_superglue",
+            "finetune",
+            f"{_SHATTER}, sections 3.4 and 5.2, tables 4 and 5",
+            {"pooling": "layerwise", **shatter},
+            {"BoolQ": accuracy, "MultiRC": accuracy},
+        ),
+        Configuration(
+            "shatter_finetune_squad",
+            "answer",
+            f"{_SHATTER}, section 5.2, table 3",
+            shatter,
+            {squad1: {}},
+        ),
+        Configuration(
+            "huang_finetune_glue",
+            "finetune",
+            f"{_HUANG}, section 4.2",
+            {"batch_sizes": (32,), "learning_rates": (3e-5,), "epochs": (3.0,)},
+            {"MNLI": accuracy, "QQP": f1, "SST-2": accuracy, "MRPC": f1},
+        ),
+        Configuration(
+            "huang_finetune_squad",
+            "answer",
+            f"{_HUANG}, section 4.3, table 4",
+            {"sequence_length": 512},
+            {squad1: {}},
+        ),
+        Configuration(
+            "huang_large_finetune_squad",
+            "answer",
+            f"{_HUANG}, section 4.4, table 5",
+            {"sequence_length": 512, "learning_rates": (5e-5,), "epochs": (3,)},
+            {squad1: {}},
+        ),
+        Configuration(
+            "blockbert_finetune_squad",
+            "answer",
+            f"{_BLOCKBERT}, sections 4.2 and A.4",
+            blockbert,
+            {squad1: {}, squad2: {}},
+        ),
+        Configuration(
+            "blockbert_finetune_mrqa",
+            "answer",
+            f"{_BLOCKBERT}, sections 4.2 and A.4",
+            blockbert | halves,
+            dict.fromkeys(mrqa, {}),
+        ),
+        Configuration(
+            "convbert_finetune_glue",
+            "finetune",
+            f"{_CONVBERT}, sections 4.2 and 6.3, table 6; MRPC's metric as ELECTRA",
+            {**convbert, "epochs": (3.0, 10.0)},
+            {
+                "CoLA": matthews,
+                "SST-2": accuracy,
+                "MRPC": accuracy,
+                "QQP": accuracy,
+                "STS-B": spearman,
+                "MNLI": accuracy,
+                "QNLI": accuracy,
+                "RTE": accuracy,
+            },
+        ),
+        Configuration(
+            "convbert_finetune_squad",
+            "answer",
+            f"{_CONVBERT}, sections 6.2 and 6.3, table 6",
+            {**convbert, "epochs": (3, 10), "sequence_length": 512},
+            {squad1: {}, squad2: {}},
+        ),
+    ]
+
+
+CONFIGURATIONS = {c.name: c for c in (*_pretraining(), *_finetuning())}

@@ -1,0 +1,145 @@
+"""The papers' tables of finished runs."""
+
+import glob
+import json
+import math
+import os
+
+from tfeff.datasets.aliases import ALIASES
+from tfeff.datasets.glue import SCORED_TASKS, glue_average
+from tfeff.recipes.report_settings import ReportSettings
+from tfeff.training.grid import read_metrics
+from tfeff.utils.files import atomic_file
+
+# In the order of the papers' columns.
+_QUESTIONS = (
+    *("SQuAD1.1", "SQuAD2.0"),
+    *("SearchQA", "TriviaQA", "NewsQA", "NaturalQuestions", "HotpotQA"),
+)
+
+
+def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
+    """Prints a table of texts and one of questions, of finished runs.
+
+    Args:
+        settings: see `ReportSettings`.
+
+    Returns:
+        By encoder and task, the metrics of the run with the best one: that which it
+        chose by comes first. GLUE's average is the task `"GLUE"`.
+
+    Raises:
+        ValueError: if there is no run, or a folder is not of a finished run of
+            `finetune` or `answer`.
+
+    Example: see `tests/recipes/test_reporting.py` in the repository.
+    """
+    found, of_questions = {}, set()
+    for folder in _folders(settings.runs):
+        model, task, scores, is_question = _read(folder)
+        if is_question:
+            of_questions.add(task)
+        tasks = found.setdefault(model, {})
+        if task not in tasks or _first(scores) > _first(tasks[task]):
+            tasks[task] = scores
+    for tasks in found.values():
+        scores = {task: _first(metrics) for task, metrics in tasks.items()}
+        if set(SCORED_TASKS) <= set(scores):
+            tasks["GLUE"] = {"average": glue_average(scores)}
+    tables = []
+    for wanted, order in ((False, (*SCORED_TASKS, "GLUE")), (True, _QUESTIONS)):
+        names = {t for tasks in found.values() for t in tasks}
+        names = {name for name in names if (name in of_questions) is wanted}
+        columns = [name for name in order if name in names]
+        columns += sorted(names - set(columns))
+        if columns:
+            tables.append(_table(found, columns))
+    text = "\n".join(tables)
+    print(text, end="")
+    if settings.output is not None:
+        with (
+            atomic_file(settings.output) as new,
+            open(new, "w", encoding="utf-8") as file,
+        ):
+            file.write(text)
+    return found
+
+
+def _folders(patterns):
+    folders = [
+        f for pattern in patterns for f in sorted(glob.glob(pattern)) or [pattern]
+    ]
+    if not folders:
+        raise ValueError("`runs` must name a folder. Received: runs=()")
+    return folders
+
+
+def _read(folder):
+    """The encoder, the task, its metrics, and whether it is one of questions."""
+    try:
+        config, metrics = (
+            _json(os.path.join(folder, name))
+            for name in ("config.json", "metrics.json")
+        )
+        task = ALIASES.get(config["task"], config["task"])
+        if "grid" in metrics:
+            return config["pretrained"], task, _of_questions(folder, metrics), True
+        return config["pretrained"], task, _of_texts(metrics), False
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        raise ValueError(
+            "`runs` must be folders of finished runs of `tfeff finetune` or `tfeff "
+            f"answer`. Received: {folder!r} ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _json(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def _of_texts(summary):
+    """The metric that tells the best, of all development parts."""
+    metric, mean = summary["metric"], summary["best"]["mean"]
+    # dev_matched_accuracy, dev_mismatched_accuracy; dev_accuracy.
+    name = metric.removeprefix("dev_").removeprefix("matched_")
+    parts = ("", "matched_", "mismatched_")
+    keys = [f"dev_{part}{name}" for part in parts if f"dev_{part}{name}" in mean]
+    return {key: _number(mean[key]) for key in [metric, *keys]}
+
+
+def _of_questions(folder, metrics):
+    paths = sorted(glob.glob(os.path.join(folder, "predictions", "*", "metrics.json")))
+    scores = read_metrics(paths[0]) if paths else metrics
+    return {name: _number(scores[name]) for name in ("f1", "exact_match")}
+
+
+def _table(found, columns):
+    heads = {c: "EM / F1" if c in _QUESTIONS else "" for c in columns}
+    titles = [f"{name} {head}".strip() for name, head in heads.items()]
+    lines = [f"| encoder | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|"]
+    for model, tasks in found.items():
+        cells = [_cell(tasks.get(name), name) for name in columns]
+        if set(cells) != {"–"}:
+            lines.append(f"| {model} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(scores, task):
+    if scores is None:
+        return "–"
+    if "exact_match" in scores and task not in SCORED_TASKS:
+        return f"{_percent(scores['exact_match'], 2)} / {_percent(scores['f1'], 2)}"
+    return "/".join(_percent(value, 1) for value in scores.values())
+
+
+def _percent(value, digits):
+    return "undefined" if math.isnan(value) else f"{100 * value:.{digits}f}"
+
+
+def _first(scores):
+    value = next(iter(scores.values()))
+    return -math.inf if math.isnan(value) else value
+
+
+def _number(value):
+    return math.nan if value is None else float(value)
