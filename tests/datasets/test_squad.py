@@ -1,6 +1,7 @@
 """SQuAD 1.1 and 2.0, and MRQA, in their published layouts."""
 
 import gzip
+import hashlib
 import json
 
 import pytest
@@ -136,6 +137,38 @@ def test_mismatched_mrqa(tmp_path, span):
     examples = read_mrqa(path, skip_mismatched=True)
     assert [question.id for question in examples.questions] == ["good"]
     assert len(examples.skipped) == 1
+
+
+def test_halves_of_mrqa(tmp_path):
+    """Even, by the digests of the ids, whatever else is in the file or skipped."""
+    names = [f"q{i}" for i in range(9)]
+    ranked = sorted(names, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    records = [mrqa([4, 6], name=name) for name in names]
+    path = write_json(tmp_path / "a.jsonl", *records)
+    halves = {half: ids(read_mrqa(path, half=half)) for half in ("first", "second")}
+    assert set(halves["first"]) == set(ranked[:5])
+    assert set(halves["second"]) == set(ranked[5:])
+    for found in halves.values():
+        assert found == [name for name in names if name in found]  # The file's order.
+    assert ids(read_mrqa(path)) == names
+    # One that is skipped leaves the others where they are.
+    records[names.index(ranked[0])] = mrqa([4, 6], [5, 6], name=ranked[0])
+    path = write_json(tmp_path / "b.jsonl", *records)
+    skipping = ids(read_mrqa(path, skip_mismatched=True, half="first"))
+    assert set(skipping) == set(ranked[1:5])
+    with pytest.raises(ValueError, match="`half` must be one of .*half='third'"):
+        read_mrqa(path, half="third")
+
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "NewsQA.jsonl").write_bytes((tmp_path / "a.jsonl").read_bytes())
+    dataset = get("NewsQA")
+    assert ids(dataset.read("dev_half", tmp_path)) == halves["first"]
+    assert ids(dataset.read("test_half", tmp_path / "a.jsonl")) == halves["second"]
+    assert ids(dataset.read("dev", tmp_path)) == names
+
+
+def ids(examples):
+    return [question.id for question in examples.questions]
 
 
 def test_bad_mrqa(tmp_path):

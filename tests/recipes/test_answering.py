@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import tfeff
-from tfeff.recipes import AnswerSettings
+from tfeff.recipes import AnswerSettings, ReportSettings, report
 
 needs_official = pytest.mark.skipif(
     not importlib.util.find_spec("official"), reason="needs Model Garden's scripts"
@@ -133,6 +133,58 @@ def test_from_the_files_to_answers(task, pretrained, tmp_path):
 
 @needs_official
 @pytest.mark.slow
+def test_halves_of_mrqa_as_blockbert_uses_them(pretrained, tmp_path):
+    """One half chooses, the other is predicted and scored; windows as pretrained."""
+    start = PASSAGE.index("seven boxes")
+    found = {"text": "seven boxes", "char_spans": [[start, start + 10]]}
+    for split, count in (("train", 4), ("dev", 5)):
+        questions = [
+            {
+                "qid": f"{split}{i}",
+                "question": f"What was it, {i}?",
+                "answers": ["seven boxes"],
+                "detected_answers": [found],
+            }
+            for i in range(count)
+        ]
+        (tmp_path / "mrqa" / split).mkdir(parents=True)
+        path = tmp_path / "mrqa" / split / "NewsQA.jsonl"
+        path.write_text(json.dumps({"context": PASSAGE, "qas": questions}))
+    folder = tmp_path / "run"
+    result = run(
+        "--config=blockbert_finetune_mrqa",
+        "--task=NewsQA",
+        f"--run_dir={folder}",
+        f"--train={tmp_path / 'mrqa'}",
+        f"--dev={tmp_path / 'mrqa'}",
+        f"--pretrained={pretrained}",
+        "--learning_rates=1e-3",
+        "--batch_sizes=2",
+        "--stride=9",
+        "--steps=2",
+        "--eval_every=1",
+    )
+    assert result.returncode == 0, result.stderr
+    config = json.loads((folder / "config.json").read_text())
+    assert config["sequence_length"] is None and config["epochs"] == [4]
+    assert (folder / "cells" / "batch_size=2,learning_rate=0.001,seed=0").is_dir()
+    dataset = tfeff.datasets.get("NewsQA")
+    for split, predicted in (
+        ("dev_half", folder),
+        ("test_half", folder / "predictions" / "test_half"),
+    ):
+        examples = dataset.read(split, tmp_path / "mrqa")
+        texts = json.loads((predicted / "predictions.json").read_text())
+        assert set(texts) == {question.id for question in examples.questions}
+        metrics = json.loads((predicted / "metrics.json").read_text())
+        scores = dataset.metrics(examples, texts)
+        assert {n: metrics[n] for n in scores} == pytest.approx(scores)
+    found = report(ReportSettings(runs=(str(folder),)))
+    assert found[str(pretrained)]["NewsQA"] == pytest.approx(scores)  # Those of test.
+
+
+@needs_official
+@pytest.mark.slow
 def test_a_missing_file_is_said_before_anything_is_made(pretrained, tmp_path):
     file = tmp_path / "none.json"
     result = run(
@@ -207,4 +259,6 @@ def test_a_configuration_of_the_script_before_is_taken():
         dropout=0.1,
     )
     assert AnswerSettings.upgraded(script) == settings.config()
+    assert settings.epochs == (2,) and settings.weight_decay == (0.01,)
+    assert settings.num_steps(9, 4, 2) == 6
     assert [name for name in settings.config() if name in script] == list(script)

@@ -15,6 +15,7 @@ from tfeff.recipes import (
     distill,
     finetune,
 )
+from tfeff.recipes.tuning import more_axes
 
 TEXTS = [f"{i} green bottles hanging on the wall" for i in range(16)]
 
@@ -29,6 +30,12 @@ def read(split, folder):
     )
 
 
+SKILL = tfeff.datasets.Dataset(
+    name="Bottles",
+    reader=read,
+    label_names=("even", "odd"),
+    metric_names=("f1", "accuracy"),
+)
 BOTTLES = tfeff.datasets.Dataset(
     name="Bottles", reader=read, label_names=("even", "odd"), metric_names=("f1",)
 )
@@ -88,7 +95,8 @@ def test_a_data_set_that_is_not_registered_in_parts(pretrained, tmp_path, capsys
     assert cell(tmp_path / "whole")[1] == cell(tmp_path / "parts")[1]
     for one, other in zip(*weights, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
-    assert settings("x", "y", steps=None, accumulation_steps=2).num_steps(16, 8) == 6
+    whole = settings("x", "y", steps=None, accumulation_steps=2)
+    assert whole.num_steps(16, 8, 3.0) == 6
 
 
 def test_a_training_ends_where_nothing_better_comes(pretrained, tmp_path, capsys):
@@ -101,12 +109,41 @@ def test_a_training_ends_where_nothing_better_comes(pretrained, tmp_path, capsys
     assert "nothing better came: the training ended at 3" in text
 
 
+def test_epochs_and_decays_are_axes_where_there_are_several(pretrained, tmp_path):
+    changes = dict(steps=None, epochs=(0.25, 0.5), weight_decay=(0.01, 0.1))
+    changes |= dict(global_clipnorm=None, epsilon=1e-8, beta_1=0.8, beta_2=0.99)
+    tried = settings(tmp_path / "run", pretrained, metric="accuracy", **changes)
+    summary = finetune(tried, SKILL)
+    assert sorted(folder.name for folder in (tmp_path / "run" / "cells").iterdir()) == [
+        f"learning_rate=0.001,batch_size=4,epochs={epochs},weight_decay={decay},seed=0"
+        for epochs in (0.25, 0.5)
+        for decay in (0.01, 0.1)
+    ]
+    assert summary["metric"] == "dev_accuracy"
+    for row in summary["rows"]:
+        with open(f"{row['folder']}/dev_metrics.csv", newline="") as file:
+            steps = [int(line["step"]) for line in csv.DictReader(file)]
+        assert steps[-1] == 4 * row["setting"]["epochs"]
+        optimizer = tfeff.training.load_checkpoint(
+            f"{row['folder']}/model.keras"
+        ).optimizer
+        assert optimizer.weight_decay == row["setting"]["weight_decay"]
+        assert optimizer.global_clipnorm is None and optimizer.epsilon == 1e-8
+        assert (optimizer.beta_1, optimizer.beta_2) == (0.8, 0.99)
+    # With steps, all numbers of epochs are one; a single value adds nothing to names.
+    axes = more_axes(settings("x", "y", epochs=(3, 10), weight_decay=0.1))
+    assert axes == {}
+
+
 def test_data_sets_that_do_not_fit_are_named(pretrained, tmp_path):
     bad = settings(tmp_path / "run", pretrained, task="Cans")
     with pytest.raises(ValueError, match="`task` must be the name.*'Cans'.*'Bottles'"):
         finetune(bad, BOTTLES)
     with pytest.raises(TypeError, match="`dataset` must be a `Dataset`"):
         finetune(bad, "Bottles")
+    other = settings(tmp_path / "run", pretrained, metric="acuracy")
+    with pytest.raises(ValueError, match="`metric` must be .* mean 'accuracy'"):
+        finetune(other, SKILL)
     questions = AnswerSettings(
         run_dir=str(tmp_path / "run"),
         task="Bottles",

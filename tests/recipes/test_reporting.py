@@ -1,0 +1,81 @@
+"""The papers' tables of finished runs."""
+
+import json
+
+import pytest
+
+from tfeff.datasets import glue_average
+from tfeff.recipes import ReportSettings, report
+
+GLUE = ("CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI", "QNLI", "RTE")
+
+
+def write(folder, config, metrics):
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+
+
+def write_texts(folder, task, metric="dev_accuracy", pretrained="shatter", **mean):
+    best = {"metric": metric, "best": {"mean": mean}}
+    write(folder, {"task": task, "pretrained": pretrained}, best)
+
+
+def write_questions(folder, task, f1, exact_match):
+    config = {"task": task, "pretrained": "blockbert"}
+    scores = {"f1": f1, "exact_match": exact_match}
+    write(folder, config, {"task": task, **scores, "grid": {}})
+
+
+def test_tables_of_the_papers(tmp_path, capsys):
+    for index, task in enumerate(GLUE):
+        if task != "MNLI":
+            write_texts(tmp_path / task, task, dev_accuracy=0.5 + index / 100)
+    mnli = {"dev_matched_accuracy": 0.25, "dev_mismatched_accuracy": 0.375}
+    write_texts(tmp_path / "MNLI", "MNLI", "dev_matched_accuracy", **mnli)
+    # Of two runs the better one counts, of other encoders their own.
+    write_texts(tmp_path / "RTE2", "RTE", dev_accuracy=0.625, dev_f1=0.9)
+    write_texts(tmp_path / "RTE3", "RTE", dev_accuracy=None)
+    write_texts(tmp_path / "bert", "RTE", pretrained="bert", dev_accuracy=0.75)
+    write_questions(tmp_path / "squad", "squad1", 0.75, 0.5)
+    write_questions(tmp_path / "news", "NewsQA", 0.25, 0.125)
+    (tmp_path / "news" / "predictions" / "test_half").mkdir(parents=True)
+    path = tmp_path / "news" / "predictions" / "test_half" / "metrics.json"
+    path.write_text(json.dumps({"f1": 0.375, "exact_match": 0.25}))
+    output = tmp_path / "tables.md"
+    found = report(ReportSettings(runs=(f"{tmp_path}/*",), output=str(output)))
+
+    average = (0.5 + 0.51 + 0.52 + 0.53 + 0.54 + 0.25 + 0.56 + 0.625) / 8
+    assert found["shatter"]["GLUE"] == {"average": pytest.approx(average)}
+    assert found["shatter"]["RTE"] == {"dev_accuracy": 0.625}
+    assert found["blockbert"]["NewsQA"] == {"f1": 0.375, "exact_match": 0.25}
+    expected = """\
+| encoder | CoLA | SST-2 | MRPC | QQP | STS-B | MNLI | QNLI | RTE | GLUE |
+|---|---|---|---|---|---|---|---|---|---|
+| shatter | 50.0 | 51.0 | 52.0 | 53.0 | 54.0 | 25.0/37.5 | 56.0 | 62.5 | 50.4 |
+| bert | – | – | – | – | – | – | – | 75.0 | – |
+
+| encoder | SQuAD1.1 EM / F1 | NewsQA EM / F1 |
+|---|---|---|
+| blockbert | 50.00 / 75.00 | 25.00 / 37.50 |
+"""
+    assert capsys.readouterr().out == expected == output.read_text()
+
+
+def test_what_is_no_finished_run_is_named(tmp_path):
+    (tmp_path / "run").mkdir()
+    with pytest.raises(ValueError, match="`runs` must be .*FileNotFoundError"):
+        report(ReportSettings(runs=(str(tmp_path / "run"),)))
+    write(tmp_path / "mlm", {"objective": "masked_lm"}, {"loss": 3.0})
+    with pytest.raises(ValueError, match="`runs` must be .*KeyError: 'task'"):
+        report(ReportSettings(runs=(str(tmp_path / "mlm"),)))
+    with pytest.raises(ValueError, match="`runs` must name a folder"):
+        report(ReportSettings(runs=()))
+
+
+def test_the_average_needs_all_eight_tasks():
+    scores = {task: index / 10 for index, task in enumerate(GLUE)}
+    assert glue_average(scores | {"WNLI": 9.0}) == pytest.approx(0.35)
+    del scores["QQP"]
+    with pytest.raises(ValueError, match="Received: none of QQP"):
+        glue_average(scores)
