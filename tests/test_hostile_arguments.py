@@ -28,6 +28,7 @@ from tfeff import (
     tasks,
     training,
 )
+from tfeff.datasets.glue import SCORED_TASKS
 
 HOSTILE = (None, -1, 0, 1.5, "x", [], np.int64(2), float("nan"))
 # A good call of each function; arguments that are functions are made at first use.
@@ -187,6 +188,7 @@ CALLS = {
     SST.write_predictions: dict(
         split="test", examples=REVIEWS, predictions=np.array([0]), folder="w"
     ),
+    datasets.glue_average: dict(scores=dict.fromkeys(SCORED_TASKS, 0.5)),
     datasets.accuracy: dict(labels=CLASSES, predictions=CLASSES),
     datasets.f1: dict(labels=CLASSES, predictions=CLASSES),
     datasets.matthews_correlation: dict(labels=CLASSES, predictions=CLASSES),
@@ -281,6 +283,7 @@ LEFT_OUT = {
     (data.mask_tokens, "vocabulary_size", "np.int64(2)"),
     # Where the file comes first: it is not there, which the error says.
     *((datasets.read_mrqa, name) for name in ("skip_mismatched",)),
+    (datasets.read_mrqa, "half", "None"),
     *((datasets.read_squad, name) for name in ("skip_mismatched",)),
     # Needs the Model Garden, which the error says.
     (datasets.squad_v2_metrics, "no_answer_probabilities", "None"),

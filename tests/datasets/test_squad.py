@@ -251,3 +251,6 @@ def test_spans_of_ones_own(tmp_path):
             span_dataset("Quiz", files)
     with pytest.raises(TypeError, match="`read_file` must be callable"):
         span_dataset("Quiz", {"dev": ("a.json",)}, read_file=3)
+    for options in (3, {"test": {}}, {"dev": 3}):
+        with pytest.raises((TypeError, ValueError), match="`split_options` must be"):
+            span_dataset("Quiz", {"dev": ("a.json",)}, split_options=options)

@@ -1,9 +1,16 @@
 """The named configurations against the values that the papers print."""
 
+import json
+
 import pytest
 
 import tfeff
-from tfeff.recipes import AnswerSettings, FinetuneSettings, PretrainSettings
+from tfeff.recipes import (
+    AnswerSettings,
+    FinetuneSettings,
+    PretrainSettings,
+    pretrain,
+)
 from tfeff.recipes.configurations import CONFIGURATIONS
 from tfeff.recipes.stack_settings import StackSettings
 
@@ -271,3 +278,30 @@ def test_other_recipes_tasks_and_presets_are_refused(cls, name, given, message):
 def test_a_name_that_is_none_is_named():
     with pytest.raises(TypeError, match="`config` must be a name. .*config=3"):
         PretrainSettings.named(3, run_dir="run")
+
+
+@pytest.mark.slow
+def test_a_run_by_a_name_goes_on_by_its_settings(tmp_path):
+    """BlockBERT's optimizer on a very small encoder."""
+    small = dict(
+        run_dir=str(tmp_path / "run"),
+        max_characters=500_000,
+        vocabulary_size=300,
+        sequence_length=32,
+        batch_size=4,
+        steps=4,
+        warmup_steps=1,
+        dtype="float32",
+        override={"num_layers": 1, "hidden_dim": 24, "intermediate_dim": 24},
+    )
+    named = PretrainSettings.named("blockbert_n2", dropout=0.2, **small)
+    model = pretrain(named)
+    optimizer = model.optimizer
+    assert (optimizer.epsilon, optimizer.beta_2) == (1e-8, 0.999)
+    assert (optimizer.global_clipnorm, optimizer.bias_correction) == (1.0, True)
+    assert model.encoder.dropout == 0.2
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (config["learning_rate"], config["epsilon"]) == (0.00025, 1e-8)
+    written = BLOCKBERT | {"preset": "blockbert_n2_base", "dropout": 0.2} | small
+    again = pretrain(PretrainSettings(**written))  # At its end: nothing is trained.
+    assert again.optimizer.iterations == 4

@@ -76,6 +76,8 @@ def test_what_is_no_finished_run_is_named(tmp_path):
 def test_the_average_needs_all_eight_tasks():
     scores = {task: index / 10 for index, task in enumerate(GLUE)}
     assert glue_average(scores | {"WNLI": 9.0}) == pytest.approx(0.35)
+    with pytest.raises(TypeError, match="`scores` must be numbers. .*RTE='high'"):
+        glue_average(scores | {"RTE": "high"})
     del scores["QQP"]
     with pytest.raises(ValueError, match="Received: none of QQP"):
         glue_average(scores)

@@ -16,6 +16,7 @@ Reference:
 
 import functools
 import math
+import numbers
 import os
 from collections.abc import Mapping
 
@@ -49,6 +50,7 @@ def glue_average(scores: Mapping[str, float]) -> float:
 
     Raises:
         ValueError: if a task is missing.
+        TypeError: if a metric is no number.
 
     Example:
 
@@ -67,6 +69,10 @@ def glue_average(scores: Mapping[str, float]) -> float:
             f"`scores` must have all of {list(SCORED_TASKS)}. "
             f"Received: none of {', '.join(missing)}"
         )
+    for task in SCORED_TASKS:
+        value = scores[task]
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise TypeError(f"`scores` must be numbers. Received: {task}={value!r}")
     return math.fsum(scores[task] for task in SCORED_TASKS) / len(SCORED_TASKS)
 
 

@@ -22,7 +22,7 @@ from tfeff.datasets.squad_metrics import (
     squad_v2_metrics,
 )
 from tfeff.datasets.submissions import new_file, write_json
-from tfeff.utils.checks import check_mapping, check_path
+from tfeff.utils.checks import check_choice, check_mapping, check_path
 
 
 def span_dataset(
@@ -63,7 +63,11 @@ def span_dataset(
     """
     check_mapping("files", files, "splits to names of files")
     files = {split: check_names("files", names) for split, names in files.items()}
-    split_options = check_mapping("split_options", split_options or {}, "splits")
+    split_options = {} if split_options is None else split_options
+    check_mapping("split_options", split_options, "splits to arguments")
+    for split, options in split_options.items():
+        check_choice("split_options", split, files)
+        check_mapping("split_options", options, "arguments to values")
     if read_file is None:
         read_file = read_squad
     if not callable(read_file):

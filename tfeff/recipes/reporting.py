@@ -32,7 +32,28 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
         ValueError: if there is no run, or a folder is not of a finished run of
             `finetune` or `answer`.
 
-    Example: see `tests/recipes/test_reporting.py` in the repository.
+    Example:
+    ```python
+    import json
+    import os
+    from tfeff.recipes import ReportSettings, report
+
+    os.makedirs("done/rte")  # As `finetune` leaves it.
+    config = {"task": "RTE", "pretrained": "mlm"}
+    best = {"mean": {"dev_accuracy": 0.75}}
+    for name, content in (
+        ("config.json", config),
+        ("metrics.json", {"metric": "dev_accuracy", "best": best}),
+    ):
+        with open(f"done/rte/{name}", "w") as file:
+            json.dump(content, file)
+    found = report(ReportSettings(runs=("done/*",)))
+    assert found == {"mlm": {"RTE": {"dev_accuracy": 0.75}}}
+    ```
+
+    Reference:
+        Tian et al., "Shatter", tables 2 to 5; Qiu et al., "BlockBERT", tables 3 and 4;
+        Jiang et al., "ConvBERT", section 4.2, for the average.
     """
     found, of_questions = {}, set()
     for folder in _folders(settings.runs):
