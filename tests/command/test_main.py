@@ -162,7 +162,10 @@ def test_configurations_are_listed(capsys):
     assert status == 0 and len(text.splitlines()) == 2 + len(CONFIGURATIONS)
     row = "| `huang_finetune_glue` | `tfeff finetune` | MNLI, QQP, SST-2, MRPC | Huang "
     assert row in text
-    status, _, error = output(capsys, "configs", "shaw")
+    assert output(capsys, "configs", "shaw") == output(
+        capsys, "configs", "shaw_pretrain"
+    )
+    status, _, error = output(capsys, "configs", "shaw_pretain")
     assert status == 1 and "Did you mean 'shaw_pretrain'?" in error
 
 

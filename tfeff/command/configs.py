@@ -12,7 +12,8 @@ from tfeff.utils.checks import check_choice
 class ConfigsSettings(Settings):
     """Prints the papers' settings that `--config=NAME` fills in.
 
-    Without a name a table of all; with one its settings, as flags of its command.
+    Without a name a table of all; with one its settings, as flags of its command. Of
+    the names of pretraining `_pretrain` may be left out.
     """
 
     name: str = setting("One of them; default: all.", "", positional=True)
@@ -20,11 +21,13 @@ class ConfigsSettings(Settings):
 
 def print_configs(settings: ConfigsSettings) -> None:
     """Prints the table, or the flags of one."""
-    if settings.name:
-        check_choice("name", settings.name, CONFIGURATIONS)
-        print(flags_of(CONFIGURATIONS[settings.name]))
-    else:
+    if not settings.name:
         print(table())
+        return
+    short = f"{settings.name}_pretrain"
+    if short not in CONFIGURATIONS:
+        check_choice("name", settings.name, CONFIGURATIONS)
+    print(flags_of(CONFIGURATIONS.get(short) or CONFIGURATIONS[settings.name]))
 
 
 def table() -> str:
