@@ -46,11 +46,14 @@ CONVBERT = dict(
     beta_1=0.9,
     beta_2=0.999,
     dropout=0.1,
-    sequence_length=128,
-    steps=1_000_000,
     objective="replaced_token",
     bias_correction=False,
 )
+CONVBERT_SIZES = {
+    "small": dict(batch_size=128, learning_rate=3e-4, generator_ratio=1 / 4),
+    "medium_small": dict(batch_size=128, learning_rate=5e-4, generator_ratio=1 / 4),
+    "base": dict(batch_size=256, learning_rate=2e-4, generator_ratio=1 / 3),
+}
 # Section 4 of Huang et al.
 HUANG = dict(
     sequence_length=512,
@@ -96,22 +99,24 @@ PRETRAINING = {
     "blockbert_n3_1024": ("blockbert_n3_base", BLOCKBERT | LONG),
     "sparsebert": ("sparsebert_base", BLOCKBERT | SHORT),
     "sparsebert_1024": ("sparsebert_base", BLOCKBERT | LONG),
-    "convbert_small": (
-        "convbert_small",
-        CONVBERT | dict(batch_size=128, learning_rate=3e-4, generator_ratio=1 / 4),
-    ),
-    "convbert_medium_small": (
-        "convbert_medium_small",
-        CONVBERT | dict(batch_size=128, learning_rate=5e-4, generator_ratio=1 / 4),
-    ),
-    "convbert_base": (
-        "convbert_base",
-        CONVBERT | dict(batch_size=256, learning_rate=2e-4, generator_ratio=1 / 3),
-    ),
+    **{
+        f"convbert_{size}": (
+            f"convbert_{size}",
+            CONVBERT | settings | dict(sequence_length=128, steps=1_000_000),
+        )
+        for size, settings in CONVBERT_SIZES.items()
+    },
     **{
         f"albert_{size}": (f"albert_{size}", ALBERT)
         for size in ("base", "large", "xlarge", "xxlarge")
     },
+}
+# Section 6.2 of ConvBERT: "512 for the 10% more updates".
+CONTINUED = {
+    f"convbert_{size}_512": CONVBERT
+    | settings
+    | dict(sequence_length=512, steps=100_000)
+    for size, settings in CONVBERT_SIZES.items()
 }
 # Section 5.2 of Shatter, with the metrics of table 2's columns of the dev sets.
 SHATTER_TASK = dict(
@@ -203,6 +208,15 @@ def test_pretraining_as_printed(name):
     tfeff.recipes.pretraining.settle(settings)  # They fit each other.
 
 
+@pytest.mark.parametrize("name", CONTINUED)
+def test_continued_pretraining_as_printed(name):
+    settings = PretrainSettings.named(name, run_dir="run", pretrained="runs/first")
+    check(settings, CONTINUED[name] | {"pretrained": "runs/first"})
+    tfeff.recipes.pretraining.settle(settings)  # The encoder has its own sizes.
+    with pytest.raises(ValueError, match="`pretrained` must be given .*=None"):
+        PretrainSettings.named(name, run_dir="run")
+
+
 @pytest.mark.parametrize(("name", "task"), TEXTS)
 def test_fine_tuning_on_texts_as_printed(name, task):
     settings = FinetuneSettings.named(name, task=task, **OF_TEXTS)
@@ -219,7 +233,7 @@ def test_fine_tuning_on_questions_as_printed(name, task):
 
 
 def test_every_configuration_is_checked_and_says_its_source():
-    tested = {f"{name}_pretrain" for name in PRETRAINING}
+    tested = {f"{name}_pretrain" for name in (*PRETRAINING, *CONTINUED)}
     tested |= {name for name, _ in (*TEXTS, *QUESTIONS)}
     assert tested == set(CONFIGURATIONS)
     of_tasks = {(c.name, task) for c in CONFIGURATIONS.values() for task in c.by_task}

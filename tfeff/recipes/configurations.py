@@ -15,6 +15,8 @@ _HUANG = "Huang et al., 2020, Better relative position embeddings"
 _BLOCKBERT = "Qiu et al., 2020, BlockBERT"
 _CONVBERT = "Jiang et al., 2020, ConvBERT"
 _ALBERT = "Lan et al., 2020, ALBERT"
+# What a pretrained encoder and its tokenizer have themselves.
+_OF_PRETRAINED = ("preset", "override", "tokenizer", "vocabulary_size")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Configuration:
             replaced.
         by_task: for each task that it is for, further values; empty where the recipe
             has no tasks.
+        continues: whether it goes on from a `pretrained` encoder, which must be given.
     """
 
     name: str
@@ -38,16 +41,20 @@ class Configuration:
     by_task: Mapping[str, Mapping[str, object]] = dataclasses.field(
         default_factory=dict
     )
+    continues: bool = False
 
     def fill(self, given: Mapping, task: object = None) -> dict:
         """These settings, with those that are given in their place.
+
+        A `pretrained` encoder to pretrain on stands for the preset and its sizes.
 
         Args:
             given: settings by name. Arguments of encoders are added to the paper's.
             task: the task of the run.
 
         Raises:
-            ValueError: if the task or a given preset is another one.
+            ValueError: if the task or a given preset is another one, or there is no
+                encoder to go on from.
         """
         values = dict(self.settings)
         if self.by_task:
@@ -59,8 +66,15 @@ class Configuration:
                     f"{near_miss(task, self.by_task)}"
                 )
             values |= self.by_task[name]
+        if self.continues and not given.get("pretrained"):
+            raise ValueError(
+                f"`pretrained` must be given with the configuration {self.name!r}. "
+                f"Received: pretrained={given.get('pretrained')!r}"
+            )
         preset = values.get("preset")
-        if preset and given.get("preset", preset) != preset:
+        if preset and given.get("pretrained"):
+            values = {n: v for n, v in values.items() if n not in _OF_PRETRAINED}
+        elif preset and given.get("preset", preset) != preset:
             raise ValueError(
                 f"`preset` must be {preset!r} with the configuration {self.name!r}. "
                 f"Received: preset={given['preset']!r}"
@@ -102,9 +116,12 @@ def _pretraining():
     """The configurations of `tfeff pretrain`, named after presets or models."""
     found = []
 
-    def add(name, preset, source, **settings):
+    def add(name, preset, source, continues=False, **settings):
         settings = {"preset": preset, **settings}
-        found.append(Configuration(f"{name}_pretrain", "pretrain", source, settings))
+        name = f"{name}_pretrain"
+        found.append(
+            Configuration(name, "pretrain", source, settings, continues=continues)
+        )
 
     shatter = {
         "objective": "masked_lm",
@@ -177,22 +194,24 @@ def _pretraining():
         ("medium_small", 128, 5e-4, 1 / 4),
         ("base", 256, 2e-4, 1 / 3),
     ):
-        add(
-            f"convbert_{size}",
-            f"convbert_{size}",
-            f"{_CONVBERT}, sections 4.1 and 6.2, table 5; bias correction as ELECTRA",
-            objective="replaced_token",
-            generator_ratio=ratio,
-            vocabulary_size=30_522,
-            sequence_length=128,
-            batch_size=batch_size,
-            steps=1_000_000,
-            learning_rate=rate,
-            warmup_steps=10_000,
-            dropout=0.1,
-            bias_correction=False,
+        source = f"{_CONVBERT}, sections 4.1 and 6.2, table 5; no bias correction"
+        settings = {
+            "objective": "replaced_token",
+            "generator_ratio": ratio,
+            "vocabulary_size": 30_522,
+            "batch_size": batch_size,
+            "learning_rate": rate,
+            "warmup_steps": 10_000,
+            "dropout": 0.1,
+            "bias_correction": False,
             **_adam(1e-6),
-        )
+        }
+        preset = f"convbert_{size}"
+        short = {"sequence_length": 128, "steps": 1_000_000}
+        add(preset, preset, source, **settings, **short)
+        # "for the 10% more updates before fine-tuning it for task with longer context"
+        longer = {"sequence_length": 512, "steps": 100_000}
+        add(f"{preset}_512", preset, source, continues=True, **settings, **longer)
 
     for size in ("base", "large", "xlarge", "xxlarge"):
         add(
