@@ -36,6 +36,17 @@ class AnswerSettings(OptimizerSettings):
     dev_split: str | None = setting(
         "The part of it to choose by, such as dev_half of MRQA; default: dev.", None
     )
+    predict_split: str | None = setting(
+        "A part to predict with the best model, such as test_half of MRQA; default: "
+        "none.",
+        None,
+        fixed=False,
+    )
+    test: str | None = setting(
+        "File, or folder, of `predict_split`; default: that of `dev`.",
+        None,
+        fixed=False,
+    )
     pretrained: str = setting(
         "Folder of an encoder and its tokenizer, or a run directory of pretraining."
     )
@@ -98,17 +109,6 @@ class AnswerSettings(OptimizerSettings):
         None,
         minimum=0.0,
         maximum=0.99,
-    )
-    predict_split: str | None = setting(
-        "A part to predict with the best model, such as test_half of MRQA; default: "
-        "none.",
-        None,
-        fixed=False,
-    )
-    test: str | None = setting(
-        "File, or folder, of `predict_split`; default: that of `dev`.",
-        None,
-        fixed=False,
     )
     dtype: str = setting(
         "Precision.", "float32", choices=("float32", "mixed_bfloat16", "mixed_float16")

@@ -49,12 +49,6 @@ class PretrainSettings(OptimizerSettings):
     override: dict[str, object] = setting(
         "Arguments of Encoder to replace the preset's, as JSON.", {}
     )
-    dropout: float | None = setting(
-        "The encoder's rate; default: the preset's, or as pretrained.",
-        None,
-        minimum=0.0,
-        maximum=0.99,
-    )
     corpus: tuple[str, ...] = setting(
         "Text files and globs, or tfds:NAME, or docstrings.", ("docstrings",)
     )
