@@ -20,9 +20,10 @@ from tfeff.training import (
     make_strategy,
     save_checkpoint,
 )
+from tfeff.training.checkpoints import checkpoint_steps, run_checkpoint
 
 
-def train(directory, dies_after=None):
+def train(directory, dies_after=None, **options):
     """A run of 4 epochs of 5 steps; dies within the step after `dies_after`."""
 
     def batches(skip):
@@ -52,6 +53,7 @@ def train(directory, dies_after=None):
         steps_per_epoch=5,
         tokens_per_step=44,
         validation_data=masked_lm_batches(batches=3, seed=1),
+        **options,
     )
     return run, model
 
@@ -83,6 +85,28 @@ def test_a_killed_run_goes_on_to_the_same_numbers(whole_run, tmp_path, dies_afte
     assert {"loss", "val_loss", "learning_rate", "accuracy"} <= set(metrics(whole)[0])
     for one, two in zip(model.get_weights(), again.get_weights()):
         np.testing.assert_array_equal(two, one)
+
+
+def test_steps_to_keep_stay_after_kills(whole_run, tmp_path):
+    """Started anew within the second epoch and within the fourth."""
+    options = {"keep_steps": (5, 15), "keep_checkpoints": 1}
+    for dies_after in (7, 17):
+        with pytest.raises(Exception, match="Killed"):
+            train(tmp_path / "run", dies_after, **options)
+    run, _ = train(tmp_path / "run", **options)
+    steps = checkpoint_steps(run.path("checkpoints"))
+    assert steps == [5, 15, 20]
+    for step in (15, None):
+        expected, found = (
+            load_checkpoint(run_checkpoint(directory, step)[0], compile=False)
+            for directory in (whole_run[0].directory, run.directory)
+        )
+        assert not found.compiled
+        for one, two in zip(expected.get_weights(), found.get_weights(), strict=True):
+            np.testing.assert_array_equal(two, one)
+    message = "step=10, while .*run has those of steps 5, 15, 20$"
+    with pytest.raises(ValueError, match=message):
+        run_checkpoint(run.directory, 10)
 
 
 def test_what_a_run_leaves_behind(whole_run):
@@ -145,6 +169,15 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
         (dict(total_steps=11, steps_per_epoch=5), "total_steps=11, steps_per_epoch=5"),
         (dict(total_steps=0, steps_per_epoch=5), "`total_steps`.*0"),
         (dict(total_steps=10, steps_per_epoch=5), "steps_per_execution=2"),
+        (
+            dict(total_steps=10, steps_per_epoch=5, keep_steps=[5, 7]),
+            r"multiples of .*keep_steps=\[5, 7\], with a checkpoint every 5 steps",
+        ),
+        (
+            dict(total_steps=10, steps_per_epoch=5, keep_steps=[15]),
+            "`keep_steps` must be at most 10",
+        ),
+        (dict(total_steps=10, steps_per_epoch=5, keep_steps=[0]), "`keep_steps`.*0"),
     ],
 )
 def test_steps_that_do_not_fit(tmp_path, steps, message):

@@ -10,7 +10,13 @@ import pytest
 
 from tests.subjects.batches import Killed, masked_lm_batches
 from tests.subjects.objectives import make_masked_lm
-from tfeff.training import AdamW, RunDirectory, train_by_stacking
+from tfeff.training import (
+    AdamW,
+    RunDirectory,
+    load_checkpoint,
+    train_by_stacking,
+)
+from tfeff.training.checkpoints import checkpoint_path, checkpoint_steps
 from tfeff.training.early_stopping import since_lowest
 
 LAYERS = 4
@@ -167,3 +173,17 @@ def test_wrong_arguments_are_named(tmp_path, arguments, message):
     with pytest.raises(ValueError, match=message):
         train(tmp_path / "run", **arguments)
     assert os.listdir(tmp_path / "run") == ["config.json"]
+
+
+@pytest.mark.slow
+def test_steps_to_keep_are_of_all_stages(tmp_path):
+    with pytest.raises(Exception, match="Killed"):
+        train(tmp_path / "run", 3, keep_steps=[2, 4], steps_per_epoch=1)
+    run, _ = train(tmp_path / "run", keep_steps=[2, 4], steps_per_epoch=1)
+    folder = run.path("checkpoints")
+    assert checkpoint_steps(folder) == [2, 4, 6]
+    depths = [
+        load_checkpoint(checkpoint_path(folder, step)).encoder.num_layers
+        for step in (2, 4)
+    ]
+    assert depths == [2, 4]  # Each grew at its step.

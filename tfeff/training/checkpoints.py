@@ -6,12 +6,17 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import keras
 
 from tfeff.encoders.quantization import check_keeps_training
-from tfeff.utils.checks import check_integer, check_mapping, check_path
+from tfeff.utils.checks import (
+    check_integer,
+    check_iterable,
+    check_mapping,
+    check_path,
+)
 from tfeff.utils.files import atomic_file
 
 _NAME = re.compile(r"step-(\d+)\.keras")
@@ -71,20 +76,25 @@ def load_notes(path: str) -> dict:
         return json.loads(archive.read(_NOTES))
 
 
-def load_checkpoint(path: str) -> keras.Model:
+def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
     """Loads a model that `save_checkpoint` saved, ready to train on.
 
     Args:
         path: file name that ends in `.keras`.
+        compile: boolean; `False` leaves out the optimizer, its state and the losses.
 
     Returns:
-        The compiled model with its weights and its optimizer's state.
+        The model with its weights; compiled, with its optimizer's state, unless
+        `compile` is `False`.
 
     Raises:
+        TypeError: if an argument has the wrong type.
         ValueError: if the file is missing, truncated or corrupted.
 
     Example: see `save_checkpoint`.
     """
+    if not isinstance(compile, bool):
+        raise TypeError(f"`compile` must be a bool. Received: compile={compile!r}")
     with _archive(path) as archive:
         if damaged := archive.testzip():
             raise zipfile.BadZipFile(f"bad checksum of {damaged}")
@@ -94,7 +104,7 @@ def load_checkpoint(path: str) -> keras.Model:
         package = importlib.import_module(f"tfeff.{name}")
         for public in package.__all__:
             getattr(package, public)
-    return keras.models.load_model(path)
+    return keras.models.load_model(path, compile=compile)
 
 
 @contextlib.contextmanager
@@ -149,6 +159,29 @@ def latest_checkpoint(directory: str) -> tuple[str | None, int]:
     return checkpoint_path(directory, steps[-1]), steps[-1]
 
 
+def run_checkpoint(run_dir: str, step: int | None = None) -> tuple[str, int]:
+    """The file of a checkpoint of a run, and its step.
+
+    Args:
+        run_dir: the run's directory.
+        step: integer, the step; `None` for the newest.
+
+    Raises:
+        ValueError: if the run has no checkpoint of this step; it names those that
+            there are.
+    """
+    folder = os.path.join(run_dir, "checkpoints")
+    steps = checkpoint_steps(folder)
+    if not steps or step not in (None, *steps):
+        kept = f"those of steps {', '.join(map(str, steps))}" if steps else "none"
+        raise ValueError(
+            "`step` must be of a checkpoint that the run has kept. Received: "
+            f"step={step}, while {run_dir} has {kept}"
+        )
+    step = steps[-1] if step is None else step
+    return checkpoint_path(folder, step), step
+
+
 def checkpoint_path(directory: str, step: int) -> str:
     """The file name of the checkpoint after `step` steps."""
     return os.path.join(directory, f"step-{step:08d}.keras")
@@ -163,7 +196,7 @@ def checkpoint_steps(directory: str) -> list[int]:
 
 
 class Checkpoints(keras.callbacks.Callback):
-    """Saves the whole model after every epoch and keeps the newest few.
+    """Saves the whole model after every epoch; keeps the newest few, and some for good.
 
     Args:
         directory: folder for `step-NNNNNNNN.keras`; made if missing.
@@ -171,6 +204,12 @@ class Checkpoints(keras.callbacks.Callback):
         keep: integer, how many checkpoints to keep. Older ones are deleted once a
             new one is safely on disk, and those within an epoch with them.
         notes: called for the notes to save with each model, see `save_checkpoint`.
+        keep_steps: integers, multiples of `steps_per_epoch`: the steps whose
+            checkpoints are never deleted.
+
+    Raises:
+        ValueError: if a number is not positive, or one of `keep_steps` is no multiple
+            of `steps_per_epoch`.
 
     Example:
 
@@ -183,12 +222,14 @@ class Checkpoints(keras.callbacks.Callback):
         steps_per_epoch: int,
         keep: int = 2,
         notes: Callable[[], Mapping] = dict,
+        keep_steps: Sequence[int] = (),
     ):
         super().__init__()
         self._directory = check_path("directory", directory)
         self._steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
         self._keep = check_integer("keep", keep)
         self._notes = notes
+        self._keep_steps = check_kept_steps(keep_steps, self._steps_per_epoch)
 
     def on_train_begin(self, logs=None):
         check_keeps_training(self.model)
@@ -204,10 +245,35 @@ class Checkpoints(keras.callbacks.Callback):
         save_checkpoint(self.model, path, {**self._notes(), **notes})
 
     def remove_old(self) -> None:
-        """Deletes checkpoints older than the newest few."""
+        """Deletes checkpoints older than the newest few, but those kept for good."""
         steps = checkpoint_steps(self._directory)
         whole = [step for step in steps if step % self._steps_per_epoch == 0]
-        kept = whole[-self._keep :]
+        kept = {*whole[-self._keep :], *self._keep_steps}
         for step in steps:
             if whole and step not in kept and step < whole[-1]:
                 os.remove(checkpoint_path(self._directory, step))
+
+
+def check_kept_steps(
+    keep_steps: Sequence[int], steps_per_epoch: int, total_steps: int | None = None
+) -> list[int]:
+    """The steps whose checkpoints are kept for good, as a list of integers.
+
+    Raises:
+        TypeError: if they are not integers.
+        ValueError: if one is no multiple of `steps_per_epoch`, or beyond `total_steps`.
+    """
+    check_iterable("keep_steps", keep_steps, "integers")
+    keep_steps = [check_integer("keep_steps", step) for step in keep_steps]
+    if any(step % steps_per_epoch for step in keep_steps):
+        raise ValueError(
+            "`keep_steps` must be multiples of the steps between checkpoints. "
+            f"Received: keep_steps={keep_steps}, with a checkpoint every "
+            f"{steps_per_epoch} steps"
+        )
+    if total_steps is not None and any(step > total_steps for step in keep_steps):
+        raise ValueError(
+            f"`keep_steps` must be at most {total_steps}, the steps of the run. "
+            f"Received: keep_steps={keep_steps}"
+        )
+    return keep_steps

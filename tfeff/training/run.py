@@ -12,6 +12,7 @@ import keras
 from tfeff.training import run_lock, run_seal
 from tfeff.training.checkpoints import (
     Checkpoints,
+    check_kept_steps,
     latest_checkpoint,
     load_checkpoint,
     load_notes,
@@ -39,7 +40,7 @@ class RunDirectory:
     | file | content |
     |---|---|
     | `config.json` | the settings the run was started with |
-    | `checkpoints/step-*.keras` | whole models, the newest few |
+    | `checkpoints/step-*.keras` | whole models, the newest few and those to keep |
     | `metrics.csv` | a row after every epoch |
     | `tensorboard/` | the same for TensorBoard |
     | `learning_curve.png` | the losses, drawn when matplotlib is installed |
@@ -192,6 +193,7 @@ class RunDirectory:
         validation_data=None,
         patience: int | None = None,
         keep_checkpoints: int = 2,
+        keep_steps: Sequence[int] = (),
         callbacks: Sequence[keras.callbacks.Callback] = (),
     ) -> keras.Model:
         """Trains to the end, from the newest checkpoint if there is one.
@@ -220,6 +222,8 @@ class RunDirectory:
                 starts; `metrics.csv` has their number. The model keeps its last
                 weights. `None` disables this.
             keep_checkpoints: integer, how many checkpoints to keep.
+            keep_steps: integers, multiples of `steps_per_epoch` up to `total_steps`:
+                the steps whose checkpoints are kept beside those.
             callbacks: more callbacks. They come before those that write files: what
                 they add to the metrics of an epoch is written too.
 
@@ -241,6 +245,7 @@ class RunDirectory:
                 "`total_steps` must be a multiple of `steps_per_epoch`. Received: "
                 f"total_steps={total_steps}, steps_per_epoch={steps_per_epoch}"
             )
+        keep_steps = check_kept_steps(keep_steps, steps_per_epoch, total_steps)
         if patience is not None:
             patience = check_integer("patience", patience)
             if validation_data is None:
@@ -279,6 +284,7 @@ class RunDirectory:
                 "steps_per_epoch": steps_per_epoch,
                 "metrics.csv": metrics_file.text(),
             },
+            keep_steps,
         )
         checkpoints.remove_old()
         losses = [] if patience is None else metrics_file.column("val_loss")

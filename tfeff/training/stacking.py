@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import keras
 
 from tfeff.training.checkpoints import (
+    check_kept_steps,
     latest_checkpoint,
     load_checkpoint,
     load_notes,
@@ -35,6 +36,7 @@ def train_by_stacking(
     patience: int | None = None,
     make_optimizer: Callable[[int], keras.optimizers.Optimizer] | None = None,
     keep_checkpoints: int = 2,
+    keep_steps: Sequence[int] = (),
 ) -> keras.Model:
     """Trains a model of `L / 2^k` layers, and doubles it `k` times on the way to `L`.
 
@@ -64,6 +66,8 @@ def train_by_stacking(
         make_optimizer: gives the optimizer of a grown model from the number of steps
             that are left; `None` copies the old one's state along with the layers.
         keep_checkpoints: integer, as for `RunDirectory.fit`.
+        keep_steps: integers, as for `RunDirectory.fit`; of a step at which the model
+            grows, the grown model is kept.
 
     Returns:
         The trained model of full depth.
@@ -82,6 +86,7 @@ def train_by_stacking(
     switch_steps = list(switch_steps)
     num_layers = check_integer("num_layers", num_layers)
     _check_steps([*switch_steps, total_steps], steps_per_epoch)
+    keep_steps = check_kept_steps(keep_steps, steps_per_epoch, total_steps)
     if patience is not None:
         patience = check_integer("patience", patience)
         if validation_data is None:
@@ -106,14 +111,16 @@ def train_by_stacking(
     for left in range(growths, -1, -1):
         stage = _Stage(run, model.encoder.num_layers, patience if left else None)
         if not stage.is_over(step):
+            last = switch_steps[-left] if left else total_steps
             model = run.fit(
                 lambda start=model: start,
                 make_dataset,
-                total_steps=switch_steps[-left] if left else total_steps,
+                total_steps=last,
                 steps_per_epoch=steps_per_epoch,
                 tokens_per_step=tokens_per_step,
                 validation_data=validation_data,
                 keep_checkpoints=keep_checkpoints,
+                keep_steps=[kept for kept in keep_steps if kept <= last],
                 callbacks=[stage],
             )
             checkpoint, step = latest_checkpoint(checkpoints)
