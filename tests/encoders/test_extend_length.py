@@ -115,13 +115,13 @@ def test_wrong_arguments_are_named():
             extend_length(encoder, length)
     with pytest.raises(TypeError, match="`max_sequence_length`.*9.5"):
         extend_length(encoder, 9.5)
-    with pytest.raises(ValueError, match="`encoder`.*scale of shape"):
+    with pytest.raises(ValueError, match="`encoder`.*scale of shape.* to 6 tokens"):
         extend_length(make(attention="sized_of_tests"), 9)
     encoder.enable_lora(2)
-    with pytest.raises(ValueError, match="adapters"):
+    with pytest.raises(ValueError, match="adapters.* to 6 tokens"):
         extend_length(encoder, 9)
     quantized = make()
     quantized.quantize("float8", filters="query")
-    with pytest.raises(ValueError, match="quantized=True"):
+    with pytest.raises(ValueError, match="quantized=True. Extend the encoder before"):
         extend_length(quantized, 9)
     assert tfeff.encoders.extend_length is extend_length

@@ -58,6 +58,53 @@ def test_overrides(saved):
     assert apart.blocks[0].dropout == 0.3 and apart.blocks[0].attention.dropout == 0.2
 
 
+def test_other_positions_come_before_more_of_them(saved, recwarn):
+    run, encoder = saved
+    swapped, _ = load_pretrained(run, 12, swap_positions="huang4")
+    assert not [w for w in recwarn.list if "rows" in str(w.message)]  # No table grows.
+    assert (swapped.position, swapped.max_sequence_length) == ("none", 12)
+    expected = tfeff.convert.swap_positions(encoder, "huang4")
+    attention = swapped.blocks[0].attention
+    assert attention.max_distance == expected.blocks[0].attention.max_distance == 7
+    np.testing.assert_array_equal(output(swapped), output(expected))
+    with pytest.raises(ValueError, match="`swap_positions` must be one of.*'huang5'"):
+        load_pretrained(run, swap_positions="huang5")
+
+
+def test_steps_of_a_run(saved, tmp_path):
+    _, encoder = saved
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    tfeff.data.save_tokenizer(tokenizer(), run / "tokenizer.spm")
+    models = {
+        2: tfeff.objectives.MaskedLM(encoder),
+        30: tfeff.tasks.Classifier(encoder, 2),
+        31: keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)]),
+    }
+    for step, model in models.items():
+        model.compile()
+        path = run / "checkpoints" / f"step-{step:08}.keras"
+        tfeff.training.save_checkpoint(model, str(path))
+    for step in (2, 30):
+        again, pieces = load_pretrained(f"{run}@{step}")
+        np.testing.assert_array_equal(output(again), output(encoder))
+        assert again.get_config() == encoder.get_config()
+        assert list(pieces(TEXT)) == list(tokenizer()(TEXT))
+    with pytest.warns(UserWarning, match="from 8 to 12 rows"):
+        longer, _ = load_pretrained(f"{run}@2", 12, dropout=0.1, dtype="mixed_bfloat16")
+    assert (longer.max_sequence_length, longer.dropout) == (12, 0.1)
+    assert longer.dtype_policy.name == "mixed_bfloat16"
+    with pytest.raises(ValueError, match="step=3, while .* has those of steps 2, 30"):
+        load_pretrained(f"{run}@3")
+    with pytest.raises(ValueError, match="step=3, while nowhere has none"):
+        load_pretrained("nowhere@3")
+    with pytest.raises(ValueError, match="a run that pretrains an encoder"):
+        load_pretrained(f"{run}@31")
+    # A folder of that name is a folder.
+    save_pretrained(encoder, tokenizer(), tmp_path / "run@3")
+    load_pretrained(tmp_path / "run@3")
+
+
 def test_nothing_is_overwritten(saved, tmp_path):
     run, encoder = saved
     (tmp_path / "notes.txt").write_text("mine")

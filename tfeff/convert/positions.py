@@ -16,7 +16,8 @@ _NEUTRAL = {
     "huang4": "zeros",
     "xlnet": "zeros",
 }
-_UNCLIPPED = set(_NEUTRAL) - {"bias", "xlnet"}
+METHODS = tuple(_NEUTRAL)
+_UNCLIPPED = set(METHODS) - {"bias", "xlnet"}
 
 
 def swap_positions(
@@ -64,7 +65,7 @@ def swap_positions(
             "`encoder` must be a `tfeff.encoders.Encoder`. "
             f"Received: encoder={encoder!r}"
         )
-    check_choice("method", method, _NEUTRAL)
+    check_choice("method", method, METHODS)
     if encoder.position == "none":
         raise ValueError(
             "`encoder` must have absolute positions. "

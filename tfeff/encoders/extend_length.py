@@ -69,7 +69,8 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
         raise ValueError(
             "`encoder` must have the weights that its configuration says, without "
             f"adapters or quantization. Received: {len(encoder.weights)} weights, "
-            f"not {len(extended.weights)}, quantized={quantized}"
+            f"not {len(extended.weights)}, quantized={quantized}. Extend the encoder "
+            f"before it gets them, or keep sequences to {old_length} tokens"
         )
     for old, new in zip(encoder.weights, extended.weights):
         value = old.value
@@ -81,7 +82,8 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
             raise ValueError(
                 "`encoder` must have no weights that depend on the length but "
                 f"absolute positions. Received: {old.path} of shape "
-                f"{tuple(old.shape)}, which became {tuple(new.shape)}"
+                f"{tuple(old.shape)}, which became {tuple(new.shape)}. Keep sequences "
+                f"to {old_length} tokens, or choose another attention"
             )
         new.assign(value)
     if has_table:

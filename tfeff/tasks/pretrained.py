@@ -2,11 +2,12 @@
 
 import contextlib
 import os
+import re
 
 import keras
 import keras_hub
 
-from tfeff.convert import BertTokenizer
+from tfeff.convert import BertTokenizer, positions
 from tfeff.encoders import Encoder
 from tfeff.encoders.extend_length import extend_length
 from tfeff.encoders.preset_files import (
@@ -16,7 +17,9 @@ from tfeff.encoders.preset_files import (
     tokenizer_files,
 )
 from tfeff.encoders.quantization import check_keeps_quantization
-from tfeff.utils.checks import check_integer, check_path, check_rate
+from tfeff.tasks.run_tokenizer import load_run_tokenizer
+from tfeff.training.checkpoints import load_checkpoint, run_checkpoint
+from tfeff.utils.checks import check_choice, check_integer, check_path, check_rate
 from tfeff.utils.files import check_new_path
 
 _CONFIG = "config.json"
@@ -76,6 +79,7 @@ def load_pretrained(
     dtype=None,
     seed: int = 0,
     attention_dropout: float | None = None,
+    swap_positions: str | None = None,
 ) -> tuple[Encoder, keras_hub.tokenizers.Tokenizer]:
     """Reads a pretrained encoder and its tokenizer, to train them further.
 
@@ -84,8 +88,9 @@ def load_pretrained(
 
     Args:
         path: the folder of a preset, as `save_pretrained` and
-            `tfeff convert` write it; or a run directory that holds one as
-            `preset/`.
+            `tfeff convert` write it; a run directory that holds one as
+            `preset/`; or `"RUN@STEP"`, the encoder that a run of pretraining had after
+            so many steps, of which it has kept the checkpoint.
         sequence_length: integer, the longest sequence. If it is longer than the
             encoder's, `tfeff.encoders.extend_length` extends the encoder and warns of
             new rows; a shorter one changes nothing. `None` means the encoder's own.
@@ -98,6 +103,9 @@ def load_pretrained(
         attention_dropout: float in [0, 1), dropout rate of the attention scores instead
             of the encoder's; `None` keeps it: `dropout`, unless the encoder has another
             one for them.
+        swap_positions: a method of `tfeff.convert.swap_positions`, such as `"huang4"`,
+            which takes the place of absolute positions before the encoder is
+            extended; `None` keeps them.
 
     Returns:
         The encoder and its KerasHub tokenizer.
@@ -105,12 +113,21 @@ def load_pretrained(
     Raises:
         TypeError: if an argument has the wrong type.
         ValueError: if the folder, its encoder, weights or tokenizer is missing,
-            damaged, or of another kind; if another argument is out of range.
+            damaged, or of another kind; if the run has no checkpoint of the step, and
+            then it names those that there are; if the encoder cannot be extended; or
+            if another argument is out of range.
 
     Example: see `save_pretrained`.
+
+    Reference:
+        Huang et al., "Improve Transformer models with better relative position
+        embeddings", section 4.4, for `swap_positions`; Tian et al., "Shatter",
+        sections 5.2.2 and 5.2.3, for `sequence_length` and for steps.
     """
     if sequence_length is not None:
         sequence_length = check_integer("sequence_length", sequence_length)
+    if swap_positions is not None:
+        check_choice("swap_positions", swap_positions, positions.METHODS)
     overrides = {}
     rates = {"dropout": dropout, "attention_dropout": attention_dropout}
     for name, rate in rates.items():
@@ -123,6 +140,30 @@ def load_pretrained(
             raise ValueError(
                 f"`dtype` must be a dtype or a policy. Received: dtype={dtype!r}"
             ) from error
+    path, step = split_step(path)
+    if step is None:
+        encoder, tokenizer = _read_preset(path, overrides)
+    else:
+        encoder, tokenizer = _read_step(path, step, overrides)
+    _check_sizes("path", tokenizer, encoder)
+    if swap_positions is not None:
+        encoder = positions.swap_positions(encoder, swap_positions)
+    if sequence_length is not None and sequence_length > encoder.max_sequence_length:
+        encoder = extend_length(encoder, sequence_length, seed=seed)
+    return encoder, tokenizer
+
+
+def split_step(path: str | os.PathLike) -> tuple[str, int | None]:
+    """The run directory and the step of `"RUN@STEP"`; other paths have no step."""
+    path = check_path("path", path)
+    found = re.fullmatch(r"(.+)@(\d+)", path)
+    if found is None or os.path.isdir(path):
+        return path, None
+    return found[1], int(found[2])
+
+
+def _read_preset(path, overrides):
+    """The encoder and the tokenizer of a preset."""
     # Absolute, so that KerasHub never looks for a preset of this name online.
     preset = os.path.abspath(_find(path))
     # KerasHub's own tokenizers do not do this themselves.
@@ -133,11 +174,21 @@ def load_pretrained(
         encoder = Encoder.from_preset(preset, **overrides)
     with _damage_named(preset, "KerasHub tokenizer"):
         # The file names its own class; KerasHub only asks for one that encoders have.
-        tokenizer = BertTokenizer.from_preset(preset)
-    _check_sizes("path", tokenizer, encoder)
-    if sequence_length is not None and sequence_length > encoder.max_sequence_length:
-        encoder = extend_length(encoder, sequence_length, seed=seed)
-    return encoder, tokenizer
+        return encoder, BertTokenizer.from_preset(preset)
+
+
+def _read_step(run_dir, step, overrides):
+    """The encoder of a run's checkpoint, and the run's tokenizer."""
+    checkpoint, _ = run_checkpoint(run_dir, step)
+    saved = getattr(load_checkpoint(checkpoint, compile=False), "encoder", None)
+    if not isinstance(saved, Encoder):
+        raise ValueError(
+            "`path` must be a step of a run that pretrains an encoder. "
+            f"Received: path={run_dir}@{step}"
+        )
+    encoder = Encoder.from_config({**saved.get_config(), **overrides})
+    encoder.set_weights(saved.get_weights())
+    return encoder, load_run_tokenizer(run_dir)
 
 
 def _find(path):
@@ -156,8 +207,9 @@ def _find(path):
     if missing:
         known = "no folder" if not os.path.isdir(preset) else f"without {missing}"
         raise ValueError(
-            "`path` must be a preset with an encoder and its tokenizer, or a run "
-            f"directory that holds one as preset/. Received: path={path!r}, {known}"
+            "`path` must be a preset with an encoder and its tokenizer, a run "
+            "directory that holds one as preset/, or RUN@STEP. "
+            f"Received: path={path!r}, {known}"
         )
     return preset
 

@@ -1,0 +1,64 @@
+"""The tokenizer of a run directory, of any kind.
+
+One that `tfeff.data.save_tokenizer` keeps whole is the file `tokenizer.spm`; any other
+is the folder `tokenizer/`, with the files that a KerasHub preset has of its tokenizer.
+"""
+
+import json
+import os
+import tempfile
+
+import keras
+import keras_hub
+
+import tfeff.convert  # Keras knows its tokenizers then.
+from tfeff.encoders.preset_files import add_digests, check_preset, tokenizer_files
+from tfeff.utils.files import atomic_folder
+
+_FILE, _FOLDER = "tokenizer.spm", "tokenizer"
+
+
+def save_run_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer, run_dir: str) -> None:
+    """Writes a tokenizer to a run directory that has none, atomically."""
+    if _fits_a_file(tokenizer):
+        tfeff.data.save_tokenizer(tokenizer, os.path.join(run_dir, _FILE))
+        return
+    with atomic_folder(os.path.abspath(os.path.join(run_dir, _FOLDER))) as unfinished:
+        tokenizer.save_to_preset(unfinished)
+        # KerasHub's own tokenizers write no digests.
+        add_digests(unfinished, tokenizer_files())
+
+
+def has_run_tokenizer(run_dir: str) -> bool:
+    """Whether a run directory has its tokenizer."""
+    return any(os.path.exists(os.path.join(run_dir, n)) for n in (_FILE, _FOLDER))
+
+
+def load_run_tokenizer(run_dir: str) -> keras_hub.tokenizers.Tokenizer:
+    """Reads the tokenizer of a run directory.
+
+    Raises:
+        ValueError: if it is missing or damaged.
+    """
+    folder = os.path.abspath(os.path.join(run_dir, _FOLDER))
+    if not os.path.isdir(folder):
+        return tfeff.data.load_tokenizer(os.path.join(run_dir, _FILE))
+    check_preset(folder, tokenizer_files())
+    # KerasHub reads presets of tokenizers with the configuration of a model alone.
+    with open(os.path.join(folder, "tokenizer.json"), encoding="utf-8") as file:
+        tokenizer = keras.saving.deserialize_keras_object(json.load(file))
+    tokenizer.load_preset_assets(folder)
+    return tokenizer
+
+
+def _fits_a_file(tokenizer):
+    """Whether the file alone makes the same tokenizer."""
+    fingerprint = tfeff.data.tokenizer_fingerprint
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, _FILE)
+        try:
+            tfeff.data.save_tokenizer(tokenizer, path)
+            again = tfeff.data.load_tokenizer(path)
+        except (TypeError, ValueError):  # Of a kind that has no such file.
+            return False
+    return fingerprint(again) == fingerprint(tokenizer)
