@@ -3,6 +3,7 @@
 import doctest
 import importlib.util
 import inspect
+import json
 import re
 import textwrap
 from pathlib import Path
@@ -20,6 +21,17 @@ PACKAGES = [
 ]
 # Examples may leave out these imports, and those of the package's own names.
 KNOWN = {"keras": keras, "np": np, "ops": keras.ops, "tf": tf, "tfeff": tfeff}
+# What `tfeff finetune --pretrained_steps=100` writes.
+SCORES = {
+    "metric": "dev_accuracy",
+    "rows": [
+        {
+            "setting": {"pretrained_step": 100},
+            "mean": {"dev_accuracy": 0.5},
+            "deviation": {"dev_accuracy": None},
+        }
+    ],
+}
 NEED_NETWORK = {"convert", "load", "tfds"}
 NEED_MODEL_GARDEN = {"squad_v1_metrics", "squad_v2_metrics"}
 
@@ -66,6 +78,10 @@ def make_runs():
         path = Path("runs", name, "metrics.csv")
         path.parent.mkdir()
         path.write_text("step,loss,val_loss\n1,3.0,3.5\n2,2.0,2.5\n")
+    for name in ("bert_mnli", "shatter_mnli"):
+        path = Path("runs", name, "metrics.json")
+        path.parent.mkdir()
+        path.write_text(json.dumps(SCORES))
 
 
 @pytest.mark.parametrize("package", ["data", "tasks", "datasets"])

@@ -79,6 +79,12 @@ def saved_model():
     return "m.keras"
 
 
+def saved_scores():
+    row = {"setting": {"pretrained_step": 2}, "mean": {"m": 1.0}, "deviation": {}}
+    training.write_metrics({"metric": "m", "rows": [row]}, "scores.json")
+    return {"a": "scores.json"}
+
+
 def saved_table():
     with open("t.tsv", "w") as file:
         file.write("a\tb\nthe cat\t1.5\n")
@@ -269,6 +275,7 @@ CALLS = {
     ),
     plots.relative_tables: dict(encoder=shaw),
     plots.relative_embeddings: dict(encoder=shaw, path="l.png"),
+    plots.score_curves: dict(metrics=saved_scores, path="s.png"),
 }
 LEFT_OUT = {
     # Keras' own argument and message.

@@ -17,6 +17,7 @@ from tfeff.plots.learning_curves import learning_curves
 from tfeff.plots.lengths import length_distribution
 from tfeff.plots.partitions import partition_functions, partition_values
 from tfeff.plots.relative_tables import relative_embeddings, relative_tables
+from tfeff.plots.score_curves import score_curves
 
 __all__ = [
     "AttentionMaps",
@@ -36,5 +37,6 @@ __all__ = [
     "partition_values",
     "relative_embeddings",
     "relative_tables",
+    "score_curves",
     "similar_heads",
 ]
