@@ -17,6 +17,13 @@ class AnswerSettings(OptimizerSettings):
         tfeff answer --config=blockbert_finetune_mrqa --task=TriviaQA \\
             --train=mrqa --dev=mrqa --pretrained=runs/blockbert --run_dir=runs/trivia
 
+    Relative positions in place of a published BERT's, as Huang et al. do, on windows
+    that may be longer than in pretraining:
+
+        tfeff answer --run_dir=runs/huang --pretrained=presets/bert_large \\
+            --swap_positions=huang4 --train=squad --dev=squad --epochs=3 \\
+            --learning_rates=5e-5 --sequence_length=512
+
     A run that was stopped goes on with its first unfinished cell of the grid when it is
     started again. The run directory holds a folder for each cell, and of the best one
     `metrics.json`, `predictions.json` (of SQuAD 2.0 also `null_odds.json`), both in the
@@ -48,7 +55,12 @@ class AnswerSettings(OptimizerSettings):
         fixed=False,
     )
     pretrained: str = setting(
-        "Folder of an encoder and its tokenizer, or a run directory of pretraining."
+        "A preset, a run's folder, or RUN@STEP, for an encoder and its tokenizer."
+    )
+    swap_positions: str | None = setting(
+        "A method of relative positions, such as huang4, to put in place of the "
+        "pretrained absolute ones; default: none.",
+        None,
     )
     skip_mismatched: bool = setting(
         "Leave out questions whose answer does not stand at its offset.", False

@@ -151,6 +151,7 @@ def make_model(settings, seed):
         attention_dropout=settings.attention_dropout,
         dtype=settings.dtype,
         seed=seed,
+        swap_positions=settings.swap_positions,
     )
     return tfeff.tasks.SpanQA(encoder)
 

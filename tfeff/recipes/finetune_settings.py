@@ -15,9 +15,15 @@ class FinetuneSettings(OptimizerSettings):
             --pretrained=runs/shatter --run_dir=runs/cola
 
     Every rate, batch size, number of epochs, weight decay and seed has a folder of its
-    own under `cells/`, with `dev_metrics.csv` and the best model of its training. A run
-    that was stopped goes on when it is started again with the same settings: what is
-    finished is not run again. In the end the run directory holds `metrics.json` and
+    own under `cells/`, with `dev_metrics.csv` and the best model of its training. So
+    has every step of `pretrained_steps`; `tfeff.plots.score_curves` draws the scores of
+    several runs over the steps:
+
+        tfeff finetune --run_dir=runs/mnli --task=MNLI --data=glue \\
+            --pretrained=runs/shatter --pretrained_steps=100000,200000,400000
+
+    A run that was stopped goes on when it is started again with the same settings: what
+    is finished is not run again. In the end the run directory holds `metrics.json` and
     `summary.md`, means and deviations over the seeds and which setting is best on the
     development set; `model.keras`, that setting's best model, and `preset/`, its
     encoder with the tokenizer; `export/`, which takes text; and with `predict_split`
@@ -28,7 +34,17 @@ class FinetuneSettings(OptimizerSettings):
 
     run_dir: str = setting("Folder of the run.", fixed=False)
     task: str = setting("A task of GLUE, BoolQ, MultiRC or RACE.")
-    pretrained: str = setting("A preset or a run's folder.")
+    pretrained: str = setting("A preset, a run's folder, or RUN@STEP.")
+    pretrained_steps: tuple[int, ...] = setting(
+        "Steps of the run's checkpoints to start from, each in turn; default: its end.",
+        (),
+        minimum=1,
+    )
+    swap_positions: str | None = setting(
+        "A method of relative positions, such as huang4, to put in place of the "
+        "pretrained absolute ones; default: none.",
+        None,
+    )
     data: str = setting("Folder of the benchmark's files.")
     pooling: str = setting(
         "Vectors that the head reads.", "cls", choices=("cls", "layerwise")

@@ -26,6 +26,7 @@ from tfeff.recipes.runs import (
     recipe_running,
 )
 from tfeff.recipes.tuning import more_axes, train_cell
+from tfeff.training.checkpoints import run_checkpoint
 from tfeff.utils.files import atomic_file
 
 SERVED = {
@@ -91,11 +92,15 @@ def finetune(
         strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
         for batch_size in settings.batch_sizes:
             examples_in_step(settings, batch_size, strategy)
-        encoder, tokenizer = load_pretrained(settings)
+        for step in settings.pretrained_steps:
+            run_checkpoint(settings.pretrained, step)
+        encoder, tokenizer = load_pretrained(settings, *settings.pretrained_steps[:1])
         task = make_task(settings, dataset, encoder, tokenizer)
+        steps = settings.pretrained_steps
         grid = tfeff.training.Grid(
             run.path("cells"),
             {
+                **({"pretrained_step": steps} if steps else {}),
                 "learning_rate": settings.learning_rates,
                 "batch_size": settings.batch_sizes,
                 **more_axes(settings),
@@ -135,6 +140,11 @@ def finetune(
             ),
         )
         tfeff.training.write_metrics(grid.summary, run.path("metrics.json"))
+        if settings.plots and steps:
+            tfeff.plots.score_curves(
+                {dataset.name: run.path("metrics.json")},
+                run.path("plots", "score_curve.png"),
+            )
         run.finish()
         print(
             f"best setting: {json.dumps(best['setting'])}, "
@@ -177,14 +187,15 @@ class Task:
     metric: str
 
 
-def load_pretrained(settings):
-    """The encoder, long enough, and its tokenizer."""
+def load_pretrained(settings, step=None):
+    """The encoder, long enough, of a step or of the end, and its tokenizer."""
     return tfeff.tasks.load_pretrained(
-        settings.pretrained,
+        settings.pretrained if step is None else f"{settings.pretrained}@{step}",
         sequence_length=settings.sequence_length,
         dropout=settings.dropout,
         attention_dropout=settings.attention_dropout,
         dtype=settings.dtype,
+        swap_positions=settings.swap_positions,
     )
 
 
@@ -239,15 +250,17 @@ def read(dataset, split, folder, skip_malformed=False):
     return examples
 
 
-def train(settings, task, strategy, folder, **cell):
+def train(settings, task, strategy, folder, pretrained_step=None, **cell):
     """Trains one model, saves it at its best, returns its metrics."""
+    if pretrained_step is not None:
+        print(f"pretrained for {pretrained_step:,} steps")
     return train_cell(
         settings,
         strategy,
         folder,
         lambda: make_model(
             task.train.examples,
-            load_pretrained(settings)[0],
+            load_pretrained(settings, pretrained_step)[0],
             settings.pooling,
             settings.head_dropout,
         ),
