@@ -19,6 +19,13 @@ def test_steps_without_a_good_divisor_are_named(steps, stages):
         eval_every(steps, None, stages)
 
 
+def test_steps_to_keep_are_at_evaluations():
+    assert eval_every(1000, None, keep_steps=(500,)) == 125
+    assert eval_every(600, None, keep_steps=(300, 450)) == 150
+    with pytest.raises(ValueError, match=r"steps=1000, keep_steps=\(501,\)"):
+        eval_every(1000, None, keep_steps=(501,))
+
+
 def test_evaluations_that_are_given_divide_the_steps():
     assert eval_every(60, 20) == 20
     with pytest.raises(ValueError, match="`steps` must be a multiple of `eval_every`"):

@@ -39,6 +39,19 @@ RECIPES = {
             "next_sentence",
         )
     },
+    # Longer than a preset of WordPiece, with a step to keep.
+    "continued": (
+        "pretrain",
+        [
+            *GENERAL,
+            "--pretrained={words}",
+            "--corpus={text}",
+            "--warmup_steps=1",
+            "--validation_fraction=0.4",
+            "--keep_checkpoints=1",
+            "--keep_steps=2",
+        ],
+    ),
     "stack": (
         "stack",
         [*PRETRAIN, "--corpus={text}", "--num_layers=2", "--doublings=1"],
@@ -115,11 +128,19 @@ def inputs(tmp_path_factory):
     for name in ("large", "tuned"):
         tfeff.tasks.save_pretrained(encoder, tokenizer(), folder / name / "preset")
     tfeff.training.save_checkpoint(model, str(folder / "tuned" / "model.keras"))
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "seven", "boxes", "was"]
+    words = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=8, max_sequence_length=8, **SIZES
+    )
+    tfeff.tasks.save_pretrained(
+        words, tfeff.convert.BertTokenizer(pieces, lowercase=True), folder / "words"
+    )
     return {
         "text": folder / "text.txt",
         "glue": folder / "glue",
         "squad": folder / "squad.json",
         "large": folder / "large",
+        "words": folder / "words",
         "tuned": folder / "tuned",
     }
 

@@ -1,7 +1,6 @@
 """Evaluates a pretraining run on any text."""
 
 import dataclasses
-import json
 import math
 import os
 import tempfile
@@ -13,9 +12,10 @@ from tfeff.recipes.corpora import corpus
 from tfeff.recipes.evaluate_settings import EvaluateSettings
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining import objective, token_loss
-from tfeff.recipes.runs import recipe_running
+from tfeff.recipes.runs import read_config, recipe_running
 from tfeff.recipes.stack_settings import StackSettings
-from tfeff.training.checkpoints import checkpoint_path, checkpoint_steps
+from tfeff.tasks.run_tokenizer import load_run_tokenizer
+from tfeff.training.checkpoints import run_checkpoint
 from tfeff.training.grid import metrics_json
 
 
@@ -65,16 +65,14 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
         for the pseudo-perplexity.
     """
     of_run = read_settings(settings.run_dir)
-    path, step = find_checkpoint(settings.run_dir, settings.step)
+    path, step = run_checkpoint(settings.run_dir, settings.step)
     model = tfeff.training.load_checkpoint(path)
     if settings.pseudo_perplexity and not isinstance(model, tfeff.objectives.MaskedLM):
         raise ValueError(
             "`pseudo_perplexity` must be False but for masked language models. "
             f"Received: pseudo_perplexity=True, a run of {of_run.objective!r}"
         )
-    tokenizer = tfeff.data.load_tokenizer(
-        os.path.join(settings.run_dir, "tokenizer.spm")
-    )
+    tokenizer = load_run_tokenizer(settings.run_dir)
     with tempfile.TemporaryDirectory() as folder:
         cache = tfeff.data.build_cache(
             corpus(settings.corpus, settings.max_characters),
@@ -148,18 +146,8 @@ class EachToken(tfeff.data.Examples):
 
 def read_settings(run_dir: str) -> PretrainSettings:
     """The settings of a run of pretraining or stacking."""
-    path = os.path.join(run_dir, "config.json")
-    if not os.path.isfile(path):
-        raise ValueError(
-            "`run_dir` must be the folder of a run, which has a config.json. "
-            f"Received: run_dir={run_dir!r}"
-        )
-    try:
-        with open(path, encoding="utf-8") as file:
-            config = json.load(file)
-    except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(config, dict) or "objective" not in config:
+    config = read_config(run_dir)
+    if "objective" not in config:
         raise ValueError(
             "`run_dir` must be of `tfeff pretrain` or `tfeff stack`. Of another run "
             "metrics.json has the metrics of its development set, and `tfeff finetune "
@@ -167,19 +155,6 @@ def read_settings(run_dir: str) -> PretrainSettings:
         )
     cls = StackSettings if "doublings" in config else PretrainSettings
     return cls.from_config(cls.upgraded(config), run_dir=run_dir)
-
-
-def find_checkpoint(run_dir: str, step: int | None) -> tuple[str, int]:
-    """The file of a checkpoint of a run and its step; `None` for the newest."""
-    folder = os.path.join(run_dir, "checkpoints")
-    steps = checkpoint_steps(folder)
-    if not steps or step not in (None, *steps):
-        raise ValueError(
-            "`run_dir` must have a checkpoint, and `step` be of one. Received: "
-            f"run_dir={run_dir!r}, which has those of steps {steps}, step={step}"
-        )
-    step = steps[-1] if step is None else step
-    return checkpoint_path(folder, step), step
 
 
 def perplexity(loss: float) -> float:

@@ -1,10 +1,16 @@
 """Steps between evaluations: given or chosen, they divide the steps."""
 
+import math
+from collections.abc import Sequence
 
-def eval_every(steps: int, given: int | None, stages: int = 1) -> int:
+
+def eval_every(
+    steps: int, given: int | None, stages: int = 1, keep_steps: Sequence[int] = ()
+) -> int:
     """Steps between evaluations: `given`, or 200, or less for few steps.
 
-    Those that are chosen divide the steps, into `stages` parts at least.
+    Those that are chosen divide the steps, into `stages` parts at least, and all of
+    `keep_steps`, at which checkpoints are kept.
 
     Raises:
         ValueError: if those given do not, or none are found.
@@ -17,10 +23,12 @@ def eval_every(steps: int, given: int | None, stages: int = 1) -> int:
             )
         return given
     limit = min(200, steps // stages)
-    found = next((n for n in range(limit, 0, -1) if steps % n == 0), 0)
+    common = math.gcd(steps, *keep_steps)
+    found = next((n for n in range(limit, 0, -1) if common % n == 0), 0)
     if found * 10 < limit or not found:
+        kept = f", keep_steps={tuple(keep_steps)}" if keep_steps else ""
         raise ValueError(
             f"`steps` must be at least {stages} and have a divisor near {limit}, to "
-            f"evaluate by, or `eval_every` be given. Received: steps={steps}"
+            f"evaluate by, or `eval_every` be given. Received: steps={steps}{kept}"
         )
     return found

@@ -32,6 +32,12 @@ class PretrainSettings(OptimizerSettings):
         tfeff pretrain --run_dir=runs/albert --preset=albert_base \\
             --objective=sentence_order --masking=ngram
 
+    Longer sequences for the last tenth of the updates, as ConvBERT's authors do before
+    tasks of long texts; an encoder may be extended from any run or preset:
+
+        tfeff pretrain --run_dir=runs/convbert_512 --pretrained=runs/convbert \\
+            --objective=replaced_token --sequence_length=512 --steps=100000
+
     A run that was stopped goes on when it is started again with the same settings. The
     run directory holds the configuration, tokenizer, token caches, checkpoints,
     metrics, curves and, at the end, `metrics.json`: those of the validation text,
@@ -44,7 +50,14 @@ class PretrainSettings(OptimizerSettings):
     run_dir: str = setting("Folder of the run.", fixed=False)
     preset: str = setting("A name of tfeff.encoders.presets().", "shatter_tiny")
     pretrained: str | None = setting(
-        "A preset or a run, whose encoder and tokenizer to start from.", None
+        "A preset, a run or RUN@STEP, whose encoder and tokenizer to start from; of a "
+        "run of the same objective also its heads.",
+        None,
+    )
+    swap_positions: str | None = setting(
+        "A method of relative positions, such as huang4, to put in place of the "
+        "pretrained absolute ones; default: none.",
+        None,
     )
     override: dict[str, object] = setting(
         "Arguments of Encoder to replace the preset's, as JSON.", {}
@@ -145,6 +158,12 @@ class PretrainSettings(OptimizerSettings):
     steps_per_execution: int = setting("Steps in one call.", 1, minimum=1)
     jit_compile: bool = setting("Whether to compile the step with XLA.", False)
     keep_checkpoints: int = setting("How many to keep.", 2, minimum=1, fixed=False)
+    keep_steps: tuple[int, ...] = setting(
+        "Steps whose checkpoints are kept beside those, for --pretrained=RUN@STEP; "
+        "default: none.",
+        (),
+        minimum=1,
+    )
     plots: bool = setting(
         "Whether to draw attention, partitions and tables in the end.",
         False,

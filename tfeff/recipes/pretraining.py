@@ -5,10 +5,10 @@ import os
 from collections.abc import Callable
 
 import keras
-import keras_hub
 
 import tfeff
 from tfeff.recipes.corpora import build_caches, corpus, split_corpus
+from tfeff.recipes.heads import copy_heads
 from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
 from tfeff.recipes.runs import (
@@ -20,6 +20,12 @@ from tfeff.recipes.runs import (
     recipe_running,
 )
 from tfeff.recipes.settings import fields_of
+from tfeff.tasks.run_tokenizer import (
+    has_run_tokenizer,
+    load_run_tokenizer,
+    save_run_tokenizer,
+)
+from tfeff.training.checkpoints import check_kept_steps
 from tfeff.utils.checks import check_choice
 from tfeff.utils.interruption import end_at_once
 
@@ -62,8 +68,12 @@ def pretrain(settings: PretrainSettings) -> keras.Model:
 def settle(settings: PretrainSettings, stages: int = 1) -> PretrainSettings:
     """Chooses the numbers of steps that are open, and checks what belongs together."""
     settings = dataclasses.replace(
-        settings, eval_every=eval_every(settings.steps, settings.eval_every, stages)
+        settings,
+        eval_every=eval_every(
+            settings.steps, settings.eval_every, stages, settings.keep_steps
+        ),
     )
+    check_kept_steps(settings.keep_steps, settings.eval_every, settings.steps)
     if settings.warmup_steps is None:
         warmup_steps = min(100, settings.steps // 5)
         settings = dataclasses.replace(settings, warmup_steps=warmup_steps)
@@ -75,6 +85,12 @@ def settle(settings: PretrainSettings, stages: int = 1) -> PretrainSettings:
             "`pretrained` stands for `preset`, `override`, `tokenizer` and "
             "`vocabulary_size`, and cannot be given with one of them. Received: "
             f"pretrained={settings.pretrained!r} and {', '.join(given)}"
+        )
+    if settings.swap_positions and not settings.pretrained:
+        raise ValueError(
+            "`swap_positions` must be left out without `pretrained`: a new encoder has "
+            "the positions of its `preset` and `override`. "
+            f"Received: swap_positions={settings.swap_positions!r}"
         )
     if settings.warmup_steps >= settings.steps:
         raise ValueError(
@@ -148,6 +164,7 @@ def run_pretraining(
                 validation_data=validation_data,
                 patience=settings.patience,
                 keep_checkpoints=settings.keep_checkpoints,
+                keep_steps=settings.keep_steps,
             )
             metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
         tfeff.training.write_metrics(metrics, run.path("metrics.json"))
@@ -207,6 +224,7 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
             dtype=settings.dtype,
             seed=settings.seed,
             **rates,
+            swap_positions=settings.swap_positions,
         )
     else:
         encoder = tfeff.encoders.build(
@@ -222,6 +240,12 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
             },
         )
     model = objective(settings).make_model(encoder)
+    if settings.pretrained:
+        kept = copy_heads(settings.pretrained, settings.objective, model)
+        print(
+            f"starting from {settings.pretrained}: its encoder and tokenizer, "
+            f"{'and its' if kept else 'with new'} heads of {settings.objective}"
+        )
     model.compile(
         optimizer=make_optimizer(settings, settings.steps),
         steps_per_execution=settings.steps_per_execution,
@@ -278,29 +302,22 @@ def _report(model, metrics, entropy):
 
 def _tokenizer(run, given, documents, settings):
     """The run's tokenizer: from an earlier start, the given one, or trained now."""
-    path = run.path("tokenizer.spm")
-    if os.path.exists(path):
-        run.seal("tokenizer.spm")  # If the start that made it was killed before.
-        return tfeff.data.load_tokenizer(path)
-    if given is None:
-        print(f"training a tokenizer of {settings.vocabulary_size:,} pieces")
-        given = tfeff.data.train_tokenizer(documents, settings.vocabulary_size)
-    tfeff.data.save_tokenizer(given, path)
-    run.seal("tokenizer.spm")
-    return given
+    if not has_run_tokenizer(run.directory):
+        if given is None:
+            print(f"training a tokenizer of {settings.vocabulary_size:,} pieces")
+            given = tfeff.data.train_tokenizer(documents, settings.vocabulary_size)
+        save_run_tokenizer(given, run.directory)
+    if os.path.exists(run.path("tokenizer.spm")):  # A folder has its own digests.
+        run.seal("tokenizer.spm")
+    return load_run_tokenizer(run.directory) if given is None else given
 
 
 def _given_tokenizer(run, settings):
     """The tokenizer that the settings name; `None` where the run needs none of them."""
-    if os.path.exists(run.path("tokenizer.spm")):
+    if has_run_tokenizer(run.directory):
         return None
     if settings.pretrained:
         _, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
-        if not isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
-            raise ValueError(
-                "`pretrained` must have a SentencePiece tokenizer. Received: "
-                f"pretrained={settings.pretrained!r} with a {type(tokenizer).__name__}"
-            )
         return tokenizer
     if not settings.tokenizer:
         return None

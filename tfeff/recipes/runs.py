@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import json
 import math
 import os
 import shutil
@@ -29,6 +30,28 @@ def open_run(settings: Settings) -> Iterator[tfeff.training.RunDirectory]:
             )
             stack.enter_context(run)
         yield run
+
+
+def read_config(run_dir: str) -> dict:
+    """The configuration of a run's directory.
+
+    Raises:
+        ValueError: if it is missing or damaged.
+    """
+    path = os.path.join(run_dir, "config.json")
+    if not os.path.isfile(path):
+        raise ValueError(
+            "`run_dir` must be the folder of a run, which has a config.json. "
+            f"Received: run_dir={run_dir!r}"
+        )
+    try:
+        with open(path, encoding="utf-8") as file:
+            config = json.load(file)
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(config, dict):
+        raise ValueError(f"{path} must hold settings by name. Received: {config!r}")
+    return config
 
 
 @contextlib.contextmanager
