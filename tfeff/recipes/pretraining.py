@@ -220,7 +220,6 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
         encoder, _ = tfeff.tasks.load_pretrained(
             settings.pretrained,
             sequence_length=settings.sequence_length,
-            dropout=settings.dropout,
             dtype=settings.dtype,
             seed=settings.seed,
             **rates,
@@ -233,9 +232,8 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
                 "vocabulary_size": settings.vocabulary_size,
                 "max_sequence_length": settings.sequence_length,
                 "dtype": settings.dtype,
-                **({} if settings.dropout is None else {"dropout": settings.dropout}),
-                **settings.override,
                 **{name: rate for name, rate in rates.items() if rate is not None},
+                **settings.override,
                 **changes,
             },
         )
