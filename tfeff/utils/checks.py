@@ -38,6 +38,19 @@ def check_positive(name: str, value: object) -> float:
     return float(value)
 
 
+def check_weight(name: str, value: object) -> float:
+    """Returns `value` if it is a finite number of at least 0, else raises."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(
+            f"`{name}` must have numbers of at least 0. Received: {name}={value!r}"
+        )
+    if not 0 <= value < float("inf"):
+        raise ValueError(
+            f"`{name}` must have numbers of at least 0. Received: {name}={value!r}"
+        )
+    return float(value)
+
+
 def check_fraction(name: str, value: object) -> float:
     """Returns `value` if it is a number between 0 and 1, both excluded, else raises."""
     if not isinstance(value, numbers.Real) or not 0 < value < 1:

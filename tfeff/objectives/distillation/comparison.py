@@ -8,12 +8,12 @@ from tfeff.layers import record_layers
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.distillation.losses import (
+    cosine_distances,
     map_squares,
     prediction_divergence,
     state_squares,
 )
-
-_TERMS = ("embedding", "hidden", "attention", "prediction")
+from tfeff.objectives.distillation.target_weights import position_counts
 
 
 class Comparison(keras.layers.Layer):
@@ -23,7 +23,9 @@ class Comparison(keras.layers.Layer):
         student, teacher: encoders, or models with one as `.encoder`.
         layers: for each layer of the student, the index of the teacher's layer that
             it learns from, counted from 1.
-        attention, hidden, embedding, prediction, reduction, temperature, soften: as in
+        weights: the weight of each term that is computed, by name.
+        layer_weights: λ_0 to λ_{M+1}.
+        attention, reduction, temperature, soften: as in
             `tfeff.objectives.Distillation`.
 
     Call arguments:
@@ -31,29 +33,47 @@ class Comparison(keras.layers.Layer):
         training: whether the student's dropout is active.
 
     Returns:
-        Dict of float tensors `[B]`, by the names in `terms`: sums over real positions,
-        divided by `position_counts`.
+        Dict of float tensors by the names in `weights`, weighted: `[B]`, or `[B, C]` of
+        questions with options, sums over real positions divided by `position_counts`;
+        `prediction` as `prediction_divergence` gives it; and in place of `label` the
+        student's own outputs.
     """
 
-    def __init__(self, student, teacher, layers, **settings):
+    def __init__(
+        self,
+        student,
+        teacher,
+        layers,
+        *,
+        weights,
+        layer_weights,
+        attention,
+        reduction,
+        temperature,
+        soften,
+    ):
         encoders = [
             model if isinstance(model, Encoder) else model.encoder
             for model in (student, teacher)
         ]
         super().__init__(name="comparison", dtype=encoders[0].dtype_policy)
-        self.terms = [name for name in _TERMS if settings[name]]
-        if not self.terms:
-            raise ValueError(
-                "At least one of `attention`, `hidden`, `embedding` and `prediction` "
-                "must be set. Received: none of them"
-            )
         self.student = student
         self.teacher = teacher
         self.layer_map = layers
-        self.settings = settings
+        self.weights_of_terms = weights
+        self.layer_weights = layer_weights
+        self.attention = attention if "attention" in weights else None
+        self.reduction = reduction
+        self.temperature = temperature
+        self.soften = soften
         widths = [encoder.hidden_dim for encoder in encoders]
         self.embedding_projection = self._projection("embedding", *widths)
         self.hidden_projection = self._projection("hidden", *widths)
+
+    @property
+    def terms(self) -> list[str]:
+        """The names of the terms."""
+        return list(self.weights_of_terms)
 
     def _projection(self, name, student_width, teacher_width):
         if name not in self.terms or student_width == teacher_width:
@@ -76,68 +96,72 @@ class Comparison(keras.layers.Layer):
         teacher, teacher_output = self._run(self.teacher, inputs, False)
         for tensors in (teacher.hidden_states, teacher.attention):
             tensors[:] = [ops.stop_gradient(tensor) for tensor in tensors]
+        # Options of a question are sequences of their own.
         padding_mask = inputs["padding_mask"]
+        *rows, length = ops.shape(padding_mask)
         real = ops.not_equal(padding_mask, 0)
-        layers = list(enumerate(self.layer_map))
+        if len(rows) > 1:
+            real = ops.reshape(real, (rows[0] * rows[1], length))
+        sums = self._sums(student, teacher, real)
+        counts = position_counts(padding_mask, sums, self.reduction)
+        terms = {}
+        for name, value in sums.items():
+            value = ops.reshape(value, rows) if len(rows) > 1 else value
+            count = ops.cast(counts[name], value.dtype)
+            terms[name] = ops.divide_no_nan(value, count)
+        if "prediction" in self.terms:
+            value = prediction_divergence(
+                student_output,
+                keras.tree.map_structure(ops.stop_gradient, teacher_output),
+                self.temperature,
+                self.soften,
+            )
+            terms["prediction"] = self.layer_weights[-1] * value
+        terms = {name: self.weights_of_terms[name] * x for name, x in terms.items()}
+        if "label" in self.terms:
+            terms["label"] = student_output
+        return terms
+
+    def _sums(self, student, teacher, real):
+        """The sums over positions of the terms that compare layers."""
+        first, *weights, _ = self.layer_weights
+        layers = [
+            (weight, m, n)
+            for m, (weight, n) in enumerate(zip(weights, self.layer_map))
+            if weight
+        ]
+        states = student.hidden_states, teacher.hidden_states
         sums = {}
         if "embedding" in self.terms:
-            sums["embedding"] = self._compare_states(
-                self.embedding_projection,
-                student.hidden_states[0],
-                teacher.hidden_states[0],
-                real,
+            sums["embedding"] = first * self._compare_states(
+                self.embedding_projection, states[0][0], states[1][0], real
             )
         if "hidden" in self.terms:
             sums["hidden"] = sum(
-                self._compare_states(
-                    self.hidden_projection,
-                    student.hidden_states[m + 1],
-                    teacher.hidden_states[n],
-                    real,
+                weight
+                * self._compare_states(
+                    self.hidden_projection, states[0][m + 1], states[1][n], real
                 )
-                for m, n in layers
+                for weight, m, n in layers
             )
         if "attention" in self.terms:
             sums["attention"] = sum(
-                map_squares(student.attention[m], teacher.attention[n - 1], real)
-                for m, n in layers
+                weight
+                * map_squares(student.attention[m], teacher.attention[n - 1], real)
+                for weight, m, n in layers
             )
-        if "prediction" in self.terms:
-            sums["prediction"] = prediction_divergence(
-                student_output,
-                ops.stop_gradient(teacher_output),
-                self.settings["temperature"],
-                self.settings["soften"],
-            )
-        counts = position_counts(padding_mask, self.terms, self.settings["reduction"])
-        return {
-            name: ops.divide_no_nan(value, ops.cast(counts[name], value.dtype))
-            for name, value in sums.items()
-        }
+        if "cosine" in self.terms:
+            sums["cosine"] = cosine_distances(states[0][-1], states[1][-1], real)
+        return sums
 
     def _run(self, model, inputs, training):
         """A forward pass: the recording of its layers, and its output."""
-        with record_layers(self.settings["attention"]) as recording:
+        with record_layers(self.attention) as recording:
             output = model(inputs, training=training)
         return recording, output
 
     def _compare_states(self, projection, student, teacher, real):
         if projection is not None:
             student = projection(student)
-        average = self.settings["reduction"] == "mean"
+        average = self.reduction == "mean"
         return state_squares(student, teacher, real, average)
-
-
-def position_counts(padding_mask, terms, reduction: str) -> dict:
-    """Number of positions behind each example's sum, by term: `[B]`.
-
-    Sums are divided by it, and it is the example's weight in the mean over examples.
-    With the reduction `"sum_squares"` it is 1 for every example that is not empty.
-    """
-    tokens = ops.sum(ops.cast(ops.not_equal(padding_mask, 0), "float32"), axis=-1)
-    examples = ops.cast(tokens > 0, "float32")
-    counts = dict.fromkeys(terms, examples)
-    if reduction == "mean":
-        own = {"embedding": tokens, "hidden": tokens, "attention": tokens**2}
-        counts.update({name: own[name] for name in terms if name in own})
-    return counts

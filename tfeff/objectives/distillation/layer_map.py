@@ -123,11 +123,6 @@ def paired_encoders(student, teacher) -> tuple[Encoder, Encoder]:
                 f"`{name}` must be a `tfeff.encoders.Encoder`, or a task's model with "
                 f"one as `.encoder`. Received: {name}={model!r}"
             )
-        if len(model.input["padding_mask"].shape) != 2:
-            raise ValueError(
-                f"`{name}` must read one sequence an example. "
-                f"Received: {name}={model!r}"
-            )
         encoders.append(encoder)
     received = f"Received: student={student!r}, teacher={teacher!r}"
     if isinstance(student, Encoder) != isinstance(teacher, Encoder):

@@ -1,4 +1,4 @@
-"""Distances between student and teacher, for each example."""
+"""Distances between student and teacher, for each example or target."""
 
 from keras import backend, ops
 
@@ -57,27 +57,72 @@ def _average_heads(scores, groups):
     return ops.mean(ops.reshape(scores, grouped), axis=2)
 
 
+def cosine_distances(student, teacher, real):
+    """Σ_i (1 - cos(student_i, teacher_i)) over real positions i.
+
+        cos(x, y) = Σ_d x_d y_d / sqrt((Σ_d x_d² + ε) (Σ_d y_d² + ε)),   ε = 1e-12
+
+    Args:
+        student, teacher, real: as in `state_squares`, of equal widths.
+    """
+    student, teacher = _precise(student, teacher)
+    squares = (ops.sum(ops.square(x), axis=-1) + 1e-12 for x in (student, teacher))
+    norms = ops.sqrt(ops.multiply(*squares))
+    distances = 1 - ops.sum(student * teacher, axis=-1) / norms
+    return ops.sum(distances * ops.cast(real, distances.dtype), axis=-1)
+
+
 def prediction_divergence(student, teacher, temperature: float, soften: str):
     """Σ_c p_c (log p_c - log q_c) of softmaxes p and q; for ratings, (y - ŷ)².
 
     Args:
-        student, teacher: logits `[B, C]`, or ratings `[B]`.
+        student, teacher: logits `[B, C]` of classes, or `[B, M, V]` of masked tokens;
+            ratings `[B]`; or a dict of logits `[B, T]`, such as those of the start and
+            the end of a span.
         temperature: divisor of the logits.
         soften: whose logits are divided: `"both"` or the `"student"`'s.
 
+    Returns:
+        Tensor with a number for each target: `[B]`, `[B, M]`, or `[B, K]` of a dict of
+        K outputs, in their order.
+
     Raises:
-        ValueError: if the shapes are those of neither, or differ.
+        ValueError: if the shapes are those of none of these, or differ.
     """
-    shapes = [tuple(getattr(x, "shape", [None] * 3)) for x in (student, teacher)]
-    if shapes[0][1:] != shapes[1][1:] or len(shapes[0]) > 2:
+    shapes = [output_shapes(x) for x in (student, teacher)]
+    ranks = {len(shape) for shape in shapes[0].values()}
+    is_one = None in shapes[0]
+    if shapes[0] != shapes[1] or not ranks <= ({1, 2, 3} if is_one else {2}):
         raise ValueError(
-            "Student and teacher must have logits [B, C] of equally many classes, or "
-            "ratings [B], where `prediction` is compared. "
+            "Student and teacher must have logits [B, C] of equally many classes, "
+            "[B, M, V] of the same tokens, logits [B, T] of the same outputs by name, "
+            "or ratings [B], where `prediction` is compared. "
             f"Received: {student!r} and {teacher!r}"
         )
+    if not is_one:
+        pairs = ((student[name], teacher[name]) for name in student)
+        divergences = [_divergence(*pair, temperature, soften) for pair in pairs]
+        return ops.stack(divergences, axis=-1)
+    if ranks == {1}:
+        return ops.square(ops.subtract(*_precise(student, teacher)))
+    return _divergence(student, teacher, temperature, soften)
+
+
+def output_shapes(outputs) -> dict:
+    """Shapes of a model's outputs by name, `None` in place of the batch.
+
+    The name is `None` where there is one output alone. What is no tensor has a shape
+    that no output may have.
+    """
+    named = outputs if isinstance(outputs, dict) else {None: outputs}
+    return {
+        name: (None, *getattr(output, "shape", [None] * 4)[1:])
+        for name, output in named.items()
+    }
+
+
+def _divergence(student, teacher, temperature, soften):
     student, teacher = _precise(student, teacher)
-    if len(student.shape) == 1:
-        return ops.square(student - teacher)
     if soften == "both":
         teacher = teacher / temperature
     teacher = ops.log_softmax(teacher)

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import keras
 from keras import ops
@@ -6,12 +6,21 @@ from keras import ops
 from tfeff.compat import inputs_in_order
 from tfeff.encoders import Encoder
 from tfeff.encoders.quantization import make_quantized, quantization_config
-from tfeff.objectives.distillation.comparison import Comparison, position_counts
+from tfeff.objectives.distillation.comparison import Comparison
 from tfeff.objectives.distillation.layer_map import (
     check_maps,
     check_tokenizers,
     make_layer_map,
     paired_encoders,
+)
+from tfeff.objectives.distillation.loss_weights import (
+    check_layer_weights,
+    check_loss_weights,
+)
+from tfeff.objectives.distillation.target_weights import (
+    example_weights,
+    position_counts,
+    prediction_weights,
 )
 from tfeff.training.losses import GlobalMean
 from tfeff.training.model import DistributedModel
@@ -21,36 +30,44 @@ from tfeff.utils.checks import check_choice, check_positive
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class Distillation(DistributedModel):
-    """Distillation of a teacher's layers into a student (TinyBERT).
+    """Distillation of a teacher's layers into a student (TinyBERT, DistilBERT).
 
     With M layers of the student, g the layer map, S and T for student and teacher:
 
-        embedding   |X_S^0 W_e - X_T^0|²
-        hidden      Σ_m |X_S^m W_h - X_T^{g(m)}|²
-        attention   Σ_m 1/h Σ_i |A_S^{m,i} - A_T^{g(m),i}|²
-        prediction  Σ_c p_c (log p_c - log q_c),   p = softmax(z_T / t)
-                                                   q = softmax(z_S / t)
+        embedding   λ_0 |X_S^0 W_e - X_T^0|²
+        hidden      Σ_m λ_m |X_S^m W_h - X_T^{g(m)}|²
+        attention   Σ_m λ_m 1/h Σ_i |A_S^{m,i} - A_T^{g(m),i}|²
+        prediction  λ_{M+1} Σ_c p_c (log p_c - log q_c),   p = softmax(z_T / t)
+                                                           q = softmax(z_S / t)
+        cosine      1 - cos(X_S^M, X_T^N)
+        label       the student's own loss on the labels of the batch
 
-    The loss is the sum of the chosen terms. `W_e` and `W_h` are learnt and shared by
-    all layers; models of equal width have no projection. The prediction loss is the
-    soft cross-entropy minus the teacher's entropy, which has no gradient, so that it is
-    0 where both agree. For ratings it is the squared difference.
+    The loss is the sum of the chosen terms, each times its own weight. `W_e` and `W_h`
+    are learnt and shared by all layers; models of equal width have no projection. The
+    prediction loss is the soft cross-entropy minus the teacher's entropy, which has no
+    gradient, so that it is 0 where both agree; it is that of an example's classes or
+    options, of each masked token, or the mean of those of a span's start and end. For
+    ratings it is the squared difference.
 
     Squares are averaged over features and over the real positions of the global
-    batch (pairs of them for attention); padding is ignored. Both networks run once a
+    batch (pairs of them for attention), cosines over its real positions; padding is
+    ignored. Both networks run once a
     step, the teacher without dropout and without gradients: its `trainable` becomes
     False. The teacher is saved with the model, so that training resumes from a
     checkpoint alone.
 
     Train on any batches of `tfeff.data` for encoders (labels and weights are not
     read; `MaskedTokens(mask_share=0.0, random_share=0.0)` leaves the text as
-    it is), and on a task's for classifiers (labels are not read, weights are those
-    of the examples).
+    it is), on those of `MaskedTokens()` for masked language models, and on a task's
+    for its models. Labels are not read without the term `label`; weights are those of
+    the predictions, and weights of examples, `[B]`, of all other terms, too.
 
     Args:
         student: a `tfeff.encoders.Encoder` (general distillation), or a model with
-            `.encoder` and logits `[B, C]` or ratings `[B]`, such as
-            `tfeff.tasks.Classifier` (task distillation).
+            `.encoder`: logits `[B, C]` or ratings `[B]`, such as
+            `tfeff.tasks.Classifier`, `MultipleChoice` and `Regressor`; a dict of
+            logits `[B, T]`, such as `SpanQA` (task distillation); or logits
+            `[B, M, V]` of masked tokens, such as `tfeff.objectives.MaskedLM`.
         teacher: another model of the same kind and the same vocabulary.
         layer_map: `"uniform"`, g(m) = m N / M; `"top"`, g(m) = m + N - M; `"bottom"`,
             g(m) = m; or a list of g(1) to g(M), counted from 1.
@@ -61,6 +78,13 @@ class Distillation(DistributedModel):
         hidden: whether hidden states are compared.
         embedding: whether embeddings are compared.
         prediction: whether logits are compared; `None` means if the models have logits.
+        cosine: whether the directions of the last hidden states are compared, which
+            must be of one width.
+        label: whether the student learns the labels, too.
+        loss_weights: dict from names of the terms above to numbers of at least 0; 1 for
+            those that are not named. A term of weight 0 is left out.
+        layer_weights: λ_0 to λ_{M+1}, M + 2 numbers of at least 0: of the embedding, of
+            each layer of the student, and of the predictions; `None` means 1 each.
         reduction: `"mean"` as above, or `"sum_squares"`: squares are summed over
             features and positions, and averaged over heads and examples.
         temperature: float t of the softmax.
@@ -75,14 +99,18 @@ class Distillation(DistributedModel):
             `padding_mask` `[B, T]`. Further entries are not read.
 
     Returns:
-        Dict of float tensors `[B]`, by the names above: the terms of each example. The
-        model's loss is the sum of their means, weighted by the numbers of positions.
+        Dict of float tensors `[B]`, by the names above: the terms of each example, with
+        their weights; `[B, C]`, of each option, where examples have options;
+        `prediction` is `[B, M]` for masked tokens, `[B, 2]` for spans; in place of
+        `label` stand the student's own outputs. The model's loss is the sum of the
+        terms' means, weighted by the numbers of positions.
 
     Raises:
-        TypeError: if student or teacher is of another kind.
+        TypeError: if student or teacher is of another kind, or weights are no numbers.
         ValueError: if they are the same model, their vocabularies, tokenizers or
             numbers of logits differ, the layer map does not fit, an attention lacks
-            these maps, the heads cannot be paired, or no term is chosen.
+            these maps, the heads cannot be paired, widths differ where cosines are
+            compared, a weight is negative, or no term is chosen.
 
     Example:
 
@@ -100,8 +128,9 @@ class Distillation(DistributedModel):
 
     Reference:
         Jiao et al., "TinyBERT: distilling BERT for natural language understanding",
-        section 3.1; Hinton et al., "Distilling the knowledge in a neural network",
-        for the temperature.
+        section 3.1; Sanh et al., "DistilBERT, a distilled version of BERT", section 3,
+        for masked tokens, cosine and label; Hinton et al., "Distilling the knowledge
+        in a neural network", for the temperature.
     """
 
     def __init__(
@@ -117,36 +146,69 @@ class Distillation(DistributedModel):
         temperature: float = 1.0,
         soften: str = "both",
         tokenizers: tuple | None = None,
+        cosine: bool = False,
+        label: bool = False,
+        loss_weights: Mapping[str, float] | None = None,
+        layer_weights: Sequence[float] | None = None,
         **kwargs,
     ):
         encoders = paired_encoders(student, teacher)
         if tokenizers is not None:
             check_tokenizers(tokenizers)
         has_logits = not isinstance(student, Encoder)
-        if prediction and not has_logits:
+        for name, value in (("prediction", prediction), ("label", label)):
+            if value and not has_logits:
+                raise ValueError(
+                    f"`{name}` must be False for encoders, which have no logits. "
+                    f"Received: {name}={value!r}"
+                )
+        if label and not hasattr(student, "default_loss"):
             raise ValueError(
-                "`prediction` must be False for encoders, which have no logits. "
-                f"Received: prediction={prediction!r}"
+                "`label` must be False for a student that has no `default_loss`. "
+                f"Received: label={label!r}, student={student!r}"
+            )
+        if attention is not None:
+            check_choice("attention", attention, ("scores", "probabilities"))
+        chosen = {
+            "embedding": bool(embedding),
+            "hidden": bool(hidden),
+            "attention": attention is not None,
+            "prediction": has_logits if prediction is None else bool(prediction),
+            "cosine": bool(cosine),
+            "label": bool(label),
+        }
+        layer_weights_given = layer_weights
+        layer_weights = check_layer_weights(layer_weights, encoders[0].num_layers)
+        weights = _weights_of_terms(chosen, loss_weights, layer_weights)
+        if "attention" in weights:
+            check_maps("student", encoders[0], attention)
+            check_maps("teacher", encoders[1], attention)
+        widths = [encoder.hidden_dim for encoder in encoders]
+        if "cosine" in weights and widths[0] != widths[1]:
+            raise ValueError(
+                "`cosine` must be False for hidden states of different widths. "
+                f"Received: {widths[0]} in the student, {widths[1]} in the teacher"
             )
         settings = {
             "attention": attention,
-            "hidden": bool(hidden),
-            "embedding": bool(embedding),
-            "prediction": has_logits if prediction is None else bool(prediction),
             "reduction": check_choice("reduction", reduction, ("mean", "sum_squares")),
             "temperature": check_positive("temperature", temperature),
             "soften": check_choice("soften", soften, ("both", "student")),
         }
-        if attention is not None:
-            check_choice("attention", attention, ("scores", "probabilities"))
-            check_maps("student", encoders[0], attention)
-            check_maps("teacher", encoders[1], attention)
-        sizes = [encoder.num_layers for encoder in encoders]
-        layers = make_layer_map(layer_map, *sizes)
+        layers = make_layer_map(
+            layer_map, *(encoder.num_layers for encoder in encoders)
+        )
         # True first: a model that was loaded with False may have trainable weights.
         teacher.trainable = True
         teacher.trainable = False
-        comparison = Comparison(student, teacher, layers, **settings)
+        comparison = Comparison(
+            student,
+            teacher,
+            layers,
+            weights=weights,
+            layer_weights=layer_weights,
+            **settings,
+        )
         inputs = dict(student.input)
         super().__init__(inputs=inputs, outputs=comparison(inputs), **kwargs)
         self.student = student
@@ -154,7 +216,13 @@ class Distillation(DistributedModel):
         self.encoder = encoders[0]
         self.comparison = comparison
         self.layer_map = layers
-        self.settings = {"layer_map": layer_map, **settings}
+        self.settings = {
+            "layer_map": layer_map,
+            **settings,
+            **{name: chosen[name] for name in chosen if name != "attention"},
+            "loss_weights": None if loss_weights is None else dict(loss_weights),
+            "layer_weights": layer_weights_given and list(layer_weights_given),
+        }
         self.dtype_policy = self.encoder.dtype_policy
         self.term_metrics = {
             name: keras.metrics.Mean(name=f"{name}_loss") for name in comparison.terms
@@ -196,33 +264,53 @@ class Distillation(DistributedModel):
         """This replica's share of the loss; the shares of all replicas add up to it."""
         weights = self.target_weights(x, y, sample_weight)
         mean = _GlobalMean("distillation")
-        return sum(mean(None, y_pred[name], weights[name]) for name in y_pred)
+        losses = self._with_label_losses(y, y_pred)
+        return sum(mean(None, losses[name], weights[name]) for name in losses)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         weights = self.target_weights(x, y, sample_weight)
+        losses = self._with_label_losses(y, y_pred)
         for name, metric in self.term_metrics.items():
-            metric.update_state(y_pred[name], sample_weight=weights[name])
+            metric.update_state(losses[name], sample_weight=weights[name])
         return self.get_metrics_result()
 
-    def target_weights(self, x, y=None, sample_weight=None):
-        """Weight of each example in the mean of each term: `[B]` by name.
+    def _with_label_losses(self, y, y_pred):
+        """The terms, with losses in place of the student's outputs for the labels."""
+        if "label" not in y_pred:
+            return y_pred
+        outputs, loss = y_pred["label"], self.student.default_loss()
+        if not isinstance(loss, dict):
+            value = loss.call(y, ops.cast(outputs, loss.dtype))
+        else:
+            parts = [
+                part.call(y[name], ops.cast(outputs[name], part.dtype))
+                for name, part in loss.items()
+            ]
+            value = ops.stack(parts, axis=-1)
+        weight = self.comparison.weights_of_terms["label"]
+        return {**y_pred, "label": weight * value}
 
-        A dictionary holds such weights already and is returned as it is.
+    def target_weights(self, x, y=None, sample_weight=None):
+        """Weight of each sequence or target in the mean of each term, by name.
+
+        A dictionary of the terms holds such weights already and is returned as it is.
         """
-        if isinstance(sample_weight, dict):
+        terms = self.comparison.terms
+        if isinstance(sample_weight, dict) and set(sample_weight) == set(terms):
             return sample_weight
-        counts = position_counts(
-            x["padding_mask"], self.comparison.terms, self.settings["reduction"]
-        )
-        if sample_weight is None or isinstance(self.student, Encoder):
+        mask = x["padding_mask"]
+        counts = position_counts(mask, terms, self.settings["reduction"])
+        if isinstance(self.student, Encoder):
             return counts
-        sample_weight = ops.cast(sample_weight, "float32")
-        if len(sample_weight.shape) != 1:
-            raise ValueError(
-                "`sample_weight` must have one weight for each example, [B]. "
-                f"Received: shape {tuple(sample_weight.shape)}"
-            )
-        return {name: count * sample_weight for name, count in counts.items()}
+        examples = example_weights(sample_weight, mask)
+        if len(mask.shape) > 2:
+            examples = examples[:, None]
+        weights = {name: count * examples for name, count in counts.items()}
+        of_targets = prediction_weights(sample_weight, x, self.student)
+        return {
+            name: of_targets if name in ("prediction", "label") else weight
+            for name, weight in weights.items()
+        }
 
     @property
     def metrics(self):
@@ -251,6 +339,27 @@ class Distillation(DistributedModel):
         for name in ("student", "teacher"):
             config[name] = keras.saving.deserialize_keras_object(config[name])
         return make_quantized(cls, config)
+
+
+def _weights_of_terms(chosen, loss_weights, layer_weights):
+    """The weight of each term that is computed, by name."""
+    terms = [name for name, wanted in chosen.items() if wanted]
+    weights = check_loss_weights(loss_weights, terms)
+    first, *of_layers, last = layer_weights
+    factors = {"embedding": first, "prediction": last}
+    factors |= dict.fromkeys(("hidden", "attention"), any(of_layers))
+    weights = {
+        name: weight
+        for name, weight in weights.items()
+        if weight and factors.get(name, True)
+    }
+    if not weights:
+        raise ValueError(
+            "At least one of `attention`, `hidden`, `embedding`, `prediction`, "
+            "`cosine` and `label` must be set, with weights above 0 (`layer_weights`). "
+            f"Received: {terms or 'none of them'}, layer_weights={layer_weights}"
+        )
+    return weights
 
 
 class _GlobalMean(GlobalMean):

@@ -1,0 +1,90 @@
+"""The weight of each example, position and target in the mean of a term."""
+
+from collections.abc import Mapping
+
+import keras
+from keras import ops
+
+from tfeff.objectives.distillation.losses import output_shapes
+
+
+def position_counts(padding_mask, terms, reduction: str) -> dict:
+    """Number of positions behind each sequence's sum, by term.
+
+    Sums are divided by it, and it is the sequence's weight in the mean over sequences.
+    With the reduction `"sum_squares"` it is 1 for every sequence that is not empty,
+    but for the mean of cosines.
+
+    Args:
+        padding_mask: tensor `[B, T]`, or `[B, C, T]` of questions with options.
+        terms: names of terms that compare positions.
+        reduction: as in `tfeff.objectives.Distillation`.
+
+    Returns:
+        Dict of float32 tensors `[B]` or `[B, C]`.
+    """
+    tokens = ops.sum(ops.cast(ops.not_equal(padding_mask, 0), "float32"), axis=-1)
+    counts = dict.fromkeys(terms, ops.cast(tokens > 0, "float32"))
+    own = {"cosine": tokens}
+    if reduction == "mean":
+        own |= {"embedding": tokens, "hidden": tokens, "attention": tokens**2}
+    return counts | {name: own[name] for name in terms if name in own}
+
+
+def example_weights(sample_weight, padding_mask):
+    """The weight of each example: `[B]`, 1 or what was given for the whole of it.
+
+    Weights of tokens, `[B, M]`, are not of examples; those of several outputs are
+    averaged.
+    """
+    examples = ops.any(padding_mask != 0, axis=range(1, len(padding_mask.shape)))
+    examples = ops.cast(examples, "float32")
+    if isinstance(sample_weight, Mapping):
+        parts = [ops.cast(weight, "float32") for weight in sample_weight.values()]
+        sample_weight = sum(parts) / len(parts)
+    if sample_weight is None or len(sample_weight.shape) > 1:
+        return examples
+    return examples * ops.cast(sample_weight, "float32")
+
+
+def prediction_weights(sample_weight, inputs, model: keras.Model):
+    """The weight of each target of the student's predictions.
+
+    Args:
+        sample_weight: as a batch has it: `None`, `[B]`, `[B, M]` for masked tokens, or
+            a dict of `[B]` for several outputs.
+        inputs: the model's inputs.
+        model: the student.
+
+    Returns:
+        Tensor of the shape that `prediction_divergence` gives.
+
+    Raises:
+        ValueError: if the weights have another shape.
+    """
+    shapes = output_shapes(model.output)
+    examples = example_weights(None, inputs["padding_mask"])
+    if None not in shapes:
+        given = sample_weight if isinstance(sample_weight, Mapping) else {}
+        given = given or dict.fromkeys(shapes, sample_weight)
+        columns = [_weighted(examples, given[name]) for name in shapes]
+        return ops.stack(columns, axis=-1)
+    if len(shapes[None]) < 3:
+        return _weighted(examples, sample_weight)
+    targets = ops.ones_like(inputs["mask_positions"], dtype="float32")
+    if sample_weight is None:
+        return targets
+    weight = ops.cast(sample_weight, "float32")
+    return targets * (weight[:, None] if len(weight.shape) == 1 else weight)
+
+
+def _weighted(examples, sample_weight):
+    if sample_weight is None:
+        return examples
+    sample_weight = ops.cast(sample_weight, "float32")
+    if len(sample_weight.shape) != 1:
+        raise ValueError(
+            "`sample_weight` must have one weight for each example, [B]. "
+            f"Received: shape {tuple(sample_weight.shape)}"
+        )
+    return examples * sample_weight
