@@ -34,6 +34,8 @@ _MODELS = {
     "sparsebert": ("SparseBERT, fixed pattern", "blockwise", "–"),
     "convbert": ("ConvBERT", "convolution", "Hugging Face"),
     "albert": ("ALBERT", "attention", "Hugging Face, Model Garden"),
+    "tinybert": ("TinyBERT: a small BERT", "attention", "Hugging Face, Model Garden"),
+    "distilbert": ("DistilBERT: half a BERT, no segments", "attention", "–"),
 }
 
 

@@ -36,6 +36,8 @@ _HUANG = "Huang et al., 2020, Better relative position embeddings"
 _BLOCKBERT = "Qiu et al., 2020, BlockBERT"
 _CONVBERT = "Jiang et al., 2020, ConvBERT"
 _ALBERT = "Lan et al., 2020, ALBERT"
+_TINYBERT = "Jiao et al., 2020, TinyBERT"
+_DISTILBERT = "Sanh et al., 2019, DistilBERT"
 
 
 def _one_head(**arguments):
@@ -94,6 +96,29 @@ _OTHER_MODELS = {
 }
 
 
+# Students of BERT-base, named by their layers as in the paper.
+_STUDENTS = {
+    "tinybert_4": (
+        f"{_TINYBERT}, section 4.2",
+        dict(num_layers=4, num_heads=12, hidden_dim=312, intermediate_dim=1200),
+    ),
+    "tinybert_6": (
+        f"{_TINYBERT}, section 4.2",
+        dict(num_layers=6, num_heads=12, hidden_dim=768, intermediate_dim=3072),
+    ),
+    "distilbert_base": (
+        f"{_DISTILBERT}, section 3",
+        dict(
+            num_layers=6,
+            num_heads=12,
+            hidden_dim=768,
+            intermediate_dim=3072,
+            num_segments=0,
+        ),
+    ),
+}
+
+
 def _make_presets() -> dict[str, dict]:
     table = {}
 
@@ -129,6 +154,8 @@ def _make_presets() -> dict[str, dict]:
             sharing="all",
             dropout=0.0,
         )
+    for name, (source, config) in _STUDENTS.items():
+        add(name, source, vocabulary_size=30_522, **config)
     return table
 
 
@@ -165,6 +192,9 @@ _PARAMETERS = {
     "albert_large": 16_634_368,
     "albert_xlarge": 54_528_512,
     "albert_xxlarge": 205_814_272,
+    "tinybert_4": 14_252_592,
+    "tinybert_6": 66_364_416,
+    "distilbert_base": 66_362_880,
 }
 _PRESETS = _make_presets()
 
