@@ -96,6 +96,11 @@ def saved_preset():
     return "preset"
 
 
+def saved_preset_with_head():
+    tasks.save_pretrained(objectives.MaskedLM(tiny()), tokenizer(), "preset")
+    return "preset"
+
+
 def exported():
     export.save_for_serving(tiny(), tokenizer(), "export")
     return "export"
@@ -168,6 +173,11 @@ CALLS = {
     objectives.common_maps: dict(student=tiny, teacher=tiny),
     training.make_strategy: dict(),
     objectives.Distillation: dict(student=tiny, teacher=tiny),
+    objectives.copy_head: dict(
+        student=lambda: objectives.MaskedLM(tiny()),
+        teacher=lambda: objectives.MaskedLM(tiny()),
+    ),
+    objectives.copy_layers: dict(student=tiny, teacher=tiny),
     objectives.MaskedLM: dict(encoder=tiny),
     objectives.PermutationLM: dict(encoder=tiny),
     objectives.SentencePairPrediction: dict(encoder=tiny),
@@ -204,6 +214,7 @@ CALLS = {
     datasets.squad_v2_metrics: dict(questions=[QUESTION], predictions={"a": "cat"}),
     tasks.save_pretrained: dict(encoder=tiny, tokenizer=tokenizer, path="p"),
     tasks.load_pretrained: dict(path=saved_preset),
+    tasks.load_masked_lm: dict(path=saved_preset_with_head),
     datasets.write_tsv: dict(values={"a": "b"}, path="j.tsv"),
     datasets.write_json: dict(values={"a": "b"}, path="j.json"),
     data.build_cache: dict(

@@ -36,5 +36,7 @@ def convert(settings: ConvertSettings) -> None:
         folds = ", lower-casing" if tokenizer.get_config().get("lowercase") else ""
         size = tokenizer.vocabulary_size()
         print(f"With its {type(tokenizer).__name__} of {size:,} ids{folds}")
+    if converted.has_masked_lm_head:
+        print("With its masked language model head")
     for kind, count in sorted(converted.ignored.items()):
         print(f"Left out: {kind} ({count} tensors)")

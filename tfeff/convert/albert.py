@@ -70,3 +70,10 @@ def weights(encoder) -> Iterator[Weight]:
         yield from dense(block.feedforward.intermediate_dense, f"{layer}.ffn")
         yield from dense(block.feedforward.output_dense, f"{layer}.ffn_output")
         yield from norm(block.feedforward_norm, f"{layer}.full_layer_layer_norm")
+
+
+def masked_lm_head(head) -> Iterator[Weight]:
+    """The weights of the masked language model head and their tensors."""
+    yield from dense(head.dense, "predictions.dense")
+    yield from norm(head.norm, "predictions.LayerNorm")
+    yield Weight(head.bias, "predictions.bias")

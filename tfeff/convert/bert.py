@@ -96,6 +96,13 @@ def weights(encoder) -> Iterator[Weight]:
         yield from rest_of_block(block, layer)
 
 
+def masked_lm_head(head) -> Iterator[Weight]:
+    """The weights of the masked language model head and their tensors."""
+    yield from dense(head.dense, "cls.predictions.transform.dense")
+    yield from norm(head.norm, "cls.predictions.transform.LayerNorm")
+    yield Weight(head.bias, "cls.predictions.bias")
+
+
 def embedding(encoder) -> Iterator[Weight]:
     """The embedding tables and their layer norm."""
     tables = {

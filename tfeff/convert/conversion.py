@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import keras_hub
 
 from tfeff.convert import harmless
+from tfeff.convert.masked_lm_head import find_head
 from tfeff.convert.sources import find
 from tfeff.convert.tokenizer import make_tokenizer
 from tfeff.convert.weights import assign
@@ -23,11 +24,13 @@ class Converted:
         encoder: the encoder.
         tokenizer: its tokenizer, or `None` if the source has none.
         ignored: number of unused tensors of each kind, such as `{"pooler": 2}`.
+        has_masked_lm_head: whether the preset has a masked language model head.
     """
 
     encoder: Encoder
     tokenizer: keras_hub.tokenizers.Tokenizer | None
     ignored: Mapping[str, int]
+    has_masked_lm_head: bool = False
 
 
 def load(source: str | os.PathLike) -> Encoder:
@@ -63,9 +66,10 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
     - the authors of ConvBERT (a TensorFlow 1 checkpoint).
 
     Every tensor of the source is either used or of a kind that an encoder does not use:
-    poolers, heads, training state. Pickles are not read. The tokenizer returns the same
-    ids as Hugging Face's, or is refused. A `UserWarning` names settings that are
-    neither used nor known to be harmless.
+    poolers, heads, training state. The head of a BERT's or ALBERT's masked language
+    model is kept, for `tfeff.tasks.load_masked_lm`. Pickles are not read. The tokenizer
+    returns the same ids as Hugging Face's, or is refused. A `UserWarning` names
+    settings that are neither used nor known to be harmless.
 
     Args:
         source: a folder, or a name on the Hugging Face hub.
@@ -94,7 +98,7 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
     ```
     """
     destination = check_new_path("destination", destination)
-    found, encoder, ignored = _read(source)
+    found, encoder, head, ignored = _read(source)
     tokenizer = make_tokenizer(found.directory, found.family)
     if tokenizer and tokenizer.vocabulary_size() > encoder.vocabulary_size:
         raise ValueError(
@@ -102,22 +106,23 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
             f"{found.directory!r} with {tokenizer.vocabulary_size()} ids, "
             f"{encoder.vocabulary_size} rows"
         )
-    save_preset(encoder, tokenizer, destination)
-    return Converted(encoder, tokenizer, ignored)
+    save_preset(encoder, tokenizer, destination, head and head.arrays())
+    return Converted(encoder, tokenizer, ignored, head is not None)
 
 
 def _read(source):
-    """The source, its encoder and the counts of ignored tensors."""
+    """The source, its encoder, its head and the counts of ignored tensors."""
     found = find(source)
     arguments = found.format.arguments(found.config)
     found.config.warn_of_others(harmless.CONFIG)
     try:
         encoder = Encoder(**arguments)
+        head, of_head = find_head(found, encoder)
         ignored = assign(
-            found.format.weights(encoder),
+            [*found.format.weights(encoder), *of_head],
             found.tensors,
             found.format.ignored(encoder),
         )
     except (TypeError, ValueError) as error:
         raise ValueError(f"In {found.config.path!r}, or beside it: {error}") from error
-    return found, encoder, dict(ignored)
+    return found, encoder, head, dict(ignored)

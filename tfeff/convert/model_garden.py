@@ -120,6 +120,13 @@ def weights(encoder) -> Iterator[Weight]:
         yield from _norm(block.feedforward_norm, f"{layer}/_output_layer_norm")
 
 
+def masked_lm_head(head) -> Iterator[Weight]:
+    """The weights of the masked language model head and their tensors."""
+    yield from _dense(head.dense, "masked_lm/dense")
+    yield from _norm(head.norm, "masked_lm/layer_norm")
+    yield Weight(head.bias, "masked_lm/bias")
+
+
 def _dense(layer, name):
     yield Weight(layer.kernel, f"{name}/kernel")
     yield Weight(layer.bias, f"{name}/bias")

@@ -3,6 +3,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.encoders import Encoder
+from tfeff.layers.checks import check_activation
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.objective import (
@@ -11,18 +12,21 @@ from tfeff.objectives.objective import (
     mask_positions_input,
 )
 from tfeff.objectives.token_logits import TableLayer
+from tfeff.utils.checks import check_positive
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class MaskedLMHead(TableLayer):
     """BERT's head: logits of all tokens at some positions, with a tied table.
 
-        z = LayerNorm(gelu(X[m] W + b)) Eᵀ + c
+        z = LayerNorm(g(X[m] W + b)) Eᵀ + c
 
     Logits are in the precision of the weights.
 
     Args:
         token_embedding: the `keras.layers.ReversibleEmbedding` that holds `E`.
+        activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh.
+        layer_norm_epsilon: float added to the variance in the norm.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
@@ -36,23 +40,43 @@ class MaskedLMHead(TableLayer):
         Devlin et al., "BERT", section 3.1, and its authors' code.
     """
 
-    def __init__(self, token_embedding: keras.layers.ReversibleEmbedding, **kwargs):
+    def __init__(
+        self,
+        token_embedding: keras.layers.ReversibleEmbedding,
+        activation: str = "gelu",
+        layer_norm_epsilon: float = 1e-12,
+        **kwargs,
+    ):
         # The weights' dtype must not depend on the layer that calls this one.
         super().__init__(token_embedding, autocast=False, **kwargs)
+        if not isinstance(activation, str):
+            raise TypeError(
+                f"`activation` must be a name. Received: activation={activation!r}"
+            )
+        if activation != "gelu_tanh":
+            check_activation("activation", activation)
+        self.activation = activation
+        self.layer_norm_epsilon = check_positive(
+            "layer_norm_epsilon", layer_norm_epsilon
+        )
 
     def build(self, inputs_shape, mask_positions_shape=None):
         size = self.token_embedding.output_dim
         # Saved weights have these names.
         self._intermediate_dense = Dense(
             size,
-            activation="gelu",
+            activation=functional.gelu_tanh
+            if self.activation == "gelu_tanh"
+            else self.activation,
             kernel_initializer=bert_initializer(),
             dtype=self.dtype_policy,
             name="intermediate_dense",
         )
         self._intermediate_dense.build(inputs_shape)
         self._intermediate_layer_norm = keras.layers.LayerNormalization(
-            epsilon=1e-12, dtype=self.dtype_policy, name="intermediate_layer_norm"
+            epsilon=self.layer_norm_epsilon,
+            dtype=self.dtype_policy,
+            name="intermediate_layer_norm",
         )
         self._intermediate_layer_norm.build((*inputs_shape[:-1], size))
         self._bias = self.add_weight(
@@ -70,10 +94,30 @@ class MaskedLMHead(TableLayer):
     def compute_output_shape(self, inputs_shape, mask_positions_shape):
         return (*mask_positions_shape, self.token_embedding.input_dim)
 
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "activation": self.activation,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+        }
 
-def masked_lm_head(encoder: Encoder, name: str = "head") -> MaskedLMHead:
+    def own_weights(self) -> dict[str, keras.Variable]:
+        """All weights but the table, by the names of a preset's head."""
+        dense, norm = self._intermediate_dense, self._intermediate_layer_norm
+        return {
+            "dense/kernel": dense.kernel,
+            "dense/bias": dense.bias,
+            "norm/gamma": norm.gamma,
+            "norm/beta": norm.beta,
+            "bias": self._bias,
+        }
+
+
+def masked_lm_head(encoder: Encoder, name: str = "head", **kwargs) -> MaskedLMHead:
     """The head for an encoder's hidden states."""
-    return MaskedLMHead(encoder.token_embedding, dtype=encoder.dtype_policy, name=name)
+    return MaskedLMHead(
+        encoder.token_embedding, dtype=encoder.dtype_policy, name=name, **kwargs
+    )
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -83,7 +127,7 @@ class MaskedLM(Objective):
     The last hidden states at the masked positions go through a dense layer with
     GELU and a norm, and are multiplied by the encoder's token table (tied weights):
 
-        z = LayerNorm(gelu(X^L[m] W + b)) Eᵀ + c        [V] a masked position
+        z = LayerNorm(g(X^L[m] W + b)) Eᵀ + c           [V] a masked position
 
     Trained on `tfeff.data.MaskedTokens`. The loss is the mean over all
     masked positions of the global batch (`GlobalMeanCrossentropy`), so it is the
@@ -91,6 +135,9 @@ class MaskedLM(Objective):
 
     Args:
         encoder: a `tfeff.encoders.Encoder`.
+        activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh. Published
+            models have that of their encoder.
+        layer_norm_epsilon: float added to the variance in the norm.
         **kwargs: `name` and `trainable`.
 
     Call arguments:
@@ -126,10 +173,18 @@ class MaskedLM(Objective):
         Devlin et al., "BERT", section 3.1; Tian et al., "Shatter", section A.2.
     """
 
-    def __init__(self, encoder: Encoder, **kwargs):
+    def __init__(
+        self,
+        encoder: Encoder,
+        activation: str = "gelu",
+        layer_norm_epsilon: float = 1e-12,
+        **kwargs,
+    ):
         check_encoder("encoder", encoder)
         inputs = {**encoder.input, "mask_positions": mask_positions_input()}
-        head = masked_lm_head(encoder)
+        head = masked_lm_head(
+            encoder, activation=activation, layer_norm_epsilon=layer_norm_epsilon
+        )
         outputs = encoder(encoder.input)
         super().__init__(
             inputs=inputs,
@@ -140,3 +195,14 @@ class MaskedLM(Objective):
         self.head = head
         # Mixed float16 needs the model's own policy for Keras to scale the loss.
         self.dtype_policy = encoder.dtype_policy
+
+    @property
+    def head_settings(self) -> dict:
+        """The arguments that the head was made with."""
+        return {
+            "activation": self.head.activation,
+            "layer_norm_epsilon": self.head.layer_norm_epsilon,
+        }
+
+    def get_config(self):
+        return {**super().get_config(), **self.head_settings}

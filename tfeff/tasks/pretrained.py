@@ -17,6 +17,7 @@ from tfeff.encoders.preset_files import (
     tokenizer_files,
 )
 from tfeff.encoders.quantization import check_keeps_quantization
+from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import load_checkpoint, run_checkpoint
 from tfeff.utils.checks import check_choice, check_integer, check_path, check_rate
@@ -27,7 +28,7 @@ _TOKENIZER = "tokenizer.json"
 
 
 def save_pretrained(
-    encoder: Encoder,
+    encoder: Encoder | MaskedLM,
     tokenizer: keras_hub.tokenizers.Tokenizer,
     path: str | os.PathLike,
 ) -> None:
@@ -36,7 +37,8 @@ def save_pretrained(
     Its `SHA256SUMS` holds the digests of the files, which `load_pretrained` compares.
 
     Args:
-        encoder: the encoder, such as `model.encoder` of an objective.
+        encoder: the encoder, such as `model.encoder` of an objective; or a
+            `tfeff.objectives.MaskedLM`, whose head is kept for `load_masked_lm`.
         tokenizer: the KerasHub tokenizer that it was trained with.
         path: the folder to write, atomically; it must not exist. The folders above it
             are created.
@@ -57,10 +59,17 @@ def save_pretrained(
     encoder, tokenizer = tfeff.tasks.load_pretrained("preset")
     ```
     """
+    head = None
+    if isinstance(encoder, MaskedLM):
+        head = {
+            name: keras.ops.convert_to_numpy(weight)
+            for name, weight in encoder.head.own_weights().items()
+        } | encoder.head_settings
+        encoder = encoder.encoder
     if not isinstance(encoder, Encoder):
         raise TypeError(
-            "`encoder` must be a `tfeff.encoders.Encoder`. "
-            f"Received: encoder={encoder!r}"
+            "`encoder` must be a `tfeff.encoders.Encoder`, or a "
+            f"`tfeff.objectives.MaskedLM`. Received: encoder={encoder!r}"
         )
     if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
         raise TypeError(
@@ -69,7 +78,7 @@ def save_pretrained(
         )
     _check_sizes("tokenizer", tokenizer, encoder)
     check_keeps_quantization(encoder)
-    save_preset(encoder, tokenizer, check_new_path("path", path))
+    save_preset(encoder, tokenizer, check_new_path("path", path), head)
 
 
 def load_pretrained(
@@ -165,7 +174,7 @@ def split_step(path: str | os.PathLike) -> tuple[str, int | None]:
 def _read_preset(path, overrides):
     """The encoder and the tokenizer of a preset."""
     # Absolute, so that KerasHub never looks for a preset of this name online.
-    preset = os.path.abspath(_find(path))
+    preset = os.path.abspath(find_preset(path))
     # KerasHub's own tokenizers do not do this themselves.
     with _damage_named(preset, "KerasHub tokenizer"):
         check_preset(preset, tokenizer_files())
@@ -191,7 +200,7 @@ def _read_step(run_dir, step, overrides):
     return encoder, load_run_tokenizer(run_dir)
 
 
-def _find(path):
+def find_preset(path):
     """The folder of the preset."""
     path = check_path("path", path)
     inner = os.path.join(path, "preset")

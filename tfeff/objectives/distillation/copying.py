@@ -1,0 +1,122 @@
+"""Students that begin with weights of their teacher (DistilBERT)."""
+
+from collections.abc import Sequence
+
+import keras
+
+from tfeff.encoders import Encoder
+from tfeff.objectives.distillation.layer_map import make_layer_map
+from tfeff.objectives.masked_lm import MaskedLM
+from tfeff.objectives.objective import check_encoder
+
+
+def copy_layers(
+    student: Encoder, teacher: Encoder, layer_map: str | Sequence[int] = "uniform"
+) -> None:
+    """Copies the teacher's embedding, and layer g(m) to layer m of the student.
+
+    Tables that the student does not have, such as that of segments, are left out; of
+    a longer table of positions the first rows are copied.
+
+    Args:
+        student: a `tfeff.encoders.Encoder` with the teacher's kind of layer and widths.
+        teacher: another one.
+        layer_map: g, as in `tfeff.objectives.Distillation`.
+
+    Raises:
+        TypeError: if an argument is of another type.
+        ValueError: if weights differ in their shapes, or the layer map does not fit.
+
+    Example:
+
+    >>> import numpy as np
+    >>> import tfeff
+    >>> teacher = tfeff.encoders.build("bert_tiny", vocabulary_size=9)
+    >>> student = tfeff.encoders.build("bert_tiny", vocabulary_size=9, num_layers=1)
+    >>> copy_layers(student, teacher, "top")
+    >>> one, two = (
+    ...     np.array(block.attention.query_dense.kernel)
+    ...     for block in (student.blocks[0], teacher.blocks[1])
+    ... )
+    >>> bool(np.all(one == two))
+    True
+
+    Reference:
+        Sanh et al., "DistilBERT", section 3: "by taking one layer out of two".
+    """
+    check_encoder("student", student)
+    check_encoder("teacher", teacher)
+    layers = make_layer_map(layer_map, student.num_layers, teacher.num_layers)
+    pairs = [(student.embedding, teacher.embedding)]
+    pairs += [(s, teacher.blocks[n - 1]) for s, n in zip(student.blocks, layers)]
+    _copy([_same_weights(*pair) for pair in pairs])
+
+
+def copy_head(student: MaskedLM, teacher: MaskedLM) -> None:
+    """Copies the head of a masked language model, without the table of tokens.
+
+    Args:
+        student: a `tfeff.objectives.MaskedLM`.
+        teacher: another one.
+
+    Raises:
+        TypeError: if an argument is of another type.
+        ValueError: if weights differ in their shapes.
+
+    Example:
+
+    >>> import tfeff
+    >>> models = [
+    ...     MaskedLM(tfeff.encoders.build("bert_tiny", vocabulary_size=9))
+    ...     for _ in range(2)
+    ... ]
+    >>> copy_head(*models)
+    """
+    for name, model in (("student", student), ("teacher", teacher)):
+        if not isinstance(model, MaskedLM):
+            raise TypeError(
+                f"`{name}` must be a `tfeff.objectives.MaskedLM`. "
+                f"Received: {name}={model!r}"
+            )
+    one, other = student.head.own_weights(), teacher.head.own_weights()
+    _copy([[(name, one[name], other[name]) for name in one]])
+
+
+def _same_weights(student, teacher):
+    """Triples of name, student's weight and teacher's."""
+    one, other = _by_name(student), _by_name(teacher)
+    if missing := sorted(set(one) - set(other)):
+        raise ValueError(
+            "`student` must have layers like the teacher's to copy them. Received: a "
+            f"student with {', '.join(missing)}, which the teacher has not"
+        )
+    return [(name, weight, other[name]) for name, weight in one.items()]
+
+
+def _by_name(layer: keras.layers.Layer) -> dict:
+    """The weights by their paths below the layer."""
+    found = {}
+    for weight in layer.weights:
+        parts = weight.path.split("/")
+        below = len(parts) - parts[::-1].index(layer.name)
+        found["/".join(parts[below:])] = weight
+    return found
+
+
+def _copy(groups):
+    """Copies all weights, or none."""
+    triples = [triple for group in groups for triple in group]
+    values = []
+    for name, to, source in triples:
+        value = keras.ops.convert_to_numpy(source)
+        if name.startswith("position_embedding"):
+            value = value[: to.shape[0]]
+        if value.shape != tuple(to.shape):
+            raise ValueError(
+                "`student` must have the teacher's sizes to copy its layers. Received: "
+                f"{name} of shape {tuple(to.shape)} in the student, {value.shape} in "
+                "the teacher"
+            )
+        values.append(value)
+    for (_, to, _), value in zip(triples, values):
+        to.assign(value)
