@@ -1,4 +1,4 @@
-"""TinyBERT's losses, element by element."""
+"""The losses of TinyBERT and DistilBERT, element by element."""
 
 import math
 
@@ -54,6 +54,55 @@ def prediction_loss(students, teachers, weights, student_by=1.0, teacher_by=1.0)
         cross = -sum(math.exp(p) * q for p, q in zip(log_p, log_q))
         total += weight * (cross - entropy)
     return total / sum(weights)
+
+
+def divergence(student, teacher, student_by=1.0, teacher_by=1.0):
+    """`Σ_c p_c (log p_c - log q_c)` of the logits of one target."""
+    log_q, log_p = (
+        [v / by - _log_sum_exp([w / by for w in logits]) for v in logits]
+        for logits, by in ((student, student_by), (teacher, teacher_by))
+    )
+    return sum(math.exp(p) * (p - q) for p, q in zip(log_p, log_q))
+
+
+def masked_tokens_loss(students, teachers, weights, **temperatures):
+    """DistilBERT's: the mean over weighted masked tokens of logits [B, M, V]."""
+    total = 0.0
+    for b, m in np.ndindex(weights.shape):
+        pair = students[b, m], teachers[b, m]
+        total += weights[b, m] * divergence(*pair, **temperatures)
+    return total / weights.sum()
+
+
+def spans_loss(students, teachers, weights, **temperatures):
+    """Half of that of starts and half of that of ends: logits [B, T] of each."""
+    total = 0.0
+    for student, teacher in zip(students, teachers):
+        for weight, *pair in zip(weights, student, teacher):
+            total += weight * divergence(*pair, **temperatures) / 2
+    return total / sum(weights)
+
+
+def ratings_loss(students, teachers, weights):
+    """The mean squared error of ratings [B]."""
+    squares = [w * (s - t) ** 2 for w, s, t in zip(weights, students, teachers)]
+    return sum(squares) / sum(weights)
+
+
+def cosine_loss(students, teachers, visible):
+    """DistilBERT's: the mean over real tokens of `1 - cos` of states [B, T, D]."""
+    total = 0.0
+    for b, i in zip(*np.nonzero(visible)):
+        pairs = list(zip(students[b, i], teachers[b, i]))
+        product = sum(s * t for s, t in pairs)
+        squares = sum(s * s for s, _ in pairs) * sum(t * t for _, t in pairs)
+        total += 1 - product / math.sqrt(squares)
+    return total / visible.sum()
+
+
+def _log_sum_exp(values):
+    highest = max(values)
+    return highest + math.log(sum(math.exp(v - highest) for v in values))
 
 
 def attention_scores(hidden, weights, num_heads):

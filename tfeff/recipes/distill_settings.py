@@ -4,21 +4,26 @@ from collections.abc import Mapping
 
 from tfeff.recipes.settings import Settings, fields_of, setting, settings
 
-# The settings that one stage alone has, and those of replacing words.
+# The settings that one stage alone has.
 _STAGES = {
-    "general": ("override", "corpus", "validation_fraction", "max_characters"),
+    "general": ("corpus", "validation_fraction", "max_characters"),
     "task": (
-        *("temperature", "soften", "task", "data", "skip_malformed", "augment_with"),
-        *("word_vectors", "copies", "train_examples"),
+        *("task", "data", "skip_malformed", "skip_mismatched", "augment_with"),
+        *("stride", "max_answer_tokens", "train_examples"),
         *("prediction_steps", "prediction_rate"),
     ),
 }
-_AUGMENTATION = ("word_vectors", "copies")
+_AUGMENTATION = ("word_vectors", "candidates", "copies", "threshold")
+# Those of predictions, which general distillation need not compare.
+_PREDICTIONS = ("temperature", "soften", "label_weight")
+_LAYERS = ("embedding_weight", "hidden_weight", "attention_weight", "cosine_weight")
 
 
 @settings
 class DistillSettings(Settings):
-    """Distils a teacher into a smaller student, as TinyBERT, in general or on a task.
+    """Distils a teacher into a smaller student, in general or on a task.
+
+    As TinyBERT, or with other weights of the losses as DistilBERT.
 
     In general, on any text: the teacher is a preset with its tokenizer, or a pretrained
     run; the student is a name of tfeff.encoders.presets():
@@ -26,16 +31,22 @@ class DistillSettings(Settings):
         tfeff distill --run_dir=runs/small --teacher=runs/large \\
             --student=bert_tiny --override=num_layers=2 --corpus='corpus/*.txt'
 
-    On a task of texts or pairs: GLUE's nine, BoolQ, MultiRC. The teacher is a
-    fine-tuned run, the student the general run; the layers are distilled first, the
-    predictions then, and the best student on the development set is kept:
+    With a `prediction_weight`, tokens are masked, and both models predict them: the
+    teacher is then a run of masked language modelling, or a preset that keeps its head.
+
+    On a task of any data set of tfeff.datasets.names(). The teacher is a fine-tuned
+    run, the student the general run; the layers are distilled first, the predictions
+    then, and the best student on the development set is kept:
 
         tfeff distill --stage=task --run_dir=runs/small-sst2 \\
             --teacher=runs/large-sst2 --student=runs/small --task=SST-2 --data=glue \\
             --augment_with=runs/large --word_vectors=glove.6B.300d.txt
 
     Attention maps are compared before the softmax where both encoders have one
-    (`attention`). A general run that was stopped goes on when it is started again with
+    (`attention`). A loss of weight 0 is left out, as in the ablations of TinyBERT's
+    table 6; a student that is a name of presets() has not been distilled in general,
+    and with `steps=0` and `prediction_weight=0` it learns from labels alone. A general
+    run that was stopped goes on when it is started again with
     the same settings; a task's run starts again until it is finished. In the end the
     run directory holds `metrics.json`, `preset/`: the student with the tokenizer,
     after a task `model.keras`, and `export/`: a SavedModel that takes text.
@@ -48,10 +59,17 @@ class DistillSettings(Settings):
         choices=["general", "task"],
     )
     teacher: str = setting("A preset, or the folder of a run.")
-    student: str = setting("general: a name of presets(); task: a preset or run.")
+    student: str = setting(
+        "A name of presets(), to begin with random weights; task: or a preset or run."
+    )
     override: dict[str, object] = setting(
-        "general: NAME=VALUE (JSON), an argument of Encoder to replace the preset's.",
+        "NAME=VALUE (JSON), an argument of Encoder to replace that of presets().",
         {},
+    )
+    copy_layers: bool = setting(
+        "Whether a student by name begins with the teacher's embedding and the layers "
+        "that it learns from, as DistilBERT; sizes must be the teacher's.",
+        False,
     )
     layer_map: str = setting(
         "uniform, top, bottom, or the teacher's layers: 2,4.", "uniform"
@@ -63,9 +81,33 @@ class DistillSettings(Settings):
         choices=["scores", "probabilities", "none"],
     )
     reduction: str = setting("Over positions.", "mean", choices=["mean", "sum_squares"])
-    temperature: float = setting("task: of the softmax of predictions.", 1.0)
+    layer_weights: tuple[float, ...] | None = setting(
+        "Weights of the embedding, of each layer of the student, and of the "
+        "predictions; default: 1 each.",
+        None,
+        minimum=0.0,
+    )
+    embedding_weight: float = setting("Weight of the embedding.", 1.0, minimum=0.0)
+    hidden_weight: float = setting("Weight of the hidden states.", 1.0, minimum=0.0)
+    attention_weight: float = setting("Weight of the maps.", 1.0, minimum=0.0)
+    cosine_weight: float = setting(
+        "Weight of the cosine of the last hidden states, with those above.",
+        0.0,
+        minimum=0.0,
+    )
+    prediction_weight: float | None = setting(
+        "Weight of the predictions; default: 1 on a task, 0 in general.",
+        None,
+        minimum=0.0,
+    )
+    label_weight: float = setting(
+        "Weight of the student's own loss on labels, with the predictions.",
+        0.0,
+        minimum=0.0,
+    )
+    temperature: float = setting("Of the softmax of predictions.", 1.0)
     soften: str = setting(
-        "task: logits to be divided by it.", "both", choices=["both", "student"]
+        "Logits to be divided by it.", "both", choices=["both", "student"]
     )
     corpus: tuple[str, ...] = setting(
         "general: text files and globs, or docstrings.", ("docstrings",)
@@ -76,19 +118,32 @@ class DistillSettings(Settings):
     max_characters: int = setting(
         "general: where docstrings end.", 10_000_000, minimum=1
     )
-    task: str | None = setting("task: one of GLUE's, BoolQ or MultiRC.", None)
+    task: str | None = setting("task: a name of tfeff.datasets.names().", None)
     data: str | None = setting("task: folder of the benchmark's files.", None)
     skip_malformed: bool = setting(
         "task: leave out malformed lines of GLUE; QQP has some.", False
     )
+    skip_mismatched: bool = setting(
+        "task: leave out questions whose answer does not stand at its offset.", False
+    )
+    stride: int = setting("task: of spans, tokens between windows.", 128, minimum=1)
+    max_answer_tokens: int = setting("task: of spans, most tokens.", 30, minimum=1)
     augment_with: str | None = setting(
-        "task: a run of masked language modelling, to replace words.", None
+        "task: a run of masked language modelling, or a preset that keeps its head, "
+        "to replace words of texts.",
+        None,
     )
     word_vectors: str | None = setting(
         "task: a file like GloVe's, for long words.", None
     )
+    candidates: int = setting(
+        "task: K, words to choose a replacement from.", 15, minimum=1
+    )
     copies: int = setting(
-        "task: copies of an example with words replaced.", 20, minimum=1
+        "task: N_a, copies of an example with words replaced.", 20, minimum=1
+    )
+    threshold: float = setting(
+        "task: p_t, the share of words to replace.", 0.4, minimum=0.0, maximum=1.0
     )
     train_examples: int | None = setting(
         "task: how many of the training part.", None, minimum=1
@@ -102,7 +157,9 @@ class DistillSettings(Settings):
         1,
         minimum=1,
     )
-    steps: int = setting("Steps on layers, each an update.", 1000, minimum=1)
+    steps: int = setting(
+        "Steps on layers, each an update; task: may be 0.", 1000, minimum=0
+    )
     eval_every: int | None = setting(
         "Steps between evaluations; default: 200, or less for few steps.",
         None,
@@ -136,36 +193,77 @@ class DistillSettings(Settings):
     def __post_init__(self):
         super().__post_init__()
         fields = {field.name: field for field in fields_of(type(self))}
-        for name, needed in _unused(self.stage, self.augment_with).items():
-            value, field = getattr(self, name), fields[name]
-            if value != field.default:
+        values = {name: getattr(self, name) for name in fields}
+        for name, needed in _unused(values).items():
+            field = fields[name]
+            if values[name] != field.default:
                 raise ValueError(
                     f"`{name}` can be given with `{needed}` only. Received: "
-                    f"{name}={field.to_json(value)!r}, stage={self.stage!r}, "
+                    f"{name}={field.to_json(values[name])!r}, stage={self.stage!r}, "
                     f"augment_with={self.augment_with!r}"
                 )
         for name in ("task", "data"):
-            if self.stage == "task" and not getattr(self, name):
+            if self.stage == "task" and not values[name]:
                 raise ValueError(
                     f"`{name}` must be given with `stage='task'`. "
-                    f"Received: {name}={getattr(self, name)!r}"
+                    f"Received: {name}={values[name]!r}"
                 )
+        weights = values["layer_weights"]
+        if weights is not None and not any(weights):
+            raise ValueError(
+                "`layer_weights` must have one above 0. "
+                f"Received: layer_weights={weights!r}"
+            )
+        if not self.prediction_loss and not self.label_weight and self.stage == "task":
+            raise ValueError(
+                "`prediction_weight` must be above 0 on a task without `label_weight`: "
+                "the student's last layer would learn nothing. Received: "
+                f"prediction_weight={self.prediction_weight!r}, label_weight=0.0"
+            )
+        if self.stage == "general" and not self.has_losses:
+            names = ", ".join(f"`{name}`" for name in (*_LAYERS, "prediction_weight"))
+            raise ValueError(f"One of {names} must be above 0. Received: all are 0")
+        if self.stage == "general" and not self.steps:
+            raise ValueError("`steps` must be at least 1. Received: steps=0")
+
+    @property
+    def prediction_loss(self) -> float:
+        """The weight of the predictions."""
+        if self.prediction_weight is not None:
+            return self.prediction_weight
+        return 1.0 if self.stage == "task" else 0.0
+
+    @property
+    def has_layer_losses(self) -> bool:
+        """Whether layers are compared."""
+        return any(getattr(self, name) for name in _LAYERS)
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether anything is compared."""
+        return self.has_layer_losses or self.prediction_loss > 0
 
     @classmethod
     def upgraded(cls, config: Mapping) -> dict:
         """As of all settings; those that were given and did nothing are gone."""
         upgraded = super().upgraded(config)
         defaults = super().upgraded({})
-        unused = _unused(upgraded["stage"], upgraded["augment_with"])
+        unused = set(_unused(upgraded))
+        if upgraded["stage"] == "task" and "copy_layers" not in config:
+            unused.add("override")  # Students were folders then.
         return upgraded | {name: defaults[name] for name in unused}
 
 
-def _unused(stage, augment_with):
+def _unused(values):
     """From the settings that have no effect to what they need to have one."""
     unused = {}
-    if augment_with is None:
+    if values["augment_with"] is None:
         unused |= dict.fromkeys(_AUGMENTATION, "augment_with")
+    if values["stage"] == "general" and not values["prediction_weight"]:
+        unused |= dict.fromkeys(_PREDICTIONS, "prediction_weight")
     for other, names in _STAGES.items():
-        if other != stage:
+        if other != values["stage"]:
             unused |= dict.fromkeys(names, f"stage={other!r}")
+    if values["stage"] == "general":
+        unused |= dict.fromkeys(_AUGMENTATION, "stage='task'")
     return unused

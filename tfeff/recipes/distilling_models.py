@@ -1,0 +1,120 @@
+"""Students and what both stages of a distillation do with them."""
+
+import json
+
+import tfeff
+from tfeff.recipes.runs import make_once
+
+
+def make_student_encoder(settings, teacher):
+    """The student's encoder by its name, for the teacher's vocabulary."""
+    student = tfeff.encoders.build(
+        settings.student,
+        **{
+            "vocabulary_size": teacher.vocabulary_size,
+            "max_sequence_length": settings.sequence_length,
+            **settings.override,
+        },
+    )
+    if settings.copy_layers:
+        tfeff.objectives.copy_layers(student, teacher, parse_layer_map(settings))
+    return student
+
+
+def layer_settings(settings, student, teacher):
+    """The arguments of `Distillation` that compare the layers of two encoders."""
+    attention = settings.attention
+    if attention is None and settings.attention_weight:
+        attention = tfeff.objectives.common_maps(student, teacher) or "none"
+        print(f"attention maps to compare, by what both encoders have: {attention}")
+    if attention == "none" or not settings.attention_weight:
+        attention = None
+    weights = {
+        "embedding": settings.embedding_weight,
+        "hidden": settings.hidden_weight,
+        "attention": settings.attention_weight if attention else 0.0,
+        "cosine": settings.cosine_weight,
+    }
+    weights = {name: weight for name, weight in weights.items() if weight}
+    return {
+        "layer_map": parse_layer_map(settings),
+        "attention": attention,
+        "hidden": "hidden" in weights,
+        "embedding": "embedding" in weights,
+        "cosine": "cosine" in weights,
+        "reduction": settings.reduction,
+        "loss_weights": weights,
+        "layer_weights": settings.layer_weights,
+    }
+
+
+def prediction_settings(settings):
+    """The arguments of `Distillation` that compare predictions."""
+    weights = {"prediction": settings.prediction_loss, "label": settings.label_weight}
+    weights = {name: weight for name, weight in weights.items() if weight}
+    return {
+        "prediction": "prediction" in weights,
+        "label": "label" in weights,
+        "loss_weights": weights,
+        "layer_weights": settings.layer_weights,
+        "temperature": settings.temperature,
+        "soften": settings.soften,
+    }
+
+
+def parse_layer_map(settings):
+    """A kind of map, or the list of the teacher's layers that the text gives."""
+    text = settings.layer_map
+    if text in ("uniform", "top", "bottom"):
+        return text
+    try:
+        return [int(layer) for layer in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            "`layer_map` must be uniform, top, bottom, or integers such as 2,4. "
+            f"Received: layer_map={text!r}"
+        ) from None
+
+
+def check_length(encoder, sequence_length):
+    """Raises where the sequences would be too long for the encoder's table."""
+    longest = encoder.max_sequence_length
+    if encoder.position == "absolute" and sequence_length > longest:
+        raise ValueError(
+            f"`sequence_length` must be at most {longest}, the table of positions. "
+            f"Received: sequence_length={sequence_length}"
+        )
+
+
+def write(run, metrics, model, tokenizer, **options):
+    """The student's preset, what serves, and the metrics last.
+
+    Args:
+        run: the run directory.
+        metrics: what `metrics.json` will hold.
+        model: the student, an encoder or a model around one.
+        tokenizer: its tokenizer.
+        **options: those of `tfeff.export.save_for_serving`.
+    """
+    has_head = isinstance(model, tfeff.objectives.MaskedLM)
+    saved = model if has_head else getattr(model, "encoder", model)
+    make_once(
+        run.path("preset"),
+        lambda path: tfeff.tasks.save_pretrained(saved, tokenizer, path),
+    )
+    make_once(
+        run.path("export"),
+        lambda path: tfeff.export.save_for_serving(model, tokenizer, path, **options),
+    )
+    tfeff.training.write_metrics(metrics, run.path("metrics.json"))
+
+
+def finish(run):
+    """Notes the digests of what was written, tells where it is, returns the metrics."""
+    run.finish()
+    print(
+        f"the student and its tokenizer: {run.path('preset')}\n"
+        f"text in: {run.path('export')}"
+    )
+    with open(run.path("metrics.json"), encoding="utf-8") as file:
+        return json.load(file)

@@ -1,0 +1,327 @@
+"""Distils a fine-tuned teacher into a student, on the examples of its task."""
+
+import contextlib
+import dataclasses
+import math
+import os
+import shutil
+from collections.abc import Sequence
+
+import keras
+import tensorflow as tf
+
+import tfeff
+from tfeff.objectives.distillation.layer_map import check_tokenizers
+from tfeff.recipes import answering, finetuning
+from tfeff.recipes.distill_settings import DistillSettings
+from tfeff.recipes.distilling_models import (
+    check_length,
+    finish,
+    layer_settings,
+    make_student_encoder,
+    prediction_settings,
+    write,
+)
+from tfeff.recipes.runs import (
+    check_finite,
+    draw,
+    examples_in_step,
+    export_options,
+    find_dataset,
+    make_optimizer,
+    metrics_line,
+    open_run,
+)
+from tfeff.recipes.tuning import report
+
+# The models of each kind of examples.
+_MODELS = {
+    tfeff.data.TextExamples: (tfeff.tasks.Classifier, tfeff.tasks.Regressor),
+    tfeff.data.ChoiceExamples: (tfeff.tasks.MultipleChoice,),
+    tfeff.data.SpanExamples: (tfeff.tasks.SpanQA,),
+}
+
+
+def distill_on_a_task(
+    settings: DistillSettings,
+    strategy: tf.distribute.Strategy,
+    dataset: tfeff.datasets.Dataset | None,
+) -> dict:
+    """From a fine-tuned model to one: first the layers, then the predictions."""
+    every = settings.eval_every or min(200, settings.prediction_steps)
+    settings = dataclasses.replace(settings, eval_every=every)
+    dataset = find_dataset(settings.task, *_MODELS, given=dataset)
+    dataset.check_installed()
+    in_step = examples_in_step(settings, settings.batch_size, strategy)
+    with open_run(settings) as run:
+        if os.path.exists(run.path("metrics.json")):
+            return finish(run)
+        for name in ("preset", "export"):  # Of a start that was killed.
+            shutil.rmtree(run.path(name), ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(run.path("dev_metrics.csv"))
+        with strategy.scope():
+            teacher = _load_teacher(settings, dataset)
+            encoder, tokenizer, teachers_tokenizer = _load_student(settings, teacher)
+            student = _make_student(teacher, encoder)
+            layers = _layers(
+                settings,
+                student.encoder,
+                teacher.encoder,
+                tokenizer,
+                teachers_tokenizer,
+            )
+            predictions = tfeff.objectives.Distillation(
+                student,
+                teacher,
+                attention=None,
+                hidden=False,
+                embedding=False,
+                **prediction_settings(settings),
+            )
+        train, dev = _read_examples(dataset, settings, tokenizer)
+        train_part, dev_part = (
+            _Part(dataset, examples, _rows(examples, tokenizer, settings), settings)
+            for examples in (train, dev)
+        )
+        print(
+            f"{dataset.name}: {len(train):,} examples to train on, {len(dev):,} of dev"
+        )
+        teachers = dev_part.score(teacher)
+        print(f"teacher: {metrics_line(teachers)}")
+        best = tfeff.training.KeepBest(
+            lambda model: dev_part.score(model.student),
+            dataset.metric_names[0],
+            every,
+            run.directory,
+            settings.patience,
+        )
+        with strategy.scope():
+            if layers is not None:
+                history = _fit(
+                    layers,
+                    train_part.encoder_batches(in_step, seed=settings.seed),
+                    settings,
+                    settings.learning_rate,
+                    settings.steps,
+                )
+                check_finite(layers)
+                print(f"layers after {settings.steps:,} steps: {metrics_line(history)}")
+            _fit(
+                predictions,
+                train_part.rows.dataset(in_step, settings.seed),
+                settings,
+                settings.prediction_rate,
+                settings.prediction_steps,
+                [best],
+            )
+        check_finite(student)
+        print("student:")
+        report(best, settings.prediction_steps)
+        tfeff.training.save_checkpoint(student, run.path("model.keras"))
+        batches = dev_part.encoder_batches(8, shuffle=False, repeat=False)
+        draw(student.encoder, batches, run, settings.plots)
+        write(
+            run,
+            {"student": best.best, "teacher": teachers},
+            student,
+            tokenizer,
+            sequence_length=settings.sequence_length,
+            **dev_part.export_options(student, best.best),
+        )
+        return finish(run)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    """A part of a data set: its examples, and as rows of tokens.
+
+    Attributes:
+        dataset: the `Dataset`.
+        examples: the examples.
+        rows: `TextFeatures`, or `SpanFeatures` of questions with spans.
+        settings: the `DistillSettings`.
+    """
+
+    dataset: tfeff.datasets.Dataset
+    examples: object
+    rows: object
+    settings: DistillSettings
+
+    @property
+    def has_spans(self) -> bool:
+        """Whether spans answer questions."""
+        return isinstance(self.examples, tfeff.data.SpanExamples)
+
+    def encoder_batches(self, batch_size: int, **options) -> tf.data.Dataset:
+        """Batches as an encoder reads them, options one below the other."""
+        batches = self.rows.dataset(batch_size, **options)
+        if isinstance(self.examples, tfeff.data.TextExamples):
+            return batches
+
+        def flat(inputs, *_):
+            shape = [-1, self.settings.sequence_length]
+            return ({name: tf.reshape(x, shape) for name, x in inputs.items()},)
+
+        return batches.map(flat)
+
+    def score(self, model: keras.Model) -> dict[str, float]:
+        """The official metrics of a model; undefined where it has diverged."""
+        if self.has_spans:
+            return self._answers(model)[0]
+        predictions = finetuning.predict(model, self.rows, pad_to_longest=False)
+        if predictions is None:
+            return dict.fromkeys(self.dataset.metric_names, math.nan)
+        return self.dataset.metrics(self.examples, predictions)
+
+    def export_options(self, model: keras.Model, metrics: dict[str, float]) -> dict:
+        """The options of `tfeff.export.save_for_serving`, but for the length."""
+        if not self.has_spans:
+            return export_options(self.examples)
+        threshold = metrics.get("no_answer_threshold")
+        return {
+            "stride": self.settings.stride,
+            "max_answer_tokens": self.settings.max_answer_tokens,
+            "no_answer_threshold": None
+            if threshold is None
+            else answering.served_threshold(threshold, self._answers(model)[1]),
+        }
+
+    def _answers(self, model):
+        longest = self.settings.max_answer_tokens
+        return answering.evaluate(model, self.dataset, self.rows, longest)
+
+
+def _load_teacher(settings, dataset):
+    path = os.path.join(settings.teacher, "model.keras")
+    teacher = tfeff.training.load_checkpoint(path)
+    known = _MODELS[dataset.kind]
+    if not isinstance(teacher, known):
+        raise ValueError(
+            f"`teacher` must be a {' or a '.join(c.__name__ for c in known)} for "
+            f"{dataset.name}. Received: teacher={settings.teacher!r}, a "
+            f"`{type(teacher).__name__}`"
+        )
+    check_length(teacher.encoder, settings.sequence_length)
+    return teacher
+
+
+def _load_student(settings, teacher):
+    """The student's encoder, its tokenizer, and the teacher's."""
+    _, teachers_tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
+    by_name = settings.student in tfeff.encoders.presets()
+    if by_name and not os.path.exists(settings.student):
+        encoder = make_student_encoder(settings, teacher.encoder)
+        return encoder, teachers_tokenizer, teachers_tokenizer
+    for name, value in (
+        ("override", dict(settings.override)),
+        ("copy_layers", settings.copy_layers),
+    ):
+        if value:
+            raise ValueError(
+                f"`{name}` can be given with a `student` by its name only. Received: "
+                f"{name}={value!r}, student={settings.student!r}"
+            )
+    encoder, tokenizer = tfeff.tasks.load_pretrained(settings.student)
+    check_length(encoder, settings.sequence_length)
+    return encoder, tokenizer, teachers_tokenizer
+
+
+def _make_student(teacher, encoder):
+    """A model like the teacher around another encoder."""
+    if isinstance(teacher, tfeff.tasks.SpanQA):
+        model = tfeff.tasks.SpanQA(encoder)
+    elif isinstance(teacher, tfeff.tasks.Classifier):
+        model = tfeff.tasks.Classifier(encoder, teacher.num_classes, teacher.pooling)
+    else:
+        model = type(teacher)(encoder, teacher.pooling)
+    model.compile()  # Checkpoints are of compiled models.
+    return model
+
+
+def _layers(settings, student, teacher, *tokenizers):
+    """The distillation of layers; None where no layer is compared."""
+    arguments = layer_settings(settings, student, teacher)
+    if not settings.steps or not arguments["loss_weights"]:
+        check_tokenizers(tokenizers)
+        return None
+    return tfeff.objectives.Distillation(
+        student, teacher, tokenizers=tokenizers, **arguments
+    )
+
+
+def _rows(examples, tokenizer, settings):
+    length = settings.sequence_length
+    if isinstance(examples, tfeff.data.SpanExamples):
+        return tfeff.data.make_span_features(
+            examples, tokenizer, length, settings.stride
+        )
+    return tfeff.data.text_features(examples, tokenizer, length)
+
+
+def _read_examples(dataset, settings, tokenizer):
+    """The examples to train on, sampled and with their copies, and those of dev."""
+    names = ("skip_malformed", "skip_mismatched")
+    options = {name: True for name in names if getattr(settings, name)}
+    train, dev = (
+        dataset.read(split, settings.data, **options)
+        for split in ("train", dataset.dev_splits[0])
+    )
+    if count := len(train.skipped) + len(dev.skipped):
+        print(f"{count:,} lines left out, such as {(*train.skipped, *dev.skipped)[0]}")
+    if settings.train_examples is not None:
+        train = train.sample(settings.train_examples, settings.seed)
+    if settings.augment_with:
+        train = _augmented(train, settings, tokenizer)
+    return train, dev
+
+
+def _augmented(examples, settings, tokenizer):
+    """The examples and their copies."""
+    folder, vectors = settings.augment_with, settings.word_vectors
+    if not isinstance(examples, tfeff.data.TextExamples):
+        raise ValueError(
+            "`augment_with` must be None but for texts and pairs: other words would "
+            f"change answers and options. Received: augment_with={folder!r}, "
+            f"task={settings.task!r}"
+        )
+    masked_lm, known = tfeff.tasks.load_masked_lm(folder)
+    fingerprint = tfeff.data.tokenizer_fingerprint
+    if fingerprint(tokenizer) != fingerprint(known):
+        raise ValueError(
+            "`augment_with` must have the student's tokenizer. "
+            f"Received: augment_with={folder!r}, student={settings.student!r}"
+        )
+    return tfeff.tasks.augment(
+        examples,
+        masked_lm,
+        tokenizer,
+        copies=settings.copies,
+        rate=settings.threshold,
+        candidates=settings.candidates,
+        word_vectors=tfeff.tasks.read_word_vectors(vectors) if vectors else None,
+        seed=settings.seed,
+    )
+
+
+def _fit(
+    model: keras.Model,
+    batches: tf.data.Dataset,
+    settings: DistillSettings,
+    learning_rate: float,
+    steps: int,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+) -> dict[str, float]:
+    """Trains for so many steps; returns the metrics of the training."""
+    model.compile(
+        make_optimizer(settings, learning_rate, steps),
+        accumulation_steps=settings.accumulation_steps,
+    )
+    history = model.fit(
+        batches,
+        steps_per_epoch=steps,
+        shuffle=False,  # The rows come shuffled.
+        verbose=0,
+        callbacks=list(callbacks),
+    ).history
+    return {name: values[-1] for name, values in history.items()}
