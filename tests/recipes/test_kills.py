@@ -91,6 +91,37 @@ RECIPES = {
             "--validation_fraction=0.4",
         ],
     ),
+    "distill_masked_lm": (
+        "distill",
+        [
+            *GENERAL,
+            "--teacher={masked_lm}",
+            "--student=distilbert_base",
+            *(f"--override={name}={size}" for name, size in SIZES.items()),
+            "--override=num_heads=2",
+            "--copy_layers",
+            "--corpus={text}",
+            "--validation_fraction=0.4",
+            "--prediction_weight=5",
+            "--label_weight=2",
+            "--cosine_weight=1",
+        ],
+    ),
+    "distill_spans": (
+        "distill",
+        [
+            *GENERAL,
+            "--sequence_length=40",
+            "--stage=task",
+            "--task=SQuAD1.1",
+            "--data={squad}",
+            "--teacher={answering}",
+            "--student={answering}",
+            "--stride=9",
+            "--prediction_steps=2",
+            "--label_weight=0.5",
+        ],
+    ),
     "distill_task": (
         "distill",
         [
@@ -135,6 +166,17 @@ def inputs(tmp_path_factory):
     tfeff.tasks.save_pretrained(
         words, tfeff.convert.BertTokenizer(pieces, lowercase=True), folder / "words"
     )
+    masked_lm = tfeff.objectives.MaskedLM(encoder)
+    tfeff.tasks.save_pretrained(masked_lm, tokenizer(), folder / "masked_lm")
+    answering = tfeff.tasks.SpanQA(
+        tfeff.encoders.build(
+            "bert_tiny", vocabulary_size=60, max_sequence_length=40, **SIZES
+        )
+    )
+    answering.compile()
+    path = folder / "answering"
+    tfeff.tasks.save_pretrained(answering.encoder, tokenizer(), path / "preset")
+    tfeff.training.save_checkpoint(answering, str(path / "model.keras"))
     return {
         "text": folder / "text.txt",
         "glue": folder / "glue",
@@ -142,13 +184,15 @@ def inputs(tmp_path_factory):
         "large": folder / "large",
         "words": folder / "words",
         "tuned": folder / "tuned",
+        "masked_lm": folder / "masked_lm",
+        "answering": folder / "answering",
     }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RECIPES)
 def test_killed_anywhere(name, inputs, tmp_path):
-    if name == "answer":
+    if name in ("answer", "distill_spans"):
         pytest.importorskip("official", reason="needs Model Garden's scripts")
     command, flags = RECIPES[name]
     flags = json.dumps([flag.format(**inputs) for flag in flags])

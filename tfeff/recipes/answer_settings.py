@@ -27,9 +27,10 @@ class AnswerSettings(OptimizerSettings):
     A run that was stopped goes on with its first unfinished cell of the grid when it is
     started again. The run directory holds a folder for each cell, and of the best one
     `metrics.json`, `predictions.json` (of SQuAD 2.0 also `null_odds.json`), both in the
-    layouts of submissions, `model.keras`, and `export/`: a SavedModel that takes
-    questions and passages; with `predict_split` also `predictions/` with the same of
-    that part, and its metrics where it has answers.
+    layouts of submissions, `model.keras`, `preset/`: its encoder with the tokenizer,
+    and `export/`: a SavedModel that takes questions and passages; with `predict_split`
+    also `predictions/` with the same of that part, and its metrics where it has
+    answers.
     """
 
     recipe = "answer"

@@ -20,6 +20,7 @@ from tfeff.recipes.runs import (
     draw,
     examples_in_step,
     find_dataset,
+    make_once,
     metrics_line,
     open_run,
     recipe_running,
@@ -121,6 +122,15 @@ def answer(
         print(grid.table())
         if not os.path.exists(run.path("metrics.json")):
             write_best(settings, run, dataset, dev_split, tokenizer, dev, summary)
+        # Also of a run of before there was one.
+        make_once(
+            run.path("preset"),
+            lambda path: tfeff.tasks.save_pretrained(
+                tfeff.training.load_checkpoint(run.path("model.keras")).encoder,
+                tokenizer,
+                path,
+            ),
+        )
         with open(run.path("metrics.json"), encoding="utf-8") as file:
             metrics = json.load(file)
         for part in to_predict:

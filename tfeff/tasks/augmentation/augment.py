@@ -46,11 +46,12 @@ def augment(
 
     Args:
         examples: texts or pairs, with or without labels.
-        masked_lm: a `tfeff.objectives.MaskedLM`.
+        masked_lm: a `tfeff.objectives.MaskedLM`, such as a published BERT of
+            `load_masked_lm`.
         tokenizer: the tokenizer that it was trained with.
-        copies: integer N, copies of each example.
-        rate: float in [0, 1], the share of words to replace.
-        candidates: integer M, words to choose from.
+        copies: integer N_a, copies of each example.
+        rate: float p_t in [0, 1], the share of words to replace.
+        candidates: integer K, words to choose from.
         word_vectors: as from `read_word_vectors`, or `None`.
         seed: integer of at least 0.
         batch_size: integer, masked words in a batch of the model.

@@ -1,0 +1,289 @@
+"""Distillation from Python on every kind of task, and of masked language models."""
+
+import json
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+import tfeff
+from tests.subjects.sentences import DOCUMENTS, tokenizer
+from tfeff.recipes import DistillSettings, distill
+from tfeff.recipes.distilling_models import layer_settings, prediction_settings
+
+SIZES = {
+    "vocabulary_size": 60,
+    "hidden_dim": 8,
+    "intermediate_dim": 8,
+    "max_sequence_length": 40,
+    "dropout": 0.0,
+}
+TEXTS = DOCUMENTS[:8]
+
+
+def texts(split, folder):
+    return tfeff.data.TextExamples(
+        tuple(TEXTS), None, np.linspace(0, 5, 8, dtype="float32"), None, tuple(range(8))
+    )
+
+
+def choices(split, folder):
+    return tfeff.data.ChoiceExamples(
+        passages=tuple(TEXTS),
+        questions=("Who?",) * 8,
+        options=(("a cat", "zebras"),) * 8,
+        labels=np.arange(8) % 2,
+        label_names=("A", "B"),
+        ids=tuple(map(str, range(8))),
+    )
+
+
+def spans(path, skip_mismatched):
+    questions = [
+        tfeff.data.Question(str(i), "Who?", text, (text[:9],), ((0, 9),))
+        for i, text in enumerate(TEXTS)
+    ]
+    return tfeff.data.SpanExamples(tuple(questions))
+
+
+def same_texts(examples, answers):
+    right = [
+        answer.text in question.answers
+        for question, answer in zip(examples.questions, answers)
+    ]
+    return {"exact_match": float(np.mean(right))}
+
+
+def one_score(examples, predictions):
+    return {"exact_match": tfeff.datasets.accuracy(examples.labels, predictions)}
+
+
+DATASETS = {
+    "Rated": tfeff.datasets.Dataset(
+        name="Rated", reader=texts, metric_names=("pearson",)
+    ),
+    "Chosen": tfeff.datasets.Dataset(
+        name="Chosen",
+        reader=choices,
+        kind=tfeff.data.ChoiceExamples,
+        label_names=("A", "B"),
+        metric_names=("exact_match",),
+        scorer=one_score,
+    ),
+    "Found": tfeff.datasets.span_dataset(
+        "Found",
+        {"train": ("train.json",), "dev": ("dev.json",)},
+        read_file=spans,
+        metric_names=("exact_match",),
+        scorer=same_texts,
+        requirement=None,
+    ),
+}
+TASKS = {
+    "Rated": tfeff.tasks.Regressor,
+    "Chosen": tfeff.tasks.MultipleChoice,
+    "Found": tfeff.tasks.SpanQA,
+}
+
+
+def make_encoder(num_layers=2):
+    return tfeff.encoders.build("bert_tiny", num_layers=num_layers, **SIZES)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A teacher of each kind, a student, and a masked language model."""
+    folder = tmp_path_factory.mktemp("tasks")
+    keras.utils.set_random_seed(0)
+    (folder / "text.txt").write_text("\n\n".join(DOCUMENTS * 2), encoding="utf-8")
+    for split in ("train", "dev"):
+        (folder / f"{split}.json").write_text("{}")
+    for name, task in TASKS.items():
+        model = task(make_encoder())
+        model.compile()
+        tfeff.tasks.save_pretrained(
+            model.encoder, tokenizer(), folder / name / "preset"
+        )
+        tfeff.training.save_checkpoint(model, str(folder / name / "model.keras"))
+    tfeff.tasks.save_pretrained(make_encoder(1), tokenizer(), folder / "student")
+    masked_lm = tfeff.objectives.MaskedLM(make_encoder(), activation="gelu_tanh")
+    tfeff.tasks.save_pretrained(masked_lm, tokenizer(), folder / "masked_lm")
+    return folder
+
+
+def on_a_task(folder, task, run_dir, **changes):
+    return DistillSettings(
+        **{
+            "run_dir": str(run_dir),
+            "stage": "task",
+            "task": task,
+            "data": str(folder),
+            "teacher": str(folder / task),
+            "student": str(folder / "student"),
+            "sequence_length": 40,
+            "batch_size": 4,
+            "steps": 2,
+            "prediction_steps": 2,
+            "eval_every": 1,
+        }
+        | changes
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_students_of_every_kind_of_task(task, folder, tmp_path):
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401
+
+    changes = {"Chosen": {"layer_weights": [1, 2, 0.5]}}.get(
+        task, {"label_weight": 0.5}
+    )
+    settings = on_a_task(folder, task, tmp_path / "run", **changes)
+    metrics = distill(settings, DATASETS[task])
+    assert set(metrics) == {"student", "teacher"}
+    assert list(metrics["student"]) == list(DATASETS[task].metric_names)
+    student = tfeff.training.load_checkpoint(str(tmp_path / "run" / "model.keras"))
+    assert type(student) is TASKS[task] and student.encoder.num_layers == 1
+    served = tf.saved_model.load(str(tmp_path / "run" / "export"))
+    assert "serving_default" in served.signatures
+    # A finished run is left as it is.
+    assert distill(settings, DATASETS[task]) == metrics
+
+
+@pytest.mark.slow
+def test_a_student_by_name_that_learns_labels_alone(folder, tmp_path, capsys):
+    """Without general distillation, without layers, without predictions."""
+    settings = on_a_task(
+        folder,
+        "Rated",
+        tmp_path / "run",
+        student="bert_tiny",
+        override={name: SIZES[name] for name in ("hidden_dim", "intermediate_dim")},
+        copy_layers=True,
+        steps=0,
+        prediction_weight=0.0,
+        label_weight=1.0,
+        augment_with=str(folder / "masked_lm"),
+        candidates=3,
+        copies=2,
+        threshold=1.0,
+    )
+    distill(settings, DATASETS["Rated"])
+    said = capsys.readouterr().out
+    assert "Rated: 24 examples to train on, 8 of dev" in said
+    assert "layers after" not in said
+    encoder, _ = tfeff.tasks.load_pretrained(tmp_path / "run")
+    assert encoder.num_layers == 2
+
+
+@pytest.mark.slow
+def test_masked_language_models_as_distilbert(folder, tmp_path):
+    settings = DistillSettings(
+        run_dir=str(tmp_path / "run"),
+        teacher=str(folder / "masked_lm"),
+        student="distilbert_base",
+        override={
+            **{name: SIZES[name] for name in ("hidden_dim", "intermediate_dim")},
+            "num_layers": 1,
+            "num_heads": 2,
+        },
+        copy_layers=True,
+        corpus=(str(folder / "text.txt"),),
+        validation_fraction=0.4,
+        sequence_length=16,
+        batch_size=4,
+        steps=4,
+        eval_every=2,
+        embedding_weight=0.0,
+        hidden_weight=0.0,
+        attention_weight=0.0,
+        prediction_weight=20.0,
+        label_weight=2.0,
+        cosine_weight=1.0,
+        temperature=2.0,
+    )
+    metrics = distill(settings)
+    assert set(metrics) == {"prediction_loss", "label_loss", "cosine_loss", "loss"}
+    model, _ = tfeff.tasks.load_masked_lm(tmp_path / "run")
+    assert model.encoder.num_segments == 0 and model.head.activation == "gelu_tanh"
+    again = distill(settings)
+    assert again == metrics
+    saved = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert saved["prediction_weight"] == 20.0
+
+
+def test_what_does_not_fit_leaves_no_folder(folder, tmp_path):
+    for task, message, changes in (
+        ("Found", "`augment_with` must be None", {"augment_with": str(folder)}),
+        ("Rated", "`override` can be given", {"override": {"num_layers": 2}}),
+        ("Rated", "`copy_layers` can be given", {"copy_layers": True}),
+        ("Rated", "`teacher` must be a Classifier", {"teacher": str(folder / "Found")}),
+        ("Rated", "`path` must be a run of masked", {"augment_with": "student"}),
+        ("Rated", "`layer_weights` must have one entry", {"layer_weights": [1, 1]}),
+    ):
+        if changes.get("augment_with") == "student":
+            changes = {"augment_with": str(folder / "student")}
+        settings = on_a_task(folder, task, tmp_path / "run", **changes)
+        with pytest.raises(ValueError, match=message):
+            distill(settings, DATASETS[task])
+        assert not (tmp_path / "run").exists()
+
+
+def general(**changes):
+    return DistillSettings(run_dir="x", teacher="y", student="bert_tiny", **changes)
+
+
+def test_weights_are_those_of_the_settings():
+    """Of TinyBERT's table 6, and of DistilBERT."""
+    pair = [make_encoder(), make_encoder()]
+    for name, left in (
+        ("embedding_weight", {"hidden": 1.0, "attention": 1.0}),
+        ("hidden_weight", {"embedding": 1.0, "attention": 1.0}),
+        ("attention_weight", {"embedding": 1.0, "hidden": 1.0}),
+    ):
+        arguments = layer_settings(general(**{name: 0}), *pair)
+        assert arguments["loss_weights"] == left
+        model = tfeff.objectives.Distillation(*pair, **arguments)
+        assert set(model.comparison.terms) == set(left)
+    arguments = layer_settings(
+        general(layer_weights=(1, 0, 2, 1), attention="none", cosine_weight=2), *pair
+    )
+    model = tfeff.objectives.Distillation(*pair, **arguments)
+    assert model.comparison.weights_of_terms == {
+        "embedding": 1.0,
+        "hidden": 1.0,
+        "cosine": 2.0,
+    }
+    assert model.comparison.layer_weights == [1.0, 0.0, 2.0, 1.0]
+    task = on_a_task(Path("x"), "Rated", "run")
+    assert prediction_settings(task)["loss_weights"] == {"prediction": 1.0}
+    assert general().prediction_loss == 0.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layer_weights": (0, 0, 0)}, "`layer_weights` must have one above 0"),
+        ({"layer_weights": (1, -1, 0)}, "`layer_weights` must be .* at least 0"),
+        ({"hidden_weight": -1.0}, "`hidden_weight` must be .* at least 0"),
+        ({"steps": 0}, "`steps` must be at least 1"),
+        ({"temperature": 2.0}, "`temperature` can be given with `prediction_weight`"),
+        ({"label_weight": 2.0}, "`label_weight` can be given with `prediction_weight`"),
+        ({"candidates": 2}, "`candidates` can be given with `stage='task'`"),
+        (
+            dict.fromkeys(
+                ("embedding_weight", "hidden_weight", "attention_weight"), 0.0
+            ),
+            "One of `embedding_weight`.* must be above 0",
+        ),
+        (
+            {"stage": "task", "task": "a", "data": "b", "prediction_weight": 0.0},
+            "`prediction_weight` must be above 0 on a task without `label_weight`",
+        ),
+    ],
+)
+def test_weights_that_teach_nothing_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        general(**changes)
