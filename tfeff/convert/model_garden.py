@@ -124,7 +124,7 @@ def masked_lm_head(head) -> Iterator[Weight]:
     """The weights of the masked language model head and their tensors."""
     yield from _dense(head.dense, "masked_lm/dense")
     yield from _norm(head.norm, "masked_lm/layer_norm")
-    yield Weight(head.bias, "masked_lm/bias")
+    yield Weight(head.bias, "masked_lm/output_bias.Sbias")
 
 
 def _dense(layer, name):
