@@ -2,7 +2,7 @@
 
 import string
 
-from tfeff.convert.bert_tokenizer import BertTokenizer
+from tfeff.data.text.bert_tokenizer import BertTokenizer
 
 CORPUS = [
     "The quick brown fox jumps over the lazy dog, 1234567890 times.",

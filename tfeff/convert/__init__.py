@@ -3,10 +3,10 @@
 The command `tfeff convert SOURCE DESTINATION` calls `convert`.
 """
 
-from tfeff.convert.bert_tokenizer import BertTokenizer
 from tfeff.convert.conversion import Converted, convert, load
 from tfeff.convert.positions import swap_positions
 from tfeff.convert.xlnet_tokenizer import XLNetTokenizer
+from tfeff.data.text.bert_tokenizer import BertTokenizer
 
 __all__ = [
     "BertTokenizer",

@@ -43,6 +43,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "pretraining.permuted_tokens": ["PermutedTokens"],
         "pretraining.sentence_pairs": ["SentencePairs"],
         "pretraining.word_masking": ["word_starts"],
+        "text.bert_tokenizer": ["BertTokenizer"],
         "text.corpora": ["split", "text_files", "tfds"],
         "text.docstrings": ["docstrings"],
         "text.tokenizers": [

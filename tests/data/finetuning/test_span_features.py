@@ -21,7 +21,6 @@ from tests.subjects.characters import (
     word_pieces,
 )
 from tests.subjects.corpus import token_lists
-from tfeff.convert.bert_tokenizer import BertTokenizer
 from tfeff.data import (
     Question,
     best_spans,
@@ -33,6 +32,7 @@ from tfeff.data import (
 from tfeff.data.finetuning import span_features
 from tfeff.data.finetuning.span_features import token_span
 from tfeff.data.finetuning.windows import cut_windows
+from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.offset_tokenizer import OffsetTokenizer, encode_with_offsets
 from tfeff.datasets import read_squad
 
