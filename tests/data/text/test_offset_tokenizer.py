@@ -20,13 +20,15 @@ from tfeff.data import train_tokenizer
 from tfeff.data.text import offset_tokenizer
 from tfeff.data.text.offset_tokenizer import OffsetTokenizer, encode_with_offsets
 
-KINDS = ["unigram", "cased", "bert", "kerashub"]
+KINDS = ["unigram", "cased", "bert", "kerashub", "trained"]
 
 
 def make_tokenizer(kind):
     if kind in ("unigram", "cased"):
         lowercase = kind == "unigram"
         return train_tokenizer(CORPUS, vocabulary_size=64, lowercase=lowercase)
+    if kind == "trained":
+        return train_tokenizer(CORPUS, 150, kind="wordpiece")
     if kind == "bert":
         return word_pieces()
     return keras_hub.tokenizers.BertTokenizer(word_piece_vocabulary(), lowercase=True)

@@ -1,4 +1,4 @@
-"""Training, saving and loading of SentencePiece tokenizers."""
+"""Training, saving and loading of tokenizers."""
 
 import hashlib
 import io
@@ -8,12 +8,15 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator
 
+import keras
 import keras_hub
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.documents import check_documents, encoded
-from tfeff.utils.checks import check_integer, check_path
+from tfeff.data.text.word_piece_training import train_word_pieces
+from tfeff.utils.checks import check_choice, check_integer, check_path
 from tfeff.utils.files import atomic_file
 
 _SPECIAL_PIECES = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
@@ -27,26 +30,41 @@ _NUM_THREADS = 16
 
 
 def train_tokenizer(
-    documents: Iterable[str], vocabulary_size: int = 32_000, lowercase: bool = True
-) -> keras_hub.tokenizers.AlbertTokenizer:
-    """Trains a SentencePiece unigram tokenizer on documents.
+    documents: Iterable[str],
+    vocabulary_size: int = 32_000,
+    lowercase: bool = True,
+    kind: str = "sentencepiece",
+) -> keras_hub.tokenizers.AlbertTokenizer | BertTokenizer:
+    """Trains a tokenizer on documents.
 
-    The first ids are `<pad>` 0, `<unk>` 1, `[CLS]` 2, `[SEP]` 3 and `[MASK]` 4;
-    raw text never gives the last three, even if it contains them. Equal documents give
-    equal tokenizers. A corpus of more than two million lines is reduced to a seeded
-    sample of that size.
+    The first ids are those of padding 0, unknown pieces 1, `[CLS]` 2, `[SEP]` 3 and
+    `[MASK]` 4; raw text never gives the last three, even if it contains them. Equal
+    documents give equal tokenizers.
+
+    SentencePiece trains a unigram language model of pieces. A corpus of more than two
+    million lines is reduced to a seeded sample of that size. WordPiece's trainer is not
+    public; here, as in the `tokenizers` library, which does it, the most frequent pair
+    of neighbouring pieces becomes a piece until there are enough, and BERT's clean-up
+    and cuts at punctuation come first. Both leave out the rarest characters, which make
+    up 0.05 % of the text.
 
     Args:
         documents: the corpus.
-        vocabulary_size: number of ids, special tokens included.
-        lowercase: whether to fold case. Text is normalised as Unicode NFKC in any case.
+        vocabulary_size: number of ids, special tokens included. BERT and BlockBERT
+            have 30522 of WordPiece, Shatter 32000 of SentencePiece.
+        lowercase: whether to fold case. SentencePiece normalises text as Unicode NFKC
+            in any case; WordPiece also strips accents if it folds case, as BERT's
+            uncased models do.
+        kind: `"sentencepiece"` or `"wordpiece"`.
 
     Returns:
-        A KerasHub tokenizer: text to int32 ids, in eager code and in the graph.
+        A KerasHub tokenizer: text to int32 ids, in eager code and in the graph. That
+        of WordPiece is a `tfeff.data.BertTokenizer`.
 
     Raises:
         ValueError: if `documents` is empty, or has too little text or too many distinct
-            characters for `vocabulary_size`; the message states SentencePiece's bound.
+            characters for `vocabulary_size`; the message states the bound. If `kind` is
+            unknown.
         TypeError: if an argument has the wrong type, or `documents` cannot be read
             more than once.
 
@@ -58,16 +76,28 @@ def train_tokenizer(
     tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
     ids = tokenizer("Green wall")
     assert tokenizer.detokenize(ids) == "green wall"
+
+    tokenizer = tfeff.data.train_tokenizer(documents, 60, kind="wordpiece")
+    assert "##s" in tokenizer.get_vocabulary()
     ```
 
     Reference:
         Kudo, "Subword Regularization: Improving Neural Network Translation Models
-        with Multiple Subword Candidates", 2018, section 3.2.
+        with Multiple Subword Candidates", 2018, section 3.2; Wu et al., "Google's
+        Neural Machine Translation System", 2016, section 4.1; Sennrich et al., "Neural
+        Machine Translation of Rare Words with Subword Units", 2016, section 3.2.
     """
     check_documents(documents)
     vocabulary_size = check_integer(
         "vocabulary_size", vocabulary_size, len(_SPECIAL_PIECES) + 1
     )
+    if check_choice("kind", kind, ["sentencepiece", "wordpiece"]) == "wordpiece":
+        pieces = train_word_pieces(documents, vocabulary_size, lowercase)
+        return BertTokenizer(pieces, lowercase=lowercase, strip_accents=lowercase)
+    return _train_sentence_piece(documents, vocabulary_size, lowercase)
+
+
+def _train_sentence_piece(documents, vocabulary_size, lowercase):
     parts = _parts(documents)
     first = next(parts, None)
     if first is None:
@@ -135,16 +165,20 @@ def _too_small(vocabulary_size: int, message: str) -> str:
 
 
 def save_tokenizer(
-    tokenizer: keras_hub.tokenizers.SentencePieceTokenizer, path: str | os.PathLike
+    tokenizer: keras_hub.tokenizers.Tokenizer, path: str | os.PathLike
 ) -> None:
-    """Writes a SentencePiece tokenizer's model to a `.spm` file.
+    """Writes a tokenizer to a file.
+
+    Of SentencePiece it is the model itself, commonly `.spm`; of WordPiece it is JSON,
+    with the vocabulary and the settings.
 
     Args:
-        tokenizer: a SentencePiece tokenizer, such as `train_tokenizer` returns.
+        tokenizer: a SentencePiece or WordPiece tokenizer, such as `train_tokenizer`
+            returns.
         path: the file to write; its folder must exist.
 
     Raises:
-        TypeError: if the tokenizer is not a SentencePiece one.
+        TypeError: if the tokenizer is of another kind.
         ValueError: if the file exists with other content; it stays unchanged.
         OSError: if the file cannot be written; no partial file remains.
 
@@ -159,33 +193,42 @@ def save_tokenizer(
     ```
     """
     path = check_path("path", path)
-    proto = getattr(tokenizer, "proto", None)
-    if not isinstance(proto, bytes):
-        raise TypeError(
-            "`tokenizer` must be a SentencePiece tokenizer. Received: tokenizer of "
-            f"type {type(tokenizer).__name__}"
-        )
+    content = _content(tokenizer)
     if os.path.exists(path):
         with open(path, "rb") as file:
-            if file.read() == proto:
+            if file.read() == content:
                 return
         raise ValueError(
             f"`path` must not exist, or hold the same tokenizer. Received: {path!r}"
         )
     with atomic_file(path) as unfinished, open(unfinished, "wb") as file:
-        file.write(proto)
+        file.write(content)
+
+
+def _content(tokenizer) -> bytes:
+    if isinstance(getattr(tokenizer, "proto", None), bytes):
+        return tokenizer.proto
+    if isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
+        config = keras.saving.serialize_keras_object(tokenizer)
+        config["config"]["vocabulary"] = tokenizer.get_vocabulary()
+        return json.dumps(config, ensure_ascii=False).encode("utf-8")
+    raise TypeError(
+        "`tokenizer` must be a SentencePiece or WordPiece tokenizer. Received: "
+        f"tokenizer of type {type(tokenizer).__name__}"
+    )
 
 
 def load_tokenizer(
     path: str | os.PathLike,
-) -> keras_hub.tokenizers.AlbertTokenizer:
+) -> keras_hub.tokenizers.Tokenizer:
     """Reads a tokenizer that `save_tokenizer` wrote.
 
     Args:
-        path: the `.spm` file.
+        path: the file.
 
     Returns:
-        A tokenizer equal to the one that was saved.
+        A tokenizer equal to the one that was saved. Of SentencePiece it is an
+        `AlbertTokenizer`.
 
     Raises:
         ValueError: if the file is missing, damaged, or lacks a special token.
@@ -195,22 +238,36 @@ def load_tokenizer(
     path = check_path("path", path)
     try:
         with open(path, "rb") as file:
-            proto = file.read()
+            content = file.read()
     except OSError as error:
         raise ValueError(
             f"`path` must be a tokenizer file. Received: {path!r}: {error.strerror}"
         ) from error
+    if content.startswith(b"{"):  # No SentencePiece model does.
+        return _load_word_piece(path, content)
     try:
-        model = ModelProto.FromString(proto)
+        model = ModelProto.FromString(content)
         # A file truncated between two pieces still parses, but lacks the last fields.
         if not (model.HasField("trainer_spec") and model.HasField("normalizer_spec")):
             raise ValueError("it is truncated")
-        return keras_hub.tokenizers.AlbertTokenizer(proto=proto)
+        return keras_hub.tokenizers.AlbertTokenizer(proto=content)
     except Exception as error:
         raise ValueError(
             f"`path` must be a whole SentencePiece model with {_SPECIAL_PIECES}. "
             f"Received: {path!r}: {error}"
         ) from error
+
+
+def _load_word_piece(path, content):
+    try:
+        tokenizer = keras.saving.deserialize_keras_object(json.loads(content))
+        if not isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
+            raise ValueError(f"it is of a {type(tokenizer).__name__}")
+    except Exception as error:
+        raise ValueError(
+            f"`path` must be a whole WordPiece tokenizer. Received: {path!r}: {error}"
+        ) from error
+    return tokenizer
 
 
 def tokenizer_fingerprint(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
@@ -230,7 +287,7 @@ def tokenizer_fingerprint(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
     Example:
 
     >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat"]
-    >>> len(tokenizer_fingerprint(tfeff.convert.BertTokenizer(pieces)))
+    >>> len(tokenizer_fingerprint(tfeff.data.BertTokenizer(pieces)))
     64
     """
     if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
