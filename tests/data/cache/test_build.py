@@ -130,7 +130,12 @@ def test_other_tokenizers_are_called(documents, tokenizer, tmp_path, small_shard
     words = sorted({w for d in documents for w in d.lower().split()})
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     word_piece = keras_hub.tokenizers.BertTokenizer(words + special, lowercase=True)
-    for name, other in {"w": word_piece, "s": Shifted(tokenizer.proto)}.items():
+    others = {
+        "w": word_piece,
+        "s": Shifted(tokenizer.proto),
+        "b": tfeff.data.train_tokenizer(documents, 160, kind="wordpiece"),
+    }
+    for name, other in others.items():
         cache = build(documents, other, tmp_path / name, num_threads=2)
         start, end = other.cls_token_id, other.sep_token_id
         expected = [

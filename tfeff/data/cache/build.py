@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 
 import keras_hub
@@ -14,6 +14,7 @@ import tensorflow as tf
 from tfeff.data.cache.cache import Cache, open_cache
 from tfeff.data.cache.manifest import Manifest, Shard
 from tfeff.data.cache.shards import ShardResult, ShardSettings, ShardTask, write_shard
+from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.documents import check_documents, encoded
 from tfeff.data.text.tokenizers import restore_kernels, tokenizer_fingerprint
 from tfeff.utils.checks import check_integer, check_path
@@ -202,13 +203,15 @@ def _fill(
         processor=_processor(tokenizer), **{name: wanted[name] for name in names}
     )
     corpus_hash = _CorpusHash()
+    encode = _graph(tokenizer)
 
     def tasks() -> Iterator[ShardTask]:
         first_document = 0
         for index, chunk in enumerate(_chunks(documents, corpus_hash)):
             count = len(chunk)
             if settings.processor is None:
-                chunk = _call_tokenizer(tokenizer, chunk)
+                restore_kernels(tokenizer)
+                chunk = _encode(encode, chunk)
             path = os.path.join(directory, f"shard-{index:05d}.tfrecord")
             yield ShardTask(path, chunk, first_document, settings)
             first_document += count
@@ -268,10 +271,18 @@ def _processor(
     return None
 
 
-def _call_tokenizer(
-    tokenizer: keras_hub.tokenizers.Tokenizer, documents: list[str]
-) -> list[np.ndarray]:
-    restore_kernels(tokenizer)
+def _graph(tokenizer: keras_hub.tokenizers.Tokenizer) -> Callable:
+    """The tokenizer; BERT's as a graph, where it is several times as fast."""
+    if not isinstance(tokenizer, BertTokenizer):
+        return tokenizer
+    return tf.function(
+        lambda texts: tokenizer(texts),
+        input_signature=[tf.TensorSpec([None], tf.string)],
+        autograph=False,
+    )
+
+
+def _encode(tokenizer: Callable, documents: list[str]) -> list[np.ndarray]:
     arrays = []
     for start in range(0, len(documents), _DOCUMENTS_IN_A_CALL):
         ids = tokenizer(documents[start : start + _DOCUMENTS_IN_A_CALL])
