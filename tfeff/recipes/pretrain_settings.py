@@ -32,6 +32,9 @@ class PretrainSettings(OptimizerSettings):
         tfeff pretrain --run_dir=runs/albert --preset=albert_base \\
             --objective=sentence_order --masking=ngram
 
+    BlockBERT's tokenizer is trained with `--tokenizer_kind=wordpiece
+    --vocabulary_size=30522`.
+
     Longer sequences for the last tenth of the updates, as ConvBERT's authors do before
     tasks of long texts; an encoder may be extended from any run or preset:
 
@@ -74,6 +77,11 @@ class PretrainSettings(OptimizerSettings):
     )
     tokenizer: str | None = setting(
         "A tokenizer file; by default one is trained.", None
+    )
+    tokenizer_kind: str = setting(
+        "Kind of the tokenizer to train.",
+        "sentencepiece",
+        choices=["sentencepiece", "wordpiece"],
     )
     vocabulary_size: int = setting("Pieces of the tokenizer to train.", 32_000)
     sequence_length: int = setting("Tokens in a sequence.", 128, minimum=3)

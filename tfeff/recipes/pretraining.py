@@ -79,12 +79,18 @@ def settle(settings: PretrainSettings, stages: int = 1) -> PretrainSettings:
         settings = dataclasses.replace(settings, warmup_steps=warmup_steps)
     objective(settings)
     check_plots(settings.plots)
-    own = ("preset", "override", "tokenizer", "vocabulary_size")
+    own = ("preset", "override", "tokenizer", "tokenizer_kind", "vocabulary_size")
     if settings.pretrained and (given := sorted(changed(settings) & {*own})):
         raise ValueError(
-            "`pretrained` stands for `preset`, `override`, `tokenizer` and "
-            "`vocabulary_size`, and cannot be given with one of them. Received: "
-            f"pretrained={settings.pretrained!r} and {', '.join(given)}"
+            "`pretrained` stands for `preset`, `override`, `tokenizer`, "
+            "`tokenizer_kind` and `vocabulary_size`, and cannot be given with one of "
+            f"them. Received: pretrained={settings.pretrained!r} and {', '.join(given)}"
+        )
+    if settings.tokenizer and "tokenizer_kind" in changed(settings):
+        raise ValueError(
+            "`tokenizer_kind` must be left out where a `tokenizer` is given. Received: "
+            f"tokenizer={settings.tokenizer!r}, "
+            f"tokenizer_kind={settings.tokenizer_kind!r}"
         )
     if settings.swap_positions and not settings.pretrained:
         raise ValueError(
@@ -303,7 +309,9 @@ def _tokenizer(run, given, documents, settings):
     if not has_run_tokenizer(run.directory):
         if given is None:
             print(f"training a tokenizer of {settings.vocabulary_size:,} pieces")
-            given = tfeff.data.train_tokenizer(documents, settings.vocabulary_size)
+            given = tfeff.data.train_tokenizer(
+                documents, settings.vocabulary_size, kind=settings.tokenizer_kind
+            )
         save_run_tokenizer(given, run.directory)
     if os.path.exists(run.path("tokenizer.spm")):  # A folder has its own digests.
         run.seal("tokenizer.spm")
