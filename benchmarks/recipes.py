@@ -8,24 +8,20 @@ Writes metrics, curves and commands to `--results`.
     python benchmarks/recipes.py --runs=runs/recipes --seeds=0,1
 """
 
-import csv
 import dataclasses
-import json
 import os
 import shlex
-import statistics
-import subprocess
-import sys
 from pathlib import Path
 
 import environment
 import machine
+import runs
 from absl import app, flags
-from rows import append, read
+from rows import append, read, seeds_cell
+from runs import HELD_OUT
 
 import tfeff
 
-ROOT = Path(__file__).resolve().parents[1]
 # Presets, made small by `SIZES`, with the settings in which the systems differ.
 SYSTEMS = {
     "BERT": ("bert_base",),
@@ -55,7 +51,6 @@ STAGES = {
     "distil": "Distilling 4 to 2 layers, against 2 from scratch",
 }
 EXTENDED = ("BERT", "Shatter", "method 4")
-HELD_OUT = "ptb_sample.txt"
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
@@ -131,50 +126,26 @@ def main(_):
 
 def run(job):
     """Runs the example to its end; its output goes to a file beside the folder."""
-    if Path(job.folder, "metrics.json").exists():
-        return
-    print(shlex.join(["python", *job.command]), flush=True)
-    with open(f"{job.folder}.log", "w", encoding="utf-8") as log:
-        subprocess.run(
-            [sys.executable, *job.command],
-            check=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            cwd=ROOT,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
+    runs.run(job.folder, job.command)
 
 
 def metrics(job):
     """A row for each number in the run's `metrics.json`; no value where undefined."""
-    found = json.loads(Path(job.folder, "metrics.json").read_text(encoding="utf-8"))
-    if "best" in found:  # Of a grid, here of a single setting.
-        found = found["best"]["mean"]
     return [
         {
             **{name: getattr(job, name) for name in FIELDS[:4]},
             "metric": name,
-            "value": "" if value is None else f"{value:.5f}",
+            "value": value,
             "command": shlex.join(["python", *job.command]),
         }
-        for name, value in found.items()
-        if value is None or isinstance(value, (int, float))
+        for name, value in runs.metrics(job.folder).items()
     ]
 
 
 def curve(job):
     """A row for each validation of a pretraining run."""
-    path = Path(job.folder, "metrics.csv")
-    if not path.exists():
-        return []
-    with open(path, encoding="utf-8", newline="") as file:
-        return [
-            {
-                **{name: getattr(job, name) for name in ("stage", "system", "seed")},
-                **{name: row[name] for name in ("step", "loss", "val_loss")},
-            }
-            for row in csv.DictReader(file)
-        ]
+    system = {name: getattr(job, name) for name in ("stage", "system", "seed")}
+    return [{**system, **row} for row in runs.curve(job.folder)]
 
 
 def jobs():
@@ -340,8 +311,7 @@ def classification(stage, task, source):
 
 def corpus():
     """The files of text to train on."""
-    files = sorted(Path(FLAGS.data, "text").glob("*.txt"))
-    return [str(path) for path in files if path.name != HELD_OUT]
+    return runs.texts(FLAGS.data)[0]
 
 
 def report(path):
@@ -379,29 +349,20 @@ def table(rows):
                 for row in rows
                 if (row["system"], row["task"], row["metric"]) == (system, *column)
             ]
-            cells.append(cell(values))
+            cells.append(seeds_cell(values))
         lines.append(f"| {system} | {' | '.join(cells)} |")
     return lines
 
 
-def cell(values):
-    """`"0.512 (0.500, 0.524)"` of the values of several seeds."""
-    if not values:
-        return ""
-    each = ", ".join(f"{float(v):.3f}" if v else "undefined" for v in values)
-    mean = "–" if "" in values else f"{statistics.mean(map(float, values)):.3f}"
-    return f"{mean} ({each})"
-
-
 def draw(path):
     """Draws the validation losses of masked language modelling."""
-    runs = {}
+    files = {}
     for seed in FLAGS.seeds:
         for job in (*pretrain(seed), *stack(seed), next(distil(seed))):
             metrics = Path(job.folder, "metrics.csv")
             if "replaced_token" not in "".join(job.arguments) and metrics.exists():
-                runs.setdefault(job.system, []).append(metrics)
-    tfeff.plots.learning_curves(runs, path, validation_only=True)
+                files.setdefault(job.system, []).append(metrics)
+    tfeff.plots.learning_curves(files, path, validation_only=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import statistics
 
 
 def read(path: str) -> list[dict[str, str]]:
@@ -39,3 +40,12 @@ def write_tables(path: str, settings, head: list[str], table) -> None:
         lines += [f"## {title}\n", *table(group), ""]
     with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines))
+
+
+def seeds_cell(values: list[str]) -> str:
+    """`"0.512 (0.500, 0.524)"` of the values of several seeds."""
+    if not values:
+        return ""
+    each = ", ".join(f"{float(v):.3f}" if v else "undefined" for v in values)
+    mean = "–" if "" in values else f"{statistics.mean(map(float, values)):.3f}"
+    return f"{mean} ({each})"
