@@ -112,9 +112,10 @@ class DistributedModel(ChecksBeforeSaving, BuiltByOneReplica, keras.Model):
         """
         return target_weights(sample_weight, y)
 
-    def train_step(self, data):
-        if self.accumulation_steps == 1:
-            return super().train_step(data)
+    def train_step(self, *arguments):
+        if self.accumulation_steps == 1:  # On JAX the state comes before the data.
+            return super().train_step(*arguments)
+        (data,) = arguments
         gradients = gradients_in_parts(self, data, self.accumulation_steps)
         self.optimizer.apply(gradients, self.trainable_weights)
         return self.get_metrics_result()
