@@ -10,6 +10,8 @@ the step reach. BERT's own row is BERT against BERT: the error of the measuremen
 BERT's attention is fused on a GPU that has it (`tfeff.ops.kernels.fused`). Peers do
 its work by other hands: `unfused_attention` is tfeff's own kernel, `keras_attention`
 Keras' MultiHeadAttention, `jax_attention` that of `jax.nn`, `cudnn_attention` cuDNN's.
+`shatter_half` is Shatter with as many sequences of half the length, as its authors
+pretrain it to save half the memory.
 
 Rows are added to `gpu.csv` in `--results` as they come, and rows that are already
 there are not made again.
@@ -45,6 +47,8 @@ from rows import append, read, write_tables
 from steps import VOCABULARY, in_own_process
 
 REFERENCE = "bert"
+HALF = "shatter_half"
+CHOICES = (*VARIANTS, HALF)
 HEAD_DIM = 64
 SETTINGS = ("device", "layers", "hidden_dim", "batch_size", "length")
 TIMES = ("ms", "ratio", "low", "high")
@@ -53,7 +57,7 @@ COSTS += ("tflop", "tflop_a_second", "share", "temporary", "peak")
 FIELDS = (*SETTINGS, "variant", *COSTS)
 
 FLAGS = flags.FLAGS
-flags.DEFINE_list("variants", list(VARIANTS), "What to measure.")
+flags.DEFINE_list("variants", list(CHOICES), "What to measure.")
 flags.DEFINE_integer("layers", 12, "Blocks of each encoder.", lower_bound=1)
 flags.DEFINE_integer("hidden_dim", 768, "Width, 64 for each head.", lower_bound=192)
 flags.DEFINE_integer("batch_size", 16, "Sequences in a batch.", lower_bound=1)
@@ -65,8 +69,8 @@ flags.DEFINE_boolean("allow_cpu", False, "Run without a GPU too, as the tests do
 flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
 flags.register_validator(
     "variants",
-    lambda names: set(names) <= set(VARIANTS),
-    f"must be of {', '.join(VARIANTS)}",
+    lambda names: set(names) <= set(CHOICES),
+    f"must be of {', '.join(CHOICES)}",
 )
 flags.register_validator(
     "hidden_dim", lambda dim: dim % HEAD_DIM == 0, f"must be a multiple of {HEAD_DIM}"
@@ -128,7 +132,10 @@ def measure(variant, sizes, rounds: int, steps: int, matrix_size: int) -> dict:
     bytes.
     """
     keras.config.set_dtype_policy("mixed_bfloat16")
-    this = Program(variant, **sizes)
+    if variant == HALF:
+        this = Program("shatter", **sizes | {"length": sizes["length"] // 2})
+    else:
+        this = Program(variant, **sizes)
     jax.block_until_ready(this.train())
     statistics = jax.devices()[0].memory_stats() or {}  # Processors keep none.
     bert = Program(REFERENCE, **sizes)

@@ -13,7 +13,8 @@ from keras import ops
 
 from tfeff import layers
 from tfeff.encoders import presets, register_attention
-from tfeff.encoders.stack import apply_blocks, initializer, make_blocks
+from tfeff.encoders.stack import apply_blocks, make_blocks
+from tfeff.layers.initializer import bert_initializer
 
 _BASE = "_base"
 VARIANTS = (
@@ -28,9 +29,31 @@ def make_model(variant, inputs, num_layers, num_heads, hidden_dim, vocabulary_si
     `inputs` are like those of `make_batch`; the model gives logits
     `[B, M, vocabulary_size]`.
     """
+    encoder, tokens = make_encoder(
+        variant, inputs, num_layers, num_heads, hidden_dim, vocabulary_size
+    )
+    shape = inputs["mask_positions"].shape
+    positions = keras.Input(batch_shape=shape, dtype="int32", name="mask_positions")
+    logits = MaskedLMHead(tokens)(encoder.output, positions)
+    model = keras.Model({**encoder.input, "mask_positions": positions}, logits)
+    model.compile(
+        keras.optimizers.AdamW(
+            1e-4, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0
+        ),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    model.optimizer.build(model.trainable_variables)
+    return model
+
+
+def make_encoder(variant, inputs, num_layers, num_heads, hidden_dim, vocabulary_size):
+    """An encoder on inputs of fixed shapes, and the layer of its token table.
+
+    Of `inputs` it takes those of every encoder; it gives hidden states `[B, T, D]`.
+    """
     inputs = {
-        name: keras.Input(batch_shape=value.shape, dtype="int32", name=name)
-        for name, value in inputs.items()
+        name: keras.Input(batch_shape=inputs[name].shape, dtype="int32", name=name)
+        for name in ("token_ids", "segment_ids", "padding_mask")
     }
     max_length = max(512, inputs["token_ids"].shape[1])
     config = make_config(variant, num_heads) | {
@@ -49,7 +72,7 @@ def make_model(variant, inputs, num_layers, num_heads, hidden_dim, vocabulary_si
         embedding_dim=config.pop("embedding_dim", None),
         position=config.pop("position", "absolute"),
         layer_norm=config.pop("embedding_layer_norm", True),
-        embeddings_initializer=initializer(),
+        embeddings_initializer=bert_initializer(),
     )
     hidden = apply_blocks(
         make_blocks(**config),
@@ -57,16 +80,7 @@ def make_model(variant, inputs, num_layers, num_heads, hidden_dim, vocabulary_si
         padding_mask=inputs["padding_mask"],
         segment_ids=inputs["segment_ids"],
     )[-1]
-    head = MaskedLMHead(embed.token_embedding)
-    model = keras.Model(inputs, head(hidden, inputs["mask_positions"]))
-    model.compile(
-        keras.optimizers.AdamW(
-            1e-4, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0
-        ),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-    )
-    model.optimizer.build(model.trainable_variables)
-    return model
+    return keras.Model(inputs, hidden), embed.token_embedding
 
 
 def make_config(variant: str, num_heads: int) -> dict:
