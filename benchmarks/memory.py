@@ -11,10 +11,13 @@ for a core of one in mixed bfloat16 (`--target=v3:2x2`). Two numbers come out:
 Each is taken with `--layers` blocks and with twice as many; the difference is what a
 block costs, and 12 layers follow from it. BERT's and BlockBERT's bytes at 4096 tokens
 are split into parts that grow with N and with N² as in the BlockBERT paper, section
-2.2. On the CPU, fresh processes run one step of each preset to check the report.
+2.2, and the memory of a whole step into model, optimizer and activations as in section
+2.1 and equation 4: what the first two take is counted. On the CPU, fresh processes run
+one step of each preset to check the report.
 
-Rows are added to `memory.csv` and `memory_process.csv` in `--results` as they come, and
-rows that are already there are not made again. Needs `pip install tfeff[tpu,plots]`.
+Rows are added to `memory.csv`, `memory_parts.csv` and `memory_process.csv` in
+`--results` as they come, and rows that are already there are not made again. Needs
+`pip install tfeff[tpu,plots]`.
 
     python benchmarks/memory.py
     python benchmarks/memory.py --target=v3:2x2 --sizes=16x512 --regression= \\
@@ -28,10 +31,12 @@ import os
 from absl import app, flags
 from memory_report import (
     FIELDS,
+    PARTS_FIELDS,
     PROCESS_FIELDS,
     SPLIT,
     TOKENS,
     WHOLE_BLOCKS,
+    positions_of,
     report,
 )
 from rows import append, read
@@ -40,7 +45,9 @@ from steps import compile_jax, in_own_process, make_batch, make_model
 FLAGS = flags.FLAGS
 flags.DEFINE_string("target", "cpu", "cpu, or a TPU such as v3:2x2, v5e:2x2, v6e:2x2.")
 flags.DEFINE_list("presets", None, "Presets of `tfeff.encoders`; all of base size.")
-flags.DEFINE_list("sizes", "4x512,16x128,16x512", "Batches, as sequences x tokens.")
+flags.DEFINE_list(
+    "sizes", "4x512,16x128,16x256,16x512", "Batches, as sequences x tokens."
+)
 flags.DEFINE_list("regression", "128,256,512,1024,2048", "Lengths N; empty for none.")
 flags.DEFINE_integer("layers", 2, "Blocks of the smaller encoder.", lower_bound=1)
 flags.DEFINE_string("process", "4x512", "Batch of the processes' step; empty for none.")
@@ -75,6 +82,8 @@ def main(_):
                 continue
             append(path, FIELDS, [row])
             print(", ".join(f"{name} {row[name]}" for name in row), flush=True)
+        if preset in SPLIT:
+            count_parts(path, preset, lengths + [length for _, length in sizes])
         if process:
             failures += run_processes(path, preset, process)
         if os.path.exists(path):
@@ -154,7 +163,8 @@ def measure(case: dict[str, str], device, compiled: bool) -> dict[str, int | str
     """The `held` bytes of a case, and if it is `compiled` the `temporary` ones."""
     length = int(case["length"])
     policy = "float32" if case["target"] == "cpu" else "mixed_bfloat16"
-    model = cached_model(case["preset"], int(case["layers"]), max(512, length), policy)
+    positions = positions_of(length)
+    model = cached_model(case["preset"], int(case["layers"]), positions, policy)
     batch = make_batch(int(case["batch_size"]), length)
     row = {"temporary": "", "held": held_bytes(model, batch)}
     if compiled:
@@ -194,6 +204,29 @@ def held_bytes(model, batch) -> int:
     return sum(math.prod(x.shape) * x.dtype.itemsize for x in kept)
 
 
+def count_parts(path: str, preset: str, lengths: list[int]) -> None:
+    """Adds the bytes of weights, gradients and the optimizer's own variables."""
+    path = path.replace(".csv", "_parts.csv")
+    for positions in sorted({positions_of(length) for length in lengths}):
+        for layers in (FLAGS.layers, 2 * FLAGS.layers):
+            case = {"preset": preset, "layers": layers, "positions": positions}
+            case = {name: str(value) for name, value in case.items()}
+            if any(case.items() <= row.items() for row in read(path)):
+                continue
+            model = cached_model(preset, layers, positions, "float32")
+            sizes = {
+                "model": size_of(model.weights),
+                "gradients": size_of(model.trainable_weights),
+                "optimizer": size_of(model.optimizer.variables),
+            }
+            append(path, PARTS_FIELDS, [{**case, **sizes}])
+
+
+def size_of(variables) -> int:
+    """The bytes of variables."""
+    return sum(v.value.nbytes for v in variables)
+
+
 def run_processes(path: str, preset: str, size: tuple[int, int]) -> list[str]:
     """Runs a step of each backend in its own process; returns what could not be run."""
     case = {"preset": preset, "layers": str(FLAGS.layers)}
@@ -231,7 +264,7 @@ def process_peak(case: dict[str, str]) -> int:
     os.environ["KERAS_BACKEND"] = case["backend"]
     batch_size, length = int(case["batch_size"]), int(case["length"])
     model = cached_model(
-        case["preset"], int(case["layers"]), max(512, length), "float32"
+        case["preset"], int(case["layers"]), positions_of(length), "float32"
     )
     first, batch = make_batch(1, 8), make_batch(batch_size, length)
     if case["backend"] == "jax":

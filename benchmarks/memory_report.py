@@ -7,9 +7,12 @@ from rows import read
 
 SETTINGS = ("target", "preset", "layers", "batch_size", "length")
 FIELDS = (*SETTINGS, "temporary", "held")
+PARTS_FIELDS = ("preset", "layers", "positions", "model", "gradients", "optimizer")
 PROCESS_FIELDS = ("backend", "preset", "layers", "batch_size", "length", "peak")
 REFERENCE = "bert_base"
 DEPTH = 12
+# GB of model, optimizer and activations in BlockBERT's figure 1a: 8 × 512 tokens.
+PAPER_PARTS = ("bert_base", 8, 512, (0.21, 1.03, 8.49))
 # Presets of the regression, the number of their blocks, and the GB of the parts that
 # grow with N and with N² in the paper's table 1, of 12 layers at N = 512.
 SPLIT = {
@@ -17,10 +20,11 @@ SPLIT = {
     "blockbert_n2_base": (2, 4.84, 1.83),
     "blockbert_n3_base": (3, 4.87, 1.22),
 }
-GOALS = (  # Preset, over which, at most, in the paper.
-    ("shatter_base", "bert_base", 0.55, "0.5 at half the length"),
-    ("huang3_base", "huang4_base", 1.3, "10"),
-    ("bert_rpe_base", "bert_base", 1.3, ""),
+GOALS = (  # Preset and its length, over which at 512, at most, in the paper.
+    ("shatter_base", 512, "bert_base", 0.55, ""),
+    ("shatter_base", 256, "bert_base", "", "0.5"),
+    ("huang3_base", 512, "huang4_base", 1.3, "10"),
+    ("bert_rpe_base", 512, "bert_base", 1.3, ""),
 )
 GOAL_SIZE = (16, 512)
 TOKENS = 4096  # In a batch of the paper's regression.
@@ -83,6 +87,7 @@ def report(path: str) -> None:
     """Writes `memory.md` and `memory.png` from the CSV files."""
     rows = read(path)
     process_rows = read(path.replace(".csv", "_process.csv"))
+    parts_rows = read(path.replace(".csv", "_parts.csv"))
     lines = [
         "# The memory of a pretraining step\n",
         "Masked language model with 32000 tokens, 15 % masked, AdamW, no dropout, by "
@@ -96,6 +101,10 @@ def report(path: str) -> None:
     for target in targets:
         lines += [f"## {target}\n", *size_table(rows, target), ""]
         lines += [*goal_table(rows, target), ""]
+        table = parts_table(rows, parts_rows, target)
+        if table:
+            lines += [f"### Model, optimizer and activations of {DEPTH} layers\n"]
+            lines += [*table, ""]
         for tokens in (TOKENS, max(WHOLE_BLOCKS)):
             table = regression_table(rows, target, tokens)
             if table:
@@ -145,11 +154,16 @@ def goal_table(rows, target: str) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     temporary, held = complete(rows, "temporary"), complete(rows, "held")
-    for preset, other, goal, paper in GOALS:
-        keys = [(target, name, *GOAL_SIZE) for name in (preset, other)]
+    for preset, length, other, goal, paper in GOALS:
+        batch_size, whole = GOAL_SIZE
+        keys = [
+            (target, preset, batch_size, length),
+            (target, other, batch_size, whole),
+        ]
         if all(key in temporary for key in keys):
+            half = "" if length == whole else f" at {length}"
             cells = [
-                f"{preset} / {other}",
+                f"{preset}{half} / {other}",
                 *(
                     ratio(*(value(table[key]) for key in keys))
                     for table, value in (
@@ -158,11 +172,57 @@ def goal_table(rows, target: str) -> list[str]:
                         (held, a_layer),
                     )
                 ),
-                f"≤ {goal}",
+                f"≤ {goal}" if goal else "",
                 paper,
             ]
             lines.append(f"| {' | '.join(cells)} |")
     return lines if len(lines) > 2 else []
+
+
+def parts_table(rows, parts_rows, target: str) -> list[str]:
+    """Lines of a Markdown table: what a step needs, as in BlockBERT's figure 1a.
+
+    The optimizer's part has the gradients, as there. Activations are what is left of
+    the step's memory (equation 4); XLA has the gradients among its temporary bytes.
+    """
+    parts = {}
+    for row in parts_rows:
+        key = (row["preset"], int(row["positions"]))
+        sizes = [int(row[name]) for name in ("model", "gradients", "optimizer")]
+        parts.setdefault(key, {})[int(row["layers"])] = sizes
+    lines = []
+    for (where, preset, batch_size, length), depths in complete(
+        rows, "temporary"
+    ).items():
+        found = parts.get((preset, positions_of(length)), {})
+        if where != target or len(found) < 2:
+            continue
+        model, gradients, optimizer = (
+            at_depth({layers: sizes[i] for layers, sizes in found.items()})
+            for i in range(3)
+        )
+        temporary = at_depth(depths)
+        amounts = (model, optimizer + gradients, temporary - gradients)
+        whole = sum(amounts)
+        cells = [preset, f"{batch_size} × {length}"]
+        cells += [f"{amount / 1e9:.2f}" for amount in (*amounts, whole)]
+        cells.append(f"{amounts[-1] / whole:.1%}")
+        is_papers = (preset, batch_size, length) == PAPER_PARTS[:3]
+        cells.append(" / ".join(map(str, PAPER_PARTS[3])) if is_papers else "")
+        lines.append(f"| {' | '.join(cells)} |")
+    head = [
+        "GB. Optimizer: gradients and two moments. Activations: what is left of the "
+        "step's memory.\n",
+        "| preset | batch | model | optimizer | activations | step | activations' "
+        "share | paper, half precision |",
+        "|---|" + "---|" * 7,
+    ]
+    return head + lines if lines else []
+
+
+def positions_of(length: int) -> int:
+    """Rows of the position table of a model for sequences of a length."""
+    return max(512, length)
 
 
 def regression_table(rows, target: str, tokens: int) -> list[str]:

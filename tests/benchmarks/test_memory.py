@@ -88,18 +88,45 @@ def test_size_and_goal_tables(memory):
         row("bert_base", 4, 16, 512, 1_000_000_000, 500_000_000),
         row("shatter_base", 2, 16, 512, 600_000_000, 250_000_000),
         row("shatter_base", 4, 16, 512, 700_000_000, 400_000_000),
+        row("shatter_base", 2, 16, 256, 250_000_000, 100_000_000),
+        row("shatter_base", 4, 16, 256, 300_000_000, 200_000_000),
         row("shatter_base", 2, 4, 128, 1_000_000),
     ]
     assert [cells(line) for line in memory["size_table"](rows, "cpu")[2:]] == [
         ["bert_base", "16 × 512", "1.80", "1.000", "100", "1.000", "100", "1.000"],
         ["shatter_base", "16 × 512", "1.10", "0.611", "50", "0.500", "75", "0.750"],
+        ["shatter_base", "16 × 256", "0.50", "", "25", "", "50", ""],
     ]
     goals = memory["goal_table"](rows, "cpu")
     assert [cells(line) for line in goals[2:]] == [
-        ["shatter_base / bert_base", "0.611", "0.500", "0.750", "≤ 0.55"]
-        + ["0.5 at half the length"]
+        ["shatter_base / bert_base", "0.611", "0.500", "0.750", "≤ 0.55", ""],
+        ["shatter_base at 256 / bert_base", "0.278", "0.250", "0.500", "", "0.5"],
     ]
     assert memory["goal_table"](rows, "v3:2x2") == []
+
+
+def test_parts_table(memory):
+    rows = [
+        row("bert_base", 2, 8, 512, 1_500_000_000),
+        row("bert_base", 4, 8, 512, 2_000_000_000),
+        row("bert_base", 2, 1, 1024, 1_000_000_000),
+        row("bert_base", 4, 1, 1024, 1_000_000_000),
+    ]
+    names = ("preset", "layers", "positions", "model", "gradients", "optimizer")
+    parts = [
+        dict(zip(names, ("bert_base", layers, "512", model, model, twice)))
+        for layers, model, twice in (
+            ("2", "200000000", "400000000"),
+            ("4", "300000000", "600000000"),
+        )
+    ]
+    # At 12 layers: 0.7 of weights, 0.7 + 1.4 of gradients and moments, 4.0 - 0.7 left.
+    assert [cells(line) for line in memory["parts_table"](rows, parts, "cpu")[3:]] == [
+        ["bert_base", "8 × 512", "0.70", "2.10", "3.30", "6.10", "54.1%"]
+        + ["0.21 / 1.03 / 8.49"]
+    ]
+    assert memory["parts_table"](rows, parts[:1], "cpu") == []
+    assert memory["parts_table"](rows, parts, "v3:2x2") == []
 
 
 def test_process_table(memory):
