@@ -178,12 +178,17 @@ def test_what_cannot_be_measured(run_without_tensorflow, tmp_path, arguments, me
 def test_rows_are_made_once(run_without_tensorflow, tmp_path, gpu):
     sizes = [f"--{name}={value}" for name, value in TINY.items()]
     command = (FOLDER / "gpu.py", "--allow_cpu", f"--results={tmp_path}", *sizes)
-    result = run_without_tensorflow(*command, "--variants=bert,jax_attention")
+    result = run_without_tensorflow(
+        *command, "--variants=bert,jax_attention,shatter_half"
+    )
     assert result.returncode == 0, result.stderr
     rows = gpu["read"](str(tmp_path / "gpu.csv"))
-    assert [row["variant"] for row in rows] == ["bert", "jax_attention"]
+    assert [row["variant"] for row in rows] == ["bert", "jax_attention", "shatter_half"]
     assert rows[0]["tflop"] == rows[1]["tflop"]
+    assert float(rows[2]["tflop"]) < float(rows[0]["tflop"])
     assert all(float(row["train_ms"]) > 0 for row in rows)
     assert "| jax_attention |" in (tmp_path / "gpu.md").read_text()
-    again = run_without_tensorflow(*command, "--variants=bert,jax_attention")
+    again = run_without_tensorflow(
+        *command, "--variants=bert,jax_attention,shatter_half"
+    )
     assert again.returncode == 0 and again.stdout == ""
