@@ -154,10 +154,10 @@ def check_program(name):
     file, *arguments = shlex.split(name)[1:]
     source = (REPOSITORY / file).read_text(encoding="utf-8")
     defined = re.findall(r'flags\.DEFINE_\w+\(\s*"(\w+)"', source)
-    cases = runpy.run_path(str(REPOSITORY / "benchmarks" / "cpu_cases.py"))["CASES"]
     known = {
         "presets": tfeff.encoders.presets(),
-        "cases": cases,
+        "cases": benchmark("cpu_cases")["CASES"],
+        "sweeps": benchmark("sweep_table")["SWEEPS"],
         "stages": re.findall(r'^    "(\w+)": "', source, re.MULTILINE),
     }
     for argument in arguments:
@@ -165,6 +165,11 @@ def check_program(name):
         assert flag in defined, f"{file} has no --{flag}"
         for part in value.split(","):
             assert part in known.get(flag, [part]), part
+
+
+@functools.cache
+def benchmark(name):
+    return runpy.run_path(str(REPOSITORY / "benchmarks" / f"{name}.py"))
 
 
 def check_override(name):
@@ -237,6 +242,8 @@ def test_what_the_page_names_exists():
         "python benchmarks/tpu.py --presets=brt_base",
         "python benchmarks/cpu.py --cases=block",
         "python benchmarks/recipes.py --stages=stak",
+        "python benchmarks/sweeps.py --sweeps=shatter",
+        "tfeff pretrain --config=shater_base",
         'attention={"name": "mixed", "convolutions": "none"}',
         'attention={"name": "blockwise", "head_blocks": "9:2"}',
         "sharing_groups=3",
