@@ -20,6 +20,7 @@ from tests.checks.saving import (
     sharing,
 )
 from tests.subjects.encoders import TINY, tiny
+from tests.subjects.partitions import TENTS
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.convert import swap_positions
 from tfeff.encoders import Encoder, attentions, build, presets
@@ -41,6 +42,9 @@ KINDS = [
     *[{"name": n, **ARGUMENTS.get(n, {})} for n in attentions() if n != "relative"],
     BIAS,
     {"name": "one_head", "normalizer": "softmax"},
+    {"name": "one_head", "partition": TENTS, "values_by_part": False},
+    {"name": "one_head", "layer_index": 1, "spacing": 5.0, "key_projection": True},
+    {"name": "partitioned", "alpha": -9.0, "beta": -0.5},
     *[{"name": "relative", "method": method} for method in METHODS],
     BIAS,
 ]
