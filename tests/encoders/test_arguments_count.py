@@ -34,6 +34,7 @@ BESIDE = {
     ("relative", "num_buckets"): BIAS,
     ("relative", "sinusoid"): XLNET,
     ("relative", "relative_segments"): XLNET,
+    ("relative", "query_bias"): XLNET,
 }
 # A value other than an encoder's and a layer's own.
 VALUES = {
@@ -63,6 +64,8 @@ VALUES = {
     "num_buckets": 6,
     "sinusoid": "concatenated",
     "relative_segments": True,
+    "query_bias": False,
+    "disabled_heads": [1],
     "head_blocks": "2:2",
     "stride": 4,
     "expressivity": 1,
@@ -206,6 +209,7 @@ ENCODER = dict(
     embedding_layer_norm=False,
     layer_norm_epsilon=0.5,
     dropout=0.5,
+    attention_dropout=0.5,
     memory_efficient="block",
     dtype="float64",
 )
