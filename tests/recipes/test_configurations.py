@@ -23,11 +23,14 @@ SHATTER = dict(
     warmup_steps=10_000,
     weight_decay=0.01,
     objective="masked_lm",
+    tokenizer_kind="sentencepiece",
 )
 # Table 6 of BlockBERT.
 BLOCKBERT = dict(
     vocabulary_size=30_522,
     dropout=0.1,
+    attention_dropout=0.1,
+    tokenizer_kind="wordpiece",
     warmup_steps=10_000,
     weight_decay=0.01,
     steps=2_400_000,
@@ -46,6 +49,7 @@ CONVBERT = dict(
     beta_1=0.9,
     beta_2=0.999,
     dropout=0.1,
+    tokenizer_kind="wordpiece",
     objective="replaced_token",
     bias_correction=False,
 )
@@ -58,6 +62,7 @@ CONVBERT_SIZES = {
 HUANG = dict(
     sequence_length=512,
     vocabulary_size=30_000,
+    tokenizer_kind="wordpiece",
     masking="whole_word",
     batch_size=160,
     learning_rate=1e-4,
@@ -88,7 +93,7 @@ PRETRAINING = {
     "part_bias_base": ("part_bias_base", SHATTER | BASE),
     "shatter_large": ("shatter_large", SHATTER | LARGE),
     "bert_large": ("bert_large", SHATTER | LARGE),
-    "huang_absolute": ("bert_base", HUANG),
+    "huang_absolute": ("huang_absolute_base", HUANG),
     "shaw": ("shaw_base", HUANG),
     **{f"huang{n}": (f"huang{n}_base", HUANG) for n in (1, 2, 3, 4)},
     "roberta_1seq": ("bert_base", BLOCKBERT | SHORT),
@@ -211,7 +216,9 @@ def test_pretraining_as_printed(name):
 @pytest.mark.parametrize("name", CONTINUED)
 def test_continued_pretraining_as_printed(name):
     settings = PretrainSettings.named(name, run_dir="run", pretrained="runs/first")
-    check(settings, CONTINUED[name] | {"pretrained": "runs/first"})
+    # The run has its tokenizer: the setting, of those to train, is at its default.
+    of_run = {"pretrained": "runs/first", "tokenizer_kind": "sentencepiece"}
+    check(settings, CONTINUED[name] | of_run)
     tfeff.recipes.pretraining.settle(settings)  # The encoder has its own sizes.
     with pytest.raises(ValueError, match="`pretrained` must be given .*=None"):
         PretrainSettings.named(name, run_dir="run")
@@ -266,6 +273,8 @@ def test_given_settings_replace_those_of_the_paper():
     assert settings.config() == alike.config()  # A run goes on with either.
     stacked = StackSettings.named("bert_base", run_dir="run", num_layers=12)
     assert (stacked.preset, stacked.learning_rate) == ("bert_base", 1e-4)
+    own = PretrainSettings.named("shaw", run_dir="run", tokenizer="own.spm")
+    assert own.tokenizer_kind == "sentencepiece"  # The file says which it is.
     default = AnswerSettings.named("shatter_finetune_squad", **OF_QUESTIONS)
     assert default.task == "squad1"  # That of the recipe, another name of SQuAD1.1.
 

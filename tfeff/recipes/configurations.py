@@ -16,7 +16,7 @@ _BLOCKBERT = "Qiu et al., 2020, BlockBERT"
 _CONVBERT = "Jiang et al., 2020, ConvBERT"
 _ALBERT = "Lan et al., 2020, ALBERT"
 # What a pretrained encoder and its tokenizer have themselves.
-_OF_PRETRAINED = ("preset", "override", "tokenizer", "vocabulary_size")
+_OF_PRETRAINED = ("preset", "override", "tokenizer_kind", "vocabulary_size")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,8 @@ class Configuration:
     def fill(self, given: Mapping, task: object = None) -> dict:
         """These settings, with those that are given in their place.
 
-        A `pretrained` encoder to pretrain on stands for the preset and its sizes.
+        A `pretrained` encoder to pretrain on stands for the preset and its sizes, a
+        `tokenizer` for its kind.
 
         Args:
             given: settings by name. Arguments of encoders are added to the paper's.
@@ -79,6 +80,8 @@ class Configuration:
                 f"`preset` must be {preset!r} with the configuration {self.name!r}. "
                 f"Received: preset={given['preset']!r}"
             )
+        if given.get("tokenizer"):
+            values.pop("tokenizer_kind", None)
         for name, value in given.items():
             both = isinstance(value, Mapping) and isinstance(values.get(name), Mapping)
             values[name] = {**values[name], **value} if both else value
@@ -148,13 +151,14 @@ def _pretraining():
     add("xlnet_base", "xlnet_base", source, **permuted)
 
     source = f"{_HUANG}, section 4"
-    for model in ("bert", "shaw", "huang1", "huang2", "huang3", "huang4"):
+    for model in ("huang_absolute", "shaw", "huang1", "huang2", "huang3", "huang4"):
         add(
-            "huang_absolute" if model == "bert" else model,
+            model,
             f"{model}_base",
             source,
             objective="masked_lm",
             masking="whole_word",
+            tokenizer_kind="wordpiece",
             vocabulary_size=30_000,
             sequence_length=512,
             batch_size=160,
@@ -171,6 +175,7 @@ def _pretraining():
             blocks = {"name": "blockwise", "head_blocks": heads}
             settings = {
                 "objective": "masked_lm",
+                "tokenizer_kind": "wordpiece",
                 "vocabulary_size": 30_522,
                 "sequence_length": length,
                 "cross_documents": False,
@@ -181,6 +186,7 @@ def _pretraining():
                 "weight_decay": 0.01,
                 "global_clipnorm": 1.0,
                 "dropout": 0.1,
+                "attention_dropout": 0.1,
                 "dtype": "mixed_float16",
                 **_adam(1e-8),
             }
@@ -198,6 +204,7 @@ def _pretraining():
         settings = {
             "objective": "replaced_token",
             "generator_ratio": ratio,
+            "tokenizer_kind": "wordpiece",  # As ELECTRA.
             "vocabulary_size": 30_522,
             "batch_size": batch_size,
             "learning_rate": rate,
