@@ -183,7 +183,10 @@ QUESTIONS = {
     ("shatter_finetune_squad", "SQuAD1.1"): SHATTER_TASK,
     ("huang_finetune_squad", "SQuAD1.1"): dict(sequence_length=512),
     ("huang_large_finetune_squad", "SQuAD1.1"): dict(
-        sequence_length=512, learning_rates=(5e-5,), epochs=(3,)
+        swap_positions="huang4",
+        sequence_length=512,
+        learning_rates=(5e-5,),
+        epochs=(3,),
     ),
     ("blockbert_finetune_squad", "SQuAD1.1"): BLOCKBERT_TASK,
     ("blockbert_finetune_squad", "SQuAD2.0"): BLOCKBERT_TASK,

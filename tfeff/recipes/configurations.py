@@ -315,7 +315,12 @@ def _finetuning():
             "huang_large_finetune_squad",
             "answer",
             f"{_HUANG}, section 4.4, table 5",
-            {"sequence_length": 512, "learning_rates": (5e-5,), "epochs": (3,)},
+            {
+                "swap_positions": "huang4",
+                "sequence_length": 512,
+                "learning_rates": (5e-5,),
+                "epochs": (3,),
+            },
             {squad1: {}},
         ),
         Configuration(
