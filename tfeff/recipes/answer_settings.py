@@ -20,9 +20,9 @@ class AnswerSettings(OptimizerSettings):
     Relative positions in place of a published BERT's, as Huang et al. do, on windows
     that may be longer than in pretraining:
 
-        tfeff answer --run_dir=runs/huang --pretrained=presets/bert_large \\
-            --swap_positions=huang4 --train=squad --dev=squad --epochs=3 \\
-            --learning_rates=5e-5 --sequence_length=512
+        tfeff answer --config=huang_large_finetune_squad --run_dir=runs/huang \\
+            --pretrained=presets/bert_large --train=squad --dev=squad \\
+            --sequence_length=576
 
     A run that was stopped goes on with its first unfinished cell of the grid when it is
     started again. The run directory holds a folder for each cell, and of the best one

@@ -32,14 +32,11 @@ class PretrainSettings(OptimizerSettings):
         tfeff pretrain --run_dir=runs/albert --preset=albert_base \\
             --objective=sentence_order --masking=ngram
 
-    BlockBERT's tokenizer is trained with `--tokenizer_kind=wordpiece
-    --vocabulary_size=30522`.
-
     Longer sequences for the last tenth of the updates, as ConvBERT's authors do before
     tasks of long texts; an encoder may be extended from any run or preset:
 
-        tfeff pretrain --run_dir=runs/convbert_512 --pretrained=runs/convbert \\
-            --objective=replaced_token --sequence_length=512 --steps=100000
+        tfeff pretrain --config=convbert_small_512 --pretrained=runs/convbert \\
+            --corpus='corpus/*.txt' --run_dir=runs/convbert_512
 
     A run that was stopped goes on when it is started again with the same settings. The
     run directory holds the configuration, tokenizer, token caches, checkpoints,
