@@ -8,7 +8,7 @@ import pytest
 
 import tfeff
 from tests.checks import randomize
-from tests.subjects.sentences import DOCUMENTS
+from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.recipes import PretrainSettings, pretrain
 from tfeff.recipes.heads import copy_heads
 from tfeff.recipes.pretraining import settle
@@ -54,8 +54,8 @@ def test_heads_come_along(tmp_path):
     keep(tmp_path / "run", "masked_lm", old)
     longer = make_model("masked_lm", length=24, seed=9)
     before = outside(longer), longer.encoder.get_weights()
-    for path in (tmp_path / "nowhere", tmp_path / "run" / "preset"):
-        assert not copy_heads(str(path), "masked_lm", longer)
+    tfeff.tasks.save_pretrained(old[2].encoder, tokenizer(), tmp_path / "preset")
+    assert not copy_heads(str(tmp_path / "preset"), "masked_lm", longer)
     # Same sizes, yet what the model learnt is something else.
     assert not copy_heads(str(tmp_path / "run"), "next_sentence", longer)
     assert same(outside(longer), before[0])
@@ -66,6 +66,19 @@ def test_heads_come_along(tmp_path):
         np.testing.assert_array_equal(weight, value)
     with pytest.raises(ValueError, match="step=3, while .*run has those of steps 2, 4"):
         copy_heads(f"{tmp_path}/run@3", "masked_lm", longer)
+
+
+def test_the_head_of_a_preset_comes_along(tmp_path):
+    old = make_model("masked_lm")
+    tfeff.tasks.save_pretrained(old, tokenizer(), tmp_path / "preset")
+    longer = make_model("masked_lm", length=24, seed=9)
+    assert copy_heads(str(tmp_path / "preset"), "masked_lm", longer)
+    assert same(outside(longer), outside(old))
+    # Which another head would make something else of.
+    relu = make_model("masked_lm", seed=9, activation="relu")
+    before = outside(relu)
+    assert not copy_heads(str(tmp_path / "preset"), "masked_lm", relu)
+    assert same(outside(relu), before)
 
 
 def test_a_generator_comes_along_if_it_has_the_size(tmp_path):
