@@ -35,10 +35,9 @@ def run_without_tensorflow(tmp_path):
     """Runs a program on JAX where the packages on TensorFlow are not installed."""
     absent = tmp_path / "absent"
     absent.mkdir()
-    for name in ("tensorflow", "keras_hub"):
-        (absent / f"{name}.py").write_text(
-            f"raise ModuleNotFoundError('no {name}', name={name!r})"
-        )
+    (absent / "sitecustomize.py").write_text(
+        "import sys\nsys.modules.update(tensorflow=None, keras_hub=None)\n"
+    )
     path = os.pathsep.join(map(str, (absent, REPOSITORY, FOLDER)))
     environment = {"PYTHONPATH": path, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
     return lambda *command: subprocess.run(
