@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -122,10 +123,15 @@ def test_from_the_files_to_answers(task, pretrained, tmp_path):
     assert texts == [predictions[question.id] for question in questions]
 
     assert (folder / "plots" / "average_attention.png").exists()
+    encoder, _ = tfeff.tasks.load_pretrained(folder)  # As a teacher's.
+    assert encoder.max_sequence_length == 40
+    shutil.rmtree(folder / "preset")  # Runs of before had none.
+    (folder / "SHA256SUMS").unlink()
     changed = (folder / "predictions.json").stat().st_mtime_ns
     again = run(*flags)
     assert again.returncode == 0, again.stderr
     assert (folder / "predictions.json").stat().st_mtime_ns == changed
+    assert (folder / "preset").exists()
     other = run(*flags, "--steps=5")
     assert other.returncode != 0
     assert "steps: there 4, now 5" in other.stderr

@@ -208,11 +208,10 @@ def _load_teacher(settings, dataset):
 
 def _load_student(settings, teacher):
     """The student's encoder, its tokenizer, and the teacher's."""
-    _, teachers_tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
     by_name = settings.student in tfeff.encoders.presets()
     if by_name and not os.path.exists(settings.student):
-        encoder = make_student_encoder(settings, teacher.encoder)
-        return encoder, teachers_tokenizer, teachers_tokenizer
+        _, tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
+        return make_student_encoder(settings, teacher.encoder), tokenizer, tokenizer
     for name, value in (
         ("override", dict(settings.override)),
         ("copy_layers", settings.copy_layers),
@@ -224,6 +223,7 @@ def _load_student(settings, teacher):
             )
     encoder, tokenizer = tfeff.tasks.load_pretrained(settings.student)
     check_length(encoder, settings.sequence_length)
+    _, teachers_tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
     return encoder, tokenizer, teachers_tokenizer
 
 
