@@ -96,6 +96,29 @@ def shatter_without_a_part():
     return make, reference
 
 
+def test_a_part_of_common_values_is_switched_off():
+    """Where the parts are summed, their weights are multiplied."""
+
+    @batched
+    def reference(hidden, visible, weights):
+        mask = partition_mask(len(hidden), 4, 1, 3)
+        return one_head_attention(
+            *(hidden, visible, weights, mask, "sigmoid_l2", True, True),
+            value_matrix=True,
+            head_mask=[1, 1, 0, 1],
+        )
+
+    make = partial(
+        layers.OneHeadAttention,
+        4,
+        layer_index=1,
+        num_layers=3,
+        values_by_part=False,
+        disabled_heads=[2],
+    )
+    check_equations(make, reference)
+
+
 def test_shatter_without_a_part():
     check_equations(*shatter_without_a_part())
 

@@ -11,7 +11,7 @@ from tfeff.recipes import (
     PretrainSettings,
     pretrain,
 )
-from tfeff.recipes.configurations import CONFIGURATIONS
+from tfeff.recipes.configurations import CONFIGURATIONS, find
 from tfeff.recipes.stack_settings import StackSettings
 
 # Written from the papers. Shatter, table 1 and A.2: 15 % of 32k pieces, Adam with a
@@ -299,6 +299,20 @@ def test_given_settings_replace_those_of_the_paper():
 def test_other_recipes_tasks_and_presets_are_refused(cls, name, given, message):
     with pytest.raises(ValueError, match=message):
         cls.named(name, run_dir="run", **given)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "name", "same"),
+    [
+        ("answer", "blockbert_n2_finetune_squad", "blockbert_finetune_squad"),
+        ("finetune", "convbert_small_finetune_glue", "convbert_finetune_glue"),
+        ("finetune", "shatter_large_finetune_glue", "shatter_finetune_glue"),
+    ],
+)
+def test_fine_tuning_of_one_encoder_is_that_of_all(recipe, name, same):
+    assert find(recipe, name) is CONFIGURATIONS[same]
+    with pytest.raises(ValueError, match="`config` must be one of"):
+        find(recipe, name.replace("_finetune", "_4_finetune"))
 
 
 def test_a_name_that_is_none_is_named():

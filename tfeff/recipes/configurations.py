@@ -91,6 +91,9 @@ class Configuration:
 def find(recipe: str, name: str) -> Configuration:
     """The configuration of a name; of pretraining, also without `_pretrain`.
 
+    All encoders of a paper are fine-tuned by the same settings, so these have the name
+    of each of them, too: `blockbert_n2_finetune_squad` is `blockbert_finetune_squad`.
+
     Raises:
         TypeError: if the name is no string.
         ValueError: if the recipe has none of this name.
@@ -98,7 +101,7 @@ def find(recipe: str, name: str) -> Configuration:
     if not isinstance(name, str):
         raise TypeError(f"`config` must be a name. Received: config={name!r}")
     own = {c.name: c for c in CONFIGURATIONS.values() if c.recipe == recipe}
-    for known in (name, f"{name}_{recipe}"):
+    for known in (name, f"{name}_{recipe}", _of_all_encoders(name)):
         if known in own:
             return own[known]
     other = CONFIGURATIONS.get(name) or CONFIGURATIONS.get(f"{name}_pretrain")
@@ -108,6 +111,13 @@ def find(recipe: str, name: str) -> Configuration:
         f"{f', which is of `tfeff {other.recipe}`' if other else ''}."
         f"{near_miss(name, own)}"
     )
+
+
+def _of_all_encoders(name):
+    """`blockbert_finetune_squad` from `blockbert_n2_finetune_squad`."""
+    encoder, _, task = name.partition("_finetune_")
+    known = f"{encoder}_pretrain" in CONFIGURATIONS
+    return f"{encoder.split('_')[0]}_finetune_{task}" if known else name
 
 
 def _adam(epsilon):
