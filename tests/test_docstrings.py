@@ -33,13 +33,16 @@ SCORES = {
     ],
 }
 NEED_NETWORK = {"convert", "load", "tfds"}
+# Their examples train for half a minute; the recipes' own tests do so, too.
+TRAINING_RECIPES = {"evaluate", "pretrain", "stack"}
 NEED_MODEL_GARDEN = {"squad_v1_metrics", "squad_v2_metrics"}
 
 
 def symbols():
     for package in PACKAGES:
         for name in getattr(tfeff, package).__all__:
-            marks = [pytest.mark.slow] if name == "save_for_serving" else []
+            slow = name == "save_for_serving" or name in TRAINING_RECIPES
+            marks = [pytest.mark.slow] if slow else []
             yield pytest.param(package, name, id=f"{package}.{name}", marks=marks)
 
 

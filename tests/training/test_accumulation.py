@@ -72,7 +72,15 @@ def subject(kind):
 
 
 @pytest.mark.parametrize(
-    "kind", ["masked_lm", *objectives.KINDS, "classifier", "distillation"]
+    "kind",
+    [
+        *("masked_lm", "replaced_token", "classifier"),
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in ("distillation", *objectives.KINDS)
+            if kind != "replaced_token"
+        ),
+    ],
 )
 def test_parts_train_as_the_whole_batch(kind):
     make_model, dataset = subject(kind)
@@ -127,7 +135,10 @@ def test_updates_against_the_literal_algorithm():
     assert max(np.abs(a - b).max() for a, b in zip(start, weights)) > 5e-4
 
 
-@pytest.mark.parametrize("options", [{}, {"steps_per_execution": 2}])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param({}, marks=pytest.mark.slow), {"steps_per_execution": 2}],
+)
 def test_two_replicas_equal_one_device(options):
     check_two_replicas(
         lambda: masked_lm(**options), masked_lm_batches(batch_size=8), steps=10

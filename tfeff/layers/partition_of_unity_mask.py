@@ -191,9 +191,9 @@ class PartitionOfUnityMask(keras.layers.Layer):
 
 def _check_registered(num_parts, layer_index, num_layers, boundaries, constants):
     """Raises unless the arguments can be those of a registered partition."""
-    check_integer("num_parts", num_parts)
-    check_integer("num_layers", num_layers)
-    check_integer("layer_index", layer_index, 0, num_layers - 1)
+    num_parts = check_integer("num_parts", num_parts)
+    num_layers = check_integer("num_layers", num_layers)
+    layer_index = check_integer("layer_index", layer_index, 0, num_layers - 1)
     given = dict(zip(("alpha", "beta", "spacing"), constants), boundaries=boundaries)
     for name, value in given.items():
         if value is not None and (name, value) != ("spacing", SPACING):

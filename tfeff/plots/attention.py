@@ -51,7 +51,7 @@ def average_attention(
         embeddings", figure 5: the first layer (`layer=0`), 50 tokens.
     """
     length = check_integer("length", length)
-    check_layer(layer, encoder)
+    layer = check_layer(layer, encoder)
     check_figure_path(path)
     draw_average(attention_maps(encoder, batches), path, length, layer)
 

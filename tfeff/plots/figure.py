@@ -46,10 +46,11 @@ def figure_axes(
         figure.savefig(unfinished, format="png")
 
 
-def check_layer(layer: int | None, encoder) -> None:
-    """Raises unless `layer` is the index of a layer of the encoder, or None."""
-    if layer is not None:
-        check_integer("layer", layer, 0, len(blocks_of(encoder)) - 1)
+def check_layer(layer: int | None, encoder) -> int | None:
+    """Returns the index of a layer of the encoder, or None for all, else raises."""
+    if layer is None:
+        return None
+    return check_integer("layer", layer, 0, len(blocks_of(encoder)) - 1)
 
 
 def check_figure_path(path: object) -> str:

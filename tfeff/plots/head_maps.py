@@ -149,7 +149,7 @@ def attention_heads(
     Reference:
         Saidov, "Optimized BERT modifications", "Motivation": the main patterns.
     """
-    check_layer(layer, encoder)
+    layer = check_layer(layer, encoder)
     check_figure_path(path)
     draw_heads(head_maps(encoder, batches, length), path, layer)
 

@@ -93,7 +93,7 @@ def relative_embeddings(
         embeddings", figure 4: the first head of the first layer (`layer=0`).
     """
     head = check_integer("head", head, 0)
-    check_layer(layer, encoder)
+    layer = check_layer(layer, encoder)
     tables = relative_tables(encoder, max_distance)
     if not tables:
         raise ValueError(

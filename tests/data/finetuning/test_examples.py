@@ -18,6 +18,6 @@ def test_example(name, tmp_path, monkeypatch):
     text = textwrap.dedent(operator.attrgetter(name)(tfeff.data).__doc__)
     examples = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     if not examples:
-        assert re.search(r"Example: see `\w+`|made by|hexadecimal", text)
+        assert re.search(r"Example: see `\w+`|made by|hexadecimal|>>> ", text)
     for example in examples:
         exec(compile(textwrap.dedent(example), name, "exec"), {})
