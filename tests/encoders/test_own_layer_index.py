@@ -119,8 +119,8 @@ def test_every_way_of_saving(tmp_path):
 def test_what_earlier_versions_saved_computes_what_it_did():
     """They took the argument and ignored it; an attention of the user's did not."""
     config = make().get_config()
-    del config["attention"]["own_layer_index"]
-    with pytest.warns(UserWarning, match="'own_layer_index'.*ignored"):
+    del config["attention_dropout"]
+    with pytest.warns(UserWarning, match="no `attention_dropout`.*ignored"):
         earlier = Encoder.from_config(config)
     assert [block.layer_index for block in earlier.blocks] == [None] * 3
     assert earlier.get_config()["attention"] == {"name": "one_head"}

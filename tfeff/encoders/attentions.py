@@ -14,9 +14,7 @@ from tfeff.layers.relative_attention import without_others
 from tfeff.utils.checks import check_choice
 
 _REGISTRY: dict[str, Callable] = {}
-# Marks the specification of a saved encoder whose `layer_index` counts, and the
-# attentions of which earlier versions ignored it.
-_OWN_INDEX = "own_layer_index"
+# The attentions whose `layer_index` earlier versions ignored.
 _HAD_NO_INDEX = ("partitioned", "one_head")
 _UNCLIPPED = ("shaw", "huang1", "huang2", "huang3", "huang4")
 
@@ -102,8 +100,6 @@ def make_attention(spec: str | dict, settings: dict) -> keras.layers.Layer:
         )
     arguments = {"name": spec} if isinstance(spec, str) else dict(spec)
     name = arguments.pop("name", None)
-    if "layer_index" in arguments:
-        arguments.pop(_OWN_INDEX, None)
     make = _REGISTRY[check_choice("attention", name, attentions())]
     accepted = _arguments_of(make)
     unknown = sorted(set(arguments) - accepted)
@@ -134,37 +130,23 @@ def own_layer_index(spec: str | dict) -> int | None:
     return spec.get("layer_index") if isinstance(spec, dict) else None
 
 
-def saved_spec(attention: str | dict | list):
-    """Specifications of attentions for a configuration, told from earlier ones.
+def earlier_spec(attention: str | dict | list):
+    """Specifications of attentions as the versions before `attention_dropout` had them.
 
-    Earlier versions took a `layer_index` and ignored it.
+    Those took some arguments and ignored them. These are left out here, and of a
+    `layer_index` a warning says so: the encoder computes what it computed then.
     """
     if isinstance(attention, (list, tuple)):
-        return [saved_spec(spec) for spec in attention]
-    if own_layer_index(attention) is None:
-        return attention
-    return {**attention, _OWN_INDEX: True}
-
-
-def loaded_spec(attention: str | dict | list):
-    """The inverse of `saved_spec`, also for configurations of earlier versions.
-
-    What was ignored when the encoder was saved is left out, and of an index a warning
-    says so: the encoder computes what it computed then.
-    """
-    if isinstance(attention, (list, tuple)):
-        return [loaded_spec(spec) for spec in attention]
+        return [earlier_spec(spec) for spec in attention]
     if not isinstance(attention, dict):
         return attention
     spec = dict(attention)
     if spec.get("name") == "relative":
         return without_others(spec)
-    if own_layer_index(spec) is None:
-        return spec
-    if not spec.pop(_OWN_INDEX, False) and spec.get("name") in _HAD_NO_INDEX:
+    if own_layer_index(spec) is not None and spec.get("name") in _HAD_NO_INDEX:
         warnings.warn(
-            f"The encoder's configuration has the attention {attention}, but not "
-            f"{_OWN_INDEX!r} in it: it is of a version of tfeff that ignored the "
+            f"The encoder's configuration has the attention {attention}, but no "
+            "`attention_dropout`: it is of a version of tfeff that ignored the "
             "`layer_index`, which is ignored here, too.",
             stacklevel=2,
         )

@@ -4,7 +4,7 @@ import keras
 import keras_hub
 
 from tfeff.compat import inputs_in_order
-from tfeff.encoders.attentions import loaded_spec, saved_spec
+from tfeff.encoders.attentions import earlier_spec
 from tfeff.encoders.preset_files import EncoderFiles
 from tfeff.encoders.quantization import (
     ChecksBeforeSaving,
@@ -273,7 +273,7 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
             max_sequence_length=self.max_sequence_length,
             num_segments=self.num_segments,
             embedding_dim=self.embedding_dim,
-            attention=saved_spec(self.attention),
+            attention=self.attention,
             feedforward=self._feedforward_config(),
             position=self.position,
             sharing=self.sharing,
@@ -296,6 +296,6 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
     @classmethod
     def from_config(cls, config):
         config = {**config, "dtype": keras.dtype_policies.get(config.get("dtype"))}
-        if "attention" in config:
-            config["attention"] = loaded_spec(config["attention"])
+        if "attention" in config and "attention_dropout" not in config:
+            config["attention"] = earlier_spec(config["attention"])
         return make_quantized(cls, config)

@@ -4,7 +4,6 @@ import warnings
 
 import keras
 
-from tfeff.encoders.attentions import saved_spec
 from tfeff.encoders.encoder import Encoder
 from tfeff.encoders.quantization import quantization_config
 from tfeff.layers import RelativeAttention
@@ -60,7 +59,7 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
     seed = check_integer("seed", seed, 0)
     config = encoder.get_config()
     config["max_sequence_length"] = max_sequence_length
-    config["attention"] = saved_spec(_with_fixed_distances(encoder))
+    config["attention"] = _with_fixed_distances(encoder)
     extended = Encoder.from_config(config)
     has_table = encoder.position == "absolute"
     table = extended.embedding.position_embedding.embeddings if has_table else None
