@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from tfeff.recipes.configurations import CONFIGURATIONS, Configuration
+from tfeff.recipes.configurations import CONFIGURATIONS, Configuration, known
 from tfeff.recipes.settings import Settings, setting, settings
 from tfeff.utils.checks import check_choice
 
@@ -12,8 +12,8 @@ from tfeff.utils.checks import check_choice
 class ConfigsSettings(Settings):
     """Prints the papers' settings that `--config=NAME` fills in.
 
-    Without a name a table of all; with one its settings, as flags of its command. Of
-    the names of pretraining `_pretrain` may be left out.
+    Without a name a table of all; with one its settings, as flags of its command. Names
+    are those that `--config` takes.
     """
 
     name: str = setting("One of them; default: all.", "", positional=True)
@@ -24,10 +24,10 @@ def print_configs(settings: ConfigsSettings) -> None:
     if not settings.name:
         print(table())
         return
-    short = f"{settings.name}_pretrain"
-    if short not in CONFIGURATIONS:
+    found = known(settings.name)
+    if found is None:
         check_choice("name", settings.name, CONFIGURATIONS)
-    print(flags_of(CONFIGURATIONS.get(short) or CONFIGURATIONS[settings.name]))
+    print(flags_of(found))
 
 
 def table() -> str:

@@ -88,11 +88,21 @@ class Configuration:
         return values
 
 
-def find(recipe: str, name: str) -> Configuration:
-    """The configuration of a name; of pretraining, also without `_pretrain`.
+def known(name: str) -> Configuration | None:
+    """The configuration of a name, `None` if there is none.
 
-    All encoders of a paper are fine-tuned by the same settings, so these have the name
-    of each of them, too: `blockbert_n2_finetune_squad` is `blockbert_finetune_squad`.
+    Of pretraining, `_pretrain` may be left out. All encoders of a paper are fine-tuned
+    by the same settings, so these have the name of each of them, too:
+    `blockbert_n2_finetune_squad` is `blockbert_finetune_squad`.
+    """
+    encoder, _, task = name.partition("_finetune_")
+    if f"{encoder}_pretrain" in CONFIGURATIONS and task:
+        name = f"{encoder.split('_')[0]}_finetune_{task}"
+    return CONFIGURATIONS.get(name) or CONFIGURATIONS.get(f"{name}_pretrain")
+
+
+def find(recipe: str, name: str) -> Configuration:
+    """The configuration of a recipe with a name that is `known`.
 
     Raises:
         TypeError: if the name is no string.
@@ -100,24 +110,16 @@ def find(recipe: str, name: str) -> Configuration:
     """
     if not isinstance(name, str):
         raise TypeError(f"`config` must be a name. Received: config={name!r}")
-    own = {c.name: c for c in CONFIGURATIONS.values() if c.recipe == recipe}
-    for known in (name, f"{name}_{recipe}", _of_all_encoders(name)):
-        if known in own:
-            return own[known]
-    other = CONFIGURATIONS.get(name) or CONFIGURATIONS.get(f"{name}_pretrain")
+    found = known(name)
+    if found is not None and found.recipe == recipe:
+        return found
+    own = [c.name for c in CONFIGURATIONS.values() if c.recipe == recipe]
     raise ValueError(
         "`config` must be one of those that `tfeff configs` lists for "
         f"`tfeff {recipe}`. Received: config={name!r}"
-        f"{f', which is of `tfeff {other.recipe}`' if other else ''}."
+        f"{f', which is of `tfeff {found.recipe}`' if found else ''}."
         f"{near_miss(name, own)}"
     )
-
-
-def _of_all_encoders(name):
-    """`blockbert_finetune_squad` from `blockbert_n2_finetune_squad`."""
-    encoder, _, task = name.partition("_finetune_")
-    known = f"{encoder}_pretrain" in CONFIGURATIONS
-    return f"{encoder.split('_')[0]}_finetune_{task}" if known else name
 
 
 def _adam(epsilon):
