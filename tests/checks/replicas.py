@@ -1,20 +1,14 @@
 """Two replicas compute what one device computes."""
 
-import functools
-
 import keras
 import numpy as np
-import tensorflow as tf
+
+from tfeff.training import make_strategy
 
 
-@functools.cache
 def two_replicas():
-    """The one strategy over two logical CPUs of this process.
-
-    A second `MirroredStrategy` over the same devices numbers its collective
-    operations from the start again, and TensorFlow takes them for the first one's.
-    """
-    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    """The one strategy over the two logical CPUs of this process."""
+    return make_strategy("mirrored")
 
 
 def check_two_replicas(make_model, dataset, steps=20, tolerance=1e-5):

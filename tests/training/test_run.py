@@ -245,6 +245,8 @@ def test_missing_checkpoints(tmp_path):
 
 def test_strategies():
     assert make_strategy("default").num_replicas_in_sync == 1
+    assert make_strategy("mirrored").num_replicas_in_sync == 2
+    assert make_strategy("mirrored") is make_strategy("mirrored")
     with pytest.raises(ValueError, match="`name`.*'gpu'"):
         make_strategy("gpu")
     with pytest.raises(ValueError, match="TPU"):

@@ -133,7 +133,6 @@ def _make_model(settings):
     arguments = layer_settings(settings, student, encoder)
     if settings.prediction_loss:
         student = tfeff.objectives.MaskedLM(student, **teacher.head_settings)
-        student.compile()  # Checkpoints are of compiled models.
         if settings.copy_layers:
             tfeff.objectives.copy_head(student, teacher)
         weights = arguments["loss_weights"]

@@ -1,5 +1,6 @@
 """Distribution strategies by name."""
 
+import functools
 import sys
 
 import tensorflow as tf
@@ -14,11 +15,12 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
 
     Args:
         name: `"default"`, one device; `"mirrored"`, every GPU of the machine, or
-            every logical CPU where there is no GPU; `"multi_worker"`, those of all
-            machines that the environment variable TF_CONFIG names, where every
-            machine runs the same program with its own run directory, and asks for the
-            strategy before it makes any tensor. Each waits for the others to start,
-            and says so on standard error; `"tpu"`, a TPU or a slice.
+            every logical CPU where there is no GPU, by one strategy in a process;
+            `"multi_worker"`, those of all machines that the environment variable
+            TF_CONFIG names, where every machine runs the same program with its own run
+            directory, and asks for the strategy before it makes any tensor. Each waits
+            for the others to start, and says so on standard error; `"tpu"`, a TPU or a
+            slice.
         tpu: name or address of the TPU, for `TPUClusterResolver`; empty for the one
             that the environment names.
 
@@ -37,9 +39,7 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
     if name == "default":
         return tf.distribute.get_strategy()
     if name == "mirrored":
-        devices = tf.config.list_logical_devices("GPU")
-        devices = devices or tf.config.list_logical_devices("CPU")
-        return tf.distribute.MirroredStrategy([device.name for device in devices])
+        return _mirrored()
     if name == "multi_worker":
         _tell_of_others()
         return tf.distribute.MultiWorkerMirroredStrategy()
@@ -53,6 +53,18 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
     tf.config.experimental_connect_to_cluster(resolver)
     tf.tpu.experimental.initialize_tpu_system(resolver)
     return tf.distribute.TPUStrategy(resolver)
+
+
+@functools.cache
+def _mirrored():
+    """The one strategy over the devices of this process.
+
+    A second one over the same devices would number its collective operations from the
+    start again, and TensorFlow would take them for those of the first.
+    """
+    devices = tf.config.list_logical_devices("GPU")
+    devices = devices or tf.config.list_logical_devices("CPU")
+    return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
 def _tell_of_others():
