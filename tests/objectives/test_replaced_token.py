@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfeff
 from tests.checks import arrays_of, assert_close, randomize, variables_of
 from tests.reference import embedding
 from tests.reference.objectives import (
@@ -189,6 +190,20 @@ def test_the_generator_learns_nothing_from_the_discriminator():
     assert all(g is None for g in tape.gradient(guessed, blocks))
     (table,) = (w for w in model.trainable_variables if id(w) in shared)
     assert all(tape.gradient(loss, table) is not None for loss in (detected, guessed))
+
+
+def test_a_generator_has_all_its_heads():
+    """Those of its encoder may be off: they are others, and more."""
+    encoder = tfeff.encoders.disable_heads(
+        tfeff.encoders.build(
+            "bert_tiny", vocabulary_size=50, num_heads=4, hidden_dim=16
+        ),
+        {0: [1, 3]},
+    )
+    generator = generator_for(encoder, 1 / 2)
+    assert generator.num_heads == 2
+    assert not any(block.attention.disabled_heads for block in generator.blocks)
+    assert encoder.blocks[0].attention.disabled_heads
 
 
 def test_tables_are_shared_and_kept_once(tmp_path):

@@ -9,9 +9,10 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides) -> Encode
     """A smaller encoder of the same kind, as the generator of replaced tokens.
 
     It has as many layers; hidden states and feed-forward networks are `ratio` times
-    as wide, and so is the number of heads (at least one): heads keep their size. Its
-    token, position and segment tables and the norm after them **are** those of
-    `encoder`, trained and saved once. A projection maps their width to its own.
+    as wide, and so is the number of heads (at least one): heads keep their size, and
+    none is switched off. Its token, position and segment tables and the norm after them
+    **are** those of `encoder`, trained and saved once. A projection maps their width to
+    its own.
 
     Args:
         encoder: the discriminator's `tfeff.encoders.Encoder`.
@@ -62,4 +63,14 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides) -> Encode
         config[name] = int(width)
     config["num_heads"] = max(1, int(share * config["num_heads"]))
     config["embedding_dim"] = encoder.embedding_dim
+    config["attention"] = _with_all_heads(config["attention"])
     return Encoder.from_config({**config, **overrides, "tables_of": encoder})
+
+
+def _with_all_heads(attention):
+    """Specifications of attentions without `disabled_heads`: there are fewer heads."""
+    if isinstance(attention, (list, tuple)):
+        return [_with_all_heads(spec) for spec in attention]
+    if not isinstance(attention, dict):
+        return attention
+    return {k: v for k, v in attention.items() if k != "disabled_heads"}
