@@ -41,6 +41,7 @@ import jax
 import keras
 import numpy as np
 from absl import app, flags
+from gpu_device import find_gpu
 from gpu_models import VARIANTS, make_batch, make_model
 from gpu_peers import PEERS
 from rows import append, read, write_tables
@@ -87,12 +88,7 @@ def main(_):
 
 def run():
     """`main`, where JAX keeps what it compiles."""
-    platform, device = in_own_process(find_device)
-    if platform != "gpu" and not FLAGS.allow_cpu:
-        raise SystemExit(
-            f"No GPU: JAX {jax.__version__} sees the device {device!r} alone, so "
-            "nothing was measured. (--allow_cpu measures that one.)"
-        )
+    device = find_gpu(FLAGS.allow_cpu)
     os.makedirs(FLAGS.results, exist_ok=True)
     path = os.path.join(FLAGS.results, "gpu.csv")
     sizes = {name: getattr(FLAGS, name) for name in SETTINGS if name != "device"}
@@ -115,12 +111,6 @@ def run():
         report(path)
     if failures:
         raise SystemExit(f"not measured: {', '.join(failures)}")
-
-
-def find_device() -> tuple[str, str]:
-    """Platform and kind of the device that JAX runs on."""
-    device = jax.devices()[0]
-    return device.platform, device.device_kind
 
 
 def measure(variant, sizes, rounds: int, steps: int, matrix_size: int) -> dict:

@@ -21,6 +21,7 @@ import jax
 import keras
 import numpy as np
 from absl import app, flags
+from gpu_device import find_gpu
 from gpu_models import VARIANTS, make_batch, make_encoder
 from rows import append, read, write_tables
 from steps import VOCABULARY, in_own_process
@@ -71,12 +72,7 @@ def main(_):
     """Makes the rows that are missing, and reports after each."""
     if FLAGS.memory_fraction:
         os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(FLAGS.memory_fraction)
-    platform, device = in_own_process(find_device)
-    if platform != "gpu" and not FLAGS.allow_cpu:
-        raise SystemExit(
-            f"No GPU: JAX {jax.__version__} sees the device {device!r} alone, so "
-            "nothing was measured. (--allow_cpu measures that one.)"
-        )
+    device = find_gpu(FLAGS.allow_cpu)
     os.makedirs(FLAGS.results, exist_ok=True)
     path = os.path.join(FLAGS.results, "gpu_test_time.csv")
     settings = {name: getattr(FLAGS, name) for name in SETTINGS if name != "device"}
@@ -93,12 +89,6 @@ def main(_):
             append(path, FIELDS, [{**case, "seconds": seconds, "peak": peak}])
             print(variant, batch_size, seconds, flush=True)
             report(path)
-
-
-def find_device() -> tuple[str, str]:
-    """Platform and kind of the device that JAX runs on."""
-    device = jax.devices()[0]
-    return device.platform, device.device_kind
 
 
 def measure(variant, layers, hidden_dim, batch_size, length, runs) -> tuple:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfeff.plots.figure import figure_axes
+from tfeff.plots.figure import check_labelled_files, figure_axes
 
 _LABELS = {"loss": "training", "val_loss": "validation"}
 
@@ -55,11 +55,7 @@ def learning_curves(
     )
     ```
     """
-    if not isinstance(metrics, Mapping):
-        raise TypeError(
-            "`metrics` must map labels to files. "
-            f"Received: a {type(metrics).__name__}, {metrics!r:.80}"
-        )
+    check_labelled_files("metrics", metrics)
     _check_range(loss_range, log_scale)
     columns = ("val_loss",) if validation_only else ("loss", "val_loss")
     curves = [

@@ -5,7 +5,7 @@ import math
 import os
 from collections.abc import Mapping
 
-from tfeff.plots.figure import figure_axes
+from tfeff.plots.figure import check_labelled_files, figure_axes
 from tfeff.utils.checks import check_path
 
 
@@ -51,11 +51,7 @@ def score_curves(
     Reference:
         Tian et al., "Shatter", section 5.2.3, figure 3.
     """
-    if not isinstance(metrics, Mapping):
-        raise TypeError(
-            "`metrics` must map labels to files. "
-            f"Received: a {type(metrics).__name__}, {metrics!r:.80}"
-        )
+    check_labelled_files("metrics", metrics)
     if metric is not None and not isinstance(metric, str):
         raise TypeError(f"`metric` must be a string. Received: metric={metric!r}")
     if not metrics:

@@ -25,7 +25,7 @@ from tfeff.recipes.runs import (
     open_run,
     recipe_running,
 )
-from tfeff.recipes.tuning import more_axes, train_cell
+from tfeff.recipes.tuning import load_pretrained, more_axes, train_cell
 
 
 @recipe_running()
@@ -154,15 +154,7 @@ def read(dataset, split, path, count, skip_mismatched):
 
 def make_model(settings, seed):
     """The pretrained encoder, long enough, with a head for answers."""
-    encoder, _ = tfeff.tasks.load_pretrained(
-        settings.pretrained,
-        sequence_length=settings.sequence_length,
-        dropout=settings.dropout,
-        attention_dropout=settings.attention_dropout,
-        dtype=settings.dtype,
-        seed=seed,
-        swap_positions=settings.swap_positions,
-    )
+    encoder, _ = load_pretrained(settings, seed=seed)
     return tfeff.tasks.SpanQA(encoder)
 
 

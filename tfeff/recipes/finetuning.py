@@ -25,7 +25,7 @@ from tfeff.recipes.runs import (
     open_run,
     recipe_running,
 )
-from tfeff.recipes.tuning import more_axes, train_cell
+from tfeff.recipes.tuning import load_pretrained, more_axes, train_cell
 from tfeff.training.checkpoints import run_checkpoint
 from tfeff.utils.files import atomic_file
 
@@ -185,18 +185,6 @@ class Task:
     dev: dict[str, Part]
     to_predict: Part | None
     metric: str
-
-
-def load_pretrained(settings, step=None):
-    """The encoder, long enough, of a step or of the end, and its tokenizer."""
-    return tfeff.tasks.load_pretrained(
-        settings.pretrained if step is None else f"{settings.pretrained}@{step}",
-        sequence_length=settings.sequence_length,
-        dropout=settings.dropout,
-        attention_dropout=settings.attention_dropout,
-        dtype=settings.dtype,
-        swap_positions=settings.swap_positions,
-    )
 
 
 def make_task(settings, dataset, encoder, tokenizer):

@@ -22,6 +22,25 @@ def more_axes(settings: Settings) -> dict[str, tuple[float, ...]]:
     return {name: values for name, values in axes.items() if len(values) != 1}
 
 
+def load_pretrained(settings: Settings, step: int | None = None, seed: int = 0):
+    """The encoder, long enough, of a step or of the end, and its tokenizer.
+
+    Args:
+        settings: of the recipe.
+        step: of a run's checkpoints; `None` for the end.
+        seed: for the rows of an extended table.
+    """
+    return tfeff.tasks.load_pretrained(
+        settings.pretrained if step is None else f"{settings.pretrained}@{step}",
+        sequence_length=settings.sequence_length,
+        dropout=settings.dropout,
+        attention_dropout=settings.attention_dropout,
+        dtype=settings.dtype,
+        seed=seed,
+        swap_positions=settings.swap_positions,
+    )
+
+
 def train_cell(
     settings: Settings,
     strategy: tf.distribute.Strategy,
