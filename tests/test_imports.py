@@ -14,7 +14,7 @@ PACKAGE = Path(tfeff.__file__).parent
 # From the ground up: a package imports itself and those before it.
 FLOORS = [
     *("compat", "utils", "ops", "layers", "encoders", "plots", "data", "datasets"),
-    *("convert", "training", "objectives", "tasks", "export", "recipes", "command"),
+    *("training", "objectives", "tasks", "convert", "export", "recipes", "command"),
 ]
 LIGHT = {"keras", "numpy", "tfeff", *sys.stdlib_module_names}
 

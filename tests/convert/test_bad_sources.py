@@ -293,10 +293,10 @@ def test_types(value, tmp_path):
     with pytest.raises(TypeError, match="`destination` must be a path.* destination="):
         convert(GOLDENS / "bert", value)
     with pytest.raises(TypeError, match="`encoder` must be a .* encoder="):
-        tfeff.convert.swap_positions(value, "shaw")
+        tfeff.encoders.swap_positions(value, "shaw")
     encoder = load(GOLDENS / "bert")
     with pytest.raises(ValueError, match="`method` must be one of .* method="):
-        tfeff.convert.swap_positions(encoder, value)
+        tfeff.encoders.swap_positions(encoder, value)
 
 
 def test_a_file_is_no_folder(tmp_path):

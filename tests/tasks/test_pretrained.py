@@ -63,7 +63,7 @@ def test_other_positions_come_before_more_of_them(saved, recwarn):
     swapped, _ = load_pretrained(run, 12, swap_positions="huang4")
     assert not [w for w in recwarn.list if "rows" in str(w.message)]  # No table grows.
     assert (swapped.position, swapped.max_sequence_length) == ("none", 12)
-    expected = tfeff.convert.swap_positions(encoder, "huang4")
+    expected = tfeff.encoders.swap_positions(encoder, "huang4")
     attention = swapped.blocks[0].attention
     assert attention.max_distance == expected.blocks[0].attention.max_distance == 7
     np.testing.assert_array_equal(output(swapped), output(expected))

@@ -4,9 +4,9 @@ The command `tfeff convert SOURCE DESTINATION` calls `convert`.
 """
 
 from tfeff.convert.conversion import Converted, convert, load
-from tfeff.convert.positions import swap_positions
-from tfeff.convert.xlnet_tokenizer import XLNetTokenizer
 from tfeff.data.text.bert_tokenizer import BertTokenizer
+from tfeff.data.text.xlnet_tokenizer import XLNetTokenizer
+from tfeff.encoders import swap_positions
 
 __all__ = [
     "BertTokenizer",

@@ -10,8 +10,8 @@ from tfeff.convert.config import Config
 from tfeff.convert.reading import read_bytes, read_text
 from tfeff.convert.sentencepiece_charsmap import with_rules
 from tfeff.convert.tokenizer_json import check_tokenizer_json
-from tfeff.convert.xlnet_tokenizer import XLNetTokenizer
 from tfeff.data.text.bert_tokenizer import BertTokenizer
+from tfeff.data.text.xlnet_tokenizer import XLNetTokenizer
 
 # Families of Hugging Face's classes, whose names may end in "Fast".
 _FAMILIES = {

@@ -52,5 +52,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "tokenizer_fingerprint",
             "train_tokenizer",
         ],
+        "text.xlnet_tokenizer": ["XLNetTokenizer"],
     },
 )

@@ -18,5 +18,12 @@ if importlib.util.find_spec("keras_hub") is not None:
     from tfeff.encoders.disable_heads import disable_heads
     from tfeff.encoders.encoder import Encoder
     from tfeff.encoders.extend_length import extend_length
+    from tfeff.encoders.swap_positions import swap_positions
 
-    __all__ += ["Encoder", "build", "disable_heads", "extend_length"]
+    __all__ += [
+        "Encoder",
+        "build",
+        "disable_heads",
+        "extend_length",
+        "swap_positions",
+    ]

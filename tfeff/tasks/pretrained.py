@@ -7,7 +7,8 @@ import re
 import keras
 import keras_hub
 
-from tfeff.convert import BertTokenizer, positions
+from tfeff import encoders
+from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.extend_length import extend_length
 from tfeff.encoders.preset_files import (
@@ -17,6 +18,7 @@ from tfeff.encoders.preset_files import (
     tokenizer_files,
 )
 from tfeff.encoders.quantization import check_keeps_quantization
+from tfeff.encoders.swap_positions import METHODS
 from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import load_checkpoint, run_checkpoint
@@ -112,7 +114,7 @@ def load_pretrained(
         attention_dropout: float in [0, 1), dropout rate of the attention scores instead
             of the encoder's; `None` keeps it: `dropout`, unless the encoder has another
             one for them.
-        swap_positions: a method of `tfeff.convert.swap_positions`, such as `"huang4"`,
+        swap_positions: a method of `tfeff.encoders.swap_positions`, such as `"huang4"`,
             which takes the place of absolute positions before the encoder is
             extended; `None` keeps them.
 
@@ -136,7 +138,7 @@ def load_pretrained(
     if sequence_length is not None:
         sequence_length = check_integer("sequence_length", sequence_length)
     if swap_positions is not None:
-        check_choice("swap_positions", swap_positions, positions.METHODS)
+        check_choice("swap_positions", swap_positions, METHODS)
     overrides = {}
     rates = {"dropout": dropout, "attention_dropout": attention_dropout}
     for name, rate in rates.items():
@@ -156,7 +158,7 @@ def load_pretrained(
         encoder, tokenizer = _read_step(path, step, overrides)
     _check_sizes("path", tokenizer, encoder)
     if swap_positions is not None:
-        encoder = positions.swap_positions(encoder, swap_positions)
+        encoder = encoders.swap_positions(encoder, swap_positions)
     if sequence_length is not None and sequence_length > encoder.max_sequence_length:
         encoder = extend_length(encoder, sequence_length, seed=seed)
     return encoder, tokenizer

@@ -11,7 +11,10 @@ import tempfile
 import keras
 import keras_hub
 
-import tfeff.convert  # Keras knows its tokenizers then.
+from tfeff import data
+
+# Keras knows these tokenizers then.
+from tfeff.data.text import bert_tokenizer, xlnet_tokenizer  # noqa: F401
 from tfeff.encoders.preset_files import add_digests, check_preset, tokenizer_files
 from tfeff.utils.files import atomic_folder
 
@@ -21,7 +24,7 @@ _FILE, _FOLDER = "tokenizer.spm", "tokenizer"
 def save_run_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer, run_dir: str) -> None:
     """Writes a tokenizer to a run directory that has none, atomically."""
     if _fits_a_file(tokenizer):
-        tfeff.data.save_tokenizer(tokenizer, os.path.join(run_dir, _FILE))
+        data.save_tokenizer(tokenizer, os.path.join(run_dir, _FILE))
         return
     with atomic_folder(os.path.abspath(os.path.join(run_dir, _FOLDER))) as unfinished:
         tokenizer.save_to_preset(unfinished)
@@ -42,7 +45,7 @@ def load_run_tokenizer(run_dir: str) -> keras_hub.tokenizers.Tokenizer:
     """
     folder = os.path.abspath(os.path.join(run_dir, _FOLDER))
     if not os.path.isdir(folder):
-        return tfeff.data.load_tokenizer(os.path.join(run_dir, _FILE))
+        return data.load_tokenizer(os.path.join(run_dir, _FILE))
     check_preset(folder, tokenizer_files())
     # KerasHub reads presets of tokenizers with the configuration of a model alone.
     with open(os.path.join(folder, "tokenizer.json"), encoding="utf-8") as file:
@@ -53,12 +56,12 @@ def load_run_tokenizer(run_dir: str) -> keras_hub.tokenizers.Tokenizer:
 
 def _fits_a_file(tokenizer):
     """Whether the file alone makes the same tokenizer."""
-    fingerprint = tfeff.data.tokenizer_fingerprint
+    fingerprint = data.tokenizer_fingerprint
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, _FILE)
         try:
-            tfeff.data.save_tokenizer(tokenizer, path)
-            again = tfeff.data.load_tokenizer(path)
+            data.save_tokenizer(tokenizer, path)
+            again = data.load_tokenizer(path)
         except (TypeError, ValueError):  # Of a kind that has no such file.
             return False
     return fingerprint(again) == fingerprint(tokenizer)

@@ -2,7 +2,7 @@
 
 import keras
 
-from tfeff.encoders import Encoder
+from tfeff.encoders.encoder import Encoder
 from tfeff.utils.checks import check_choice, check_integer
 
 # Initial values of the new weights, for which scores equal plain attention's.

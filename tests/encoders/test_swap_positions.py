@@ -10,8 +10,8 @@ import tfeff
 from tests.checks import assert_close, randomize
 from tests.checks.encoder import batch_of
 from tests.convert.conversions import GOLDENS
-from tfeff.convert import load, swap_positions
-from tfeff.encoders import Encoder
+from tfeff.convert import load
+from tfeff.encoders import Encoder, swap_positions
 
 METHODS = ("shaw", "rpe", "bias", "huang1", "huang2", "huang3", "huang4", "xlnet")
 TINY = dict(
