@@ -32,7 +32,7 @@ SCORES = {
         }
     ],
 }
-NEED_NETWORK = {"convert", "load", "tfds"}
+NEED_NETWORK = {"convert", "hugging_face", "load", "tfds"}
 # Their examples train for half a minute; the recipes' own tests do so, too.
 TRAINING_RECIPES = {"evaluate", "pretrain", "stack"}
 NEED_MODEL_GARDEN = {"squad_v1_metrics", "squad_v2_metrics"}

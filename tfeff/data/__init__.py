@@ -5,10 +5,11 @@
     pretraining   examples of pretraining objectives: masks, orders, sentence pairs
     finetuning    examples of tasks: rows of texts, windows of passages, answers
 
-A corpus (`docstrings`, `text_files`, `tfds`, or any list of strings) trains a
-tokenizer (`train_tokenizer`); both make a cache of token ids (`build_cache`),
-from which any number of runs read batches (`Cache.batches`) of an objective's examples
-(`MaskedTokens`, `PermutedTokens`, `SentencePairs`, or `Examples` of your own).
+A corpus (`docstrings`, `text_files`, `json_lines`, `parquet`, `hugging_face`, `tfds`,
+or any list of strings) trains a tokenizer (`train_tokenizer`); both make a cache of
+token ids (`build_cache`), from which any number of runs read batches (`Cache.batches`)
+of an objective's examples (`MaskedTokens`, `PermutedTokens`, `SentencePairs`, or
+`Examples` of your own).
 
 Texts, pairs and options become rows of tokens (`text_features`). Questions and passages
 become windows of tokens (`make_span_features`), and logits for them become answers
@@ -46,6 +47,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "text.bert_tokenizer": ["BertTokenizer"],
         "text.corpora": ["split", "text_files", "tfds"],
         "text.docstrings": ["docstrings"],
+        "text.records": ["hugging_face", "json_lines", "parquet"],
         "text.tokenizers": [
             "load_tokenizer",
             "save_tokenizer",

@@ -1,26 +1,100 @@
 """Text of the recipes: documents by name, and as caches of tokens."""
 
+import itertools
+import os
 from collections.abc import Sequence
 
 import tfeff
+from tfeff.data.text.corpus import Corpus
+
+# What the settings named `corpus` take.
+CORPUS_HELP = (
+    "Text files, JSON Lines (.jsonl, .jsonl.gz, .json.gz), Parquet files (.parquet), "
+    "globs of them; or tfds:NAME, hf:NAME, hf:NAME:CONFIGURATION, docstrings."
+)
+TEXT_FIELD_HELP = (
+    "The field or column of the text in JSON Lines, Parquet files and data sets."
+)
 
 
-def corpus(names: Sequence[str], max_characters: int):
-    """Documents by the names that the settings `corpus` take."""
-    if tuple(names) == ("docstrings",):
-        return tfeff.data.docstrings(max_characters=max_characters)
-    if len(names) == 1 and names[0].startswith("tfds:"):
-        return tfeff.data.tfds(names[0].removeprefix("tfds:"))
-    return tfeff.data.text_files(list(names))
+def corpus(names: Sequence[str], settings) -> Corpus:
+    """Documents by the names that the settings named `corpus` take, in their order.
+
+    Args:
+        names: the names.
+        settings: they have `max_characters` and `text_field`.
+    """
+    groups = [(kind, list(group)) for kind, group in itertools.groupby(names, _kind)]
+    read = {
+        "docstrings": lambda _: tfeff.data.docstrings(
+            max_characters=settings.max_characters
+        ),
+        "tfds": lambda group: _each(
+            group, lambda name: tfeff.data.tfds(name, feature=settings.text_field)
+        ),
+        "hf": lambda group: _each(
+            group,
+            lambda name: tfeff.data.hugging_face(_load(name), settings.text_field),
+        ),
+        "json_lines": lambda group: tfeff.data.json_lines(group, settings.text_field),
+        "parquet": lambda group: tfeff.data.parquet(group, settings.text_field),
+        "text": tfeff.data.text_files,
+    }
+    corpora = [read[kind](group) for kind, group in groups]
+    return Corpus(lambda: itertools.chain(*corpora))
 
 
-def split_corpus(names: Sequence[str], max_characters: int, validation_fraction: float):
+def _kind(name):
+    if name == "docstrings":
+        return name
+    scheme = name.partition(":")[0]
+    if scheme in ("tfds", "hf"):
+        return scheme
+    if name.endswith((".jsonl", ".jsonl.gz", ".json.gz")):
+        return "json_lines"
+    return "parquet" if name.endswith(".parquet") else "text"
+
+
+def _each(names, read):
+    corpora = [read(name.partition(":")[2]) for name in names]
+    return Corpus(lambda: itertools.chain(*corpora))
+
+
+def _load(name):
+    """A Hugging Face data set: a folder of `save_to_disk`, or its training split."""
+    try:
+        import datasets
+    except ImportError as error:
+        raise ValueError(
+            f"`corpus` needs Hugging Face's data sets for hf:{name}: "
+            "pip install datasets"
+        ) from error
+    try:
+        if os.path.isdir(name):
+            return datasets.load_from_disk(name)
+        path, _, configuration = name.partition(":")
+        return datasets.load_dataset(
+            path, configuration or None, split="train", streaming=True
+        )
+    except Exception as error:  # Errors of many libraries.
+        raise ValueError(
+            "`corpus` must name a data set with a training split, or a folder of "
+            f"`save_to_disk`. Received: hf:{name}: {error}"
+        ) from error
+
+
+def split_corpus(names: Sequence[str], settings):
     """Documents to train on and to validate by, of one corpus.
+
+    Args:
+        names: as of `corpus`.
+        settings: as of `corpus`; they have `validation_fraction`, too.
 
     Raises:
         ValueError: if there are too few documents for both.
     """
-    parts = tfeff.data.split(corpus(names, max_characters), validation_fraction)
+    validation_fraction = settings.validation_fraction
+    parts = tfeff.data.split(corpus(names, settings), validation_fraction)
     if any(next(iter(part), None) is None for part in parts):
         count = sum(1 for part in parts for _ in part)
         raise ValueError(

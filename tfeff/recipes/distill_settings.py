@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
+from tfeff.recipes.corpora import CORPUS_HELP, TEXT_FIELD_HELP
 from tfeff.recipes.settings import Settings, fields_of, setting, settings
 
 # The settings that one stage alone has.
 _STAGES = {
-    "general": ("corpus", "validation_fraction", "max_characters"),
+    "general": ("corpus", "text_field", "validation_fraction", "max_characters"),
     "task": (
         *("task", "data", "skip_malformed", "skip_mismatched", "augment_with"),
         *("stride", "max_answer_tokens", "train_examples"),
@@ -109,9 +110,8 @@ class DistillSettings(Settings):
     soften: str = setting(
         "Logits to be divided by it.", "both", choices=["both", "student"]
     )
-    corpus: tuple[str, ...] = setting(
-        "general: text files and globs, or docstrings.", ("docstrings",)
-    )
+    corpus: tuple[str, ...] = setting(f"general: {CORPUS_HELP}", ("docstrings",))
+    text_field: str = setting(f"general: {TEXT_FIELD_HELP}", "text")
     validation_fraction: float = setting(
         "general: documents held out of the corpus.", 0.02
     )

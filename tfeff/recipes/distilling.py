@@ -85,9 +85,7 @@ def _distill_in_general(settings, strategy):
             )
         train, valid = build_caches(
             run,
-            *split_corpus(
-                settings.corpus, settings.max_characters, settings.validation_fraction
-            ),
+            *split_corpus(settings.corpus, settings),
             tokenizer,
             settings.sequence_length,
         )

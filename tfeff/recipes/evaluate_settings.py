@@ -1,5 +1,6 @@
 """Settings of evaluating a pretraining run."""
 
+from tfeff.recipes.corpora import CORPUS_HELP, TEXT_FIELD_HELP
 from tfeff.recipes.settings import Settings, setting, settings
 
 
@@ -20,9 +21,8 @@ class EvaluateSettings(Settings):
     """
 
     run_dir: str = setting("Folder of the run.", fixed=False)
-    corpus: tuple[str, ...] = setting(
-        "Text files and globs, or tfds:NAME, or docstrings."
-    )
+    corpus: tuple[str, ...] = setting(CORPUS_HELP)
+    text_field: str = setting(TEXT_FIELD_HELP, "text")
     max_characters: int = setting(
         "Where the docstrings corpus ends.", 10_000_000, minimum=1
     )

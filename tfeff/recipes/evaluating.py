@@ -75,7 +75,7 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
     tokenizer = load_run_tokenizer(settings.run_dir)
     with tempfile.TemporaryDirectory() as folder:
         cache = tfeff.data.build_cache(
-            corpus(settings.corpus, settings.max_characters),
+            corpus(settings.corpus, settings),
             tokenizer,
             os.path.join(folder, "cache"),
             of_run.sequence_length,

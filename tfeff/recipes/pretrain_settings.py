@@ -1,5 +1,6 @@
 """Settings of pretraining."""
 
+from tfeff.recipes.corpora import CORPUS_HELP, TEXT_FIELD_HELP
 from tfeff.recipes.optimizer_settings import OptimizerSettings
 from tfeff.recipes.settings import setting, settings
 
@@ -62,9 +63,8 @@ class PretrainSettings(OptimizerSettings):
     override: dict[str, object] = setting(
         "Arguments of Encoder to replace the preset's, as JSON.", {}
     )
-    corpus: tuple[str, ...] = setting(
-        "Text files and globs, or tfds:NAME, or docstrings.", ("docstrings",)
-    )
+    corpus: tuple[str, ...] = setting(CORPUS_HELP, ("docstrings",))
+    text_field: str = setting(TEXT_FIELD_HELP, "text")
     validation: tuple[str, ...] = setting(
         "Like the corpus; by default a part of it.", ()
     )

@@ -280,12 +280,9 @@ def token_loss(model: keras.Model, metrics: dict[str, float]) -> float | None:
 def _corpora(settings):
     """Training and validation documents."""
     if not settings.validation:
-        return split_corpus(
-            settings.corpus, settings.max_characters, settings.validation_fraction
-        )
+        return split_corpus(settings.corpus, settings)
     return tuple(
-        corpus(names, settings.max_characters)
-        for names in (settings.corpus, settings.validation)
+        corpus(names, settings) for names in (settings.corpus, settings.validation)
     )
 
 

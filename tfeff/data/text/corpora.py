@@ -1,22 +1,12 @@
-"""Corpora: collections of documents that can be read more than once."""
+"""Corpora of text files and TensorFlow Datasets, and their split into two."""
 
-import glob
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from tfeff.data.text.corpus import Corpus, matching_files
 from tfeff.data.text.documents import check_documents
-from tfeff.utils.checks import check_fraction, check_iterable
-
-
-class Corpus:
-    """Documents that can be read more than once: `read` starts each reading."""
-
-    def __init__(self, read: Callable[[], Iterator[str]]):
-        self._read = read
-
-    def __iter__(self) -> Iterator[str]:
-        return self._read()
+from tfeff.utils.checks import check_fraction
 
 
 def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Corpus:
@@ -47,38 +37,8 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
     assert list(documents) == ["A first document.", "A second one,\\nof two lines."]
     ```
     """
-    if isinstance(patterns, (str, os.PathLike)):
-        patterns = [patterns]
-    check_iterable("patterns", patterns, "a path or a list of paths")
-    paths = list(dict.fromkeys(p for pattern in patterns for p in _match(pattern)))
-    if not paths:
-        raise ValueError(f"`patterns` must not be empty. Received: {patterns=}")
-    for path in paths:
-        try:
-            with open(path, "rb") as file:
-                if not file.read(1):
-                    raise ValueError(
-                        f"`patterns` must match files that hold text. Received: {path} "
-                        "is empty"
-                    )
-        except OSError as error:
-            raise ValueError(
-                f"`patterns` must match readable files. Received: {path}: "
-                f"{error.strerror}"
-            ) from error
+    paths = matching_files(patterns)
     return Corpus(lambda: (document for path in paths for document in _read(path)))
-
-
-def _match(pattern: str | os.PathLike) -> list[str]:
-    pattern = os.fspath(pattern)
-    found = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
-    files = sorted(path for path in found if os.path.isfile(path))
-    if not files:
-        raise ValueError(
-            f"`patterns` must match files. Received: {pattern!r}, which matches none "
-            f"(relative to {os.getcwd()})"
-        )
-    return files
 
 
 def _read(path: str) -> Iterator[str]:
