@@ -7,15 +7,6 @@ from collections.abc import Sequence
 import tfeff
 from tfeff.data.text.corpus import Corpus
 
-# What the settings named `corpus` take.
-CORPUS_HELP = (
-    "Text files, JSON Lines (.jsonl, .jsonl.gz, .json.gz), Parquet files (.parquet), "
-    "globs of them; or tfds:NAME, hf:NAME, hf:NAME:CONFIGURATION, docstrings."
-)
-TEXT_FIELD_HELP = (
-    "The field or column of the text in JSON Lines, Parquet files and data sets."
-)
-
 
 def corpus(names: Sequence[str], settings) -> Corpus:
     """Documents by the names that the settings named `corpus` take, in their order.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tfeff.recipes.corpora import CORPUS_HELP, TEXT_FIELD_HELP
+from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
 from tfeff.recipes.settings import Settings, fields_of, setting, settings
 
 # The settings that one stage alone has.

@@ -1,6 +1,6 @@
 """Settings of evaluating a pretraining run."""
 
-from tfeff.recipes.corpora import CORPUS_HELP, TEXT_FIELD_HELP
+from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
 from tfeff.recipes.settings import Settings, setting, settings
 
 

@@ -1,6 +1,6 @@
 """Settings of pretraining."""
 
-from tfeff.recipes.corpora import CORPUS_HELP, TEXT_FIELD_HELP
+from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
 from tfeff.recipes.optimizer_settings import OptimizerSettings
 from tfeff.recipes.settings import setting, settings
 
