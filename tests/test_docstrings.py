@@ -4,6 +4,7 @@ import doctest
 import importlib.util
 import inspect
 import json
+import operator
 import re
 import textwrap
 from pathlib import Path
@@ -44,12 +45,13 @@ def symbols():
             slow = name == "save_for_serving" or name in TRAINING_RECIPES
             marks = [pytest.mark.slow] if slow else []
             yield pytest.param(package, name, id=f"{package}.{name}", marks=marks)
+    yield "data", "Cache.batches"
 
 
 @pytest.mark.parametrize(("package", "name"), symbols())
 def test_examples_run(package, name, tmp_path, monkeypatch):
     home = getattr(tfeff, package)
-    symbol = getattr(home, name)
+    symbol = operator.attrgetter(name)(home)
     if name in NEED_NETWORK:
         pytest.skip("reads from the network")
     if name in NEED_MODEL_GARDEN and not importlib.util.find_spec("official"):

@@ -8,8 +8,10 @@ them in the benchmark's format:
     race        RACE
     squad       SQuAD 1.1 and 2.0
     mrqa        HotpotQA, NewsQA, SearchQA, TriviaQA, NaturalQuestions
+    conll       CoNLL-2003 and CoNLL-2000, WikiANN, WNUT-17
 
-To add one, pass a `Dataset`, `tsv_dataset` or `span_dataset` to `register`.
+To add one, pass a `Dataset`, `tsv_dataset`, `span_dataset` or `conll_dataset` to
+`register`.
 """
 
 import lazy_loader
@@ -17,6 +19,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "conll": ["conll_dataset", "phrase_metrics", "read_conll"],
         "dataset": ["Dataset"],
         "glue": ["glue_average"],
         "metrics": ["accuracy", "f1", "matthews_correlation", "pearson", "spearman"],

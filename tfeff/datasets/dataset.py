@@ -11,6 +11,7 @@ from tfeff.data.finetuning.examples import (
     SpanAnswer,
     SpanExamples,
     TextExamples,
+    TokenExamples,
 )
 from tfeff.datasets.checks import (
     check_classes,
@@ -23,7 +24,9 @@ from tfeff.datasets.metrics import METRICS
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.utils.checks import check_choice, check_path, near_miss
 
-KINDS = (TextExamples, ChoiceExamples, SpanExamples)
+KINDS = (TextExamples, ChoiceExamples, SpanExamples, TokenExamples)
+# Each example has one label or rating.
+_LABELLED = (TextExamples, ChoiceExamples)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -35,8 +38,8 @@ class Dataset:
         reader: `reader(split, folder, **options)`, a function that returns the
             examples of one split.
         options: the keyword arguments that `reader` takes, such as `"skip_malformed"`.
-        kind: the class of its examples: `tfeff.data.TextExamples`, `ChoiceExamples`
-            or `SpanExamples`.
+        kind: the class of its examples: `tfeff.data.TextExamples`, `ChoiceExamples`,
+            `SpanExamples` or `TokenExamples`.
         label_names: all labels, in the order of their ids; None for ratings and for
             spans.
         splits: the published splits.
@@ -113,9 +116,10 @@ class Dataset:
             )
         if not self.metric_names:
             raise ValueError("`metric_names` must name a metric. Received: none")
-        if self.kind is SpanExamples and None in (self.scorer, self.writer):
+        if self.kind not in _LABELLED and None in (self.scorer, self.writer):
             raise ValueError(
-                "`scorer` and `writer` must be given for spans (`span_dataset`). "
+                "`scorer` and `writer` must be given for spans (`span_dataset`) and "
+                "words (`conll_dataset`). "
                 f"Received: scorer={self.scorer!r}, writer={self.writer!r}"
             )
         if self.scorer is None:
@@ -124,7 +128,7 @@ class Dataset:
 
     def read(
         self, split: str, folder: str | os.PathLike, **options
-    ) -> TextExamples | ChoiceExamples | SpanExamples:
+    ) -> TextExamples | ChoiceExamples | SpanExamples | TokenExamples:
         """Reads one split.
 
         Args:
@@ -156,8 +160,11 @@ class Dataset:
 
     def metrics(
         self,
-        examples: TextExamples | ChoiceExamples | SpanExamples,
-        predictions: np.ndarray | Mapping[str, str] | tuple[SpanAnswer, ...],
+        examples: TextExamples | ChoiceExamples | SpanExamples | TokenExamples,
+        predictions: np.ndarray
+        | Mapping[str, str]
+        | tuple[SpanAnswer, ...]
+        | list[np.ndarray],
     ) -> dict[str, float]:
         """The official metrics of predictions for examples with labels.
 
@@ -165,7 +172,8 @@ class Dataset:
             examples: as from `read`.
             predictions: `[N]`, integers, the index in `label_names` that is predicted
                 for each example; or `[N]`, ratings; for spans, answers as from
-                `tfeff.tasks.SpanQA.answers`, or a text for each question's id.
+                `tfeff.tasks.SpanQA.answers`, or a text for each question's id; for
+                words, `[W]` integers for each sentence.
 
         Returns:
             The metrics by name, between -1 and 1, in the order of `metric_names`; NaN
@@ -179,7 +187,7 @@ class Dataset:
                 wrong type for it.
         """
         self._check_examples(examples)
-        if self.kind is not SpanExamples:
+        if self.kind in _LABELLED:
             if examples.labels is None:
                 raise ValueError(
                     "`examples` must have labels. Received: none, as in test splits"
@@ -203,8 +211,11 @@ class Dataset:
     def write_predictions(
         self,
         split: str,
-        examples: TextExamples | ChoiceExamples | SpanExamples,
-        predictions: np.ndarray | Mapping[str, str] | tuple[SpanAnswer, ...],
+        examples: TextExamples | ChoiceExamples | SpanExamples | TokenExamples,
+        predictions: np.ndarray
+        | Mapping[str, str]
+        | tuple[SpanAnswer, ...]
+        | list[np.ndarray],
         folder: str | os.PathLike,
     ) -> tuple[str, ...]:
         """Writes predictions in the benchmark's format; overwrites no file.
@@ -226,7 +237,7 @@ class Dataset:
         check_choice("split", split, self.splits)
         self._check_examples(examples)
         folder = check_path("folder", folder)
-        if self.kind is not SpanExamples:
+        if self.kind in _LABELLED:
             predictions = self._check_labels("predictions", predictions)
             if len(predictions) == 0 or len(predictions) != len(examples):
                 raise ValueError(

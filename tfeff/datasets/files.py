@@ -24,6 +24,11 @@ def lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
     Only a line feed, or carriage return and line feed, ends a line; other characters
     that Unicode counts as line breaks are text. `.gz` files are decompressed.
     """
+    return ((number, line) for number, line in numbered_lines(path) if line.strip())
+
+
+def numbered_lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
+    """As `lines`, with those that are blank; a file of these alone is an error."""
     found = False
     for number, raw in enumerate(_bytes(path).split(b"\n"), start=1):
         try:
@@ -32,9 +37,8 @@ def lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
             raise malformed(path, number, "must be UTF-8 text", str(error)) from error
         if number == 1:
             line = line.removeprefix("\ufeff")  # a byte-order mark
-        if line.strip():
-            found = True
-            yield number, line
+        found = found or bool(line.strip())
+        yield number, line
     if not found:
         raise ValueError(f"{os.fspath(path)} must hold text. Received: an empty file")
 

@@ -1,6 +1,6 @@
 """The registry of data sets by name."""
 
-from tfeff.datasets import glue, mrqa, race, squad, superglue
+from tfeff.datasets import conll, glue, mrqa, race, squad, superglue
 from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.dataset import Dataset
 from tfeff.utils.checks import check_choice
@@ -85,8 +85,8 @@ def names(*kinds: type) -> list[str]:
     """The names of all data sets, or of those whose examples are of the kinds.
 
     Args:
-        *kinds: classes of examples: `tfeff.data.TextExamples`, `ChoiceExamples` or
-            `SpanExamples`.
+        *kinds: classes of examples: `tfeff.data.TextExamples`, `ChoiceExamples`,
+            `SpanExamples` or `TokenExamples`.
 
     Returns:
         The names, in the order in which they were registered.
@@ -104,6 +104,6 @@ def names(*kinds: type) -> list[str]:
     ]
 
 
-for _module in (glue, superglue, race, squad, mrqa):
+for _module in (glue, superglue, race, squad, mrqa, conll):
     for _dataset in _module.DATASETS:
         register(_dataset)

@@ -99,6 +99,69 @@ class ChoiceExamples:
         return _sample(self, count, seed)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class TokenExamples:
+    """Sentences of words, each word with a label.
+
+    Attributes:
+        words: the words of each sentence.
+        labels: for each sentence `[W]` int32, indices of `label_names`; None where the
+            files have none. They cannot be written to.
+        label_names: such as `("O", "B-PER", "I-PER")`.
+        ids: what each sentence is called in predictions.
+        skipped: what was wrong with each sentence that was left out.
+
+    Raises:
+        ValueError: if the columns are not equally long, a sentence has another number
+            of labels than of words, or none, a word is empty, or a label is no index
+            of `label_names`.
+
+    Example: see `token_features`.
+    """
+
+    words: tuple[tuple[str, ...], ...]
+    labels: tuple[np.ndarray, ...] | None
+    label_names: tuple[str, ...]
+    ids: tuple[str, ...]
+    skipped: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        columns = {"words": self.words, "ids": self.ids}
+        if self.labels is not None:
+            labels = tuple(np.array(row, np.int32) for row in self.labels)
+            for row in labels:
+                row.setflags(write=False)
+            object.__setattr__(self, "labels", labels)
+            columns["labels"] = labels
+        _check_equally_long(columns)
+        for index, sentence in enumerate(self.words):
+            if not sentence or not all(sentence):
+                raise ValueError(
+                    "`words` must be sentences of at least one word, none of them "
+                    f"empty. Received: {sentence!r} at {index}"
+                )
+            if self.labels is None:
+                continue
+            if len(self.labels[index]) != len(sentence):
+                raise ValueError(
+                    "`labels` must be one for each word. Received: "
+                    f"{len(self.labels[index])} labels for the {len(sentence)} words "
+                    f"of sentence {index}"
+                )
+            _check_indices(self.labels[index], self.label_names, f" of {index}")
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def sample(self, count: int, seed: int = 0):
+        """So many of the sentences, drawn at random, in their order.
+
+        Raises:
+            ValueError: if there are not so many, or `count` is below 1.
+        """
+        return _sample(self, count, seed)
+
+
 @dataclasses.dataclass(frozen=True)
 class Question:
     """A question that a span of a passage answers.
@@ -198,16 +261,22 @@ def _check_columns(examples, *names):
         labels.setflags(write=False)
         object.__setattr__(examples, "labels", labels)
     columns = {name: getattr(examples, name) for name in names}
-    lengths = {name: len(c) for name, c in columns.items() if c is not None}
+    _check_equally_long({name: c for name, c in columns.items() if c is not None})
+    if examples.labels is not None and examples.label_names is not None:
+        _check_indices(examples.labels, examples.label_names)
+
+
+def _check_equally_long(columns):
+    lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"Columns must be equally long. Received: {lengths}")
-    known = examples.label_names
-    if examples.labels is None or known is None:
-        return
-    wrong = (examples.labels < 0) | (examples.labels >= len(known))
+
+
+def _check_indices(labels, known, of=""):
+    wrong = (labels < 0) | (labels >= len(known))
     if wrong.any():
         index = int(wrong.argmax())
         raise ValueError(
             f"`labels` must be from 0 to {len(known) - 1}, indices of {list(known)}. "
-            f"Received: {examples.labels[index]} at {index}"
+            f"Received: {labels[index]} at {index}{of}"
         )

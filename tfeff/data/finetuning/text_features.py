@@ -5,10 +5,11 @@ import numpy as np
 import tensorflow as tf
 
 from tfeff.data.dataset_options import finalize
+from tfeff.data.finetuning.encoding import encode
 from tfeff.data.finetuning.examples import ChoiceExamples, TextExamples
 from tfeff.data.finetuning.packing import fill_gaps, pack, padded_inputs
 from tfeff.data.sampling import epoch_rows, shuffled
-from tfeff.data.text.tokenizers import check_tokenizer, restore_kernels
+from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.utils.checks import check_integer
 
 
@@ -183,8 +184,8 @@ def text_features(
         sequence_length = check_integer(
             "sequence_length", sequence_length, 5 if pairs else 3
         )
-        first = _tokens(tokenizer, examples.first)
-        second = _tokens(tokenizer, examples.second) if pairs else None
+        first = encode(tokenizer, examples.first)
+        second = encode(tokenizer, examples.second) if pairs else None
         rows, starts = pack(first, second, tokenizer, sequence_length)
     else:
         num_choices = len(examples.options[0])
@@ -194,7 +195,7 @@ def text_features(
             tf.reshape(examples.options, [-1]),
         ).numpy()
         passages = [p for p in examples.passages for _ in range(num_choices)]
-        second = _tokens(tokenizer, asked)
+        second = encode(tokenizer, asked)
         longest = int(tf.argmax(second.row_lengths()))
         if (needed := int(second.row_lengths()[longest]) + 4) > sequence_length:
             raise ValueError(
@@ -203,7 +204,7 @@ def text_features(
                 f"sequence_length={sequence_length}"
             )
         rows, starts = pack(
-            _tokens(tokenizer, passages), second, tokenizer, sequence_length, "second"
+            encode(tokenizer, passages), second, tokenizer, sequence_length, "second"
         )
     return TextFeatures(
         rows,
@@ -213,13 +214,3 @@ def text_features(
         num_choices,
         tokenizer.pad_token_id,
     )
-
-
-def _tokens(tokenizer, texts):
-    """Ids `[N, (T)]`; a text that occurs often, as passages do, is encoded once."""
-    restore_kernels(tokenizer)
-    index_of = {text: index for index, text in enumerate(dict.fromkeys(texts))}
-    # In a graph all of KerasHub's tokenizers return tensors.
-    texts_once = tf.data.Dataset.from_tensors(tf.constant(list(index_of)))
-    (ids,) = texts_once.map(tokenizer)
-    return tf.gather(tf.cast(ids, tf.int32), [index_of[text] for text in texts])

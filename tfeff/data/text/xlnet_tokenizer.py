@@ -20,6 +20,27 @@ class XLNetTokenizer(TokenizerFiles, keras_hub.tokenizers.SentencePieceTokenizer
 
     Raises:
         ValueError: if the model lacks a special token.
+
+    Example:
+    ```python
+    import io
+    import sentencepiece
+    import tfeff
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["one two three"] * 9),
+        model_writer=model,
+        vocab_size=17,
+        control_symbols=["<cls>", "<sep>", "<pad>", "<mask>"],
+        minloglevel=2,
+    )
+    tokenizer = tfeff.data.XLNetTokenizer(model.getvalue())
+    assert tokenizer.pad_token_id == tokenizer.token_to_id("<pad>")
+    ```
+
+    Reference:
+        Yang et al., "XLNet", section 2.
     """
 
     # KerasHub finds the tokenizer of a preset by the class of its backbone.

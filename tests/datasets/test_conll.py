@@ -1,0 +1,216 @@
+"""CoNLL's layouts: reading, the metrics of phrases, predictions."""
+
+import math
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfeff.data import TokenExamples
+from tfeff.datasets import conll_dataset, get, phrase_metrics, read_conll
+
+NAMES = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
+
+
+def lists(examples):
+    return [row.tolist() for row in examples.labels]
+
+
+@pytest.mark.parametrize("separator", ["\t", " ", "   "])
+def test_columns_and_sentences(tmp_path, separator):
+    rows = ["-DOCSTART- -X- O", "", "", "Ada NNP B-PER", "L. NNP I-PER", "ran VBD O"]
+    rows += ["\t", "yes UH O", " ", "\ufeff"]
+    text = "\ufeff" + "\r\n".join(row.replace(" ", separator) for row in rows)
+    path = tmp_path / "a.txt"
+    path.write_bytes(text.encode())
+    examples = read_conll(path, NAMES)
+    assert examples.words == (("Ada", "L.", "ran"), ("yes",))
+    assert lists(examples) == [[1, 2, 0], [0]]
+    assert examples.ids == ("0", "1")
+
+
+def test_words_may_have_any_characters_but_tabs(tmp_path):
+    path = tmp_path / "a.tsv"
+    words = ['"', "a b", "\u2028", "\xa0", "👩‍👧", "#"]
+    path.write_text("".join(f"{word}\tO\n" for word in words), encoding="utf-8")
+    assert read_conll(path, NAMES).words == (tuple(words),)
+
+
+def test_other_columns(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("1 Ada B-PER _\n2 ran O _\n")
+    examples = read_conll(path, NAMES, word_column=1, label_column=2)
+    assert examples.words == (("Ada", "ran"),) and lists(examples) == [[1, 0]]
+
+
+def test_labels_may_lack(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("Ada\nran\n\nyes\n")
+    assert read_conll(path, NAMES, label_optional=True).labels is None
+    with pytest.raises(ValueError, match=r"a\.txt, line 1: must have a word and a lab"):
+        read_conll(path, NAMES)
+    path.write_text("Ada O\nran\n")
+    with pytest.raises(ValueError, match=r"a\.txt, line 2: must have a word and a lab"):
+        read_conll(path, NAMES, label_optional=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "Ada B-PER\nran o\n",
+            r"line 2: the label must be one of .*'o'\. Did you mean",
+        ),
+        ("Ada\tB-PER\n\tO\n", r"line 2: must have a column 0.*\['', 'O'\]"),
+        ("Ada\tB-PER\nran\t\n", r"line 2: must have a column -1"),
+        ("\n \n", "an empty file"),
+        ("-DOCSTART- O\n", "must hold sentences"),
+        ("Ada O\n\xff O\n", "line 2: must be UTF-8"),
+    ],
+)
+def test_malformed_lines_are_named(tmp_path, text, message):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=rf"bad\.txt.*{message}"):
+        read_conll(path, NAMES)
+    with pytest.raises(ValueError, match="cannot read"):
+        read_conll(tmp_path / "none.txt", NAMES)
+
+
+def test_splits(tmp_path):
+    dataset = conll_dataset("Birds", ("PER", "LOC"))
+    assert dataset.label_names == NAMES
+    words = [f"word{number}" for number in range(30)]
+    (tmp_path / "train.txt").write_text("\n\n".join(f"{word} O" for word in words))
+    train, dev = (dataset.read(split, tmp_path) for split in ("train", "dev"))
+    assert [row[0] for row in dev.words] == words[9::10]
+    assert sorted(train.words + dev.words) == sorted((word,) for word in words)
+    folder = tmp_path / "Birds"
+    folder.mkdir()
+    (folder / "dev.tsv").write_text("one\tB-PER\n")
+    assert dataset.read("dev", tmp_path).words == (("one",),)
+    assert len(dataset.read("train", tmp_path)) == 30
+    (folder / "test.txt").write_text("one\ntwo\n")
+    assert dataset.read("test", tmp_path).labels is None
+    with pytest.raises(ValueError, match=r"must hold train\.txt or .*or Birds with it"):
+        dataset.read("train", folder)
+
+
+def literal_phrases(labels):
+    """Phrases (type, first, last) as conlleval finds them."""
+    phrases, begin, kind = set(), None, None
+    for index, label in enumerate([*labels, "O"]):
+        mark, _, of = label.partition("-")
+        if begin is not None and (mark in "OB" or of != kind):
+            phrases.add((kind, begin, index - 1))
+            begin = None
+        if mark != "O" and (mark == "B" or begin is None):
+            begin, kind = index, of
+    return phrases
+
+
+labels = st.sampled_from(range(5))
+rows = st.lists(
+    st.lists(st.tuples(labels, labels), min_size=1),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(rows)
+def test_metrics_are_of_whole_phrases(pairs):
+    right = [[a for a, _ in row] for row in pairs]
+    found = [[b for _, b in row] for row in pairs]
+    words = tuple(tuple("w" * len(row)) for row in right)
+    examples = TokenExamples(words, right, NAMES, tuple(map(str, range(len(words)))))
+    wanted, got = (
+        {
+            (number, *phrase)
+            for number, row in enumerate(sentences)
+            for phrase in literal_phrases([NAMES[index] for index in row])
+        }
+        for sentences in (right, found)
+    )
+    both = len(wanted & got)
+    expected = {
+        "f1": 2 * both / (len(wanted) + len(got)) if wanted or got else math.nan,
+        "precision": both / len(got) if got else math.nan,
+        "recall": both / len(wanted) if wanted else math.nan,
+        "accuracy": np.mean([a == b for row in pairs for a, b in row]),
+    }
+    scores = phrase_metrics(examples, found)
+    assert list(scores) == list(expected)
+    np.testing.assert_allclose([*scores.values()], [*expected.values()])
+
+
+def test_predictions(tmp_path):
+    dataset = conll_dataset("Birds", ("PER",))
+    examples = TokenExamples(
+        (("Ada", "ran"), ("yes",)), ([1, 0], [0]), NAMES[:3], ("0", "1")
+    )
+    found = [np.array([1, 2]), np.array([0])]
+    (path,) = dataset.write_predictions("dev", examples, found, tmp_path)
+    with open(path) as file:
+        assert file.read() == "Ada\tB-PER\nran\tI-PER\n\nyes\tO\n\n"
+    again = read_conll(path, NAMES[:3])
+    assert again.words == examples.words and lists(again) == [[1, 2], [0]]
+    with pytest.raises(ValueError, match="must not hold 'Birds.tsv' yet"):
+        dataset.write_predictions("dev", examples, found, tmp_path)
+    for wrong, error, message in (
+        ([[1, 0]], ValueError, "for 3 words in 2"),
+        ([[1], [0]], ValueError, "2 labels in 2 sentences"),
+        ([[1, 3], [0]], ValueError, r"from 0 to 2.*at 0"),
+        ([[1.0, 0.0], [0.0]], TypeError, "float64 at 0"),
+    ):
+        with pytest.raises(error, match=message):
+            dataset.metrics(examples, wrong)
+    unlabelled = TokenExamples(examples.words, None, NAMES[:3], ("0", "1"))
+    with pytest.raises(ValueError, match="`examples` must have labels"):
+        dataset.metrics(unlabelled, found)
+
+
+def test_examples_are_checked():
+    words = (("a", "b"), ("c",))
+    with pytest.raises(ValueError, match="1 labels for the 2 words of sentence 0"):
+        TokenExamples(words, ([0], [0]), NAMES, ("0", "1"))
+    with pytest.raises(ValueError, match="`labels` must be from 0 to 4.* 5 at 1 of 0"):
+        TokenExamples(words, ([0, 5], [0]), NAMES, ("0", "1"))
+    with pytest.raises(ValueError, match="Columns must be equally long"):
+        TokenExamples(words, ([0, 0],), NAMES, ("0", "1"))
+    with pytest.raises(ValueError, match=r"Received: \('c', ''\) at 1"):
+        TokenExamples((("a",), ("c", "")), None, NAMES, ("0", "1"))
+    examples = TokenExamples(words, ([0, 1], [2]), NAMES, ("x", "y"))
+    sample = examples.sample(1, seed=1)
+    assert len(sample) == 1 and sample.ids[0] in ("x", "y")
+    with pytest.raises(ValueError, match="read-only"):
+        examples.labels[0][0] = 2
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "split", "sentences", "words", "label", "count"),
+    [
+        ("WikiANN", "wikiann_en", "train", 20000, 160394, "B-PER", 9164),
+        ("WikiANN", "wikiann_en", "dev", 10000, 80536, None, None),
+        ("WNUT-17", "wnut17", "train", 3394, 62730, "B-person", 660),
+        ("WNUT-17", "wnut17", "dev", 1009, 15733, "I-creative-work", 134),
+        ("CoNLL-2000", "conll2000", "test", 2012, 47377, "B-NP", 12422),
+    ],
+)
+def test_real_files(data_dir, name, folder, split, sentences, words, label, count):
+    dataset = get(name)
+    examples = dataset.read(split, os.path.join(data_dir, "ner", folder))
+    assert len(examples) == sentences
+    assert sum(map(len, examples.words)) == words
+    if label is not None:
+        index = dataset.label_names.index(label)
+        assert sum((row == index).sum() for row in examples.labels) == count
+    scores = dataset.metrics(examples, examples.labels)
+    assert scores == dict.fromkeys(("f1", "precision", "recall", "accuracy"), 1.0)
+
+
+def test_a_part_of_real_training_sentences_is_dev(data_dir):
+    folder = os.path.join(data_dir, "ner", "conll2000")
+    train, dev = (get("CoNLL-2000").read(split, folder) for split in ("train", "dev"))
+    assert (len(train), len(dev)) == (8043, 893)

@@ -1,0 +1,291 @@
+"""Sentences of labelled words as rows of tokens, and labels of tokens back to words."""
+
+import keras_hub
+import numpy as np
+import tensorflow as tf
+
+from tfeff.data.dataset_options import finalize
+from tfeff.data.finetuning.encoding import encode, unknown_id
+from tfeff.data.finetuning.examples import TokenExamples
+from tfeff.data.finetuning.packing import padded_inputs
+from tfeff.data.sampling import epoch_rows, shuffled
+from tfeff.data.text.tokenizers import check_tokenizer
+from tfeff.utils.checks import check_integer
+
+FRAME = 2  # [CLS] words [SEP]
+_NO_TARGET = -1
+
+
+class TokenFeatures:
+    """Sentences as an encoder reads them, ready to train on.
+
+    A sentence is one row, or several where it is longer. Each word has one token that
+    stands for it, its first, in the row where it has most context.
+
+    Attributes:
+        examples: the sentences.
+        sequence_length: T, the length of all rows.
+        rows_of_words: `[W]` int64, the row of each word, sentence by sentence.
+        positions_of_words: `[W]` int64, where in its row a word's first token is.
+    """
+
+    def __init__(
+        self,
+        examples,
+        rows,
+        rows_of_words,
+        positions_of_words,
+        sequence_length,
+        pad_token_id,
+    ):
+        self.examples = examples
+        self.sequence_length = sequence_length
+        self.rows_of_words = rows_of_words
+        self.positions_of_words = positions_of_words
+        self._pad_token_id = pad_token_id
+        self._count = int(rows.nrows())
+        # One row more, an empty one, to fill up batches with.
+        empty = tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int32), [0])
+        self._rows = tf.concat([rows, tf.cast(empty, rows.dtype)], axis=0)
+        if examples.labels is not None:
+            targets = np.full(int(tf.size(rows.flat_values)), _NO_TARGET, np.int32)
+            begins = rows.row_starts().numpy()
+            targets[begins[rows_of_words] + positions_of_words] = np.concatenate(
+                examples.labels
+            )
+            self._targets = tf.concat([rows.with_flat_values(targets), empty], axis=0)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def inputs(self) -> dict[str, np.ndarray]:
+        """All inputs: `token_ids`, `segment_ids`, `padding_mask`; `[N, T]` int32."""
+        batch = self._batch(tf.range(len(self), dtype=tf.int64), self.sequence_length)
+        return {name: tensor.numpy() for name, tensor in batch.items()}
+
+    def dataset(
+        self,
+        batch_size: int,
+        seed: int = 0,
+        *,
+        shuffle: bool = True,
+        repeat: bool = True,
+        pad_to_longest: bool = False,
+    ) -> tf.data.Dataset:
+        """Batches to train `tfeff.tasks.TokenClassifier` on, or to evaluate.
+
+        Order and batches are those of `TextFeatures.dataset`.
+
+        Args:
+            batch_size: B, rows in a batch.
+            seed: chooses the order, in [−2⁶³, 2⁶³).
+            shuffle: False gives the order of the sentences.
+            repeat: False gives one epoch.
+            pad_to_longest: rows as long as the batch's longest, which is faster,
+                instead of T, which a TPU needs.
+
+        Returns:
+            A `tf.data.Dataset` of `(inputs, labels, weights)`: a dictionary of int32
+            `[B, T]`; labels `[B, T]` int32; weights `[B, T]` float32, 1 at the first
+            token of each word and 0 elsewhere. Without labels it is of `(inputs,)`.
+
+        Raises:
+            ValueError: if an argument is out of range.
+            TypeError: if an argument has the wrong type.
+        """
+        length = None if pad_to_longest else self.sequence_length
+
+        def batch(rows):
+            inputs = self._batch(rows, length)
+            if self.examples.labels is None:
+                return (inputs,)
+            targets = tf.gather(self._targets, rows)
+            targets = targets.to_tensor(_NO_TARGET, shape=[None, length])
+            if length is None:
+                missing = tf.shape(inputs["token_ids"])[1] - tf.shape(targets)[1]
+                targets = tf.pad(
+                    targets, [[0, 0], [0, missing]], constant_values=_NO_TARGET
+                )
+            weights = tf.cast(targets != _NO_TARGET, tf.float32)
+            return inputs, tf.maximum(targets, 0), weights
+
+        rows = epoch_rows(
+            len(self), batch_size, seed, shuffle=shuffle, repeat=repeat, order=shuffled
+        )
+        return finalize(rows.map(batch, num_parallel_calls=tf.data.AUTOTUNE))
+
+    def of_words(self, values: np.ndarray) -> list[np.ndarray]:
+        """The values of the words, sentence by sentence, from those of all tokens.
+
+        Args:
+            values: `[N, T, ...]`, such as the classes or logits of the rows; more rows,
+                which fill up a last batch, count for nothing.
+
+        Returns:
+            For each sentence an array `[W, ...]`.
+
+        Raises:
+            ValueError: if there are too few rows or tokens.
+        """
+        values = np.asarray(values)
+        rows, tokens = len(self), int(self.positions_of_words.max()) + 1
+        if values.ndim < 2 or values.shape[0] < rows or values.shape[1] < tokens:
+            raise ValueError(
+                f"`values` must have at least {rows} rows of {tokens} tokens. "
+                f"Received: values of shape {values.shape}"
+            )
+        found = values[self.rows_of_words, self.positions_of_words]
+        sizes = [len(sentence) for sentence in self.examples.words]
+        return np.split(found, np.cumsum(sizes)[:-1])
+
+    def _batch(self, order, length):
+        rows = tf.gather(self._rows, order)
+        starts = tf.cast(rows.row_lengths(), tf.int32)  # There is no second segment.
+        return padded_inputs(rows, starts, self._pad_token_id, length)
+
+
+def token_features(
+    examples: TokenExamples,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    sequence_length: int,
+) -> TokenFeatures:
+    """Turns sentences of words into rows of token ids `[CLS] words [SEP]`.
+
+    Each word is tokenized by itself; one that has no tokens gets the unknown token. The
+    first token of a word stands for it. A sentence with more than T - 2 tokens becomes
+    several rows that overlap by half, cut between words; each word counts once, in the
+    row where the smaller one of its left and right contexts is largest. A word with
+    more than T - 2 tokens loses tokens at its end.
+
+    Args:
+        examples: as from `tfeff.datasets.read_conll`.
+        tokenizer: the KerasHub tokenizer of the encoder.
+        sequence_length: T, at least 3.
+
+    Returns:
+        The rows, and for each word its row and position.
+
+    Raises:
+        ValueError: if there are no sentences, `sequence_length` is out of range, or a
+            word has no tokens and the tokenizer no unknown token.
+        TypeError: if `examples` are of another kind.
+
+    Example:
+    ```python
+    import tfeff
+
+    examples = tfeff.data.TokenExamples(
+        words=(("Ada", "wrote", "it"), ("yes",)),
+        labels=([1, 0, 0], [0]),
+        label_names=("O", "B-PER"),
+        ids=("0", "1"),
+    )
+    tokenizer = tfeff.data.train_tokenizer(["Ada wrote it", "yes"], 16)
+    features = tfeff.data.token_features(examples, tokenizer, sequence_length=16)
+    inputs, labels, weights = next(iter(features.dataset(2, shuffle=False)))
+    classes = features.of_words(labels)
+    assert [row.tolist() for row in classes] == [[1, 0, 0], [0]]
+    ```
+
+    Reference:
+        Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
+        Language Understanding", 2019, section 5.3, for the first token of a word.
+    """
+    if not isinstance(examples, TokenExamples):
+        raise TypeError(
+            "`examples` must be `TokenExamples`. Received: examples of type "
+            f"{type(examples).__name__}"
+        )
+    check_tokenizer(tokenizer)
+    sequence_length = check_integer("sequence_length", sequence_length, FRAME + 1)
+    if not len(examples):
+        raise ValueError("`examples` must hold sentences. Received: none")
+    words = [word for sentence in examples.words for word in sentence]
+    pieces = encode(tokenizer, words)
+    pieces = _without_empty(tokenizer, words, pieces)[:, : sequence_length - FRAME]
+    sizes = pieces.row_lengths().numpy()
+    lengths = [len(sentence) for sentence in examples.words]
+    first_words, last_words, rows_of_words = _rows(
+        sizes, lengths, sequence_length - FRAME
+    )
+    parts = tf.gather(pieces, tf.ragged.range(first_words, last_words)).merge_dims(1, 2)
+    cls, sep = (
+        tf.fill([len(first_words), 1], tf.cast(id, tf.int32))
+        for id in (tokenizer.cls_token_id, tokenizer.sep_token_id)
+    )
+    ends = np.cumsum(sizes)
+    begins = ends - sizes
+    return TokenFeatures(
+        examples,
+        tf.concat([cls, tf.cast(parts, tf.int32), sep], axis=1),
+        rows_of_words,
+        1 + begins - begins[first_words][rows_of_words],
+        sequence_length,
+        tokenizer.pad_token_id,
+    )
+
+
+def _without_empty(tokenizer, words, pieces):
+    """The tokens of each word, the unknown one where there are none."""
+    empty = pieces.row_lengths().numpy() == 0
+    if not empty.any():
+        return pieces
+    unknown = unknown_id(tokenizer)
+    if unknown is None:
+        raise ValueError(
+            "`tokenizer` must have tokens for every word, or an unknown token. "
+            f"Received: none for {words[int(empty.argmax())]!r}"
+        )
+    filling = tf.RaggedTensor.from_row_lengths(
+        tf.fill([int(empty.sum())], tf.cast(unknown, pieces.dtype)),
+        empty.astype(np.int64),
+    )
+    return tf.concat([pieces, filling], axis=1)
+
+
+def _rows(sizes, lengths, room):
+    """How words are spread over rows.
+
+    Args:
+        sizes: tokens of each word, at most `room`.
+        lengths: words of each sentence.
+        room: most tokens of a row.
+
+    Returns:
+        The first word of each row, the one behind its last, and each word's row.
+    """
+    firsts, lasts, rows_of_words = [], [], []
+    begin = 0
+    for length in lengths:
+        ends = np.cumsum(sizes[begin : begin + length])
+        starts = ends - sizes[begin : begin + length]
+        rows = _windows(starts, ends, room)
+        context = np.array(
+            [
+                np.where(
+                    (np.arange(length) >= first) & (np.arange(length) < last),
+                    np.minimum(starts - starts[first], ends[last - 1] - ends),
+                    -1,
+                )
+                for first, last in rows
+            ]
+        )
+        rows_of_words.append(len(firsts) + context.argmax(axis=0))
+        firsts += [begin + first for first, _ in rows]
+        lasts += [begin + last for _, last in rows]
+        begin += length
+    return np.array(firsts), np.array(lasts), np.concatenate(rows_of_words)
+
+
+def _windows(starts, ends, room):
+    """The words (first, behind the last) of the rows of a sentence."""
+    rows, first = [], 0
+    while True:
+        last = int(np.searchsorted(ends, starts[first] + room, side="right"))
+        rows.append((first, last))
+        if last == len(ends):
+            return rows
+        # Half a row later, but no word is left out.
+        half = int(np.searchsorted(starts, starts[first] + room / 2))
+        first = min(max(half, first + 1), last)

@@ -1,0 +1,338 @@
+"""Labelled words in the layouts of CoNLL's shared tasks: names and chunks.
+
+A line has a word and its label, with columns between them that are not read; a blank
+line ends a sentence. Labels mark phrases: `B-PER` begins one, `I-PER` goes on with it,
+`O` is outside of all. The files are `folder/split.txt`, `.tsv`, `.conll` or `.iob2`, or
+the same in `folder/name/`. Where there is no file of the split `dev`, as CoNLL-2000 has
+none, every tenth sentence of `train` is `dev` instead.
+
+The metrics are those of CoNLL's official script, computed by seqeval: F1, precision and
+recall of whole phrases, and the accuracy of words. Predictions are written as words and
+labels, tab-separated, to `name.tsv`.
+
+Reference:
+    Tjong Kim Sang and Buchholz, "Introduction to the CoNLL-2000 shared task: Chunking",
+    2000; Tjong Kim Sang and De Meulder, "Introduction to the CoNLL-2003 shared task",
+    2003, section 2; Pan et al., "Cross-lingual name tagging and linking for 282
+    languages", 2017; Derczynski et al., "Results of the WNUT2017 shared task", 2017.
+"""
+
+import dataclasses
+import functools
+import math
+import os
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from tfeff.data.finetuning.examples import TokenExamples
+from tfeff.datasets.checks import check_names
+from tfeff.datasets.dataset import Dataset
+from tfeff.datasets.files import malformed, numbered_lines
+from tfeff.datasets.submissions import new_file, write_lines
+from tfeff.utils.checks import check_integer, check_path, near_miss
+
+_SUFFIXES = (".txt", ".tsv", ".conll", ".iob2")
+_METRICS = ("f1", "precision", "recall", "accuracy")
+_DOCUMENT = "-DOCSTART-"
+_DEV_EVERY = 10
+
+
+def read_conll(
+    path: str | os.PathLike,
+    label_names: tuple[str, ...],
+    word_column: int = 0,
+    label_column: int = -1,
+    label_optional: bool = False,
+) -> TokenExamples:
+    """Reads sentences of labelled words.
+
+    Columns are separated by tabs, or in files without any by runs of blanks. Lines of
+    white space alone separate sentences. Lines that begin with `-DOCSTART-`, which
+    separate documents, are left out.
+
+    Args:
+        path: the file, UTF-8; `.gz` is decompressed.
+        label_names: all labels, in the order of their ids.
+        word_column: integer, the column of the words; -1 is the last.
+        label_column: integer, the column of the labels.
+        label_optional: whether the file may have no labels: one column alone.
+
+    Returns:
+        The sentences; their ids are numbers from 0.
+
+    Raises:
+        ValueError: with the file and the line, if it is missing or empty, a line has
+            too few columns, or a label is unknown; the message names a near miss.
+        TypeError: if an argument has another type.
+
+    Example:
+    ```python
+    import tfeff
+
+    with open("names.txt", "w") as file:
+        file.write("Ada NNP B-PER\\nwrote VBD O\\n\\nyes UH O\\n")
+    examples = tfeff.datasets.read_conll("names.txt", ("O", "B-PER", "I-PER"))
+    assert examples.words == (("Ada", "wrote"), ("yes",))
+    assert [row.tolist() for row in examples.labels] == [[1, 0], [0]]
+    ```
+    """
+    path = check_path("path", path)
+    label_names = check_names("label_names", label_names)
+    word_column = check_integer("word_column", word_column, -100)
+    label_column = check_integer("label_column", label_column, -100)
+    lines = list(numbered_lines(path))
+    separator = "\t" if any("\t" in line.strip() for _, line in lines) else None
+    rows = [
+        (number, [] if _is_blank(line) else line.split(separator))
+        for number, line in lines
+        if not line.startswith(_DOCUMENT)
+    ]
+    labelled = not label_optional or any(len(cells) > 1 for _, cells in rows)
+    sentences = [[]]
+    for number, cells in rows:
+        if not cells:
+            sentences.append([])
+            continue
+        if labelled and len(cells) < 2:
+            raise malformed(path, number, "must have a word and a label", str(cells))
+        word = _cell(cells, word_column, path, number)
+        label = 0
+        if labelled:
+            name = _cell(cells, label_column, path, number)
+            label = _index(name, label_names, path, number)
+        sentences[-1].append((word, label))
+    sentences = [sentence for sentence in sentences if sentence]
+    if not sentences:
+        raise ValueError(f"{path} must hold sentences. Received: none")
+    words, labels = zip(*(zip(*sentence) for sentence in sentences))
+    return TokenExamples(
+        words=words,
+        labels=labels if labelled else None,
+        label_names=label_names,
+        ids=tuple(map(str, range(len(sentences)))),
+    )
+
+
+def conll_dataset(
+    name: str,
+    types: Sequence[str],
+    *,
+    word_column: int = 0,
+    label_column: int = -1,
+    **attributes,
+) -> Dataset:
+    """A data set of phrases: `folder/split.txt`, or `folder/name/split.txt`.
+
+    The labels are `O`, and `B-` and `I-` of each type. A split whose name begins with
+    "test" may lack them. Where there is no file of `dev`, it is every tenth sentence of
+    `train`.
+
+    Args:
+        name: the name of the data set, and of its folder if the files lie in one.
+        types: the types of phrases, such as `("PER", "LOC")`.
+        word_column: integer, the column of the words.
+        label_column: integer, the column of the labels.
+        **attributes: further attributes of `Dataset`; they replace those that are
+            set here.
+
+    Returns:
+        A `Dataset`, to be registered.
+
+    Raises:
+        TypeError, ValueError: if an argument has another type or value.
+
+    Example:
+    ```python
+    import os
+    import tfeff
+
+    birds = tfeff.datasets.conll_dataset("Birds", ("BIRD",))
+    os.makedirs("data/Birds")
+    with open("data/Birds/dev.txt", "w") as file:
+        file.write("great B-BIRD\\ntits I-BIRD\\nsing O\\n")
+    dev = birds.read("dev", "data")
+    assert birds.metrics(dev, [[1, 2, 0]])["f1"] == 1.0
+    ```
+    """
+    types = check_names("types", tuple(types))
+    label_names = ("O", *(f"{mark}-{kind}" for kind in types for mark in "BI"))
+
+    def read(split, folder):
+        dev = _find(folder, name, "dev")
+        part = dev is None and split in ("train", "dev")
+        path = _find(folder, name, "train" if part else split)
+        if path is None:
+            raise ValueError(
+                f"`folder` must hold {split}{' or '.join(_SUFFIXES)}, or {name} with "
+                f"it. Received: {folder!r}"
+            )
+        examples = read_conll(
+            path, label_names, word_column, label_column, split.startswith("test")
+        )
+        return _every_tenth(examples, split == "dev") if part else examples
+
+    return Dataset(
+        **{
+            "name": name,
+            "reader": read,
+            "kind": TokenExamples,
+            "label_names": label_names,
+            "metric_names": _METRICS,
+            "scorer": phrase_metrics,
+            "writer": functools.partial(_write, name),
+        }
+        | attributes
+    )
+
+
+def phrase_metrics(
+    examples: TokenExamples, predictions: Sequence[np.ndarray]
+) -> dict[str, float]:
+    """F1, precision and recall of phrases, and the accuracy of words.
+
+    A phrase counts as found if its type, first and last word are right. Labels are read
+    as CoNLL's `conlleval` reads them: an `I-` that nothing begins begins a phrase.
+
+    Args:
+        examples: sentences with labels.
+        predictions: for each sentence `[W]` integers, the predicted labels.
+
+    Returns:
+        `f1`, `precision`, `recall` and `accuracy`; NaN where it is 0 / 0.
+
+    Raises:
+        ValueError: if there are no labels, the lengths differ, or a prediction is none
+            of the labels.
+        TypeError: if the predictions are not lists of integers.
+
+    Example:
+
+    >>> import tfeff
+    >>> examples = tfeff.data.TokenExamples(
+    ...     (("Ada", "and", "Bob"),), ([1, 0, 1],), ("O", "B-PER", "I-PER"), ("0",)
+    ... )
+    >>> tfeff.datasets.phrase_metrics(examples, [[1, 2, 1]])
+    {'f1': 0.5, 'precision': 0.5, 'recall': 0.5, 'accuracy': 0.6666666666666666}
+    """
+    from seqeval import metrics
+
+    if examples.labels is None:
+        raise ValueError("`examples` must have labels. Received: none")
+    right, found = (
+        [[examples.label_names[label] for label in row] for row in rows]
+        for rows in (examples.labels, check_labels(examples, predictions))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NaN says it.
+        scores = {
+            "f1": metrics.f1_score(right, found),
+            "precision": metrics.precision_score(right, found),
+            "recall": metrics.recall_score(right, found),
+            "accuracy": metrics.accuracy_score(right, found),
+        }
+    wanted, got = (
+        len(metrics.sequence_labeling.get_entities(rows)) for rows in (right, found)
+    )
+    defined = {"f1": wanted + got, "precision": got, "recall": wanted, "accuracy": 1}
+    return {
+        name: float(score) if defined[name] else math.nan
+        for name, score in scores.items()
+    }
+
+
+def check_labels(
+    examples: TokenExamples, predictions: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """The predicted labels of each sentence as arrays `[W]`, or an error."""
+    predictions = [np.asarray(row) for row in predictions]
+    sizes = [len(sentence) for sentence in examples.words]
+    if [row.shape for row in predictions] != [(size,) for size in sizes]:
+        raise ValueError(
+            "`predictions` must have a label for each word of each sentence. Received: "
+            f"{sum(row.size for row in predictions)} labels in {len(predictions)} "
+            f"sentences, for {sum(sizes)} words in {len(sizes)}"
+        )
+    for index, row in enumerate(predictions):
+        if not np.issubdtype(row.dtype, np.integer):
+            raise TypeError(
+                f"`predictions` must be integers. Received: {row.dtype} at {index}"
+            )
+        if ((row < 0) | (row >= len(examples.label_names))).any():
+            raise ValueError(
+                f"`predictions` must be from 0 to {len(examples.label_names) - 1}, "
+                f"indices of {list(examples.label_names)}. Received: {row} at {index}"
+            )
+    return predictions
+
+
+def _is_blank(line):
+    return not line.strip(" \t\ufeff")
+
+
+def _cell(cells, column, path, number):
+    if not -len(cells) <= column < len(cells) or not cells[column]:
+        raise malformed(path, number, f"must have a column {column}", str(cells))
+    return cells[column]
+
+
+def _index(name, label_names, path, number):
+    if name not in label_names:
+        expected = f"the label must be one of {list(label_names)}"
+        near = near_miss(name, label_names)
+        raise malformed(path, number, expected, f"{name!r}.{near}")
+    return label_names.index(name)
+
+
+def _find(folder, name, split):
+    """The path of a split's file, or None."""
+    for parent in (os.path.join(folder, name), folder):
+        for suffix in _SUFFIXES:
+            path = os.path.join(parent, f"{split}{suffix}")
+            if os.path.isfile(path):
+                return path
+    return None
+
+
+def _every_tenth(examples, is_tenth):
+    """Every tenth sentence, or all others."""
+    rows = [
+        row
+        for row in range(len(examples))
+        if (row % _DEV_EVERY == _DEV_EVERY - 1) == is_tenth
+    ]
+    return dataclasses.replace(
+        examples,
+        words=tuple(examples.words[row] for row in rows),
+        labels=tuple(examples.labels[row] for row in rows),
+        ids=tuple(examples.ids[row] for row in rows),
+    )
+
+
+def _write(name, split, examples, predictions, folder):
+    lines = []
+    for sentence, row in zip(examples.words, check_labels(examples, predictions)):
+        lines += [
+            f"{word}\t{examples.label_names[label]}"
+            for word, label in zip(sentence, row)
+        ]
+        lines.append("")
+    return (write_lines(lines, new_file(folder, f"{name}.tsv")),)
+
+
+DATASETS = (
+    conll_dataset("CoNLL-2003", ("PER", "ORG", "LOC", "MISC")),
+    conll_dataset(
+        "CoNLL-2000",
+        (
+            *("NP", "VP", "PP", "ADVP", "SBAR", "ADJP"),
+            *("PRT", "CONJP", "INTJ", "LST", "UCP"),
+        ),
+    ),
+    conll_dataset("WikiANN", ("PER", "ORG", "LOC")),
+    conll_dataset(
+        "WNUT-17",
+        ("corporation", "creative-work", "group", "location", "person", "product"),
+    ),
+)
