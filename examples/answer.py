@@ -3,8 +3,8 @@
     python examples/answer.py runs/pretrain $DATA/squad runs/questions
 
 takes a preset, or the run directory of a pretraining; the folder with SQuAD's
-`train-v1.1.json` and `dev-v1.1.json`; and the folder of the run. The official scores
-need `pip install 'tfeff[garden]'`. `tfeff answer --help` lists all settings.
+`train-v1.1.json` and `dev-v1.1.json`; and the folder of the run. `tfeff answer --help`
+lists all settings.
 """
 
 import sys

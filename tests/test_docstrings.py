@@ -1,7 +1,6 @@
 """The examples in the docstrings of all that is public run."""
 
 import doctest
-import importlib.util
 import inspect
 import json
 import operator
@@ -36,7 +35,6 @@ SCORES = {
 NEED_NETWORK = {"convert", "hugging_face", "load", "tfds"}
 # Their examples train for half a minute; the recipes' own tests do so, too.
 TRAINING_RECIPES = {"evaluate", "pretrain", "stack"}
-NEED_MODEL_GARDEN = {"squad_v1_metrics", "squad_v2_metrics"}
 
 
 def symbols():
@@ -54,8 +52,6 @@ def test_examples_run(package, name, tmp_path, monkeypatch):
     symbol = operator.attrgetter(name)(home)
     if name in NEED_NETWORK:
         pytest.skip("reads from the network")
-    if name in NEED_MODEL_GARDEN and not importlib.util.find_spec("official"):
-        pytest.skip("needs Model Garden's scripts")
     monkeypatch.chdir(tmp_path)
     text = inspect.getdoc(symbol) or ""
     if "runs/" in text:

@@ -169,7 +169,6 @@ def test_a_reader_and_a_scorer_of_ones_own(tmp_path):
         ({"reader": None}, "`reader` must be callable"),
         ({"scorer": 3}, "`scorer` must be callable"),
         ({"writer": "x"}, "`writer` must be callable"),
-        ({"requirement": "official"}, "`requirement` must be callable"),
         ({"kind": list}, "`kind` must be one of .*'ChoiceExamples'"),
         ({"label_names": ("a", "a")}, "`label_names` must be different names"),
         ({"label_names": "ab"}, "`label_names` must be a tuple"),

@@ -1,10 +1,11 @@
 """The official scores of SQuAD."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tfeff.data import Question, SpanAnswer, SpanExamples
 from tfeff.datasets import get, squad_v1_metrics, squad_v2_metrics
@@ -15,12 +16,6 @@ def asked(name, *answers):
     return Question(name, "Who?", "…", answers)
 
 
-@pytest.fixture
-def garden():
-    pytest.importorskip("official", reason="needs Model Garden's scripts")
-
-
-@pytest.mark.usefixtures("garden")
 def test_version_1():
     questions = [asked("a", "the Ada"), asked("b", "x", "red green"), asked("c", "y")]
     predictions = {"a": "ADA!", "b": "green red blue", "c": "z"}
@@ -30,7 +25,6 @@ def test_version_1():
     assert squad_v1_metrics(questions, predictions) == pytest.approx(expected)
 
 
-@pytest.mark.usefixtures("garden")
 def test_version_2():
     questions = [asked("a", "Ada"), asked("b"), asked("c"), asked("d", "red green")]
     predictions = {"a": "Ada", "b": "", "c": "what", "d": "red"}
@@ -78,14 +72,50 @@ def test_bad_input():
             squad_v2_metrics(questions, predictions, {"a": bad, "b": 0.0})
 
 
-def test_without_model_garden(monkeypatch):
-    monkeypatch.setitem(sys.modules, "official.nlp.tools.squad_evaluate_v1_1", None)
-    with pytest.raises(ImportError, match=r"pip install 'tfeff\[garden\]'"):
-        squad_v1_metrics([asked("a", "x")], {"a": "x"})
-    for name in ("SQuAD1.1", "NewsQA"):
-        with pytest.raises(ImportError, match=r"pip install 'tfeff\[garden\]'"):
-            get(name).check_installed()
-    get("RTE").check_installed()
+text = st.lists(
+    st.sampled_from(["a", "The", "cat,", "CAT", "mat", "…", "?!", "an", "½", "İ"]),
+    max_size=4,
+).map(" ".join)
+asked_and_answered = st.lists(
+    st.tuples(
+        st.lists(text, max_size=3),
+        text,
+        st.sampled_from([0.0, 0.1, 0.5, 0.5001, 1.0]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(asked_and_answered)
+def test_scores_are_those_of_the_official_scripts(rows):
+    """Model Garden has the scripts."""
+    v1 = pytest.importorskip("official.nlp.tools.squad_evaluate_v1_1")
+    v2 = pytest.importorskip("official.nlp.tools.squad_evaluate_v2_0")
+    names = [f"q{number}" for number in range(len(rows))]
+    questions = [asked(name, *row[0]) for name, row in zip(names, rows)]
+    predictions = {name: row[1] for name, row in zip(names, rows)}
+    probabilities = {name: row[2] for name, row in zip(names, rows)}
+
+    def file(questions):
+        qas = [
+            {"id": q.id, "answers": [{"text": text} for text in q.answers]}
+            for q in questions
+        ]
+        return [{"paragraphs": [{"qas": qas}]}]
+
+    for given_ones in (None, probabilities):
+        found = squad_v2_metrics(questions, predictions, given_ones)
+        expected = v2.evaluate(file(questions), predictions, given_ones)
+        assert list(found) == list(expected)
+        assert found == pytest.approx(expected)
+    answered = [q for q in questions if q.answers]
+    if answered:
+        predictions = {q.id: predictions[q.id] for q in answered}
+        expected = v1.evaluate(file(answered), predictions)
+        found = squad_v1_metrics(answered, predictions)
+        assert found["f1"] == pytest.approx(100 * expected["final_f1"])
+        assert found["exact_match"] == pytest.approx(100 * expected["exact_match"])
 
 
 def answers(**found):
@@ -95,11 +125,9 @@ def answers(**found):
     )
 
 
-@pytest.mark.usefixtures("garden")
 @pytest.mark.parametrize("name", ["SQuAD1.1", "NewsQA"])
 def test_data_sets_of_answers(name, tmp_path):
     dataset = get(name)
-    dataset.check_installed()
     examples = SpanExamples((asked("a", "the Ada"), asked("b", "x", "red green")))
     given = answers(a=("ADA!", 0.1), b=("green red blue", 0.9))
     expected = {"f1": 0.9, "exact_match": 0.5}
@@ -114,7 +142,6 @@ def test_data_sets_of_answers(name, tmp_path):
         assert json.loads((folder / "predictions.json").read_text()) == texts
 
 
-@pytest.mark.usefixtures("garden")
 def test_data_set_with_questions_that_have_no_answer(tmp_path):
     dataset = get("SQuAD2.0")
     questions = asked("a", "Ada"), asked("b"), asked("c"), asked("d", "red green")

@@ -1,6 +1,5 @@
 """`tfeff answer` as a user runs it: to the end, again, and misused."""
 
-import importlib.util
 import json
 import os
 import shutil
@@ -14,9 +13,6 @@ import tensorflow as tf
 import tfeff
 from tfeff.recipes import AnswerSettings, ReportSettings, report
 
-needs_official = pytest.mark.skipif(
-    not importlib.util.find_spec("official"), reason="needs Model Garden's scripts"
-)
 REPOSITORY = Path(__file__).resolve().parents[2]
 PATHS = [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, PATHS))}
@@ -69,7 +65,6 @@ def run(*flags):
     )
 
 
-@needs_official
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["squad1", "squad2"])
 def test_from_the_files_to_answers(task, pretrained, tmp_path):
@@ -137,7 +132,6 @@ def test_from_the_files_to_answers(task, pretrained, tmp_path):
     assert "steps: there 4, now 5" in other.stderr
 
 
-@needs_official
 @pytest.mark.slow
 def test_halves_of_mrqa_as_blockbert_uses_them(pretrained, tmp_path):
     """One half chooses, the other is predicted and scored; windows as pretrained."""
@@ -189,7 +183,6 @@ def test_halves_of_mrqa_as_blockbert_uses_them(pretrained, tmp_path):
     assert found[str(pretrained)]["NewsQA"] == pytest.approx(scores)  # Those of test.
 
 
-@needs_official
 @pytest.mark.slow
 def test_a_missing_file_is_said_before_anything_is_made(pretrained, tmp_path):
     file = tmp_path / "none.json"

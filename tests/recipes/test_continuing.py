@@ -341,7 +341,6 @@ def test_relative_positions_in_place_of_a_published_berts(tmp_path):
     squad = dataclasses.replace(
         tfeff.datasets.get("squad1"),
         scorer=lambda *_: {"f1": 0.5, "exact_match": 0.25},
-        requirement=None,
     )
     settings = tfeff.recipes.AnswerSettings(
         run_dir=str(tmp_path / "run"),

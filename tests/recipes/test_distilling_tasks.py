@@ -77,7 +77,6 @@ DATASETS = {
         read_file=spans,
         metric_names=("exact_match",),
         scorer=same_texts,
-        requirement=None,
     ),
 }
 TASKS = {

@@ -192,8 +192,6 @@ def inputs(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RECIPES)
 def test_killed_anywhere(name, inputs, tmp_path):
-    if name in ("answer", "distill_spans"):
-        pytest.importorskip("official", reason="needs Model Garden's scripts")
     command, flags = RECIPES[name]
     flags = json.dumps([flag.format(**inputs) for flag in flags])
     at_random = os.environ.get("TFEFF_KILLS", "2")

@@ -163,7 +163,6 @@ def test_data_sets_that_do_not_fit_are_named(pretrained, tmp_path):
 
 @pytest.mark.slow
 def test_questions_and_distillation_in_parts(pretrained, tmp_path):
-    pytest.importorskip("official")  # Model Garden's scores.
     passage = "7 green bottles hanging on the wall"
     answers = [{"text": "the wall", "answer_start": passage.index("the wall")}]
     questions = [

@@ -52,8 +52,6 @@ class Dataset:
         writer: `writer(split, examples, predictions, folder)`, a function that writes
             predictions in the benchmark's format and returns the paths. None for one
             file `name.tsv` in GLUE's format; not for spans.
-        requirement: a function that raises ImportError if `scorer` needs a package
-            that is not installed, or None.
 
     Raises:
         TypeError, ValueError: if an attribute has another type or value, or there is
@@ -93,7 +91,6 @@ class Dataset:
     metric_names: tuple[str, ...] = ("accuracy",)
     scorer: Callable | None = None
     writer: Callable | None = None
-    requirement: Callable | None = None
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not self.name:
@@ -102,7 +99,7 @@ class Dataset:
             value = getattr(self, field)
             if field != "label_names" or value is not None:
                 object.__setattr__(self, field, check_names(field, value))
-        for field in ("reader", "scorer", "writer", "requirement"):
+        for field in ("reader", "scorer", "writer"):
             value = getattr(self, field)
             if not callable(value) and (field == "reader" or value is not None):
                 raise TypeError(f"`{field}` must be callable. Received: {value!r}")
@@ -249,11 +246,6 @@ class Dataset:
             return tuple(self.writer(split, examples, predictions, folder))
         path = new_file(folder, f"{self.name}.tsv")
         return (write_tsv(predicted_texts(examples, predictions), path),)
-
-    def check_installed(self) -> None:
-        """Raises ImportError if the metrics need a package that is not installed."""
-        if self.requirement is not None:
-            self.requirement()
 
     def _check_examples(self, examples):
         if not isinstance(examples, self.kind):

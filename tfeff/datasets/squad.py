@@ -7,7 +7,6 @@ also to `null_odds.json`, the probability that each question has no answer.
 """
 
 import dataclasses
-import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
 
@@ -17,7 +16,6 @@ from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import checked, field, first_file, json_file
 from tfeff.datasets.squad_metrics import (
     check_ids,
-    official_script,
     squad_v1_metrics,
     squad_v2_metrics,
 )
@@ -88,7 +86,6 @@ def span_dataset(
             "metric_names": ("f1", "exact_match"),
             "scorer": _score_v1,
             "writer": _write_texts,
-            "requirement": functools.partial(official_script, "squad_evaluate_v1_1"),
         }
         | attributes
     )
@@ -277,6 +274,5 @@ DATASETS = (
         metric_names=("f1", "exact_match", "no_answer_threshold"),
         scorer=_score_v2,
         writer=_write_v2,
-        requirement=functools.partial(official_script, "squad_evaluate_v2_0"),
     ),
 )

@@ -1,13 +1,25 @@
-"""The official scores of SQuAD, from the scripts in TensorFlow's Model Garden."""
+"""The scores of SQuAD 1.1 and 2.0, as the official scripts compute them.
 
-import importlib
+Texts are compared without capitals, punctuation, articles and surplus white space. They
+are equal (`exact`), or share words (`f1`): with `c` words in common, counted with
+repetitions, of `p` predicted and `g` right ones,
+
+    F1 = 2 c / (p + g)
+"""
+
+import collections
 import numbers
-import types
+import re
+import statistics
+import string
 from collections.abc import Mapping, Sequence
 
 from tfeff.data.finetuning.examples import Question, SpanExamples
 from tfeff.datasets.checks import check_list
 from tfeff.utils.checks import check_mapping
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def squad_v1_metrics(
@@ -26,7 +38,6 @@ def squad_v1_metrics(
         `"f1"` and `"exact_match"`, in percent.
 
     Raises:
-        ImportError: if Model Garden is not installed.
         ValueError: if a question lacks answers or a prediction, or a prediction has an
             unknown id.
 
@@ -50,13 +61,14 @@ def squad_v1_metrics(
                 "`questions` must have answers; those of SQuAD 2.0 that have none are "
                 f"for `squad_v2_metrics`. Received: {question.id!r} without"
             )
-    scores = official_script("squad_evaluate_v1_1").evaluate(
-        _dataset(questions), predictions
-    )
-    return {
-        "f1": 100 * scores["final_f1"],
-        "exact_match": 100 * scores["exact_match"],
-    }
+    exact, f1 = [], []
+    for question in questions:
+        found = _words(predictions[question.id])
+        answers = [_words(answer) for answer in question.answers]
+        exact.append(max(found == answer for answer in answers))
+        # Of two texts without words the script's first version says 0.
+        f1.append(max(_f1(found, answer) for answer in answers) if found else 0)
+    return {"f1": _percent(f1), "exact_match": _percent(exact)}
 
 
 def squad_v2_metrics(
@@ -79,7 +91,6 @@ def squad_v2_metrics(
         is best for these very questions; and more. Scores are in percent.
 
     Raises:
-        ImportError: if Model Garden is not installed.
         ValueError: if a question lacks a prediction or a probability, an id is
             unknown, or a probability is not from 0 to 1.
 
@@ -107,21 +118,42 @@ def squad_v2_metrics(
                     "`no_answer_probabilities` must be from 0 to 1. Received: "
                     f"{value!r} for {name!r}"
                 )
-    script = official_script("squad_evaluate_v2_0")
-    return dict(
-        script.evaluate(_dataset(questions), predictions, no_answer_probabilities)
-    )
-
-
-def official_script(name: str) -> types.ModuleType:
-    """The module of Model Garden with one of the scripts, or raises ImportError."""
-    try:
-        return importlib.import_module(f"official.nlp.tools.{name}")
-    except ImportError as error:
-        raise ImportError(
-            "the official scores of SQuAD need TensorFlow's Model Garden: "
-            "pip install 'tfeff[garden]'"
-        ) from error
+    probabilities = no_answer_probabilities or dict.fromkeys(predictions, 0.0)
+    exact, f1 = {}, {}
+    for question in questions:
+        found = _words(predictions[question.id])
+        answers = [words for words in map(_words, question.answers) if words] or [[]]
+        exact[question.id] = float(max(found == answer for answer in answers))
+        f1[question.id] = max(_f1(found, answer) for answer in answers)
+    has_answer = {question.id: bool(question.answers) for question in questions}
+    groups = {
+        "": list(has_answer),
+        "HasAns_": [id for id, has in has_answer.items() if has],
+        "NoAns_": [id for id, has in has_answer.items() if not has],
+    }
+    scores = {
+        f"{group}{name}": value
+        for group, ids in groups.items()
+        if ids
+        for name, value in (
+            ("exact", _percent(exact[id] for id in ids)),
+            ("f1", _percent(f1[id] for id in ids)),
+            ("total", len(ids)),
+        )
+    }
+    ranked = sorted(probabilities, key=probabilities.get)
+    for name, values in (("exact", exact), ("f1", f1)):
+        best, threshold = _with_threshold(
+            predictions, values, probabilities, has_answer, ranked
+        )
+        scores |= {f"final_{name}": best, f"final_{name}_thresh": threshold}
+    if groups["HasAns_"]:
+        oracle = {id: float(has) for id, has in has_answer.items()}
+        for name, values in (("exact", exact), ("f1", f1), ("oracle", oracle)):
+            scores[f"pr_{name}_ap"] = _average_precision(
+                values, probabilities, has_answer, ranked
+            )
+    return scores
 
 
 def check_ids(name: str, questions: Sequence[Question], values: Mapping) -> None:
@@ -150,10 +182,45 @@ def _checked(questions, predictions):
     return questions
 
 
-def _dataset(questions):
-    """The part of SQuAD's file that the scripts read."""
-    records = [
-        {"id": question.id, "answers": [{"text": text} for text in question.answers]}
-        for question in questions
-    ]
-    return [{"paragraphs": [{"qas": records}]}]
+def _words(text):
+    """The words of a text that are compared."""
+    return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
+
+
+def _f1(found, right):
+    if not found or not right:
+        return float(found == right)
+    common = collections.Counter(found) & collections.Counter(right)
+    return 2 * common.total() / (len(found) + len(right))
+
+
+def _percent(values):
+    return 100.0 * statistics.fmean(values)
+
+
+def _with_threshold(predictions, scores, probabilities, has_answer, ranked):
+    """The highest mean score, and the highest probability that is still an answer.
+
+    All answers above a threshold are withheld. At first that is all of them; then they
+    are given one by one, the surest first.
+    """
+    total = best = sum(not has for has in has_answer.values())
+    threshold = 0.0
+    for id in ranked:
+        total += scores[id] if has_answer[id] else -bool(predictions[id])
+        if total > best:
+            best, threshold = total, probabilities[id]
+    return 100.0 * best / len(scores), threshold
+
+
+def _average_precision(scores, probabilities, has_answer, ranked):
+    """The area below the steps of precision over recall, from one threshold on."""
+    area = right = recall = 0.0
+    for rank, id in enumerate(ranked, 1):
+        right += scores[id] * has_answer[id]
+        following = ranked[rank] if rank < len(ranked) else None
+        if following is None or probabilities[following] != probabilities[id]:
+            reached = right / sum(has_answer.values())
+            area += right / rank * (reached - recall)
+            recall = reached
+    return 100.0 * area

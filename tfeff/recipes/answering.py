@@ -46,7 +46,6 @@ def answer(
     Raises:
         ValueError: if a setting does not fit the data set, the encoder or the run
             directory.
-        ImportError: if the official scores need a package that is not installed.
         OSError: if a file cannot be read.
         Diverged: if no setting gave a model.
 
@@ -54,7 +53,6 @@ def answer(
     """
     check_plots(settings.plots)
     dataset = find_dataset(settings.task, tfeff.data.SpanExamples, given=dataset)
-    dataset.check_installed()
     metric = best_metric(settings, dataset)
     dev_split = settings.dev_split or dataset.dev_splits[0]
     with open_run(settings) as run:

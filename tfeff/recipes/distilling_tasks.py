@@ -51,7 +51,6 @@ def distill_on_a_task(
     every = settings.eval_every or min(200, settings.prediction_steps)
     settings = dataclasses.replace(settings, eval_every=every)
     dataset = find_dataset(settings.task, *_MODELS, given=dataset)
-    dataset.check_installed()
     in_step = examples_in_step(settings, settings.batch_size, strategy)
     with open_run(settings) as run:
         if os.path.exists(run.path("metrics.json")):
