@@ -212,9 +212,11 @@ CALLS = {
     datasets.spearman: dict(labels=CLASSES, predictions=CLASSES),
     datasets.squad_v1_metrics: dict(questions=[QUESTION], predictions={"a": "cat"}),
     datasets.squad_v2_metrics: dict(questions=[QUESTION], predictions={"a": "cat"}),
-    tasks.save_pretrained: dict(encoder=tiny, tokenizer=tokenizer, path="p"),
+    tasks.save_pretrained: dict(model=tiny, tokenizer=tokenizer, path="p"),
     tasks.load_pretrained: dict(path=saved_preset),
     tasks.load_masked_lm: dict(path=saved_preset_with_head),
+    tasks.load_objective: dict(path=saved_preset_with_head, objective="masked_lm"),
+    tasks.load_task: dict(path=saved_preset_with_head),
     datasets.write_tsv: dict(values={"a": "b"}, path="j.tsv"),
     datasets.write_json: dict(values={"a": "b"}, path="j.json"),
     data.build_cache: dict(

@@ -112,8 +112,8 @@ def test_the_command_says_what_it_wrote_and_left_out(tmp_path, capsys):
     said = capsys.readouterr().out
     assert f"Wrote {destination}: an encoder of 2 layers" in said
     assert "BertTokenizer of" in said
-    assert "Left out: next sentence head (2 tensors)" in said
-    assert "Left out: pooler (2 tensors)" in said
+    assert "With its heads: masked_lm, next_sentence, pooler" in said
+    assert "Left out" not in said
     assert [entry.name for entry in destination.parent.iterdir()] == ["preset"]
 
 

@@ -102,7 +102,7 @@ def test_the_command_says_so_and_replaces_words_by_it(tmp_path, capsys):
     source = GOLDENS / "bert_pretraining"
     assert main(["convert", str(source), str(tmp_path / "preset")]) == 0
     said = capsys.readouterr().out
-    assert "With its masked language model head" in said
+    assert "With its heads: masked_lm, next_sentence, pooler\n" in said
     assert "Left out: masked language model head" not in said
     masked_lm, tokenizer = tfeff.tasks.load_masked_lm(tmp_path / "preset")
     texts = tfeff.data.TextExamples(("The quick fox",), None, None, None, (0,))
@@ -111,7 +111,7 @@ def test_the_command_says_so_and_replaces_words_by_it(tmp_path, capsys):
 
 
 def test_what_has_no_head_is_named(preset, tmp_path):
-    with pytest.raises(ValueError, match="`path` must be a run of masked.*keeps the"):
+    with pytest.raises(ValueError, match=r"a run of.*'masked_lm'.*\['pooler'\]"):
         tfeff.tasks.load_masked_lm(preset("bert"))
     # A head with a table of its own is not kept.
     source = changed("bert_pretraining", tmp_path, tie_word_embeddings=False)

@@ -10,7 +10,7 @@ import tfeff
 from tests.checks import randomize
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.recipes import PretrainSettings, pretrain
-from tfeff.recipes.heads import copy_heads
+from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.pretraining import settle
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import checkpoint_path, checkpoint_steps
@@ -29,7 +29,7 @@ def make_model(objective, length=16, preset="bert_tiny", seed=0, **settings):
 
 
 def keep(run_dir, objective, models):
-    """Writes what `copy_heads` reads of a run: models by their steps."""
+    """Writes what `PretrainedHeads` reads of a run: models by their steps."""
     (run_dir / "checkpoints").mkdir(parents=True)
     (run_dir / "config.json").write_text(json.dumps({"objective": objective}))
     for step, model in models.items():
@@ -41,6 +41,10 @@ def outside(model):
     """The weights that are not the encoder's, by their paths."""
     own = {id(weight) for weight in model.encoder.weights}
     return {w.path: w.numpy() for w in model.weights if id(w) not in own}
+
+
+def copy_heads(pretrained, objective, model):
+    return PretrainedHeads(pretrained, objective).copy(model)
 
 
 def same(one, two):
@@ -174,7 +178,7 @@ def test_a_run_goes_on_where_another_ended(first, text, tmp_path, capsys):
     still = {"learning_rate": 1e-12, "steps": 1, "eval_every": 1, "warmup_steps": 0}
     again = run(tmp_path / "again", text, pretrained=str(run_dir), **still)
     assert again["loss"] == pytest.approx(metrics["loss"], rel=1e-5)
-    assert "and its heads of masked_lm" in capsys.readouterr().out
+    assert "its heads of masked_lm" in capsys.readouterr().out
     assert (
         load_run_tokenizer(tmp_path / "again").proto
         == load_run_tokenizer(run_dir).proto
@@ -212,7 +216,7 @@ def test_a_run_goes_on_where_another_ended(first, text, tmp_path, capsys):
     shorter, _ = tfeff.tasks.load_pretrained(tmp_path / "shorter")
     assert (shorter.max_sequence_length, shorter.position) == (16, "none")
     assert shorter.blocks[0].attention.method == "huang4"
-    assert "and its heads of masked_lm" in capsys.readouterr().out
+    assert "its heads of masked_lm" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -228,7 +232,7 @@ def test_on_two_replicas_in_batches_of_an_update(first, text, tmp_path, capsys):
         strategy="mirrored",
         learning_rate=1e-12,
     )
-    assert "and its heads of masked_lm" in capsys.readouterr().out
+    assert "its heads of masked_lm" in capsys.readouterr().out
     assert checkpoint_steps(str(tmp_path / "run" / "checkpoints")) == [2, 4]
     found, old = (
         tfeff.tasks.load_pretrained(f"{path}@2")[0]

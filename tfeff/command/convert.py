@@ -36,7 +36,9 @@ def convert(settings: ConvertSettings) -> None:
         folds = ", lower-casing" if tokenizer.get_config().get("lowercase") else ""
         size = tokenizer.vocabulary_size()
         print(f"With its {type(tokenizer).__name__} of {size:,} ids{folds}")
-    if converted.has_masked_lm_head:
-        print("With its masked language model head")
+    if converted.task is not None:
+        print(f"A {type(converted.task).__name__}: tfeff.tasks.load_task reads it")
+    if converted.heads:
+        print(f"With its heads: {', '.join(sorted(converted.heads))}")
     for kind, count in sorted(converted.ignored.items()):
         print(f"Left out: {kind} ({count} tensors)")

@@ -3,7 +3,7 @@
 The command `tfeff convert SOURCE DESTINATION` calls `convert`.
 """
 
-from tfeff.convert.conversion import Converted, convert, load
+from tfeff.convert.conversion import Converted, convert, load, load_task
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.xlnet_tokenizer import XLNetTokenizer
 from tfeff.encoders import swap_positions
@@ -14,5 +14,6 @@ __all__ = [
     "XLNetTokenizer",
     "convert",
     "load",
+    "load_task",
     "swap_positions",
 ]

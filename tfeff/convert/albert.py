@@ -1,10 +1,12 @@
 """ALBERT in Hugging Face's format."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tfeff.convert import bert
 from tfeff.convert.config import Config
-from tfeff.convert.weights import Weight, dense, norm
+from tfeff.convert.weights import Weight, dense, dense_head, norm, part
+from tfeff.objectives.objective import Objective
+from tfeff.objectives.sentence_pair import SentencePairPrediction
 
 PREFIX = "albert."
 LEFT_OUT = {
@@ -72,8 +74,28 @@ def weights(encoder) -> Iterator[Weight]:
         yield from norm(block.feedforward_norm, f"{layer}.full_layer_layer_norm")
 
 
-def masked_lm_head(head) -> Iterator[Weight]:
+def pretraining_model(encoder) -> Objective:
+    """The objective whose heads pretrained models have."""
+    settings = bert.head_settings(encoder)
+    return SentencePairPrediction(encoder, kind="order", **settings)
+
+
+def masked_lm_head(weights: Mapping) -> Iterator[Weight]:
     """The weights of the masked language model head and their tensors."""
-    yield from dense(head.dense, "predictions.dense")
-    yield from norm(head.norm, "predictions.LayerNorm")
-    yield Weight(head.bias, "predictions.bias")
+    yield from dense(part(weights, "dense"), "predictions.dense")
+    yield from norm(part(weights, "norm"), "predictions.LayerNorm")
+    yield Weight(weights["bias"], "predictions.bias")
+
+
+def task_arguments(config: Config, kind: str) -> dict:
+    """The arguments of the task for a kind of fine-tuned model."""
+    return dict(dropout=config.rate("classifier_dropout_prob", 0.1))
+
+
+HEADS = {
+    "masked_lm": masked_lm_head,
+    "pooler": dense_head("pooler"),
+    "sentence_order": dense_head("sop_classifier.classifier"),
+}
+_POOLED = {"pooler": dense_head("pooler"), "logits": dense_head("classifier")}
+TASKS = bert.TASKS | {"SequenceClassification": _POOLED, "MultipleChoice": _POOLED}

@@ -1,9 +1,11 @@
 """BERT in Hugging Face's format: absolute or relative positions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tfeff.convert.config import ACTIVATIONS, Config
-from tfeff.convert.weights import Weight, dense, grouped, norm
+from tfeff.convert.weights import Weight, dense, dense_head, grouped, norm, part
+from tfeff.objectives.objective import Objective
+from tfeff.objectives.sentence_pair import SentencePairPrediction
 
 PREFIX = "bert."
 LEFT_OUT = {
@@ -96,11 +98,46 @@ def weights(encoder) -> Iterator[Weight]:
         yield from rest_of_block(block, layer)
 
 
-def masked_lm_head(head) -> Iterator[Weight]:
+def pretraining_model(encoder) -> Objective:
+    """The objective whose heads pretrained models have."""
+    return SentencePairPrediction(encoder, kind="next", **head_settings(encoder))
+
+
+def head_settings(encoder) -> dict:
+    """The settings of a masked language model head that is made like its encoder."""
+    return dict(
+        activation=encoder.blocks[0].feedforward.get_config()["activation"],
+        layer_norm_epsilon=encoder.layer_norm_epsilon,
+    )
+
+
+def masked_lm_head(weights: Mapping) -> Iterator[Weight]:
     """The weights of the masked language model head and their tensors."""
-    yield from dense(head.dense, "cls.predictions.transform.dense")
-    yield from norm(head.norm, "cls.predictions.transform.LayerNorm")
-    yield Weight(head.bias, "cls.predictions.bias")
+    yield from dense(part(weights, "dense"), "cls.predictions.transform.dense")
+    yield from norm(part(weights, "norm"), "cls.predictions.transform.LayerNorm")
+    yield Weight(weights["bias"], "cls.predictions.bias")
+
+
+def task_arguments(config: Config, kind: str) -> dict:
+    """The arguments of the task for a kind of fine-tuned model."""
+    rate = config.get("classifier_dropout", None)
+    if rate is None:
+        return dict(dropout=config.rate("hidden_dropout_prob", 0.1))
+    return dict(dropout=config.rate("classifier_dropout"))
+
+
+HEADS = {
+    "masked_lm": masked_lm_head,
+    "pooler": dense_head("pooler.dense"),
+    "next_sentence": dense_head("cls.seq_relationship"),
+}
+_POOLED = {"pooler": dense_head("pooler.dense"), "logits": dense_head("classifier")}
+TASKS = {
+    "SequenceClassification": _POOLED,
+    "MultipleChoice": _POOLED,
+    "TokenClassification": {"token_logits": dense_head("classifier")},
+    "QuestionAnswering": {"span_logits": dense_head("qa_outputs")},
+}
 
 
 def embedding(encoder) -> Iterator[Weight]:

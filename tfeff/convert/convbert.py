@@ -1,10 +1,12 @@
 """ConvBERT in Hugging Face's format."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tfeff.convert import bert
 from tfeff.convert.config import Config
-from tfeff.convert.weights import Weight, dense
+from tfeff.convert.weights import NotKept, Weight, dense, dense_head, norm, part
+from tfeff.objectives.masked_lm import MaskedLM
+from tfeff.objectives.objective import Objective
 
 PREFIX = "convbert."
 LEFT_OUT = {
@@ -57,6 +59,59 @@ def weights(encoder) -> Iterator[Weight]:
         yield from dense(convolution.kernel_dense, f"{own}.conv_kernel_layer")
         yield from _separable(convolution.span_key, f"{own}.key_conv_attn_layer")
         yield from bert.rest_of_block(block, layer)
+
+
+def pretraining_model(encoder) -> Objective:
+    """The objective whose heads pretrained models have."""
+    # In Hugging Face's this activation is fixed.
+    settings = bert.head_settings(encoder) | dict(activation="gelu")
+    return MaskedLM(encoder, **settings)
+
+
+def masked_lm_head(weights: Mapping) -> Iterator[Weight]:
+    """The weights of the masked language model head and their tensors."""
+    yield from dense(part(weights, "dense"), "generator_predictions.dense")
+    yield from norm(part(weights, "norm"), "generator_predictions.LayerNorm")
+    yield Weight(weights["bias"], "generator_lm_head.bias")
+
+
+def task_arguments(config: Config, kind: str) -> dict:
+    """The arguments of the task for a kind of fine-tuned model."""
+    if kind == "MultipleChoice":
+        return summary_arguments(config)
+    arguments = bert.task_arguments(config, kind)
+    if kind == "SequenceClassification":
+        arguments["pooler_activation"] = config.activation("hidden_act")
+    return arguments
+
+
+def summary_arguments(config: Config) -> dict:
+    """The arguments of a task with Hugging Face's `SequenceSummary` as the pooler."""
+    summary = config.get("summary_type", "last")
+    if summary != "first" or config.get("summary_use_proj", None) is not True:
+        raise NotKept(
+            f"its pooler has summary_type={summary!r} and "
+            f"summary_use_proj={config.get('summary_use_proj', None)!r}. tfeff's has "
+            "summary_type='first' and summary_use_proj=True"
+        )
+    return dict(
+        dropout=config.rate("summary_last_dropout", 0.1),
+        pooler_activation=config.only("summary_activation", *_SUMMARIES),
+    )
+
+
+_SUMMARIES = ("gelu", "tanh", "relu")
+HEADS = {"masked_lm": masked_lm_head}
+TASKS = bert.TASKS | {
+    "SequenceClassification": {
+        "pooler": dense_head("classifier.dense"),
+        "logits": dense_head("classifier.out_proj"),
+    },
+    "MultipleChoice": {
+        "pooler": dense_head("sequence_summary.summary"),
+        "logits": dense_head("classifier"),
+    },
+}
 
 
 def _separable(layer, name):

@@ -1,10 +1,12 @@
 """ConvBERT in its authors' format: TensorFlow 1 variables, no configuration."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from tfeff.convert import convbert
+from tfeff.convert import bert, convbert
 from tfeff.convert.config import Config
-from tfeff.convert.weights import Weight
+from tfeff.convert.weights import Weight, part
+from tfeff.objectives.masked_lm import MaskedLM
+from tfeff.objectives.objective import Objective
 
 _LEFT_OUT = {
     r".*/adam_[mv]$": "training state",
@@ -70,7 +72,25 @@ def config_of(tensors: dict, config: Config) -> Config:
     return Config(implied | said, config.path)
 
 
+def rename(tensors: dict) -> dict:
+    """Renames the head of a generator, if there is one, to one of its variables.
+
+    Without a generator the head is of the encoder.
+    """
+    if not any(name.startswith("generator/") for name in tensors):
+        return tensors
+    return {
+        name.replace("generator_predictions/", "generator/predictions/", 1): tensor
+        for name, tensor in tensors.items()
+    }
+
+
 arguments = convbert.arguments
+
+
+def pretraining_model(encoder) -> Objective:
+    """The objective whose heads pretrained models have."""
+    return MaskedLM(encoder, **bert.head_settings(encoder))
 
 
 def ignored(encoder) -> dict[str, str]:
@@ -116,6 +136,17 @@ def weights(encoder) -> Iterator[Weight]:
                 yield Weight(dense.dense.kernel, f"{layer}/{place}/g_dense/kernel")
                 yield Weight(dense.bias, f"{layer}/{place}/g_dense/bias")
         yield from _norm(block.feedforward_norm, f"{layer}/output")
+
+
+def masked_lm_head(weights: Mapping) -> Iterator[Weight]:
+    """The weights of the masked language model head and their tensors."""
+    yield from _dense(part(weights, "dense"), "generator_predictions/dense")
+    yield from _norm(part(weights, "norm"), "generator_predictions")
+    yield Weight(weights["bias"], "generator_predictions/output_bias")
+
+
+HEADS = {"masked_lm": masked_lm_head}
+TASKS = {}
 
 
 def _dense(layer, name):

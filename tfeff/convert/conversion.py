@@ -1,5 +1,6 @@
 """Conversion of published checkpoints to encoders, in memory or as presets."""
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Mapping
@@ -7,12 +8,14 @@ from collections.abc import Mapping
 import keras_hub
 
 from tfeff.convert import harmless
-from tfeff.convert.masked_lm_head import find_head
+from tfeff.convert.heads import find_heads
 from tfeff.convert.sources import find
 from tfeff.convert.tokenizer import make_tokenizer
 from tfeff.convert.weights import assign
 from tfeff.encoders import Encoder
-from tfeff.encoders.preset_files import save_preset
+from tfeff.encoders.preset_heads import save_preset
+from tfeff.objectives.objective import Objective
+from tfeff.tasks.pretrained import task_config
 from tfeff.utils.files import check_new_path
 
 
@@ -23,14 +26,21 @@ class Converted:
     Args:
         encoder: the encoder.
         tokenizer: its tokenizer, or `None` if the source has none.
-        ignored: number of unused tensors of each kind, such as `{"pooler": 2}`.
-        has_masked_lm_head: whether the preset has a masked language model head.
+        ignored: number of unused tensors of each kind, such as `{"task head": 2}`.
+        heads: the names of the heads that the preset keeps, such as `"masked_lm"`.
+        task: the fine-tuned model, such as a `tfeff.tasks.Classifier`, or `None`.
     """
 
     encoder: Encoder
     tokenizer: keras_hub.tokenizers.Tokenizer | None
     ignored: Mapping[str, int]
-    has_masked_lm_head: bool = False
+    heads: tuple[str, ...] = ()
+    task: Objective | None = None
+
+    @property
+    def has_masked_lm_head(self) -> bool:
+        """Whether the preset has a masked language model head."""
+        return "masked_lm" in self.heads
 
 
 def load(source: str | os.PathLike) -> Encoder:
@@ -51,7 +61,45 @@ def load(source: str | os.PathLike) -> Encoder:
     encoder = tfeff.convert.load("bert-base-uncased")
     ```
     """
-    return _read(source)[1]
+    found, encoder = _encoder(source)
+    _assign(found, encoder, [])
+    return encoder
+
+
+def load_task(
+    source: str | os.PathLike,
+) -> tuple[Objective, keras_hub.tokenizers.Tokenizer | None]:
+    """Reads a published fine-tuned model into a task.
+
+    Args:
+        source: as for `convert`; of Hugging Face, with a head for the classification of
+            texts or of tokens, for questions or for multiple choice.
+
+    Returns:
+        A `tfeff.tasks.Classifier`, `Regressor`, `TokenClassifier`, `SpanQA` or
+        `MultipleChoice` with the checkpoint's weights, in float32, whose logits equal
+        those of the original; and its tokenizer, or `None` if the source has none.
+
+    Raises:
+        TypeError, ValueError: as `convert`, and if the source is no fine-tuned model,
+            or one that tfeff does not have.
+
+    Example:
+    ```python
+    model, tokenizer = tfeff.convert.load_task("textattack/bert-base-uncased-SST-2")
+    ```
+    """
+    found, encoder = _encoder(source)
+    heads = find_heads(found, encoder, must_be_task=True)
+    if heads.task is None:
+        raise ValueError(
+            "`source` must be a fine-tuned model. Received: "
+            f"{found.directory!r}, of architectures="
+            f"{found.config.get('architectures', None)}, with "
+            f"{f'the heads {sorted(heads.heads)}' if heads.heads else 'no heads'}"
+        )
+    _assign(found, encoder, heads.weights)
+    return heads.task, _tokenizer(found, encoder)
 
 
 def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Converted:
@@ -65,11 +113,16 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
       checkpoint of an encoder): BERT and ALBERT;
     - the authors of ConvBERT (a TensorFlow 1 checkpoint).
 
-    Every tensor of the source is either used or of a kind that an encoder does not use:
-    poolers, heads, training state. The head of a BERT's or ALBERT's masked language
-    model is kept, for `tfeff.tasks.load_masked_lm`. Pickles are not read. The tokenizer
-    returns the same ids as Hugging Face's, or is refused. A `UserWarning` names
-    settings that are neither used nor known to be harmless.
+    Heads come along. Those of pretraining (masked language modelling, pooler, next
+    sentence, sentence order, XLNet's language modelling) are kept for
+    `tfeff.tasks.load_objective`; fine-tuned ones (classification of texts and tokens,
+    questions, multiple choice) become a task, which `tfeff.tasks.load_task` reads.
+
+    Every tensor of the source is either used or of a kind that an encoder and its heads
+    do not use, such as training state: `Converted.ignored` counts these. A warning
+    says which fine-tuned head is left out and why, and names settings that are neither
+    used nor known to be harmless. Pickles are not read. The tokenizer returns the same
+    ids as Hugging Face's, or is refused.
 
     Args:
         source: a folder, or a name on the Hugging Face hub.
@@ -79,7 +132,8 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
             encoder.
 
     Returns:
-        A `Converted`: the encoder, its tokenizer and the kinds of ignored tensors.
+        A `Converted`: the encoder, its tokenizer and heads, and the kinds of ignored
+        tensors.
 
     Raises:
         TypeError: if an argument is not a path.
@@ -98,7 +152,38 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
     ```
     """
     destination = check_new_path("destination", destination)
-    found, encoder, head, ignored = _read(source)
+    found, encoder = _encoder(source)
+    heads = find_heads(found, encoder)
+    ignored = _assign(found, encoder, heads.weights)
+    tokenizer = _tokenizer(found, encoder)
+    save_preset(
+        encoder,
+        tokenizer,
+        destination,
+        {name: head.arrays() for name, head in heads.heads.items()},
+        None if heads.task is None else task_config(heads.task),
+    )
+    return Converted(encoder, tokenizer, ignored, tuple(heads.heads), heads.task)
+
+
+def _encoder(source):
+    """The source, and its encoder without its weights."""
+    found = find(source)
+    arguments = found.format.arguments(found.config)
+    found.config.warn_of_others(harmless.CONFIG)
+    with _config_named(found):
+        return found, Encoder(**arguments)
+
+
+def _assign(found, encoder, of_heads):
+    """Assigns all weights; the counts of ignored tensors."""
+    weights = [*found.format.weights(encoder), *of_heads]
+    with _config_named(found):
+        return dict(assign(weights, found.tensors, found.format.ignored(encoder)))
+
+
+def _tokenizer(found, encoder):
+    """The source's tokenizer, or `None` if it has none."""
     tokenizer = make_tokenizer(found.directory, found.family)
     if tokenizer and tokenizer.vocabulary_size() > encoder.vocabulary_size:
         raise ValueError(
@@ -106,23 +191,12 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
             f"{found.directory!r} with {tokenizer.vocabulary_size()} ids, "
             f"{encoder.vocabulary_size} rows"
         )
-    save_preset(encoder, tokenizer, destination, head and head.arrays())
-    return Converted(encoder, tokenizer, ignored, head is not None)
+    return tokenizer
 
 
-def _read(source):
-    """The source, its encoder, its head and the counts of ignored tensors."""
-    found = find(source)
-    arguments = found.format.arguments(found.config)
-    found.config.warn_of_others(harmless.CONFIG)
+@contextlib.contextmanager
+def _config_named(found):
     try:
-        encoder = Encoder(**arguments)
-        head, of_head = find_head(found, encoder)
-        ignored = assign(
-            [*found.format.weights(encoder), *of_head],
-            found.tensors,
-            found.format.ignored(encoder),
-        )
+        yield
     except (TypeError, ValueError) as error:
         raise ValueError(f"In {found.config.path!r}, or beside it: {error}") from error
-    return found, encoder, head, dict(ignored)

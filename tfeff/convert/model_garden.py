@@ -2,11 +2,11 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tfeff.convert import albert, bert
 from tfeff.convert.config import Config
-from tfeff.convert.weights import Weight
+from tfeff.convert.weights import Weight, part
 
 # Model Garden's "gelu" is the approximation by tanh.
 _ACTIVATIONS = {
@@ -120,11 +120,22 @@ def weights(encoder) -> Iterator[Weight]:
         yield from _norm(block.feedforward_norm, f"{layer}/_output_layer_norm")
 
 
-def masked_lm_head(head) -> Iterator[Weight]:
+pretraining_model = bert.pretraining_model
+
+
+def masked_lm_head(weights: Mapping) -> Iterator[Weight]:
     """The weights of the masked language model head and their tensors."""
-    yield from _dense(head.dense, "masked_lm/dense")
-    yield from _norm(head.norm, "masked_lm/layer_norm")
-    yield Weight(head.bias, "masked_lm/output_bias.Sbias")
+    yield from _dense(part(weights, "dense"), "masked_lm/dense")
+    yield from _norm(part(weights, "norm"), "masked_lm/layer_norm")
+    yield Weight(weights["bias"], "masked_lm/output_bias.Sbias")
+
+
+def _pooler(weights: Mapping) -> Iterator[Weight]:
+    yield from _dense(part(weights), "_pooler_layer")
+
+
+HEADS = {"masked_lm": masked_lm_head, "pooler": _pooler}
+TASKS = {}
 
 
 def _dense(layer, name):

@@ -159,6 +159,7 @@ def _tensorflow(directory, files, name):
             else Config({}, os.path.join(directory, name))
         )
         config = convbert_tf1.config_of(tensors, config)
+        tensors = convbert_tf1.rename(tensors)
         return Source(directory, "bert", convbert_tf1, config, tensors)
     if not any("layer_with_weights" in key or "_layer/" in key for key in tensors):
         raise ValueError(

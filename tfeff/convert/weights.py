@@ -3,9 +3,14 @@
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import SimpleNamespace
 
 import numpy as np
+
+
+class NotKept(ValueError):
+    """A head of a kind that tfeff does not have."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +62,28 @@ def dense(layer, name: str) -> Iterator[Weight]:
     """A `Dense` layer from PyTorch's linear layer, which stores `W` transposed."""
     yield Weight(layer.kernel, f"{name}.weight", axes=(1, 0))
     yield Weight(layer.bias, f"{name}.bias")
+
+
+def part(weights: Mapping, name: str = "") -> SimpleNamespace:
+    """The weights of a head below a name as attributes, as a layer has them.
+
+    Args:
+        weights: by name, such as `dense/kernel`, of `tfeff.objectives.heads.Head`.
+        name: such as `dense`; all if it is empty.
+    """
+    start = name and f"{name}/"
+    return SimpleNamespace(
+        **{k.removeprefix(start): w for k, w in weights.items() if k.startswith(start)}
+    )
+
+
+def dense_head(name: str) -> Callable[[Mapping], Iterator[Weight]]:
+    """A head that is one `Dense` layer, from PyTorch's linear layer `name`.
+
+    Returns:
+        A function from the head's weights by name to those with their tensors.
+    """
+    return lambda weights: dense(part(weights), name)
 
 
 def grouped(layer, name: str) -> Iterator[Weight]:

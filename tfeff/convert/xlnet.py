@@ -1,9 +1,11 @@
 """XLNet in Hugging Face's format, without memory of earlier segments."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tfeff.convert.config import Config
-from tfeff.convert.weights import Weight, dense, norm
+from tfeff.convert.weights import Weight, dense, dense_head, norm
+from tfeff.objectives.objective import Objective
+from tfeff.objectives.permutation_lm import PermutationLM
 
 PREFIX = "transformer."
 LEFT_OUT = {
@@ -54,6 +56,44 @@ def _clamp(config):
     if config.get("clamp_len", -1) == -1:
         return None
     return config.integer("clamp_len")
+
+
+def pretraining_model(encoder) -> Objective:
+    """The objective whose heads pretrained models have."""
+    return PermutationLM(encoder)
+
+
+def permutation_lm_head(weights: Mapping) -> Iterator[Weight]:
+    """The weights of the language model head and their tensors."""
+    size = weights["mask_embedding"].shape[0]
+    yield Weight(weights["mask_embedding"], "mask_emb", shape=(1, 1, size))
+    yield Weight(weights["bias"], "lm_loss.bias")
+
+
+def task_arguments(config: Config, kind: str) -> dict:
+    """The arguments of the task for a kind of fine-tuned model."""
+    if kind == "TokenClassification":
+        return dict(dropout=0.0)
+    config.only("summary_type", "last", default="last")
+    config.only("summary_use_proj", True, default=True)
+    return dict(
+        pooling="last",
+        dropout=config.rate("summary_last_dropout", 0.1),
+        pooler_activation=config.only("summary_activation", "tanh", default="tanh"),
+    )
+
+
+HEADS = {"permutation_lm": permutation_lm_head}
+_POOLED = {
+    "pooler": dense_head("sequence_summary.summary"),
+    "logits": dense_head("logits_proj"),
+}
+TASKS = {
+    "SequenceClassification": _POOLED,
+    "MultipleChoice": _POOLED,
+    "TokenClassification": {"token_logits": dense_head("classifier")},
+    "QuestionAnsweringSimple": {"span_logits": dense_head("qa_outputs")},
+}
 
 
 def ignored(encoder) -> dict[str, str]:

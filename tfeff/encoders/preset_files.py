@@ -8,11 +8,9 @@ import json
 import os
 import re
 import warnings
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import keras
-import numpy as np
 
 from tfeff.utils.digests import (
     FILE_NAME,
@@ -21,10 +19,8 @@ from tfeff.utils.digests import (
     read_digests,
     write_digests,
 )
-from tfeff.utils.files import atomic_folder
 
 _CONFIGS = ("config.json", "metadata.json")
-_HEAD = "masked_lm_head.npz"
 
 
 def is_weights_file(name: str) -> bool:
@@ -82,49 +78,6 @@ def saved_dtype(folder: str) -> keras.DTypePolicy:
     check_preset(folder, lambda name: name in _CONFIGS)
     with open(os.path.join(folder, _CONFIGS[0]), encoding="utf-8") as file:
         return keras.dtype_policies.get(json.load(file)["config"]["dtype"])
-
-
-def save_preset(
-    encoder, tokenizer, path: str, head: Mapping[str, np.ndarray] | None = None
-) -> None:
-    """Writes an encoder, and its tokenizer if that is not None, as a preset.
-
-    Args:
-        encoder: the `Encoder`.
-        tokenizer: the KerasHub tokenizer, or None.
-        path: the folder, from `check_new_path`.
-        head: the arrays of its masked language model head by name, or None.
-    """
-    with atomic_folder(path) as unfinished:
-        encoder.save_to_preset(unfinished)
-        if tokenizer is not None:
-            tokenizer.save_to_preset(unfinished)
-            # KerasHub's own tokenizers write no digests.
-            add_digests(unfinished, tokenizer_files())
-        if head is not None:
-            np.savez(os.path.join(unfinished, _HEAD), **head)
-            add_digests(unfinished, _is_head)
-
-
-def read_head(folder: str) -> dict[str, np.ndarray] | None:
-    """The arrays of a preset's masked language model head; None if it has none.
-
-    Raises:
-        ValueError: if the file is damaged.
-    """
-    path = os.path.join(folder, _HEAD)
-    if not os.path.exists(path):
-        return None
-    check_preset(folder, _is_head)
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-
-
-def _is_head(name):
-    return name == _HEAD
 
 
 class EncoderFiles:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import keras
 from keras import ops
 
+from tfeff.ops.activations import gelu_tanh
 from tfeff.ops.ids import check_integers
 from tfeff.utils.checks import check_integer
 
@@ -79,6 +80,13 @@ def check_initializer(name: str, value):
 def check_activation(name: str, value):
     """Returns the function that `value` is or names, the identity for `None`."""
     return _interpreted(name, value, keras.activations.get, "an activation of Keras")
+
+
+def check_activation_name(name: str, value):
+    """Returns the function of an activation's name, a name of Keras' or `gelu_tanh`."""
+    if not isinstance(value, str):
+        raise TypeError(f"`{name}` must be a name. Received: {name}={value!r}")
+    return gelu_tanh if value == "gelu_tanh" else check_activation(name, value)
 
 
 def _interpreted(name, value, get, what):

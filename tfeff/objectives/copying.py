@@ -6,6 +6,7 @@ import keras
 
 from tfeff.encoders import Encoder
 from tfeff.objectives.distillation.layer_map import make_layer_map
+from tfeff.objectives.heads import weights_by_name
 from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.objective import check_encoder
 
@@ -84,23 +85,13 @@ def copy_head(student: MaskedLM, teacher: MaskedLM) -> None:
 
 def _same_weights(student, teacher):
     """Triples of name, student's weight and teacher's."""
-    one, other = _by_name(student), _by_name(teacher)
+    one, other = weights_by_name(student), weights_by_name(teacher)
     if missing := sorted(set(one) - set(other)):
         raise ValueError(
             "`student` must have layers like the teacher's to copy them. Received: a "
             f"student with {', '.join(missing)}, which the teacher has not"
         )
     return [(name, weight, other[name]) for name, weight in one.items()]
-
-
-def _by_name(layer: keras.layers.Layer) -> dict:
-    """The weights by their paths below the layer."""
-    found = {}
-    for weight in layer.weights:
-        parts = weight.path.split("/")
-        below = len(parts) - parts[::-1].index(layer.name)
-        found["/".join(parts[below:])] = weight
-    return found
 
 
 def _copy(groups):

@@ -3,9 +3,10 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.encoders import Encoder
-from tfeff.layers.checks import check_activation
+from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
+from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import (
     Objective,
     check_encoder,
@@ -49,12 +50,7 @@ class MaskedLMHead(TableLayer):
     ):
         # The weights' dtype must not depend on the layer that calls this one.
         super().__init__(token_embedding, autocast=False, **kwargs)
-        if not isinstance(activation, str):
-            raise TypeError(
-                f"`activation` must be a name. Received: activation={activation!r}"
-            )
-        if activation != "gelu_tanh":
-            check_activation("activation", activation)
+        check_activation_name("activation", activation)
         self.activation = activation
         self.layer_norm_epsilon = check_positive(
             "layer_norm_epsilon", layer_norm_epsilon
@@ -65,9 +61,7 @@ class MaskedLMHead(TableLayer):
         # Saved weights have these names.
         self._intermediate_dense = Dense(
             size,
-            activation=functional.gelu_tanh
-            if self.activation == "gelu_tanh"
-            else self.activation,
+            activation=check_activation_name("activation", self.activation),
             kernel_initializer=bert_initializer(),
             dtype=self.dtype_policy,
             name="intermediate_dense",
@@ -94,12 +88,20 @@ class MaskedLMHead(TableLayer):
     def compute_output_shape(self, inputs_shape, mask_positions_shape):
         return (*mask_positions_shape, self.token_embedding.input_dim)
 
-    def get_config(self):
+    @property
+    def settings(self) -> dict:
+        """The arguments that make another head like this one."""
         return {
-            **super().get_config(),
             "activation": self.activation,
             "layer_norm_epsilon": self.layer_norm_epsilon,
         }
+
+    def get_config(self):
+        return {**super().get_config(), **self.settings}
+
+    def as_head(self) -> Head:
+        """All weights but the table, and the settings, as a preset keeps them."""
+        return Head(self.own_weights(), self.settings)
 
     def own_weights(self) -> dict[str, keras.Variable]:
         """All weights but the table, by the names of a preset's head."""
@@ -199,10 +201,10 @@ class MaskedLM(Objective):
     @property
     def head_settings(self) -> dict:
         """The arguments that the head was made with."""
-        return {
-            "activation": self.head.activation,
-            "layer_norm_epsilon": self.head.layer_norm_epsilon,
-        }
+        return self.head.settings
+
+    def heads(self):
+        return {"masked_lm": self.head.as_head()}
 
     def get_config(self):
         return {**super().get_config(), **self.head_settings}

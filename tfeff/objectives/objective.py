@@ -6,6 +6,7 @@ from keras import ops
 from tfeff.compat import inputs_in_order
 from tfeff.encoders import Encoder
 from tfeff.encoders.quantization import make_quantized, quantization_config
+from tfeff.objectives.heads import Head
 from tfeff.ops.ids import check_range, exact_input
 from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy
 from tfeff.training.model import DistributedModel
@@ -34,6 +35,13 @@ class Objective(DistributedModel):
 
     output_weights: dict | None = None
     _weights_of_means: tuple | None = None
+
+    def heads(self) -> dict[str, Head]:
+        """The parts beside the encoder that presets keep, by name.
+
+        Models with parts of one name can begin with each other's.
+        """
+        return {}
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         return adamw(1e-4, warmup_steps=10_000, total_steps=1_000_000)

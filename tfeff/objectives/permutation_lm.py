@@ -4,6 +4,7 @@ from tfeff.encoders import Encoder
 from tfeff.layers import TwoStreamBlocks
 from tfeff.layers.attention import declares
 from tfeff.layers.initializer import bert_initializer
+from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import (
     Objective,
     check_encoder,
@@ -105,6 +106,10 @@ class PermutationLM(Objective):
         self.streams = streams
         self.head = head
         self.dtype_policy = encoder.dtype_policy
+
+    def heads(self):
+        start = {"mask_embedding": self.streams.mask_embedding}
+        return {"permutation_lm": Head({**start, **self.head.own_weights()})}
 
 
 def _check_attentions(encoder):

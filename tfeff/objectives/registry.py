@@ -225,7 +225,9 @@ _REGISTRY = {
             "sentence_order", SentencePairs("order"), SentencePairPrediction
         ),
         PretrainingObjective(
-            "next_sentence", SentencePairs("next"), SentencePairPrediction
+            "next_sentence",
+            SentencePairs("next"),
+            partial(SentencePairPrediction, kind="next"),
         ),
     )
 }

@@ -3,6 +3,7 @@ import keras
 from tfeff.encoders import Encoder
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
+from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import masked_lm_head
 from tfeff.objectives.objective import (
     Objective,
@@ -11,6 +12,10 @@ from tfeff.objectives.objective import (
     token_metrics,
 )
 from tfeff.training.losses import GlobalMeanCrossentropy
+from tfeff.utils.checks import check_choice
+
+# The names of the objectives, and of the heads in presets, by the kind of classes.
+OBJECTIVES = {"order": "sentence_order", "next": "next_sentence"}
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -35,6 +40,11 @@ class SentencePairPrediction(Objective):
         encoder: a `tfeff.encoders.Encoder`.
         masked_lm: whether the masked tokens are predicted, too, as in
             `tfeff.objectives.MaskedLM`.
+        kind: what the classes are, `"order"` or `"next"`: that of the data. It changes
+            nothing but the name of the head in a preset.
+        activation: of the head of masked language modelling, as in
+            `tfeff.objectives.MaskedLM`.
+        layer_norm_epsilon: float, likewise.
         **kwargs: `name` and `trainable`.
 
     Call arguments:
@@ -49,6 +59,7 @@ class SentencePairPrediction(Objective):
     Raises:
         TypeError: if `encoder` is not a `tfeff.encoders.Encoder`, or `masked_lm` is
             not a bool.
+        ValueError: if `kind` is neither, or another argument is out of range.
 
     Example:
 
@@ -69,12 +80,21 @@ class SentencePairPrediction(Objective):
         al., "BERT", section 3.1, task 2.
     """
 
-    def __init__(self, encoder: Encoder, masked_lm: bool = True, **kwargs):
+    def __init__(
+        self,
+        encoder: Encoder,
+        masked_lm: bool = True,
+        kind: str = "order",
+        activation: str = "gelu",
+        layer_norm_epsilon: float = 1e-12,
+        **kwargs,
+    ):
         check_encoder("encoder", encoder)
         if not isinstance(masked_lm, bool):
             raise TypeError(
                 f"`masked_lm` must be a bool. Received: masked_lm={masked_lm!r}"
             )
+        check_choice("kind", kind, sorted(OBJECTIVES))
         inputs = dict(encoder.input)
         hidden = encoder(encoder.input)["sequence_output"]
         pooler = Dense(
@@ -93,11 +113,18 @@ class SentencePairPrediction(Objective):
         outputs = {"sentence": classifier(pooler(hidden[:, 0]))}
         if masked_lm:
             inputs["mask_positions"] = mask_positions_input()
-            head = masked_lm_head(encoder)
+            head = masked_lm_head(
+                encoder, activation=activation, layer_norm_epsilon=layer_norm_epsilon
+            )
             outputs["masked_lm"] = head(hidden, inputs["mask_positions"])
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.encoder = encoder
         self.masked_lm = masked_lm
+        self.kind = kind
+        self.head_settings = {
+            "activation": activation,
+            "layer_norm_epsilon": layer_norm_epsilon,
+        }
         self.output_weights = {name: 1.0 for name in outputs}
         self.dtype_policy = encoder.dtype_policy
 
@@ -107,5 +134,21 @@ class SentencePairPrediction(Objective):
     def default_metrics(self):
         return {name: token_metrics() for name in self.output_weights}
 
+    def heads(self):
+        heads = {
+            "pooler": Head.of(
+                self.get_layer("pooler"), pooling="cls", activation="tanh"
+            ),
+            OBJECTIVES[self.kind]: Head.of(self.get_layer("sentence")),
+        }
+        if self.masked_lm:
+            heads["masked_lm"] = self.get_layer("head").as_head()
+        return heads
+
     def get_config(self):
-        return {**super().get_config(), "masked_lm": self.masked_lm}
+        return {
+            **super().get_config(),
+            "masked_lm": self.masked_lm,
+            "kind": self.kind,
+            **self.head_settings,
+        }

@@ -76,3 +76,14 @@ class TokenLogits(TableLayer):
             x = self.projection(x)
         logits = self.token_embedding(x, reverse=True)
         return keras.ops.cast(logits, self.compute_dtype) + self.bias
+
+    def own_weights(self) -> dict[str, keras.Variable]:
+        """All weights but the table, by the names of a preset's head."""
+        weights = {"bias": self.bias}
+        if self.projection is not None:
+            dense = self.projection
+            weights |= {
+                "projection/kernel": dense.kernel,
+                "projection/bias": dense.bias,
+            }
+        return weights

@@ -1,14 +1,12 @@
-"""The heads of a run of pretraining, for another run that starts from it."""
+"""The heads of a preset or a run, for a model that starts from it."""
 
 import os
 
 import keras
 
-from tfeff.encoders.preset_files import read_head
-from tfeff.objectives import MaskedLM
 from tfeff.recipes.runs import read_config
-from tfeff.tasks.masked_lm import load_masked_lm
-from tfeff.tasks.pretrained import find_preset, split_step
+from tfeff.tasks.pretrained import split_step
+from tfeff.tasks.saved_models import masked_lm_settings, read_heads
 from tfeff.training.checkpoints import (
     checkpoint_steps,
     load_checkpoint,
@@ -16,45 +14,61 @@ from tfeff.training.checkpoints import (
 )
 
 
-def copy_heads(pretrained: str, objective: str, model: keras.Model) -> bool:
-    """Copies all weights of a run's model but those of its encoder.
+class PretrainedHeads:
+    """What a preset or a run has beside its encoder, to go on with.
 
     Args:
-        pretrained: a preset, a run or `"RUN@STEP"`. A preset has at most the head of a
-            masked language model.
-        objective: the name of the objective of `model`.
-        model: the model, whose heads are assigned: all that is not `model.encoder`,
-            such as a generator.
-
-    Returns:
-        Whether there are heads of the same objective, sizes and settings; else nothing
-        is assigned.
+        pretrained: a preset, a run or `"RUN@STEP"`.
+        objective: the name of the objective to train for. The heads of a run of
+            another one are not read.
     """
-    trained = _trained(pretrained, objective)
-    if type(trained) is not type(model):
-        return False
-    old, new = _outside(trained), _outside(model)
-    if [w.shape for w in old] != [w.shape for w in new]:
-        return False
-    if isinstance(model, MaskedLM) and trained.head_settings != model.head_settings:
-        return False
-    for source, weight in zip(old, new, strict=True):
-        weight.assign(keras.ops.convert_to_numpy(source))
-    return True
 
+    def __init__(self, pretrained: str, objective: str):
+        self.objective = objective
+        run_dir, step = split_step(pretrained)
+        self.model, self.arrays = None, {}
+        has_model = checkpoint_steps(os.path.join(run_dir, "checkpoints"))
+        if has_model and os.path.isfile(os.path.join(run_dir, "config.json")):
+            if read_config(run_dir).get("objective") == objective:
+                checkpoint, _ = run_checkpoint(run_dir, step)
+                self.model = load_checkpoint(checkpoint, compile=False)
+                heads = getattr(self.model, "heads", dict)()
+                self.arrays = {name: head.arrays() for name, head in heads.items()}
+        elif step is None:
+            self.arrays = read_heads(run_dir)
 
-def _trained(pretrained, objective):
-    """The model of the objective that the encoder was trained in; `None` without."""
-    run_dir, step = split_step(pretrained)
-    has_model = checkpoint_steps(os.path.join(run_dir, "checkpoints"))
-    is_run = os.path.isfile(os.path.join(run_dir, "config.json"))
-    if has_model and is_run and read_config(run_dir).get("objective") == objective:
-        return load_checkpoint(run_checkpoint(run_dir, step)[0], compile=False)
-    if objective != "masked_lm" or step is not None:
-        return None
-    if read_head(find_preset(run_dir)) is None:
-        return None
-    return load_masked_lm(run_dir)[0]
+    def settings(self, encoder) -> dict:
+        """The arguments of a model like the one that the heads are of."""
+        if "masked_lm" not in self.arrays:
+            return {}
+        return masked_lm_settings(self.arrays["masked_lm"], encoder)
+
+    def copy(self, model: keras.Model) -> list[str]:
+        """Assigns the heads of the same names, sizes and settings to the model's.
+
+        Returns:
+            The names of the heads that are assigned.
+        """
+        heads = getattr(model, "heads", dict)()
+        if not heads and type(self.model) is type(model):
+            return self._copy_all(model)
+        copied = [
+            name
+            for name, head in heads.items()
+            if name in self.arrays and head.fits(self.arrays[name])
+        ]
+        for name in copied:
+            heads[name].assign(self.arrays[name])
+        return copied
+
+    def _copy_all(self, model):
+        """Copies what is beside the encoder, such as a generator, as a whole."""
+        old, new = _outside(self.model), _outside(model)
+        if [w.shape for w in old] != [w.shape for w in new]:
+            return []
+        for source, weight in zip(old, new, strict=True):
+            weight.assign(keras.ops.convert_to_numpy(source))
+        return [self.objective]
 
 
 def _outside(model):

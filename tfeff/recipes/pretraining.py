@@ -8,7 +8,7 @@ import keras
 
 import tfeff
 from tfeff.recipes.corpora import build_caches, corpus, split_corpus
-from tfeff.recipes.heads import copy_heads
+from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
 from tfeff.recipes.runs import (
@@ -243,19 +243,31 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
                 **changes,
             },
         )
-    model = objective(settings).make_model(encoder)
+    chosen = objective(settings)
     if settings.pretrained:
-        kept = copy_heads(settings.pretrained, settings.objective, model)
-        print(
-            f"starting from {settings.pretrained}: its encoder and tokenizer, "
-            f"{'and its' if kept else 'with new'} heads of {settings.objective}"
-        )
+        model = _with_heads(settings, chosen, encoder)
+    else:
+        model = chosen.make_model(encoder)
     model.compile(
         optimizer=make_optimizer(settings, settings.steps),
         steps_per_execution=settings.steps_per_execution,
         jit_compile=settings.jit_compile,
         accumulation_steps=settings.accumulation_steps,
     )
+    return model
+
+
+def _with_heads(settings, chosen, encoder):
+    """The objective's model with the heads of what it starts from, if they fit."""
+    found = PretrainedHeads(settings.pretrained, settings.objective)
+    like = found.settings(encoder) if chosen.has_setting("activation") else {}
+    model = chosen.make_model(encoder, **like)
+    kept = found.copy(model)
+    own = getattr(model, "heads", dict)() or {settings.objective}
+    new = sorted(set(own) - set(kept))
+    kept = f", its heads of {', '.join(kept)}" if kept else ""
+    new = f", with new heads of {', '.join(new)}" if new else ""
+    print(f"starting from {settings.pretrained}: its encoder and tokenizer{kept}{new}")
     return model
 
 

@@ -11,10 +11,11 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "augmentation.augment": ["augment"],
         "augmentation.word_vectors": ["WordVectors", "read_word_vectors"],
         "classifier": ["Classifier"],
-        "masked_lm": ["load_masked_lm"],
         "multiple_choice": ["MultipleChoice"],
         "pretrained": ["load_pretrained", "save_pretrained"],
         "regressor": ["Regressor"],
+        "saved_models": ["load_masked_lm", "load_objective", "load_task"],
         "span_qa": ["SpanQA"],
+        "token_classifier": ["TokenClassifier"],
     },
 )

@@ -1,8 +1,10 @@
+from collections.abc import Sequence
+
 import keras
 
 from tfeff.encoders import Encoder
 from tfeff.objectives.objective import check_encoder
-from tfeff.tasks.task import PooledTask
+from tfeff.tasks.task import PooledTask, check_label_names
 from tfeff.utils.checks import check_integer
 
 
@@ -13,7 +15,8 @@ class Classifier(PooledTask):
     The encoder's output becomes one vector `v`, by BERT's pooler or by a query that
     passes through all layers (`tfeff.layers.LayerwisePooling`), and then logits:
 
-        v = tanh(X^L[0] W + b)                  pooling="cls"
+        v = g(X^L[0] W + b)                     pooling="cls"
+        v = g(X^L[last] W + b)                  pooling="last"
         v = LayerwisePooling(X^0 … X^L)         pooling="layerwise"
         z = dropout(v) W' + b'                  [num_classes]
 
@@ -24,8 +27,12 @@ class Classifier(PooledTask):
     Args:
         encoder: a `tfeff.encoders.Encoder`.
         num_classes: integer, at least 2.
-        pooling: `"cls"` or `"layerwise"`.
+        pooling: `"cls"`, the first position; `"last"`, the last that is not padding, as
+            in XLNet; or `"layerwise"`.
         dropout: float in [0, 1), rate on `v`.
+        pooler_activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh. It
+            is BERT's tanh by default.
+        label_names: the names of the classes, or `None`. Serving gives them.
         **kwargs: `name` and `trainable`.
 
     Call arguments:
@@ -62,12 +69,23 @@ class Classifier(PooledTask):
         num_classes: int,
         pooling: str = "cls",
         dropout: float = 0.1,
+        pooler_activation: str = "tanh",
+        label_names: Sequence[str] | None = None,
         **kwargs,
     ):
         check_encoder("encoder", encoder)
         num_classes = check_integer("num_classes", num_classes, 2)
-        super().__init__(encoder, num_classes, pooling, dropout, **kwargs)
+        label_names = check_label_names(label_names, num_classes)
+        super().__init__(
+            encoder, num_classes, pooling, dropout, pooler_activation, **kwargs
+        )
         self.num_classes = num_classes
+        self.label_names = label_names
 
     def get_config(self):
-        return {**super().get_config(), "num_classes": self.num_classes}
+        names = self.label_names
+        return {
+            **super().get_config(),
+            "num_classes": self.num_classes,
+            "label_names": None if names is None else list(names),
+        }

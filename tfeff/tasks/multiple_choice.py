@@ -14,7 +14,8 @@ class MultipleChoice(PooledTask):
     The encoder reads each option with its passage and question as a sequence, which
     gets one logit; a softmax compares the options:
 
-        v_c = tanh(X_c^L[0] W + b)              pooling="cls"
+        v_c = g(X_c^L[0] W + b)                 pooling="cls"
+        v_c = g(X_c^L[last] W + b)              pooling="last"
         v_c = LayerwisePooling(X_c^0 … X_c^L)   pooling="layerwise"
         z_c = dropout(v_c) w + a
         p   = softmax(z_1 … z_C)
@@ -24,8 +25,11 @@ class MultipleChoice(PooledTask):
 
     Args:
         encoder: a `tfeff.encoders.Encoder`.
-        pooling: `"cls"` or `"layerwise"`.
+        pooling: `"cls"`, the first position; `"last"`, the last that is not padding, as
+            in XLNet; or `"layerwise"`.
         dropout: float in [0, 1), rate on `v`.
+        pooler_activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh. It
+            is BERT's tanh by default.
         **kwargs: `name` and `trainable`.
 
     Call arguments:
@@ -57,7 +61,12 @@ class MultipleChoice(PooledTask):
     """
 
     def __init__(
-        self, encoder: Encoder, pooling: str = "cls", dropout: float = 0.1, **kwargs
+        self,
+        encoder: Encoder,
+        pooling: str = "cls",
+        dropout: float = 0.1,
+        pooler_activation: str = "tanh",
+        **kwargs,
     ):
         check_encoder("encoder", encoder)
         inputs = {
@@ -69,6 +78,7 @@ class MultipleChoice(PooledTask):
             1,
             pooling,
             dropout,
+            pooler_activation,
             inputs=inputs,
             rows={name: ungroup(tensor) for name, tensor in inputs.items()},
             finish=lambda z: _Group(name="group")([z, inputs["token_ids"]]),

@@ -1,4 +1,7 @@
-"""Pretrained encoders on disk: a KerasHub preset of an encoder and its tokenizer."""
+"""Pretrained encoders on disk: a KerasHub preset of an encoder and its tokenizer.
+
+A preset can keep a model's heads, too.
+"""
 
 import contextlib
 import os
@@ -6,20 +9,17 @@ import re
 
 import keras
 import keras_hub
+import numpy as np
 
 from tfeff import encoders
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.extend_length import extend_length
-from tfeff.encoders.preset_files import (
-    check_preset,
-    save_preset,
-    saved_dtype,
-    tokenizer_files,
-)
+from tfeff.encoders.preset_files import check_preset, saved_dtype, tokenizer_files
+from tfeff.encoders.preset_heads import save_preset
 from tfeff.encoders.quantization import check_keeps_quantization
 from tfeff.encoders.swap_positions import METHODS
-from tfeff.objectives.masked_lm import MaskedLM
+from tfeff.objectives.objective import Objective
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import load_checkpoint, run_checkpoint
 from tfeff.utils.checks import check_choice, check_integer, check_path, check_rate
@@ -30,25 +30,29 @@ _TOKENIZER = "tokenizer.json"
 
 
 def save_pretrained(
-    encoder: Encoder | MaskedLM,
+    model: Encoder | Objective,
     tokenizer: keras_hub.tokenizers.Tokenizer,
     path: str | os.PathLike,
 ) -> None:
-    """Writes an encoder and its tokenizer as a KerasHub preset.
+    """Writes an encoder, or a model of one, and its tokenizer as a KerasHub preset.
 
-    Its `SHA256SUMS` holds the digests of the files, which `load_pretrained` compares.
+    The preset is the encoder's: `load_pretrained` and `Encoder.from_preset` read it
+    whatever heads are beside it. Its `SHA256SUMS` holds the digests of the files, which
+    loading compares.
 
     Args:
-        encoder: the encoder, such as `model.encoder` of an objective; or a
-            `tfeff.objectives.MaskedLM`, whose head is kept for `load_masked_lm`.
+        model: the encoder, such as `model.encoder` of an objective; or a task of
+            `tfeff.tasks` or an objective such as `tfeff.objectives.MaskedLM`, whose
+            heads are kept for `load_task`, `load_objective` and `load_masked_lm`.
         tokenizer: the KerasHub tokenizer that it was trained with.
         path: the folder to write, atomically; it must not exist. The folders above it
             are created.
 
     Raises:
-        TypeError: if an argument is of another type.
+        TypeError: if an argument is of another type, or a model whose heads cannot be
+            kept.
         ValueError: if `path` exists, the tokenizer has more ids than the encoder, or
-            the encoder has adapters on quantized layers.
+            the model has adapters on quantized layers.
 
     Example:
     ```python
@@ -61,17 +65,13 @@ def save_pretrained(
     encoder, tokenizer = tfeff.tasks.load_pretrained("preset")
     ```
     """
-    head = None
-    if isinstance(encoder, MaskedLM):
-        head = {
-            name: keras.ops.convert_to_numpy(weight)
-            for name, weight in encoder.head.own_weights().items()
-        } | encoder.head_settings
-        encoder = encoder.encoder
+    encoder, heads, task = model, {}, None
+    if isinstance(model, Objective):
+        encoder, heads, task = model.encoder, head_arrays(model), task_config(model)
     if not isinstance(encoder, Encoder):
         raise TypeError(
-            "`encoder` must be a `tfeff.encoders.Encoder`, or a "
-            f"`tfeff.objectives.MaskedLM`. Received: encoder={encoder!r}"
+            "`model` must be a `tfeff.encoders.Encoder`, or a task or an objective of "
+            f"one. Received: model={model!r}"
         )
     if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
         raise TypeError(
@@ -79,8 +79,39 @@ def save_pretrained(
             f"Received: tokenizer={tokenizer!r}"
         )
     _check_sizes("tokenizer", tokenizer, encoder)
-    check_keeps_quantization(encoder)
-    save_preset(encoder, tokenizer, check_new_path("path", path), head)
+    check_keeps_quantization(model)
+    save_preset(encoder, tokenizer, check_new_path("path", path), heads, task)
+
+
+def head_arrays(model: Objective) -> dict[str, dict[str, np.ndarray]]:
+    """The arrays of a model's heads, which are all that it has beside its encoder.
+
+    Raises:
+        TypeError: if the model has other weights, too, such as a generator's.
+    """
+    heads = model.heads()
+    parts = [model.encoder.weights, *(head.weights.values() for head in heads.values())]
+    known = {id(weight) for part in parts for weight in part}
+    others = [weight.path for weight in model.weights if id(weight) not in known]
+    if others:
+        raise TypeError(
+            "`model` must be an encoder, or a model that has heads beside its encoder "
+            f"and nothing else: a preset keeps no more. Received: model={model!r} with "
+            f"{others}. Give `model.encoder` to keep the encoder alone"
+        )
+    return {name: head.arrays() for name, head in heads.items()}
+
+
+def task_config(model: Objective) -> dict:
+    """The configuration of a model without that of its encoder, for a preset."""
+    config = model.get_config()
+    del config["encoder"]
+    return {
+        "module": type(model).__module__,
+        "class_name": type(model).__name__,
+        "registered_name": keras.saving.get_registered_name(type(model)),
+        "config": config,
+    }
 
 
 def load_pretrained(

@@ -50,14 +50,18 @@ class Regressor(PooledTask):
 
     As `tfeff.tasks.Classifier`, with one output and the mean squared error:
 
-        v = tanh(X^L[0] W + b)                  pooling="cls"
+        v = g(X^L[0] W + b)                     pooling="cls"
+        v = g(X^L[last] W + b)                  pooling="last"
         v = LayerwisePooling(X^0 … X^L)         pooling="layerwise"
         ŷ = dropout(v) w + c
 
     Args:
         encoder: a `tfeff.encoders.Encoder`.
-        pooling: `"cls"` or `"layerwise"`.
+        pooling: `"cls"`, the first position; `"last"`, the last that is not padding, as
+            in XLNet; or `"layerwise"`.
         dropout: float in [0, 1), rate on `v`.
+        pooler_activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh. It
+            is BERT's tanh by default.
         **kwargs: `name` and `trainable`.
 
     Call arguments:
@@ -87,13 +91,19 @@ class Regressor(PooledTask):
     """
 
     def __init__(
-        self, encoder: Encoder, pooling: str = "cls", dropout: float = 0.1, **kwargs
+        self,
+        encoder: Encoder,
+        pooling: str = "cls",
+        dropout: float = 0.1,
+        pooler_activation: str = "tanh",
+        **kwargs,
     ):
         super().__init__(
             check_encoder("encoder", encoder),
             1,
             pooling,
             dropout,
+            pooler_activation,
             finish=lambda z: z[:, 0],
             **kwargs,
         )

@@ -7,6 +7,7 @@ from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.encoders import Encoder
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
+from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import check_encoder, token_metrics
 from tfeff.tasks.task import Task
 from tfeff.training.losses import GlobalMeanCrossentropy
@@ -112,6 +113,9 @@ class SpanQA(Task):
         self.head = head
         self.dropout = float(dropout)
         self.output_weights = dict.fromkeys(OUTPUTS, 0.5)
+
+    def heads(self):
+        return {"span_logits": Head.of(self.head.dense)}
 
     def default_loss(self):
         return {name: GlobalMeanCrossentropy() for name in OUTPUTS}

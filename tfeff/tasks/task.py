@@ -1,16 +1,22 @@
 """Base classes of the models for fine-tuning."""
 
-import keras
+from collections.abc import Sequence
 
+import keras
+from keras import ops
+
+from tfeff import ops as functional
 from tfeff.encoders import Encoder
 from tfeff.layers import LayerwisePooling
+from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
+from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import Objective
 from tfeff.training.optimizers import AdamW
 from tfeff.utils.checks import check_choice, check_rate
 
-POOLINGS = ("cls", "layerwise")
+POOLINGS = ("cls", "last", "layerwise")
 
 
 class Task(Objective):
@@ -37,15 +43,18 @@ class Task(Objective):
 class PooledTask(Task):
     """A task whose head reads one vector a sequence.
 
-        v = tanh(X^L[0] W + b)                  `"cls"`
+        v = g(X^L[0] W + b)                     `"cls"`
+        v = g(X^L[last] W + b)                  `"last"`
         v = LayerwisePooling(X^0 … X^L)         `"layerwise"`
         z = dropout(v) W' + b'
 
     Args:
         encoder: the `tfeff.encoders.Encoder`.
         num_outputs: integer, the size of `z`.
-        pooling: `"cls"` or `"layerwise"`.
+        pooling: `"cls"`, the first position; `"last"`, the last that is not padding; or
+            `"layerwise"`.
         dropout: float in [0, 1), rate on `v`.
+        pooler_activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh.
         inputs: the model's inputs; default: the encoder's.
         rows: the encoder's inputs `[B', T]`, computed from `inputs`.
         finish: maps `z` `[B', num_outputs]` to the model's output.
@@ -58,6 +67,7 @@ class PooledTask(Task):
         num_outputs: int,
         pooling: str,
         dropout: float,
+        pooler_activation: str,
         inputs=None,
         rows=None,
         finish=lambda z: z,
@@ -65,12 +75,16 @@ class PooledTask(Task):
     ):
         check_choice("pooling", pooling, POOLINGS)
         dropout = check_rate("dropout", dropout)
+        activation = check_activation_name("pooler_activation", pooler_activation)
+        if pooling == "layerwise" and pooler_activation != "tanh":
+            raise ValueError(
+                "`pooler_activation` must be left out with `pooling='layerwise'`, "
+                "which has none. "
+                f"Received: pooler_activation={pooler_activation!r}"
+            )
         rows = encoder.input if rows is None else rows
         hidden = encoder(rows)
-        if pooling == "cls":
-            pooler = _dense(encoder, encoder.hidden_dim, "pooler", activation="tanh")
-            vector = pooler(hidden["sequence_output"][:, 0])
-        else:
+        if pooling == "layerwise":
             layer = LayerwisePooling(
                 encoder.blocks,
                 initializer=bert_initializer(),
@@ -78,6 +92,17 @@ class PooledTask(Task):
                 name="pooler",
             )
             vector = layer(hidden["hidden_states"], padding_mask=rows["padding_mask"])
+        else:
+            pooler = _dense(
+                encoder, encoder.hidden_dim, "pooler", activation=activation
+            )
+            last = hidden["sequence_output"]
+            at = last[:, 0]
+            if pooling == "last":
+                at = _LastToken(dtype=encoder.dtype_policy, name="last_token")(
+                    last, rows["padding_mask"]
+                )
+            vector = pooler(at)
         vector = keras.layers.Dropout(
             dropout, dtype=encoder.dtype_policy, name="dropout"
         )(vector)
@@ -86,11 +111,56 @@ class PooledTask(Task):
         super().__init__(encoder, inputs, outputs, **kwargs)
         self.pooling = pooling
         self.dropout = float(dropout)
+        self.pooler_activation = pooler_activation
+
+    def heads(self):
+        pooler, logits = self.get_layer("pooler"), self.get_layer("logits")
+        if self.pooling == "layerwise":
+            start = Head({"initial_vector": pooler.initial_vector})
+            return {"layerwise_pooler": start, "logits": Head.of(logits)}
+        settings = {"pooling": self.pooling, "activation": self.pooler_activation}
+        return {"pooler": Head.of(pooler, **settings), "logits": Head.of(logits)}
 
     def get_config(self):
         config = super().get_config()
-        config.update(pooling=self.pooling, dropout=self.dropout)
+        config.update(
+            pooling=self.pooling,
+            dropout=self.dropout,
+            pooler_activation=self.pooler_activation,
+        )
         return config
+
+
+class _LastToken(keras.layers.Layer):
+    """The hidden state of each sequence's last token that is not padding.
+
+    Of a sequence of padding alone it is the first.
+    """
+
+    def call(self, hidden, padding_mask):
+        real = ops.cast(padding_mask != 0, "int32")
+        position = ops.cumsum(ops.ones_like(real), axis=1) - 1
+        last = ops.max(position * real, axis=1, keepdims=True)
+        return functional.gather_positions(hidden, last)[:, 0]
+
+    def compute_output_spec(self, hidden, padding_mask):
+        return keras.KerasTensor((hidden.shape[0], hidden.shape[-1]), hidden.dtype)
+
+
+def check_label_names(
+    label_names: Sequence[str] | None, count: int
+) -> tuple[str, ...] | None:
+    """Returns the names of the classes, or raises unless each has one."""
+    if label_names is None:
+        return None
+    is_list = isinstance(label_names, Sequence) and not isinstance(label_names, str)
+    names = tuple(label_names) if is_list else ()
+    if len(names) != count or not all(isinstance(name, str) for name in names):
+        raise ValueError(
+            f"`label_names` must be {count} strings. "
+            f"Received: label_names={label_names!r}"
+        )
+    return names
 
 
 def _dense(encoder, units, name, **kwargs):

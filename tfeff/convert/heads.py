@@ -1,0 +1,155 @@
+"""The heads of a checkpoint: of pretraining, and of a fine-tuned model.
+
+A format (`tfeff.convert.bert`, …) describes them by
+
+- `pretraining_model(encoder)`: the objective whose heads its pretrained models have;
+- `HEADS`: by the name of a head of that objective, a function from the head's variables
+  by name to `Weight`s with the tensors' names;
+- `TASKS`: by the kind of a fine-tuned model, such as `"SequenceClassification"`, such
+  functions by the names of the task's heads;
+- `task_arguments(config, kind)`: the arguments of the task's head. It raises if tfeff
+  has no such head.
+"""
+
+import dataclasses
+import warnings
+
+from tfeff.convert.config import Config
+from tfeff.convert.sources import Source
+from tfeff.convert.weights import NotKept, Weight
+from tfeff.encoders import Encoder
+from tfeff.objectives.heads import Head
+from tfeff.objectives.objective import Objective
+from tfeff.tasks import (
+    Classifier,
+    MultipleChoice,
+    Regressor,
+    SpanQA,
+    TokenClassifier,
+)
+
+# What follows "For" in the names of Hugging Face's models with heads of pretraining.
+_PRETRAINING = ("", "MaskedLM", "PreTraining", "NextSentencePrediction")
+
+
+@dataclasses.dataclass(frozen=True)
+class Heads:
+    """The heads of a checkpoint.
+
+    Args:
+        task: the fine-tuned model that they make with the encoder, or `None`.
+        heads: by name.
+        weights: their weights with the tensors' names.
+    """
+
+    task: Objective | None
+    heads: dict[str, Head]
+    weights: list[Weight]
+
+
+def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> Heads:
+    """The heads of a checkpoint, not yet assigned.
+
+    Args:
+        found: the checkpoint.
+        encoder: its encoder.
+        must_be_task: whether to raise if it is no fine-tuned model that tfeff has;
+            else a `UserWarning` says so.
+
+    Raises:
+        ValueError: if a fine-tuned model's configuration is damaged, or has no task.
+    """
+    task, heads, weights = None, {}, []
+    try:
+        task, describe = _find_task(found, encoder)
+    except NotKept as error:
+        if must_be_task:
+            raise
+        warnings.warn(f"The head is left out: {error}", stacklevel=1)
+    if task is not None:
+        heads = task.heads()
+        for name, head in heads.items():
+            weights += describe[name](head.weights)
+    model = found.format.pretraining_model(encoder)
+    is_tied = found.config.get("tie_word_embeddings", True)
+    for name, head in model.heads().items():
+        if name in heads or name not in found.format.HEADS:
+            continue
+        if name in ("masked_lm", "permutation_lm") and not is_tied:
+            continue
+        own = list(found.format.HEADS[name](head.weights))
+        if all(weight.name in found.tensors for weight in own):
+            heads[name] = head
+            weights += own
+    return Heads(task, heads, weights)
+
+
+def _find_task(found, encoder):
+    """The fine-tuned model and the descriptions of its heads; `None, {}` for others."""
+    config = found.config
+    architectures = config.get("architectures", None) or [""]
+    kind = str(architectures[0]).partition("For")[2]
+    if kind in _PRETRAINING:
+        return None, {}
+    if kind not in found.format.TASKS:
+        raise NotKept(
+            f"tfeff has no model like {architectures[0]}. Of this family it has those "
+            f"for {', '.join(found.format.TASKS) or 'nothing'}"
+        )
+    describe = found.format.TASKS[kind]
+    try:
+        arguments = found.format.task_arguments(config, kind)
+        task = _make_task(kind, encoder, config, arguments)
+    except NotKept as error:
+        raise NotKept(f"{architectures[0]} in {config.path!r}: {error}") from error
+    names = [w.name for n, h in task.heads().items() for w in describe[n](h.weights)]
+    if not any(name in found.tensors for name in names):
+        raise NotKept(f"{found.directory!r} has none of its tensors: {names}")
+    return task, describe
+
+
+def _make_task(kind, encoder, config, arguments):
+    """The task for a kind of fine-tuned model."""
+    if kind == "MultipleChoice":
+        return MultipleChoice(encoder, **arguments)
+    if kind.startswith("QuestionAnswering"):
+        return SpanQA(encoder)
+    count, names = _labels(config)
+    problem = config.get("problem_type", None)
+    if kind == "SequenceClassification" and problem in (None, "regression"):
+        if count == 1:
+            return Regressor(encoder, **arguments)
+        if problem == "regression":
+            raise NotKept(f"it gives {count} numbers, and tfeff's `Regressor` one")
+    elif kind == "SequenceClassification" and problem != "single_label_classification":
+        raise NotKept(
+            f"its problem_type={problem!r}. tfeff's `Classifier` gives one label"
+        )
+    if count < 2:
+        raise NotKept("it has one label, and a classifier of tfeff at least 2")
+    make = Classifier if kind == "SequenceClassification" else TokenClassifier
+    return make(encoder, count, label_names=names, **arguments)
+
+
+def _labels(config: Config) -> tuple[int, list[str] | None]:
+    """The number of labels, and their names if there are any."""
+    names = config.get("id2label", None)
+    if names is None:
+        for key in ("num_labels", "_num_labels"):
+            if config.get(key, None) is not None:
+                return config.integer(key), None
+        return 2, None
+    is_dict = isinstance(names, dict)
+    keys = [str(index) for index in range(len(names))] if is_dict else None
+    if not is_dict or set(names) != set(keys) or not keys:
+        raise ValueError(
+            f"In {config.path!r}: `id2label` must name the labels 0, 1, and so on. "
+            f"Received: id2label={names!r}"
+        )
+    names = [names[key] for key in keys]
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(
+            f"In {config.path!r}: `id2label` must have strings as names. "
+            f"Received: {names!r}"
+        )
+    return len(names), names

@@ -1,0 +1,76 @@
+"""The heads of models: their weights by name, as presets keep them."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import keras
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """A part of a model beside its encoder, such as a pooler.
+
+    Args:
+        weights: its variables by their names in the part, such as `"kernel"`.
+        settings: the arguments with which its weights compute what they were trained
+            for: strings and numbers by name, such as `{"activation": "tanh"}`.
+    """
+
+    weights: Mapping[str, keras.Variable]
+    settings: Mapping[str, str | float] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, layer: keras.layers.Layer, **settings) -> "Head":
+        """A layer as a head."""
+        return cls(weights_by_name(layer), settings)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The values of weights and settings by name, as a preset keeps them."""
+        arrays = {name: _numpy(weight) for name, weight in self.weights.items()}
+        return arrays | {name: np.array(x) for name, x in self.settings.items()}
+
+    def fits(self, arrays: Mapping[str, np.ndarray]) -> bool:
+        """Whether `arrays` are of a head of the same sizes and settings.
+
+        A head that an earlier version kept may lack settings.
+        """
+        return not self._differences(arrays)
+
+    def assign(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Assigns the weights of another head of the same sizes and settings.
+
+        Raises:
+            ValueError: if sizes or settings differ; no weight is changed.
+        """
+        if differences := self._differences(arrays):
+            raise ValueError(
+                "The head must have the sizes and settings of the model's. "
+                f"Received: {'; '.join(differences)}"
+            )
+        for name, weight in self.weights.items():
+            weight.assign(arrays[name])
+
+    def _differences(self, arrays):
+        expected = {name: tuple(w.shape) for name, w in self.weights.items()}
+        found = {name: arrays[name].shape for name in arrays if name in expected}
+        pairs = [(name, found.get(name), expected[name]) for name in expected]
+        for name in sorted(set(arrays) - set(expected)):
+            pairs.append((name, arrays[name].tolist(), self.settings.get(name)))
+        return [f"{n} {one}, not {other}" for n, one, other in pairs if one != other]
+
+
+def weights_by_name(layer: keras.layers.Layer) -> dict[str, keras.Variable]:
+    """The weights of a layer by their paths below it."""
+    found = {}
+    for weight in layer.weights:
+        parts = weight.path.split("/")
+        below = len(parts) - parts[::-1].index(layer.name)
+        found["/".join(parts[below:])] = weight
+    return found
+
+
+def _numpy(weight):
+    array = keras.ops.convert_to_numpy(weight)
+    # NumPy's files have no bfloat16.
+    return array.astype("float32") if array.dtype.name == "bfloat16" else array

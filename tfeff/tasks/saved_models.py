@@ -1,0 +1,220 @@
+"""Objectives and tasks on disk: presets that keep their heads, and runs."""
+
+import os
+
+import keras
+import keras_hub
+import numpy as np
+
+from tfeff.encoders.preset_heads import head_names, read_head, read_task
+from tfeff.encoders.quantization import make_quantized
+from tfeff.objectives.masked_lm import MaskedLM
+from tfeff.objectives.objective import Objective
+from tfeff.objectives.permutation_lm import PermutationLM
+from tfeff.objectives.sentence_pair import SentencePairPrediction
+from tfeff.tasks import (  # noqa: F401
+    classifier,
+    multiple_choice,
+    regressor,
+    span_qa,
+    token_classifier,
+)
+from tfeff.tasks.pretrained import find_preset, load_pretrained
+from tfeff.training.checkpoints import latest_checkpoint, load_checkpoint
+from tfeff.utils.checks import check_choice, check_path
+
+
+def load_task(
+    path: str | os.PathLike, **options
+) -> tuple[Objective, keras_hub.tokenizers.Tokenizer]:
+    """Reads a task or an objective, with all its weights, and its tokenizer.
+
+    Args:
+        path: a preset of one, as `save_pretrained` writes it, and `tfeff convert` of a
+            published fine-tuned model; or a run of fine-tuning.
+        **options: arguments of `load_pretrained`, such as `dtype`.
+
+    Returns:
+        The model, such as a `tfeff.tasks.Classifier`, and its KerasHub tokenizer.
+
+    Raises:
+        TypeError: if an argument has the wrong type.
+        ValueError: if `path` holds no such model, and then it says what there is; or a
+            file is damaged.
+
+    Example:
+    ```python
+    import tfeff
+
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=40)
+    model = tfeff.tasks.Classifier(encoder, 2, label_names=["still", "moving"])
+    tfeff.tasks.save_pretrained(model, tokenizer, "preset")
+    model, tokenizer = tfeff.tasks.load_task("preset")
+    ```
+    """
+    path = check_path("path", path)
+    preset = find_preset(path)
+    task = read_task(preset)
+    if task is None:
+        raise ValueError(
+            "`path` must be a preset of a task, as `tfeff.tasks.save_pretrained` "
+            "writes it, or `tfeff convert` of a fine-tuned model. Received: "
+            f"path={path!r}, {_held(preset)}"
+        )
+    encoder, tokenizer = load_pretrained(path, **options)
+    try:
+        kind = keras.saving.get_registered_object(task["registered_name"])
+        model = make_quantized(kind, {**task["config"], "encoder": encoder})
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"`path` must hold a model of tfeff. Received: path={path!r}, whose "
+            f"task.json is of another one, or damaged: {error}"
+        ) from error
+    _assign(model, preset, path)
+    return model, tokenizer
+
+
+def load_objective(
+    path: str | os.PathLike, objective: str
+) -> tuple[Objective, keras_hub.tokenizers.Tokenizer]:
+    """Reads a pretrained model with its heads, and its tokenizer.
+
+    Args:
+        path: a run of pretraining, of which the newest checkpoint is read; or a preset
+            that keeps the heads, as `tfeff convert` writes it of published checkpoints,
+            and `save_pretrained` of an objective.
+        objective: `"masked_lm"`, `"next_sentence"`, `"sentence_order"` or
+            `"permutation_lm"`.
+
+    Returns:
+        The model and its KerasHub tokenizer. That of a pair of sentences predicts
+        masked tokens, too, where the preset has a head for them.
+
+    Raises:
+        TypeError: if `path` is no path.
+        ValueError: if there is no such model, and then it says what there is; or if a
+            file is damaged.
+
+    Example:
+    ```python
+    import tfeff
+
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=40)
+    model = tfeff.objectives.SentencePairPrediction(encoder, kind="next")
+    tfeff.tasks.save_pretrained(model, tokenizer, "preset")
+    model, tokenizer = tfeff.tasks.load_objective("preset", "next_sentence")
+    ```
+    """
+    path = check_path("path", path)
+    check_choice("objective", objective, _MAKERS)
+    encoder, tokenizer = load_pretrained(path)
+    checkpoint, _ = latest_checkpoint(os.path.join(path, "checkpoints"))
+    if checkpoint is not None:
+        model = load_checkpoint(checkpoint)
+        if objective in getattr(model, "heads", dict)():
+            return model, tokenizer
+    preset = find_preset(path)
+    names = head_names(preset)
+    if objective not in names:
+        raise ValueError(
+            f"`path` must be a run of the objective {objective!r} that has a "
+            "checkpoint, or a preset that keeps its head: `tfeff convert` keeps those "
+            "of published checkpoints that have them. Received: "
+            f"path={path!r}, {_held(preset)}"
+        )
+    settings = {}
+    if "masked_lm" in names:
+        settings = masked_lm_settings(read_head(preset, "masked_lm"), encoder)
+    model = _MAKERS[objective](encoder, settings)
+    model.compile()
+    _assign(model, preset, path)
+    return model, tokenizer
+
+
+def load_masked_lm(
+    path: str | os.PathLike,
+) -> tuple[MaskedLM, keras_hub.tokenizers.Tokenizer]:
+    """Reads a masked language model and its tokenizer.
+
+    Args:
+        path: as for `load_objective`.
+
+    Returns:
+        The `tfeff.objectives.MaskedLM` and its KerasHub tokenizer.
+
+    Raises:
+        TypeError: if `path` is no path.
+        ValueError: if there is no such model, or a file is damaged.
+
+    Example:
+    ```python
+    import tfeff
+
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=40)
+    model = tfeff.objectives.MaskedLM(encoder)
+    tfeff.tasks.save_pretrained(model, tokenizer, "preset")
+    model, tokenizer = tfeff.tasks.load_masked_lm("preset")
+    ```
+    """
+    return load_objective(path, "masked_lm")
+
+
+def read_heads(path: str) -> dict[str, dict[str, np.ndarray]]:
+    """The arrays of all heads of a preset, by their names.
+
+    Raises:
+        ValueError: if there is no preset, or a file is damaged.
+    """
+    preset = find_preset(path)
+    return {name: read_head(preset, name) for name in head_names(preset)}
+
+
+# What makes each objective's model of an encoder, and of the settings of a head of
+# masked language modelling, which are empty where there is none.
+_MAKERS = {
+    "masked_lm": lambda encoder, settings: MaskedLM(encoder, **settings),
+    **{
+        objective: lambda encoder, settings, kind=kind: SentencePairPrediction(
+            encoder, masked_lm=bool(settings), kind=kind, **settings
+        )
+        for objective, kind in (("sentence_order", "order"), ("next_sentence", "next"))
+    },
+    "permutation_lm": lambda encoder, _: PermutationLM(encoder),
+}
+
+
+def masked_lm_settings(arrays: dict[str, np.ndarray], encoder) -> dict:
+    """The settings of a head; the encoder's where an earlier version kept none."""
+    if "activation" not in arrays:
+        block = encoder.blocks[0]
+        return {
+            "activation": block.feedforward.get_config()["activation"],
+            "layer_norm_epsilon": encoder.layer_norm_epsilon,
+        }
+    names = ("activation", "layer_norm_epsilon")
+    return {name: arrays[name].item() for name in names}
+
+
+def _assign(model, preset, path):
+    """Assigns the heads of a preset to the model's."""
+    for name, head in model.heads().items():
+        try:
+            head.assign(read_head(preset, name))
+        except ValueError as error:
+            raise ValueError(
+                f"`path` must hold the model's head {name!r}, whole. Received: "
+                f"path={path!r}. {error}"
+            ) from error
+
+
+def _held(preset):
+    """What a preset holds, for messages."""
+    task, heads = read_task(preset), head_names(preset)
+    model = "an encoder" if task is None else f"a {task.get('class_name')}"
+    return f"{model} with {f'the heads {heads}' if heads else 'no heads'}"

@@ -1,0 +1,98 @@
+from collections.abc import Sequence
+
+import keras
+
+from tfeff.encoders import Encoder
+from tfeff.layers.dense import Dense
+from tfeff.layers.initializer import bert_initializer
+from tfeff.objectives.heads import Head
+from tfeff.objectives.objective import check_encoder
+from tfeff.tasks.task import Task, check_label_names
+from tfeff.utils.checks import check_integer, check_rate
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class TokenClassifier(Task):
+    """Classification of each token, such as named-entity recognition.
+
+        z = dropout(X^L) W + b                  [T, num_classes]
+
+    Trained on batches of `(inputs, labels, weights)`: `labels` are integers `[B, T]`,
+    and `weights` `[B, T]` are 0 at tokens that have no label (which other libraries
+    mark by the label -100): padding, special tokens, and the pieces of a word but its
+    first. The loss is the mean cross-entropy over all weighted tokens of the global
+    batch, the same on one device and on many.
+
+    Args:
+        encoder: a `tfeff.encoders.Encoder`.
+        num_classes: integer, at least 2.
+        dropout: float in [0, 1), rate on the last hidden state.
+        label_names: the names of the classes, or `None`.
+        **kwargs: `name` and `trainable`.
+
+    Call arguments:
+        inputs: dict of integer tensors `[B, T]`: `token_ids`, `segment_ids`,
+            `padding_mask` (1 = real token).
+
+    Returns:
+        Logits `[B, T, num_classes]`.
+
+    Raises:
+        TypeError: if `encoder` is not a `tfeff.encoders.Encoder`, or `num_classes` is
+            not an integer.
+        ValueError: if an argument is out of range, or `label_names` are not one for
+            each class.
+
+    Example:
+
+    >>> import keras, tfeff
+    >>> encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=100)
+    >>> model = TokenClassifier(encoder, 3, label_names=["O", "B-PER", "I-PER"])
+    >>> model.compile()
+    >>> ones = keras.ops.ones((2, 7), dtype="int32")
+    >>> logits = model({"token_ids": ones, "segment_ids": ones, "padding_mask": ones})
+    >>> tuple(logits.shape)
+    (2, 7, 3)
+
+    Reference:
+        Devlin et al., "BERT", section 5.3.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        num_classes: int,
+        dropout: float = 0.1,
+        label_names: Sequence[str] | None = None,
+        **kwargs,
+    ):
+        check_encoder("encoder", encoder)
+        num_classes = check_integer("num_classes", num_classes, 2)
+        dropout = check_rate("dropout", dropout)
+        label_names = check_label_names(label_names, num_classes)
+        hidden = encoder(encoder.input)["sequence_output"]
+        hidden = keras.layers.Dropout(
+            dropout, dtype=encoder.dtype_policy, name="dropout"
+        )(hidden)
+        logits = Dense(
+            num_classes,
+            kernel_initializer=bert_initializer(),
+            dtype=encoder.dtype_policy,
+            name="logits",
+        )
+        super().__init__(encoder, encoder.input, logits(hidden), **kwargs)
+        self.num_classes = num_classes
+        self.dropout = float(dropout)
+        self.label_names = label_names
+
+    def heads(self):
+        return {"token_logits": Head.of(self.get_layer("logits"))}
+
+    def get_config(self):
+        names = self.label_names
+        return {
+            **super().get_config(),
+            "num_classes": self.num_classes,
+            "dropout": self.dropout,
+            "label_names": None if names is None else list(names),
+        }
