@@ -191,6 +191,7 @@ CALLS = {
     objectives.GlobalMeanBinaryCrossentropy: dict(),
     tasks.Classifier: dict(encoder=tiny, num_classes=2),
     tasks.MultipleChoice: dict(encoder=tiny),
+    tasks.TokenClassifier: dict(encoder=tiny, num_classes=2),
     tasks.Regressor: dict(encoder=tiny),
     tasks.SpanQA: dict(encoder=tiny),
     datasets.Dataset: dict(name="Own", reader=lambda: print, label_names=("a", "b")),

@@ -99,9 +99,9 @@ def _find_task(found, encoder):
     describe = found.format.TASKS[kind]
     try:
         arguments = found.format.task_arguments(config, kind)
-        task = _make_task(kind, encoder, config, arguments)
-    except NotKept as error:
-        raise NotKept(f"{architectures[0]} in {config.path!r}: {error}") from error
+    except ValueError as error:
+        raise NotKept(f"{architectures[0]}: {error}") from error
+    task = _make_task(kind, encoder, config, arguments)
     names = [w.name for n, h in task.heads().items() for w in describe[n](h.weights)]
     if not any(name in found.tensors for name in names):
         raise NotKept(f"{found.directory!r} has none of its tensors: {names}")
@@ -115,19 +115,26 @@ def _make_task(kind, encoder, config, arguments):
     if kind.startswith("QuestionAnswering"):
         return SpanQA(encoder)
     count, names = _labels(config)
-    problem = config.get("problem_type", None)
-    if kind == "SequenceClassification" and problem in (None, "regression"):
-        if count == 1:
-            return Regressor(encoder, **arguments)
-        if problem == "regression":
-            raise NotKept(f"it gives {count} numbers, and tfeff's `Regressor` one")
-    elif kind == "SequenceClassification" and problem != "single_label_classification":
+    make = TokenClassifier
+    if kind == "SequenceClassification":
+        make = Classifier
+        problem = config.get("problem_type", None)
+        if problem == "regression" or (problem is None and count == 1):
+            if count == 1:
+                return Regressor(encoder, **arguments)
+            raise NotKept(
+                f"{config.path!r} asks for problem_type={problem!r} of {count} numbers. "
+                "A `Regressor` of tfeff gives one"
+            )
+        if problem not in (None, "single_label_classification"):
+            raise NotKept(
+                f"{config.path!r} asks for problem_type={problem!r}. A `Classifier` of "
+                "tfeff gives one label"
+            )
+    if count == 1:
         raise NotKept(
-            f"its problem_type={problem!r}. tfeff's `Classifier` gives one label"
+            f"{config.path!r} has one label. A `{make.__name__}` of tfeff has at least 2"
         )
-    if count < 2:
-        raise NotKept("it has one label, and a classifier of tfeff at least 2")
-    make = Classifier if kind == "SequenceClassification" else TokenClassifier
     return make(encoder, count, label_names=names, **arguments)
 
 
