@@ -22,7 +22,7 @@ from tests.convert.make_goldens import batch, inputs_of, randomise
 FOLDER = Path(__file__).parent / "head_goldens"
 # Positions that are read of the logits of all tokens.
 POSITIONS = np.array([[1, 6, 0], [3, 6, 2], [1, 0, 0]], np.int32)
-LEFT_POSITIONS = np.array([[1, 6, 0], [5, 10, 8], [10, 9, 10]], np.int32)
+LEFT_POSITIONS = np.array([[1, 6, 0], [5, 10, 8], [10, 10, 10]], np.int32)
 NAMES = ["cold", "warm", "hot"]
 LABELS = {
     "id2label": dict(enumerate(NAMES)),
@@ -151,7 +151,7 @@ def pretrained():
 def xlnet_lm():
     """Writes the golden of XLNet's head: logits of tokens, and of hidden targets."""
     arrays = batch(left_padding=True)
-    # The three targets do not see each other; padding is no target.
+    # The targets do not see each other, and each sees something.
     hidden = np.zeros((3, 11), np.int64)
     np.put_along_axis(hidden, LEFT_POSITIONS.astype(np.int64), 1, axis=1)
     perm_mask = torch.from_numpy(hidden)[:, None, :].expand(-1, 11, -1).float()

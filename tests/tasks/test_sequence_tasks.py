@@ -1,5 +1,7 @@
 """Classification, rating and multiple choice: heads, losses, replicas, saving."""
 
+import math
+
 import keras
 import numpy as np
 import pytest
@@ -9,10 +11,19 @@ import tfeff
 from tests.checks import assert_close, check_two_replicas, randomize
 from tests.reference.objectives import cross_entropies
 from tfeff.tasks import Classifier, MultipleChoice, Regressor
+from tfeff.tasks.task import POOLINGS
 
 VOCABULARY_SIZE = 50
 KINDS = ("classifier", "regressor", "choice")
 CHOICES = 3
+ACTIVATIONS = {
+    "tanh": np.tanh,
+    "relu": lambda x: np.where(x > 0, x, 0.0),
+    "gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
+    "gelu_tanh": lambda x: (
+        x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
+    ),
+}
 
 
 def make_encoder(**kwargs):
@@ -30,13 +41,15 @@ def make_encoder(**kwargs):
     return tfeff.encoders.Encoder(**(arguments | kwargs))
 
 
-def make_model(kind, pooling="cls", dropout=0.0, optimizer=None, **kwargs):
+def make_model(
+    kind, pooling="cls", dropout=0.0, optimizer=None, activation="tanh", **kwargs
+):
     encoder = make_encoder(**kwargs)
     if kind == "classifier":
-        model = Classifier(encoder, 3, pooling, dropout)
+        model = Classifier(encoder, 3, pooling, dropout, activation)
     else:
         task = {"regressor": Regressor, "choice": MultipleChoice}[kind]
-        model = task(encoder, pooling, dropout)
+        model = task(encoder, pooling, dropout, activation)
     randomize({w.path: w for w in model.weights if "seed" not in w.path}, scale=0.3)
     model.compile(optimizer=optimizer or adamw())
     return model
@@ -84,9 +97,12 @@ def literal_outputs(model, kind, inputs):
     for r in range(len(rows["token_ids"])):
         row = {name: array[r : r + 1] for name, array in rows.items()}
         hidden = model.encoder(row)
-        if model.pooling == "cls":
-            first = np.asarray(hidden["sequence_output"], "float64")[0, 0]
-            vector = np.tanh(first @ weights["pooler"][0] + weights["pooler"][1])
+        if model.pooling != "layerwise":
+            states = np.asarray(hidden["sequence_output"], "float64")[0]
+            real = [t for t, visible in enumerate(row["padding_mask"][0]) if visible]
+            at = real[-1] if real and model.pooling == "last" else 0
+            before = states[at] @ weights["pooler"][0] + weights["pooler"][1]
+            vector = ACTIVATIONS[model.pooler_activation](before)
         else:
             # Compared with a literal version in the tests of layers.
             pooling = tfeff.layers.LayerwisePooling(model.encoder.blocks)
@@ -112,10 +128,17 @@ def padded(inputs):
     return longer
 
 
-@pytest.mark.parametrize("pooling", ["cls", "layerwise"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_head_loss_and_metrics_are_literal(kind, pooling):
-    model = make_model(kind, pooling)
+@pytest.mark.parametrize(
+    ("kind", "pooling", "activation"),
+    [
+        *((kind, pooling, "tanh") for kind in KINDS for pooling in POOLINGS),
+        ("classifier", "cls", "gelu"),
+        ("regressor", "last", "relu"),
+        ("choice", "cls", "gelu_tanh"),
+    ],
+)
+def test_head_loss_and_metrics_are_literal(kind, pooling, activation):
+    model = make_model(kind, pooling, activation=activation)
     dataset = batches(kind)
     logs = model.evaluate(dataset, verbose=0, return_dict=True)
     total = count = right = 0.0
@@ -161,6 +184,7 @@ def test_pairs_train_an_encoder_of_one_segment(num_segments):
     [
         pytest.param("classifier", "layerwise", marks=pytest.mark.slow),
         pytest.param("regressor", "cls", marks=pytest.mark.slow),
+        pytest.param("classifier", "last", marks=pytest.mark.slow),
         ("choice", "cls"),
         pytest.param("choice", "layerwise", marks=pytest.mark.slow),
     ],
@@ -230,6 +254,15 @@ def test_bad_arguments_are_named():
         Regressor(encoder, "mean")
     with pytest.raises(ValueError, match=r"`dropout` must be .*dropout=1\.0"):
         MultipleChoice(encoder, dropout=1.0)
+    with pytest.raises(ValueError, match="`pooler_activation` must be .*'gelo'"):
+        Regressor(encoder, pooler_activation="gelo")
+    with pytest.raises(TypeError, match="`pooler_activation` must be a name"):
+        Regressor(encoder, pooler_activation=np.tanh)
+    with pytest.raises(ValueError, match="`pooler_activation` must be left out"):
+        MultipleChoice(encoder, "layerwise", pooler_activation="relu")
+    for names in (["a"], "ab", ["a", 1], 2):
+        with pytest.raises(ValueError, match="`label_names` must be 2 strings"):
+            Classifier(encoder, 2, label_names=names)
     convolution = make_encoder(attention="dynamic_conv", num_layers=1)
     with pytest.raises(ValueError, match="DynamicConv1D .* cannot compute"):
         Classifier(convolution, 2, pooling="layerwise")

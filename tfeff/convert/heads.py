@@ -123,8 +123,8 @@ def _make_task(kind, encoder, config, arguments):
             if count == 1:
                 return Regressor(encoder, **arguments)
             raise NotKept(
-                f"{config.path!r} asks for problem_type={problem!r} of {count} numbers. "
-                "A `Regressor` of tfeff gives one"
+                f"{config.path!r} asks for problem_type={problem!r} of {count} "
+                "numbers. A `Regressor` of tfeff gives one"
             )
         if problem not in (None, "single_label_classification"):
             raise NotKept(
@@ -133,7 +133,7 @@ def _make_task(kind, encoder, config, arguments):
             )
     if count == 1:
         raise NotKept(
-            f"{config.path!r} has one label. A `{make.__name__}` of tfeff has at least 2"
+            f"{config.path!r} has one label. A `{make.__name__}` of tfeff has 2 or more"
         )
     return make(encoder, count, label_names=names, **arguments)
 

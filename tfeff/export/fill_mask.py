@@ -3,10 +3,12 @@
 import tensorflow as tf
 
 from tfeff.export.text_encoder import TextEncoder
-from tfeff.objectives import MaskedLM
+from tfeff.objectives import MaskedLM, PermutationLM
 
 
-def fill_mask_endpoint(model: MaskedLM, text_encoder: TextEncoder, top_k: int):
+def fill_mask_endpoint(
+    model: MaskedLM | PermutationLM, text_encoder: TextEncoder, top_k: int
+):
     """The function `fill_mask` of texts `[B]`."""
     words = tf.constant(
         [piece.removeprefix("▁") for piece in text_encoder.tokenizer.get_vocabulary()]
@@ -18,6 +20,10 @@ def fill_mask_endpoint(model: MaskedLM, text_encoder: TextEncoder, top_k: int):
         positions = tf.ragged.boolean_mask(tf.ragged.range(ids.row_lengths()), is_mask)
         inputs = text_encoder.inputs(ids)
         inputs["mask_positions"] = tf.cast(positions.to_tensor(), tf.int32)
+        if "ranks" in model.input:
+            # Each mask is predicted from what is no mask.
+            masks = inputs["token_ids"] == text_encoder.tokenizer.mask_token_id
+            inputs["ranks"] = tf.where(masks, 0, -1)
         logits = tf.cast(model(inputs, training=False), tf.float32)
         # The encoder may have rows for more ids than the tokenizer gives.
         known = tf.nn.softmax(logits)[..., : len(words)]

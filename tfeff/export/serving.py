@@ -16,7 +16,7 @@ from tfeff.export.embeddings import embedding_endpoints
 from tfeff.export.fill_mask import fill_mask_endpoint
 from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.text_encoder import TextEncoder
-from tfeff.objectives import MaskedLM
+from tfeff.objectives import MaskedLM, PermutationLM
 from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
 from tfeff.utils.checks import check_integer
 from tfeff.utils.digests import write_digests
@@ -37,9 +37,9 @@ def save_for_serving(
     on the model. Each signature takes string tensors of any batch size `[B]` and gives
     a dict of tensors; the first one is also the default signature.
 
-    Of a `tfeff.encoders.Encoder` or a `tfeff.objectives.MaskedLM` (T is the longest
-    text of the batch in tokens, `[CLS]` and `[SEP]` included; `sequence_length` where
-    the encoder is `length_dependent`):
+    Of a `tfeff.encoders.Encoder`, a `tfeff.objectives.MaskedLM` or a `PermutationLM` (T
+    is the longest text of the batch in tokens, `[CLS]` and `[SEP]` included;
+    `sequence_length` where the encoder is `length_dependent`):
 
     - `sentence_embeddings(text)`: `embeddings` `[B, D]` float32, the mean of the last
       hidden state over the text's own tokens (without `[CLS]` and `[SEP]`); zeros for
@@ -47,7 +47,7 @@ def save_for_serving(
     - `token_embeddings(text)`: `embeddings` `[B, T, D]` float32, the last hidden
       state; `mask` `[B, T]` int32, 1 at real tokens and 0 at padding; `token_ids`
       `[B, T]` int32; `tokens` `[B, T]` string, the pieces of the vocabulary.
-    - `fill_mask(text)`, of a `MaskedLM`, for texts with the literal `[MASK]` in any
+    - `fill_mask(text)`, of the latter two, for texts with the literal `[MASK]` in any
       number of masks (M is the largest number in the batch): `fillings` `[B, M, k]`
       string, the k likeliest pieces, likeliest first, without SentencePiece's
       mark of a word's beginning; `token_ids` `[B, M, k]` int32; `probabilities`
@@ -59,8 +59,8 @@ def save_for_serving(
     - `classify(text)` or `classify(text, text_pair)`, of a `tfeff.tasks.Classifier`:
       `label` `[B]` string, the likeliest; `labels` `[B, C]` string, all of them;
       `probabilities` `[B, C]` float32, of each. Options: `pairs`, whether there is
-      a `text_pair`, False by default; `label_names`, the C labels, "0", "1" … by
-      default.
+      a `text_pair`, False by default; `label_names`, the C labels, by default the
+      model's, or else "0", "1" …
     - `rate(text)` or `rate(text, text_pair)`, of a `tfeff.tasks.Regressor`: `score`
       `[B]` float32. Option: `pairs`.
     - `choose(passage, question, options)`, of a `tfeff.tasks.MultipleChoice`, with
@@ -167,7 +167,9 @@ def save_for_serving(
         write_digests(unfinished)
 
 
-def _masked_lm(model: MaskedLM, text_encoder: TextEncoder, top_k: int = 5):
+def _masked_lm(
+    model: MaskedLM | PermutationLM, text_encoder: TextEncoder, top_k: int = 5
+):
     check_integer("top_k", top_k, 1, text_encoder.tokenizer.vocabulary_size())
     return {
         **embedding_endpoints(model.encoder, text_encoder),
@@ -181,6 +183,8 @@ def _classifier(
     pairs: bool = False,
     label_names: Sequence[str] | None = None,
 ):
+    if label_names is None:
+        label_names = model.label_names
     if label_names is None:
         label_names = [str(label) for label in range(model.num_classes)]
     label_names = list(label_names)
@@ -217,6 +221,7 @@ def _check_pairs(pairs, text_encoder):
 _MAKERS = {
     Encoder: embedding_endpoints,
     MaskedLM: _masked_lm,
+    PermutationLM: _masked_lm,
     Classifier: _classifier,
     Regressor: _regressor,
     MultipleChoice: _multiple_choice,

@@ -124,9 +124,7 @@ def answer(
         make_once(
             run.path("preset"),
             lambda path: tfeff.tasks.save_pretrained(
-                tfeff.training.load_checkpoint(run.path("model.keras")).encoder,
-                tokenizer,
-                path,
+                tfeff.training.load_checkpoint(run.path("model.keras")), tokenizer, path
             ),
         )
         with open(run.path("metrics.json"), encoding="utf-8") as file:

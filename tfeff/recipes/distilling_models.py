@@ -87,7 +87,7 @@ def check_length(encoder, sequence_length):
 
 
 def write(run, metrics, model, tokenizer, **options):
-    """The student's preset, what serves, and the metrics last.
+    """The student's preset with its heads, what serves, and the metrics last.
 
     Args:
         run: the run directory.
@@ -96,11 +96,9 @@ def write(run, metrics, model, tokenizer, **options):
         tokenizer: its tokenizer.
         **options: those of `tfeff.export.save_for_serving`.
     """
-    has_head = isinstance(model, tfeff.objectives.MaskedLM)
-    saved = model if has_head else getattr(model, "encoder", model)
     make_once(
         run.path("preset"),
-        lambda path: tfeff.tasks.save_pretrained(saved, tokenizer, path),
+        lambda path: tfeff.tasks.save_pretrained(model, tokenizer, path),
     )
     make_once(
         run.path("export"),

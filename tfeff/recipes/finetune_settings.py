@@ -25,9 +25,12 @@ class FinetuneSettings(OptimizerSettings):
     A run that was stopped goes on when it is started again with the same settings: what
     is finished is not run again. In the end the run directory holds `metrics.json` and
     `summary.md`, means and deviations over the seeds and which setting is best on the
-    development set; `model.keras`, that setting's best model, and `preset/`, its
-    encoder with the tokenizer; `export/`, which takes text; and with `predict_split`
-    the predictions as the benchmark wants them.
+    development set; `model.keras`, that setting's best model, and `preset/`, the same
+    with the tokenizer for `tfeff.tasks.load_task`; `export/`, which takes text; and
+    with `predict_split` the predictions as the benchmark wants them.
+
+    The pooler begins as that of `pretrained` where its preset keeps one, as presets of
+    published BERT and ALBERT do; the layer after it is new.
     """
 
     recipe = "finetune"

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 import tfeff
 from tfeff.recipes.finetune_settings import FinetuneSettings
+from tfeff.recipes.heads import read_pooler
 from tfeff.recipes.runs import (
     best_metric,
     check_finite,
@@ -96,6 +97,8 @@ def finetune(
             run_checkpoint(settings.pretrained, step)
         encoder, tokenizer = load_pretrained(settings, *settings.pretrained_steps[:1])
         task = make_task(settings, dataset, encoder, tokenizer)
+        if pretrained_pooler(settings) is not None:
+            print(f"the pooler begins as that of {settings.pretrained}")
         steps = settings.pretrained_steps
         grid = tfeff.training.Grid(
             run.path("cells"),
@@ -127,7 +130,7 @@ def finetune(
         draw(model.encoder, encoder_batches(task), run, settings.plots)
         make_once(
             run.path("preset"),
-            lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
+            lambda path: tfeff.tasks.save_pretrained(model, tokenizer, path),
         )
         make_once(
             run.path("export"),
@@ -251,6 +254,7 @@ def train(settings, task, strategy, folder, pretrained_step=None, **cell):
             load_pretrained(settings, pretrained_step)[0],
             settings.pooling,
             settings.head_dropout,
+            pretrained_pooler(settings),
         ),
         lambda examples, seed: task.train.rows.dataset(
             examples, seed, pad_to_longest=task.pad_to_longest
@@ -263,15 +267,28 @@ def train(settings, task, strategy, folder, pretrained_step=None, **cell):
     )
 
 
-def make_model(examples, encoder, pooling, head_dropout):
-    """The model for the kind of examples."""
+def pretrained_pooler(settings):
+    """The arrays of the pooler to begin with; `None` for a new one."""
+    if settings.pooling != "cls" or settings.pretrained_steps:
+        return None
+    return read_pooler(settings.pretrained)
+
+
+def make_model(examples, encoder, pooling, head_dropout, pooler=None):
+    """The model for the kind of examples, whose pooler begins as the given one."""
+    head = {"pooling": pooling, "dropout": head_dropout}
+    if pooler is not None:
+        head["pooler_activation"] = pooler["activation"].item()
     if isinstance(examples, tfeff.data.ChoiceExamples):
-        return tfeff.tasks.MultipleChoice(encoder, pooling, head_dropout)
-    if examples.label_names is None:
-        return tfeff.tasks.Regressor(encoder, pooling, head_dropout)
-    return tfeff.tasks.Classifier(
-        encoder, len(examples.label_names), pooling, head_dropout
-    )
+        model = tfeff.tasks.MultipleChoice(encoder, **head)
+    elif examples.label_names is None:
+        model = tfeff.tasks.Regressor(encoder, **head)
+    else:
+        names = examples.label_names
+        model = tfeff.tasks.Classifier(encoder, len(names), **head, label_names=names)
+    if pooler is not None:
+        model.heads()["pooler"].assign(pooler)
+    return model
 
 
 def evaluate(task, model):

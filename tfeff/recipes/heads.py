@@ -3,9 +3,11 @@
 import os
 
 import keras
+import numpy as np
 
+from tfeff.encoders.preset_heads import head_names, read_head
 from tfeff.recipes.runs import read_config
-from tfeff.tasks.pretrained import split_step
+from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.tasks.saved_models import masked_lm_settings, read_heads
 from tfeff.training.checkpoints import (
     checkpoint_steps,
@@ -69,6 +71,20 @@ class PretrainedHeads:
         for source, weight in zip(old, new, strict=True):
             weight.assign(keras.ops.convert_to_numpy(source))
         return [self.objective]
+
+
+def read_pooler(pretrained: str) -> dict[str, np.ndarray] | None:
+    """The pooler of a preset, to fine-tune with.
+
+    Returns:
+        The arrays of a pooler of the first position; `None` for a preset without one
+        and for `"RUN@STEP"`, which has none.
+    """
+    run_dir, step = split_step(pretrained)
+    if step is not None or "pooler" not in head_names(find_preset(run_dir)):
+        return None
+    pooler = read_head(find_preset(run_dir), "pooler")
+    return pooler if pooler["pooling"] == "cls" else None
 
 
 def _outside(model):

@@ -72,6 +72,7 @@ def load_task(
             f"`path` must hold a model of tfeff. Received: path={path!r}, whose "
             f"task.json is of another one, or damaged: {error}"
         ) from error
+    model.compile()
     _assign(model, preset, path)
     return model, tokenizer
 

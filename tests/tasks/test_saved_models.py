@@ -1,0 +1,174 @@
+"""Presets of objectives and tasks: there and back, and what may be wrong."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tfeff
+from tests.checks import randomize
+from tests.subjects.sentences import tokenizer
+from tfeff.encoders.preset_heads import head_names
+from tfeff.objectives import MaskedLM, PermutationLM, SentencePairPrediction
+from tfeff.tasks import (
+    Classifier,
+    MultipleChoice,
+    Regressor,
+    SpanQA,
+    TokenClassifier,
+    load_masked_lm,
+    load_objective,
+    load_pretrained,
+    load_task,
+    save_pretrained,
+)
+
+MODELS = {
+    "classifier": lambda e: Classifier(e, 2, "last", 0.2, "gelu", ["no", "yes"]),
+    "layerwise": lambda e: Classifier(e, 3, "layerwise"),
+    "regressor": Regressor,
+    "choice": lambda e: MultipleChoice(e, name="options"),
+    "questions": SpanQA,
+    "tokens": lambda e: TokenClassifier(e, 4),
+    "masked_lm": lambda e: MaskedLM(e, "gelu_tanh", 1e-5),
+    "sentences": lambda e: SentencePairPrediction(e, kind="next", activation="relu"),
+    "sentences_alone": lambda e: SentencePairPrediction(e, masked_lm=False),
+    "permutation_lm": PermutationLM,
+}
+
+
+def make_encoder(**kwargs):
+    arguments = dict(
+        vocabulary_size=60,
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=8,
+        embedding_dim=6,
+        intermediate_dim=12,
+        max_sequence_length=16,
+    )
+    return tfeff.encoders.Encoder(**(arguments | kwargs))
+
+
+def make_model(kind, **kwargs):
+    model = MODELS[kind](make_encoder(**kwargs))
+    randomize({w.path: w for w in model.weights}, scale=0.3)
+    return model
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_there_and_back(kind, tmp_path):
+    model = make_model(kind)
+    save_pretrained(model, tokenizer(), tmp_path / "preset")
+    loaded, pieces = load_task(tmp_path / "preset")
+    assert type(loaded) is type(model) and loaded.get_config() == model.get_config()
+    assert pieces.vocabulary_size() == tokenizer().vocabulary_size()
+    for one, other in zip(model.weights, loaded.weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    encoder, _ = load_pretrained(tmp_path / "preset", dropout=0.5)
+    assert encoder.dropout == 0.5
+    other, _ = load_task(tmp_path / "preset", dropout=0.5)
+    assert other.encoder.dropout == 0.5
+
+
+def test_a_compiled_and_quantized_model_comes_back(tmp_path):
+    model = make_model("classifier")
+    model.compile()
+    model.quantize("int8")
+    save_pretrained(model, tokenizer(), tmp_path / "preset")
+    loaded, _ = load_task(tmp_path / "preset")
+    modes = [layer.quantization_mode for layer in loaded.layers[-1:]]
+    assert modes == ["int8"]
+    for one, other in zip(model.weights, loaded.weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_bfloat16_comes_back(tmp_path):
+    model = make_model("regressor", dtype="bfloat16")
+    save_pretrained(model, tokenizer(), tmp_path / "preset")
+    loaded, _ = load_task(tmp_path / "preset")
+    for one, other in zip(model.weights, loaded.weights, strict=True):
+        assert other.dtype == "bfloat16"
+        np.testing.assert_array_equal(
+            np.asarray(one, "float32"), np.asarray(other, "float32")
+        )
+
+
+def test_heads_of_objectives_can_be_read_one_by_one(tmp_path):
+    model = make_model("sentences")
+    save_pretrained(model, tokenizer(), tmp_path / "preset")
+    names = ["masked_lm", "next_sentence", "pooler"]
+    assert head_names(str(tmp_path / "preset")) == names
+    masked_lm, _ = load_masked_lm(tmp_path / "preset")
+    assert masked_lm.head_settings == model.head_settings
+    pair, _ = load_objective(tmp_path / "preset", "next_sentence")
+    assert pair.get_config()["kind"] == "next"
+    for one, other in zip(pair.weights, model.weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    with pytest.raises(ValueError, match="'sentence_order'.*a SentencePairPrediction"):
+        load_objective(tmp_path / "preset", "sentence_order")
+    alone = make_model("sentences_alone")
+    save_pretrained(alone, tokenizer(), tmp_path / "alone")
+    pair, _ = load_objective(tmp_path / "alone", "sentence_order")
+    assert not pair.masked_lm
+
+
+def damage(path, change):
+    """Changes a JSON file of a preset on purpose."""
+    config = json.loads(path.read_text())
+    change(config)
+    path.write_text(json.dumps(config))
+    (path.parent / "SHA256SUMS").unlink(missing_ok=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*SHA256SUMS")
+def test_damage_is_named(tmp_path):
+    preset = tmp_path / "preset"
+    save_pretrained(make_model("classifier"), tokenizer(), preset)
+    task = preset / "task.json"
+    text = task.read_text()
+    task.write_text(text.replace('"last"', '"cls"'))
+    with pytest.raises(ValueError, match="task.json"):
+        load_task(preset)
+    load_pretrained(preset)
+    task.write_text(text)
+    head = (preset / "logits_head.npz").read_bytes()
+    (preset / "logits_head.npz").write_bytes(head[:-9])
+    with pytest.raises(ValueError, match=r"head 'logits'.*logits_head\.npz"):
+        load_task(preset)
+    (preset / "logits_head.npz").unlink()
+    with pytest.raises(ValueError, match=r"head 'logits'.*logits_head\.npz"):
+        load_task(preset)
+    (preset / "logits_head.npz").write_bytes(head)
+    for change, message in (
+        (lambda c: c.update(registered_name="tfeff>Nothing"), "of another one"),
+        (lambda c: c.update(registered_name="Dense"), "of another one"),
+        (lambda c: c["config"].update(colour="red"), "of another one"),
+        (lambda c: c.pop("config"), "of another one"),
+        (lambda c: c["config"].update(pooling="mean"), "`pooling` must be one of"),
+        (
+            lambda c: c["config"].update(num_classes=3, label_names=None),
+            r"head 'logits'.*kernel \(8, 2\), not \(8, 3\)",
+        ),
+        (lambda c: c["config"].update(pooling="cls"), "head 'pooler'.*last, not cls"),
+    ):
+        task.write_text(text)
+        damage(task, change)
+        with pytest.raises(ValueError, match=message):
+            load_task(preset)
+    task.write_text("[1]")
+    with pytest.raises(ValueError, match=r"task\.json must hold a configuration"):
+        load_task(preset)
+    task.write_text("{")
+    with pytest.raises(ValueError, match=r"task\.json is damaged"):
+        load_task(preset)
+
+
+def test_bad_arguments_are_named(tmp_path):
+    with pytest.raises(TypeError, match="`model` must be .*Encoder.*Received: model=3"):
+        save_pretrained(3, tokenizer(), tmp_path / "new")
+    with pytest.raises(TypeError, match="`path`"):
+        load_task(3)
+    with pytest.raises(ValueError, match="no folder"):
+        load_task(tmp_path / "nothing")
+    assert not list(tmp_path.iterdir())

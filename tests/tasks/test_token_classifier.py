@@ -1,0 +1,133 @@
+"""Classification of tokens: head, loss, metrics, replicas, saving."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfeff
+from tests.checks import assert_close, check_two_replicas, randomize
+from tests.reference.objectives import cross_entropies
+from tfeff.tasks import TokenClassifier
+
+NAMES = ["O", "B-PER", "I-PER"]
+
+
+def make_encoder(**kwargs):
+    arguments = dict(
+        vocabulary_size=50,
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=8,
+        intermediate_dim=12,
+        max_sequence_length=16,
+        dropout=0.0,
+    )
+    return tfeff.encoders.Encoder(**(arguments | kwargs))
+
+
+def make_model(dropout=0.0, optimizer=None, **kwargs):
+    model = TokenClassifier(make_encoder(**kwargs), 3, dropout, NAMES)
+    randomize({w.path: w for w in model.weights}, scale=0.3)
+    model.compile(optimizer=optimizer or keras.optimizers.SGD(0.05))
+    return model
+
+
+def batches(count=4, batch_size=4, length=9, seed=0):
+    """Ragged rows, the last one empty; half of the real tokens have a label."""
+    rng = np.random.default_rng(seed)
+    rows = count * batch_size
+    lengths = rng.integers(1, length + 1, rows)
+    lengths[-1] = 0
+    mask = (np.arange(length) < lengths[:, None]).astype("int32")
+    inputs = {
+        "token_ids": rng.integers(5, 50, mask.shape).astype("int32"),
+        "segment_ids": np.zeros_like(mask),
+        "padding_mask": mask,
+    }
+    labels = rng.integers(0, 3, mask.shape).astype("int32")
+    weights = (mask * rng.integers(0, 2, mask.shape)).astype("float32")
+    weights[::batch_size, 0] = mask[::batch_size, 0]
+    dataset = tf.data.Dataset.from_tensor_slices((inputs, labels, weights))
+    return dataset.batch(batch_size, drop_remainder=True)
+
+
+def test_logits_loss_and_metrics_are_literal():
+    model = make_model()
+    kernel, bias = (w.numpy() for w in model.get_layer("logits").weights)
+    total = count = right = 0.0
+    for inputs, labels, weights in batches().as_numpy_iterator():
+        logits = np.asarray(model(inputs))
+        hidden = np.asarray(model.encoder(inputs)["sequence_output"])
+        for row in range(len(hidden)):
+            literal = [vector @ kernel + bias for vector in hidden[row]]
+            assert_close(logits[row], np.array(literal), 1e-5)
+        flat = (logits.reshape(-1, 3), labels.reshape(-1), weights.reshape(-1))
+        loss, _ = cross_entropies(*flat)
+        total, count = total + loss, count + weights.sum()
+        right += np.sum(weights * (logits.argmax(-1) == labels))
+    logs = model.evaluate(batches(), verbose=0, return_dict=True)
+    expected = {"loss": total / count, "accuracy": right / count}
+    assert logs == pytest.approx(expected, rel=1e-5)
+
+
+def test_tokens_without_a_label_teach_nothing():
+    model = make_model()
+    (inputs, labels, weights), *_ = batches(count=1).as_numpy_iterator()
+    labels = np.where(weights > 0, labels, 2 - labels)
+
+    def gradients(labels):
+        with tf.GradientTape() as tape:
+            loss = model.default_loss()(labels, model(inputs), weights)
+        return [
+            np.asarray(g)
+            for g in tape.gradient(loss, model.get_layer("logits").trainable_variables)
+        ]
+
+    one, other = gradients(labels), gradients(np.where(weights > 0, labels, 1))
+    for g, h in zip(one, other, strict=True):
+        np.testing.assert_array_equal(g, h)
+    assert all(np.abs(g).max() > 0 for g in one)
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision_and_length_1(dtype):
+    inputs = next(batches().as_numpy_iterator())[0]
+    first = {name: array[:, :1] for name, array in inputs.items()}
+    keras.utils.set_random_seed(0)
+    full, half = make_model(), make_model(dtype=dtype)
+    for given in (inputs, first):
+        expected = np.asarray(full(given))
+        found = np.asarray(keras.ops.cast(half(given), "float32"))
+        assert found.shape == (*given["token_ids"].shape, 3)
+        np.testing.assert_allclose(found, expected, atol=0.05)
+
+
+def test_a_saved_model_is_the_same(tmp_path):
+    model = make_model(dropout=0.3)
+    model.fit(batches(count=1), verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.get_config() == model.get_config()
+    assert (loaded.dropout, loaded.label_names) == (0.3, tuple(NAMES))
+    inputs = next(batches().as_numpy_iterator())[0]
+    np.testing.assert_array_equal(loaded(inputs), model(inputs))
+
+
+@pytest.mark.slow
+def test_two_replicas_equal_one_device():
+    models = check_two_replicas(make_model, batches(count=10), steps=10)
+    logs = [model.evaluate(batches(), verbose=0) for model in models]
+    np.testing.assert_allclose(logs[1], logs[0], rtol=1e-4)
+
+
+def test_bad_arguments_are_named():
+    encoder = make_encoder()
+    with pytest.raises(TypeError, match="`encoder` must be .*Dense"):
+        TokenClassifier(keras.layers.Dense(3), 3)
+    with pytest.raises(ValueError, match="`num_classes` must be .*num_classes=1"):
+        TokenClassifier(encoder, 1)
+    with pytest.raises(ValueError, match=r"`dropout` must be .*dropout=1\.0"):
+        TokenClassifier(encoder, 3, dropout=1.0)
+    with pytest.raises(ValueError, match="`label_names` must be 3 strings"):
+        TokenClassifier(encoder, 3, label_names=["O"])
