@@ -30,9 +30,11 @@ class Objective(DistributedModel):
     Subclasses set `encoder`, the network to pretrain. Those with several outputs set
     `output_weights`, the weight of each output's loss by the output's name, and
     override `default_loss` and `default_metrics`, which then are dicts of the same
-    names.
+    names. Those that are made of the encoder by another argument than `encoder` set
+    `encoder_argument`.
     """
 
+    encoder_argument = "encoder"
     output_weights: dict | None = None
     _weights_of_means: tuple | None = None
 
@@ -174,8 +176,13 @@ class Objective(DistributedModel):
     @classmethod
     def from_config(cls, config):
         config = dict(config)
-        config["encoder"] = keras.saving.deserialize_keras_object(config["encoder"])
-        return make_quantized(cls, config)
+        encoder = config.pop(cls.encoder_argument)
+        return cls.of_encoder(keras.saving.deserialize_keras_object(encoder), config)
+
+    @classmethod
+    def of_encoder(cls, encoder: Encoder, config: dict) -> "Objective":
+        """The model of an encoder and of the rest of its configuration."""
+        return make_quantized(cls, {**config, cls.encoder_argument: encoder})
 
 
 def check_encoder(name: str, encoder) -> Encoder:

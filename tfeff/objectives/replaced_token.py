@@ -2,10 +2,12 @@ import keras
 from keras import ops
 
 from tfeff.encoders import Encoder
-from tfeff.encoders.quantization import make_quantized, quantization_config
+from tfeff.encoders.quantization import quantization_config
+from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.binary_metrics import binary_metrics
+from tfeff.objectives.heads import Head, weights_by_name
 from tfeff.objectives.masked_lm import masked_lm_head
 from tfeff.objectives.objective import (
     TARGET_MEAN,
@@ -33,7 +35,7 @@ class ReplacedTokenDetection(Objective):
     whether it was replaced. A draw that equals the original token counts as original.
 
         x̂ = text with s ~ softmax(z / τ) at the masked positions
-        d_t = gelu(X^L_t W + b) w + c                        of the discriminator
+        d_t = g(X^L_t W + b) w + c                           of the discriminator
         loss = mean over masked positions of the generator's cross-entropy
              + λ · mean over real tokens of the sigmoid cross-entropy of d
 
@@ -53,6 +55,10 @@ class ReplacedTokenDetection(Objective):
         discriminator_weight: float `λ` > 0.
         temperature: float `τ` > 0.
         seed: integer, of the draws; `None` for one drawn by Keras.
+        activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh.
+        generator_head: dict of the settings of the generator's head, `activation` and
+            `layer_norm_epsilon` of `tfeff.objectives.MaskedLM`; `None` for its
+            defaults.
         **kwargs: `name` and `trainable`.
 
     Call arguments:
@@ -94,6 +100,8 @@ class ReplacedTokenDetection(Objective):
         sections 4.1 and 6.2.
     """
 
+    encoder_argument = "discriminator"
+
     def __init__(
         self,
         generator: Encoder,
@@ -101,6 +109,8 @@ class ReplacedTokenDetection(Objective):
         discriminator_weight: float = 50.0,
         temperature: float = 1.0,
         seed: int | None = None,
+        activation: str = "gelu",
+        generator_head: dict | None = None,
         **kwargs,
     ):
         check_encoder("generator", generator)
@@ -123,20 +133,8 @@ class ReplacedTokenDetection(Objective):
         replacement = TokenReplacement(
             temperature, seed, dtype=policy, name="replacement"
         )
-        hidden_layer, output_layer = (
-            Dense(
-                units,
-                activation=activation,
-                kernel_initializer=bert_initializer(),
-                dtype=policy,
-                name=f"discriminator_{name}",
-            )
-            for name, units, activation in (
-                ("hidden", discriminator.hidden_dim, "gelu"),
-                ("output", 1, None),
-            )
-        )
-        head = masked_lm_head(generator, name="generator_head")
+        hidden_layer, output_layer = _layers(discriminator, activation)
+        head = masked_lm_head(generator, name="generator_head", **generator_head or {})
 
         inputs = {**generator.input, "mask_positions": mask_positions_input()}
         logits = head(
@@ -166,6 +164,8 @@ class ReplacedTokenDetection(Objective):
         self.discriminator_weight = float(discriminator_weight)
         self.temperature = replacement.temperature
         self.seed = None if seed is None else int(seed)
+        self.activation = activation
+        self.generator_head = head.settings
         self.output_weights = {"masked_lm": 1.0, "replaced": self.discriminator_weight}
         self.dtype_policy = policy
 
@@ -173,6 +173,22 @@ class ReplacedTokenDetection(Objective):
     def share_embeddings(self) -> bool:
         """Whether both networks have the same embedding tables."""
         return self.generator.token_embedding is self.encoder.token_embedding
+
+    def heads(self):
+        """The discriminator's head, and the generator with its own."""
+        layers = [self.get_layer(f"discriminator_{part}") for part in _PARTS]
+        shared = {id(weight) for weight in self.encoder.weights}
+        own = {
+            f"encoder/{weight.path}": weight
+            for weight in self.generator.weights
+            if id(weight) not in shared
+        }
+        head = self.get_layer("generator_head").as_head()
+        own |= {f"head/{name}": weight for name, weight in head.weights.items()}
+        return {
+            "replaced_token": _head(layers, self.activation),
+            "generator": Head(own, head.settings),
+        }
 
     def default_optimizer(self):
         """ConvBERT small's."""
@@ -224,20 +240,58 @@ class ReplacedTokenDetection(Objective):
             "discriminator_weight": self.discriminator_weight,
             "temperature": self.temperature,
             "seed": self.seed,
+            "activation": self.activation,
+            "generator_head": self.generator_head,
             **quantization_config(self),
         }
 
     @classmethod
-    def from_config(cls, config):
+    def of_encoder(cls, encoder, config):
         config = dict(config)
-        discriminator = keras.saving.deserialize_keras_object(config["discriminator"])
         generator = config["generator"]
         if config.pop("share_embeddings"):
-            inner = {**generator["config"], "tables_of": discriminator}
+            inner = {**generator["config"], "tables_of": encoder}
             generator = {**generator, "config": inner}
         config["generator"] = keras.saving.deserialize_keras_object(generator)
-        config["discriminator"] = discriminator
-        return make_quantized(cls, config)
+        return super().of_encoder(encoder, config)
+
+
+_PARTS = ("hidden", "output")
+
+
+def discriminator_head(encoder: Encoder, activation: str = "gelu") -> Head:
+    """A new head for a discriminator without a generator, such as a published one."""
+    layers = _layers(encoder, activation)
+    for layer in layers:
+        layer.build((None, None, encoder.hidden_dim))
+    return _head(layers, activation)
+
+
+def _layers(encoder, activation):
+    """Both layers of the discriminator's head."""
+    settings = (
+        (encoder.hidden_dim, check_activation_name("activation", activation)),
+        (1, None),
+    )
+    return [
+        Dense(
+            units,
+            activation=function,
+            kernel_initializer=bert_initializer(),
+            dtype=encoder.dtype_policy,
+            name=f"discriminator_{part}",
+        )
+        for part, (units, function) in zip(_PARTS, settings)
+    ]
+
+
+def _head(layers, activation):
+    weights = {
+        f"{part}/{name}": weight
+        for part, layer in zip(_PARTS, layers)
+        for name, weight in weights_by_name(layer).items()
+    }
+    return Head(weights, {"activation": activation})
 
 
 def _unused_at_zero(data):

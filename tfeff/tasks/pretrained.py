@@ -105,7 +105,7 @@ def head_arrays(model: Objective) -> dict[str, dict[str, np.ndarray]]:
 def task_config(model: Objective) -> dict:
     """The configuration of a model without that of its encoder, for a preset."""
     config = model.get_config()
-    del config["encoder"]
+    del config[model.encoder_argument]
     return {
         "module": type(model).__module__,
         "class_name": type(model).__name__,

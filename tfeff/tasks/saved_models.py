@@ -7,7 +7,6 @@ import keras_hub
 import numpy as np
 
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
-from tfeff.encoders.quantization import make_quantized
 from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.objective import Objective
 from tfeff.objectives.permutation_lm import PermutationLM
@@ -66,7 +65,7 @@ def load_task(
     encoder, tokenizer = load_pretrained(path, **options)
     try:
         kind = keras.saving.get_registered_object(task["registered_name"])
-        model = make_quantized(kind, {**task["config"], "encoder": encoder})
+        model = kind.of_encoder(encoder, task["config"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"`path` must hold a model of tfeff. Received: path={path!r}, whose "
