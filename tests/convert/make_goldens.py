@@ -46,6 +46,8 @@ def randomise(model):
     """Gives every weight a value that shows in the outputs."""
     torch.manual_seed(0)
     for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:  # Sinusoids.
+            continue
         parameter.data.normal_(std=0.3)
         if "norm" in name.lower() and name.endswith("weight"):
             parameter.data += 1.0
@@ -68,16 +70,19 @@ def batch(left_padding=False):
     )
 
 
-def inputs_of(arrays):
+def inputs_of(arrays, model):
+    """The inputs by the names of the model, without segments that it does not have."""
     tensors = {name: torch.from_numpy(array).long() for name, array in arrays.items()}
-    return dict(
-        input_ids=tensors["token_ids"],
-        token_type_ids=tensors["segment_ids"],
-        attention_mask=tensors["padding_mask"],
+    inputs = dict(
+        input_ids=tensors["token_ids"], attention_mask=tensors["padding_mask"]
     )
+    of_xlnet = isinstance(model, hf.XLNetPreTrainedModel)
+    if of_xlnet or getattr(model.config, "type_vocab_size", 0) > 1:
+        inputs["token_type_ids"] = tensors["segment_ids"]
+    return inputs
 
 
-def write(name, model, left_padding=False, tokenizer=None, **save):
+def write(name, model, left_padding=False, tokenizer=None, logits=False, **save):
     """Saves the checkpoint, its outputs, and its tokenizer's ids."""
     folder = GOLDENS / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -85,7 +90,10 @@ def write(name, model, left_padding=False, tokenizer=None, **save):
     model.save_pretrained(folder, safe_serialization=True, **save)
     arrays = batch(left_padding)
     with torch.no_grad():
-        outputs = model.base_model(**inputs_of(arrays), output_hidden_states=True)
+        inputs = inputs_of(arrays, model)
+        outputs = model.base_model(**inputs, output_hidden_states=True)
+        if model is not model.base_model and logits:
+            arrays["logits"] = model(**inputs).logits.numpy()
     arrays["hidden_states"] = np.stack([x.numpy() for x in outputs.hidden_states])
     if isinstance(model, hf.XLNetLMHeadModel):
         arrays |= two_streams(model.transformer, arrays)
@@ -112,7 +120,7 @@ def two_streams(model, arrays):
     mapping *= torch.from_numpy(used)[..., None]  # Slots of one position would add up.
     with torch.no_grad():
         outputs = model(
-            **inputs_of(arrays),
+            **inputs_of(arrays, model),
             perm_mask=perm_mask,
             target_mapping=mapping,
             output_hidden_states=True,
@@ -228,6 +236,33 @@ def xlnet(**changes):
     )
 
 
+def electra(**changes):
+    sizes = SIZES | dict(num_hidden_layers=3, embedding_size=12)
+    return hf.ElectraConfig(**sizes | changes)
+
+
+def roberta(**changes):
+    sizes = SIZES | dict(
+        num_hidden_layers=3,
+        type_vocab_size=1,
+        max_position_embeddings=15,
+        layer_norm_eps=1e-5,
+    )
+    return hf.RobertaConfig(**sizes | changes)
+
+
+def distilbert(**changes):
+    return hf.DistilBertConfig(
+        vocab_size=220,
+        dim=16,
+        n_layers=3,
+        n_heads=4,
+        hidden_dim=24,
+        max_position_embeddings=13,
+        **changes,
+    )
+
+
 def main():
     write("bert", hf.BertModel(bert()), tokenizer=word_piece(lowercase=True))
     write(
@@ -254,6 +289,31 @@ def main():
     spiece = sentence_piece(hf.XLNetTokenizer, hf.XLNetTokenizerFast, XLNET_PIECES)
     write("xlnet", hf.XLNetLMHeadModel(xlnet()), left_padding=True, tokenizer=spiece)
     write("xlnet_clamped", hf.XLNetModel(xlnet(clamp_len=3)), left_padding=True)
+    families()
+
+
+def families():
+    """ELECTRA, RoBERTa and DistilBERT, with the logits of their heads."""
+    # Of one seed: both have the same embedding.
+    pieces = word_piece(lowercase=True)
+    for kind, model in (
+        ("generator", hf.ElectraForMaskedLM(electra(hidden_act="gelu_new"))),
+        ("discriminator", hf.ElectraForPreTraining(electra(hidden_size=24))),
+    ):
+        write(f"electra_{kind}", model, tokenizer=pieces, logits=True)
+    config = electra(embedding_size=16, position_embedding_type="relative_key")
+    write("electra_relative_key", hf.ElectraForPreTraining(config), logits=True)
+    write("roberta", hf.RobertaForMaskedLM(roberta()), logits=True)
+    config = roberta(
+        type_vocab_size=2,
+        position_embedding_type="relative_key_query",
+        hidden_act="gelu_new",
+    )
+    write("roberta_relative_key_query", hf.RobertaForMaskedLM(config), logits=True)
+    model = hf.DistilBertForMaskedLM(distilbert(activation="relu"))
+    write("distilbert", model, logits=True)
+    config = distilbert(sinusoidal_pos_embds=True)
+    write("distilbert_sinusoidal", hf.DistilBertForMaskedLM(config), logits=True)
 
 
 if __name__ == "__main__":

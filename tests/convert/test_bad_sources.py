@@ -29,7 +29,11 @@ def with_tensors(name, folder, change):
 @pytest.mark.parametrize(
     "name, changes, message",
     [
-        ("bert", dict(model_type="gpt2"), "model_type='gpt2'"),
+        (
+            "bert",
+            dict(model_type="gpt2"),
+            "model_type='gpt2'.*='electra', .*='roberta'",
+        ),
         ("bert", dict(is_decoder=True), "is_decoder=True"),
         ("bert", dict(add_cross_attention=True), "add_cross_attention=True"),
         ("bert", dict(hidden_act="mish"), "hidden_act='mish'"),
@@ -51,6 +55,14 @@ def with_tensors(name, folder, change):
         ("convbert_base", dict(num_attention_heads=3), "num_attention_heads=3"),
         ("convbert_base", dict(conv_kernel_size=4), "odd"),
         ("convbert_base", dict(num_groups=5), "`num_groups` must divide"),
+        ("distilbert", dict(activation="mish"), "activation='mish'"),
+        ("distilbert", dict(pruned_heads={"0": [1]}), "pruned_heads="),
+        ("distilbert", dict(n_layers=None), "`n_layers` must be an integer"),
+        ("electra_generator", dict(embedding_size=0), "`embedding_size` must be"),
+        ("electra_generator", dict(is_decoder=True), "is_decoder=True"),
+        ("roberta", dict(pad_token_id=3), "pad_token_id=3.*supports: pad_token_id=1"),
+        ("roberta", dict(max_position_embeddings=2), "must be at least 3"),
+        ("roberta", dict(position_embedding_type="rotary"), "='rotary'"),
         ("xlnet", dict(attn_type="uni"), "attn_type='uni'"),
         ("xlnet", dict(bi_data=True), "bi_data=True"),
         ("xlnet", dict(clamp_len=0), "clamp_len=0"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from tfeff.convert import bert
 from tfeff.convert.config import Config
 from tfeff.convert.weights import Weight, dense, dense_head, norm, part
-from tfeff.objectives.objective import Objective
+from tfeff.objectives.heads import Head
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 
 PREFIX = "albert."
@@ -74,10 +74,10 @@ def weights(encoder) -> Iterator[Weight]:
         yield from norm(block.feedforward_norm, f"{layer}.full_layer_layer_norm")
 
 
-def pretraining_model(encoder) -> Objective:
-    """The objective whose heads pretrained models have."""
+def pretraining_heads(encoder) -> dict[str, Head]:
+    """The heads that pretrained models may have."""
     settings = bert.head_settings(encoder)
-    return SentencePairPrediction(encoder, kind="order", **settings)
+    return SentencePairPrediction(encoder, kind="order", **settings).heads()
 
 
 def masked_lm_head(weights: Mapping) -> Iterator[Weight]:

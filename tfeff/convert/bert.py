@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tfeff.convert.config import ACTIVATIONS, Config
 from tfeff.convert.weights import Weight, dense, dense_head, grouped, norm, part
-from tfeff.objectives.objective import Objective
+from tfeff.objectives.heads import Head
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 
 PREFIX = "bert."
@@ -65,26 +65,43 @@ def sizes(config: Config, activations: dict = ACTIVATIONS) -> dict:
     )
 
 
-def rates(config: Config) -> dict:
-    """The dropout rates; that of attention alone only where it is another one."""
-    hidden = config.rate("hidden_dropout_prob", 0.1)
-    attention = config.rate("attention_probs_dropout_prob", 0.1)
+def rates(
+    config: Config,
+    hidden: str = "hidden_dropout_prob",
+    attention: str = "attention_probs_dropout_prob",
+) -> dict:
+    """The dropout rates; that of attention alone only where it is another one.
+
+    Args:
+        config: the configuration.
+        hidden, attention: the names of the rates.
+    """
+    rate, of_attention = config.rate(hidden, 0.1), config.rate(attention, 0.1)
     return dict(
-        dropout=hidden, attention_dropout=None if attention == hidden else attention
+        dropout=rate, attention_dropout=None if of_attention == rate else of_attention
     )
 
 
 def ignored(encoder) -> dict[str, str]:
     """Kinds of tensors that this encoder does not use, by patterns of their names."""
+    return LEFT_OUT | unused_table(encoder)
+
+
+def unused_table(encoder) -> dict[str, str]:
+    """The table of absolute positions, which Hugging Face stores with relative ones."""
     if encoder.position == "absolute":
-        return LEFT_OUT
-    # Hugging Face stores the table though nothing reads it.
-    return LEFT_OUT | {r"embeddings\.position_embeddings\.": "unused position table"}
+        return {}
+    return {r"embeddings\.position_embeddings\.": "unused position table"}
 
 
-def weights(encoder) -> Iterator[Weight]:
-    """The encoder's weights and their tensors in the checkpoint."""
-    yield from embedding(encoder)
+def weights(encoder, unused_rows: int = 0) -> Iterator[Weight]:
+    """The encoder's weights and their tensors in the checkpoint.
+
+    Args:
+        encoder: the encoder.
+        unused_rows: the rows of the position table that precede the encoder's.
+    """
+    yield from embedding(encoder, unused_rows)
     for index, block in enumerate(encoder.blocks):
         layer = f"encoder.layer.{index}"
         yield from projections(block.attention, f"{layer}.attention.self")
@@ -98,9 +115,10 @@ def weights(encoder) -> Iterator[Weight]:
         yield from rest_of_block(block, layer)
 
 
-def pretraining_model(encoder) -> Objective:
-    """The objective whose heads pretrained models have."""
-    return SentencePairPrediction(encoder, kind="next", **head_settings(encoder))
+def pretraining_heads(encoder) -> dict[str, Head]:
+    """The heads that pretrained models may have."""
+    settings = head_settings(encoder)
+    return SentencePairPrediction(encoder, kind="next", **settings).heads()
 
 
 def head_settings(encoder) -> dict:
@@ -140,17 +158,20 @@ TASKS = {
 }
 
 
-def embedding(encoder) -> Iterator[Weight]:
-    """The embedding tables and their layer norm."""
-    tables = {
-        "word": encoder.embedding.token_embedding,
-        "token_type": encoder.embedding.segment_embedding,
-    }
+def embedding(encoder, unused_rows: int = 0) -> Iterator[Weight]:
+    """The embedding tables and their layer norm; arguments as of `weights`."""
+    layer = encoder.embedding
+    name = "embeddings.{}_embeddings.weight".format
+    yield Weight(layer.token_embedding.embeddings, name("word"))
+    if encoder.num_segments:
+        yield Weight(layer.segment_embedding.embeddings, name("token_type"))
     if encoder.position == "absolute":
-        tables["position"] = encoder.embedding.position_embedding
-    for name, table in tables.items():
-        yield Weight(table.embeddings, f"embeddings.{name}_embeddings.weight")
-    yield from norm(encoder.embedding.norm, "embeddings.LayerNorm")
+        yield Weight(
+            layer.position_embedding.embeddings,
+            name("position"),
+            unused_rows=unused_rows,
+        )
+    yield from norm(layer.norm, "embeddings.LayerNorm")
 
 
 def projections(attention, name: str) -> Iterator[Weight]:

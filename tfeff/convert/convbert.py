@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from tfeff.convert import bert
 from tfeff.convert.config import Config
 from tfeff.convert.weights import NotKept, Weight, dense, dense_head, norm, part
+from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import MaskedLM
-from tfeff.objectives.objective import Objective
 
 PREFIX = "convbert."
 LEFT_OUT = {
@@ -61,11 +61,11 @@ def weights(encoder) -> Iterator[Weight]:
         yield from bert.rest_of_block(block, layer)
 
 
-def pretraining_model(encoder) -> Objective:
-    """The objective whose heads pretrained models have."""
+def pretraining_heads(encoder) -> dict[str, Head]:
+    """The heads that pretrained models may have."""
     # In Hugging Face's this activation is fixed.
     settings = bert.head_settings(encoder) | dict(activation="gelu")
-    return MaskedLM(encoder, **settings)
+    return MaskedLM(encoder, **settings).heads()
 
 
 def masked_lm_head(weights: Mapping) -> Iterator[Weight]:

@@ -2,8 +2,8 @@
 
 A format (`tfeff.convert.bert`, …) describes them by
 
-- `pretraining_model(encoder)`: the objective whose heads its pretrained models have;
-- `HEADS`: by the name of a head of that objective, a function from the head's variables
+- `pretraining_heads(encoder)`: the heads that its pretrained models may have;
+- `HEADS`: by the name of such a head, a function from the head's variables
   by name to `Weight`s with the tensors' names;
 - `TASKS`: by the kind of a fine-tuned model, such as `"SequenceClassification"`, such
   functions by the names of the task's heads;
@@ -70,9 +70,8 @@ def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> H
         heads = task.heads()
         for name, head in heads.items():
             weights += describe[name](head.weights)
-    model = found.format.pretraining_model(encoder)
     is_tied = found.config.get("tie_word_embeddings", True)
-    for name, head in model.heads().items():
+    for name, head in found.format.pretraining_heads(encoder).items():
         if name in heads or name not in found.format.HEADS:
             continue
         if name in ("masked_lm", "permutation_lm") and not is_tied:

@@ -120,7 +120,7 @@ def weights(encoder) -> Iterator[Weight]:
         yield from _norm(block.feedforward_norm, f"{layer}/_output_layer_norm")
 
 
-pretraining_model = bert.pretraining_model
+pretraining_heads = bert.pretraining_heads
 
 
 def masked_lm_head(weights: Mapping) -> Iterator[Weight]:

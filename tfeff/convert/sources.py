@@ -4,13 +4,36 @@ import dataclasses
 import os
 import re
 
-from tfeff.convert import albert, bert, convbert, convbert_tf1, model_garden, xlnet
+from tfeff.convert import (
+    albert,
+    bert,
+    convbert,
+    convbert_tf1,
+    distilbert,
+    electra,
+    electra_tf1,
+    electra_tf1_generator,
+    model_garden,
+    roberta,
+    xlnet,
+)
 from tfeff.convert.config import Config
 from tfeff.convert.reading import check_fetched, read_json
 from tfeff.convert.safetensors import INDEX, read_safetensors
 from tfeff.convert.tf_checkpoint import read_tf_checkpoint
 
-_FAMILIES = {"bert": bert, "albert": albert, "convbert": convbert, "xlnet": xlnet}
+_FAMILIES = {
+    "bert": bert,
+    "albert": albert,
+    "convbert": convbert,
+    "distilbert": distilbert,
+    "electra": electra,
+    "roberta": roberta,
+    "camembert": roberta,
+    "xlm-roberta": roberta,
+    "xlnet": xlnet,
+}
+_WITH_TOKENS_OF_BERT = ("convbert", "distilbert", "electra")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".pdparams")
 _OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".ot", ".npz")
 _MODULES = "modules.json"
@@ -23,7 +46,7 @@ class Source:
 
     Args:
         directory: the folder.
-        family: the tokenizer's family, `"bert"`, `"albert"` or `"xlnet"`.
+        family: the tokenizer's family, such as `"bert"`, `"albert"` or `"xlnet"`.
         format: the module for the checkpoint's format.
         config: the configuration.
         tensors: the tensors by their names in the format, unread.
@@ -36,8 +59,13 @@ class Source:
     tensors: dict
 
 
-def find(source: str | os.PathLike) -> Source:
+def find(source: str | os.PathLike, generator: bool = False) -> Source:
     """The checkpoint in a folder, or with a name on the hub.
+
+    Args:
+        source: the folder or the name.
+        generator: whether the generator is read of a checkpoint that holds it beside
+            the discriminator.
 
     Raises:
         TypeError: if `source` is not a path.
@@ -68,7 +96,8 @@ def find(source: str | os.PathLike) -> Source:
             f"with {indices}. Keep one of them"
         )
     if indices:
-        return _tensorflow(directory, files, indices[0].removesuffix(".index"))
+        name = indices[0].removesuffix(".index")
+        return _tensorflow(directory, files, name, generator)
     pickles = [name for name in files if name.endswith(_PICKLES)]
     if pickles:
         raise ValueError(
@@ -136,11 +165,11 @@ def _hugging_face(directory, files):
         if short in tensors:
             raise ValueError(f"{directory!r} must hold one {short!r}. It holds two")
         tensors[short] = tensor
-    tokens = "bert" if family == "convbert" else family
+    tokens = "bert" if family in _WITH_TOKENS_OF_BERT else family
     return Source(directory, tokens, form, config, tensors)
 
 
-def _tensorflow(directory, files, name):
+def _tensorflow(directory, files, name, generator):
     for file in files:
         if file.startswith((f"{name}.index", f"{name}.data-")):
             check_fetched(os.path.join(directory, file))
@@ -158,13 +187,18 @@ def _tensorflow(directory, files, name):
             if configs
             else Config({}, os.path.join(directory, name))
         )
-        config = convbert_tf1.config_of(tensors, config)
-        tensors = convbert_tf1.rename(tensors)
-        return Source(directory, "bert", convbert_tf1, config, tensors)
+        if generator:
+            form = electra_tf1_generator
+        else:
+            is_convbert = any("/conv_attn_key/" in key for key in tensors)
+            form = convbert_tf1 if is_convbert else electra_tf1
+            tensors = electra_tf1.rename(tensors)
+        config = form.config_of(tensors, config)
+        return Source(directory, "bert", form, config, tensors)
     if not any("layer_with_weights" in key or "_layer/" in key for key in tensors):
         raise ValueError(
-            f"{directory!r} must hold an encoder of Model Garden or a ConvBERT of its "
-            f"authors. Its variables are {sorted(tensors)}"
+            f"{directory!r} must hold an encoder of Model Garden, or an ELECTRA or a "
+            f"ConvBERT of its authors. Its variables are {sorted(tensors)}"
         )
     if not configs:
         raise ValueError(

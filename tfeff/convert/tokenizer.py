@@ -49,7 +49,7 @@ def make_tokenizer(
     """
     config = _settings(directory, "tokenizer_config.json")
     family = _family(directory, config, family)
-    for name in _VOCABULARIES[family]:
+    for name in _VOCABULARIES.get(family, ()):
         path = os.path.join(directory, name)
         if os.path.exists(path):
             break

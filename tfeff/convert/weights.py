@@ -17,8 +17,8 @@ class NotKept(ValueError):
 class Weight:
     """A weight of an encoder and its tensor in a checkpoint.
 
-    The tensor `name` of shape `shape` is transposed by `axes`, then reshaped to the
-    variable's shape.
+    The tensor `name` of shape `shape` loses its first `unused_rows`, is transposed by
+    `axes`, then reshaped to the variable's shape.
 
     Args:
         variable: the Keras variable.
@@ -26,6 +26,7 @@ class Weight:
         axes: order of the tensor's axes in the variable; `None` keeps their order.
         shape: the tensor's shape; `None` means the variable's, with `axes` inverted.
         reverse: whether the rows are in the opposite order.
+        unused_rows: the number of the tensor's first rows that the variable lacks.
     """
 
     variable: object
@@ -33,18 +34,21 @@ class Weight:
     axes: tuple[int, ...] | None = None
     shape: tuple[int, ...] | None = None
     reverse: bool = False
+    unused_rows: int = 0
 
     @property
     def expected_shape(self) -> tuple[int, ...]:
         """The shape that the tensor must have."""
         shape = tuple(self.variable.shape)
         if self.shape is not None:
-            return tuple(self.shape)
-        return shape if self.axes is None else tuple(_permute(shape, self.axes))
+            shape = tuple(self.shape)
+        elif self.axes is not None:
+            shape = tuple(_permute(shape, self.axes))
+        return (shape[0] + self.unused_rows, *shape[1:])
 
     def value(self, tensor) -> np.ndarray:
         """The variable's value."""
-        array = tensor.read()
+        array = tensor.read()[self.unused_rows :]
         if self.axes is not None:
             array = np.transpose(array, self.axes)
         array = array.reshape(self.variable.shape)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tfeff.convert.config import Config
 from tfeff.convert.weights import Weight, dense, dense_head, norm
-from tfeff.objectives.objective import Objective
+from tfeff.objectives.heads import Head
 from tfeff.objectives.permutation_lm import PermutationLM
 
 PREFIX = "transformer."
@@ -58,9 +58,9 @@ def _clamp(config):
     return config.integer("clamp_len")
 
 
-def pretraining_model(encoder) -> Objective:
-    """The objective whose heads pretrained models have."""
-    return PermutationLM(encoder)
+def pretraining_heads(encoder) -> dict[str, Head]:
+    """The heads that pretrained models may have."""
+    return PermutationLM(encoder).heads()
 
 
 def permutation_lm_head(weights: Mapping) -> Iterator[Weight]:

@@ -1,0 +1,89 @@
+"""ELECTRA, RoBERTa and DistilBERT: what differs from BERT."""
+
+import numpy as np
+import pytest
+
+from tests.convert.conversions import (
+    GOLDENS,
+    changed,
+    check_hidden_states,
+    copied,
+    write_safetensors,
+)
+from tfeff import ops as functional
+from tfeff.convert import convert, distilbert, load
+from tfeff.convert.config import Config
+from tfeff.convert.safetensors import read_safetensors
+from tfeff.encoders import presets
+
+
+@pytest.mark.parametrize("model_type", ["camembert", "xlm-roberta"])
+def test_robertas_of_other_names(model_type, tmp_path):
+    source = changed("roberta", tmp_path, model_type=model_type)
+    convert(source, tmp_path / "preset")
+    check_hidden_states(tmp_path / "preset", "roberta")
+
+
+def test_the_first_rows_of_robertas_positions_are_not_used(tmp_path):
+    encoder = load(GOLDENS / "roberta")
+    assert encoder.max_sequence_length == 15 - 2
+    assert encoder.num_segments == 1
+    source = copied("roberta", tmp_path)
+    tensors = {k: t.read() for k, t in read_safetensors(str(source)).items()}
+    table = tensors["roberta.embeddings.position_embeddings.weight"]
+    np.testing.assert_array_equal(
+        encoder.embedding.position_embedding.embeddings, table[2:]
+    )
+    table[:2] += 1
+    write_safetensors(source / "model.safetensors", tensors)
+    for one, other in zip(encoder.get_weights(), load(source).get_weights()):
+        np.testing.assert_array_equal(one, other)
+    tensors["roberta.embeddings.position_embeddings.weight"] = table[2:].copy()
+    write_safetensors(source / "model.safetensors", tensors)
+    with pytest.raises(
+        ValueError, match=r"weight has shape \(13, 16\), not \(15, 16\)"
+    ):
+        load(source)
+
+
+def test_sinusoids_of_distilbert_are_those_of_tfeff():
+    encoder = load(GOLDENS / "distilbert_sinusoidal")
+    assert encoder.position == "absolute"
+    table = np.asarray(encoder.embedding.position_embedding.embeddings)
+    expected = functional.sinusoids(np.arange(13, dtype="float32"), 16)
+    np.testing.assert_allclose(table, expected, atol=1e-6)
+
+
+def test_the_preset_is_the_published_distilbert():
+    # config.json of distilbert-base-uncased.
+    published = dict(
+        activation="gelu",
+        architectures=["DistilBertForMaskedLM"],
+        attention_dropout=0.1,
+        dim=768,
+        dropout=0.1,
+        hidden_dim=3072,
+        initializer_range=0.02,
+        max_position_embeddings=512,
+        model_type="distilbert",
+        n_heads=12,
+        n_layers=6,
+        pad_token_id=0,
+        qa_dropout=0.1,
+        seq_classif_dropout=0.2,
+        sinusoidal_pos_embds=False,
+        tie_weights_=True,
+        vocab_size=30522,
+    )
+    arguments = distilbert.arguments(Config(published, "config.json"))
+    preset = presets()["distilbert_base"]["config"]
+    assert {name: arguments[name] for name in preset} == preset
+    others = {name: arguments[name] for name in set(arguments) - set(preset)}
+    assert others == dict(
+        attention="self",
+        attention_dropout=None,
+        dropout=0.1,
+        feedforward={"activation": "gelu"},
+        layer_norm_epsilon=1e-12,
+        max_sequence_length=512,
+    )

@@ -1,0 +1,84 @@
+"""DistilBERT in Hugging Face's format."""
+
+from collections.abc import Iterator, Mapping
+
+from tfeff.convert import bert
+from tfeff.convert.config import Config
+from tfeff.convert.weights import Weight, dense, dense_head, norm, part
+from tfeff.objectives.heads import Head
+from tfeff.objectives.masked_lm import MaskedLM
+
+PREFIX = "distilbert."
+LEFT_OUT = {
+    r"vocab_(transform|layer_norm|projector)\.": "masked language model head",
+    r"(pre_classifier|classifier|qa_outputs)\.": "task head",
+    r"embeddings\.position_ids$": "buffer",
+}
+
+
+def arguments(config: Config) -> dict:
+    """The arguments of `Encoder` for the configuration.
+
+    With `sinusoidal_pos_embds` too, the positions are a table of the checkpoint.
+    """
+    config.only("pruned_heads", {}, default={})
+    return dict(
+        vocabulary_size=config.integer("vocab_size"),
+        num_layers=config.integer("n_layers"),
+        num_heads=config.integer("n_heads"),
+        hidden_dim=config.integer("dim"),
+        intermediate_dim=config.integer("hidden_dim"),
+        max_sequence_length=config.integer("max_position_embeddings", 512),
+        num_segments=0,
+        attention="self",
+        feedforward=dict(activation=config.activation("activation")),
+        **bert.rates(config, "dropout", "attention_dropout"),
+        layer_norm_epsilon=1e-12,
+    )
+
+
+def ignored(encoder) -> dict[str, str]:
+    """Kinds of tensors that this encoder does not use, by patterns of their names."""
+    return LEFT_OUT
+
+
+def weights(encoder) -> Iterator[Weight]:
+    """The encoder's weights and their tensors in the checkpoint."""
+    yield from bert.embedding(encoder)
+    for index, block in enumerate(encoder.blocks):
+        layer = f"transformer.layer.{index}"
+        attention, feedforward = block.attention, block.feedforward
+        yield from dense(attention.query_dense, f"{layer}.attention.q_lin")
+        yield from dense(attention.key_dense, f"{layer}.attention.k_lin")
+        yield from dense(attention.value_dense, f"{layer}.attention.v_lin")
+        yield from dense(attention.output_dense, f"{layer}.attention.out_lin")
+        yield from norm(block.attention_norm, f"{layer}.sa_layer_norm")
+        yield from dense(feedforward.intermediate_dense, f"{layer}.ffn.lin1")
+        yield from dense(feedforward.output_dense, f"{layer}.ffn.lin2")
+        yield from norm(block.feedforward_norm, f"{layer}.output_layer_norm")
+
+
+def pretraining_heads(encoder) -> dict[str, Head]:
+    """The heads that pretrained models may have."""
+    return MaskedLM(encoder, **bert.head_settings(encoder)).heads()
+
+
+def masked_lm_head(weights: Mapping) -> Iterator[Weight]:
+    """The weights of the masked language model head and their tensors."""
+    yield from dense(part(weights, "dense"), "vocab_transform")
+    yield from norm(part(weights, "norm"), "vocab_layer_norm")
+    yield Weight(weights["bias"], "vocab_projector.bias")
+
+
+def task_arguments(config: Config, kind: str) -> dict:
+    """The arguments of the task for a kind of fine-tuned model."""
+    if kind == "TokenClassification":
+        return dict(dropout=config.rate("dropout", 0.1))
+    return dict(
+        dropout=config.rate("seq_classif_dropout", 0.2), pooler_activation="relu"
+    )
+
+
+_POOLED = {"pooler": dense_head("pre_classifier"), "logits": dense_head("classifier")}
+HEADS = {"masked_lm": masked_lm_head}
+TASKS = bert.TASKS | {"SequenceClassification": _POOLED, "MultipleChoice": _POOLED}

@@ -1,0 +1,67 @@
+"""RoBERTa in Hugging Face's format, with CamemBERT and XLM-RoBERTa."""
+
+from collections.abc import Iterator, Mapping
+
+from tfeff.convert import bert
+from tfeff.convert.config import Config
+from tfeff.convert.weights import Weight, dense, dense_head, norm, part
+from tfeff.objectives.heads import Head
+from tfeff.objectives.sentence_pair import SentencePairPrediction
+
+PREFIX = "roberta."
+LEFT_OUT = {
+    r"pooler\.": "pooler",
+    r"lm_head\.": "masked language model head",
+    r"(classifier|qa_outputs)\.": "task head",
+    r"embeddings\.(position|token_type)_ids$": "buffer",
+}
+_PADDING_ID = 1
+# Positions are counted from the padding id on, whose own row is that of padding.
+_UNUSED_ROWS = _PADDING_ID + 1
+
+
+def arguments(config: Config) -> dict:
+    """The arguments of `Encoder` for the configuration."""
+    config.only("pad_token_id", _PADDING_ID, default=_PADDING_ID)
+    rows = config.integer("max_position_embeddings", 512)
+    if rows <= _UNUSED_ROWS:
+        raise ValueError(
+            f"In {config.path!r}: `max_position_embeddings` must be at least "
+            f"{_UNUSED_ROWS + 1}, of which the first {_UNUSED_ROWS} are not used. "
+            f"Received: max_position_embeddings={rows}"
+        )
+    return bert.arguments(config) | dict(max_sequence_length=rows - _UNUSED_ROWS)
+
+
+def ignored(encoder) -> dict[str, str]:
+    """Kinds of tensors that this encoder does not use, by patterns of their names."""
+    return LEFT_OUT | bert.unused_table(encoder)
+
+
+def weights(encoder) -> Iterator[Weight]:
+    """The encoder's weights and their tensors in the checkpoint."""
+    yield from bert.weights(encoder, unused_rows=_UNUSED_ROWS)
+
+
+def pretraining_heads(encoder) -> dict[str, Head]:
+    """The heads that pretrained models may have."""
+    # In Hugging Face's this activation is fixed.
+    settings = bert.head_settings(encoder) | dict(activation="gelu")
+    return SentencePairPrediction(encoder, **settings).heads()
+
+
+def masked_lm_head(weights: Mapping) -> Iterator[Weight]:
+    """The weights of the masked language model head and their tensors."""
+    yield from dense(part(weights, "dense"), "lm_head.dense")
+    yield from norm(part(weights, "norm"), "lm_head.layer_norm")
+    yield Weight(weights["bias"], "lm_head.bias")
+
+
+task_arguments = bert.task_arguments
+HEADS = {"masked_lm": masked_lm_head, "pooler": dense_head("pooler.dense")}
+TASKS = bert.TASKS | {
+    "SequenceClassification": {
+        "pooler": dense_head("classifier.dense"),
+        "logits": dense_head("classifier.out_proj"),
+    },
+}
