@@ -82,7 +82,7 @@ def inputs_of(arrays, model):
     return inputs
 
 
-def write(name, model, left_padding=False, tokenizer=None, logits=False, **save):
+def write(name, model, left_padding=False, tokenizer=None, **save):
     """Saves the checkpoint, its outputs, and its tokenizer's ids."""
     folder = GOLDENS / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -92,8 +92,6 @@ def write(name, model, left_padding=False, tokenizer=None, logits=False, **save)
     with torch.no_grad():
         inputs = inputs_of(arrays, model)
         outputs = model.base_model(**inputs, output_hidden_states=True)
-        if model is not model.base_model and logits:
-            arrays["logits"] = model(**inputs).logits.numpy()
     arrays["hidden_states"] = np.stack([x.numpy() for x in outputs.hidden_states])
     if isinstance(model, hf.XLNetLMHeadModel):
         arrays |= two_streams(model.transformer, arrays)
@@ -289,31 +287,23 @@ def main():
     spiece = sentence_piece(hf.XLNetTokenizer, hf.XLNetTokenizerFast, XLNET_PIECES)
     write("xlnet", hf.XLNetLMHeadModel(xlnet()), left_padding=True, tokenizer=spiece)
     write("xlnet_clamped", hf.XLNetModel(xlnet(clamp_len=3)), left_padding=True)
-    families()
-
-
-def families():
-    """ELECTRA, RoBERTa and DistilBERT, with the logits of their heads."""
-    # Of one seed: both have the same embedding.
-    pieces = word_piece(lowercase=True)
-    for kind, model in (
-        ("generator", hf.ElectraForMaskedLM(electra(hidden_act="gelu_new"))),
-        ("discriminator", hf.ElectraForPreTraining(electra(hidden_size=24))),
-    ):
-        write(f"electra_{kind}", model, tokenizer=pieces, logits=True)
+    # Of one seed, so that generator and discriminator have the same embedding.
+    model = hf.ElectraForMaskedLM(electra(hidden_act="gelu_new"))
+    write("electra_generator", model)
+    model = hf.ElectraForPreTraining(electra(hidden_size=24))
+    write("electra_discriminator", model, tokenizer=word_piece(lowercase=True))
     config = electra(embedding_size=16, position_embedding_type="relative_key")
-    write("electra_relative_key", hf.ElectraForPreTraining(config), logits=True)
-    write("roberta", hf.RobertaForMaskedLM(roberta()), logits=True)
+    write("electra_relative_key", hf.ElectraForPreTraining(config))
+    write("roberta", hf.RobertaForMaskedLM(roberta()))
     config = roberta(
         type_vocab_size=2,
         position_embedding_type="relative_key_query",
         hidden_act="gelu_new",
     )
-    write("roberta_relative_key_query", hf.RobertaForMaskedLM(config), logits=True)
-    model = hf.DistilBertForMaskedLM(distilbert(activation="relu"))
-    write("distilbert", model, logits=True)
+    write("roberta_relative_key_query", hf.RobertaModel(config))
+    write("distilbert", hf.DistilBertForMaskedLM(distilbert(activation="relu")))
     config = distilbert(sinusoidal_pos_embds=True)
-    write("distilbert_sinusoidal", hf.DistilBertForMaskedLM(config), logits=True)
+    write("distilbert_sinusoidal", hf.DistilBertModel(config))
 
 
 if __name__ == "__main__":

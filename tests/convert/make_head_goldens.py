@@ -39,6 +39,23 @@ SIZES = dict(
 BERT = dict(SIZES, layer_norm_eps=1e-3)
 ALBERT = dict(SIZES, embedding_size=6)
 CONVBERT = dict(SIZES, embedding_size=6, conv_kernel_size=3)
+ELECTRA = dict(SIZES, embedding_size=6, hidden_act="relu")
+ROBERTA = dict(
+    SIZES,
+    type_vocab_size=1,
+    max_position_embeddings=15,
+    layer_norm_eps=1e-5,
+    hidden_act="relu",
+)
+DISTILBERT = dict(
+    vocab_size=220,
+    dim=8,
+    n_layers=3,
+    n_heads=4,
+    hidden_dim=12,
+    max_position_embeddings=13,
+    activation="gelu_new",
+)
 XLNET = dict(vocab_size=220, d_model=8, n_layer=3, n_head=4, d_inner=12)
 # Hugging Face reads these though its configuration does not have them.
 SUMMARY = dict(summary_type="first", summary_use_proj=True, summary_activation="gelu")
@@ -50,7 +67,7 @@ def write(name, model, arrays, read):
     shutil.rmtree(folder, ignore_errors=True)
     randomise(model).save_pretrained(folder, safe_serialization=True)
     with torch.no_grad():
-        outputs = read(model(**inputs_of(arrays)))
+        outputs = read(model(**inputs_of(arrays, model)))
     arrays |= {key: value.numpy() for key, value in outputs.items()}
     np.savez_compressed(folder / "outputs.npz", **arrays)
 
@@ -65,8 +82,8 @@ def choices(arrays):
 
 def fine_tuned(family, base, left_padding=False, questions="QuestionAnswering", **more):
     """Writes the goldens of a family's fine-tuned models."""
-    prefix = {"bert": "Bert", "albert": "Albert", "convbert": "ConvBert"}
-    prefix = prefix.get(family, "XLNet")
+    prefix = {"convbert": "ConvBert", "distilbert": "DistilBert", "xlnet": "XLNet"}
+    prefix = prefix.get(family, family.title())
 
     def config(**changes):
         return getattr(hf, f"{prefix}Config")(**base, **changes)
@@ -137,14 +154,34 @@ def pretrained():
                 "sentence": o[sentence],
             },
         )
+    for name, model in (
+        (
+            "convbert_masked_lm",
+            hf.ConvBertForMaskedLM(hf.ConvBertConfig(**CONVBERT, hidden_act="relu")),
+        ),
+        ("electra_generator", hf.ElectraForMaskedLM(hf.ElectraConfig(**ELECTRA))),
+        ("roberta_masked_lm", hf.RobertaForMaskedLM(hf.RobertaConfig(**ROBERTA))),
+        (
+            "distilbert_masked_lm",
+            hf.DistilBertForMaskedLM(hf.DistilBertConfig(**DISTILBERT)),
+        ),
+    ):
+        write(
+            name,
+            model,
+            batch(),
+            lambda o: {
+                "mask_positions": torch.from_numpy(POSITIONS),
+                "masked_lm": at_positions(o.logits),
+            },
+        )
+    # Of one seed with the generator: it has the same tables.
+    config = hf.ElectraConfig(**dict(ELECTRA, hidden_size=12, num_attention_heads=2))
     write(
-        "convbert_masked_lm",
-        hf.ConvBertForMaskedLM(hf.ConvBertConfig(**CONVBERT, hidden_act="relu")),
+        "electra_discriminator",
+        hf.ElectraForPreTraining(config),
         batch(),
-        lambda o: {
-            "mask_positions": torch.from_numpy(POSITIONS),
-            "masked_lm": at_positions(o.logits),
-        },
+        lambda o: {"replaced": o.logits},
     )
 
 
@@ -160,7 +197,7 @@ def xlnet_lm():
     model = randomise(hf.XLNetLMHeadModel(hf.XLNetConfig(**XLNET)))
     with torch.no_grad():
         targets = model(
-            **inputs_of(arrays), perm_mask=perm_mask, target_mapping=mapping
+            **inputs_of(arrays, model), perm_mask=perm_mask, target_mapping=mapping
         ).logits
     write(
         "xlnet_lm",
@@ -183,6 +220,9 @@ def main():
     fine_tuned("bert", BERT, classifier=relative, tokens=query)
     fine_tuned("albert", ALBERT)
     fine_tuned("convbert", CONVBERT, choice=SUMMARY)
+    fine_tuned("electra", ELECTRA)
+    fine_tuned("roberta", ROBERTA)
+    fine_tuned("distilbert", DISTILBERT)
     fine_tuned("xlnet", XLNET, True, "QuestionAnsweringSimple")
 
 

@@ -26,7 +26,15 @@ from tfeff.tasks import (
 )
 
 GOLDENS = Path(__file__).parent / "head_goldens"
-FAMILIES = ("bert", "albert", "convbert", "xlnet")
+FAMILIES = (
+    "bert",
+    "albert",
+    "convbert",
+    "distilbert",
+    "electra",
+    "roberta",
+    "xlnet",
+)
 KINDS = {
     "classifier": Classifier,
     "regressor": Regressor,
@@ -39,6 +47,9 @@ PRETRAINED = {
     "bert_pretraining": ["next_sentence", "masked_lm"],
     "albert_pretraining": ["sentence_order", "masked_lm"],
     "convbert_masked_lm": ["masked_lm"],
+    "distilbert_masked_lm": ["masked_lm"],
+    "electra_generator": ["masked_lm"],
+    "roberta_masked_lm": ["masked_lm"],
     "xlnet_lm": ["permutation_lm"],
 }
 
@@ -59,6 +70,9 @@ def with_tokenizer(name, folder):
     if name.startswith(("albert", "xlnet")):
         file, encoder = "spiece.model", name.partition("_")[0]
     shutil.copy(ENCODERS / encoder / file, source)
+    if name.startswith("roberta"):
+        settings = {"tokenizer_class": "BertTokenizer"}
+        (source / "tokenizer_config.json").write_text(json.dumps(settings))
     return source
 
 
@@ -108,11 +122,23 @@ def test_logits_of_fine_tuned_models(name):
 
 
 def test_there_is_a_golden_of_each_head():
-    assert {f.name for f in GOLDENS.iterdir()} == {*FINE_TUNED, *PRETRAINED}
+    assert {f.name for f in GOLDENS.iterdir()} == {
+        *FINE_TUNED,
+        *PRETRAINED,
+        "electra_discriminator",
+    }
 
 
 @pytest.mark.parametrize(
-    "name", ["bert_classifier", "albert_tokens", "xlnet_regressor"]
+    "name",
+    [
+        "bert_classifier",
+        "albert_tokens",
+        "electra_classifier",
+        "roberta_choice",
+        "distilbert_regressor",
+        "xlnet_regressor",
+    ],
 )
 def test_tasks_come_back_from_presets(name, tmp_path, capsys):
     source = with_tokenizer(name, tmp_path)
@@ -199,6 +225,7 @@ def test_a_head_that_is_asked_for_and_missing_is_an_error(tmp_path):
             {"summary_type": None},
             "summary_type='last' and summary_use_proj=True",
         ),
+        ("electra_choice", {"summary_type": "last"}, "summary_type='last'"),
         ("xlnet_choice", {"summary_type": "mean"}, "summary_type='mean'"),
         (
             "albert_regressor",

@@ -4,6 +4,7 @@ The command `tfeff convert SOURCE DESTINATION` calls `convert`.
 """
 
 from tfeff.convert.conversion import Converted, convert, load, load_task
+from tfeff.convert.replaced_token import load_replaced_token
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.xlnet_tokenizer import XLNetTokenizer
 from tfeff.encoders import swap_positions
@@ -14,6 +15,7 @@ __all__ = [
     "XLNetTokenizer",
     "convert",
     "load",
+    "load_replaced_token",
     "load_task",
     "swap_positions",
 ]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 import keras_hub
+import numpy as np
 
 from tfeff.convert import harmless
 from tfeff.convert.heads import find_heads
@@ -102,6 +103,29 @@ def load_task(
     return heads.task, _tokenizer(found, encoder)
 
 
+def load_with_heads(
+    source: str | os.PathLike, generator: bool = False
+) -> tuple[
+    Encoder, dict[str, dict[str, np.ndarray]], keras_hub.tokenizers.Tokenizer | None
+]:
+    """Reads a published checkpoint with its heads.
+
+    Args:
+        source: as for `convert`.
+        generator: whether the generator is read of a checkpoint that holds it beside
+            the discriminator.
+
+    Returns:
+        The encoder; the arrays of its heads by the heads' names; the tokenizer, or
+        `None` if the source has none.
+    """
+    found, encoder = _encoder(source, generator)
+    heads = find_heads(found, encoder)
+    _assign(found, encoder, heads.weights)
+    arrays = {name: head.arrays() for name, head in heads.heads.items()}
+    return encoder, arrays, _tokenizer(found, encoder)
+
+
 def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Converted:
     """Writes a published checkpoint as a preset of `tfeff.encoders.Encoder`.
 
@@ -166,9 +190,9 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
     return Converted(encoder, tokenizer, ignored, tuple(heads.heads), heads.task)
 
 
-def _encoder(source):
+def _encoder(source, generator=False):
     """The source, and its encoder without its weights."""
-    found = find(source)
+    found = find(source, generator)
     arguments = found.format.arguments(found.config)
     found.config.warn_of_others(harmless.CONFIG)
     with _config_named(found):
