@@ -1,5 +1,8 @@
 """ELECTRA, RoBERTa and DistilBERT: what differs from BERT."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -14,7 +17,37 @@ from tfeff import ops as functional
 from tfeff.convert import convert, distilbert, load
 from tfeff.convert.config import Config
 from tfeff.convert.safetensors import read_safetensors
+from tfeff.convert.sources import FAMILIES
 from tfeff.encoders import presets
+
+HEADS = {
+    "masked_lm": "masked language model",
+    "next_sentence": "next sentence",
+    "permutation_lm": "permutation language model",
+    "pooler": "pooler",
+    "replaced_token": "replaced tokens",
+    "sentence_order": "sentence order",
+}
+KINDS = {
+    "SequenceClassification": "texts",
+    "TokenClassification": "tokens",
+    "QuestionAnswering": "questions",
+    "QuestionAnsweringSimple": "simple questions",
+    "MultipleChoice": "choice",
+}
+
+
+def test_the_page_has_the_table_of_families():
+    page = (Path(__file__).parents[2] / "docs" / "CONVERT.md").read_text("utf-8")
+    found = {}
+    for row in re.findall(r"^\| `.*`.*\|$", page, re.MULTILINE):
+        names, _, heads, kinds = (cell.strip() for cell in row.strip("|").split(" | "))
+        for name in names.split(", "):
+            found[name.strip("`")] = set(heads.split(", ")), set(kinds.split(", "))
+    assert found == {
+        name: ({HEADS[h] for h in form.HEADS}, {KINDS[kind] for kind in form.TASKS})
+        for name, form in FAMILIES.items()
+    }
 
 
 @pytest.mark.parametrize("model_type", ["camembert", "xlm-roberta"])

@@ -90,15 +90,21 @@ def test_a_generator_comes_along_if_it_has_the_size(tmp_path):
     old = make_model("replaced_token", generator_ratio=0.5, **settings)
     keep(tmp_path / "run", "replaced_token", {2: old})
     longer = make_model("replaced_token", 24, seed=9, generator_ratio=0.5, **settings)
-    assert copy_heads(f"{tmp_path}/run", "replaced_token", longer)
+    kept = copy_heads(f"{tmp_path}/run", "replaced_token", longer)
+    assert kept == ["replaced_token", "generator"]
     found = outside(longer)
     assert same(found, outside(old))
     assert any("generator" in path for path in found)
     assert not any("position" in path for path in found)  # The encoder's own.
     wider = make_model("replaced_token", seed=9, generator_ratio=1.0, **settings)
     before = outside(wider)
-    assert not copy_heads(f"{tmp_path}/run", "replaced_token", wider)
-    assert same(outside(wider), before)
+    kept = copy_heads(f"{tmp_path}/run", "replaced_token", wider)
+    assert kept == ["replaced_token"]
+    expected = {
+        path: outside(old)[path] if "discriminator" in path else value
+        for path, value in before.items()
+    }
+    assert same(outside(wider), expected)
 
 
 def test_settings_that_do_not_fit():

@@ -7,8 +7,8 @@ from tfeff.recipes.settings import Settings, setting, settings
 class ConvertSettings(Settings):
     """Writes a published checkpoint as a preset.
 
-    It takes BERT, ALBERT, ConvBERT or XLNet of Hugging Face, BERT or ALBERT of the
-    Model Garden, and ConvBERT of its authors.
+    It takes BERT, ALBERT, ConvBERT, ELECTRA, RoBERTa, DistilBERT or XLNet of Hugging
+    Face, BERT or ALBERT of the Model Garden, and ELECTRA or ConvBERT of their authors.
     """
 
     source: str = setting(

@@ -1,4 +1,4 @@
-"""Import of checkpoints of Hugging Face, Model Garden and ConvBERT's authors.
+"""Import of checkpoints of Hugging Face, Model Garden and of models' authors.
 
 The command `tfeff convert SOURCE DESTINATION` calls `convert`.
 """

@@ -131,14 +131,16 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
 
     Known formats are those of
 
-    - Hugging Face (`config.json` and safetensors): BERT, also with `relative_key` or
-      `relative_key_query` positions, ALBERT, ConvBERT and XLNet;
+    - Hugging Face (`config.json` and safetensors): BERT, ELECTRA and RoBERTa, also with
+      `relative_key` or `relative_key_query` positions, ALBERT, ConvBERT, DistilBERT and
+      XLNet; CamemBERT and XLM-RoBERTa are RoBERTas;
     - TensorFlow's Model Garden (`bert_config.json` or `albert_config.json`, and a
       checkpoint of an encoder): BERT and ALBERT;
-    - the authors of ConvBERT (a TensorFlow 1 checkpoint).
+    - the authors of ELECTRA and of ConvBERT (a TensorFlow 1 checkpoint): the
+      discriminator; `load_replaced_token` reads the generator, too.
 
     Heads come along. Those of pretraining (masked language modelling, pooler, next
-    sentence, sentence order, XLNet's language modelling) are kept for
+    sentence, sentence order, replaced tokens, XLNet's language modelling) are kept for
     `tfeff.tasks.load_objective`; fine-tuned ones (classification of texts and tokens,
     questions, multiple choice) become a task, which `tfeff.tasks.load_task` reads.
 

@@ -22,7 +22,7 @@ from tfeff.convert.reading import check_fetched, read_json
 from tfeff.convert.safetensors import INDEX, read_safetensors
 from tfeff.convert.tf_checkpoint import read_tf_checkpoint
 
-_FAMILIES = {
+FAMILIES = {
     "bert": bert,
     "albert": albert,
     "convbert": convbert,
@@ -154,8 +154,8 @@ def _hugging_face(directory, files):
     for name in ("auto_map", "quantization_config"):
         config.only(name, None, default=None)
     config.only("is_encoder_decoder", False, default=False)
-    family = config.only("model_type", *_FAMILIES)
-    form = _FAMILIES[family]
+    family = config.only("model_type", *FAMILIES)
+    form = FAMILIES[family]
     tensors = {}
     for name, tensor in read_safetensors(directory).items():
         # Old checkpoints have TensorFlow's names for the weights of layer norms.

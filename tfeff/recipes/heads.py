@@ -64,7 +64,7 @@ class PretrainedHeads:
         return copied
 
     def _copy_all(self, model):
-        """Copies what is beside the encoder, such as a generator, as a whole."""
+        """Copies what is beside the encoder as a whole: the model names no heads."""
         old, new = _outside(self.model), _outside(model)
         if [w.shape for w in old] != [w.shape for w in new]:
             return []
