@@ -145,6 +145,15 @@ def add_special_token(tokenizer, token: str, name: str) -> None:
     tokenizer._add_special_token(token, name)
 
 
+def find_special_tokens(tokenizer) -> None:
+    """Sets the ids of a KerasHub tokenizer's special tokens by its vocabulary.
+
+    Raises:
+        ValueError: if the vocabulary lacks one.
+    """
+    tokenizer._update_special_token_ids()
+
+
 def sentence_piece(tokenizer):
     """tensorflow-text's tokenizer within KerasHub's, which also returns offsets."""
     return tokenizer._sentence_piece

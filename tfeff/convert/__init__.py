@@ -6,12 +6,16 @@ The command `tfeff convert SOURCE DESTINATION` calls `convert`.
 from tfeff.convert.conversion import Converted, convert, load, load_task
 from tfeff.convert.replaced_token import load_replaced_token
 from tfeff.data.text.bert_tokenizer import BertTokenizer
+from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
+from tfeff.data.text.xlm_roberta_tokenizer import XLMRobertaTokenizer
 from tfeff.data.text.xlnet_tokenizer import XLNetTokenizer
 from tfeff.encoders import swap_positions
 
 __all__ = [
     "BertTokenizer",
     "Converted",
+    "RobertaTokenizer",
+    "XLMRobertaTokenizer",
     "XLNetTokenizer",
     "convert",
     "load",

@@ -16,6 +16,15 @@ _BERT = dict(
     cls_token="[CLS]",
     mask_token="[MASK]",
 )
+_ROBERTA = dict(
+    unk_token="<unk>",
+    bos_token="<s>",
+    eos_token="</s>",
+    sep_token="</s>",
+    pad_token="<pad>",
+    cls_token="<s>",
+    mask_token="<mask>",
+)
 _ROLES = {
     "bert": _BERT,
     "albert": _BERT | dict(unk_token="<unk>", pad_token="<pad>"),
@@ -26,8 +35,10 @@ _ROLES = {
         cls_token="<cls>",
         mask_token="<mask>",
     ),
+    "roberta": _ROBERTA,
+    "xlm-roberta": _ROBERTA,
 }
-_OTHERS = {"bert": (), "albert": (), "xlnet": ("<s>", "</s>", "<eod>", "<eop>")}
+_OTHERS = {"xlnet": ("<s>", "</s>", "<eod>", "<eop>")}
 
 
 def check_added_tokens(directory: str, family: str, tokenizer, config: Config) -> None:
@@ -35,7 +46,7 @@ def check_added_tokens(directory: str, family: str, tokenizer, config: Config) -
 
     Args:
         directory: the checkpoint's folder.
-        family: `"bert"`, `"albert"` or `"xlnet"`.
+        family: `"bert"`, `"albert"`, `"xlnet"`, `"roberta"` or `"xlm-roberta"`.
         tokenizer: the KerasHub tokenizer made of the vocabulary.
         config: `tokenizer_config.json`.
 
@@ -49,7 +60,7 @@ def check_added_tokens(directory: str, family: str, tokenizer, config: Config) -
             tokens += _entries(Config.read(path), entries)
     ids = {token: i for i, token in enumerate(tokenizer.get_vocabulary())}
     roles = _ROLES[family]
-    known = {*roles.values(), *_OTHERS[family]}
+    known = {*roles.values(), *_OTHERS.get(family, ())}
     for file, name, token, number in tokens:
         if roles.get(name, token) != token:
             raise ValueError(

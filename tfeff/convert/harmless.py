@@ -31,7 +31,7 @@ full_tokenizer_file init_inputs is_local local_files_only max_len max_length
 model_input_names model_max_length name_or_path pad_to_multiple_of
 pad_token_type_id padding padding_side processor_class return_token_type_ids
 sep_token_id special_tokens_map_file split_special_tokens stride tokenizer_file
-transformers_version truncation truncation_side truncation_strategy
+transformers_version trim_offsets truncation truncation_side truncation_strategy
 use_fast vocab_file
 """
 

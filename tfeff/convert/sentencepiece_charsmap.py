@@ -33,7 +33,7 @@ def with_rules(proto: bytes, lowercase: bool, keep_accents: bool) -> bytes:
         The changed model, with the same pieces.
     """
     model = ModelProto.FromString(proto)
-    known = _decompiled(model.normalizer_spec.precompiled_charsmap)
+    known = decompiled(model.normalizer_spec.precompiled_charsmap)
 
     def clean(character):
         if character.isspace():
@@ -57,7 +57,7 @@ def with_rules(proto: bytes, lowercase: bool, keep_accents: bool) -> bytes:
         target = _apply(known, clean(character))
         if target != character:
             rules[character] = target
-    model.normalizer_spec.precompiled_charsmap = _compiled(rules)
+    model.normalizer_spec.precompiled_charsmap = compiled(rules)
     for piece in model.pieces:
         if piece.piece[-1:] == "," and piece.piece[-2:-1].isdigit():
             piece.type = ModelProto.SentencePiece.UNUSED
@@ -79,7 +79,7 @@ def _apply(rules, text):
     return "".join(result)
 
 
-def _compiled(rules):
+def compiled(rules):
     """The rules in SentencePiece's format, which only its trainer writes."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "rules.tsv")
@@ -103,7 +103,7 @@ def _codes(text):
     return " ".join(f"{ord(character):X}" for character in text)
 
 
-def _decompiled(charsmap):
+def decompiled(charsmap):
     """The rules in SentencePiece's format: a trie of UTF-8 keys, then their values.
 
     The format is the size of the trie in bytes (uint32), the trie, and the values,

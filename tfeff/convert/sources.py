@@ -37,7 +37,7 @@ _WITH_TOKENS_OF_BERT = ("convbert", "distilbert", "electra")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".pdparams")
 _OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".ot", ".npz")
 _MODULES = "modules.json"
-_FILES = ["*.safetensors", "*.json", "*vocab.txt", "*spiece.model"]
+_FILES = ["*.safetensors", "*.json", "*vocab.txt", "*merges.txt", "*spiece.model"]
 
 
 @dataclasses.dataclass(frozen=True)

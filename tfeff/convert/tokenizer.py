@@ -7,10 +7,15 @@ import keras_hub
 from tfeff.convert import harmless
 from tfeff.convert.added_tokens import check_added_tokens
 from tfeff.convert.config import Config
-from tfeff.convert.reading import read_bytes, read_text
+from tfeff.convert.json_tokenizer import TokenizerJson
+from tfeff.convert.reading import read_bytes, read_json, read_text
+from tfeff.convert.same_ids import check_same_ids
 from tfeff.convert.sentencepiece_charsmap import with_rules
 from tfeff.convert.tokenizer_json import check_tokenizer_json
+from tfeff.convert.unigram_model import sentence_piece_model
 from tfeff.data.text.bert_tokenizer import BertTokenizer
+from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
+from tfeff.data.text.xlm_roberta_tokenizer import XLMRobertaTokenizer
 from tfeff.data.text.xlnet_tokenizer import XLNetTokenizer
 
 # Families of Hugging Face's classes, whose names may end in "Fast".
@@ -21,11 +26,22 @@ _FAMILIES = {
     "ElectraTokenizer": "bert",
     "AlbertTokenizer": "albert",
     "XLNetTokenizer": "xlnet",
+    "RobertaTokenizer": "roberta",
+    "XLMRobertaTokenizer": "xlm-roberta",
 }
+# Of any model that tokenizer.json describes.
+_ANY = "PreTrainedTokenizerFast"
 _VOCABULARIES = {
     "bert": ("vocab.txt",),
     "albert": ("spiece.model", "30k-clean.model"),
     "xlnet": ("spiece.model",),
+    "roberta": ("vocab.json",),
+    "xlm-roberta": (),  # The ids of its SentencePiece model are others.
+}
+_SENTENCE_PIECE = {
+    "albert": keras_hub.tokenizers.AlbertTokenizer,
+    "xlnet": XLNetTokenizer,
+    "xlm-roberta": XLMRobertaTokenizer,
 }
 
 
@@ -35,32 +51,46 @@ def make_tokenizer(
     """The tokenizer in a checkpoint's folder.
 
     Args:
-        directory: the folder, with `vocab.txt` or `spiece.model` and, from Hugging
-            Face, `tokenizer_config.json`.
-        family: `"bert"` for WordPiece, `"albert"` or `"xlnet"` for SentencePiece, used
-            if no file names a tokenizer class.
+        directory: the folder, with `vocab.txt`, `spiece.model`, or `vocab.json` and
+            `merges.txt`, or with `tokenizer.json` alone, and, from Hugging Face,
+            `tokenizer_config.json`.
+        family: `"bert"` for WordPiece, `"roberta"` for byte-level BPE, `"albert"`,
+            `"xlnet"` or `"xlm-roberta"` for SentencePiece, used if no file names a
+            tokenizer class.
 
     Returns:
         The tokenizer, or `None` if the folder has no vocabulary.
 
     Raises:
-        ValueError: if a file is damaged, asks for something that KerasHub's
-            tokenizers do not have, or contradicts another.
+        ValueError: if a file is damaged, asks for something that tfeff's
+            tokenizers do not have, or contradicts another; if ids differ from those
+            that the `tokenizers` library gives by `tokenizer.json` alone.
     """
     config = _settings(directory, "tokenizer_config.json")
-    family = _family(directory, config, family)
-    for name in _VOCABULARIES.get(family, ()):
-        path = os.path.join(directory, name)
-        if os.path.exists(path):
-            break
-    else:
+    is_json = os.path.exists(os.path.join(directory, "tokenizer.json"))
+    given, family = family, _family(directory, config, family, is_json)
+    paths = [os.path.join(directory, n) for n in _VOCABULARIES[family or given]]
+    path = next((path for path in paths if os.path.exists(path)), None)
+    if path is None and not is_json:
         return None
-    if family == "bert":
-        tokenizer = _word_piece(path, config)
+    if path is None:
+        family, tokenizer = _of_json(TokenizerJson.find(directory), config)
+    elif family is None:
+        raise ValueError(
+            f"{config.path!r} asks for tokenizer_class={_ANY!r}, which tfeff does not "
+            f"support beside {path!r}. It supports: {', '.join(_FAMILIES)}"
+        )
+    elif family == "bert":
+        tokenizer = _word_piece(path, _lines(path), config)
+    elif family == "roberta":
+        tokenizer = _byte_pairs(path, config)
     else:
         tokenizer = _sentence_piece(path, family, config)
     check_added_tokens(directory, family, tokenizer, config)
-    check_tokenizer_json(directory, family, tokenizer, config)
+    if path is not None and family != "roberta":
+        check_tokenizer_json(directory, family, tokenizer, config)
+    elif is_json:
+        _check_ids(TokenizerJson.find(directory), family, tokenizer)
     for name in sorted(os.listdir(directory)):
         # Files of sentence-transformers, such as sentence_bert_config.json.
         if name.startswith("sentence_") and name.endswith("_config.json"):
@@ -75,12 +105,17 @@ def _settings(directory, name):
     return Config.read(path) if os.path.exists(path) else Config({}, path)
 
 
-def _family(directory, config, family):
-    """The family of the class that the files name, else the given one."""
+def _family(directory, config, family, is_json):
+    """The family of the class that the files name, else the given one.
+
+    None if the class is that of any tokenizer.json.
+    """
     config.only("auto_map", None, default=None)
     config.only("word_tokenizer_type", None, "basic", default=None)
     config.only("subword_tokenizer_type", None, "wordpiece", default=None)
     classes = _FAMILIES | {f"{name}Fast": _FAMILIES[name] for name in _FAMILIES}
+    if is_json:
+        classes[_ANY] = None
     # Hugging Face reads them in this order.
     for settings in (config, _settings(directory, "config.json")):
         if settings.get("tokenizer_class", None) is not None:
@@ -88,11 +123,83 @@ def _family(directory, config, family):
     return family
 
 
-def _word_piece(path, config):
+def _of_json(file, config):
+    """The family and the tokenizer that tokenizer.json alone describes."""
+    path, family = file.path, file.family
+    if family == "bert":
+        # In Hugging Face, tokenizer_config.json takes precedence over this file.
+        settings = config.with_defaults(**file.word_piece_settings())
+        return family, _word_piece(path, file.vocabulary, settings)
+    if family == "roberta":
+        settings = file.byte_pair_settings()
+        settings["add_prefix_space"] = config.only(
+            "add_prefix_space", True, False, default=settings["add_prefix_space"]
+        )
+        return family, _made(path, "byte-level BPE", RobertaTokenizer, **settings)
+    for name in ("do_lower_case", "keep_accents", "remove_space", "sp_model_kwargs"):
+        config.get(name, None)  # The file's normalizer counts.
+    proto = sentence_piece_model(file)
+    return family, _made(path, "Unigram model", _SENTENCE_PIECE[family], proto)
+
+
+def _check_ids(file, family, tokenizer):
+    """Raises unless the tokenizer gives the ids of tokenizer.json."""
+    changes = {}
+    if family == "bert":
+        changes["normalizer"] = file.values["normalizer"] | dict(
+            lowercase=tokenizer.to_lower,
+            strip_accents=tokenizer.strip_accents,
+            handle_chinese_chars=tokenizer.split_on_cjk,
+        )
+    if family == "roberta":
+        changes["pre_tokenizer"] = file.values["pre_tokenizer"] | dict(
+            add_prefix_space=tokenizer.add_prefix_space
+        )
+    if file.vocabulary != list(tokenizer.get_vocabulary()):
+        raise ValueError(
+            f"{file.path!r} must describe the same tokenizer as the vocabulary. It has "
+            "another vocabulary"
+        )
+    if family != "xlnet":  # Its rows are framed as those of others, see CONVERT.md.
+        file.check_frame(tokenizer)
+    check_same_ids(file.path, tokenizer, file.reference(**changes))
+
+
+def _byte_pairs(path, config):
+    vocabulary = read_json(path)
+    rules = os.path.join(os.path.dirname(path), "merges.txt")
+    if not os.path.exists(rules):
+        raise ValueError(f"{path!r} must lie beside its 'merges.txt'. That is missing")
+    merges = read_text(rules).split("\n")
+    merges = [rule for rule in merges if rule and not rule.startswith("#version")]
+    return _made(
+        path,
+        "byte-level BPE",
+        RobertaTokenizer,
+        vocabulary,
+        merges,
+        config.only("add_prefix_space", True, False, default=False),
+    )
+
+
+def _made(path, what, make, *args, **kwargs):
+    try:
+        return make(*args, **kwargs)
+    except Exception as error:  # From SentencePiece, protobuf, TensorFlow, KerasHub.
+        raise ValueError(
+            f"{path!r} must describe a {what} that tfeff supports. It does not: {error}"
+        ) from error
+
+
+def _lines(path):
     vocabulary = read_text(path).split("\n")
     if vocabulary[-1] == "":
         vocabulary.pop()
     _check_distinct(path, vocabulary)
+    return vocabulary
+
+
+def _word_piece(path, vocabulary, config):
     config.only("do_basic_tokenize", True, default=True)
     config.only("never_split", None, [], default=None)
     config.only("wordpieces_prefix", "##", default="##")
@@ -133,9 +240,8 @@ def _sentence_piece(path, family, config):
     config.only("sp_model_kwargs", {}, None, default=None)
     lowercase = config.only("do_lower_case", True, False, default=family == "albert")
     keep_accents = config.only("keep_accents", True, False, default=False)
-    make = {"albert": keras_hub.tokenizers.AlbertTokenizer, "xlnet": XLNetTokenizer}
     try:
-        return make[family](with_rules(proto, lowercase, keep_accents))
+        return _SENTENCE_PIECE[family](with_rules(proto, lowercase, keep_accents))
     except Exception as error:  # From SentencePiece, protobuf, TensorFlow, KerasHub.
         raise ValueError(
             f"{path!r} must be the SentencePiece model of an {family.upper()}. It is "

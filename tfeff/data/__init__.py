@@ -50,12 +50,14 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "text.corpora": ["split", "text_files", "tfds"],
         "text.docstrings": ["docstrings"],
         "text.records": ["hugging_face", "json_lines", "parquet"],
+        "text.roberta_tokenizer": ["RobertaTokenizer"],
         "text.tokenizers": [
             "load_tokenizer",
             "save_tokenizer",
             "tokenizer_fingerprint",
             "train_tokenizer",
         ],
+        "text.xlm_roberta_tokenizer": ["XLMRobertaTokenizer"],
         "text.xlnet_tokenizer": ["XLNetTokenizer"],
     },
 )

@@ -1,0 +1,142 @@
+"""Tokenizers described by tokenizer.json, the file of the `tokenizers` library."""
+
+import json
+import os
+
+import tokenizers
+
+from tfeff.convert.config import Config
+
+_NAME = "tokenizer.json"
+_FAMILIES = {"WordPiece": "bert", "BPE": "roberta"}
+_UNIGRAM = {"<cls>": "xlnet", "[CLS]": "albert", "<s>": "xlm-roberta"}
+_POST_PROCESSORS = (
+    "BertProcessing",
+    "RobertaProcessing",
+    "TemplateProcessing",
+    "ByteLevel",
+    "Sequence",
+)
+# What a file does to a text beside its normalizer and model, or to the ids.
+_AROUND = dict(added_tokens=[], post_processor=None, truncation=None, padding=None)
+
+
+class TokenizerJson:
+    """A checkpoint's `tokenizer.json`.
+
+    Args:
+        path: the file.
+
+    Raises:
+        ValueError: if the `tokenizers` library cannot read it, or its vocabulary has
+            not the ids 0 to V − 1.
+
+    Attributes:
+        family: `"bert"`, `"roberta"`, `"albert"`, `"xlnet"` or `"xlm-roberta"`, by its
+            model and the names of its pieces.
+        vocabulary: the pieces in the order of their ids.
+    """
+
+    def __init__(self, path: str):
+        self.path = path
+        self.values = Config.read(path).values
+        try:
+            whole = tokenizers.Tokenizer.from_str(json.dumps(self.values))
+        except Exception as error:  # The library has no class of its own.
+            raise ValueError(
+                f"{path!r} must be a file of the `tokenizers` library. It is not: "
+                f"{error}"
+            ) from error
+        kind = type(whole.model).__name__
+        self.model = self.part("model", self.values["model"] | {"type": kind})
+        self.model.only("type", "WordPiece", "BPE", "Unigram")
+        ids = whole.get_vocab(with_added_tokens=False)
+        self.vocabulary = sorted(ids, key=ids.get)
+        if [ids[piece] for piece in self.vocabulary] != list(range(len(ids))) or (
+            kind == "Unigram" and len(self.model.get("vocab")) != len(ids)
+        ):
+            raise ValueError(
+                f"{path!r} must have the ids 0 to V - 1, each once. Its {len(ids)} "
+                "pieces have others"
+            )
+        named = [f for piece, f in _UNIGRAM.items() if piece in ids]
+        self.family = _FAMILIES.get(kind) or [*named, "albert"][0]
+
+    @classmethod
+    def find(cls, directory: str) -> "TokenizerJson | None":
+        """The one in a checkpoint's folder; None if it has none."""
+        path = os.path.join(directory, _NAME)
+        return cls(path) if os.path.exists(path) else None
+
+    def part(self, name: str, values=None) -> Config:
+        """An object within the file; its messages name it."""
+        values = self.values.get(name) if values is None else values
+        return Config(values or {}, f"{self.path}: {name}")
+
+    def reference(self, **changes) -> tokenizers.Tokenizer:
+        """The library's tokenizer, with other values in the file.
+
+        Special tokens within texts are text, none are added, and texts are neither cut
+        nor padded: tfeff does all this by its own settings.
+        """
+        values = self.values | _AROUND | changes
+        return tokenizers.Tokenizer.from_str(json.dumps(values))
+
+    def word_piece_settings(self) -> dict:
+        """The settings of a WordPiece tokenizer as in tokenizer_config.json.
+
+        Raises:
+            ValueError: if the file describes none of BERT's.
+        """
+        self.model.only("unk_token", "[UNK]", default="[UNK]")
+        self.model.only("continuing_subword_prefix", "##", default="##")
+        self.model.only("max_input_chars_per_word", 100, default=100)
+        normalizer = self.part("normalizer")
+        normalizer.only("type", "BertNormalizer")
+        self.part("pre_tokenizer").only("type", "BertPreTokenizer")
+        return dict(
+            clean_text=normalizer.get("clean_text"),
+            do_lower_case=normalizer.get("lowercase"),
+            strip_accents=normalizer.get("strip_accents", None),
+            tokenize_chinese_chars=normalizer.get("handle_chinese_chars"),
+        )
+
+    def byte_pair_settings(self) -> dict:
+        """Arguments of `RobertaTokenizer`.
+
+        Raises:
+            ValueError: if the file describes none of RoBERTa's.
+        """
+        for name in ("continuing_subword_prefix", "end_of_word_suffix"):
+            self.model.only(name, None, "", default=None)
+        self.model.only("dropout", None, default=None)
+        for name in ("byte_fallback", "ignore_merges"):
+            self.model.only(name, False, default=False)
+        self.part("normalizer").only("type", None, default=None)
+        words = self.part("pre_tokenizer")
+        words.only("type", "ByteLevel")
+        words.only("use_regex", True, default=True)
+        return dict(
+            vocabulary={piece: id for id, piece in enumerate(self.vocabulary)},
+            merges=self.model.get("merges"),
+            add_prefix_space=words.only("add_prefix_space", True, False),
+        )
+
+    def check_frame(self, tokenizer) -> None:
+        """Raises if the file surrounds texts by other tokens than tfeff does."""
+        post_processor = self.part("post_processor")
+        if not post_processor.values:
+            return
+        post_processor.only("type", *_POST_PROCESSORS)
+        whole = self.reference(post_processor=post_processor.values)
+        cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
+        between = [sep] * getattr(tokenizer, "pair_separators", 1)
+        for found, frame in (
+            (whole.encode("").ids, [cls, sep]),
+            (whole.encode("", "").ids, [cls, *between, sep]),
+        ):
+            if found not in ([], frame):
+                raise ValueError(
+                    f"{self.path!r} must surround texts by the ids {frame}. Its "
+                    f"post_processor gives {found}"
+                )

@@ -1,0 +1,154 @@
+"""SentencePiece models made of the Unigram models in tokenizer.json."""
+
+import base64
+import sys
+import unicodedata
+
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+from tfeff.convert.config import Config
+from tfeff.convert.json_tokenizer import TokenizerJson
+from tfeff.convert.sentencepiece_charsmap import compiled, decompiled
+
+_CHARACTERS = (
+    "Lowercase",
+    "NFC",
+    "NFD",
+    "NFKC",
+    "NFKD",
+    "Nmt",
+    "Precompiled",
+    "StripAccents",
+)
+
+
+def sentence_piece_model(file: TokenizerJson) -> bytes:
+    """The SentencePiece model with the pieces, scores and clean-up of a Unigram file.
+
+    What the file's normalizer does to each character, and to the sequences of
+    characters that it names, becomes a replacement rule of the model.
+
+    White space is cleaned up as SentencePiece does: a run is one space, and at either
+    end of a text there is none. Some files, such as ALBERT's and XLNet's by Hugging
+    Face, give a piece "▁" for white space at the end; their slow tokenizers and the
+    original ones do not.
+
+    Args:
+        file: the file, of a Unigram model.
+
+    Returns:
+        The model, with the file's ids.
+
+    Raises:
+        ValueError: if the file has a step that is not known.
+    """
+    special = {token["content"] for token in file.values.get("added_tokens") or ()}
+    unknown = file.model.get("unk_id")
+    file.model.only("byte_fallback", False, default=False)
+    if unknown is None:
+        raise ValueError(
+            f"{file.path!r} must have an unknown piece. Its unk_id is null"
+        )
+    model = ModelProto()
+    types = ModelProto.SentencePiece
+    for id, (piece, score) in enumerate(file.model.get("vocab")):
+        kind = types.CONTROL if piece in special else types.NORMAL
+        kind = types.UNKNOWN if id == unknown else kind
+        model.pieces.add(piece=piece, score=score, type=kind)
+    trainer = model.trainer_spec
+    trainer.model_type = trainer.UNIGRAM
+    trainer.vocab_size = len(model.pieces)
+    trainer.unk_id, trainer.unk_piece = unknown, file.vocabulary[unknown]
+    normalizer = model.normalizer_spec
+    normalizer.name = "tokenizer.json"
+    normalizer.precompiled_charsmap = compiled(_rules(file))
+    normalizer.add_dummy_prefix = _begins_with_space(file)
+    normalizer.remove_extra_whitespaces = True
+    normalizer.escape_whitespaces = True
+    return model.SerializeToString()
+
+
+def _begins_with_space(file):
+    """Whether a text gets a space before it; checks the steps for white space."""
+    steps = _steps(file.part("pre_tokenizer"), "pretokenizers")
+    collapses = _collapses(file)
+    if steps and steps[0].get("type") == "WhitespaceSplit":
+        collapses = True
+        steps = steps[1:]
+    if not collapses or len(steps) != 1:
+        raise ValueError(
+            f"{file.path!r} must make one space of a run of white space, and split at "
+            "it by one Metaspace. Its normalizer and pre_tokenizer do not"
+        )
+    metaspace = steps[0]
+    metaspace.only("type", "Metaspace")
+    metaspace.only("replacement", "▁", default="▁")
+    metaspace.only("split", True, default=True)
+    # Earlier versions have `add_prefix_space`.
+    if not metaspace.only("add_prefix_space", True, False, default=True):
+        return False
+    scheme = metaspace.only(
+        "prepend_scheme", "always", "first", "never", default="always"
+    )
+    return scheme != "never"
+
+
+def _steps(part, name):
+    """The settings of the steps of a sequence, or of the one step."""
+    if not part.values:
+        return []
+    if part.get("type") != "Sequence":
+        return [part]
+    return [Config(values, part.path) for values in part.get(name)]
+
+
+def _is_of_spaces(step):
+    """Whether it removes white space at the ends, or of a run all but one."""
+    pattern = step.values.get("pattern") or {}
+    return step.get("type") == "Strip" or (
+        step.get("type") == "Replace"
+        and pattern.get("Regex") == " {2,}"
+        and step.get("content") in (" ", "▁")
+    )
+
+
+def _collapses(file):
+    steps = _steps(file.part("normalizer"), "normalizers")
+    return any(_is_of_spaces(s) and s.get("type") == "Replace" for s in steps)
+
+
+def _rules(file):
+    """The normalizer's replacements of characters and of sequences of them."""
+    steps, sequences = [], set()
+    for step in _steps(file.part("normalizer"), "normalizers"):
+        if _is_of_spaces(step):
+            continue
+        kind = step.only("type", "Replace", *_CHARACTERS)
+        if kind == "Replace":
+            pattern = step.get("pattern")
+            if "String" not in pattern:
+                raise ValueError(
+                    f"{step.path!r} replaces {pattern}, which tfeff does not support. "
+                    "It supports strings, and ' {2,}' by one space"
+                )
+            sequences.add(pattern["String"])
+        if kind == "Precompiled":
+            charsmap = base64.b64decode(step.get("precompiled_charsmap") or "")
+            sequences.update(key for key in decompiled(charsmap) if len(key) > 1)
+        steps.append(step.values)
+    if not steps:
+        return {}
+    values = {"type": "Sequence", "normalizers": steps}
+    normalize = file.reference(normalizer=values).normalizer.normalize_str
+    rules = {}
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        if unicodedata.category(character) in ("Cs", "Cn"):
+            continue
+        if (target := normalize(character)) != character:
+            rules[character] = target
+    for sequence in sequences:
+        target = normalize(sequence)
+        if target != "".join(rules.get(c, c) for c in sequence):
+            rules[sequence] = target
+    return rules

@@ -1,0 +1,26 @@
+"""What the pieces of a tokenizer's vocabulary spell."""
+
+import keras_hub
+
+from tfeff.data.text.characters import SPACE
+from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
+
+
+def spelled_pieces(tokenizer: keras_hub.tokenizers.Tokenizer) -> list[str]:
+    """What each piece spells in a text, by its id.
+
+    Pieces of SentencePiece and byte-level BPE that begin a word begin with a space.
+    Those inside a word begin with WordPiece's mark. Bytes that are no characters are
+    U+FFFD.
+
+    Args:
+        tokenizer: any KerasHub tokenizer with a vocabulary.
+    """
+    if isinstance(tokenizer, RobertaTokenizer):
+        return [part.decode("utf-8", "replace") for part in tokenizer.piece_bytes()]
+    pieces = tokenizer.get_vocabulary()
+    if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
+        return [
+            " " + piece[1:] if piece.startswith(SPACE) else piece for piece in pieces
+        ]
+    return list(pieces)
