@@ -69,7 +69,7 @@ def make_tokenizer(
     config = _settings(directory, "tokenizer_config.json")
     is_json = os.path.exists(os.path.join(directory, "tokenizer.json"))
     given, family = family, _family(directory, config, family, is_json)
-    paths = [os.path.join(directory, n) for n in _VOCABULARIES[family or given]]
+    paths = [os.path.join(directory, n) for n in _VOCABULARIES.get(family or given, ())]
     path = next((path for path in paths if os.path.exists(path)), None)
     if path is None and not is_json:
         return None
