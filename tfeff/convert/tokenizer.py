@@ -129,7 +129,7 @@ def _of_json(file, config):
     if family == "bert":
         # In Hugging Face, tokenizer_config.json takes precedence over this file.
         settings = config.with_defaults(**file.word_piece_settings())
-        return family, _word_piece(path, file.vocabulary, settings)
+        return family, _word_piece(path, file.vocabulary, settings, compose=False)
     if family == "roberta":
         settings = file.byte_pair_settings()
         settings["add_prefix_space"] = config.only(
@@ -155,6 +155,11 @@ def _check_ids(file, family, tokenizer):
         changes["pre_tokenizer"] = file.values["pre_tokenizer"] | dict(
             add_prefix_space=tokenizer.add_prefix_space
         )
+    if family in _SENTENCE_PIECE:
+        # See `sentence_piece_model`.
+        at_end = dict(type="Strip", strip_left=False, strip_right=True)
+        steps = [*filter(None, [file.values.get("normalizer")]), at_end]
+        changes["normalizer"] = dict(type="Sequence", normalizers=steps)
     if file.vocabulary != list(tokenizer.get_vocabulary()):
         raise ValueError(
             f"{file.path!r} must describe the same tokenizer as the vocabulary. It has "
@@ -199,7 +204,7 @@ def _lines(path):
     return vocabulary
 
 
-def _word_piece(path, vocabulary, config):
+def _word_piece(path, vocabulary, config, compose=True):
     config.only("do_basic_tokenize", True, default=True)
     config.only("never_split", None, [], default=None)
     config.only("wordpieces_prefix", "##", default="##")
@@ -212,6 +217,7 @@ def _word_piece(path, vocabulary, config):
         return BertTokenizer(
             vocabulary,
             lowercase=lowercase,
+            compose=compose,
             strip_accents=lowercase if strip_accents is None else strip_accents,
             split_on_cjk=config.only(
                 "tokenize_chinese_chars", True, False, default=True

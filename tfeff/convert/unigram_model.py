@@ -1,15 +1,19 @@
 """SentencePiece models made of the Unigram models in tokenizer.json."""
 
 import base64
+import re
 import sys
 import unicodedata
 
+import numpy as np
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tfeff.convert.config import Config
 from tfeff.convert.json_tokenizer import TokenizerJson
 from tfeff.convert.sentencepiece_charsmap import compiled, decompiled
 
+_NUMBER = re.compile(r"\d,$")
+_UNIT = 2.0**-15
 _CHARACTERS = (
     "Lowercase",
     "NFC",
@@ -51,8 +55,14 @@ def sentence_piece_model(file: TokenizerJson) -> bytes:
         )
     model = ModelProto()
     types = ModelProto.SentencePiece
-    for id, (piece, score) in enumerate(file.model.get("vocab")):
+    vocabulary = file.model.get("vocab")
+    scores = _exact_scores(vocabulary)
+    pieces = {piece for piece, _ in vocabulary}
+    for id, ((piece, given), score) in enumerate(zip(vocabulary, scores)):
         kind = types.CONTROL if piece in special else types.NORMAL
+        # ALBERT's and XLNet's have scores 100 lower, so that others are used instead.
+        if given <= -100 and _NUMBER.search(piece) and pieces >= set(piece):
+            kind = types.UNUSED
         kind = types.UNKNOWN if id == unknown else kind
         model.pieces.add(piece=piece, score=score, type=kind)
     trainer = model.trainer_spec
@@ -66,6 +76,23 @@ def sentence_piece_model(file: TokenizerJson) -> bytes:
     normalizer.remove_extra_whitespaces = True
     normalizer.escape_whitespaces = True
     return model.SerializeToString()
+
+
+def _exact_scores(vocabulary):
+    """Scores that give the same pieces, and whose sums float32 holds exactly.
+
+    The best of a text's segmentations has the highest sum of scores. Some, such as "0"
+    and "00" of "000", have equal sums: then both libraries take the same one if they
+    sum exactly, of which float32, as SentencePiece has it, is not capable. A multiple
+    of its number of characters, added to each piece's score, changes all sums of a text
+    by the same amount. Here the sum of a likely text becomes about 0, so that sums are
+    small, and the scores are multiples of a power of 2.
+    """
+    pieces, scores = zip(*vocabulary)
+    scores, lengths = np.array(scores, float), np.array([len(p) for p in pieces])
+    shares = np.exp(scores - scores.max())
+    per_character = -(shares @ scores) / max(shares @ lengths, 1.0)
+    return np.round((scores + per_character * lengths) / _UNIT) * _UNIT
 
 
 def _begins_with_space(file):

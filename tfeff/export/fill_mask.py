@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from tfeff.data.text.pieces import spelled_pieces
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.objectives import MaskedLM, PermutationLM
 
@@ -10,9 +11,8 @@ def fill_mask_endpoint(
     model: MaskedLM | PermutationLM, text_encoder: TextEncoder, top_k: int
 ):
     """The function `fill_mask` of texts `[B]`."""
-    words = tf.constant(
-        [piece.removeprefix("▁") for piece in text_encoder.tokenizer.get_vocabulary()]
-    )
+    pieces = spelled_pieces(text_encoder.tokenizer)
+    words = tf.constant([piece.removeprefix(" ") for piece in pieces])
 
     def fill_mask(text):
         ids = text_encoder.with_masks(text)

@@ -6,6 +6,7 @@ import keras
 import keras_hub
 import tensorflow as tf
 
+from tfeff.data.finetuning.packing import pair_frame
 from tfeff.encoders import Encoder
 from tfeff.export.classification import (
     choose_endpoint,
@@ -47,11 +48,12 @@ def save_for_serving(
     - `token_embeddings(text)`: `embeddings` `[B, T, D]` float32, the last hidden
       state; `mask` `[B, T]` int32, 1 at real tokens and 0 at padding; `token_ids`
       `[B, T]` int32; `tokens` `[B, T]` string, the pieces of the vocabulary.
-    - `fill_mask(text)`, of the latter two, for texts with the literal `[MASK]` in any
-      number of masks (M is the largest number in the batch): `fillings` `[B, M, k]`
-      string, the k likeliest pieces, likeliest first, without SentencePiece's
-      mark of a word's beginning; `token_ids` `[B, M, k]` int32; `probabilities`
-      `[B, M, k]` float32, of the softmax over the whole vocabulary. Slots beyond a
+    - `fill_mask(text)`, of the latter two, for texts with the literal `[MASK]`, or the
+      tokenizer's own, such as `<mask>`, in any number of masks (M is the largest
+      number in the batch): `fillings` `[B, M, k]` string, the k likeliest pieces,
+      likeliest first, without the mark of a word's beginning; `token_ids`
+      `[B, M, k]` int32; `probabilities` `[B, M, k]` float32, of the softmax over the
+      whole vocabulary. Slots beyond a
       text's own masks hold "", -1 and 0. Option: `top_k`, integer k, 5 by default.
 
     Of the fine-tuned models, which read texts as `tfeff.data.text_features` does:
@@ -104,7 +106,8 @@ def save_for_serving(
             model's.
         ValueError: if `path` exists; if the tokenizer lacks a special token, adds
             tokens or padding by itself, or has more ids than the encoder; if
-            `sequence_length` is less than 3 (5 where there are two texts) or beyond a
+            `sequence_length` is less than 3 (5 where there are two texts, 6 with
+            RoBERTa's tokenizer) or beyond a
             table of absolute positions; if `top_k` is not between 1 and the
             tokenizer's size; if `label_names` are not one for each class.
 
@@ -212,7 +215,8 @@ def _multiple_choice(model: MultipleChoice, text_encoder: TextEncoder):
 def _check_pairs(pairs, text_encoder):
     if not isinstance(pairs, bool):
         raise TypeError(f"`pairs` must be True or False. Received: pairs={pairs!r}")
-    check_integer("sequence_length", text_encoder.sequence_length, 5 if pairs else 3)
+    least = pair_frame(text_encoder.tokenizer) + 2 if pairs else 3
+    check_integer("sequence_length", text_encoder.sequence_length, least)
 
 
 # For each kind of model what makes its endpoints: functions by name, the first one the

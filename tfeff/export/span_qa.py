@@ -4,6 +4,7 @@ import numbers
 import keras_hub
 import tensorflow as tf
 
+from tfeff.data.finetuning.packing import pair_frame, separated
 from tfeff.data.finetuning.span_decoding import best_in_windows, best_of_questions
 from tfeff.data.finetuning.windows import (
     FRAME,
@@ -62,7 +63,8 @@ class Answerer(tf.Module):
 
     Args:
         model: a `tfeff.tasks.SpanQA`.
-        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub.
+        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub, or a
+            `tfeff.data.RobertaTokenizer`.
         sequence_length: integer, most tokens of a window.
         stride: integer, tokens of the passage from one window to the next.
         max_answer_tokens: integer, most tokens of an answer.
@@ -102,7 +104,7 @@ class Answerer(tf.Module):
         max_windows: int = 1024,
     ):
         super().__init__()
-        check_integer("sequence_length", sequence_length, FRAME + 1)
+        check_integer("sequence_length", sequence_length, pair_frame(tokenizer) + 1)
         check_integer("stride", stride)
         check_integer("max_answer_tokens", max_answer_tokens)
         check_integer("max_windows", max_windows)
@@ -134,7 +136,8 @@ class Answerer(tf.Module):
         ids, starts, ends = self.offset_tokenizer(passage)
         # One token more than there are: where there is no answer.
         starts, ends = (tf.pad(x.flat_values, [[0, 1]]) for x in (starts, ends))
-        counts, windows = self._windows(self.tokenizer(question), ids)
+        question = separated(self.tokenizer(question), self.tokenizer)
+        counts, windows = self._windows(question, ids)
         scores, first, last, none = self._best_of_all(*windows, starts < ends)
         window, score, none = best_of_questions(scores, none, counts)
         answered = tf.math.is_finite(score)

@@ -1,11 +1,15 @@
+import re
+
 import keras_hub
 import tensorflow as tf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 from tfeff.data.text.tokenizers import restore_kernels
 from tfeff.export.request_texts import first_characters, most_characters
 
 MASK = "[MASK]"
+_SPACE_BEFORE_MASK = rf"[\s\p{{Z}}]+{re.escape(MASK)}"
 _BEGINS_WITH_SPACE = r"(?s)[\s\p{Z}].*"
 
 
@@ -40,6 +44,7 @@ class TextEncoder(tf.Module):
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
         self.padded_length = sequence_length if length_dependent else None
+        self.mask = tokenizer.id_to_token(tokenizer.mask_token_id)
         self.most_characters = most_characters(tokenizer, sequence_length, MASK)
         self.word_continuation = _without_word_start(tokenizer)
 
@@ -56,8 +61,14 @@ class TextEncoder(tf.Module):
         return self._framed(self.tokens(text))
 
     def with_masks(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Ids `[B, (T)]` of texts `[B]`; each literal `[MASK]` is the mask's id."""
-        parts = tf.strings.split(self.read(text), MASK)
+        """Ids `[B, (T)]` of texts `[B]`; each literal `[MASK]` is the mask's id.
+
+        So is the tokenizer's own mask, such as `<mask>`.
+        """
+        text = tf.strings.regex_replace(self.read(text), re.escape(self.mask), MASK)
+        # White space before a mask is no token of its own, as in Hugging Face's RoBERTa.
+        text = tf.strings.regex_replace(text, _SPACE_BEFORE_MASK, MASK)
+        parts = tf.strings.split(text, MASK)
         part, index = parts.flat_values, tf.ragged.range(parts.row_lengths())
         # Right behind a mask, as the point in "a [MASK].", a word goes on: without
         # this, it would get the mark with which SentencePiece begins a word.
@@ -114,6 +125,15 @@ class TextEncoder(tf.Module):
 
 def _without_word_start(tokenizer):
     """The tokenizer with which a text does not begin a new word."""
+    if isinstance(tokenizer, RobertaTokenizer) and tokenizer.add_prefix_space:
+        return RobertaTokenizer.from_config(
+            tokenizer.get_config()
+            | dict(
+                vocabulary={p: id for id, p in enumerate(tokenizer.get_vocabulary())},
+                merges=tokenizer.get_merges(),
+                add_prefix_space=False,
+            )
+        )
     if not isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
         return tokenizer
     model = ModelProto.FromString(tokenizer.proto)

@@ -27,6 +27,31 @@ def fill_gaps(
     return tf.where(has_gap, filled, tf.strings.join([question, option], " "))
 
 
+def num_separators(tokenizer: keras_hub.tokenizers.Tokenizer) -> int:
+    """The number of `[SEP]` between the texts of a pair: two in RoBERTa, else one.
+
+    A tokenizer declares it as `pair_separators`.
+    """
+    return getattr(tokenizer, "pair_separators", 1)
+
+
+def pair_frame(tokenizer: keras_hub.tokenizers.Tokenizer) -> int:
+    """The number of special tokens in a row of a pair: `[CLS] A [SEP] B [SEP]` has 3."""
+    return 2 + num_separators(tokenizer)
+
+
+def second_segments(
+    rows: tf.RaggedTensor, starts: tf.Tensor, tokenizer: keras_hub.tokenizers.Tokenizer
+) -> tf.Tensor:
+    """Where segment 1 begins in rows whose second texts begin at `starts` `[N]`.
+
+    Behind the row for a tokenizer that declares one segment, as `pair_segments`.
+    """
+    if getattr(tokenizer, "pair_segments", 2) == 2:
+        return starts
+    return tf.cast(rows.row_lengths(), starts.dtype)
+
+
 def pack(
     first: tf.RaggedTensor,
     second: tf.RaggedTensor | None,
@@ -35,6 +60,8 @@ def pack(
     keep: str = "neither",
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:
     """Rows `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`; in graphs too.
+
+    With RoBERTa's tokenizer a pair has two `[SEP]` between the texts.
 
     Args:
         first: ids `[N, (T)]`.
@@ -57,18 +84,34 @@ def pack(
         check = tf.raw_ops.Assert(condition=tf.equal(*sizes), data=[message, *sizes])
         with tf.control_dependencies([check]):
             first, second = tf.identity(first), tf.identity(second)
+    room = sequence_length - pair_frame(tokenizer)
     if second is None:
         segments = [first[:, : sequence_length - 2]]
     elif keep == "second":
-        trimmer = tf_text.WaterfallTrimmer(sequence_length - 3)
+        trimmer = tf_text.WaterfallTrimmer(room)
         segments = trimmer.trim([second, first])[::-1]
     else:
-        trimmer = tf_text.RoundRobinTrimmer(sequence_length - 3)
+        trimmer = tf_text.RoundRobinTrimmer(room)
         segments = trimmer.trim([first, second])
+    if second is not None:
+        segments[0] = separated(segments[0], tokenizer)
     rows, _ = tf_text.combine_segments(
         segments, tokenizer.cls_token_id, tokenizer.sep_token_id
     )
-    return rows, tf.cast(segments[0].row_lengths(), tf.int32) + 2
+    starts = tf.cast(segments[0].row_lengths(), tf.int32) + 2
+    return rows, second_segments(rows, starts, tokenizer)
+
+
+def separated(
+    first: tf.RaggedTensor, tokenizer: keras_hub.tokenizers.Tokenizer
+) -> tf.RaggedTensor:
+    """First texts of pairs `[N, (T)]` with all but one of the separators behind them."""
+    more = num_separators(tokenizer) - 1
+    if not more:
+        return first
+    shape = [first.nrows(out_type=tf.int32), more]
+    separators = tf.cast(tf.fill(shape, tokenizer.sep_token_id), first.dtype)
+    return tf.concat([first, separators], axis=1)
 
 
 def padded_inputs(

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from tfeff.data.dataset_options import finalize
 from tfeff.data.finetuning.examples import Question, SpanExamples
-from tfeff.data.finetuning.windows import FRAME, cut_windows, window_inputs
+from tfeff.data.finetuning.packing import num_separators, pair_frame
+from tfeff.data.finetuning.windows import cut_windows, window_inputs
 from tfeff.data.sampling import epoch_rows, index_shuffled
 from tfeff.data.text.offset_tokenizer import encode_with_offsets
 from tfeff.utils.checks import check_integer, check_iterable
@@ -23,7 +24,8 @@ class SpanFeatures:
 
     Attributes:
         token_ids: `[N, T]` int32.
-        segment_ids: `[N, T]` int32, 1 for the passage and the `[SEP]` behind it.
+        segment_ids: `[N, T]` int32, 1 for the passage and the `[SEP]` behind it; 0
+            with RoBERTa's tokenizer, which puts two `[SEP]` behind the question.
         padding_mask: `[N, T]` int32, 1 for real tokens.
         start_positions: `[N]` int32, where in the row the answer begins; 0, the
             position of `[CLS]`, if the window does not hold the whole answer.
@@ -131,7 +133,8 @@ def make_span_features(
 
     Args:
         questions: the questions, as from `read_squad`, `read_mrqa` or a list.
-        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub.
+        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub, or a
+            `tfeff.data.RobertaTokenizer`.
         sequence_length: the length T of all rows.
         stride: tokens from one window's begin to the next one's.
 
@@ -160,7 +163,9 @@ def make_span_features(
         Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
         Language Understanding", 2019, section 4.2.
     """
-    sequence_length = check_integer("sequence_length", sequence_length, FRAME + 1)
+    # The special tokens of a row, and one of the passage.
+    frame = pair_frame(tokenizer) + 1
+    sequence_length = check_integer("sequence_length", sequence_length, frame)
     stride = check_integer("stride", stride)
     if isinstance(questions, SpanExamples):
         questions = questions.questions
@@ -180,17 +185,18 @@ def make_span_features(
                 "`questions` must have passages with text. Received: question "
                 f"{question.id!r} with {question.passage[:60]!r}"
             )
-        if (needed := len(ids) + FRAME + 1) > sequence_length:
+        if (needed := len(ids) + frame) > sequence_length:
             raise ValueError(
                 f"`sequence_length` must be at least {needed} for "
                 f"question {question.id!r} of {len(ids)} tokens. Received: "
                 f"{sequence_length=}"
             )
+    more = [tokenizer.sep_token_id] * (num_separators(tokenizer) - 1)
     with tf.device("CPU"):
         return _features(
             questions,
             [offsets[passage] for passage in passage_of],
-            question_ids,
+            [np.append(ids, more).astype(np.int32) for ids in question_ids],
             passage_ids,
             passage_of,
             tokenizer,

@@ -7,7 +7,12 @@ import tensorflow as tf
 from tfeff.data.dataset_options import finalize
 from tfeff.data.finetuning.encoding import encode
 from tfeff.data.finetuning.examples import ChoiceExamples, TextExamples
-from tfeff.data.finetuning.packing import fill_gaps, pack, padded_inputs
+from tfeff.data.finetuning.packing import (
+    fill_gaps,
+    pack,
+    padded_inputs,
+    pair_frame,
+)
 from tfeff.data.sampling import epoch_rows, shuffled
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.utils.checks import check_integer
@@ -128,7 +133,8 @@ def text_features(
     """Turns the examples of a task into rows of token ids.
 
     A text becomes `[CLS] text [SEP]`, a pair `[CLS] first [SEP] second [SEP]` with
-    segment 1 from the second text on. What is too long loses tokens at its end, in a
+    segment 1 from the second text on. With RoBERTa's tokenizer a pair has two `[SEP]`
+    between its texts and no segment 1. What is too long loses tokens at its end, in a
     pair always from the longer text.
 
     Each option of a question becomes `[CLS] passage [SEP] question option [SEP]`; an
@@ -137,7 +143,7 @@ def text_features(
     Args:
         examples: as from `read_glue`, `read_superglue` or `read_race`.
         tokenizer: the KerasHub tokenizer of the encoder.
-        sequence_length: T, at least 3 for texts and 5 for pairs and questions.
+        sequence_length: T, at least 3 for texts and 5 for pairs and questions, 6 with RoBERTa's.
 
     Returns:
         The rows and labels.
@@ -182,14 +188,18 @@ def text_features(
     if isinstance(examples, TextExamples):
         pairs = examples.second is not None
         sequence_length = check_integer(
-            "sequence_length", sequence_length, 5 if pairs else 3
+            "sequence_length",
+            sequence_length,
+            pair_frame(tokenizer) + 2 if pairs else 3,
         )
         first = encode(tokenizer, examples.first)
         second = encode(tokenizer, examples.second) if pairs else None
         rows, starts = pack(first, second, tokenizer, sequence_length)
     else:
         num_choices = len(examples.options[0])
-        sequence_length = check_integer("sequence_length", sequence_length, 5)
+        # The special tokens of a row, and one of the passage.
+        frame = pair_frame(tokenizer) + 1
+        sequence_length = check_integer("sequence_length", sequence_length, frame + 1)
         asked = fill_gaps(
             tf.repeat(examples.questions, num_choices),
             tf.reshape(examples.options, [-1]),
@@ -197,7 +207,7 @@ def text_features(
         passages = [p for p in examples.passages for _ in range(num_choices)]
         second = encode(tokenizer, asked)
         longest = int(tf.argmax(second.row_lengths()))
-        if (needed := int(second.row_lengths()[longest]) + 4) > sequence_length:
+        if (needed := int(second.row_lengths()[longest]) + frame) > sequence_length:
             raise ValueError(
                 f"`sequence_length` must be at least {needed} for question "
                 f"{examples.ids[longest // num_choices]!r}. Received: "

@@ -3,9 +3,11 @@
 import keras_hub
 import tensorflow as tf
 
-from tfeff.data.finetuning.packing import padded_inputs
+from tfeff.data.finetuning.packing import padded_inputs, second_segments
 
-FRAME = 3  # [CLS] question [SEP] passage [SEP]
+# [CLS] question [SEP] passage [SEP]; a second separator counts to the question, see
+# `separated`.
+FRAME = 3
 
 
 def count_windows(
@@ -75,4 +77,5 @@ def window_inputs(
     )
     rows = tf.concat([cls, question, sep, part, sep], axis=1)
     passage_positions = tf.cast(question.row_lengths(), tf.int32) + 2
-    return padded_inputs(rows, passage_positions, tokenizer.pad_token_id, length)
+    starts = second_segments(rows, passage_positions, tokenizer)
+    return padded_inputs(rows, starts, tokenizer.pad_token_id, length)

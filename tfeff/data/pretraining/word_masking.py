@@ -8,6 +8,7 @@ import tensorflow as tf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tfeff.data.sampling import priorities
+from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 
 _LONGEST_NGRAM = 3
 
@@ -15,11 +16,13 @@ _LONGEST_NGRAM = 3
 def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
     """The ids that begin a word.
 
-    These are SentencePiece's pieces that begin with "▁", and WordPiece's that do not
-    begin with "##". In BERT's WordPiece each punctuation mark is a word.
+    These are SentencePiece's pieces that begin with "▁", byte-level BPE's that begin
+    with "Ġ", and WordPiece's that do not begin with "##". In BERT's WordPiece each
+    punctuation mark is a word.
 
     Args:
-        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub.
+        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub, or a
+            `tfeff.data.RobertaTokenizer`.
 
     Returns:
         [V] bool.
@@ -42,13 +45,15 @@ def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
     if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
         pieces = ModelProto.FromString(tokenizer.proto).pieces
         starts = [piece.piece.startswith("▁") for piece in pieces]
+    elif isinstance(tokenizer, RobertaTokenizer):
+        starts = [piece.startswith(b" ") for piece in tokenizer.piece_bytes()]
     elif isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
         inner = tokenizer.suffix_indicator
         starts = [not piece.startswith(inner) for piece in tokenizer.get_vocabulary()]
     else:
         raise TypeError(
-            "`tokenizer` must be a SentencePiece or WordPiece tokenizer of KerasHub, "
-            "whose pieces mark the starts of words. Received: tokenizer of type "
+            "`tokenizer` must be a SentencePiece or WordPiece tokenizer of KerasHub, or "
+            "a RobertaTokenizer, whose pieces mark the starts of words. Received: tokenizer of type "
             f"{type(tokenizer).__name__}"
         )
     if not any(starts):

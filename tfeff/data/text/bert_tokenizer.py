@@ -40,6 +40,10 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
     Args:
         vocabulary: list of the pieces in the order of their ids, or the path of a file.
         lowercase: whether text is lowercased.
+        compose: whether a letter and the accents behind it become one character first
+            (Unicode NFC), if there is one. BERT's own tokenizer does it, the one of the
+            `tokenizers` library does not; where accents are stripped, it changes
+            nothing.
         **kwargs: arguments of `keras_hub.tokenizers.BertTokenizer`, such as
             `strip_accents`, which uncased models need as well.
 
@@ -60,14 +64,18 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
     # KerasHub finds the tokenizer of a preset by the class of its backbone.
     backbone_cls = Encoder
 
-    def __init__(self, vocabulary=None, lowercase: bool = False, **kwargs):
+    def __init__(
+        self, vocabulary=None, lowercase: bool = False, compose: bool = True, **kwargs
+    ):
         super().__init__(vocabulary, lowercase=False, **kwargs)
         self.to_lower = bool(lowercase)
+        self.compose = bool(compose)
 
     def tokenize(self, inputs):
         text = tf.strings.regex_replace(inputs, r"[\t\n\r\p{Z}]", " ")
         text = tf.strings.regex_replace(text, r"[\p{C}\x{FFFD}]", "")
-        text = tf_text.normalize_utf8(text, "NFC")
+        if self.compose:
+            text = tf_text.normalize_utf8(text, "NFC")
         if self.to_lower:
             text = tf.ragged.map_flat_values(self._lower, text)
         return super().tokenize(text)
@@ -124,6 +132,8 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
         config = super().get_config()
         # KerasHub's configuration lacks `split_on_cjk`.
         config.update(lowercase=self.to_lower, split_on_cjk=self.split_on_cjk)
+        if not self.compose:  # Otherwise fingerprints stay those of earlier versions.
+            config["compose"] = False
         return config
 
 

@@ -91,8 +91,7 @@ def merge(
     Returns:
         Both of what is left: ids `[P]` and their words `[P]`.
     """
-    num_words = word[-1:] + 1
-    num_words = tf.reduce_sum(num_words)
+    num_words = tf.reduce_sum(word[-1:] + 1)  # 0 of no symbols
 
     def step(symbols, word, _):
         pair = symbols[:-1], symbols[1:]
@@ -121,7 +120,7 @@ def merge(
     symbols, word, _ = tf.while_loop(
         lambda symbols, word, more: more,
         step,
-        (symbols, word, tf.constant(True)),
+        (symbols, word, tf.size(symbols) > 1),
         shape_invariants=(
             tf.TensorShape([None]),
             tf.TensorShape([None]),
@@ -178,7 +177,8 @@ def _boundaries(pattern):
     The classes are those of the library that published tokenizers run on: Python's
     may be of another version of Unicode.
     """
-    points = [*range(0xD800), *range(0xE000, 0x110000)]
+    # The other planes have no characters of any class.
+    points = [*range(0xD800), *range(0xE000, 0x40000)]
     runs = pre_tokenizers.Split(Regex(f"{pattern}+"), "removed", invert=True)
     offsets = [
         offsets for _, offsets in runs.pre_tokenize_str("".join(map(chr, points)))

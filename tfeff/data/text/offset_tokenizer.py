@@ -14,6 +14,7 @@ from tfeff.data.text.characters import (
     is_joined,
     is_word,
 )
+from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 
 _CHARACTERS_AT_ONCE = 2**18  # They bound the memory that a call takes.
 
@@ -27,7 +28,8 @@ def encode_with_offsets(
     offsets are those of `OffsetTokenizer`.
 
     Args:
-        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub.
+        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub, or a
+            `tfeff.data.RobertaTokenizer`.
         texts: the texts.
 
     Yields:
@@ -74,12 +76,13 @@ class OffsetTokenizer(tf.Module):
 
     Offsets are counted in characters (Unicode code points) of the text as it is,
     before any folding, without white space and invisible characters at either end.
-    Tokens that share a character ("½" as "1", "⁄", "2") all cover it. A token of white
+    Tokens that share a character ("½" as "1", "⁄", "2", or bytes) all cover it. A token of white
     space alone is empty: its start is its end. Where WordPiece gives no way to tell
     the parts of a word apart, each covers the word.
 
     Args:
-        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub.
+        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub, or a
+            `tfeff.data.RobertaTokenizer`.
 
     Call arguments:
         text: string tensor `[B]`, UTF-8.
@@ -98,14 +101,21 @@ class OffsetTokenizer(tf.Module):
             self._encode = self._sentence_piece
         elif isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
             self._encode = self._word_piece
+        elif isinstance(tokenizer, RobertaTokenizer):
+            self._encode = self._byte_pairs
         else:
             raise TypeError(
-                "`tokenizer` must be a SentencePiece or WordPiece tokenizer. "
+                "`tokenizer` must be a SentencePiece or WordPiece tokenizer, or a "
+                "RobertaTokenizer. "
                 f"Received: tokenizer of type {type(tokenizer).__name__}"
             )
         self.tokenizer = tokenizer
         pieces = tokenizer.get_vocabulary()
         self._is_shown = tf.constant([bool(piece.strip(SPACE)) for piece in pieces])
+        if self._encode == self._byte_pairs:
+            parts = tokenizer.piece_bytes()
+            self._is_shown = tf.constant([bool(part.strip()) for part in parts])
+            self._lengths = tf.constant([len(part) for part in parts], tf.int64)
         if self._encode == self._word_piece:
             mark = tokenizer.suffix_indicator
             self._lengths = tf.constant(
@@ -146,6 +156,28 @@ class OffsetTokenizer(tf.Module):
             tf.searchsorted(known, offset.flat_values + shift, out_type=tf.int64)
             for offset in (starts, ends)
         )
+        return ids, starts, ends
+
+    def _byte_pairs(self, text, points, offsets):
+        ids = self.tokenizer(text)
+        size = tf.cast(tf.strings.length(text), tf.int64) + 1
+        before = tf.cumsum(size, exclusive=True)
+        length = tf.gather(self._lengths, ids.flat_values)
+        row = _rows(ids)
+        # The space that the tokenizer puts before a text is not one of its bytes.
+        added = _sums(length, row, ids.nrows()) - (size - 1)
+        done = tf.cumsum(length) - tf.gather(
+            tf.cumsum(size - 1 + added, exclusive=True), row
+        )
+        first = tf.gather(before, row)
+        start, end = (
+            first + tf.maximum(done - less - tf.gather(added, row), 0)
+            for less in (length, 0)
+        )
+        # A piece may begin or end within a character, which it then covers.
+        known = offsets.flat_values + tf.gather(before, _rows(offsets))
+        starts = tf.searchsorted(known, start, "right", tf.int64) - 1
+        ends = tf.searchsorted(known, end, "left", tf.int64)
         return ids, starts, ends
 
     def _word_piece(self, text, points, offsets):

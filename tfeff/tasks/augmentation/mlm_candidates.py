@@ -7,10 +7,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfeff.data.text.pieces import spelled_pieces
 from tfeff.objectives import MaskedLM
 from tfeff.tasks.augmentation.word_vectors import WordVectors
 
-_SPACE = "\u2581"  # SentencePiece's sign for a space
 _LETTERS = re.compile(r"[^\W_]+")
 
 
@@ -110,13 +110,13 @@ class MLMCandidates:
 def whole_words(tokenizer) -> list[tuple[int, str]]:
     """Ids and words of the pieces that are whole words of letters or digits."""
     special = set(tokenizer.special_token_ids)
-    pieces = list(enumerate(tokenizer.get_vocabulary()))
-    spaced = any(piece.startswith(_SPACE) for _, piece in pieces)
+    pieces = list(enumerate(spelled_pieces(tokenizer)))
+    spaced = any(piece.startswith(" ") for _, piece in pieces)
     words = []
     for id, piece in pieces:
-        if id in special or piece.startswith(_SPACE) != spaced:
+        if id in special or piece.startswith(" ") != spaced:
             continue
-        word = piece.removeprefix(_SPACE)
+        word = piece.removeprefix(" ")
         if _LETTERS.fullmatch(word):
             words.append((id, word))
     return words
