@@ -110,8 +110,11 @@ class BlockwiseAttention(SelfAttention):
             return queries, keys
         visible = inputs.visible
         if visible is not None:
-            visible = ops.repeat(visible[:, None], self.num_heads, axis=1)
-            visible = functional.key_blocks(visible, self.head_blocks)[:, :, None]
+            # As integers: LiteRT cannot split bools.
+            visible = ops.expand_dims(ops.cast(visible, "int32"), 1)
+            visible = ops.repeat(visible, self.num_heads, axis=1)
+            visible = functional.key_blocks(visible, self.head_blocks)
+            visible = ops.expand_dims(ops.cast(visible, "bool"), 2)
         return queries, Keys(
             functional.key_blocks(keys.vectors, self.head_blocks),
             functional.key_blocks(keys.values, self.head_blocks),

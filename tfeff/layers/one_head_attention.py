@@ -144,7 +144,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
             )
 
     def project(self, inputs):
-        query = self.query_dense(inputs.query)[:, None]
+        query = ops.expand_dims(self.query_dense(inputs.query), 1)
         key = inputs.hidden
         if self.key_projection:
             key = self.key_dense(key)
@@ -166,7 +166,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
             values = ops.pad(
                 values, ((0, 0), (0, 0), (0, 0), (0, ones)), "constant", 1.0
             )
-        return Queries(query), Keys(key[:, None], values, weights)
+        return Queries(query), Keys(ops.expand_dims(key, 1), values, weights)
 
     def scores(self, queries, keys):
         bias = keys.weights.get("bias")
@@ -197,7 +197,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         context = functional.weighted_values(whole, keys.values[..., :size])
         if not self.partition_value:
             return context
-        sums = ops.swapaxes(ops.sum(weights, axis=-1), 1, 2)[:, None]
+        sums = ops.swapaxes(ops.sum(weights, axis=-1, keepdims=True), 1, 3)
         return ops.concatenate([context, sums], axis=-1)
 
     def mask_heads(self, context, head_mask=None):

@@ -280,14 +280,14 @@ class ScoredAttention(Attention):
         if inputs.positional and inputs.positions is None:
             positions = ops.arange(length, dtype="int32")[:, None]
         elif inputs.positional:
-            positions = ops.cast(inputs.positions, "int32")[..., None]
+            positions = ops.expand_dims(ops.cast(inputs.positions, "int32"), -1)
         query_segments = segments = inputs.segment_ids
         if segments is not None and inputs.positions is not None:
             query_segments = functional.gather_positions(segments, inputs.positions)
         mask = inputs.mask
         if mask is not None:
             shape = (ops.shape(mask)[0], ops.shape(queries.vectors)[2], length)
-            mask = ops.broadcast_to(mask, shape)[:, None]
+            mask = ops.expand_dims(ops.broadcast_to(mask, shape), 1)
         queries = queries._replace(
             positions=positions,
             segment_ids=_along_queries(query_segments),
@@ -325,12 +325,12 @@ def _check_block_size(size) -> int:
 
 def _along_queries(x):
     """`[B, M]` along the axis of queries, `[B, 1, M, 1]`."""
-    return None if x is None else x[:, None, :, None]
+    return None if x is None else ops.expand_dims(x, (1, 3))
 
 
 def _along_keys(x):
     """`[B, S]` along the axis of keys, `[B, 1, 1, S]`."""
-    return None if x is None else x[:, None, None, :]
+    return None if x is None else ops.expand_dims(x, (1, 2))
 
 
 def _at_all_positions(inputs: AttentionInputs, rows) -> AttentionInputs:

@@ -126,7 +126,8 @@ class SparseAttention(SelfAttention):
         pattern = fixed_pattern_at(
             queries.positions, positions, self.stride, self.expressivity, self.pattern
         )
-        pattern = pattern[:, None] if len(pattern.shape) == 3 else pattern[None, None]
+        axes = 1 if len(pattern.shape) == 3 else (0, 1)
+        pattern = ops.expand_dims(pattern, axes)
         return pattern if mask is None else ops.logical_and(mask, pattern)
 
     def attend_heads(self, inputs, return_scores=False):
@@ -223,7 +224,7 @@ class SparseAttention(SelfAttention):
             keep = keep[..., :split], keep[..., split:]
         visible = summaries.visible
         if visible is not None:
-            visible = ops.swapaxes(visible, 2, 3)[:, :, None]
+            visible = ops.expand_dims(ops.swapaxes(visible, 2, 3), 2)
         masks = ops.swapaxes(self._own(queries.visible), 3, 4), visible
         values = self._own(queries.values), summaries.values
         if context is not None:

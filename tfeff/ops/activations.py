@@ -26,7 +26,8 @@ def gelu(x):
     Reference:
         Hendrycks and Gimpel, "Gaussian error linear units".
     """
-    return x * (0.5 + 0.5 * ops.erf(x * 0.5**0.5))
+    # Of the forms of this value, LiteRT's converter knows this one as its GELU.
+    return 0.5 * x * (1.0 + ops.erf(x * 0.5**0.5))
 
 
 def gelu_tanh(x):

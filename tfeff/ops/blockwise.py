@@ -7,6 +7,7 @@ Shapes: B batch, T positions in n blocks of t, N heads, H head size.
 """
 
 import itertools
+import math
 from collections.abc import Sequence
 
 from keras import ops
@@ -115,29 +116,26 @@ def key_blocks(x, head_blocks: Sequence):
         Qiu et al., "Blockwise self-attention for long document understanding",
         equation 3.
     """
-    groups = [
-        (permutation, len(list(heads)))
-        for permutation, heads in itertools.groupby(head_permutations(head_blocks))
-    ]
-    num_blocks = len(groups[0][0])
+    permutations = head_permutations(head_blocks)
+    num_blocks = len(permutations[0])
     if num_blocks == 1:
         return x
-    shape = ops.shape(x)
-    x = ops.reshape(x, (shape[0] // num_blocks, num_blocks, *shape[1:]))
+    runs = [len(list(heads)) for _, heads in itertools.groupby(permutations)]
+    size = math.gcd(*runs)  # Heads that move together.
+    parts = range(0, len(permutations), size)
     # One split: on CPUs the gradients of separate slices took as long as the scores.
-    ends = list(itertools.accumulate(count for _, count in groups))
-    parts = ops.split(x, ends[:-1], axis=2) if len(groups) > 1 else [x]
-    parts = [_permuted(part, group[0]) for part, group in zip(parts, groups)]
-    return ops.reshape(ops.concatenate(parts, axis=2), shape)
-
-
-def _permuted(x, permutation):
-    """The blocks of `x` `[B, n, …]` in the order of the permutation."""
-    shift, num_blocks = permutation[0], len(permutation)
-    if permutation == tuple((b + shift) % num_blocks for b in range(num_blocks)):
-        return ops.roll(x, -shift, axis=1)
-    blocks = ops.split(x, num_blocks, axis=1)
-    return ops.concatenate([blocks[b] for b in permutation], axis=1)
+    # Rolling would do for shifts, but LiteRT has no such operator.
+    shape = ops.shape(x)
+    x = ops.reshape(
+        x, (shape[0] // num_blocks, num_blocks * len(parts), size, *shape[2:])
+    )
+    pieces = ops.split(x, num_blocks * len(parts), axis=1)
+    order = [
+        permutations[head][block] * len(parts) + part
+        for block in range(num_blocks)
+        for part, head in enumerate(parts)
+    ]
+    return ops.reshape(ops.concatenate([pieces[i] for i in order], axis=1), shape)
 
 
 def dense_scores(scores, head_blocks: Sequence):

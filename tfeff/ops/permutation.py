@@ -29,9 +29,9 @@ def permutation_masks(ranks, visible=None):
     Reference:
         Yang et al., "XLNet", sections 2.2 and 2.3.
     """
-    query_ranks, key_ranks = ranks[:, :, None], ranks[:, None, :]
+    query_ranks, key_ranks = ops.expand_dims(ranks, 2), ops.expand_dims(ranks, 1)
     content, query = key_ranks <= query_ranks, key_ranks < query_ranks
     if visible is None:
         return content, query
-    visible = visible[:, None, :]
+    visible = ops.expand_dims(visible, 1)
     return ops.logical_and(content, visible), ops.logical_and(query, visible)

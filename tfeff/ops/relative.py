@@ -88,7 +88,7 @@ def gated_scores(query, key, rows):
         Huang et al., method 3, equations 14 and 15.
     """
     gates = toeplitz_rows(query, rows)  # [N, H, t, S], or [H, t, S]
-    gates = gates if len(gates.shape) == 4 else gates[None]
+    gates = gates if len(gates.shape) == 4 else ops.expand_dims(gates, 0)
     pairs = ops.einsum("bnth,bnsh->bnhts", scaled(query), key)
     return ops.sum(pairs * gates, axis=2)
 
@@ -185,7 +185,9 @@ def xlnet_scores_at(
     sine_query, cosine_query = ops.split(rotated, 2, axis=-1)
 
     dtype = keras.backend.result_type(query.dtype, "float32")
-    waves = sinusoids(ops.cast(positions[:, None], dtype), dim, "concatenated")
+    waves = sinusoids(
+        ops.cast(ops.expand_dims(positions, 1), dtype), dim, "concatenated"
+    )
     sine, cosine = ops.split(ops.cast(waves, query.dtype), 2, axis=-1)
     # sin(a - b) = sin a cos b - cos a sin b, cos(a - b) = cos a cos b + sin a sin b.
     rotated = ops.concatenate(

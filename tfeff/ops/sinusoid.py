@@ -33,9 +33,8 @@ def sinusoids(positions, dim: int, layout: str = "interleaved"):
     dtype = keras.backend.standardize_dtype(positions.dtype)
     dtype = "float64" if dtype == "float64" else "float32"
     frequencies = [10000.0 ** (-2.0 * m / dim) for m in range(dim // 2)]
-    angles = ops.cast(positions, dtype)[..., None] * ops.convert_to_tensor(
-        frequencies, dtype
-    )
+    angles = ops.expand_dims(ops.cast(positions, dtype), -1)
+    angles = angles * ops.convert_to_tensor(frequencies, dtype)
     waves = [ops.sin(angles), ops.cos(angles)]
     if layout == "concatenated":
         return ops.concatenate(waves, axis=-1)

@@ -36,7 +36,7 @@ def activated_product(x, kernel, activation):
                 ops.einsum("btk,btm->km", x * gate, upstream),
             )
 
-        return ops.matmul(x * _GATES[activation](x)[0], kernel), gradient
+        return ops.matmul(activation(x), kernel), gradient
 
     # A tensor: TensorFlow takes no variables here.
     return product(x, ops.reshape(kernel, kernel.shape))
@@ -51,7 +51,7 @@ def _activated(x, activation):
             gate, grad_gate = _GATES[activation](x, barrier_one(upstream))
             return upstream * (gate + x * grad_gate)
 
-        return x * _GATES[activation](x)[0], gradient
+        return activation(x), gradient
 
     return activate(x)
 

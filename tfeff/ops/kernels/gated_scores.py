@@ -48,13 +48,13 @@ def _gated(query, key, rows):
         parts = [ops.take(x, step, axis=0) for x in (query, key, rows)]
         gates = toeplitz(parts[2], count)
         for f in range(features):
-            pairs = parts[0][f, ..., :, None] * parts[1][f, ..., None, :] * gates[f]
+            pairs = _outer(parts[0][f], parts[1][f]) * gates[f]
             scores = scores + at_least_float32(pairs)
         # TensorFlow requires that the loop keeps the static shape.
         return ops.reshape(scores, shape)
 
     zeros = [at_least_float32(ops.zeros_like(x[0, 0])) for x in (query, key)]
-    scores = zeros[0][..., None] + zeros[1][..., None, :]
+    scores = _outer(*zeros)
     shape = ops.shape(scores)
     scores = ops.fori_loop(0, query.shape[0], add, scores)
 
@@ -69,7 +69,7 @@ def _gated(query, key, rows):
                 gated = upstream * gates[f]
                 grad_query.append(ops.einsum("bnij,bnj->bni", gated, key[f]))
                 grad_key.append(ops.einsum("bnij,bni->bnj", gated, query[f]))
-                pairs = upstream * query[f, ..., :, None] * key[f, ..., None, :]
+                pairs = upstream * _outer(query[f], key[f])
                 pairs = ops.sum(pairs, axis=(0, 1) if shared else 0)
                 pairs = ops.sum(relative_unshift(pairs), axis=-2)
                 grad_gates.append(pairs[None] if shared else pairs)
@@ -78,3 +78,8 @@ def _gated(query, key, rows):
         return ops.map(step_gradients, (query, key, rows))
 
     return ops.cast(scores, dtype), gradient
+
+
+def _outer(query, key):
+    """Products of all pairs, of `[..., t]` and `[..., S]`."""
+    return ops.expand_dims(query, -1) * ops.expand_dims(key, -2)
