@@ -5,6 +5,7 @@ import keras_hub
 
 from tfeff.compat import inputs_in_order
 from tfeff.encoders.attentions import earlier_spec
+from tfeff.encoders.formats import export_outputs
 from tfeff.encoders.preset_files import EncoderFiles
 from tfeff.encoders.quantization import (
     ChecksBeforeSaving,
@@ -240,20 +241,65 @@ class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
         check_keeps_quantization(self)
         super().save_to_preset(*args, **kwargs)
 
-    def export(self, filepath, *args, **kwargs):
-        """As `keras.Model.export`, with a name for each hidden state.
+    def export(
+        self,
+        filepath,
+        format="tf_saved_model",
+        verbose=None,
+        input_signature=None,
+        **kwargs,
+    ):
+        """Writes the encoder as a SavedModel, for LiteRT or for ONNX.
 
-        A SavedModel returns no lists: instead of `hidden_states`, the endpoint has
-        `hidden_states_0` … `hidden_states_L` beside `sequence_output`.
+        The file takes `token_ids`, `segment_ids` and `padding_mask`, int32 `[B, T]`,
+        and returns `sequence_output` and `hidden_states_0` … `hidden_states_L`, float32
+        `[B, T, D]`, by these names. Batches and sequences have any size, unless
+        `input_signature` says otherwise. A LiteRT file has LiteRT's own operators
+        alone.
 
         Args:
-            filepath: the folder to write.
-            *args, **kwargs: further arguments of `keras.Model.export`.
+            filepath: the folder of a SavedModel, or the file, whose name ends in
+                `.tflite` for LiteRT.
+            format: `"tf_saved_model"`, `"litert"`, `"onnx"`, or another one of Keras.
+            verbose: whether Keras prints what it wrote.
+            input_signature: dict of a `keras.InputSpec` for each input. Without
+                `padding_mask`, all tokens are real; without `segment_ids`, all are of
+                the first segment.
+            **kwargs: further arguments of `tfeff.export.export_model`.
+
+        Raises:
+            ValueError: if the signature does not fit, or the format has no operator for
+                a layer, whose path the message has.
+
+        Example:
+
+        ```python
+        import keras, tfeff
+
+        encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=100)
+        encoder.export("encoder.tflite", format="litert")
+        # One text of 128 tokens at a time is faster there.
+        shape = keras.InputSpec(shape=(1, 128), dtype="int32")
+        encoder.export(
+            "encoder_128.tflite",
+            format="litert",
+            input_signature={"token_ids": shape, "padding_mask": shape},
+        )
+        ```
         """
         outputs = {"sequence_output": self.output["sequence_output"]}
         for index, states in enumerate(self.output["hidden_states"]):
             outputs[f"hidden_states_{index}"] = states
-        keras.Model(self.input, outputs).export(filepath, *args, **kwargs)
+        export_outputs(
+            self.name,
+            self.input,
+            outputs,
+            filepath,
+            format=format,
+            verbose=verbose,
+            input_signature=input_signature,
+            **kwargs,
+        )
 
     def get_config(self):
         # Not KerasHub's, in which quantized layers are a map in `dtype`: it loses the

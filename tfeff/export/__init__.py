@@ -1,6 +1,7 @@
-"""Trained models as SavedModels that take text."""
+"""Trained models as SavedModels that take text, and as files that take token ids."""
 
+from tfeff.encoders.formats import export_model
 from tfeff.export.check import check_export
 from tfeff.export.serving import save_for_serving
 
-__all__ = ["check_export", "save_for_serving"]
+__all__ = ["check_export", "export_model", "save_for_serving"]

@@ -5,6 +5,7 @@ from keras import ops
 
 from tfeff.compat import inputs_in_order
 from tfeff.encoders import Encoder
+from tfeff.encoders.formats import export_outputs
 from tfeff.encoders.quantization import make_quantized, quantization_config
 from tfeff.objectives.heads import Head
 from tfeff.ops.ids import check_range, exact_input
@@ -117,6 +118,53 @@ class Objective(DistributedModel):
                 if last is not None:
                     check_range("mask_positions", inputs["mask_positions"], 0, last - 1)
         return super().call(inputs, training=training, mask=mask)
+
+    def export(
+        self,
+        filepath,
+        format="tf_saved_model",
+        verbose=None,
+        input_signature=None,
+        **kwargs,
+    ):
+        """Writes the model as a SavedModel, for LiteRT or for ONNX.
+
+        The file takes the model's inputs, int32, and returns its outputs, by their
+        names; a single one is `logits`.
+
+        Args:
+            filepath, format, verbose, input_signature, **kwargs: as in
+                `tfeff.encoders.Encoder.export`.
+
+        Raises:
+            ValueError: as `tfeff.encoders.Encoder.export`.
+
+        Example:
+
+        ```python
+        import tfeff
+
+        encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=100)
+        model = tfeff.tasks.Classifier(encoder, num_classes=2)
+        model.export("classifier.onnx", format="onnx")
+        ```
+        """
+        inputs, outputs = self.exported()
+        export_outputs(
+            self.name,
+            inputs,
+            outputs,
+            filepath,
+            format=format,
+            verbose=verbose,
+            input_signature=input_signature,
+            **kwargs,
+        )
+
+    def exported(self) -> tuple[dict, dict]:
+        """The inputs and outputs of `export`, `keras.KerasTensor` by name."""
+        output = self.output
+        return self.input, output if isinstance(output, dict) else {"logits": output}
 
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True

@@ -190,6 +190,13 @@ class ReplacedTokenDetection(Objective):
             "generator": Head(own, head.settings),
         }
 
+    def exported(self):
+        """The discriminator's, of a text as it is: nothing is drawn."""
+        logits = self.encoder.output["sequence_output"]
+        for part in _PARTS:
+            logits = self.get_layer(f"discriminator_{part}")(logits)
+        return self.encoder.input, {"replaced": logits[..., 0]}
+
     def default_optimizer(self):
         """ConvBERT small's."""
         return adamw(

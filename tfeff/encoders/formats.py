@@ -1,0 +1,248 @@
+"""Models as files that take token ids: SavedModel, LiteRT and ONNX."""
+
+import contextlib
+import importlib.util
+import math
+import os
+import re
+import tempfile
+
+import keras
+from keras import ops
+
+from tfeff.compat import sublayers
+from tfeff.layers.scored_attention import ScoredAttention
+
+# Inputs that a signature may lack, and what they are then, computed from the token ids.
+_DEFAULTS = {"segment_ids": ops.zeros_like, "padding_mask": ops.ones_like}
+# LiteRT's converter names the operator, and the path of the operation in the model.
+_PLACE = re.compile(r'fused\["(\w+):", "([^"@]+)@')
+
+
+def export_model(
+    model: keras.Model,
+    filepath: str | os.PathLike,
+    format: str = "tf_saved_model",
+    verbose: bool | None = None,
+    input_signature=None,
+    **kwargs,
+) -> None:
+    """As `keras.Model.export`, of any model with layers of tfeff.
+
+    In LiteRT and ONNX, which compute in float32, attentions of mixed precision do so
+    too, and all queries are computed at once: converters cannot translate loops over
+    blocks of queries. A LiteRT file has LiteRT's own operators alone.
+
+    Args:
+        model: the `keras.Model`.
+        filepath: the file to write, whose name ends in `.tflite` for LiteRT, or the
+            folder of a SavedModel.
+        format: `"tf_saved_model"`, `"litert"`, `"onnx"`, or another one of Keras.
+        verbose: whether Keras prints what it wrote.
+        input_signature: as in `keras.Model.export`; by default, sequences and batches
+            have any size.
+        **kwargs: further arguments of `keras.Model.export`, such as `opset_version` for
+            ONNX, or `optimizations` for LiteRT.
+
+    Raises:
+        ValueError: if the format has no operator for a layer, whose path the message
+            has, or `model` has weights in half or double precision.
+        ImportError: if a package of the format is missing.
+
+    Example:
+
+    ```python
+    hidden = keras.Input((None, 64))
+    attention = tfeff.layers.OneHeadAttention(num_parts=4)
+    model = keras.Model(hidden, attention(hidden))
+    tfeff.export.export_model(model, "attention.tflite", format="litert")
+    ```
+    """
+    filepath = os.fspath(filepath)
+    arguments = dict(verbose=verbose, input_signature=input_signature, **kwargs)
+    if format not in _EXPORTS:
+        model.export(filepath, format=format, **arguments)
+        return
+    _check_weights(model, format)
+    with _whole_and_exact(model):
+        _EXPORTS[format](model, filepath, **arguments)
+
+
+def export_outputs(
+    name: str, inputs: dict, outputs: dict, filepath, input_signature=None, **kwargs
+) -> None:
+    """`export_model` of the functional model from named inputs to named outputs.
+
+    Args:
+        name: the name of the model, which is in messages about its layers.
+        inputs, outputs: `keras.KerasTensor` by name.
+        filepath: as in `export_model`.
+        input_signature: dict of a `keras.InputSpec` for each input, or a list with that
+            dict. It may lack `padding_mask`, for texts without padding, and
+            `segment_ids`, for one segment. By default, all sizes are unknown.
+        **kwargs: further arguments of `export_model`.
+    """
+    model = keras.Model(inputs, outputs, name=name)
+    specs = _specs(inputs, input_signature)
+    if len(specs) < len(inputs):
+        given = {x: keras.Input(s.shape[1:], dtype=s.dtype) for x, s in specs.items()}
+        others = {x: f(given["token_ids"]) for x, f in _DEFAULTS.items()}
+        filled = {x: given.get(x, others.get(x)) for x in inputs}
+        model = keras.Model(given, model(filled))
+    export_model(model, filepath, input_signature=[specs], **kwargs)
+
+
+def _specs(inputs, signature) -> dict[str, keras.InputSpec]:
+    """The shapes and names of the inputs of an exported model."""
+    if isinstance(signature, list | tuple) and len(signature) == 1:
+        (signature,) = signature
+    signature = inputs if signature is None else signature
+    expected = {name: len(x.shape) for name, x in inputs.items()}
+    if not isinstance(signature, dict) or any(
+        expected.get(name) != len(getattr(spec, "shape", None) or ())
+        for name, spec in signature.items()
+    ):
+        raise ValueError(
+            "`input_signature` must be a dict of `keras.InputSpec` by name, with as "
+            f"many dimensions as the model's inputs, {expected}. "
+            f"Received: input_signature={signature!r}"
+        )
+    missing = [x for x in inputs if x not in signature and x not in _DEFAULTS]
+    if missing:
+        raise ValueError(
+            f"`input_signature` must have {', '.join(f'`{x}`' for x in missing)}, "
+            "without which the model has no outputs; it may lack "
+            f"{' and '.join(f'`{x}`' for x in _DEFAULTS)}. "
+            f"Received: input_signature={signature!r}"
+        )
+    return {
+        name: keras.InputSpec(
+            shape=tuple(signature[name].shape), dtype=inputs[name].dtype, name=name
+        )
+        for name in inputs
+        if name in signature
+    }
+
+
+def _check_weights(model, format):
+    """Raises unless the weights are integers or float32."""
+    for weight in model.weights:
+        if keras.backend.is_float_dtype(weight.dtype) and weight.dtype != "float32":
+            raise ValueError(
+                f"`model` must have weights in float32, to be exported with "
+                f"format={format!r}. Received: {weight.dtype} in {weight.path}"
+            )
+
+
+@contextlib.contextmanager
+def _whole_and_exact(model):
+    """Within it, attentions compute all queries at once, and mixed precision is off."""
+    changes = []
+    for layer in sublayers(model):
+        if isinstance(layer, ScoredAttention):
+            changes.append((layer, "query_block_size", None))
+        if layer.dtype_policy.name.startswith("mixed_"):
+            changes.append((layer, "dtype_policy", "float32"))
+    before = [(layer, name, getattr(layer, name)) for layer, name, _ in changes]
+    try:
+        for layer, name, value in changes:
+            setattr(layer, name, value)
+        yield
+    finally:
+        for layer, name, value in before:
+            setattr(layer, name, value)
+
+
+def _export_litert(model, filepath, **kwargs):
+    """Writes LiteRT's own operators, unless `target_spec` allows others."""
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        builtin = {"supported_ops": [tf.lite.OpsSet.TFLITE_BUILTINS]}
+        kwargs.setdefault("target_spec", builtin)
+    try:
+        model.export(filepath, format="litert", **kwargs)
+    except Exception as error:
+        places = dict.fromkeys(_PLACE.findall(str(error)))
+        if not places:
+            raise
+        raise _no_operators("litert", model, places) from None
+
+
+def _export_onnx(model, filepath, **kwargs):
+    """Writes what ONNX Runtime knows and makes faster."""
+    needed = ["onnx"]
+    if keras.backend.backend() == "tensorflow":
+        needed.append("tf2onnx")
+    if any(importlib.util.find_spec(name) is None for name in needed):
+        raise ImportError(
+            f"format='onnx' needs {' and '.join(needed)}. "
+            "Install them: pip install 'tfeff[onnx]'"
+        )
+    import onnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.onnx")
+        model.export(path, format="onnx", **kwargs)
+        exported = onnx.load(path)
+    places = [
+        (node.op_type, node.name)
+        for node in _nodes(exported.graph)
+        if not onnx.defs.has(node.op_type, node.domain)
+    ]
+    if places:
+        raise _no_operators("onnx", model, dict.fromkeys(places))
+    _divide_before_erf(exported.graph)
+    onnx.save(exported, filepath)
+
+
+def _nodes(graph):
+    """The nodes of a graph of ONNX, and those of the graphs within them."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            yield from _nodes(attribute.g)
+
+
+def _divide_before_erf(graph):
+    """Writes the argument of `erf` as `x / sqrt(2)`, where it is a product.
+
+    ONNX Runtime has an operator for GELU, and recognises it by this division.
+    """
+    from onnx import numpy_helper
+
+    arrays = {x.name: x for x in graph.initializer if not x.dims}
+    erf = {node.input[0] for node in graph.node if node.op_type == "Erf"}
+    for node in graph.node:
+        if node.op_type != "Mul" or not erf.intersection(node.output):
+            continue
+        for factor, x in (tuple(node.input), tuple(node.input)[::-1]):
+            if factor not in arrays:
+                continue
+            value = numpy_helper.to_array(arrays[factor])
+            if abs(float(value) - 0.5**0.5) < 1e-7:
+                divisor = f"{node.name}/sqrt_2"
+                root = value.dtype.type(math.sqrt(2.0))
+                graph.initializer.append(numpy_helper.from_array(root, divisor))
+                node.op_type = "Div"
+                node.input[:] = [x, divisor]
+
+
+def _no_operators(format, model, places):
+    """The error for operations, by operator and path, that a format does not have."""
+    names = {layer.name for layer in sublayers(model)}
+
+    def layer_of(path):
+        *layers, _ = path.split("/")
+        # TensorFlow adds a number to a name that it has seen before.
+        layers = (x if x in names else re.sub(r"_\d+$", "", x) for x in layers)
+        return "/".join(x for x in layers if x in names)
+
+    found = dict.fromkeys((operator, layer_of(path)) for operator, path in places)
+    listed = "; ".join(f"{operator} of {layer}" for operator, layer in found)
+    return ValueError(
+        f"`model` must have operators that format={format!r} has. Received: {listed}"
+    )
+
+
+_EXPORTS = {"litert": _export_litert, "onnx": _export_onnx}
