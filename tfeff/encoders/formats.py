@@ -2,12 +2,14 @@
 
 import contextlib
 import importlib.util
-import math
+import itertools
+import logging
 import os
 import re
 import tempfile
 
 import keras
+import numpy as np
 from keras import ops
 
 from tfeff.compat import sublayers
@@ -181,10 +183,13 @@ def _export_onnx(model, filepath, **kwargs):
         )
     import onnx
 
+    # What it cannot translate is found below, by layer.
+    logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.onnx")
         model.export(path, format="onnx", **kwargs)
         exported = onnx.load(path)
+    _write_out(exported.graph)
     places = [
         (node.op_type, node.name)
         for node in _nodes(exported.graph)
@@ -204,28 +209,85 @@ def _nodes(graph):
             yield from _nodes(attribute.g)
 
 
+# Operators that ONNX lacks, by those that it has: each is an operator and its inputs,
+# `x`, a constant, or the number of an operation before it. No digits cancel.
+_WRITTEN_OUT = {
+    # tanh(x / 2) (e^x + 1)
+    "Expm1": (
+        ("Mul", "x", 0.5),
+        ("Tanh", "0"),
+        ("Exp", "x"),
+        ("Add", "2", 1.0),
+        ("Mul", "1", "3"),
+    ),
+    # With u = 1 + x rounded, ln(u) x / (u - 1), or x where u is 1 (Kahan).
+    "Log1p": (
+        ("Add", "x", 1.0),
+        ("Sub", "0", 1.0),
+        ("Log", "0"),
+        ("Mul", "2", "x"),
+        ("Div", "3", "1"),
+        ("Equal", "0", 1.0),
+        ("Where", "5", "x", "4"),
+    ),
+}
+
+
+def _write_out(graph):
+    """Replaces the operators that ONNX lacks."""
+    nodes = []
+    for node in graph.node:
+        for attribute in node.attribute:
+            _write_out(attribute.g)
+        nodes += _written_out(node)
+    del graph.node[:]
+    graph.node.extend(nodes)
+
+
+def _written_out(node):
+    """The nodes that compute what a node does."""
+    from onnx import helper
+
+    if node.op_type not in _WRITTEN_OUT:
+        return [node]
+    nodes, results = [], []
+    for operator, *inputs in _WRITTEN_OUT[node.op_type]:
+        names = []
+        for given in inputs:
+            if isinstance(given, float):
+                names.append(f"{node.name}/{len(nodes)}")
+                nodes.append(
+                    helper.make_node("Constant", [], names[-1:], value_float=given)
+                )
+            else:
+                names.append(node.input[0] if given == "x" else results[int(given)])
+        results.append(f"{node.name}/{len(nodes)}")
+        nodes.append(helper.make_node(operator, names, results[-1:]))
+    nodes[-1].output[:] = node.output
+    return nodes
+
+
 def _divide_before_erf(graph):
     """Writes the argument of `erf` as `x / sqrt(2)`, where it is a product.
 
-    ONNX Runtime has an operator for GELU, and recognises it by this division.
+    ONNX Runtime has an operator for GELU, and knows it by this division.
     """
     from onnx import numpy_helper
 
-    arrays = {x.name: x for x in graph.initializer if not x.dims}
+    arrays = {x.name: numpy_helper.to_array(x) for x in graph.initializer}
     erf = {node.input[0] for node in graph.node if node.op_type == "Erf"}
     for node in graph.node:
         if node.op_type != "Mul" or not erf.intersection(node.output):
             continue
-        for factor, x in (tuple(node.input), tuple(node.input)[::-1]):
-            if factor not in arrays:
-                continue
-            value = numpy_helper.to_array(arrays[factor])
-            if abs(float(value) - 0.5**0.5) < 1e-7:
-                divisor = f"{node.name}/sqrt_2"
-                root = value.dtype.type(math.sqrt(2.0))
-                graph.initializer.append(numpy_helper.from_array(root, divisor))
+        for factor, x in itertools.permutations(node.input):
+            values = arrays.get(factor)
+            if values is not None and np.all(abs(values - 0.5**0.5) < 1e-7):
+                divisor = numpy_helper.from_array(
+                    values.dtype.type(2.0**0.5), f"{node.name}/divisor"
+                )
+                graph.initializer.append(divisor)
                 node.op_type = "Div"
-                node.input[:] = [x, divisor]
+                node.input[:] = [x, divisor.name]
 
 
 def _no_operators(format, model, places):

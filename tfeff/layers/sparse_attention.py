@@ -183,11 +183,9 @@ class SparseAttention(SelfAttention):
         """Masks the first position of all windows but one: summaries have it, too."""
         if not self.overlap:
             return visible
-        parted = self._parted(visible)
-        count, size = ops.shape(parted)[2:4]
-        once = ops.arange(count)[:, None, None] == 0
-        once = ops.logical_or(once, ops.arange(size)[:, None] > 0)
-        return ops.reshape(ops.logical_and(parted, once), ops.shape(visible))
+        row = ops.arange(ops.shape(visible)[2])
+        once = ops.logical_or(row == 0, row % (self.stride + 1) > 0)
+        return ops.logical_and(visible, ops.expand_dims(once, -1))
 
     def _parted(self, x):
         """`[..., W t, x]` to `[..., W, t, x]`."""

@@ -1,0 +1,362 @@
+"""Models exported for token ids agree with Keras in SavedModels, LiteRT and ONNX."""
+
+import importlib.util
+
+import keras
+import numpy as np
+import pytest
+from scipy.special import erf
+
+import tfeff
+from tests.checks import assert_close
+from tests.checks.encoder import batch_of
+from tests.subjects.encoders import tiny
+from tests.subjects.formats import (
+    ENDINGS,
+    LENGTHS,
+    check_own_operators,
+    check_same,
+    exported,
+    interpreter,
+    named_outputs,
+    operators,
+    randomized,
+    run,
+    runner,
+    specs,
+)
+from tfeff import layers, objectives, tasks
+from tfeff.export import export_model
+
+needs_onnx = pytest.mark.skipif(
+    importlib.util.find_spec("onnxruntime") is None,
+    reason="onnxruntime is not installed (extra onnx)",
+)
+slow = pytest.mark.slow
+FORMATS = [pytest.param(x, marks=needs_onnx if x == "onnx" else ()) for x in ENDINGS]
+# One format of each is quick.
+QUICK = {"classifier": "litert", "spans": "onnx", "replaced_token": "tf_saved_model"}
+
+
+def make_encoder(preset="shatter_base", **kwargs):
+    return tiny(preset, num_layers=3, **kwargs)
+
+
+MODELS = {
+    "masked_lm": lambda: objectives.MaskedLM(make_encoder()),
+    "sentence_pair": lambda: objectives.SentencePairPrediction(
+        make_encoder("albert_base", num_segments=3)
+    ),
+    "replaced_token": lambda: objectives.ReplacedTokenDetection(
+        make_encoder("bert_base", num_layers=1), make_encoder("convbert_base")
+    ),
+    "permutation_lm": lambda: objectives.PermutationLM(make_encoder("xlnet_base")),
+    "classifier": lambda: tasks.Classifier(make_encoder(), 3),
+    "layerwise": lambda: tasks.Classifier(make_encoder(), 3, pooling="layerwise"),
+    "regressor": lambda: tasks.Regressor(make_encoder("bert_rab_base")),
+    "choice": lambda: tasks.MultipleChoice(make_encoder("blockbert_n2_base")),
+    "spans": lambda: tasks.SpanQA(make_encoder("bert_base")),
+}
+
+
+def cases():
+    """Each model with each format."""
+    for kind in MODELS:
+        for format in ENDINGS:
+            marks = [needs_onnx] if format == "onnx" else []
+            if QUICK.get(kind) != format:
+                marks.append(slow)
+            yield pytest.param(kind, format, marks=marks)
+
+
+def inputs_of(model, lengths):
+    """A batch with what the model reads beside the encoder's inputs."""
+    batch = batch_of(model.encoder, lengths, max(lengths))
+    positions = np.array([[max(n - 1, 0), 0] for n in lengths], "int32")
+    others = {
+        "mask_positions": positions,
+        "ranks": np.where(np.arange(max(lengths)) == positions[:, :1], 1, -1),
+    }
+    others["ranks"][:, 0] = 0
+    batch |= {name: others[name].astype("int32") for name in others}
+    if isinstance(model, tasks.MultipleChoice):
+        batch = {name: np.stack([x, x[::-1]], axis=1) for name, x in batch.items()}
+    return batch
+
+
+@pytest.mark.parametrize("kind, format", cases())
+def test_objectives_and_tasks(kind, format, tmp_path):
+    model = randomized(MODELS[kind]())
+    call = runner(exported(model, tmp_path, format))
+    for lengths in LENGTHS:
+        batch = inputs_of(model, lengths)
+        if kind == "replaced_token":
+            # Without a position to draw at, the discriminator reads the text as it is.
+            batch["mask_positions"] *= 0
+            expected = {"replaced": named_outputs(model, batch)["replaced"]}
+            batch = {name: batch[name] for name in model.encoder.input}
+        else:
+            batch = {name: batch[name] for name in model.input}
+            expected = named_outputs(model, batch)
+        check_same(call(batch), expected)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_texts_of_one_segment_without_padding_need_no_more_than_ids(format, tmp_path):
+    encoder = randomized(tiny("bert_base", num_layers=1))
+    ids = keras.InputSpec(shape=(None, None), dtype="int32")
+    path = exported(encoder, tmp_path, format, input_signature={"token_ids": ids})
+    batch = batch_of(encoder, (5, 5), 5)
+    batch["segment_ids"][:] = 0
+    expected = named_outputs(encoder, batch)
+    check_same(run(path, {"token_ids": batch["token_ids"]}), expected)
+
+
+def test_litert_of_a_fixed_shape_and_of_any(tmp_path):
+    encoder = randomized(tiny("shatter_base", num_layers=1))
+    batch = batch_of(encoder, (5,), 5)
+    expected = named_outputs(encoder, batch)
+    fixed = exported(
+        encoder, tmp_path, "litert", input_signature=specs(encoder, (1, 5))
+    )
+    check_same(run(fixed, batch), expected)
+    check_own_operators(fixed)
+    # Masks and partitions of a known length are constants.
+    sizes = {"SHAPE", "PACK", "RANGE", "LOG"}
+    assert not operators(fixed) & sizes
+    for details in interpreter(fixed).get_input_details():
+        assert list(details["shape_signature"]) == [1, 5]
+
+    free = exported(encoder, tmp_path, "litert")
+    assert sizes <= operators(free)
+    check_own_operators(free)
+    reader = interpreter(free)
+    for name in batch:
+        (details,) = (x for x in reader.get_input_details() if name in x["name"])
+        assert list(details["shape_signature"]) == [-1, -1]
+        reader.resize_tensor_input(details["index"], (1, 5))
+    reader.allocate_tensors()
+    for name, x in batch.items():
+        (details,) = (x for x in reader.get_input_details() if name in x["name"])
+        reader.set_tensor(details["index"], x)
+    reader.invoke()
+    results = [reader.get_tensor(x["index"]) for x in reader.get_output_details()]
+    last = np.asarray(expected["sequence_output"])
+    assert min(np.abs(x - last).max() for x in results) <= 1e-5
+    for lengths in LENGTHS:
+        batch = batch_of(encoder, lengths, max(lengths))
+        check_same(run(free, batch), named_outputs(encoder, batch))
+
+
+def test_gelu_is_the_exact_one_in_litert(tmp_path):
+    """To 1e-6 everywhere, as one operator, which differs from that by tanh by 5e-4."""
+    x = keras.Input((None,))
+    path = str(tmp_path / "gelu.tflite")
+    export_model(keras.Model(x, {"y": tfeff.ops.gelu(x)}), path, "litert", False)
+    assert operators(path) == {"GELU"}
+    powers = np.logspace(-30, 30, 100_001)
+    values = np.concatenate([np.linspace(-12, 12, 2_000_001), powers, -powers])
+    values = values.astype("float32")
+    # The input of a model has its name, whatever Keras made it.
+    (name,) = interpreter(path).get_signature_runner().get_input_details()
+    (y,) = run(path, {name: values[None]}).values()
+    exact = values * 0.5 * (1 + erf(values.astype("float64") / np.sqrt(2.0)))
+    near = np.abs(values) <= 12
+    assert np.abs(y[0] - exact)[near].max() <= 1e-6
+    np.testing.assert_array_equal(y[0][~near], np.maximum(values[~near], 0.0))
+
+
+ATTENTIONS = {
+    "self": lambda **kw: layers.SelfAttention(4, **kw),
+    "one_head": lambda **kw: layers.OneHeadAttention(4, **kw),
+    "shared_values": lambda **kw: layers.OneHeadAttention(
+        4, key_projection=True, values_by_part=False, alpha=-9.0, **kw
+    ),
+    "partitioned": lambda **kw: layers.PartitionedAttention(4, **kw),
+    **{
+        method: lambda method=method, **kw: layers.RelativeAttention(
+            4,
+            method,
+            max_distance=None if method == "xlnet" else 5,
+            **kw | ({"num_buckets": 8} if method == "bias" else {}),
+        )
+        for method in ("bias", "xlnet", "rpe", "shaw")
+        + tuple(f"huang{n}" for n in (1, 2, 3, 4))
+    },
+    "blockwise": lambda **kw: layers.BlockwiseAttention(4, "2:1:1", **kw),
+    "permuted": lambda **kw: layers.BlockwiseAttention(
+        4, [(0, 2, 1), (0, 2, 1), (2, 1, 0), (1, 2, 0)], **kw
+    ),
+    "sparse": lambda **kw: layers.SparseAttention(4, stride=3, expressivity=1, **kw),
+    "sparse_transformer": lambda **kw: layers.SparseAttention(
+        4, stride=4, expressivity=2, pattern="sparse_transformer", **kw
+    ),
+    "lightweight": lambda **kw: layers.LightweightConv1D(4, 3),
+    "dynamic": lambda **kw: layers.DynamicConv1D(4, 3),
+    "span_dynamic": lambda **kw: layers.MixedAttention(4, 2, 3, **kw),
+    "separable": lambda **kw: layers.MixedAttention(4, 2, 3, "separable", **kw),
+}
+
+
+def functional_model(kind, length=None, **kwargs):
+    """A user's own model of one block."""
+    hidden = keras.Input((length, 8), name="hidden")
+    visible = keras.Input((length,), dtype="int32", name="visible")
+    block = layers.EncoderBlock(ATTENTIONS[kind](**kwargs), layers.FeedForward(12))
+    outputs = {"y": block(hidden, padding_mask=visible)}
+    return randomized(keras.Model({"hidden": hidden, "visible": visible}, outputs))
+
+
+def hidden_batch(lengths):
+    shape = (len(lengths), max(lengths))
+    rng = np.random.default_rng(0)
+    return {
+        "hidden": rng.normal(size=(*shape, 8)).astype("float32"),
+        "visible": (np.arange(shape[1]) < np.array(lengths)[:, None]).astype("int32"),
+    }
+
+
+def cases_of_layers():
+    """Each attention with LiteRT and ONNX, most of them slow."""
+    for kind in ATTENTIONS:
+        for format in ("litert", "onnx"):
+            marks = [needs_onnx] if format == "onnx" else []
+            if (kind, format) not in (("blockwise", "litert"), ("one_head", "onnx")):
+                marks.append(slow)
+            yield pytest.param(kind, format, marks=marks)
+
+
+@pytest.mark.parametrize("kind, format", cases_of_layers())
+def test_own_models_with_any_attention(kind, format, tmp_path):
+    model = functional_model(kind)
+    config = model.layers[-1].get_config()
+    path = str(tmp_path / f"model{ENDINGS[format]}")
+    export_model(model, path, format, verbose=False)
+    assert model.layers[-1].get_config() == config
+    if format == "litert":
+        check_own_operators(path)
+    call = runner(path)
+    for lengths in LENGTHS:
+        batch = hidden_batch(lengths)
+        check_same(call(batch), model(batch))
+
+
+@slow
+@pytest.mark.parametrize("kind", ATTENTIONS)
+def test_keras_own_export_with_any_attention(kind, tmp_path):
+    """Without a function of ours, for LiteRT with a known length."""
+    import tensorflow as tf
+
+    model = functional_model(kind, length=7)
+    builtin = {"supported_ops": [tf.lite.OpsSet.TFLITE_BUILTINS]}
+    path = str(tmp_path / "model.tflite")
+    model.export(path, format="litert", verbose=False, target_spec=builtin)
+    check_own_operators(path)
+    batch = hidden_batch((7, 4, 0))
+    check_same(run(path, batch), model(batch))
+
+
+@pytest.mark.parametrize(
+    "format", ["litert", pytest.param("onnx", marks=[needs_onnx, slow])]
+)
+def test_an_operator_that_a_format_lacks_is_named_with_its_layer(format, tmp_path):
+    hidden = keras.Input((None, 8))
+    odd = keras.layers.Activation(keras.ops.erfinv, name="odd")
+    outputs = odd(layers.FeedForward(12, name="inner")(hidden))
+    model = keras.Model(hidden, outputs, name="mine")
+    path = tmp_path / f"model{ENDINGS[format]}"
+    with pytest.raises(ValueError, match="Received: Erfinv of mine/odd$") as caught:
+        export_model(model, path, format, verbose=False)
+    assert len(str(caught.value)) < 200
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "format", ["litert", pytest.param("onnx", marks=[needs_onnx, slow])]
+)
+def test_mixed_precision_is_exported_in_float32(format, tmp_path):
+    mixed = tiny("bert_base", num_layers=1, dtype="mixed_bfloat16")
+    exact = randomized(tiny("bert_base", num_layers=1))
+    mixed.set_weights(exact.get_weights())
+    batch = batch_of(exact)
+    before = mixed(batch)["sequence_output"]
+    path = exported(mixed, tmp_path, format)
+    check_same(run(path, batch), named_outputs(exact, batch))
+    assert mixed.dtype_policy.name == "mixed_bfloat16"
+    np.testing.assert_array_equal(mixed(batch)["sequence_output"], before)
+
+
+def test_weights_in_double_precision_are_refused(tmp_path):
+    encoder = tiny("bert_base", num_layers=1, dtype="float64")
+    with pytest.raises(ValueError, match="float32.* Received: float64 in .*embedding"):
+        exported(encoder, tmp_path, "litert")
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "signature, message",
+    [
+        ("ids", "must be a dict of `keras.InputSpec` by name"),
+        ({"tokens": (None, None)}, "must be a dict of `keras.InputSpec` by name"),
+        ({"token_ids": (None,)}, "with as many dimensions"),
+        ({"padding_mask": (None, None)}, "must have `token_ids`"),
+    ],
+)
+def test_signatures_that_do_not_fit(signature, message, tmp_path):
+    encoder = tiny("bert_base", num_layers=1)
+    if isinstance(signature, dict):
+        signature = {
+            name: keras.InputSpec(shape=shape, dtype="int32")
+            for name, shape in signature.items()
+        }
+    with pytest.raises(ValueError, match=message):
+        exported(encoder, tmp_path, "litert", input_signature=signature)
+
+
+def test_what_onnx_needs_is_named(tmp_path, monkeypatch):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *args: None if name == "tf2onnx" else find_spec(name, *args),
+    )
+    encoder = tiny("bert_base", num_layers=1)
+    with pytest.raises(ImportError, match=r"pip install 'tfeff\[onnx\]'"):
+        exported(encoder, tmp_path, "onnx")
+
+
+@needs_onnx
+def test_onnx_runtime_knows_the_gelu(tmp_path):
+    import onnx
+    import onnxruntime
+
+    x = keras.Input((None,))
+    path, faster = str(tmp_path / "gelu.onnx"), str(tmp_path / "faster.onnx")
+    export_model(keras.Model(x, {"y": tfeff.ops.gelu(x)}), path, "onnx", False)
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = faster
+    session = onnxruntime.InferenceSession(path, options)
+    assert [node.op_type for node in onnx.load(faster).graph.node] == ["Gelu"]
+    values = np.linspace(-12, 12, 100_001).astype("float32")
+    (y,) = session.run(None, {session.get_inputs()[0].name: values[None]})
+    exact = values * 0.5 * (1 + erf(values.astype("float64") / np.sqrt(2.0)))
+    assert np.abs(y[0] - exact).max() <= 2e-6
+
+
+@needs_onnx
+def test_operators_that_are_written_out_for_onnx(tmp_path):
+    """`log1p` and `expm1` keep the digits of small numbers."""
+    x = keras.Input((None,))
+    outputs = {"log": keras.ops.log1p(x), "exp": keras.ops.expm1(x)}
+    path = str(tmp_path / "functions.onnx")
+    export_model(keras.Model(x, outputs), path, "onnx", False)
+    values = np.concatenate([-np.logspace(-30, -0.1, 999), np.logspace(-30, 1.5, 999)])
+    values = values.astype("float32")
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(path)
+    feed = {session.get_inputs()[0].name: values[None]}
+    log, exp = session.run(["log", "exp"], feed)
+    np.testing.assert_allclose(log[0], np.log1p(values.astype("float64")), 1e-6)
+    np.testing.assert_allclose(exp[0], np.expm1(values.astype("float64")), 2e-6)
+    assert_close(exp[0][:1], values[:1], 1e-6)

@@ -1,0 +1,57 @@
+"""The page's table of presets and formats says what is so."""
+
+import importlib.util
+
+import pytest
+
+from tests.export import matrix
+
+
+def cells():
+    return matrix.read_table(matrix.PAGE.read_text(encoding="utf-8"))
+
+
+def first_names():
+    return [names[0] for names in matrix.kinds()]
+
+
+def needs(package):
+    return pytest.mark.skipif(
+        importlib.util.find_spec(package) is None, reason=f"{package} is not installed"
+    )
+
+
+def test_every_preset_is_in_the_table():
+    assert set(cells()) == set(first_names())
+
+
+def format_cases():
+    """One is quick."""
+    for name in first_names():
+        for column in matrix.FORMATS:
+            marks = [needs("onnxruntime")] if column == "ONNX" else []
+            if (name, column) != ("shatter_tiny", "ONNX"):
+                marks.append(pytest.mark.slow)
+            yield pytest.param(name, column, marks=marks)
+
+
+@pytest.mark.parametrize("name, column", format_cases())
+def test_formats(name, column, tmp_path):
+    assert matrix.format_cell(name, column, tmp_path) == cells()[name][column]
+
+
+@pytest.mark.slow
+@needs("onnxruntime")
+@pytest.mark.parametrize("name", first_names())
+def test_int8(name, tmp_path):
+    assert matrix.int8_cell(name, tmp_path) == cells()[name]["int8"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "column",
+    [pytest.param(x, marks=needs(package)) for x, package in matrix.BACKENDS.items()],
+)
+def test_backends(column, tmp_path):
+    found = matrix.backend_cells(column, tmp_path)
+    assert found == {name: row[column] for name, row in cells().items()}
