@@ -39,7 +39,7 @@ QUICK = {"classifier": "litert", "spans": "onnx", "replaced_token": "tf_saved_mo
 
 
 def make_encoder(preset="shatter_base", **kwargs):
-    return tiny(preset, num_layers=3, **kwargs)
+    return tiny(preset, **{"num_layers": 3} | kwargs)
 
 
 MODELS = {

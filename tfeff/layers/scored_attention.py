@@ -52,6 +52,9 @@ class ScoredAttention(Attention):
     any_mask = True
     can_pool = True
     has_softmax_scores = True
+    # Set while a graph is made for a converter to another format, which knows neither
+    # loops over blocks of unknown number nor empty tensors.
+    is_converted = False
 
     def __init__(self, query_block_size: int | str | None = "auto", **kwargs):
         super().__init__(**kwargs)
@@ -218,7 +221,7 @@ class ScoredAttention(Attention):
             together: integer, of which a block size is a multiple.
         """
         length = ops.shape(queries.vectors)[2]
-        size = self.query_block_size
+        size = None if self.is_converted else self.query_block_size
         longest = WHOLE_LENGTH if size == "auto" else size
         size = BLOCK_SIZE if size == "auto" else size
         if return_scores or size is None:

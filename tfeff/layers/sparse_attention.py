@@ -175,6 +175,8 @@ class SparseAttention(SelfAttention):
         if isinstance(length, int):
             most = _MASKED_LENGTH if self.query_block_size == "auto" else 0
             everything |= length <= max(self.stride + self.overlap, most)
+        else:
+            everything |= self.is_converted  # A short text has empty summaries.
         others = inputs.positions, inputs.mask, inputs.query_ranks
         restricted = any(x is not None for x in others)
         return inputs.positional and not everything and not restricted

@@ -33,7 +33,8 @@ def window_values(scores, values, masks, keep=(None, None), context=None):
     visible = None
     if masks[1] is not None:
         visible = [ops.any(mask, axis=-1, keepdims=True) for mask in masks]
-        visible = ops.cast(ops.logical_or(*visible), dtype)
+        # Not of bools, of which LiteRT broadcasts no more than four dimensions.
+        visible = ops.maximum(*(ops.cast(x, dtype) for x in visible))
 
     def zero_unseen(x):
         """`x` with zeros in windows without a visible key."""
