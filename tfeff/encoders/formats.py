@@ -54,6 +54,8 @@ def export_model(
     Example:
 
     ```python
+    import keras, tfeff
+
     hidden = keras.Input((None, 64))
     attention = tfeff.layers.OneHeadAttention(num_parts=4)
     model = keras.Model(hidden, attention(hidden))
