@@ -206,15 +206,12 @@ class EncoderEmbedding(keras.layers.Layer):
         return table
 
     def call(self, token_ids, segment_ids=None, training=None):
-        check_token_ids("token_ids", token_ids)
-        self._check_length(token_ids.shape)
+        self._check_inputs(token_ids, segment_ids)
         rows, inside = rows_of("token_ids", token_ids, self.vocabulary_size)
         x = self.token_embedding(rows)
         if self.num_segments == 1 or (self.num_segments and segment_ids is None):
             x = x + self.segment_embedding(ops.zeros_like(rows))
         elif self.num_segments:
-            check_token_ids("segment_ids", segment_ids)
-            check_same_shape("segment_ids", segment_ids, token_ids.shape)
             rows, known = rows_of("segment_ids", segment_ids, self.num_segments)
             x = x + self.segment_embedding(rows)
             inside = _both(inside, known)
@@ -234,6 +231,21 @@ class EncoderEmbedding(keras.layers.Layer):
             # sequence that is too long then fails at the sum, on every device.
             return ops.arange(self.max_sequence_length)[:length]
         return ops.arange(length)
+
+    def compute_output_spec(self, token_ids, segment_ids=None, training=None):
+        # On PyTorch, Keras would call the layer with a number for an unknown length,
+        # which may be too long.
+        self._check_inputs(token_ids, segment_ids)
+        return keras.KerasTensor(
+            (*token_ids.shape, self.hidden_dim), self.compute_dtype
+        )
+
+    def _check_inputs(self, token_ids, segment_ids):
+        check_token_ids("token_ids", token_ids)
+        self._check_length(token_ids.shape)
+        if self.num_segments > 1 and segment_ids is not None:
+            check_token_ids("segment_ids", segment_ids)
+            check_same_shape("segment_ids", segment_ids, token_ids.shape)
 
     def _check_length(self, shape):
         length = shape[1]
