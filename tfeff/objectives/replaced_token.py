@@ -212,11 +212,8 @@ class ReplacedTokenDetection(Objective):
     def default_metrics(self):
         return {"masked_lm": token_metrics(), "replaced": binary_metrics(TARGET_MEAN)}
 
-    def train_step(self, data):
-        return super().train_step(_unused_at_zero(data))
-
-    def test_step(self, data):
-        return super().test_step(_unused_at_zero(data))
+    def prepare_batch(self, data):
+        return _unused_at_zero(data)
 
     def target_weights(self, x, y, sample_weight=None):
         """Weights of both networks' targets; weights by output stay."""

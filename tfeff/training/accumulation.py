@@ -1,37 +1,40 @@
-"""The gradient of a batch from parts of it, one part in memory at a time."""
+"""The loss of a batch from parts of it, one part in memory at a time.
+
+    g = Σ_p ∇ Σ_{t in part p} w_t l_t / Σ_t w_t
+
+The denominator is that of the whole batch on all replicas, so that `g` is the gradient
+of the mean over all of its targets, not of a mean of the parts' means. It is known
+before the first part, from the weights of the targets alone: no part waits for another
+replica.
+
+Metrics see every part. Random numbers are drawn for each part: dropout differs from
+that of the whole batch.
+"""
 
 import keras
-import tensorflow as tf
+from keras import ops
 
 from tfeff.training.losses import weights_are_shares
-from tfeff.training.replicas import sum_over_replicas
+from tfeff.training.replicas import num_replicas, sum_over_replicas
 
 
-def gradients_in_parts(model: keras.Model, data, num_parts: int) -> list:
-    """The gradient of a model's loss of a batch, summed over parts of the batch.
-
-        g = Σ_p ∇ Σ_{t in part p} w_t l_t / Σ_t w_t
-
-    The denominator is that of the whole batch on all replicas, so that `g` is the
-    gradient of the mean over all of its targets, not of a mean of the parts' means. It
-    is known before the first part, from the weights of the targets alone: no part waits
-    for another replica.
-
-    Metrics see every part. Random numbers are drawn for each part: dropout differs from
-    that of the whole batch.
+def split_batch(model: keras.Model, data, num_parts: int, check_rows) -> dict:
+    """A batch in parts: every tensor `[B, ...]` as `[num_parts, B / num_parts, ...]`.
 
     Args:
         model: a compiled `DistributedModel`, whose loss is made of `GlobalMean`.
         data: this replica's batch: `(x, y, sample_weight)`, the last two optional.
         num_parts: integer, of how many rows each the same number.
+        check_rows: called with a number of rows that is known at run time alone and a
+            message; returns the number, or fails with the message unless it is a
+            multiple of `num_parts`.
 
     Returns:
-        For each trainable weight its gradient, scaled as the optimizer scales losses;
-        `None` where the loss does not depend on it.
+        Dict of `x`, `shares` and, if the batch has them, `y` and `weight`: those of the
+        targets in the loss, and those of the metrics.
 
     Raises:
-        ValueError: if the rows of the batch are not a multiple of `num_parts`, or
-            layers add losses of their own.
+        ValueError: if the rows of the batch are not a multiple of `num_parts`.
     """
     x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
     shares = keras.tree.map_structure(
@@ -43,86 +46,69 @@ def gradients_in_parts(model: keras.Model, data, num_parts: int) -> list:
         for name, value in (("x", x), ("y", y), ("weight", sample_weight))
         if value is not None
     }
-    batch = keras.tree.map_structure(
-        lambda value: _split(value, num_parts), batch | {"shares": shares}
+    return keras.tree.map_structure(
+        lambda value: _split(value, num_parts, check_rows), batch | {"shares": shares}
     )
-    weights = model.trainable_weights
-    unconnected = set()
 
-    def add_part(index, loss, sums):
-        part = keras.tree.map_structure(lambda value: value[index], batch)
-        x, y = part["x"], part.get("y")
-        with tf.GradientTape() as tape:
-            outputs = model(x, training=True)
-            with weights_are_shares():
-                of_part = model.compute_loss(x, y, outputs, part["shares"])
-            scaled = model.optimizer.scale_loss(of_part)
-        if model.losses:
-            raise ValueError(
-                "With `accumulation_steps` layers must add no losses of their own, as "
-                f"regularizers do. Received: {len(model.losses)} such losses"
-            )
-        gradients = tape.gradient(scaled, weights)
-        unconnected.update(i for i, g in enumerate(gradients) if g is None)
-        sums = [
-            total if gradient is None else total + tf.cast(gradient, total.dtype)
-            for total, gradient in zip(sums, gradients, strict=True)
-        ]
-        model.compute_metrics(x, y, outputs, sample_weight=part.get("weight"))
-        return index + 1, loss + tf.cast(of_part, loss.dtype), sums
 
-    _, loss, sums = tf.while_loop(
-        lambda index, *_: index < num_parts,
-        add_part,
-        (
-            tf.constant(0),
-            tf.constant(0.0),
-            # In half precision, small gradients would be lost to a large sum.
-            [tf.zeros(w.shape, _at_least_float32(w.dtype)) for w in weights],
-        ),
-        parallel_iterations=1,
+def loss_of_part(model: keras.Model, part: dict) -> tuple:
+    """The loss of a part of a batch, and the model's outputs for it.
+
+    Returns:
+        `(scaled, loss, outputs)`; `scaled` is the loss as the optimizer scales it.
+
+    Raises:
+        ValueError: if layers add losses of their own.
+    """
+    outputs = model(part["x"], training=True)
+    with weights_are_shares():
+        loss = model.compute_loss(part["x"], part.get("y"), outputs, part["shares"])
+    scaled = model.optimizer.scale_loss(loss)
+    if model.losses:
+        raise ValueError(
+            "With `accumulation_steps` layers must add no losses of their own, as "
+            f"regularizers do. Received: {len(model.losses)} such losses"
+        )
+    return scaled, loss, outputs
+
+
+def measure_part(model: keras.Model, part: dict, outputs) -> None:
+    """Updates the metrics by a part."""
+    model.compute_metrics(
+        part["x"], part.get("y"), outputs, sample_weight=part.get("weight")
     )
-    _report(model, loss)
-    return [
-        None if index in unconnected else tf.cast(total, weight.dtype)
-        for index, (weight, total) in enumerate(zip(weights, sums, strict=True))
-    ]
+
+
+def report_loss(model: keras.Model, loss) -> None:
+    """Updates the metric that is the mean of losses by the loss of a whole batch."""
+    for metric in model.metrics:
+        if metric.name == "loss":
+            # The replicas' losses add up to it.
+            metric.update_state(loss * num_replicas(model))
+
+
+def sum_dtype(dtype) -> str:
+    """The dtype to add up gradients in: small ones are lost to a large half sum."""
+    dtype = keras.backend.standardize_dtype(dtype)
+    return "float32" if dtype in ("float16", "bfloat16") else dtype
 
 
 def _shares(weights):
     """Weights of targets divided by those of all targets of the global batch."""
-    weights = tf.cast(weights, tf.float32)
-    return tf.math.divide_no_nan(weights, sum_over_replicas(tf.reduce_sum(weights)))
+    weights = ops.cast(weights, "float32")
+    return ops.divide_no_nan(weights, sum_over_replicas(ops.sum(weights)))
 
 
-def _split(value, num_parts):
+def _split(value, num_parts, check_rows):
     """`[B, ...]` as `[num_parts, B / num_parts, ...]`."""
-    value = tf.convert_to_tensor(value)
-    rows = value.shape[0]
+    value = ops.convert_to_tensor(value)
+    rows, *others = ops.shape(value)
     message = (
         "`accumulation_steps` must divide the rows of each replica's batch. Received: "
         f"accumulation_steps={num_parts}"
     )
-    if rows is not None and rows % num_parts:
+    if not isinstance(rows, int):
+        rows = check_rows(rows, message)
+    elif rows % num_parts:
         raise ValueError(f"{message}, {rows} rows")
-    shape = tf.shape(value)
-    checks = []
-    if rows is None:
-        checks = [tf.debugging.assert_equal(shape[0] % num_parts, 0, message)]
-    with tf.control_dependencies([check for check in checks if check is not None]):
-        new = tf.concat([[num_parts, shape[0] // num_parts], shape[1:]], 0)
-    size = None if rows is None else rows // num_parts
-    return tf.ensure_shape(tf.reshape(value, new), [num_parts, size, *value.shape[1:]])
-
-
-def _report(model, loss):
-    """Updates the metric that is the mean of losses."""
-    replicas = tf.distribute.get_strategy().num_replicas_in_sync
-    for metric in model.metrics:
-        if metric.name == "loss":
-            metric.update_state(loss * replicas)  # The replicas' losses add up to it.
-
-
-def _at_least_float32(dtype):
-    dtype = tf.as_dtype(dtype)
-    return dtype if dtype.size >= 4 else tf.float32
+    return ops.reshape(value, (num_parts, rows // num_parts, *others))

@@ -1,13 +1,13 @@
 import inspect
 
 import keras
-import tensorflow as tf
 
 from tfeff.compat import BuiltByOneReplica, is_seed_state
 from tfeff.encoders.quantization import ChecksBeforeSaving
-from tfeff.training.accumulation import gradients_in_parts
+from tfeff.training.backends import check_steps_per_execution, train_in_parts
 from tfeff.training.loss_scale import LossScaleOptimizer
 from tfeff.training.losses import target_weights
+from tfeff.training.replicas import looped
 from tfeff.utils.checks import check_integer, check_keywords
 
 _SEED = "seed_generator_"
@@ -69,11 +69,14 @@ class DistributedModel(ChecksBeforeSaving, BuiltByOneReplica, keras.Model):
 
         Raises:
             ValueError: if the optimizer has a `layer_decay` and the model no
-                `encoder`, or accumulates gradients itself.
+                `encoder`, or accumulates gradients itself; on PyTorch if
+                `steps_per_execution` is not 1.
         """
         self.accumulation_steps = check_integer(
             "accumulation_steps", accumulation_steps
         )
+        self._jit_compile_given = kwargs.get("jit_compile", "auto")
+        check_steps_per_execution(kwargs.get("steps_per_execution", 1))
         super().compile(*args, **kwargs)
         if type(self.optimizer) is keras.optimizers.LossScaleOptimizer:
             self.optimizer = LossScaleOptimizer.from_config(self.optimizer.get_config())
@@ -98,6 +101,8 @@ class DistributedModel(ChecksBeforeSaving, BuiltByOneReplica, keras.Model):
         config = super().get_compile_config()
         if config and self.accumulation_steps > 1:
             config["accumulation_steps"] = self.accumulation_steps
+        if config and self._jit_compile_given == "auto":
+            config["jit_compile"] = "auto"  # Not what it means on this machine.
         return config
 
     def target_weights(self, x, y, sample_weight=None):
@@ -112,13 +117,24 @@ class DistributedModel(ChecksBeforeSaving, BuiltByOneReplica, keras.Model):
         """
         return target_weights(sample_weight, y)
 
+    def prepare_batch(self, data):
+        """The batch that a step of training or evaluation works on; by default `data`.
+
+        Args:
+            data: a batch: `(x, y, sample_weight)`, the last two optional.
+        """
+        return data
+
     def train_step(self, *arguments):
-        if self.accumulation_steps == 1:  # On JAX the state comes before the data.
-            return super().train_step(*arguments)
-        (data,) = arguments
-        gradients = gradients_in_parts(self, data, self.accumulation_steps)
-        self.optimizer.apply(gradients, self.trainable_weights)
-        return self.get_metrics_result()
+        *state, data = arguments  # On JAX the state comes before the data.
+        data = self.prepare_batch(data)
+        if self.accumulation_steps == 1:
+            return super().train_step(*state, data)
+        return train_in_parts(self, self.accumulation_steps, *state, data)
+
+    def test_step(self, *arguments):
+        *state, data = arguments
+        return super().test_step(*state, self.prepare_batch(data))
 
     def save_own_variables(self, store):
         super().save_own_variables(store)
@@ -140,49 +156,11 @@ class DistributedModel(ChecksBeforeSaving, BuiltByOneReplica, keras.Model):
     def make_train_function(self, force=False):
         if self.train_function is None or force:
             super().make_train_function(force)
-            self.train_function = self._looped(self.train_step, self.train_function)
+            self.train_function = looped(self, self.train_step, self.train_function)
         return self.train_function
 
     def make_test_function(self, force=False):
         if self.test_function is None or force:
             super().make_test_function(force)
-            self.test_function = self._looped(self.test_step, self.test_function)
+            self.test_function = looped(self, self.test_step, self.test_function)
         return self.test_function
-
-    def _looped(self, step, default):
-        strategy = self.distribute_strategy
-        steps = self.steps_per_execution
-        if strategy.num_replicas_in_sync == 1 or self.run_eagerly:
-            return default
-
-        @tf.function(reduce_retracing=True)
-        @tf.autograph.experimental.do_not_convert
-        def execute(iterator):
-            def goes_on(count, batch):
-                return tf.logical_and(count < steps, batch.has_value())
-
-            def one_step(count, batch):
-                strategy.run(step, args=(batch.get_value(),))
-                count += 1
-                # The batch after the last step stays for the next execution.
-                batch = tf.cond(
-                    count < steps, iterator.get_next_as_optional, lambda: batch
-                )
-                return count, batch
-
-            count, _ = tf.while_loop(
-                goes_on,
-                one_step,
-                [tf.constant(0), iterator.get_next_as_optional()],
-                parallel_iterations=1,
-            )
-            return count
-
-        def execute_and_report(iterator):
-            if not hasattr(iterator, "get_next_as_optional"):
-                return default(iterator)  # Of `train_on_batch`.
-            if not execute(iterator):
-                raise StopIteration
-            return self.get_metrics_result()
-
-        return execute_and_report

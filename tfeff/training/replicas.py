@@ -1,4 +1,4 @@
-"""Reductions over the replicas of a distribution strategy."""
+"""The replicas of a distribution strategy of TensorFlow; other backends have one."""
 
 import keras
 
@@ -14,3 +14,56 @@ def sum_over_replicas(value):
     if context is None or context.num_replicas_in_sync == 1:
         return value
     return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
+
+
+def num_replicas(model: keras.Model) -> int:
+    """The number of replicas that a model was made for."""
+    if keras.backend.backend() != "tensorflow":
+        return 1
+    return model.distribute_strategy.num_replicas_in_sync
+
+
+def looped(model: keras.Model, step, default):
+    """A function of an iterator that runs `step` on replicas, in a plain loop.
+
+    Args:
+        model: the model that the step is of.
+        step: function of a replica's batch.
+        default: Keras' own function, which one replica and eager steps keep.
+    """
+    if num_replicas(model) == 1 or model.run_eagerly:
+        return default
+    import tensorflow as tf
+
+    strategy = model.distribute_strategy
+    steps = model.steps_per_execution
+
+    @tf.function(reduce_retracing=True)
+    @tf.autograph.experimental.do_not_convert
+    def execute(iterator):
+        def goes_on(count, batch):
+            return tf.logical_and(count < steps, batch.has_value())
+
+        def one_step(count, batch):
+            strategy.run(step, args=(batch.get_value(),))
+            count += 1
+            # The batch after the last step stays for the next execution.
+            batch = tf.cond(count < steps, iterator.get_next_as_optional, lambda: batch)
+            return count, batch
+
+        count, _ = tf.while_loop(
+            goes_on,
+            one_step,
+            [tf.constant(0), iterator.get_next_as_optional()],
+            parallel_iterations=1,
+        )
+        return count
+
+    def execute_and_report(iterator):
+        if not hasattr(iterator, "get_next_as_optional"):
+            return default(iterator)  # Of `train_on_batch`.
+        if not execute(iterator):
+            raise StopIteration
+        return model.get_metrics_result()
+
+    return execute_and_report
