@@ -19,6 +19,7 @@ from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.objectives import MaskedLM, PermutationLM
 from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
+from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_integer
 from tfeff.utils.digests import write_digests
 from tfeff.utils.files import atomic_folder, check_new_path
@@ -109,7 +110,8 @@ def save_for_serving(
             `sequence_length` is less than 3 (5 where there are two texts, 6 with
             RoBERTa's tokenizer) or beyond a
             table of absolute positions; if `top_k` is not between 1 and the
-            tokenizer's size; if `label_names` are not one for each class.
+            tokenizer's size; if `label_names` are not one for each class; on another
+            backend than TensorFlow.
 
     Example:
     ```python
@@ -134,6 +136,7 @@ def save_for_serving(
     label = served.signatures["classify"](text)["label"]
     ```
     """
+    check_tensorflow("`save_for_serving`")
     encoder = model if isinstance(model, Encoder) else getattr(model, "encoder", None)
     make = next((m for kind, m in _MAKERS.items() if isinstance(model, kind)), None)
     if make is None:

@@ -15,6 +15,7 @@ from absl import logging
 import tfeff
 from tfeff.recipes.settings import Settings
 from tfeff.training.held_signals import HeldSignals
+from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_choice
 from tfeff.utils.digests import FILE_NAME, check_digests
 from tfeff.utils.files import atomic_file
@@ -56,7 +57,12 @@ def read_config(run_dir: str) -> dict:
 
 @contextlib.contextmanager
 def recipe_running() -> Iterator[None]:
-    """Silences TensorFlow's messages about exports, but for warnings."""
+    """Silences TensorFlow's messages about exports, but for warnings.
+
+    Raises:
+        ValueError: on another backend: recipes use strategies and write SavedModels.
+    """
+    check_tensorflow("Recipes, which are the commands of tfeff that run models,")
     verbosity = logging.get_verbosity()
     logging.set_verbosity(logging.WARNING)
     try:

@@ -5,6 +5,7 @@ import sys
 
 import tensorflow as tf
 
+from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_choice
 
 STRATEGIES = ("default", "mirrored", "multi_worker", "tpu")
@@ -28,7 +29,8 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
         A `tf.distribute.Strategy`. Make models in its `scope()`.
 
     Raises:
-        ValueError: if the name is unknown, or there is no TPU to connect to.
+        ValueError: if the name is unknown, there is no TPU to connect to, or Keras
+            runs on another backend than TensorFlow.
 
     Example:
 
@@ -36,6 +38,7 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
     1
     """
     check_choice("name", name, STRATEGIES)
+    check_tensorflow("`make_strategy`")
     if name == "default":
         return tf.distribute.get_strategy()
     if name == "mirrored":

@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from tfeff.layers.encoder_block import blocks_of
 from tfeff.layers.head_masks import masked_heads
+from tfeff.training.replicas import num_replicas
+from tfeff.utils.backend import check_tensorflow
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +52,7 @@ def head_importance(model: keras.Model, batches: tf.data.Dataset) -> HeadImporta
     Raises:
         TypeError: if the model has no `encoder`, or `batches` is not a data set.
         ValueError: if the model is not compiled or runs on several replicas, or the
-            data set is infinite.
+            data set is infinite; on another backend than TensorFlow.
 
     Example:
 
@@ -68,6 +70,8 @@ def head_importance(model: keras.Model, batches: tf.data.Dataset) -> HeadImporta
         BERT gained 0.1 % to 1.2 % on GLUE; Michel et al., "Are sixteen heads really
         better than one?", section 3.2.
     """
+    # JAX would take the masks for constants.
+    check_tensorflow("`head_importance`")
     encoder = getattr(model, "encoder", None)
     if encoder is None:
         raise TypeError(f"`model` must have an `encoder`. Received: model={model!r}")
@@ -77,7 +81,7 @@ def head_importance(model: keras.Model, batches: tf.data.Dataset) -> HeadImporta
         )
     if not getattr(model, "compiled", False):
         raise ValueError("`model` must be compiled. Received: one that is not")
-    replicas = model.distribute_strategy.num_replicas_in_sync
+    replicas = num_replicas(model)
     if replicas > 1:
         raise ValueError(
             f"`model` must be on one device. Received: one on {replicas} replicas"

@@ -28,6 +28,7 @@ from tfeff.training.workers import (
     lost_workers_named,
     several_workers,
 )
+from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_integer, check_mapping, check_path
 from tfeff.utils.files import PARTIAL, atomic_file, remove_partial
 
@@ -233,11 +234,13 @@ class RunDirectory:
         Raises:
             ValueError: if the steps do not fit each other, or the newest checkpoint
                 is truncated or corrupted; in every worker, if they have not the same
-                settings and data, or no checkpoint in common.
+                settings and data, or no checkpoint in common; on another backend than
+                TensorFlow.
             Diverged: after the first epoch whose loss or weights are not finite. No
                 file is written of it.
             LostWorker: if another worker has ended or cannot be reached.
         """
+        check_tensorflow("`RunDirectory.fit`")
         steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
         keep_checkpoints = check_integer("keep_checkpoints", keep_checkpoints)
         if check_integer("total_steps", total_steps) % steps_per_epoch:

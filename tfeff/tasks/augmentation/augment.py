@@ -62,7 +62,8 @@ def augment(
     Raises:
         TypeError: if an argument is of another type.
         ValueError: if a number is out of range, the tokenizer has more ids than the
-            model, or has no whole words.
+            model, or has no whole words; with a masked language model on another
+            backend than TensorFlow.
 
     Example:
     ```python

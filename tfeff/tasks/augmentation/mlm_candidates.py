@@ -10,6 +10,7 @@ import tensorflow as tf
 from tfeff.data.text.pieces import spelled_pieces
 from tfeff.objectives import MaskedLM
 from tfeff.tasks.augmentation.word_vectors import WordVectors
+from tfeff.utils.backend import check_tensorflow
 
 _LETTERS = re.compile(r"[^\W_]+")
 
@@ -25,10 +26,12 @@ class MLMCandidates:
 
     Raises:
         TypeError: if `model` is something else.
-        ValueError: if the tokenizer has more ids than the model, or no whole words.
+        ValueError: if the tokenizer has more ids than the model, or no whole words; on
+            another backend than TensorFlow.
     """
 
     def __init__(self, model, tokenizer, count: int, batch_size: int):
+        check_tensorflow("`augment` with a masked language model")
         if not isinstance(model, MaskedLM):
             raise TypeError(
                 "`masked_lm` must be a `tfeff.objectives.MaskedLM`. "
