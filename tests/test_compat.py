@@ -196,3 +196,15 @@ def test_gradients_are_accumulated_on_several_replicas():
     """`DistributedModel`'s `accumulation_steps`."""
     model = compiled(lambda: keras.optimizers.SGD(0.1, gradient_accumulation_steps=2))
     model.fit(np.ones((8, 2)), np.ones((8, 1)), batch_size=2, verbose=0)
+
+
+@wants
+def test_preprocessors_have_the_length_of_the_preset(tmp_path):
+    """`LengthOfPreset`."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    keras_hub.models.BertBackbone(5, 1, 1, 2, 2, max_sequence_length=16).save_to_preset(
+        str(tmp_path)
+    )
+    keras_hub.models.BertTokenizer(pieces).save_to_preset(str(tmp_path))
+    make = keras_hub.models.TextClassifierPreprocessor.from_preset
+    assert make(str(tmp_path)).sequence_length == 16

@@ -1,7 +1,8 @@
 """Efficient Transformer encoders for TensorFlow and Keras.
 
 Subpackages load when they are first used, so `import tfeff` costs nothing and
-`tfeff.layers` and `tfeff.ops` need Keras alone.
+`tfeff.layers` and `tfeff.ops` need Keras alone. Keras and KerasHub load what tfeff
+saved, whichever is imported first.
 
 Example:
 
@@ -11,6 +12,8 @@ Example:
 """
 
 import lazy_loader
+
+from tfeff.utils import registration as _registration
 
 __version__ = "0.1.0"
 
@@ -36,3 +39,6 @@ __all__ += ["__version__"]
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+_registration.register()

@@ -157,3 +157,16 @@ def find_special_tokens(tokenizer) -> None:
 def sentence_piece(tokenizer):
     """tensorflow-text's tokenizer within KerasHub's, which also returns offsets."""
     return tokenizer._sentence_piece
+
+
+class LengthOfPreset:
+    """Mixin of KerasHub's preprocessors: rows as long as a preset's encoder reads.
+
+    KerasHub makes rows of 512 tokens of any preset that has no preprocessor of its own.
+    """
+
+    @classmethod
+    def _add_missing_kwargs(cls, loader, kwargs):
+        length = loader.config["config"]["max_sequence_length"]
+        kwargs = {"sequence_length": length, **kwargs}
+        return super()._add_missing_kwargs(loader, kwargs)

@@ -18,10 +18,20 @@ if importlib.util.find_spec("keras_hub") is not None:
     from tfeff.encoders.disable_heads import disable_heads
     from tfeff.encoders.encoder import Encoder
     from tfeff.encoders.extend_length import extend_length
+    from tfeff.encoders.hub_tasks import (
+        EncoderMaskedLM,
+        EncoderMaskedLMPreprocessor,
+        EncoderTextClassifier,
+        EncoderTextClassifierPreprocessor,
+    )
     from tfeff.encoders.swap_positions import swap_positions
 
     __all__ += [
         "Encoder",
+        "EncoderMaskedLM",
+        "EncoderMaskedLMPreprocessor",
+        "EncoderTextClassifier",
+        "EncoderTextClassifierPreprocessor",
         "build",
         "disable_heads",
         "extend_length",

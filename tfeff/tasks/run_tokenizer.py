@@ -12,14 +12,6 @@ import keras
 import keras_hub
 
 from tfeff import data
-
-# Keras knows these tokenizers then.
-from tfeff.data.text import (  # noqa: F401
-    bert_tokenizer,
-    roberta_tokenizer,
-    xlm_roberta_tokenizer,
-    xlnet_tokenizer,
-)
 from tfeff.encoders.preset_files import add_digests, check_preset, tokenizer_files
 from tfeff.utils.files import atomic_folder
 

@@ -1,7 +1,6 @@
 """Whole models on disk, written so that a crash or a full disk loses nothing."""
 
 import contextlib
-import importlib
 import json
 import os
 import re
@@ -98,12 +97,6 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
     with _archive(path) as archive:
         if damaged := archive.testzip():
             raise zipfile.BadZipFile(f"bad checksum of {damaged}")
-    # Keras knows a class once its module is imported, and names of tfeff are imported
-    # when they are first used.
-    for name in ("objectives", "tasks"):
-        package = importlib.import_module(f"tfeff.{name}")
-        for public in package.__all__:
-            getattr(package, public)
     return keras.models.load_model(path, compile=compile)
 
 

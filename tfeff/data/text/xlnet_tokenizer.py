@@ -49,4 +49,7 @@ class XLNetTokenizer(TokenizerFiles, keras_hub.tokenizers.SentencePieceTokenizer
     def __init__(self, proto, **kwargs):
         for name in ("cls", "sep", "pad", "mask"):
             add_special_token(self, f"<{name}>", f"{name}_token")
+        # KerasHub's preprocessors know these two by other names.
+        add_special_token(self, "<cls>", "start_token")
+        add_special_token(self, "<sep>", "end_token")
         super().__init__(proto=proto, **kwargs)

@@ -1,0 +1,235 @@
+"""KerasHub's tasks and preprocessors of an `Encoder`.
+
+KerasHub finds them by `backbone_cls`, so that its own
+`keras_hub.models.TextClassifier.from_preset` and the like take presets of tfeff.
+"""
+
+import keras
+import keras_hub
+
+from tfeff.compat import LengthOfPreset
+from tfeff.encoders.encoder import Encoder
+from tfeff.encoders.preset_files import add_digests
+from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
+from tfeff.layers.dense import Dense
+from tfeff.layers.initializer import bert_initializer
+from tfeff.utils.checks import check_integer, check_rate
+
+
+class _EncoderTask(ChecksBeforeSaving):
+    """Checks of what a task saves, and its digests."""
+
+    backbone_cls = Encoder
+
+    def save_to_preset(self, preset_dir, *args, **kwargs):
+        check_keeps_quantization(self)
+        super().save_to_preset(preset_dir, *args, **kwargs)
+        # KerasHub's own tokenizers and the task's files have no digests yet.
+        add_digests(preset_dir, lambda name: True)
+
+
+def _saved_whole(task):
+    """KerasHub's class of a task with what `_EncoderTask` adds to it."""
+    # KerasHub writes the names of bases into a preset, as of its tasks.
+    return type(task.__name__, (_EncoderTask, task), {})
+
+
+def _check_backbone(backbone):
+    if not isinstance(backbone, Encoder):
+        raise TypeError(
+            "`backbone` must be a `tfeff.encoders.Encoder`. "
+            f"Received: backbone={backbone!r}"
+        )
+    return backbone
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class EncoderTextClassifierPreprocessor(
+    LengthOfPreset, keras_hub.models.TextClassifierPreprocessor
+):
+    """Texts and pairs as rows `[CLS] first [SEP] second [SEP]` for a classifier.
+
+    The rows are those of `tfeff.data.text_features`. `from_preset` makes them as long
+    as the preset's encoder reads, unless it is given `sequence_length`.
+
+    Args:
+        tokenizer: the KerasHub tokenizer of the encoder.
+        **kwargs: as of `keras_hub.models.TextClassifierPreprocessor`, such as
+            `sequence_length`.
+
+    Example:
+
+    >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "dog"]
+    >>> preprocessor = EncoderTextClassifierPreprocessor(
+    ...     tfeff.data.BertTokenizer(pieces), sequence_length=6
+    ... )
+    >>> [int(id) for id in preprocessor("cat dog")["token_ids"]]
+    [2, 5, 6, 3, 0, 0]
+    """
+
+    backbone_cls = Encoder
+    tokenizer_cls = keras_hub.tokenizers.Tokenizer
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class EncoderTextClassifier(_saved_whole(keras_hub.models.TextClassifier)):
+    """KerasHub's `TextClassifier` of an `Encoder`, with BERT's pooler.
+
+        v = tanh(X^L[0] W + b)
+        z = g(dropout(v) W' + b')               [num_classes]
+
+    `tfeff.tasks.Classifier` is the same model for tfeff's own training, which knows
+    several devices and exports; this one takes texts in `fit` and `predict`.
+
+    Args:
+        backbone: a `tfeff.encoders.Encoder`.
+        num_classes: integer, at least 2.
+        preprocessor: an `EncoderTextClassifierPreprocessor`, or `None` for inputs that
+            are token ids already.
+        activation: `g`, by a name of Keras'; `None` for logits.
+        dropout: float in [0, 1), rate on `v`.
+        **kwargs: `name`, `trainable` and `compile`.
+
+    Raises:
+        TypeError: if `backbone` is no `Encoder`, or `num_classes` no integer.
+        ValueError: if an argument is out of range.
+
+    Example:
+    ```python
+    import keras_hub
+    import tfeff
+
+    films = ["great fun", "far too long"]
+    tokenizer = tfeff.data.train_tokenizer(films * 9, vocabulary_size=20)
+    encoder = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=20, num_layers=1, max_sequence_length=16
+    )
+    tfeff.tasks.save_pretrained(encoder, tokenizer, "preset")
+
+    model = keras_hub.models.TextClassifier.from_preset("preset", num_classes=2)
+    model.fit(films, [1, 0], verbose=0)
+    model.save_to_preset("films")
+    model = keras_hub.models.TextClassifier.from_preset("films")
+    assert model.predict(films, verbose=0).shape == (2, 2)
+    ```
+
+    Reference:
+        Devlin et al., "BERT", section 4.1.
+    """
+
+    preprocessor_cls = EncoderTextClassifierPreprocessor
+
+    def __init__(
+        self,
+        backbone: Encoder,
+        num_classes: int,
+        preprocessor=None,
+        activation=None,
+        dropout: float = 0.1,
+        **kwargs,
+    ):
+        dtype = _check_backbone(backbone).dtype_policy
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.num_classes = check_integer("num_classes", num_classes, 2)
+        self.activation = keras.activations.get(activation)
+        self.dropout = check_rate("dropout", dropout)
+        inputs = backbone.input
+        first = backbone(inputs)["sequence_output"][:, 0]
+        arguments = {"kernel_initializer": bert_initializer(), "dtype": dtype}
+        pooler = Dense(
+            backbone.hidden_dim, activation="tanh", name="pooler", **arguments
+        )
+        vector = keras.layers.Dropout(dropout, dtype=dtype)(pooler(first))
+        logits = Dense(num_classes, activation=activation, name="logits", **arguments)
+        super().__init__(inputs=inputs, outputs=logits(vector), **kwargs)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_classes": self.num_classes,
+            "activation": keras.activations.serialize(self.activation),
+            "dropout": self.dropout,
+        }
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class EncoderMaskedLMPreprocessor(
+    LengthOfPreset, keras_hub.models.MaskedLMPreprocessor
+):
+    """Texts and pairs as rows in which some tokens are masked, by KerasHub.
+
+    `from_preset` makes rows as long as the preset's encoder reads, unless it is given
+    `sequence_length`.
+
+    Args:
+        tokenizer: the KerasHub tokenizer of the encoder.
+        **kwargs: as of `keras_hub.models.MaskedLMPreprocessor`, such as
+            `mask_selection_rate`.
+
+    Example: see `EncoderMaskedLM`.
+    """
+
+    backbone_cls = Encoder
+    tokenizer_cls = keras_hub.tokenizers.Tokenizer
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class EncoderMaskedLM(_saved_whole(keras_hub.models.MaskedLM)):
+    """KerasHub's `MaskedLM` of an `Encoder`.
+
+        z = LayerNorm(gelu(X^L[m] W + b)) Eᵀ + c        [V] a masked position
+
+    The head is new: `tfeff.tasks.load_masked_lm` reads the one that a preset keeps.
+    KerasHub's default loss is a mean over all slots of a row, of which the unused ones
+    have weight 0; that of `tfeff.objectives.MaskedLM` is one over the masked tokens.
+
+    Args:
+        backbone: a `tfeff.encoders.Encoder`.
+        preprocessor: an `EncoderMaskedLMPreprocessor`, or `None` for inputs that are
+            token ids and `mask_positions` already.
+        **kwargs: `name`, `trainable` and `compile`.
+
+    Raises:
+        TypeError: if `backbone` is no `Encoder`.
+
+    Example:
+    ```python
+    import keras_hub
+    import tfeff
+
+    texts = ["seven green bottles", "hanging on the wall"]
+    tokenizer = tfeff.data.train_tokenizer(texts * 9, vocabulary_size=30)
+    encoder = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=30, num_layers=1, max_sequence_length=16
+    )
+    tfeff.tasks.save_pretrained(encoder, tokenizer, "preset")
+
+    model = keras_hub.models.MaskedLM.from_preset("preset")
+    model.fit(texts, verbose=0)
+    ```
+
+    Reference:
+        Devlin et al., "BERT", section 3.1.
+    """
+
+    preprocessor_cls = EncoderMaskedLMPreprocessor
+
+    def __init__(self, backbone: Encoder, preprocessor=None, **kwargs):
+        self.backbone = _check_backbone(backbone)
+        self.preprocessor = preprocessor
+        head = keras_hub.layers.MaskedLMHead(
+            token_embedding=backbone.token_embedding,
+            intermediate_activation="gelu",
+            layer_norm_epsilon=backbone.layer_norm_epsilon,
+            kernel_initializer=bert_initializer(),
+            dtype=backbone.dtype_policy,
+            name="mlm_head",
+        )
+        positions = keras.Input((None,), dtype="int32", name="mask_positions")
+        outputs = backbone(backbone.input)
+        super().__init__(
+            inputs={**backbone.input, "mask_positions": positions},
+            outputs=head(outputs["sequence_output"], positions),
+            **kwargs,
+        )
