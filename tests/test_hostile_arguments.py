@@ -101,6 +101,26 @@ def saved_preset_with_head():
     return "preset"
 
 
+def adapted():
+    encoder = tiny()
+    encoder.enable_lora(2)
+    return encoder
+
+
+def frozen():
+    """The same weights every time, without adapters."""
+    encoder = tiny()
+    encoder.set_weights([0.1 * np.ones(w.shape) for w in encoder.weights])
+    return encoder
+
+
+def saved_lora():
+    encoder = frozen()
+    encoder.enable_lora(2)
+    tasks.save_lora(encoder, "l.safetensors")
+    return "l.safetensors"
+
+
 def exported():
     export.save_for_serving(tiny(), tokenizer(), "export")
     return "export"
@@ -142,9 +162,12 @@ CALLS = {
     encoders.Encoder: dict(
         vocabulary_size=9, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8
     ),
+    encoders.EncoderMaskedLM: dict(backbone=tiny),
+    encoders.EncoderTextClassifier: dict(backbone=tiny, num_classes=2),
     encoders.build: dict(preset="bert_tiny"),
     encoders.disable_heads: dict(encoder=tiny, heads={0: [1]}),
     encoders.extend_length: dict(encoder=tiny, max_sequence_length=600),
+    encoders.merge_lora: dict(model=adapted),
     encoders.register_attention: dict(name="hostile", make=lambda: SELF),
     training.adamw: dict(learning_rate=1e-3, warmup_steps=1, total_steps=4),
     training.AdamW: dict(learning_rate=1e-3),
@@ -215,6 +238,8 @@ CALLS = {
     datasets.squad_v2_metrics: dict(questions=[QUESTION], predictions={"a": "cat"}),
     tasks.save_pretrained: dict(model=tiny, tokenizer=tokenizer, path="p"),
     tasks.load_pretrained: dict(path=saved_preset),
+    tasks.save_lora: dict(model=adapted, path="l.safetensors"),
+    tasks.load_lora: dict(model=frozen, path=saved_lora),
     tasks.load_masked_lm: dict(path=saved_preset_with_head),
     tasks.load_objective: dict(path=saved_preset_with_head, objective="masked_lm"),
     tasks.load_task: dict(path=saved_preset_with_head),
@@ -348,7 +373,11 @@ def test_names_what_it_does_not_take(function, tmp_path, monkeypatch):
 def test_all_public_functions_are_called():
     known = {
         "layers": {"partitions"},
-        "encoders": {"attentions", "presets"},
+        # Preprocessors have the arguments of KerasHub's.
+        "encoders": {
+            *("EncoderMaskedLMPreprocessor", "EncoderTextClassifierPreprocessor"),
+            *("attentions", "presets"),
+        },
         # Errors, a model's class, and what has no arguments or runs a whole training.
         "training": {
             *("Diverged", "DistributedModel", "LostWorker", "lost_workers_named"),

@@ -159,6 +159,11 @@ def sentence_piece(tokenizer):
     return tokenizer._sentence_piece
 
 
+def frozen_kernel(layer: keras.layers.Layer) -> keras.Variable:
+    """The kernel of a layer without its adapter, which Keras' `kernel` adds."""
+    return layer._kernel
+
+
 class LengthOfPreset:
     """Mixin of KerasHub's preprocessors: rows as long as a preset's encoder reads.
 

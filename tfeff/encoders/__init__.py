@@ -13,7 +13,8 @@ from tfeff.encoders.presets import presets
 __all__ = ["attentions", "presets", "register_attention"]
 
 if importlib.util.find_spec("keras_hub") is not None:
-    # Not at first use: Keras loads saved encoders by their registered classes.
+    # Not at first use: KerasHub looks for the tasks of an encoder.
+    from tfeff.encoders.adapters import merge_lora
     from tfeff.encoders.building import build
     from tfeff.encoders.disable_heads import disable_heads
     from tfeff.encoders.encoder import Encoder
@@ -35,5 +36,6 @@ if importlib.util.find_spec("keras_hub") is not None:
         "build",
         "disable_heads",
         "extend_length",
+        "merge_lora",
         "swap_positions",
     ]

@@ -4,6 +4,7 @@ import keras
 import keras_hub
 
 from tfeff.compat import inputs_in_order
+from tfeff.encoders.adapters import Adapters
 from tfeff.encoders.attentions import earlier_spec
 from tfeff.encoders.formats import export_outputs
 from tfeff.encoders.preset_files import EncoderFiles
@@ -24,7 +25,7 @@ INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class Encoder(ChecksBeforeSaving, EncoderFiles, keras_hub.models.Backbone):
+class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backbone):
     """A Transformer encoder: one embedding and a stack of one kind of block.
 
     The papers' models differ in attention, positions and sizes, so every model of tfeff

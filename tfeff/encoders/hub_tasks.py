@@ -11,6 +11,7 @@ from tfeff.compat import LengthOfPreset
 from tfeff.encoders.encoder import Encoder
 from tfeff.encoders.preset_files import add_digests
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
+from tfeff.layers.checks import check_activation
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.utils.checks import check_integer, check_rate
@@ -34,13 +35,17 @@ def _saved_whole(task):
     return type(task.__name__, (_EncoderTask, task), {})
 
 
-def _check_backbone(backbone):
+def _check(backbone, preprocessor):
     if not isinstance(backbone, Encoder):
         raise TypeError(
             "`backbone` must be a `tfeff.encoders.Encoder`. "
             f"Received: backbone={backbone!r}"
         )
-    return backbone
+    if preprocessor is not None and not callable(preprocessor):
+        raise TypeError(
+            "`preprocessor` must be a preprocessor of KerasHub or None. "
+            f"Received: preprocessor={preprocessor!r}"
+        )
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -91,7 +96,8 @@ class EncoderTextClassifier(_saved_whole(keras_hub.models.TextClassifier)):
         **kwargs: `name`, `trainable` and `compile`.
 
     Raises:
-        TypeError: if `backbone` is no `Encoder`, or `num_classes` no integer.
+        TypeError: if an argument has the wrong type, such as a backbone that is no
+            `Encoder`.
         ValueError: if an argument is out of range.
 
     Example:
@@ -128,11 +134,12 @@ class EncoderTextClassifier(_saved_whole(keras_hub.models.TextClassifier)):
         dropout: float = 0.1,
         **kwargs,
     ):
-        dtype = _check_backbone(backbone).dtype_policy
+        _check(backbone, preprocessor)
+        dtype = backbone.dtype_policy
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.num_classes = check_integer("num_classes", num_classes, 2)
-        self.activation = keras.activations.get(activation)
+        self.activation = check_activation("activation", activation)
         self.dropout = check_rate("dropout", dropout)
         inputs = backbone.input
         first = backbone(inputs)["sequence_output"][:, 0]
@@ -216,7 +223,8 @@ class EncoderMaskedLM(_saved_whole(keras_hub.models.MaskedLM)):
     preprocessor_cls = EncoderMaskedLMPreprocessor
 
     def __init__(self, backbone: Encoder, preprocessor=None, **kwargs):
-        self.backbone = _check_backbone(backbone)
+        _check(backbone, preprocessor)
+        self.backbone = backbone
         self.preprocessor = preprocessor
         head = keras_hub.layers.MaskedLMHead(
             token_embedding=backbone.token_embedding,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import keras
 
 from tfeff.compat import sublayers
+from tfeff.encoders.adapters import adapted_layers
 
 # The modes that Keras can restore from a configuration, without data.
 _MODES = ("int8", "int4", "float8")
@@ -55,8 +56,17 @@ def make_quantized(cls: type, config: dict) -> keras.Model:
 class ChecksBeforeSaving:
     """The mixin of a model that raises if what it saves could not be loaded.
 
-    It comes before `keras.Model` among the bases of a class.
+    It raises before any file is written, and where it can, before the work is done
+    that would be lost. It comes before `keras.Model` among the bases of a class.
     """
+
+    def quantize(self, mode=None, config=None, **kwargs):
+        check_can_be_quantized(self, mode, config)
+        super().quantize(mode, config=config, **kwargs)
+
+    def load_weights(self, *args, **kwargs):
+        check_takes_weights(self)
+        super().load_weights(*args, **kwargs)
 
     def save(self, *args, **kwargs):
         check_keeps_quantization(self)
@@ -65,6 +75,41 @@ class ChecksBeforeSaving:
     def save_weights(self, *args, **kwargs):
         check_keeps_weights(self)
         return super().save_weights(*args, **kwargs)
+
+
+def check_can_be_quantized(model: keras.Model, mode, config=None) -> None:
+    """Raises if a model that is quantized so could not be saved.
+
+    Raises:
+        ValueError: if the mode needs data, or the model has adapters.
+    """
+    mode = getattr(config, "mode", None) if mode is None else mode
+    if mode not in _MODES:
+        raise ValueError(
+            f"`mode` must be one of {list(_MODES)}: Keras cannot restore layers of "
+            f"another mode without their calibration data. Received: mode={mode!r}"
+        )
+    for layer in adapted_layers(model):
+        raise ValueError(
+            "The model must have no LoRA adapters to be quantized: Keras could not "
+            "save it (keras-team/keras#23244). Quantize `tfeff.encoders.merge_lora` of "
+            f"it. Received: an adapter on the layer {layer.path}"
+        )
+
+
+def check_takes_weights(model: keras.Model) -> None:
+    """Raises if a model would learn nothing any more once it has loaded weights.
+
+    Raises:
+        ValueError: if it has adapters.
+    """
+    for layer in adapted_layers(model):
+        raise ValueError(
+            "The model must have no LoRA adapters to load weights: Keras sets both "
+            "factors of an adapter to 0 then, and their gradients are 0 ever after. "
+            "Load the weights before `enable_lora`; `tfeff.tasks.load_lora` loads "
+            f"adapters. Received: an adapter on the layer {layer.path}"
+        )
 
 
 def check_keeps_quantization(model: keras.Model) -> None:
@@ -91,14 +136,14 @@ def check_keeps_weights(model: keras.Model) -> None:
     Raises:
         ValueError: if a quantized layer has an adapter.
     """
-    for layer in sublayers(model):
-        if layer.quantization_mode is not None and _has_adapter(layer):
+    for layer in adapted_layers(model):
+        if layer.quantization_mode is not None:
             raise ValueError(
                 "The model must not have adapters on quantized layers to be saved: "
                 "Keras would merge them and quantize the sum again, which changes the "
-                "model (keras-team/keras#23244). `save_lora_weights` of an encoder "
-                "saves the adapters alone. Received: an adapter on the layer "
-                f"{layer.path}, quantization_mode={layer.quantization_mode!r}"
+                "model (keras-team/keras#23244). `tfeff.tasks.save_lora` saves the "
+                f"adapters alone. Received: an adapter on the layer {layer.path}, "
+                f"quantization_mode={layer.quantization_mode!r}"
             )
 
 
@@ -109,18 +154,14 @@ def check_keeps_training(model: keras.Model) -> None:
         ValueError: if a layer has an adapter, and as `check_keeps_quantization`.
     """
     check_keeps_quantization(model)
-    for layer in sublayers(model):
-        if _has_adapter(layer):
-            raise ValueError(
-                "The model must have no LoRA adapters for a checkpoint: Keras merges "
-                "them into the saved kernels, so that training could not go on from "
-                "it (keras-team/keras#23244). `model.save` saves such a model for "
-                f"inference. Received: an adapter on the layer {layer.path}"
-            )
-
-
-def _has_adapter(layer) -> bool:
-    return bool(getattr(layer, "lora_enabled", False))
+    for layer in adapted_layers(model):
+        raise ValueError(
+            "The model must have no LoRA adapters for a checkpoint: Keras merges them "
+            "into the saved kernels, so that training could not go on from it "
+            "(keras-team/keras#23244). `model.save` saves such a model for inference, "
+            "`tfeff.tasks.save_lora` its adapters. "
+            f"Received: an adapter on the layer {layer.path}"
+        )
 
 
 def _own_layers(model) -> Iterator[keras.layers.Layer]:

@@ -1,6 +1,8 @@
 import keras
 from keras import ops
 
+from tfeff.compat import frozen_kernel
+
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class Dense(keras.layers.Dense):
@@ -42,3 +44,20 @@ class Dense(keras.layers.Dense):
     def quantize(self, mode=None, type_check=True, config=None):
         # Keras does not quantize subclasses, which may compute something else.
         super().quantize(mode, type_check=False, config=config)
+
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        if self.lora_enabled and self.quantization_mode is None:
+            # Keras rounds the merged kernel to the dtype in which the layer computes.
+            store["0"] = merged_kernel(self)
+
+
+def merged_kernel(layer: keras.layers.Layer):
+    """`W + s A B` of a layer with a LoRA adapter, in the precision of `W`."""
+    kernel = frozen_kernel(layer)
+    change = ops.matmul(
+        ops.convert_to_tensor(layer.lora_kernel_a),
+        ops.convert_to_tensor(layer.lora_kernel_b),
+    )
+    change = ops.cast(layer.lora_alpha / layer.lora_rank * change, kernel.dtype)
+    return ops.convert_to_tensor(kernel) + change

@@ -1,11 +1,11 @@
 """Settings of fine-tuning to answer questions from passages."""
 
-from tfeff.recipes.optimizer_settings import OptimizerSettings
+from tfeff.recipes.optimizer_settings import TuningSettings
 from tfeff.recipes.settings import setting, settings
 
 
 @settings
-class AnswerSettings(OptimizerSettings):
+class AnswerSettings(TuningSettings):
     """Fine-tunes a pretrained encoder to answer questions from passages.
 
     Every few steps the model is scored on the development set by the official script,

@@ -25,7 +25,13 @@ from tfeff.recipes.runs import (
     open_run,
     recipe_running,
 )
-from tfeff.recipes.tuning import load_pretrained, more_axes, train_cell
+from tfeff.recipes.tuning import (
+    check_lora,
+    copy_lora,
+    load_pretrained,
+    more_axes,
+    train_cell,
+)
 
 
 @recipe_running()
@@ -60,6 +66,7 @@ def answer(
         for batch_size in settings.batch_sizes:
             examples_in_step(settings, batch_size, strategy)
         encoder, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
+        check_lora(settings, encoder)
         if settings.sequence_length is None:
             settings = dataclasses.replace(
                 settings, sequence_length=encoder.max_sequence_length
@@ -183,6 +190,7 @@ def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary):
         served = served_threshold(threshold, answers)
     dataset.write_predictions(dev_split, examples, answers, run.directory)
     copy(best_model, run.path("model.keras"))
+    copy_lora(settings, summary["best"]["folder"], run)
     batches = dev.dataset(8, shuffle=False, repeat=False)
     draw(model.encoder, batches, run, settings.plots)
     tfeff.export.save_for_serving(

@@ -1,11 +1,11 @@
 """Settings of fine-tuning to classify or rate texts, or to choose options."""
 
-from tfeff.recipes.optimizer_settings import OptimizerSettings
+from tfeff.recipes.optimizer_settings import TuningSettings
 from tfeff.recipes.settings import setting, settings
 
 
 @settings
-class FinetuneSettings(OptimizerSettings):
+class FinetuneSettings(TuningSettings):
     """Fine-tunes a pretrained encoder to classify or rate texts, or to choose options.
 
     A task is any data set of `tfeff.datasets.names()` but those of spans: GLUE's nine,
@@ -21,6 +21,12 @@ class FinetuneSettings(OptimizerSettings):
 
         tfeff finetune --run_dir=runs/mnli --task=MNLI --data=glue \\
             --pretrained=runs/shatter --pretrained_steps=100000,200000,400000
+
+    With `lora_rank` the encoder's weights are frozen. Small adapters of its queries and
+    values train beside the head, and are merged into what the run exports:
+
+        tfeff finetune --run_dir=runs/rte --task=RTE --data=glue \\
+            --pretrained=runs/shatter --lora_rank=8 --learning_rates=5e-4
 
     A run that was stopped goes on when it is started again with the same settings: what
     is finished is not run again. In the end the run directory holds `metrics.json` and

@@ -26,7 +26,13 @@ from tfeff.recipes.runs import (
     open_run,
     recipe_running,
 )
-from tfeff.recipes.tuning import load_pretrained, more_axes, train_cell
+from tfeff.recipes.tuning import (
+    check_lora,
+    copy_lora,
+    load_pretrained,
+    more_axes,
+    train_cell,
+)
 from tfeff.training.checkpoints import run_checkpoint
 from tfeff.utils.files import atomic_file
 
@@ -96,6 +102,7 @@ def finetune(
         for step in settings.pretrained_steps:
             run_checkpoint(settings.pretrained, step)
         encoder, tokenizer = load_pretrained(settings, *settings.pretrained_steps[:1])
+        check_lora(settings, encoder)
         task = make_task(settings, dataset, encoder, tokenizer)
         if pretrained_pooler(settings) is not None:
             print(f"the pooler begins as that of {settings.pretrained}")
@@ -125,6 +132,7 @@ def finetune(
         model = tfeff.training.load_checkpoint(best_model)
         check_finite(model)
         copy(best_model, run.path("model.keras"))
+        copy_lora(settings, best["folder"], run)
         if settings.predict_split:
             write_predictions(task, model, settings.predict_split, run)
         draw(model.encoder, encoder_batches(task), run, settings.plots)

@@ -1,4 +1,4 @@
-"""Settings of the optimizer, which several recipes have."""
+"""Settings of the optimizer and of adapters, which several recipes have."""
 
 from tfeff.recipes.settings import Settings, setting, settings
 
@@ -31,3 +31,18 @@ class OptimizerSettings(Settings):
             "bias_correction": self.bias_correction,
             "global_clipnorm": self.global_clipnorm,
         }
+
+
+@settings
+class TuningSettings(OptimizerSettings):
+    """Settings of what is trained of a pretrained encoder."""
+
+    lora_rank: int | None = setting(
+        "Rank of LoRA adapters, which train with the head in place of the encoder's "
+        "weights; default: none.",
+        None,
+        minimum=1,
+    )
+    save_lora: bool = setting(
+        "Whether adapters and head are also saved alone, as lora.safetensors.", False
+    )

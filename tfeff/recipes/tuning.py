@@ -7,8 +7,16 @@ import keras
 import tensorflow as tf
 
 import tfeff
-from tfeff.recipes.runs import examples_in_step, make_optimizer, metrics_line
+from tfeff.encoders.quantization import check_keeps_quantization
+from tfeff.recipes.runs import (
+    copy,
+    examples_in_step,
+    make_optimizer,
+    metrics_line,
+)
 from tfeff.recipes.settings import Settings
+
+LORA = "lora.safetensors"
 
 
 def more_axes(settings: Settings) -> dict[str, tuple[float, ...]]:
@@ -39,6 +47,35 @@ def load_pretrained(settings: Settings, step: int | None = None, seed: int = 0):
         seed=seed,
         swap_positions=settings.swap_positions,
     )
+
+
+def check_lora(settings: Settings, encoder: tfeff.encoders.Encoder) -> None:
+    """Raises where the encoder cannot be trained as the settings say, by adapters.
+
+    Args:
+        settings: of the recipe.
+        encoder: one that is not trained; it has adapters afterwards.
+
+    Raises:
+        ValueError: if there are adapters to save, and none to train; if the encoder is
+            quantized, so that it could not be saved with them; or if it has no layers
+            for them.
+    """
+    if settings.lora_rank is None:
+        if settings.save_lora:
+            raise ValueError(
+                "`save_lora` must be left out without `lora_rank`. Received: "
+                "save_lora=True"
+            )
+        return
+    encoder.enable_lora(settings.lora_rank)
+    check_keeps_quantization(encoder)
+
+
+def copy_lora(settings: Settings, folder: str, run) -> None:
+    """Copies the adapters of the best cell to the run, if there are any."""
+    if settings.save_lora:
+        copy(os.path.join(folder, LORA), run.path(LORA))
 
 
 def train_cell(
@@ -83,6 +120,8 @@ def train_cell(
     steps = settings.num_steps(num_examples, in_step, epochs)
     with strategy.scope():
         model = make_model()
+        if settings.lora_rank is not None:
+            model.encoder.enable_lora(settings.lora_rank)
         model.compile(
             make_optimizer(
                 settings,
@@ -109,6 +148,9 @@ def train_cell(
                 ),
             ],
         )
+    if settings.save_lora:
+        tfeff.tasks.save_lora(model, os.path.join(folder, LORA))
+    model = tfeff.encoders.merge_lora(model)
     tfeff.training.save_checkpoint(model, os.path.join(folder, "model.keras"))
     report(best, steps)
     return best.best

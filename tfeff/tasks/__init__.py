@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "augmentation.augment": ["augment"],
         "augmentation.word_vectors": ["WordVectors", "read_word_vectors"],
         "classifier": ["Classifier"],
+        "lora": ["load_lora", "save_lora"],
         "multiple_choice": ["MultipleChoice"],
         "pretrained": ["load_pretrained", "save_pretrained"],
         "regressor": ["Regressor"],

@@ -1,0 +1,112 @@
+"""Adapters alone on disk: for the same frozen weights, and no others."""
+
+import keras
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from tests.checks import randomize
+from tests.checks.encoder import batch_of
+from tests.subjects.encoders import tiny
+from tfeff.tasks import Classifier, Regressor, load_lora, save_lora
+
+
+def base(seed=1, kind=Classifier, **changes):
+    encoder = tiny("bert_base", **{"num_layers": 1, **changes})
+    randomize({w.path: w for w in encoder.weights}, seed)
+    return kind(encoder, 2) if kind is Classifier else kind(encoder)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A model with adapters that has been trained, and its file."""
+    model = base()
+    model.encoder.enable_lora(3)
+    model.compile(keras.optimizers.Adam(1e-2), run_eagerly=True)
+    model.fit(batch_of(model.encoder), np.array([0, 1, 1]), epochs=2, verbose=0)
+    path = tmp_path_factory.mktemp("lora") / "model.safetensors"
+    save_lora(model, path)
+    return model, path
+
+
+def test_the_same_model_again(trained):
+    model, path = trained
+    loaded = base()
+    load_lora(loaded, path)
+    batch = batch_of(model.encoder)
+    for one, other in zip(loaded.weights, model.weights, strict=True):
+        assert one.path == other.path
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(loaded(batch), model(batch))
+    # Training goes on: nothing but the adapters and the heads, and those move.
+    loaded.compile(keras.optimizers.Adam(1e-2), run_eagerly=True)
+    loaded.fit(batch, np.array([0, 1, 1]), verbose=0)
+    moved = [
+        one.path
+        for one, other in zip(loaded.weights, model.weights)
+        if (one.numpy() != other.numpy()).any()
+    ]
+    assert len(moved) == len(model.trainable_weights) == 8
+    load_lora(loaded, path)  # Over those that it has.
+    np.testing.assert_array_equal(loaded(batch), model(batch))
+
+    encoder = base().encoder
+    load_lora(encoder, path)
+    outputs = [x(batch)["sequence_output"] for x in (encoder, model.encoder)]
+    np.testing.assert_array_equal(*outputs)
+
+
+def test_the_file_is_small(trained):
+    _, path = trained
+    arrays = safetensors.numpy.load_file(path)
+    assert sorted(name.rsplit("/", 1)[1] for name in arrays) == [
+        *("bias", "bias", "kernel", "kernel"),
+        *("lora_kernel_a", "lora_kernel_a", "lora_kernel_b", "lora_kernel_b"),
+    ]
+
+
+def test_other_frozen_weights_are_refused(trained):
+    _, path = trained
+    for other, message in [
+        (base(seed=2), "like that of .*, with other weights"),
+        (base(hidden_dim=16), "21 weights of other shapes than the 21"),
+        (base(num_layers=2), "37 weights of other shapes than the 21"),
+    ]:
+        before = [weight.numpy() for weight in other.weights]
+        with pytest.raises(ValueError, match=message):
+            load_lora(other, path)
+        for one, weight in zip(before, other.weights, strict=True):
+            np.testing.assert_array_equal(one, weight)
+
+
+def test_other_heads_and_adapters_are_refused(trained):
+    _, path = trained
+    with pytest.raises(ValueError, match=r"heads .*'head/logits/kernel': \(8, 1\)"):
+        load_lora(base(kind=Regressor), path)
+    other = base()
+    other.encoder.enable_lora(2)
+    with pytest.raises(ValueError, match=r"rank \[2\] on .*has rank 3"):
+        load_lora(other, path)
+    with pytest.raises(ValueError, match="must have adapters"):
+        save_lora(base(), path)
+    with pytest.raises(ValueError, match="end in .safetensors"):
+        save_lora(other, "lora.h5")
+    with pytest.raises(TypeError, match="`model` must be"):
+        save_lora(keras.Sequential(), path)
+
+
+def test_damage_is_named(trained, tmp_path):
+    _, path = trained
+    whole = path.read_bytes()
+    damaged = tmp_path / "damaged.safetensors"
+    with pytest.raises(ValueError, match="missing or damaged"):
+        load_lora(base(), damaged)
+    damaged.write_bytes(whole[:-9])
+    with pytest.raises(ValueError, match="missing or damaged"):
+        load_lora(base(), damaged)
+    damaged.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+    with pytest.raises(ValueError, match="differ from its digest"):
+        load_lora(base(), damaged)
+    safetensors.numpy.save_file({"x": np.zeros(3)}, damaged)
+    with pytest.raises(ValueError, match="of format None"):
+        load_lora(base(), damaged)
