@@ -1,13 +1,22 @@
 """What is being written appears whole or not at all, whoever is killed."""
 
+import concurrent.futures
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from tfeff.utils import files
 from tfeff.utils.digests import check_digests, write_digests
-from tfeff.utils.files import atomic_file, atomic_folder, remove_partial
+from tfeff.utils.files import (
+    atomic_file,
+    atomic_folder,
+    numbers,
+    remove_partial,
+    write_numbered,
+)
 
 KILLED = """
 import os, signal, sys
@@ -152,3 +161,51 @@ def test_sha256sum_reads_the_digests(folder):
     result = subprocess.run(check, cwd=folder, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert result.stdout == "a.json: OK\nbelow/weights.h5: OK\n"
+
+
+def write_text(text):
+    def write(path):
+        os.makedirs(path)
+        Path(path, "text").write_text(text)
+
+    return write
+
+
+def test_numbers_go_on(tmp_path):
+    base = tmp_path / "new" / "export"
+    assert numbers(str(base)) == []
+    for name in ("1", "2"):
+        assert write_numbered(str(base), write_text(name)) == str(base / name)
+    for other in ("07", "9x", "-3", ".partial", "٣"):
+        (base / other).mkdir()
+    (base / "11").mkdir()
+    assert write_numbered(str(base), write_text("12")) == str(base / "12")
+    assert numbers(str(base)) == [1, 2, 11, 12]
+    assert (base / "2" / "text").read_text() == "2"
+
+
+def test_writers_at_once_have_numbers_of_their_own(tmp_path):
+    texts = [str(i) for i in range(40)]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        paths = pool.map(lambda t: write_numbered(tmp_path, write_text(t)), texts)
+    found = {path: Path(path, "text").read_text() for path in paths}
+    assert sorted(found.values()) == sorted(texts)
+    assert sorted(os.listdir(tmp_path)) == sorted(str(i) for i in range(1, 41))
+
+
+def test_a_number_that_another_process_takes_is_left_to_it(tmp_path, monkeypatch):
+    write_numbered(tmp_path, write_text("theirs"))
+    before = iter([[], [1]])  # The first look was before they wrote.
+    monkeypatch.setattr(files, "numbers", lambda _: next(before))
+    assert write_numbered(tmp_path, write_text("ours")) == str(tmp_path / "2")
+    assert (tmp_path / "1" / "text").read_text() == "theirs"
+
+
+def test_an_error_makes_no_number(tmp_path):
+    def write(path):
+        write_text("half")(path)
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        write_numbered(tmp_path, write)
+    assert not os.listdir(tmp_path)

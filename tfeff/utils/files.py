@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 PARTIAL = ".partial-"
 _LOCK = ".lock"
@@ -42,12 +42,44 @@ def atomic_folder(path: str) -> Iterator[str]:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with _partial(path) as unfinished:
         yield unfinished
-        for folder, _, names in os.walk(unfinished):
-            for name in names:
-                _sync(os.path.join(folder, name))
-            _sync(folder)
+        _sync_below(unfinished)
         os.rename(unfinished, path)
         _sync(os.path.dirname(path))
+
+
+def write_numbered(folder: str, write: Callable[[str], object]) -> str:
+    """Writes a new folder whose name is the next number in `folder`; returns it.
+
+    Behind `1` and `2` it is `3`. Parent folders are created. Several processes may
+    write at once: each has a number of its own. After an error there is no new number.
+
+    Args:
+        folder: where the numbers are; it is made if it is missing.
+        write: called with the path to write the new folder to.
+    """
+    os.makedirs(folder, exist_ok=True)
+    with _partial(os.path.join(folder, "next")) as unfinished:
+        write(unfinished)
+        _sync_below(unfinished)
+        while True:
+            path = os.path.join(folder, str(max(numbers(folder), default=0) + 1))
+            try:
+                os.rename(unfinished, path)
+                break
+            except OSError as error:
+                # Another process has taken the number in the meantime.
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+        _sync(folder)
+    return path
+
+
+def numbers(folder: str) -> list[int]:
+    """The numbers among the names in a folder, in order; none if there is none."""
+    if not os.path.isdir(folder):
+        return []
+    names = os.listdir(folder)
+    return sorted(int(name) for name in names if re.fullmatch("0|[1-9][0-9]*", name))
 
 
 @contextlib.contextmanager
@@ -145,6 +177,14 @@ def _remove_dead(parent, names):
         if lock is not None:
             shutil.rmtree(folder, ignore_errors=True)
             os.close(lock)
+
+
+def _sync_below(path):
+    """Flushes a folder with all that is in it."""
+    for folder, _, names in os.walk(path):
+        for name in names:
+            _sync(os.path.join(folder, name))
+        _sync(folder)
 
 
 def _sync(path):
