@@ -40,7 +40,7 @@ TRAINING_RECIPES = {"evaluate", "pretrain", "stack"}
 def symbols():
     for package in PACKAGES:
         for name in getattr(tfeff, package).__all__:
-            slow = name == "save_for_serving" or name in TRAINING_RECIPES
+            slow = name in ("save_for_serving", "save_version", *TRAINING_RECIPES)
             marks = [pytest.mark.slow] if slow else []
             yield pytest.param(package, name, id=f"{package}.{name}", marks=marks)
     yield "data", "Cache.batches"

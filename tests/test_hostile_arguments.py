@@ -296,7 +296,11 @@ CALLS = {
     export.save_for_serving: dict(
         model=lambda: objectives.MaskedLM(tiny()), tokenizer=tokenizer, path="e"
     ),
+    export.save_version: dict(
+        model=lambda: objectives.MaskedLM(tiny()), tokenizer=tokenizer, path="e"
+    ),
     export.check_export: dict(path=exported),
+    export.versions: dict(path=exported),
     plots.attention_maps: dict(encoder=tiny, batches=batches),
     plots.average_attention: dict(encoder=tiny, batches=batches, path="a.png"),
     plots.attention_heads: dict(encoder=tiny, batches=batches, path="a.png"),

@@ -17,6 +17,16 @@ def sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     return layer._flatten_layers()
 
 
+def input_structure(model: keras.Model):
+    """The inputs of a functional model as it was made of them, `keras.KerasTensor`s.
+
+    None of a model that has a `call` alone. Keras' public `input` does not tell them
+    apart: of such a model it is what it was first called with.
+    """
+    # A Sequential model is a functional one inside, once it knows its inputs.
+    return getattr(getattr(model, "_functional", None) or model, "_inputs_struct", None)
+
+
 def shared_config(layer: keras.layers.Layer) -> dict:
     """The layer's configuration, with Keras' mark of a shared object.
 

@@ -11,7 +11,7 @@ import tfeff
 from tests.export import hostile
 from tests.subjects.characters import word_pieces
 from tests.subjects.sentences import tokenizer
-from tests.subjects.serving import make_encoder
+from tests.subjects.serving import make_encoder, own_model
 from tfeff.objectives import MaskedLM
 from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
 
@@ -37,6 +37,7 @@ def save_exports(folder):
             ("pairs", Classifier(convolving, 3, "layerwise"), {"pairs": True}),
             ("ratings", Regressor(encoder), {"pairs": True}),
             ("choices", MultipleChoice(encoder), {}),
+            ("outputs", own_model(encoder), {"pairs": True}),
             ("answers", SpanQA(encoder), {"stride": 7, "no_answer_threshold": 0.0}),
         ):
             path = folder / f"{kind}-{name}"
@@ -57,12 +58,13 @@ def test_no_request_ends_the_process_or_stays_in_memory(tmp_path):
     counts = result["counts"]
     assert sum(sum(count.values()) for count in counts.values()) == REQUESTS
     # Three signatures of masks, one of each other model, of both tokenizers.
-    assert len(counts) == 16
+    assert len(counts) == 18
     assert all(count["answers"] > REQUESTS / 100 for count in counts.values())
     for kind in ("unigram", "word_piece"):
         assert {
             f"{kind}-pairs classify text_pair",
             f"{kind}-ratings rate text_pair",
+            f"{kind}-outputs predict text_pair",
             f"{kind}-choices choose question",
             f"{kind}-choices choose options",
             f"{kind}-answers answer passage",

@@ -12,9 +12,10 @@ from tests.export import hostile
 from tests.reference import text_rows
 from tests.subjects.characters import word_pieces
 from tests.subjects.sentences import DOCUMENTS, tokenizer
-from tests.subjects.serving import make_encoder, make_model
+from tests.subjects.serving import make_encoder, make_model, own_model
 from tfeff.data.finetuning.packing import fill_gaps, pack
 from tfeff.data.text.offset_tokenizer import OffsetTokenizer
+from tfeff.export.any_model import predict_endpoint
 from tfeff.export.classification import (
     choose_endpoint,
     classify_endpoint,
@@ -48,6 +49,7 @@ def served():
             Classifier(encoder, 3), text_encoder, True, ["a", "b", "c"]
         ),
         "rate": rate_endpoint(Regressor(encoder, "layerwise"), text_encoder, False),
+        "predict": predict_endpoint(own_model(encoder), text_encoder, True),
         "choose": choose_endpoint(MultipleChoice(encoder), text_encoder),
         **answer_endpoint(SpanQA(encoder), text_encoder, 4, max_windows=9),
     }
@@ -61,6 +63,7 @@ INPUTS = {
     "fill_mask": ["text"],
     "classify": ["text", "text_pair"],
     "rate": ["text"],
+    "predict": ["text", "text_pair"],
     "choose": ["passage", "question", "options"],
     "answer": ["question", "passage"],
 }
@@ -91,6 +94,7 @@ def test_unequal_numbers_of_rows_are_named(traced):
         refused(
             traced["classify"], "`text_pair` must have as", text=two, text_pair=pair
         )
+        refused(traced["predict"], "`text_pair` must", text=two, text_pair=pair)
         refused(traced["answer"], "`passage` must have as", question=two, passage=pair)
         refused(
             traced["choose"],
@@ -138,6 +142,7 @@ def test_empty_batches_have_empty_answers(traced):
         },
         "classify": {"label": (0,), "labels": (0, 3), "probabilities": (0, 3)},
         "rate": {"score": (0,)},
+        "predict": {"output": (0, 2)},
         "choose": {"option": (0,), "index": (0,), "probabilities": (0, 4)},
         "answer": {
             name: (0,)

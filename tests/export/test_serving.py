@@ -337,7 +337,7 @@ def test_refuses_bad_arguments_before_writing(tmp_path):
             tfeff.export.save_for_serving(**(arguments | changes))
         assert not (tmp_path / "new").exists()
 
-    refused(TypeError, "`model` must be", model=keras.Sequential())
+    refused(TypeError, "`model` must be", model=keras.layers.Dense(1))
     refused(TypeError, "`tokenizer` must be", tokenizer="tokenizer.spm")
     refused(TypeError, "`path` must be", path=7)
     refused(TypeError, "`sequence_length` must be", sequence_length=4.5)

@@ -2,6 +2,7 @@
 
 import functools
 
+import keras
 import tensorflow as tf
 
 import tfeff
@@ -28,6 +29,12 @@ def make_model(*args, **kwargs):
     model = tfeff.objectives.MaskedLM(make_encoder(*args, **kwargs))
     randomize({variable.path: variable for variable in model.weights}, scale=0.3)
     return model
+
+
+def own_model(encoder):
+    """A model that tfeff does not know."""
+    hidden = encoder(encoder.input)["sequence_output"]
+    return keras.Model(encoder.input, keras.layers.Dense(2)(hidden[:, 0]))
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 import os
 
+from tfeff.export.versions import versions
 from tfeff.utils.checks import check_path
 from tfeff.utils.digests import FILE_NAME, check_digests
 
@@ -11,7 +12,8 @@ def check_export(path: str | os.PathLike) -> None:
     `sha256sum --check SHA256SUMS` in the folder does the same.
 
     Args:
-        path: the folder that `save_for_serving` wrote.
+        path: the folder that `save_for_serving` or `save_version` wrote; or a folder of
+            versions, of which the newest is checked.
 
     Raises:
         TypeError: if `path` is no path.
@@ -30,6 +32,7 @@ def check_export(path: str | os.PathLike) -> None:
     ```
     """
     path = check_path("path", path)
+    path = ([path] + versions(path))[-1]
     if not os.path.isfile(os.path.join(path, FILE_NAME)):
         raise ValueError(
             f"`path` must be a folder with a file {FILE_NAME}, as `save_for_serving` "

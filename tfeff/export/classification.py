@@ -24,12 +24,12 @@ def classify_endpoint(
             "probabilities": probabilities,
         }
 
-    return _of_texts(answer, text_encoder, pairs)
+    return of_texts(answer, text_encoder, pairs)
 
 
 def rate_endpoint(model: Regressor, text_encoder: TextEncoder, pairs: bool):
     """The function `rate` of texts `[B]`, or of them and their partners."""
-    return _of_texts(
+    return of_texts(
         lambda inputs: {"score": _outputs(model, inputs)}, text_encoder, pairs
     )
 
@@ -79,7 +79,8 @@ def choose_endpoint(model: MultipleChoice, text_encoder: TextEncoder):
     return choose
 
 
-def _of_texts(answer, text_encoder, pairs):
+def of_texts(answer, text_encoder: TextEncoder, pairs: bool):
+    """`answer` of an encoder's inputs as a function of texts `[B]`, or of pairs."""
     tokenizer, length = text_encoder.tokenizer, text_encoder.sequence_length
 
     def of_text(text):

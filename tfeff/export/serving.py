@@ -8,6 +8,11 @@ import tensorflow as tf
 
 from tfeff.data.finetuning.packing import pair_frame
 from tfeff.encoders import Encoder
+from tfeff.export.any_model import (
+    check_inputs,
+    find_encoder,
+    predict_endpoint,
+)
 from tfeff.export.classification import (
     choose_endpoint,
     classify_endpoint,
@@ -17,12 +22,13 @@ from tfeff.export.embeddings import embedding_endpoints
 from tfeff.export.fill_mask import fill_mask_endpoint
 from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.text_encoder import TextEncoder
+from tfeff.export.versions import versions
 from tfeff.objectives import MaskedLM, PermutationLM
 from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.checks import check_integer
+from tfeff.utils.checks import check_integer, check_path
 from tfeff.utils.digests import write_digests
-from tfeff.utils.files import atomic_folder, check_new_path
+from tfeff.utils.files import atomic_folder, check_new_path, write_numbered
 
 
 def save_for_serving(
@@ -31,9 +37,13 @@ def save_for_serving(
     path: str | os.PathLike,
     *,
     sequence_length: int | None = None,
+    encoder: Encoder | None = None,
     **options,
 ) -> None:
     """Writes a SavedModel that takes text, for TensorFlow without tfeff.
+
+    It becomes exactly the folder `path`. `save_version` writes the next version of
+    several, as TensorFlow Serving wants them.
 
     Loading it needs `import tensorflow, tensorflow_text` alone. What it does depends
     on the model. Each signature takes string tensors of any batch size `[B]` and gives
@@ -81,6 +91,15 @@ def save_for_serving(
       1024 by default. A question that leaves no room for the passage is an error, so
       are a passage of more windows and a word of more than 20,000 characters in it.
 
+    Of any other `keras.Model` over an `Encoder`, functional, subclassed or sequential:
+
+    - `predict(text)` or `predict(text, text_pair)`: the model's own outputs by name. A
+      single tensor is `output`; those of a dict have its keys, those of a list
+      `output_0`, `output_1` …, nested ones both, joined by "_". Half precision becomes
+      float32. Option: `pairs`. The model takes `token_ids`, `segment_ids` and
+      `padding_mask`, or some of them, `[B, T]`: as a dict, or by these names. Where an
+      input has a fixed length, texts are cut and padded to it.
+
     Other texts longer than `sequence_length` are cut: one text at its end, masks there
     included, of two the longer one, beside a question the passage. Before that, no
     more characters of a text are tokenized than so many tokens can stand for, 4 times
@@ -93,19 +112,23 @@ def save_for_serving(
     all files: see `check_export`.
 
     Args:
-        model: one of the models above.
+        model: a `keras.Model`, as above.
         tokenizer: the KerasHub tokenizer that the model was trained with; it has the
             ids of `[CLS]`, `[SEP]`, padding and mask, and adds none by itself.
         path: the folder to write; it must not exist. The folders above it are made.
             It appears when it is complete, or not at all.
         sequence_length: integer, most tokens of a text, `[CLS]` and `[SEP]`
             included. Default: the encoder's `max_sequence_length`.
+        encoder: the `Encoder` of the model that reads the texts. Default: the one that
+            is found among the model's layers. It is needed where there are several, or
+            where the model is made of the encoder's outputs without being called on it.
         **options: those named above, of the model's kind.
 
     Raises:
-        TypeError: if an argument is of another type, or an option is none of the
-            model's.
-        ValueError: if `path` exists; if the tokenizer lacks a special token, adds
+        TypeError: if an argument is of another type, an option is none of the model's,
+            or an output no tensor.
+        ValueError: if `path` exists; if the model has no encoder, several of them, or
+            inputs that texts do not give; if the tokenizer lacks a special token, adds
             tokens or padding by itself, or has more ids than the encoder; if
             `sequence_length` is less than 3 (5 where there are two texts, 6 with
             RoBERTa's tokenizer) or beyond a
@@ -136,14 +159,70 @@ def save_for_serving(
     label = served.signatures["classify"](text)["label"]
     ```
     """
-    check_tensorflow("`save_for_serving`")
-    encoder = model if isinstance(model, Encoder) else getattr(model, "encoder", None)
-    make = next((m for kind, m in _MAKERS.items() if isinstance(model, kind)), None)
-    if make is None:
-        kinds = ", ".join(kind.__name__ for kind in _MAKERS)
-        raise TypeError(
-            f"`model` must be one of tfeff's {kinds}. Received: model={model!r}"
+    signatures = _signatures(
+        model, tokenizer, sequence_length=sequence_length, encoder=encoder, **options
+    )
+    with atomic_folder(check_new_path("path", path)) as unfinished:
+        _write(signatures, unfinished)
+
+
+def save_version(
+    model: keras.Model,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    path: str | os.PathLike,
+    **options,
+) -> str:
+    """Writes the next version of a SavedModel that takes text.
+
+    TensorFlow Serving serves the folder `path`, the base path of a model, and in it the
+    version with the highest number: behind `path/1` this writes `path/2`. No version is
+    ever overwritten, also where several processes write at once.
+
+    Args:
+        model, tokenizer: as of `save_for_serving`.
+        path: the folder of the versions; made if it is missing.
+        **options: those of `save_for_serving`.
+
+    Returns:
+        The folder of the new version, which has appeared when it was complete.
+
+    Raises:
+        TypeError, ValueError: as `save_for_serving`; ValueError also if `path` is a
+            file, or an export itself.
+
+    Example:
+    ```python
+    import tfeff
+
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=40, num_layers=1)
+    first = tfeff.export.save_version(encoder, tokenizer, "export")
+    second = tfeff.export.save_version(encoder, tokenizer, "export")
+    assert tfeff.export.versions("export") == [first, second]
+    ```
+
+    Reference:
+        "TensorFlow Serving configuration", tensorflow.org/tfx/serving/serving_config.
+    """
+    path = check_path("path", path)
+    is_file = os.path.lexists(path) and not os.path.isdir(path)
+    if is_file or versions(path) == [path]:
+        raise ValueError(
+            "`path` must be a folder of versions, or not there yet. Received: "
+            f"path={path!r}, which is {'a file' if is_file else 'an export itself'}"
         )
+    signatures = _signatures(model, tokenizer, **options)
+    return write_numbered(path, lambda new: _write(signatures, new))
+
+
+def _signatures(model, tokenizer, *, sequence_length=None, encoder=None, **options):
+    """The archive of a model's functions of texts."""
+    check_tensorflow("`save_for_serving`")
+    encoder = find_encoder(model, encoder)
+    make = next(
+        (m for kind, m in _MAKERS.items() if isinstance(model, kind)), _any_model
+    )
     accepted = list(inspect.signature(make).parameters)[2:]
     for name in options:
         if name not in accepted:
@@ -152,13 +231,19 @@ def save_for_serving(
                 f"{accepted or 'it has none'}. Received: {name}={options[name]!r}"
             )
     _check_tokenizer(tokenizer, encoder)
+    fixed_length = check_inputs(model) if make is _any_model else None
     if sequence_length is None:
-        sequence_length = encoder.max_sequence_length
+        sequence_length = fixed_length or encoder.max_sequence_length
     limit = encoder.max_sequence_length if encoder.position == "absolute" else None
     check_integer("sequence_length", sequence_length, 3, limit)
-    path = check_new_path("path", path)
-
-    text_encoder = TextEncoder(tokenizer, sequence_length, encoder.length_dependent)
+    if fixed_length not in (None, sequence_length):
+        raise ValueError(
+            f"`sequence_length` must be the {fixed_length} of the model's inputs. "
+            f"Received: sequence_length={sequence_length}"
+        )
+    text_encoder = TextEncoder(
+        tokenizer, sequence_length, encoder.length_dependent or fixed_length is not None
+    )
     archive = keras.export.ExportArchive()
     archive.track(text_encoder)
     for name, function in make(model, text_encoder, **options).items():
@@ -168,9 +253,12 @@ def save_for_serving(
         ]
         # The first one becomes the default signature.
         archive.add_endpoint(name, function, input_signature=specs)
-    with atomic_folder(path) as unfinished:
-        archive.write_out(unfinished, verbose=False)
-        write_digests(unfinished)
+    return archive
+
+
+def _write(archive, folder):
+    archive.write_out(folder, verbose=False)
+    write_digests(folder)
 
 
 def _masked_lm(
@@ -215,6 +303,11 @@ def _multiple_choice(model: MultipleChoice, text_encoder: TextEncoder):
     return {"choose": choose_endpoint(model, text_encoder)}
 
 
+def _any_model(model: keras.Model, text_encoder: TextEncoder, pairs: bool = False):
+    _check_pairs(pairs, text_encoder)
+    return {"predict": predict_endpoint(model, text_encoder, pairs)}
+
+
 def _check_pairs(pairs, text_encoder):
     if not isinstance(pairs, bool):
         raise TypeError(f"`pairs` must be True or False. Received: pairs={pairs!r}")
@@ -222,9 +315,10 @@ def _check_pairs(pairs, text_encoder):
     check_integer("sequence_length", text_encoder.sequence_length, least)
 
 
-# For each kind of model what makes its endpoints: functions by name, the first one the
-# default, of string tensors `[B]` (`options`: `[B, C]`). The parameters behind the
-# first two are the options of `save_for_serving`.
+# For each kind of model what makes its endpoints (`_any_model` makes those of all
+# others): functions by name, the first one the default, of string tensors `[B]`
+# (`options`: `[B, C]`). The parameters behind the first two are the options of
+# `save_for_serving`.
 _MAKERS = {
     Encoder: embedding_endpoints,
     MaskedLM: _masked_lm,

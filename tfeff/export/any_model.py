@@ -1,0 +1,129 @@
+"""The signature of any Keras model over an encoder: its own outputs by name."""
+
+import inspect
+
+import keras
+import tensorflow as tf
+
+from tfeff.compat import input_structure, sublayers
+from tfeff.encoders import Encoder
+from tfeff.encoders.encoder import INPUTS
+from tfeff.export.classification import of_texts
+from tfeff.export.text_encoder import TextEncoder
+from tfeff.objectives.objective import check_encoder
+
+
+def find_encoder(model: keras.Model, encoder: Encoder | None = None) -> Encoder:
+    """The encoder that reads the texts: the given one, or the only one of the model.
+
+    Raises:
+        TypeError: if `model` is no Keras model, or `encoder` no `Encoder`.
+        ValueError: if the model has none or several, or not the given one's weights.
+    """
+    if not isinstance(model, keras.Model):
+        raise TypeError(f"`model` must be a `keras.Model`. Received: model={model!r}")
+    if encoder is not None:
+        own = {id(weight) for weight in model.weights}
+        if not any(id(w) in own for w in check_encoder("encoder", encoder).weights):
+            raise ValueError(
+                "`encoder` must be the one of `model`, which has none of its weights. "
+                f"Received: encoder={encoder!r}, model={model!r}"
+            )
+        return encoder
+    found = {id(x): x for x in sublayers(model) if isinstance(x, Encoder)}
+    if len(found) != 1:
+        raise ValueError(
+            "`model` must have one `tfeff.encoders.Encoder` among its layers, or "
+            f"`encoder` must be given. Received: model={model!r}, which has "
+            f"{len(found) or 'none'}"
+        )
+    return next(iter(found.values()))
+
+
+def check_inputs(model: keras.Model) -> int | None:
+    """The length that the inputs of a functional model have, None if any is right.
+
+    Raises:
+        ValueError: if texts do not give the inputs, or these have different lengths.
+    """
+    lengths = {None}
+    for name, x in _named_inputs(model):
+        if name not in INPUTS or len(x.shape) != 2 or x.shape[0] is not None:
+            raise ValueError(
+                f"`model` must have no inputs but {', '.join(INPUTS)} of any number of "
+                f"rows, which texts give. Received: model={model!r} with {name!r} of "
+                f"the shape {tuple(x.shape)}"
+            )
+        lengths.add(x.shape[1])
+    first, *others = lengths - {None} or lengths
+    if others:
+        raise ValueError(
+            "`model` must have inputs of one length. Received: lengths "
+            f"{sorted([first, *others])}"
+        )
+    return first
+
+
+def predict_endpoint(model: keras.Model, text_encoder: TextEncoder, pairs: bool):
+    """The function `predict` of texts `[B]`, or of them and their partners."""
+    call = _call_of(model)
+    # Once eagerly: it builds a model that was not called yet, and names what fails.
+    shape = [2, text_encoder.padded_length or 3]
+    sample = tf.fill(shape, text_encoder.tokenizer.cls_token_id)
+    inputs = dict(zip(INPUTS, (sample, tf.zeros_like(sample), tf.ones_like(sample))))
+    try:
+        outputs = call(inputs)
+    except Exception as error:
+        raise ValueError(
+            f"`model` must have outputs for {', '.join(INPUTS)} of texts. Received: "
+            f"model={model!r}, whose call ends in {type(error).__name__}: {error}"
+        ) from error
+    _by_name(outputs)
+    return of_texts(lambda inputs: _by_name(call(inputs)), text_encoder, pairs)
+
+
+def _call_of(model):
+    """The model's call as a function of a dict of all that texts give."""
+    inputs = input_structure(model)
+    if inputs is not None:
+        names = [name for name, _ in _named_inputs(model)]
+        return lambda given: model(
+            keras.tree.pack_sequence_as(inputs, [given[name] for name in names]),
+            training=False,
+        )
+    parameters = inspect.signature(model.call).parameters
+    names = [name for name in INPUTS if name in parameters]
+    if names:
+        return lambda given: model(
+            **{name: given[name] for name in names}, training=False
+        )
+    return lambda given: model(given, training=False)
+
+
+def _named_inputs(model):
+    """A functional model's inputs: each by its key, or by its name where it has none.
+
+    In the order in which Keras flattens them. None of a model with a `call` alone.
+    """
+    inputs = input_structure(model)
+    return [
+        (path[-1] if path and isinstance(path[-1], str) else x.name, x)
+        for path, x in keras.tree.flatten_with_path([] if inputs is None else inputs)
+    ]
+
+
+def _by_name(outputs):
+    """Tensors by the path to them, joined by "_"; half precision as float32."""
+    named = {}
+    for path, value in keras.tree.flatten_with_path(outputs):
+        if not path or not isinstance(path[0], str):
+            path = ("output", *path)
+        name = "_".join(map(str, path))
+        if not isinstance(value, tf.Tensor) or name in named:
+            raise TypeError(
+                "`model` must give tensors of different names. Received: the output "
+                f"{name!r}, {value!r}"
+            )
+        half = value.dtype in (tf.float16, tf.bfloat16)
+        named[name] = tf.cast(value, tf.float32) if half else value
+    return named

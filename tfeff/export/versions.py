@@ -1,0 +1,36 @@
+import os
+
+from tfeff.utils.checks import check_path
+from tfeff.utils.files import numbers
+
+_SAVED_MODEL = "saved_model.pb"
+
+
+def versions(path: str | os.PathLike) -> list[str]:
+    """The exports in a folder, the oldest first: TensorFlow Serving takes the last.
+
+    Args:
+        path: a folder of versions, as `save_version` writes them; or a version itself,
+            which is then the only one. So are the exports of recipes before they had
+            versions.
+
+    Returns:
+        The paths of the folders whose names are numbers, in their order; none where
+        there is no such folder.
+
+    Raises:
+        TypeError: if `path` is no path.
+
+    Example:
+    ```python
+    import tfeff
+
+    assert tfeff.export.versions("not_there_yet") == []
+    for path in tfeff.export.versions("export"):
+        tfeff.export.check_export(path)
+    ```
+    """
+    path = check_path("path", path)
+    if os.path.isfile(os.path.join(path, _SAVED_MODEL)):
+        return [path]
+    return [os.path.join(path, str(number)) for number in numbers(path)]
