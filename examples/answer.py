@@ -35,7 +35,7 @@ def main(pretrained: str, data: str, run_dir: str):
     metrics = tfeff.recipes.answer(settings)
     print(f"F1 {metrics['f1']:.4f}, exact matches {metrics['exact_match']:.4f}")
 
-    answer = tf.saved_model.load(f"{run_dir}/export").signatures["answer"]
+    answer = tf.saved_model.load(f"{run_dir}/export/1").signatures["answer"]
     served = answer(
         question=tf.constant(QUESTIONS), passage=tf.constant([PASSAGE] * len(QUESTIONS))
     )

@@ -32,7 +32,7 @@ def main(pretrained: str, data: str, run_dir: str):
     best = tfeff.recipes.finetune(settings)["best"]
     print(f"accuracy {best['mean']['dev_accuracy']:.4f} with {best['setting']}")
 
-    classify = tf.saved_model.load(f"{run_dir}/export").signatures["classify"]
+    classify = tf.saved_model.load(f"{run_dir}/export/1").signatures["classify"]
     served = classify(text=tf.constant(TEXTS))
     for text, label, probabilities in zip(
         TEXTS, served["label"].numpy(), served["probabilities"].numpy()

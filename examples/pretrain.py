@@ -27,7 +27,7 @@ def main(run_dir):
     )
     pretrain(settings)  # Started again after it was stopped, it goes on.
 
-    served = tf.saved_model.load(f"{run_dir}/export")
+    served = tf.saved_model.load(f"{run_dir}/export/1")
     fillings = served.signatures["fill_mask"](
         text=tf.constant(["Returns the [MASK] of the array."])
     )

@@ -109,7 +109,7 @@ def test_from_the_files_to_answers(task, pretrained, tmp_path):
         100 * metrics["exact_match"]
     )
 
-    answer = tf.saved_model.load(str(folder / "export")).signatures["answer"]
+    answer = tf.saved_model.load(str(folder / "export" / "1")).signatures["answer"]
     served = answer(
         question=tf.constant([question.question for question in questions]),
         passage=tf.constant([question.passage for question in questions]),

@@ -120,7 +120,7 @@ def test_from_a_teacher_to_a_served_student(folder):
     student = tfeff.training.load_checkpoint(str(folder / "sst2" / "model.keras"))
     assert isinstance(student, tfeff.tasks.Classifier)
     assert student.encoder.num_layers == 1
-    served = tf.saved_model.load(str(folder / "sst2" / "export"))
+    served = tf.saved_model.load(str(folder / "sst2" / "export" / "1"))
     signature = served.signatures["serving_default"]
     assert "probabilities" in signature.structured_outputs
     written = {

@@ -145,7 +145,7 @@ def test_students_of_every_kind_of_task(task, folder, tmp_path):
     assert list(metrics["student"]) == list(DATASETS[task].metric_names)
     student = tfeff.training.load_checkpoint(str(tmp_path / "run" / "model.keras"))
     assert type(student) is TASKS[task] and student.encoder.num_layers == 1
-    served = tf.saved_model.load(str(tmp_path / "run" / "export"))
+    served = tf.saved_model.load(str(tmp_path / "run" / "export" / "1"))
     assert "serving_default" in served.signatures
     # A finished run is left as it is.
     assert distill(settings, DATASETS[task]) == metrics

@@ -94,7 +94,7 @@ def run(task, data, pretrained, run_dir, *flags):
 def serve(run_dir, name, **inputs):
     import tensorflow_text  # noqa: F401
 
-    signature = tf.saved_model.load(str(run_dir / "export")).signatures[name]
+    signature = tf.saved_model.load(str(run_dir / "export" / "1")).signatures[name]
     inputs = {key: tf.constant(value) for key, value in inputs.items()}
     return {key: value.numpy() for key, value in signature(**inputs).items()}
 

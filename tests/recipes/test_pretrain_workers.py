@@ -40,4 +40,4 @@ def test_a_worker_is_killed_before_its_export(corpus, tmp_path):
     for name in ("metrics.csv", "metrics.json", "tokenizer.spm"):
         first, second = ((run / name).read_bytes() for run in runs)
         assert first == second, name
-    assert all((run / "export" / "saved_model.pb").exists() for run in runs)
+    assert all((run / "export" / "1" / "saved_model.pb").exists() for run in runs)

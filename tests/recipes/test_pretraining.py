@@ -69,7 +69,7 @@ def test_a_run_from_text_to_a_served_model(finished):
     pictures = [run_dir / "learning_curve.png", *(run_dir / "plots").iterdir()]
     assert len(pictures) == 7
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
-    served = tf.saved_model.load(str(run_dir / "export"))
+    served = tf.saved_model.load(str(run_dir / "export" / "1"))
     output = served.signatures["fill_mask"](text=tf.constant(["a [MASK] of a layer"]))
     assert output["fillings"].shape == (1, 1, 5)
 
@@ -288,7 +288,7 @@ def test_every_objective_runs_and_goes_on(corpus, tmp_path, objective, flags, na
     config = json.loads((run_dir / "config.json").read_text())
     assert config["objective"] == objective and config["mask_share"] is None
     assert tfeff.tasks.load_pretrained(run_dir)[0].num_layers == 2
-    assert (run_dir / "export").exists()
+    assert (run_dir / "export" / "1").exists()
 
     newest = run_dir / "checkpoints" / "step-00000009.keras"
     newest.unlink()

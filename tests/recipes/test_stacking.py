@@ -40,7 +40,7 @@ def test_from_one_layer_to_four(corpus, tmp_path):
     assert metrics["loss"] == pytest.approx(float(rows[-1]["val_loss"]), abs=1e-4)
     encoder, tokenizer = tfeff.tasks.load_pretrained(run_dir)
     assert encoder.num_layers == 4 and tokenizer.vocabulary_size() == 400
-    assert (run_dir / "export").exists()
+    assert (run_dir / "export" / "1").exists()
     again = run(run_dir, *flags)
     assert again.returncode == 0, again.stderr
     other = run(run_dir, *flags, "--switch_steps=3,9")

@@ -55,7 +55,7 @@ def test_the_preset_and_what_is_served(finished):
     _, tokenizer = tfeff.tasks.load_pretrained(finished)
     assert isinstance(tokenizer, tfeff.data.BertTokenizer)
     assert tokenizer.vocabulary_size() == 400
-    served = tf.saved_model.load(str(finished / "export"))
+    served = tf.saved_model.load(str(finished / "export" / "1"))
     output = served.signatures["fill_mask"](text=tf.constant(["a [MASK] of a layer"]))
     assert output["fillings"].shape == (1, 1, 5)
 
@@ -108,7 +108,7 @@ def test_fine_tuning(finished, tmp_path):
             batch_sizes=(4,),
         )
     )
-    served = tf.saved_model.load(str(run_dir / "export")).signatures["classify"]
+    served = tf.saved_model.load(str(run_dir / "export" / "1")).signatures["classify"]
     output = served(text=tf.constant(DOCUMENTS[:2]))
     assert all(np.isfinite(output["probabilities"]).ravel())
 

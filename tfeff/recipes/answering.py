@@ -22,6 +22,7 @@ from tfeff.recipes.runs import (
     find_dataset,
     make_once,
     metrics_line,
+    newest_export,
     open_run,
     recipe_running,
 )
@@ -142,7 +143,7 @@ def answer(
         for name in dataset.metric_names:
             print(f"{name}: {metrics[name]:.4f}")
         print(f"predictions: {run.path('predictions.json')}")
-        print(f"question and passage in, answer out: {run.path('export')}")
+        print(f"question and passage in, answer out: {newest_export(run)}")
         return metrics
 
 
@@ -193,7 +194,7 @@ def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary):
     copy_lora(settings, summary["best"]["folder"], run)
     batches = dev.dataset(8, shuffle=False, repeat=False)
     draw(model.encoder, batches, run, settings.plots)
-    tfeff.export.save_for_serving(
+    tfeff.export.save_version(
         model,
         tokenizer,
         run.path("export"),

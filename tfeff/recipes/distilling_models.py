@@ -3,7 +3,7 @@
 import json
 
 import tfeff
-from tfeff.recipes.runs import make_once
+from tfeff.recipes.runs import export_once, make_once, newest_export
 
 
 def make_student_encoder(settings, teacher):
@@ -94,16 +94,13 @@ def write(run, metrics, model, tokenizer, **options):
         metrics: what `metrics.json` will hold.
         model: the student, an encoder or a model around one.
         tokenizer: its tokenizer.
-        **options: those of `tfeff.export.save_for_serving`.
+        **options: those of `tfeff.export.save_version`.
     """
     make_once(
         run.path("preset"),
         lambda path: tfeff.tasks.save_pretrained(model, tokenizer, path),
     )
-    make_once(
-        run.path("export"),
-        lambda path: tfeff.export.save_for_serving(model, tokenizer, path, **options),
-    )
+    export_once(run, model, tokenizer, **options)
     tfeff.training.write_metrics(metrics, run.path("metrics.json"))
 
 
@@ -112,7 +109,7 @@ def finish(run):
     run.finish()
     print(
         f"the student and its tokenizer: {run.path('preset')}\n"
-        f"text in: {run.path('export')}"
+        f"text in: {newest_export(run)}"
     )
     with open(run.path("metrics.json"), encoding="utf-8") as file:
         return json.load(file)

@@ -19,6 +19,7 @@ from tfeff.recipes.runs import (
     copy,
     draw,
     examples_in_step,
+    export_once,
     export_options,
     find_dataset,
     make_once,
@@ -85,7 +86,7 @@ def finetune(
     )
     found = tfeff.recipes.finetune(settings)
     assert "dev_accuracy" in found["best"]["mean"]
-    assert os.path.isdir("run/export")
+    assert os.path.isdir("run/export/1")
     ```
     """
     check_plots(settings.plots)
@@ -140,15 +141,12 @@ def finetune(
             run.path("preset"),
             lambda path: tfeff.tasks.save_pretrained(model, tokenizer, path),
         )
-        make_once(
-            run.path("export"),
-            lambda path: tfeff.export.save_for_serving(
-                model,
-                tokenizer,
-                path,
-                sequence_length=task.sequence_length,
-                **export_options(task.train.examples),
-            ),
+        exported = export_once(
+            run,
+            model,
+            tokenizer,
+            sequence_length=task.sequence_length,
+            **export_options(task.train.examples),
         )
         tfeff.training.write_metrics(grid.summary, run.path("metrics.json"))
         if settings.plots and steps:
@@ -161,8 +159,7 @@ def finetune(
             f"best setting: {json.dumps(best['setting'])}, "
             f"{metrics_line(best['mean'])}\n"
             f"the best model: {run.path('model.keras')}\n"
-            f"text in, {', '.join(SERVED[type(model).__name__])} out: "
-            f"{run.path('export')}"
+            f"text in, {', '.join(SERVED[type(model).__name__])} out: {exported}"
         )
         return grid.summary
 

@@ -15,6 +15,7 @@ from tfeff.recipes.runs import (
     check_plots,
     draw,
     examples_in_step,
+    export_once,
     make_once,
     open_run,
     recipe_running,
@@ -182,14 +183,11 @@ def run_pretraining(
             lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
         )
         served = model if fills else model.encoder
-        make_once(
-            run.path("export"),
-            lambda path: tfeff.export.save_for_serving(served, tokenizer, path),
-        )
+        exported = export_once(run, served, tokenizer)
         run.finish()
         print(f"the encoder and its tokenizer, to fine-tune: {run.path('preset')}")
         outputs = "embeddings and fillings" if fills else "embeddings"
-        print(f"text in, {outputs} out: {run.path('export')}")
+        print(f"text in, {outputs} out: {exported}")
         return model
 
 

@@ -146,10 +146,45 @@ def export_options(
 
 def make_once(path: str, write: Callable[[str], object]) -> None:
     """Calls `write(path)` to make a folder; checks the one of an earlier start."""
-    if not os.path.exists(path):
+    if os.path.exists(path):
+        check_made(path)
+    else:
         write(path)
-    elif os.path.exists(os.path.join(path, FILE_NAME)):
+
+
+def check_made(path: str) -> None:
+    """Checks a folder of an earlier start, if it has digests: the first had none."""
+    if os.path.exists(os.path.join(path, FILE_NAME)):
         check_digests(path)
+
+
+def export_once(
+    run: tfeff.training.RunDirectory, model: keras.Model, tokenizer, **options
+) -> str:
+    """Exports to `export/1`, or checks what an earlier start has exported.
+
+    Args:
+        run: the run directory.
+        model, tokenizer, **options: as of `tfeff.export.save_version`.
+
+    Returns:
+        Where the export is.
+    """
+    if not tfeff.export.versions(run.path("export")):
+        return tfeff.export.save_version(
+            model, tokenizer, run.path("export"), **options
+        )
+    check_made(newest_export(run))
+    return newest_export(run)
+
+
+def newest_export(run: tfeff.training.RunDirectory) -> str:
+    """The newest version of a run's export, or `export` where it has no versions.
+
+    So it was before there were versions; somebody may have deleted them, too.
+    """
+    folder = run.path("export")
+    return [folder, *tfeff.export.versions(folder)][-1]
 
 
 def copy(source: str, path: str) -> None:

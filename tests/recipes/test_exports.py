@@ -1,0 +1,34 @@
+"""What recipes export, over several starts, and after those of earlier versions."""
+
+import pytest
+
+import tfeff
+from tests.subjects.files import flip_bit
+from tests.subjects.sentences import tokenizer
+from tests.subjects.serving import make_encoder
+from tfeff.recipes.runs import export_once, newest_export
+
+
+@pytest.fixture
+def run(tmp_path):
+    with tfeff.training.RunDirectory(tmp_path / "run", {}) as run:
+        yield run
+
+
+def test_a_run_exports_once(run):
+    assert newest_export(run) == run.path("export")
+    first = export_once(run, make_encoder(), tokenizer(), sequence_length=8)
+    assert first == newest_export(run) == run.path("export", "1")
+    assert export_once(run, make_encoder(), tokenizer()) == first
+    flip_bit(run.path("export", "1", "saved_model.pb"), 3, 0)
+    with pytest.raises(ValueError, match="damaged.*saved_model.pb"):
+        export_once(run, make_encoder(), tokenizer())
+    assert tfeff.export.versions(run.path("export")) == [first]
+
+
+def test_the_export_of_a_run_of_before_there_were_versions_stays(run):
+    flat = run.path("export")
+    tfeff.export.save_for_serving(make_encoder(), tokenizer(), flat)
+    assert export_once(run, make_encoder(), tokenizer()) == flat == newest_export(run)
+    tfeff.export.check_export(flat)
+    assert tfeff.export.versions(flat) == [flat]
