@@ -5,6 +5,17 @@ import random
 import statistics
 import time
 
+SHORTEST = 0.2  # Seconds that are timed at once: a faster step runs several times.
+
+
+def warm_up(step) -> tuple[int, object]:
+    """Runs a step until it is compiled: how often to run it at once, what it gives."""
+    for _ in range(2):
+        start = time.perf_counter()
+        value = step()
+        seconds = time.perf_counter() - start
+    return max(1, round(SHORTEST / seconds)), value
+
 
 def interleave(steps, rounds: int) -> list[list[float]]:
     """Seconds of a call of each step in each round; `steps` are (step, calls)."""

@@ -21,7 +21,6 @@ import importlib.metadata
 import itertools
 import os
 import statistics
-import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -30,12 +29,11 @@ import environment
 import machine
 import peers
 from absl import app, flags
-from costs import interleave, ratios, seconds, spread
+from costs import interleave, ratios, seconds, spread, warm_up
 from cpu_cases import CASES, COMPARISON, DTYPES, SETTINGS, SIZES, TASKS
 from rows import append, read
 
 FIELDS = (*SETTINGS, "contender", "mode", "parameters", "seconds", "left_out")
-SHORTEST = 0.2  # Seconds that are timed at once: a faster step runs several times.
 
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_enum("tasks", TASKS, TASKS, "What is timed.")
@@ -142,7 +140,9 @@ def compare(settings: dict[str, str]) -> list[dict[str, str]]:
             contender = peers.make(name, sizes, settings["task"], settings["dtype"])
             for mode, step in contender.modes.items():
                 row |= dict(mode=mode, parameters=str(contender.parameters))
-                calls = warm_up(step)
+                calls, value = warm_up(step)
+                if value != value:
+                    raise ArithmeticError("the step gives NaN")
                 rows.append(dict(row))
                 steps.append((rows[-1], step, calls))
         except Exception as error:
@@ -154,17 +154,6 @@ def compare(settings: dict[str, str]) -> list[dict[str, str]]:
     for (row, _, _), values in zip(steps, times):
         row["seconds"] = " ".join(f"{value:.6g}" for value in values)
     return rows
-
-
-def warm_up(step) -> int:
-    """Runs the step until it is compiled; returns how often to run it at once."""
-    for _ in range(2):
-        start = time.perf_counter()
-        value = step()
-        seconds = time.perf_counter() - start
-    if value != value:
-        raise ArithmeticError("the step gives NaN")
-    return max(1, round(SHORTEST / seconds))
 
 
 def best(rows: list[dict[str, str]], contenders) -> dict[str, str] | None:

@@ -30,7 +30,7 @@ import machine
 import peers
 from absl import app, flags
 from attentions import attentions, step
-from costs import interleave
+from costs import interleave, warm_up
 from long_report import (
     MEMORY_FIELDS,
     PEER,
@@ -58,7 +58,6 @@ DEFAULT = (
     "sparse",
 )
 SCORED = (*DEFAULT, "huang3")
-SHORTEST = 0.2  # Seconds that are timed at once: a faster program runs several times.
 
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_enum("costs", ["memory", "time"], ["memory", "time"], "What of.")
@@ -158,22 +157,13 @@ def add_times(path: str, case: dict[str, str]) -> None:
         except (ImportError, MemoryError) as error:
             row["left_out"] = f"{type(error).__name__}: {error}"
             continue
-        programs.append((row, run, warm_up(run)))
+        programs.append((row, run, warm_up(run)[0]))
     times = interleave([program[1:] for program in programs], FLAGS.rounds)
     for (row, _, _), values in zip(programs, times):
         row["seconds"] = " ".join(f"{value:.6g}" for value in values)
         median = f"{1e3 * statistics.median(values):.1f} ms"
         print(*(row[name] for name in TIME_FIELDS[2:7]), median, flush=True)
     append(path, TIME_FIELDS, rows)
-
-
-def warm_up(run) -> int:
-    """Runs a program twice; returns how often to run it at once."""
-    for _ in range(2):
-        start = time.perf_counter()
-        run()
-        seconds = time.perf_counter() - start
-    return max(1, round(SHORTEST / seconds))
 
 
 def runnable(row: dict[str, str]):

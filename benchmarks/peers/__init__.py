@@ -1,4 +1,4 @@
-"""The contenders of `cpu.py`: encoders of tfeff and of others, doing the same work.
+"""The contenders of `cpu.py` and `exported.py`: encoders that do the same work.
 
 Every contender is an encoder of the same sizes. To train, all have the same masked LM
 head on the same masked positions (dense to the embeddings' size, GELU, norm, product
@@ -14,7 +14,15 @@ import importlib
 
 from peers.common import HEADS, Contender, Sizes, make_batch
 
-__all__ = ["HEADS", "Contender", "Sizes", "import_first", "make", "make_batch"]
+__all__ = [
+    "HEADS",
+    "Contender",
+    "Sizes",
+    "exported",
+    "import_first",
+    "make",
+    "make_batch",
+]
 # In this order.
 FIRST = ("torch", "triton")
 
@@ -46,3 +54,21 @@ def make(name: str, sizes: Sizes, task: str, dtype: str) -> Contender:
     library, model = name.split(":")
     module = importlib.import_module(f"peers.{library}")
     return module.make(model, sizes, task, dtype, make_batch(sizes))
+
+
+def exported(name: str, sizes: Sizes, folder: str) -> dict:
+    """The ways to run an encoder after an export, by the name of the runtime.
+
+    Each is a function that exports, unless the file is there, and returns a
+    `runtimes.Runner`.
+
+    Args:
+        name: as of `make`.
+        sizes: as of `make`. Other lengths and batch sizes may share the folder.
+        folder: where the files are; other encoders have other folders.
+
+    Raises:
+        ImportError: if the library is not installed.
+    """
+    library, model = name.split(":")
+    return importlib.import_module(f"peers.{library}").exported(model, sizes, folder)

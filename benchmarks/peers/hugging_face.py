@@ -1,7 +1,8 @@
-"""PyTorch encoders of Hugging Face, run eagerly, with their default attention."""
+"""PyTorch encoders of Hugging Face: run eagerly, or exported to ONNX."""
 
 import os
 
+import runtimes
 import torch
 import transformers as hf
 from steps import TWO_STREAMS
@@ -82,8 +83,106 @@ def make(model, sizes, task, dtype, batch):
     return Contender(sum(p.numel() for p in parameters), {"eager": train})
 
 
-def _encoder(model, sizes):
+def exported(model, sizes, folder):
+    """The ways to run an encoder after an export, and eagerly beside them.
+
+    `torch.onnx.export` with a batch and a length of any size, as Hugging Face's own
+    exporters call it: by tracing, and by PyTorch's newer way; and what ONNX Runtime's
+    optimizer of Transformers makes of the first.
+    """
+    torch.set_num_threads(os.cpu_count())
+
+    def traced():
+        return _onnx(model, sizes, os.path.join(folder, "traced.onnx"), dynamo=False)
+
+    def optimized():
+        path = os.path.join(folder, "optimized.onnx")
+        if not os.path.exists(path):
+            from onnxruntime.transformers.optimizer import optimize_model
+
+            optimize_model(
+                traced(), "bert", num_heads=HEADS, hidden_size=sizes.width
+            ).save_model_to_file(path)
+        return path
+
+    def dynamo():
+        return _onnx(model, sizes, os.path.join(folder, "dynamo.onnx"), dynamo=True)
+
+    modes = {
+        "ONNX Runtime": lambda: runtimes.onnx_runtime(traced()),
+        "ONNX Runtime, dynamo": lambda: runtimes.onnx_runtime(dynamo()),
+    }
+    if model == "bert":
+        modes["ONNX Runtime, its optimizer"] = lambda: runtimes.onnx_runtime(
+            optimized()
+        )
+    for attention in ("eager", "sdpa"):
+        modes[f"PyTorch, {attention}"] = lambda attention=attention: _eagerly(
+            _encoder(model, sizes, attention)
+        )
+    return modes
+
+
+NAMES = ("input_ids", "attention_mask", "token_type_ids")
+
+
+class _HiddenStates(torch.nn.Module):
+    """The last hidden states alone, of the inputs in the order of `NAMES`."""
+
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, *inputs):
+        return self.encoder(**dict(zip(NAMES, inputs))).last_hidden_state
+
+
+def _onnx(model, sizes, path, dynamo):
+    if os.path.exists(path):
+        return path
+    encoder = _HiddenStates(_encoder(model, sizes)).eval()
+    example = tuple(torch.ones((2, 16), dtype=torch.long) for _ in NAMES)
+    axes = {0: "batch", 1: "length"}
+    options = (
+        dict(dynamic_shapes=((axes, axes, axes),))
+        if dynamo
+        else {"dynamic_axes": dict.fromkeys((*NAMES, "last_hidden_state"), axes)}
+    )
+    torch.onnx.export(
+        encoder,
+        example,
+        path,
+        input_names=list(NAMES),
+        output_names=["last_hidden_state"],
+        opset_version=18 if dynamo else 17,
+        dynamo=dynamo,
+        **options,
+    )
+    return path
+
+
+def _eagerly(encoder):
+    encoder.eval()
+
+    def runner(batch):
+        inputs = {
+            name: torch.from_numpy(batch[ours]).long()
+            for name, ours in zip(NAMES, ("token_ids", "padding_mask", "segment_ids"))
+        }
+
+        def run():
+            with torch.inference_mode():
+                return encoder(**inputs).last_hidden_state.numpy()
+
+        return run
+
+    return runner
+
+
+def _encoder(model, sizes, attention=None):
     shared = dict(vocab_size=sizes.vocabulary)
+    if attention:
+        shared["attn_implementation"] = attention
     if model.startswith("xlnet"):
         config = hf.XLNetConfig(
             **shared,

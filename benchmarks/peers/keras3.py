@@ -1,6 +1,9 @@
 """A contender of Keras 3, whoever its encoder is by."""
 
+import os
+
 import keras
+import runtimes
 
 from peers.common import Contender, compiled, count, tensors
 
@@ -22,3 +25,49 @@ def contender(encoder, model, optimizer, task, batch):
         return model.train_step(data)["loss"]
 
     return Contender(count(model), compiled(step, inputs, labels))
+
+
+def hidden_states(encoder):
+    """The model of an encoder's last hidden states alone: no pooler, no other layer."""
+    states = encoder.output["sequence_output"]
+    model = keras.Model(encoder.input, {"sequence_output": states})
+    model(model.input)  # Keras exports no model to ONNX that was never called.
+    return model
+
+
+def exports(make_model, sizes, folder):
+    """The ways to run what is exported of a model, by the name of the runtime.
+
+    Args:
+        make_model: makes it; called when the first file is written.
+        sizes: of the batch, for LiteRT alone: its files have fixed shapes, as on the
+            devices that it is for.
+        folder: where the files are, which are written once.
+    """
+
+    def path_of(format, name, signature=lambda _: None):
+        path = os.path.join(folder, name)
+        if not os.path.exists(path):
+            model = make_model()
+            model.export(
+                path, format=format, verbose=False, input_signature=signature(model)
+            )
+        return path
+
+    def fixed(model):
+        shape = (sizes.batch_size, sizes.length)
+        return [
+            {
+                name: keras.InputSpec(x.dtype, shape, name=name)
+                for name, x in model.input.items()
+            }
+        ]
+
+    tflite = f"{sizes.batch_size}x{sizes.length}.tflite"
+    return {
+        "SavedModel": lambda: runtimes.saved_model(
+            path_of("tf_saved_model", "saved_model")
+        ),
+        "ONNX Runtime": lambda: runtimes.onnx_runtime(path_of("onnx", "model.onnx")),
+        "LiteRT": lambda: runtimes.litert(path_of("litert", tflite, fixed)),
+    }

@@ -5,7 +5,7 @@ from steps import TWO_STREAMS, two_streams
 
 import tfeff
 from peers.common import CLIP_NORM, HEADS, OPTIMIZER, Contender, compiled, count
-from peers.keras3 import contender
+from peers.keras3 import contender, exports, hidden_states
 
 ATTENTIONS = {
     "self": tfeff.layers.SelfAttention,
@@ -21,11 +21,24 @@ def make(model, sizes, task, dtype, batch):
     kind, _, part = model.partition(" ")
     if part:
         return _layer(kind, part, sizes, dtype, batch)
+    encoder = build("xlnet_base" if model == TWO_STREAMS else model, sizes, dtype)
+    make_model = two_streams if model == TWO_STREAMS else tfeff.objectives.MaskedLM
+    optimizer = tfeff.training.AdamW(**OPTIMIZER, global_clipnorm=CLIP_NORM)
+    return contender(encoder, make_model(encoder), optimizer, task, batch)
+
+
+def exported(model, sizes, folder):
+    """The ways to run an encoder of ours after an export."""
+    return exports(lambda: hidden_states(build(model, sizes)), sizes, folder)
+
+
+def build(model, sizes, dtype="float32"):
+    """A preset of these sizes."""
     changes = {}
     if model.startswith("albert"):
         changes["feedforward"] = {"activation": "gelu_tanh"}  # As the peers'.
-    encoder = tfeff.encoders.build(
-        "xlnet_base" if model == TWO_STREAMS else model,
+    return tfeff.encoders.build(
+        model,
         vocabulary_size=sizes.vocabulary,
         num_layers=sizes.layers,
         hidden_dim=sizes.width,
@@ -35,9 +48,6 @@ def make(model, sizes, task, dtype, batch):
         dtype=dtype,
         **changes,
     )
-    make_model = two_streams if model == TWO_STREAMS else tfeff.objectives.MaskedLM
-    optimizer = tfeff.training.AdamW(**OPTIMIZER, global_clipnorm=CLIP_NORM)
-    return contender(encoder, make_model(encoder), optimizer, task, batch)
 
 
 def _layer(kind, part, sizes, dtype, batch):
