@@ -2,11 +2,11 @@
 
 What ONNX Runtime, TensorFlow (of a SavedModel) and LiteRT make of an encoder of ours,
 beside Hugging Face's, exported to ONNX in the usual way or run by PyTorch, and
-KerasHub's, exported as ours is. All have the same sizes and random weights, get the same batch, and
-end at the last hidden state. Of one case, number of layers, length and batch size all
-run in one process: each is warmed up, then every round runs all of them once, in an
-order drawn anew, and times are compared within rounds. What cannot run here is named as
-left out, with the reason.
+KerasHub's, exported as ours is. All have the same sizes and random weights, get the
+same batch, and end at the last hidden state. Of one case, number of layers, length and
+batch size all run in one process: each is warmed up, then every round runs all of them
+once, in an order drawn anew, and times are compared within rounds. What cannot run here
+is named as left out, with the reason.
 
 `--environment=tuned`, the default, starts the program anew with the variables of
 `environment.py`. Rows are added to `exported.csv` in `--results` as they come, and
