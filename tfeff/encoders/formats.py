@@ -13,6 +13,7 @@ import numpy as np
 from keras import ops
 
 from tfeff.compat import sublayers
+from tfeff.encoders.onnx_graph import simplify
 from tfeff.layers.scored_attention import ScoredAttention
 
 # Inputs that a signature may lack, and what they are then, computed from the token ids.
@@ -185,6 +186,7 @@ def _export_onnx(model, filepath, **kwargs):
     needed = ["onnx"]
     if keras.backend.backend() == "tensorflow":
         needed.append("tf2onnx")
+        kwargs.setdefault("opset_version", 17)  # The first one with layer norms.
     if any(importlib.util.find_spec(name) is None for name in needed):
         raise ImportError(
             f"format='onnx' needs {' and '.join(needed)}. "
@@ -207,6 +209,7 @@ def _export_onnx(model, filepath, **kwargs):
     if places:
         raise _no_operators("onnx", model, places)
     _divide_before_erf(exported.graph)
+    simplify(exported)
     onnx.save(exported, filepath)
 
 
