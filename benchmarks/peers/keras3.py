@@ -30,12 +30,10 @@ def contender(encoder, model, optimizer, task, batch):
 def hidden_states(encoder):
     """The model of an encoder's last hidden states alone: no pooler, no other layer."""
     states = encoder.output["sequence_output"]
-    model = keras.Model(encoder.input, {"sequence_output": states})
-    model(model.input)  # Keras exports no model to ONNX that was never called.
-    return model
+    return keras.Model(encoder.input, {"sequence_output": states})
 
 
-def exports(make_model, sizes, folder):
+def exports(make_model, sizes, folder, export=keras.Model.export):
     """The ways to run what is exported of a model, by the name of the runtime.
 
     Args:
@@ -43,31 +41,28 @@ def exports(make_model, sizes, folder):
         sizes: of the batch, for LiteRT alone: its files have fixed shapes, as on the
             devices that it is for.
         folder: where the files are, which are written once.
+        export: as `keras.Model.export`.
     """
 
-    def path_of(format, name, signature=lambda _: None):
+    def path_of(format, name, shape=(None, None)):
         path = os.path.join(folder, name)
         if not os.path.exists(path):
             model = make_model()
-            model.export(
-                path, format=format, verbose=False, input_signature=signature(model)
-            )
-        return path
-
-    def fixed(model):
-        shape = (sizes.batch_size, sizes.length)
-        return [
-            {
+            signature = {
                 name: keras.InputSpec(x.dtype, shape, name=name)
                 for name, x in model.input.items()
             }
-        ]
+            export(
+                model, path, format=format, verbose=False, input_signature=[signature]
+            )
+        return path
 
+    shape = (sizes.batch_size, sizes.length)
     tflite = f"{sizes.batch_size}x{sizes.length}.tflite"
     return {
         "SavedModel": lambda: runtimes.saved_model(
             path_of("tf_saved_model", "saved_model")
         ),
         "ONNX Runtime": lambda: runtimes.onnx_runtime(path_of("onnx", "model.onnx")),
-        "LiteRT": lambda: runtimes.litert(path_of("litert", tflite, fixed)),
+        "LiteRT": lambda: runtimes.litert(path_of("litert", tflite, shape)),
     }

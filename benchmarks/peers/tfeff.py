@@ -29,7 +29,12 @@ def make(model, sizes, task, dtype, batch):
 
 def exported(model, sizes, folder):
     """The ways to run an encoder of ours after an export."""
-    return exports(lambda: hidden_states(build(model, sizes)), sizes, folder)
+    return exports(
+        lambda: hidden_states(build(model, sizes)),
+        sizes,
+        folder,
+        tfeff.export.export_model,
+    )
 
 
 def build(model, sizes, dtype="float32"):
