@@ -68,6 +68,12 @@ def test_classify_texts(tmp_path):
     assert serve(path, "classify", [])["probabilities"].shape == (0, 3)
 
 
+def test_a_model_gives_its_own_label_names(tmp_path):
+    model = Classifier(make_encoder(), 2, label_names=["down", "up"])
+    path = export(tmp_path, model)
+    assert serve(path, "classify", ["a"])["labels"].tolist() == [[b"down", b"up"]]
+
+
 def test_blockwise_attention_reads_rows_of_the_length_it_was_trained_on(tmp_path):
     attention = {"name": "blockwise", "head_blocks": "3:1"}
     encoder = make_encoder(attention=attention)

@@ -8,6 +8,7 @@ import pytest
 import sentencepiece
 
 import tfeff
+from tests.checks import randomize
 from tests.checks.replicas import two_replicas
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.serving import load, make_encoder, make_model, serve
@@ -60,7 +61,10 @@ def expected_fillings(model, rows, top_k):
     places = [[place for place, id in enumerate(row) if id == MASK] for row in rows]
     slots = max(len(row) for row in places)
     positions = [row + [0] * (slots - len(row)) for row in places]
-    logits = model(batch_of(rows) | {"mask_positions": np.array(positions, "int32")})
+    inputs = batch_of(rows) | {"mask_positions": np.array(positions, "int32")}
+    if "ranks" in model.input:  # No mask sees another one.
+        inputs["ranks"] = np.where(inputs["token_ids"] == MASK, 0, -1).astype("int32")
+    logits = model(inputs)
     logits = np.array(logits, "float64")
     result = []
     for index, row in enumerate(places):
@@ -198,6 +202,16 @@ def test_token_embeddings(exported):
 def test_fill_mask(exported):
     model, path = exported
     outputs = serve(path, "fill_mask", list(MASKED))
+    check_fillings(outputs, expected_fillings(model, masked_rows(), 7), 7)
+
+
+def test_fill_mask_of_a_permutation_language_model(tmp_path):
+    relative = {"name": "relative", "method": "xlnet"}
+    encoder = make_encoder(relative, position="none")
+    model = tfeff.objectives.PermutationLM(encoder)
+    randomize({w.path: w for w in model.weights}, scale=0.3)
+    tfeff.export.save_for_serving(model, tokenizer(), tmp_path / "model", top_k=7)
+    outputs = serve(tmp_path / "model", "fill_mask", list(MASKED))
     check_fillings(outputs, expected_fillings(model, masked_rows(), 7), 7)
 
 

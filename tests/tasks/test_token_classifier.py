@@ -79,10 +79,8 @@ def test_tokens_without_a_label_teach_nothing():
     def gradients(labels):
         with tf.GradientTape() as tape:
             loss = model.default_loss()(labels, model(inputs), weights)
-        return [
-            np.asarray(g)
-            for g in tape.gradient(loss, model.get_layer("logits").trainable_variables)
-        ]
+        variables = model.get_layer("logits").trainable_variables
+        return [np.asarray(g) for g in tape.gradient(loss, variables)]
 
     one, other = gradients(labels), gradients(np.where(weights > 0, labels, 1))
     for g, h in zip(one, other, strict=True):

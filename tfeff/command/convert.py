@@ -9,6 +9,10 @@ class ConvertSettings(Settings):
 
     It takes BERT, ALBERT, ConvBERT, ELECTRA, RoBERTa, DistilBERT or XLNet of Hugging
     Face, BERT or ALBERT of the Model Garden, and ELECTRA or ConvBERT of their authors.
+
+    Heads come along: of pretraining (masked language modelling, pooler, next sentence,
+    sentence order, XLNet's) for `tfeff.tasks.load_objective`, and of fine-tuned models,
+    which `tfeff.tasks.load_task` reads. What was kept and what was left out is printed.
     """
 
     source: str = setting(

@@ -128,10 +128,10 @@ def save_for_serving(
         TypeError: if an argument is of another type, an option is none of the model's,
             or an output no tensor.
         ValueError: if `path` exists; if the model has no encoder, several of them, or
-            inputs that texts do not give; if the tokenizer lacks a special token, adds
-            tokens or padding by itself, or has more ids than the encoder; if
-            `sequence_length` is less than 3 (5 where there are two texts, 6 with
-            RoBERTa's tokenizer) or beyond a
+            inputs that texts do not give, or pools the last token; if the tokenizer
+            lacks a special token, adds tokens or padding by itself, or has more ids
+            than the encoder; if `sequence_length` is less than 3 (5 where there are two
+            texts, 6 with RoBERTa's tokenizer) or beyond a
             table of absolute positions; if `top_k` is not between 1 and the
             tokenizer's size; if `label_names` are not one for each class; on another
             backend than TensorFlow.
@@ -289,16 +289,19 @@ def _classifier(
             f"`label_names` must be {model.num_classes} strings. "
             f"Received: label_names={label_names}"
         )
+    _check_pooling(model)
     _check_pairs(pairs, text_encoder)
     return {"classify": classify_endpoint(model, text_encoder, pairs, label_names)}
 
 
 def _regressor(model: Regressor, text_encoder: TextEncoder, pairs: bool = False):
+    _check_pooling(model)
     _check_pairs(pairs, text_encoder)
     return {"rate": rate_endpoint(model, text_encoder, pairs)}
 
 
 def _multiple_choice(model: MultipleChoice, text_encoder: TextEncoder):
+    _check_pooling(model)
     _check_pairs(True, text_encoder)
     return {"choose": choose_endpoint(model, text_encoder)}
 
@@ -306,6 +309,15 @@ def _multiple_choice(model: MultipleChoice, text_encoder: TextEncoder):
 def _any_model(model: keras.Model, text_encoder: TextEncoder, pairs: bool = False):
     _check_pairs(pairs, text_encoder)
     return {"predict": predict_endpoint(model, text_encoder, pairs)}
+
+
+def _check_pooling(model):
+    if model.pooling == "last":
+        raise ValueError(
+            "`model` must not pool the last token: texts are served as "
+            "`[CLS] … [SEP]`, and XLNet was trained on `… [SEP] [CLS]`. "
+            f"Received: model.pooling={model.pooling!r}"
+        )
 
 
 def _check_pairs(pairs, text_encoder):
