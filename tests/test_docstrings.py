@@ -32,7 +32,7 @@ SCORES = {
         }
     ],
 }
-NEED_NETWORK = {"convert", "hugging_face", "load", "tfds"}
+NEED_NETWORK = {"convert", "hugging_face", "load", "load_replaced_token", "tfds"}
 # Their examples train for half a minute; the recipes' own tests do so, too.
 TRAINING_RECIPES = {"evaluate", "pretrain", "stack"}
 

@@ -275,3 +275,42 @@ def test_names_bad_arguments():
     ):
         with pytest.raises(ValueError, match=f"{name}.*Received"):
             ReplacedTokenDetection(*arguments)
+    for kind, settings in (
+        (TypeError, dict(activation=None)),
+        (ValueError, dict(activation="gelo")),
+        (TypeError, dict(generator_head="gelu")),
+        (ValueError, dict(generator_head={"rate": 0.1})),
+    ):
+        (name,) = settings
+        with pytest.raises(kind, match=f"`{name}`.*Received"):
+            ReplacedTokenDetection(generator_for(encoder, 0.5), encoder, **settings)
+
+
+def test_heads_have_the_settings_of_their_networks():
+    encoder = make_encoder()
+    settings = {"activation": "gelu_tanh", "layer_norm_epsilon": 1e-3}
+    model = ReplacedTokenDetection(
+        generator_for(encoder, 0.5), encoder, activation="relu", generator_head=settings
+    )
+    randomize({weight.path: weight for weight in model.weights}, scale=0.4)
+    config = model.get_config()
+    copy = ReplacedTokenDetection.from_config(config)
+    assert copy.activation == "relu" and copy.generator_head == settings
+    for name, head in model.heads().items():
+        copy.heads()[name].assign(head.arrays())
+    copy.encoder.set_weights(model.encoder.get_weights())
+    inputs = next(iter(batches("replaced_token", 1)))[0]
+    inputs["mask_positions"] = inputs["mask_positions"] * 0  # Which replaces nothing.
+    outputs = model(inputs)
+    for name in ("masked_lm", "replaced"):
+        np.testing.assert_array_equal(copy(inputs)[name], outputs[name])
+    hidden = np.asarray(encoder(inputs)["sequence_output"], "float64")
+    weights = below(model, "discriminator_")
+    kernel, bias = weights["hidden/kernel"], weights["hidden/bias"]
+    inner = np.maximum(hidden @ kernel + bias, 0)
+    expected = inner @ weights["output/kernel"][:, 0] + weights["output/bias"]
+    assert_close(outputs["replaced"], expected, 1e-5)
+    for name in ("activation", "generator_head"):  # As models of before had none.
+        config.pop(name)
+    old = ReplacedTokenDetection.from_config(config)
+    assert old.activation == "gelu" and old.generator_head["activation"] == "gelu"

@@ -299,6 +299,27 @@ def test_detection_of_replaced_tokens_goes_on_at_another_length(text, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_preset_of_discriminator_and_generator_goes_on(text, tmp_path, capsys):
+    settings = {"generator_ratio": 0.5, "generator_override": {"num_heads": 1}}
+    old = make_model("replaced_token", **settings)
+    tfeff.tasks.save_pretrained(old, tokenizer(), tmp_path / "preset")
+    run(
+        tmp_path / "run",
+        text,
+        pretrained=str(tmp_path / "preset"),
+        objective="replaced_token",
+        learning_rate=1e-12,
+        **settings,
+    )
+    assert "its heads of replaced_token, generator" in capsys.readouterr().out
+    more = tfeff.training.load_checkpoint(
+        checkpoint_path(str(tmp_path / "run" / "checkpoints"), 4)
+    )
+    for one, other in zip(more.weights, old.weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["default", "mirrored"])
 def test_scores_by_steps_of_pretraining(first, text, tmp_path, strategy):
     run_dir, _ = first

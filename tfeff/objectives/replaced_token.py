@@ -71,9 +71,10 @@ class ReplacedTokenDetection(Objective):
         discriminator's logits `[B, T]`; `samples`, the draws `[B, M]` int32.
 
     Raises:
-        TypeError: if `generator` or `discriminator` is not an `Encoder`.
-        ValueError: if their vocabularies differ, they are one and the same, or a
-            number is not positive.
+        TypeError: if `generator` or `discriminator` is not an `Encoder`, or
+            `generator_head` is not a dict.
+        ValueError: if their vocabularies differ, they are one and the same, a number is
+            not positive, or an activation or a setting of the head is unknown.
 
     Example:
 
@@ -134,7 +135,8 @@ class ReplacedTokenDetection(Objective):
             temperature, seed, dtype=policy, name="replacement"
         )
         hidden_layer, output_layer = _layers(discriminator, activation)
-        head = masked_lm_head(generator, name="generator_head", **generator_head or {})
+        settings = _check_settings(generator_head)
+        head = masked_lm_head(generator, name="generator_head", **settings)
 
         inputs = {**generator.input, "mask_positions": mask_positions_input()}
         logits = head(
@@ -269,6 +271,22 @@ def discriminator_head(encoder: Encoder, activation: str = "gelu") -> Head:
     for layer in layers:
         layer.build((None, None, encoder.hidden_dim))
     return _head(layers, activation)
+
+
+def _check_settings(generator_head):
+    """Returns the settings of the generator's head, or raises."""
+    settings = {} if generator_head is None else generator_head
+    if not isinstance(settings, dict):
+        raise TypeError(
+            "`generator_head` must be a dict of settings. "
+            f"Received: generator_head={generator_head!r}"
+        )
+    if not set(settings) <= {"activation", "layer_norm_epsilon"}:
+        raise ValueError(
+            "`generator_head` must have no other settings than `activation` and "
+            f"`layer_norm_epsilon`. Received: generator_head={generator_head!r}"
+        )
+    return settings
 
 
 def _layers(encoder, activation):
