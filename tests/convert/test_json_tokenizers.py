@@ -9,9 +9,16 @@ import pytest
 import tensorflow as tf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+import tfeff
 import tfeff.convert.tokenizer
 from tests.convert.conversions import GOLDENS
+from tfeff.convert import BertTokenizer, RobertaTokenizer
+from tfeff.convert.json_tokenizer import TokenizerJson
+from tfeff.convert.same_ids import check_same_ids, sample_texts
 from tfeff.convert.tokenizer import make_tokenizer
+from tfeff.data import TextExamples
+from tfeff.encoders.preset_files import save_preset
+from tfeff.tasks.run_tokenizer import load_run_tokenizer, save_run_tokenizer
 
 FOLDER = GOLDENS.parent / "tokenizer_goldens"
 NAMES = {
@@ -83,3 +90,212 @@ def test_the_ids_are_those_of_hugging_face(name, tmp_path):
     assert ids.to_list() == expected["ids"]
     for text, row in zip(expected["texts"], expected["ids"]):
         assert [int(id) for id in tokenizer(text)] == row
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta", "albert", "xlm_roberta"])
+def test_the_rows_of_pairs_are_those_of_hugging_face(name, tmp_path):
+    expected = golden(name)
+    tokenizer = make_tokenizer(str(copied(name, tmp_path)), NAMES[name])
+    first, second = expected["texts"][:-1], expected["texts"][1:]
+    examples = TextExamples(tuple(first), tuple(second), None, None, tuple(first))
+    features = tfeff.data.text_features(examples, tokenizer, 256)
+    for index, (row, segments) in enumerate(
+        zip(expected["pairs"], expected["segments"])
+    ):
+        inputs = {key: value[index] for key, value in features.inputs.items()}
+        assert inputs["token_ids"][: len(row)].tolist() == row
+        assert (inputs["token_ids"][len(row) :] == tokenizer.pad_token_id).all()
+        assert inputs["padding_mask"].sum() == len(row)
+        found = inputs["segment_ids"][: len(row)].tolist()
+        assert found == (segments or [0] * len(row))
+
+
+def test_vocab_json_and_merges_txt(tmp_path):
+    source = copied("roberta", tmp_path)
+    values = json.loads((source / "tokenizer.json").read_text("utf-8"))["model"]
+    expected = make_tokenizer(str(source), "roberta")
+    (source / "vocab.json").write_text(json.dumps(values["vocab"]), "utf-8")
+    with pytest.raises(ValueError, match="vocab.json' must lie beside its 'merges.tx"):
+        make_tokenizer(str(source), "roberta")
+    merges = "#version: 0.2\n" + "\n".join(" ".join(rule) for rule in values["merges"])
+    (source / "merges.txt").write_text(merges, "utf-8")
+    fingerprint = tfeff.data.tokenizer_fingerprint
+    for names in ([], ["tokenizer.json"]):
+        for name in names:
+            (source / name).unlink()
+        found = make_tokenizer(str(source), "roberta")
+        assert fingerprint(found) == fingerprint(expected)
+    # Beside a tokenizer.json that gives other ids.
+    copied("roberta", tmp_path / "other")
+    merges = merges.splitlines()
+    other = "\n".join([merges[0], *merges[2:], merges[1]])
+    (tmp_path / "other" / "roberta" / "vocab.json").write_text(
+        json.dumps(values["vocab"]), "utf-8"
+    )
+    (tmp_path / "other" / "roberta" / "merges.txt").write_text(other, "utf-8")
+    with pytest.raises(ValueError, match="whose ids tfeff's RobertaTokenizer gives"):
+        make_tokenizer(str(tmp_path / "other" / "roberta"), "roberta")
+
+
+def test_a_difference_is_shown_with_its_texts(tmp_path):
+    file = TokenizerJson.find(str(copied("bert", tmp_path)))
+    tokenizer = make_tokenizer(str(tmp_path / "bert"), "bert")
+    other = BertTokenizer(tokenizer.get_vocabulary(), lowercase=False)
+    with pytest.raises(ValueError) as error:
+        check_same_ids(file.path, other, file.reference())
+    message = str(error.value)
+    assert "tokenizer.json' must describe a tokenizer whose ids" in message
+    text = "The quick brown fox jumps over the lazy dog."
+    there, here = file.reference().encode(text).ids, other(text).numpy().tolist()
+    assert there != here
+    assert f"{text!r}: {there} there, {here} here; " in message
+
+
+def test_the_sample_is_fixed_and_has_every_kind_of_text():
+    texts = sample_texts(["the", "##s", "é"])
+    assert texts == sample_texts(["the", "##s", "é"])
+    assert 300 < len(texts) < 1000
+    assert all(text == text.strip() for text in texts)
+    for part in ("  ", "\t", "\n", "\x01", "日", "🙂", "e\u0301", "12345", "a" * 50):
+        assert any(part in text for text in texts), part
+
+
+def test_alone_and_with_its_settings(tmp_path):
+    source = copied("bert", tmp_path)
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        (source / name).unlink()
+    alone = make_tokenizer(str(source), "bert")
+    assert alone.to_lower and alone.strip_accents and alone.split_on_cjk
+    # In Hugging Face, they take precedence.
+    settings = dict(do_lower_case=False, tokenize_chinese_chars=False)
+    (source / "tokenizer_config.json").write_text(json.dumps(settings))
+    changed = make_tokenizer(str(source), "bert")
+    assert not (changed.to_lower or changed.strip_accents or changed.split_on_cjk)
+    # The class of any tokenizer; the file's model counts.
+    settings = dict(tokenizer_class="PreTrainedTokenizerFast")
+    (source / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert isinstance(make_tokenizer(str(source), "albert"), BertTokenizer)
+    assert make_tokenizer(str(tmp_path), "bert") is None
+
+
+def test_presets_and_run_directories(tmp_path):
+    tokenizer = make_tokenizer(str(copied("roberta", tmp_path)), "roberta")
+    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=400)
+    save_preset(encoder, tokenizer, str(tmp_path / "preset"))
+    _, loaded = tfeff.tasks.load_pretrained(tmp_path / "preset")
+    (tmp_path / "run").mkdir()
+    save_run_tokenizer(tokenizer, str(tmp_path / "run"))
+    for again in (loaded, load_run_tokenizer(str(tmp_path / "run"))):
+        assert type(again) is RobertaTokenizer
+        fingerprint = tfeff.data.tokenizer_fingerprint
+        assert fingerprint(again) == fingerprint(tokenizer)
+        assert (
+            again("It's naïve").numpy().tolist()
+            == tokenizer("It's naïve").numpy().tolist()
+        )
+    vocabulary = tmp_path / "preset" / "assets" / "tokenizer" / "vocabulary.json"
+    vocabulary.write_text(vocabulary.read_text("utf-8") + " ", "utf-8")
+    with pytest.raises(ValueError, match="vocabulary.json"):
+        tfeff.tasks.load_pretrained(tmp_path / "preset")
+
+
+def put(*path_and_value):
+    *path, last, value = path_and_value
+
+    def make(values):
+        for key in path:
+            values = values[key]
+        values[last] = value
+
+    return make
+
+
+HOSTILE = [
+    ("bert", put("normalizer", None), "normalizer' must have 'type'"),
+    ("bert", put("normalizer", "type", "Lowercase"), "type='Lowercase'"),
+    (
+        "bert",
+        put("normalizer", "type", "Nothing"),
+        "must be a file of the `tokenizers`",
+    ),
+    ("bert", put("normalizer", "clean_text", False), "clean_text=False"),
+    ("bert", put("pre_tokenizer", {"type": "Whitespace"}), "type='Whitespace'"),
+    ("bert", put("model", "max_input_chars_per_word", 50), "per_word=50"),
+    ("bert", put("model", "continuing_subword_prefix", "@@"), "prefix='@@'"),
+    ("bert", put("model", "vocab", "the", 3), "must have the ids 0 to V - 1"),
+    ("bert", put("model", "vocab", "the", "3"), "must be a file of the `tokenizers`"),
+    ("bert", put("model", []), "must be a file of the `tokenizers`"),
+    ("bert", put("added_tokens", 0, "content", "covid"), "adds 'covid'"),
+    (
+        "bert",
+        put("post_processor", {"type": "ByteLevel", "trim_offsets": 3}),
+        "library",
+    ),
+    ("roberta", put("normalizer", {"type": "NFC"}), "type='NFC'"),
+    ("roberta", put("pre_tokenizer", {"type": "Whitespace"}), "type='Whitespace'"),
+    ("roberta", put("pre_tokenizer", "use_regex", False), "use_regex=False"),
+    ("roberta", put("model", "dropout", 0.1), "dropout=0.1"),
+    ("roberta", put("model", "byte_fallback", True), "byte_fallback=True"),
+    ("roberta", put("model", "ignore_merges", True), "ignore_merges=True"),
+    ("roberta", put("model", "end_of_word_suffix", "</w>"), "suffix='</w>'"),
+    ("roberta", put("post_processor", "sep", ["<mask>", 4]), "must surround texts by"),
+    ("albert", put("pre_tokenizer", {"type": "Whitespace"}), "type='Whitespace'"),
+    ("albert", put("pre_tokenizer", "replacement", "_"), "replacement='_'"),
+    ("albert", put("normalizer", {"type": "Lowercase"}), "must make one space"),
+    (
+        "albert",
+        put("normalizer", "normalizers", 0, {"type": "Prepend", "prepend": "x"}),
+        "type='Prepend'",
+    ),
+    ("albert", put("model", "unk_id", None), "unk_id is null"),
+    ("albert", put("model", "byte_fallback", True), "byte_fallback=True"),
+]
+
+
+@pytest.mark.parametrize("name, make, message", HOSTILE)
+def test_what_is_not_supported_is_named(name, make, message, tmp_path):
+    source = copied(name, tmp_path)
+    change(source, make)
+    with pytest.raises(ValueError, match=message) as error:
+        make_tokenizer(str(source), NAMES[name])
+    assert "tokenizer.json" in str(error.value)
+
+
+def test_damaged_files(tmp_path):
+    source = copied("roberta", tmp_path)
+    path = source / "tokenizer.json"
+    content = path.read_bytes()
+    for damaged in (content[:5000], b"", b"[]", b"{}", content[:-1], b"\xff" + content):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="tokenizer.json'"):
+            make_tokenizer(str(source), "roberta")
+
+
+def test_truncation_and_padding_of_the_file_are_not_used(tmp_path):
+    source = copied("roberta", tmp_path)
+
+    def make(values):
+        values["truncation"] = dict(
+            direction="Right", max_length=3, strategy="LongestFirst", stride=0
+        )
+        values["padding"] = dict(
+            strategy={"Fixed": 9},
+            direction="Right",
+            pad_to_multiple_of=None,
+            pad_id=1,
+            pad_type_id=0,
+            pad_token="<pad>",
+        )
+
+    change(source, make)
+    tokenizer = make_tokenizer(str(source), "roberta")
+    expected = golden("roberta")
+    assert tokenizer(expected["texts"][0]).numpy().tolist() == expected["ids"][0]
+
+
+def test_sentence_piece_ids_of_xlm_roberta_alone_are_refused(tmp_path):
+    source = copied("xlm_roberta", tmp_path)
+    (source / "tokenizer.json").unlink()
+    (source / "sentencepiece.bpe.model").write_bytes(b"x")
+    with pytest.raises(ValueError, match="must have 'tokenizer.json'"):
+        make_tokenizer(str(source), "xlm-roberta")

@@ -38,7 +38,10 @@ _ROLES = {
     "roberta": _ROBERTA,
     "xlm-roberta": _ROBERTA,
 }
-_OTHERS = {"xlnet": ("<s>", "</s>", "<eod>", "<eop>")}
+_OTHERS = {
+    "xlnet": ("<s>", "</s>", "<eod>", "<eop>"),
+    "xlm-roberta": ("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"),  # CamemBERT's
+}
 
 
 def check_added_tokens(directory: str, family: str, tokenizer, config: Config) -> None:

@@ -95,7 +95,7 @@ class TokenizerJson:
         normalizer.only("type", "BertNormalizer")
         self.part("pre_tokenizer").only("type", "BertPreTokenizer")
         return dict(
-            clean_text=normalizer.get("clean_text"),
+            clean_text=normalizer.only("clean_text", True),
             do_lower_case=normalizer.get("lowercase"),
             strip_accents=normalizer.get("strip_accents", None),
             tokenize_chinese_chars=normalizer.get("handle_chinese_chars"),

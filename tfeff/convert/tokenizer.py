@@ -28,6 +28,7 @@ _FAMILIES = {
     "XLNetTokenizer": "xlnet",
     "RobertaTokenizer": "roberta",
     "XLMRobertaTokenizer": "xlm-roberta",
+    "CamembertTokenizer": "xlm-roberta",
 }
 # Of any model that tokenizer.json describes.
 _ANY = "PreTrainedTokenizerFast"
@@ -37,6 +38,7 @@ _VOCABULARIES = {
     "xlnet": ("spiece.model",),
     "roberta": ("vocab.json",),
     "xlm-roberta": (),  # The ids of its SentencePiece model are others.
+    "camembert": (),
 }
 _SENTENCE_PIECE = {
     "albert": keras_hub.tokenizers.AlbertTokenizer,
@@ -72,6 +74,7 @@ def make_tokenizer(
     paths = [os.path.join(directory, n) for n in _VOCABULARIES.get(family or given, ())]
     path = next((path for path in paths if os.path.exists(path)), None)
     if path is None and not is_json:
+        _check_no_offsets(directory)
         return None
     if path is None:
         family, tokenizer = _of_json(TokenizerJson.find(directory), config)
@@ -97,6 +100,17 @@ def make_tokenizer(
             _settings(directory, name).only("do_lower_case", False, default=False)
     config.warn_of_others(harmless.TOKENIZER)
     return tokenizer
+
+
+def _check_no_offsets(directory):
+    """Raises if a SentencePiece model is alone whose ids are not the checkpoint's."""
+    name = "sentencepiece.bpe.model"
+    if os.path.exists(os.path.join(directory, name)):
+        raise ValueError(
+            f"{directory!r} must have 'tokenizer.json' beside {name!r}, whose ids are "
+            "not those of the checkpoint. Load the tokenizer in transformers and save "
+            "it with `tokenizer.save_pretrained(folder)`"
+        )
 
 
 def _settings(directory, name):

@@ -64,8 +64,8 @@ def save_for_serving(
       number in the batch): `fillings` `[B, M, k]` string, the k likeliest pieces,
       likeliest first, without the mark of a word's beginning; `token_ids`
       `[B, M, k]` int32; `probabilities` `[B, M, k]` float32, of the softmax over the
-      whole vocabulary. Slots beyond a
-      text's own masks hold "", -1 and 0. Option: `top_k`, integer k, 5 by default.
+      whole vocabulary. Slots beyond a text's own masks hold "", -1 and 0. Option:
+      `top_k`, integer k, 5 by default.
 
     Of the fine-tuned models, which read texts as `tfeff.data.text_features` does:
 

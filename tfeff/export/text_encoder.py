@@ -66,7 +66,7 @@ class TextEncoder(tf.Module):
         So is the tokenizer's own mask, such as `<mask>`.
         """
         text = tf.strings.regex_replace(self.read(text), re.escape(self.mask), MASK)
-        # White space before a mask is no token of its own, as in Hugging Face's RoBERTa.
+        # White space before a mask is no token, as in Hugging Face's RoBERTa.
         text = tf.strings.regex_replace(text, _SPACE_BEFORE_MASK, MASK)
         parts = tf.strings.split(text, MASK)
         part, index = parts.flat_values, tf.ragged.range(parts.row_lengths())

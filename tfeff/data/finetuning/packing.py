@@ -36,7 +36,7 @@ def num_separators(tokenizer: keras_hub.tokenizers.Tokenizer) -> int:
 
 
 def pair_frame(tokenizer: keras_hub.tokenizers.Tokenizer) -> int:
-    """The number of special tokens in a row of a pair: `[CLS] A [SEP] B [SEP]` has 3."""
+    """The number of special tokens in a pair's row: `[CLS] A [SEP] B [SEP]` has 3."""
     return 2 + num_separators(tokenizer)
 
 
@@ -105,7 +105,7 @@ def pack(
 def separated(
     first: tf.RaggedTensor, tokenizer: keras_hub.tokenizers.Tokenizer
 ) -> tf.RaggedTensor:
-    """First texts of pairs `[N, (T)]` with all but one of the separators behind them."""
+    """First texts of pairs `[N, (T)]` with all separators behind them but one."""
     more = num_separators(tokenizer) - 1
     if not more:
         return first

@@ -143,7 +143,8 @@ def text_features(
     Args:
         examples: as from `read_glue`, `read_superglue` or `read_race`.
         tokenizer: the KerasHub tokenizer of the encoder.
-        sequence_length: T, at least 3 for texts and 5 for pairs and questions, 6 with RoBERTa's.
+        sequence_length: T, at least 3 for texts and 5 for pairs and questions, or 6
+            with RoBERTa's tokenizer.
 
     Returns:
         The rows and labels.

@@ -52,9 +52,9 @@ def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
         starts = [not piece.startswith(inner) for piece in tokenizer.get_vocabulary()]
     else:
         raise TypeError(
-            "`tokenizer` must be a SentencePiece or WordPiece tokenizer of KerasHub, or "
-            "a RobertaTokenizer, whose pieces mark the starts of words. Received: tokenizer of type "
-            f"{type(tokenizer).__name__}"
+            "`tokenizer` must be a SentencePiece or WordPiece tokenizer of KerasHub, "
+            "or a RobertaTokenizer, whose pieces mark the starts of words. Received: "
+            f"tokenizer of type {type(tokenizer).__name__}"
         )
     if not any(starts):
         raise ValueError(

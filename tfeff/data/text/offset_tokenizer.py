@@ -76,9 +76,9 @@ class OffsetTokenizer(tf.Module):
 
     Offsets are counted in characters (Unicode code points) of the text as it is,
     before any folding, without white space and invisible characters at either end.
-    Tokens that share a character ("½" as "1", "⁄", "2", or bytes) all cover it. A token of white
-    space alone is empty: its start is its end. Where WordPiece gives no way to tell
-    the parts of a word apart, each covers the word.
+    Tokens that share a character ("½" as "1", "⁄", "2", or as bytes) all cover it. A
+    token of white space alone is empty: its start is its end. Where WordPiece gives no
+    way to tell the parts of a word apart, each covers the word.
 
     Args:
         tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub, or a
