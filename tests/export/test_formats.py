@@ -34,8 +34,6 @@ needs_onnx = pytest.mark.skipif(
 )
 slow = pytest.mark.slow
 FORMATS = [pytest.param(x, marks=needs_onnx if x == "onnx" else ()) for x in ENDINGS]
-# One format of each is quick.
-QUICK = {"classifier": "litert", "spans": "onnx", "replaced_token": "tf_saved_model"}
 
 
 def make_encoder(preset="shatter_base", **kwargs):
@@ -56,15 +54,16 @@ MODELS = {
     "regressor": lambda: tasks.Regressor(make_encoder("bert_rab_base")),
     "choice": lambda: tasks.MultipleChoice(make_encoder("blockbert_n2_base")),
     "spans": lambda: tasks.SpanQA(make_encoder("bert_base")),
+    "tokens": lambda: tasks.TokenClassifier(make_encoder("sparsebert_base"), 3),
 }
 
 
 def cases():
-    """Each model with each format."""
+    """Each model with each format; one is quick."""
     for kind in MODELS:
         for format in ENDINGS:
             marks = [needs_onnx] if format == "onnx" else []
-            if QUICK.get(kind) != format:
+            if (kind, format) != ("spans", "onnx"):
                 marks.append(slow)
             yield pytest.param(kind, format, marks=marks)
 
@@ -101,6 +100,7 @@ def test_objectives_and_tasks(kind, format, tmp_path):
         check_same(call(batch), expected)
 
 
+@slow
 @pytest.mark.parametrize("format", FORMATS)
 def test_texts_of_one_segment_without_padding_need_no_more_than_ids(format, tmp_path):
     encoder = randomized(tiny("bert_base", num_layers=1))
@@ -217,11 +217,11 @@ def hidden_batch(lengths):
 
 
 def cases_of_layers():
-    """Each attention with LiteRT and ONNX, most of them slow."""
+    """Each attention with LiteRT and ONNX; one is quick."""
     for kind in ATTENTIONS:
         for format in ("litert", "onnx"):
             marks = [needs_onnx] if format == "onnx" else []
-            if (kind, format) not in (("blockwise", "litert"), ("one_head", "onnx")):
+            if (kind, format) != ("one_head", "onnx"):
                 marks.append(slow)
             yield pytest.param(kind, format, marks=marks)
 
@@ -271,9 +271,8 @@ def test_an_operator_that_a_format_lacks_is_named_with_its_layer(format, tmp_pat
     assert not path.exists()
 
 
-@pytest.mark.parametrize(
-    "format", ["litert", pytest.param("onnx", marks=[needs_onnx, slow])]
-)
+@slow
+@pytest.mark.parametrize("format", ["litert", pytest.param("onnx", marks=needs_onnx)])
 def test_mixed_precision_is_exported_in_float32(format, tmp_path):
     mixed = tiny("bert_base", num_layers=1, dtype="mixed_bfloat16")
     exact = randomized(tiny("bert_base", num_layers=1))

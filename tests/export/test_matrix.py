@@ -26,15 +26,14 @@ def test_every_preset_is_in_the_table():
 
 
 def format_cases():
-    """One is quick."""
+    """Each kind of preset with each format."""
     for name in first_names():
         for column in matrix.FORMATS:
             marks = [needs("onnxruntime")] if column == "ONNX" else []
-            if (name, column) != ("shatter_tiny", "ONNX"):
-                marks.append(pytest.mark.slow)
             yield pytest.param(name, column, marks=marks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, column", format_cases())
 def test_formats(name, column, tmp_path):
     assert matrix.format_cell(name, column, tmp_path) == cells()[name][column]
