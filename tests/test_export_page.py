@@ -1,4 +1,4 @@
-"""The code of the page on exports runs as it stands, in its order, in an empty folder."""
+"""The code of the page on exports runs as it stands, in an empty folder."""
 
 import importlib.util
 import os

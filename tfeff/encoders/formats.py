@@ -181,7 +181,7 @@ def _export_litert(model, filepath, **kwargs):
         raise _no_operators("litert", model, places) from None
 
 
-def _export_onnx(model, filepath, **kwargs):
+def _export_onnx(model, filepath, verbose=None, **kwargs):
     """Writes what ONNX Runtime knows and makes faster."""
     needed = ["onnx"]
     if keras.backend.backend() == "tensorflow":
@@ -194,11 +194,9 @@ def _export_onnx(model, filepath, **kwargs):
         )
     import onnx
 
-    # What it cannot translate is found below, by layer.
-    logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, _silent("tf2onnx"):
         path = os.path.join(folder, "model.onnx")
-        model.export(path, format="onnx", **kwargs)
+        model.export(path, format="onnx", verbose=False, **kwargs)
         exported = onnx.load(path)
     _write_out(exported.graph)
     places = [
@@ -211,6 +209,20 @@ def _export_onnx(model, filepath, **kwargs):
     _divide_before_erf(exported.graph)
     simplify(exported)
     onnx.save(exported, filepath)
+    if verbose is not False:
+        print(f"Saved artifact at '{filepath}'.")
+
+
+@contextlib.contextmanager
+def _silent(name):
+    """Within it, a library logs nothing: what it lacks is found afterwards, by layer."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _nodes(graph):
