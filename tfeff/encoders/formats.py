@@ -215,7 +215,7 @@ def _export_onnx(model, filepath, verbose=None, **kwargs):
 
 @contextlib.contextmanager
 def _silent(name):
-    """Within it, a library logs nothing: what it lacks is found afterwards, by layer."""
+    """Within it, a library logs nothing: its gaps are found afterwards, by layer."""
     logger = logging.getLogger(name)
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -313,6 +313,10 @@ def _divide_before_erf(graph):
                 graph.initializer.append(divisor)
                 node.op_type = "Div"
                 node.input[:] = [x, divisor.name]
+    used = {name for node in _nodes(graph) for name in node.input}
+    for index in reversed(range(len(graph.initializer))):
+        if graph.initializer[index].name not in used:
+            del graph.initializer[index]
 
 
 def _no_operators(format, model, places):
