@@ -314,6 +314,7 @@ def _divide_before_erf(graph):
                 node.op_type = "Div"
                 node.input[:] = [x, divisor.name]
     used = {name for node in _nodes(graph) for name in node.input}
+    used.update(output.name for output in graph.output)
     for index in reversed(range(len(graph.initializer))):
         if graph.initializer[index].name not in used:
             del graph.initializer[index]
