@@ -38,12 +38,16 @@ SIZES = {
     "intermediate_dim": 1024,
     "dropout": 0.0,
 }
-SETTINGS = ("preset", "steps", "task_steps", "length", "rounds", "machine")
+SETTINGS = (
+    *("preset", "steps", "task_steps", "length", "vocabulary_size", "rounds"),
+    "machine",
+)
 FIELDS = (*SETTINGS, "variant", "bytes", "accuracy", "same", "seconds", "left_out")
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("presets", ["bert_base", "shatter_base"], "What is quantized.")
-flags.DEFINE_list("override", [], "NAME=VALUE of the encoder, beside those of SIZES.")
+flags.DEFINE_list("override", [], "NAME=VALUE of the encoder, over SIZES.")
+flags.DEFINE_integer("vocabulary_size", 8000, "Pieces.", lower_bound=6)
 flags.DEFINE_integer("steps", 300, "Steps of pretraining.", lower_bound=10)
 flags.DEFINE_integer("task_steps", 1000, "Steps on SST-2.", lower_bound=2)
 flags.DEFINE_integer("length", 64, "Tokens of a sentence.", lower_bound=3)
@@ -82,18 +86,19 @@ def train(preset: str) -> str:
     """The run directory of the preset, fine-tuned on SST-2."""
     folder = os.path.join(FLAGS.runs, f"{preset}-{FLAGS.steps}-{FLAGS.task_steps}")
     texts, _ = runs.texts(FLAGS.data)
-    overrides = [f"{name}={value}" for name, value in SIZES.items()] + FLAGS.override
+    sizes = SIZES | dict(override.split("=", 1) for override in FLAGS.override)
     every = FLAGS.steps // 2
     pretrained = f"{folder}-pretrained"
     runs.run(
         pretrained,
         [
             *("-m", "tfeff", "pretrain", f"--run_dir={pretrained}"),
-            *(f"--preset={preset}", "--vocabulary_size=8000", "--batch_size=16"),
+            *(f"--preset={preset}", "--batch_size=16"),
+            f"--vocabulary_size={FLAGS.vocabulary_size}",
             *(f"--corpus={text}" for text in texts),
             *("--sequence_length=128", "--learning_rate=5e-4"),
             *(f"--steps={2 * every}", f"--eval_every={every}"),
-            *(f"--override={override}" for override in overrides),
+            *(f"--override={name}={value}" for name, value in sizes.items()),
         ],
     )
     runs.run(

@@ -116,6 +116,19 @@ def test_a_layer_lists_all_layers_within_it():
     assert inner.layers[0] in outer.layers
 
 
+class OfACall(keras.Model):
+    def call(self, inputs):
+        return inputs
+
+
+@wants
+def test_a_model_with_a_call_alone_has_no_input():
+    """`input_structure`."""
+    model = OfACall()
+    model({"a": keras.Input((1,)), "b": keras.Input((1,))})
+    assert not hasattr(model, "input")
+
+
 @wants
 def test_an_optimizer_lists_its_slots():
     """`slots`."""
@@ -138,6 +151,12 @@ def test_the_names_that_are_used_exist():
         assert callable(getattr(keras.optimizers.Optimizer, name)), name
     assert callable(keras.Model._maybe_symbolic_build)
     assert callable(keras_hub.tokenizers.Tokenizer._add_special_token)
+    inputs = {"a": keras.Input((1,), name="a")}
+    functional = keras.Model(inputs, inputs["a"] + 1.0)
+    assert compat.input_structure(functional).keys() == {"a"}
+    sequential = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    assert compat.input_structure(sequential).shape == (None, 1)
+    assert compat.input_structure(OfACall()) is None
     generator = compat.DrawnSeed(3)
     assert generator.next() == 3
 
