@@ -17,7 +17,7 @@ from tfeff.convert.json_tokenizer import TokenizerJson
 from tfeff.convert.same_ids import check_same_ids, sample_texts
 from tfeff.convert.tokenizer import make_tokenizer
 from tfeff.data import TextExamples
-from tfeff.encoders.preset_files import save_preset
+from tfeff.encoders.preset_heads import save_preset
 from tfeff.tasks.run_tokenizer import load_run_tokenizer, save_run_tokenizer
 
 FOLDER = GOLDENS.parent / "tokenizer_goldens"
