@@ -12,9 +12,17 @@ CONVERT = REPOSITORY / "tests" / "convert"
 # The folders that the page reads, each with the files of these golden checkpoints.
 PUBLISHED = {
     "published/bert": ("head_goldens/bert_pretraining", "goldens/bert/vocab.txt"),
+    "published/electra-discriminator": (
+        "head_goldens/electra_discriminator",
+        "goldens/bert/vocab.txt",
+    ),
+    "published/electra-generator": (
+        "head_goldens/electra_generator",
+        "goldens/bert/vocab.txt",
+    ),
     "published/weather": ("head_goldens/bert_classifier", "goldens/bert/vocab.txt"),
 }
-PRINTED = ["(1, 2)", "('cold', 'warm', 'hot')", "TokenClassifier ('O', 'B-PER'"]
+PRINTED = ["True", "(1, 2)", "('cold', 'warm', 'hot')", "TokenClassifier ('O', 'B-PER'"]
 
 
 def publish(folder):

@@ -11,8 +11,9 @@ class ConvertSettings(Settings):
     Face, BERT or ALBERT of the Model Garden, and ELECTRA or ConvBERT of their authors.
 
     Heads come along: of pretraining (masked language modelling, pooler, next sentence,
-    sentence order, XLNet's) for `tfeff.tasks.load_objective`, and of fine-tuned models,
-    which `tfeff.tasks.load_task` reads. What was kept and what was left out is printed.
+    sentence order, XLNet's) for `tfeff.tasks.load_objective`, of ELECTRA's networks for
+    `tfeff.convert.load_replaced_token`, and of fine-tuned models, which
+    `tfeff.tasks.load_task` reads. What was kept and what was left out is printed.
     """
 
     source: str = setting(

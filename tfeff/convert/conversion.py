@@ -140,9 +140,10 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
       discriminator; `load_replaced_token` reads the generator, too.
 
     Heads come along. Those of pretraining (masked language modelling, pooler, next
-    sentence, sentence order, replaced tokens, XLNet's language modelling) are kept for
-    `tfeff.tasks.load_objective`; fine-tuned ones (classification of texts and tokens,
-    questions, multiple choice) become a task, which `tfeff.tasks.load_task` reads.
+    sentence, sentence order, XLNet's language modelling) are kept for
+    `tfeff.tasks.load_objective`, those of ELECTRA's networks for `load_replaced_token`;
+    fine-tuned ones (classification of texts and tokens, questions, multiple choice)
+    become a task, which `tfeff.tasks.load_task` reads.
 
     Every tensor of the source is either used or of a kind that an encoder and its heads
     do not use, such as training state: `Converted.ignored` counts these. A warning
