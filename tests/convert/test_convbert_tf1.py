@@ -5,9 +5,9 @@ import re
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import tfeff
+from tests.convert.authors import save
 from tests.convert.conversions import GOLDENS, check_hidden_states
 from tfeff.command.main import main
 from tfeff.convert.safetensors import read_safetensors
@@ -59,17 +59,6 @@ def authors_variables(name):
         assert grouped == key.endswith("g_dense.kernel")
         variables["electra/" + key.replace(".", "/")] = value
     return variables
-
-
-def save(variables, prefix):
-    """Writes a checkpoint as a TensorFlow 1 program would."""
-    with tf.Graph().as_default():
-        for name, value in variables.items():
-            tf.compat.v1.get_variable(name, initializer=value, use_resource=False)
-        saver = tf.compat.v1.train.Saver()
-        with tf.compat.v1.Session() as session:
-            session.run(tf.compat.v1.global_variables_initializer())
-            saver.save(session, str(prefix), global_step=1000)
 
 
 def training_state(variables):
