@@ -87,7 +87,7 @@ def head_arrays(model: Objective) -> dict[str, dict[str, np.ndarray]]:
     """The arrays of a model's heads, which are all that it has beside its encoder.
 
     Raises:
-        TypeError: if the model has other weights, too, such as a generator's.
+        TypeError: if the model has other weights, too, such as a teacher's.
     """
     heads = model.heads()
     parts = [model.encoder.weights, *(head.weights.values() for head in heads.values())]
