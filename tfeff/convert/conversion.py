@@ -149,7 +149,7 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
     do not use, such as training state: `Converted.ignored` counts these. A warning
     says which fine-tuned head is left out and why, and names settings that are neither
     used nor known to be harmless. Pickles are not read. The tokenizer returns the same
-    ids as Hugging Face's, or is refused.
+    ids as Hugging Face's, or is refused; `tokenizer.json` alone is enough for it.
 
     Args:
         source: a folder, or a name on the Hugging Face hub.
