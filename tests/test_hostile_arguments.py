@@ -301,6 +301,7 @@ CALLS = {
     ),
     export.check_export: dict(path=exported),
     export.versions: dict(path=exported),
+    export.export_model: dict(model=tiny, filepath="e"),
     plots.attention_maps: dict(encoder=tiny, batches=batches),
     plots.average_attention: dict(encoder=tiny, batches=batches, path="a.png"),
     plots.attention_heads: dict(encoder=tiny, batches=batches, path="a.png"),

@@ -15,7 +15,9 @@ from keras import ops
 from tfeff.compat import sublayers
 from tfeff.encoders.onnx_graph import simplify
 from tfeff.layers.scored_attention import ScoredAttention
+from tfeff.utils.checks import check_choice, check_path
 
+FORMATS = ("tf_saved_model", "litert", "onnx", "openvino", "torch")  # Of Keras.
 # Inputs that a signature may lack, and what they are then, computed from the token ids.
 _DEFAULTS = {"segment_ids": ops.zeros_like, "padding_mask": ops.ones_like}
 # LiteRT's converter names the operator, and the path of the operation in the model.
@@ -48,8 +50,10 @@ def export_model(
             ONNX, or `optimizations` for LiteRT.
 
     Raises:
-        ValueError: if the format has no operator for a layer, whose path the message
-            has, or `model` has weights in half or double precision.
+        TypeError: if `model` is not a `keras.Model`, or another argument has a wrong
+            type.
+        ValueError: if the format is unknown or has no operator for a layer, whose path
+            the message has, or `model` has weights in half or double precision.
         ImportError: if a package of the format is missing.
 
     Example:
@@ -63,8 +67,17 @@ def export_model(
     tfeff.export.export_model(model, "attention.tflite", format="litert")
     ```
     """
-    filepath = os.fspath(filepath)
-    if input_signature is None and getattr(model, "inputs", None):
+    if not isinstance(model, keras.Model):
+        raise TypeError(f"`model` must be a `keras.Model`. Received: model={model!r}")
+    filepath = check_path("filepath", filepath)
+    check_choice("format", format, FORMATS)
+    if not isinstance(verbose, bool | None):
+        raise TypeError(
+            f"`verbose` must be a bool or None. Received: verbose={verbose!r}"
+        )
+    if input_signature is not None:
+        input_signature = _listed(input_signature)
+    elif getattr(model, "inputs", None):
         # Keras infers it too, but not for ONNX of a model that was never called.
         input_signature = [keras.tree.map_structure(_spec, model.input)]
     arguments = dict(verbose=verbose, input_signature=input_signature, **kwargs)
@@ -130,6 +143,23 @@ def _specs(inputs, signature) -> dict[str, keras.InputSpec]:
         for name in inputs
         if name in signature
     }
+
+
+def _listed(signature) -> list:
+    """The signature as a list with the structure of one argument."""
+    listed = [signature] if isinstance(signature, dict) else signature
+    specs = keras.tree.flatten(listed)
+    if (
+        not isinstance(listed, list | tuple)
+        or not specs
+        or not all(hasattr(x, "shape") and hasattr(x, "dtype") for x in specs)
+    ):
+        raise TypeError(
+            "`input_signature` must be a list with the structure of the model's "
+            "inputs, of `keras.InputSpec`. "
+            f"Received: input_signature={signature!r}"
+        )
+    return list(listed)
 
 
 def _spec(tensor):
