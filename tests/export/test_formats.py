@@ -37,7 +37,7 @@ FORMATS = [pytest.param(x, marks=needs_onnx if x == "onnx" else ()) for x in END
 
 
 def make_encoder(preset="shatter_base", **kwargs):
-    return tiny(preset, **{"num_layers": 3} | kwargs)
+    return tiny(preset, num_layers=1, **kwargs)
 
 
 MODELS = {
@@ -46,7 +46,7 @@ MODELS = {
         make_encoder("albert_base", num_segments=3)
     ),
     "replaced_token": lambda: objectives.ReplacedTokenDetection(
-        make_encoder("bert_base", num_layers=1), make_encoder("convbert_base")
+        make_encoder("bert_base"), make_encoder("convbert_base")
     ),
     "permutation_lm": lambda: objectives.PermutationLM(make_encoder("xlnet_base")),
     "classifier": lambda: tasks.Classifier(make_encoder(), 3),
@@ -103,7 +103,7 @@ def test_objectives_and_tasks(kind, format, tmp_path):
 @slow
 @pytest.mark.parametrize("format", FORMATS)
 def test_texts_of_one_segment_without_padding_need_no_more_than_ids(format, tmp_path):
-    encoder = randomized(tiny("bert_base", num_layers=1))
+    encoder = randomized(make_encoder("bert_base"))
     ids = keras.InputSpec(shape=(None, None), dtype="int32")
     path = exported(encoder, tmp_path, format, input_signature={"token_ids": ids})
     batch = batch_of(encoder, (5, 5), 5)
@@ -113,7 +113,7 @@ def test_texts_of_one_segment_without_padding_need_no_more_than_ids(format, tmp_
 
 
 def test_litert_of_a_fixed_shape_and_of_any(tmp_path):
-    encoder = randomized(tiny("shatter_base", num_layers=1))
+    encoder = randomized(make_encoder())
     batch = batch_of(encoder, (5,), 5)
     expected = named_outputs(encoder, batch)
     fixed = exported(
@@ -274,8 +274,8 @@ def test_an_operator_that_a_format_lacks_is_named_with_its_layer(format, tmp_pat
 @slow
 @pytest.mark.parametrize("format", ["litert", pytest.param("onnx", marks=needs_onnx)])
 def test_mixed_precision_is_exported_in_float32(format, tmp_path):
-    mixed = tiny("bert_base", num_layers=1, dtype="mixed_bfloat16")
-    exact = randomized(tiny("bert_base", num_layers=1))
+    mixed = make_encoder("bert_base", dtype="mixed_bfloat16")
+    exact = randomized(make_encoder("bert_base"))
     mixed.set_weights(exact.get_weights())
     batch = batch_of(exact)
     before = mixed(batch)["sequence_output"]
@@ -286,7 +286,7 @@ def test_mixed_precision_is_exported_in_float32(format, tmp_path):
 
 
 def test_weights_in_double_precision_are_refused(tmp_path):
-    encoder = tiny("bert_base", num_layers=1, dtype="float64")
+    encoder = make_encoder("bert_base", dtype="float64")
     with pytest.raises(ValueError, match="float32.* Received: float64 in .*embedding"):
         exported(encoder, tmp_path, "litert")
     assert not any(tmp_path.iterdir())
@@ -302,7 +302,7 @@ def test_weights_in_double_precision_are_refused(tmp_path):
     ],
 )
 def test_signatures_that_do_not_fit(signature, message, tmp_path):
-    encoder = tiny("bert_base", num_layers=1)
+    encoder = make_encoder("bert_base")
     if isinstance(signature, dict):
         signature = {
             name: keras.InputSpec(shape=shape, dtype="int32")
@@ -319,7 +319,7 @@ def test_what_onnx_needs_is_named(tmp_path, monkeypatch):
         "find_spec",
         lambda name, *args: None if name == "tf2onnx" else find_spec(name, *args),
     )
-    encoder = tiny("bert_base", num_layers=1)
+    encoder = make_encoder("bert_base")
     with pytest.raises(ImportError, match=r"pip install 'tfeff\[onnx\]'"):
         exported(encoder, tmp_path, "onnx")
 
