@@ -2,18 +2,16 @@
 
 import contextlib
 import importlib.util
-import itertools
 import logging
 import os
 import re
 import tempfile
 
 import keras
-import numpy as np
 from keras import ops
 
 from tfeff.compat import sublayers
-from tfeff.encoders.onnx_graph import simplify
+from tfeff.encoders.onnx_simplify import simplify
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.utils.checks import check_choice, check_path
 
@@ -224,19 +222,17 @@ def _export_onnx(model, filepath, verbose=None, **kwargs):
         )
     import onnx
 
+    from tfeff.encoders import onnx_graph
+
     with tempfile.TemporaryDirectory() as folder, _silent("tf2onnx"):
         path = os.path.join(folder, "model.onnx")
         model.export(path, format="onnx", verbose=False, **kwargs)
         exported = onnx.load(path)
-    _write_out(exported.graph)
-    places = [
-        (node.op_type, node.name)
-        for node in _nodes(exported.graph)
-        if not onnx.defs.has(node.op_type, node.domain)
-    ]
+    onnx_graph.write_out(exported.graph)
+    places = onnx_graph.unknown_operators(exported.graph)
     if places:
         raise _no_operators("onnx", model, places)
-    _divide_before_erf(exported.graph)
+    onnx_graph.divide_before_erf(exported.graph)
     simplify(exported)
     onnx.save(exported, filepath)
     if verbose is not False:
@@ -253,101 +249,6 @@ def _silent(name):
         yield
     finally:
         logger.setLevel(level)
-
-
-def _nodes(graph):
-    """The nodes of a graph of ONNX, and those of the graphs within them."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            yield from _nodes(attribute.g)
-
-
-# Operators that ONNX lacks, by those that it has: each is an operator and its inputs,
-# `x`, a constant, or the number of an operation before it. No digits cancel.
-_WRITTEN_OUT = {
-    # tanh(x / 2) (e^x + 1)
-    "Expm1": (
-        ("Mul", "x", 0.5),
-        ("Tanh", "0"),
-        ("Exp", "x"),
-        ("Add", "2", 1.0),
-        ("Mul", "1", "3"),
-    ),
-    # With u = 1 + x rounded, ln(u) x / (u - 1), or x where u is 1 (Kahan).
-    "Log1p": (
-        ("Add", "x", 1.0),
-        ("Sub", "0", 1.0),
-        ("Log", "0"),
-        ("Mul", "2", "x"),
-        ("Div", "3", "1"),
-        ("Equal", "0", 1.0),
-        ("Where", "5", "x", "4"),
-    ),
-}
-
-
-def _write_out(graph):
-    """Replaces the operators that ONNX lacks."""
-    nodes = []
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                _write_out(attribute.g)
-        nodes += _written_out(node)
-    del graph.node[:]
-    graph.node.extend(nodes)
-
-
-def _written_out(node):
-    """The nodes that compute what a node does."""
-    from onnx import helper
-
-    if node.op_type not in _WRITTEN_OUT:
-        return [node]
-    nodes, results = [], []
-    for operator, *inputs in _WRITTEN_OUT[node.op_type]:
-        names = []
-        for given in inputs:
-            if isinstance(given, float):
-                names.append(f"{node.name}/{len(nodes)}")
-                nodes.append(
-                    helper.make_node("Constant", [], names[-1:], value_float=given)
-                )
-            else:
-                names.append(node.input[0] if given == "x" else results[int(given)])
-        results.append(f"{node.name}/{len(nodes)}")
-        nodes.append(helper.make_node(operator, names, results[-1:]))
-    nodes[-1].output[:] = node.output
-    return nodes
-
-
-def _divide_before_erf(graph):
-    """Writes the argument of `erf` as `x / sqrt(2)`, where it is a product.
-
-    ONNX Runtime has an operator for GELU, and knows it by this division.
-    """
-    from onnx import numpy_helper
-
-    arrays = {x.name: numpy_helper.to_array(x) for x in graph.initializer}
-    erf = {node.input[0] for node in graph.node if node.op_type == "Erf"}
-    for node in graph.node:
-        if node.op_type != "Mul" or not erf.intersection(node.output):
-            continue
-        for factor, x in itertools.permutations(node.input):
-            values = arrays.get(factor)
-            if values is not None and np.all(abs(values - 0.5**0.5) < 1e-7):
-                divisor = numpy_helper.from_array(
-                    values.dtype.type(2.0**0.5), f"{node.name}/divisor"
-                )
-                graph.initializer.append(divisor)
-                node.op_type = "Div"
-                node.input[:] = [x, divisor.name]
-    used = {name for node in _nodes(graph) for name in node.input}
-    used.update(output.name for output in graph.output)
-    for index in reversed(range(len(graph.initializer))):
-        if graph.initializer[index].name not in used:
-            del graph.initializer[index]
 
 
 def _no_operators(format, model, places):
