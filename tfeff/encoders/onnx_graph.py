@@ -7,9 +7,11 @@ import onnx
 from onnx import helper, numpy_helper
 
 # Operators that ONNX lacks, by those that it has: each is an operator and its inputs,
-# `x`, a constant, or the number of an operation before it. No digits cancel.
+# `x`, a constant, or the number of an operation before it.
 _WRITTEN_OUT = {
-    # tanh(x / 2) (e^x + 1)
+    # 1 - erf(x), good to 1e-7 as in Keras' GELU; far out its own digits cancel.
+    "Erfc": (("Erf", "x"), ("Sub", 1.0, "0")),
+    # tanh(x / 2) (e^x + 1): no digits cancel.
     "Expm1": (
         ("Mul", "x", 0.5),
         ("Tanh", "0"),
