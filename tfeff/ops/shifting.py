@@ -113,6 +113,8 @@ def toeplitz(values, count=None):
     block, starts = row_blocks(count)
     rows = ops.broadcast_to(values[..., None, :], (*leading, block, width))
     rows = relative_shift(rows)
+    if len(starts) == 1:
+        return rows
     # Later rows repeat the first block, shifted further to the right.
     return ops.concatenate([slice_axis(rows, -1, x, x + keys) for x in starts], axis=-2)
 
