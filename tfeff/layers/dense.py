@@ -46,10 +46,13 @@ class Dense(keras.layers.Dense):
         super().quantize(mode, type_check=False, config=config)
 
     def save_own_variables(self, store):
-        super().save_own_variables(store)
+        arrays = {}
+        super().save_own_variables(arrays)
         if self.lora_enabled and self.quantization_mode is None:
             # Keras rounds the merged kernel to the dtype in which the layer computes.
-            store["0"] = merged_kernel(self)
+            arrays["0"] = merged_kernel(self)
+        for name, array in arrays.items():
+            store[name] = array
 
 
 def merged_kernel(layer: keras.layers.Layer):

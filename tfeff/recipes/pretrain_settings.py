@@ -51,8 +51,8 @@ class PretrainSettings(OptimizerSettings):
     run_dir: str = setting("Folder of the run.", fixed=False)
     preset: str = setting("A name of tfeff.encoders.presets().", "shatter_tiny")
     pretrained: str | None = setting(
-        "A preset, a run or RUN@STEP, whose encoder and tokenizer to start from; of a "
-        "run of the same objective also its heads.",
+        "A preset, a run or RUN@STEP, whose encoder, tokenizer and heads to start "
+        "from. Heads that the objective has and it has not are new.",
         None,
     )
     swap_positions: str | None = setting(

@@ -54,6 +54,7 @@ CLASSES = {
     "tfeff.tasks.multiple_choice": ["MultipleChoice"],
     "tfeff.tasks.regressor": ["GlobalMeanSquaredError", "Regressor"],
     "tfeff.tasks.span_qa": ["SpanQA"],
+    "tfeff.tasks.token_classifier": ["TokenClassifier"],
     "tfeff.training.loss_scale": ["LossScaleOptimizer"],
     "tfeff.training.losses": [
         *("GlobalMeanBinaryCrossentropy", "GlobalMeanCrossentropy")
