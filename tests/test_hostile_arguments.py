@@ -169,6 +169,7 @@ CALLS = {
     encoders.extend_length: dict(encoder=tiny, max_sequence_length=600),
     encoders.merge_lora: dict(model=adapted),
     encoders.register_attention: dict(name="hostile", make=lambda: SELF),
+    encoders.swap_positions: dict(encoder=tiny, method="huang4"),
     training.adamw: dict(learning_rate=1e-3, warmup_steps=1, total_steps=4),
     training.AdamW: dict(learning_rate=1e-3),
     training.LinearWarmupDecay: dict(peak_rate=1e-3, warmup_steps=1, total_steps=4),

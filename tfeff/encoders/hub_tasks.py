@@ -148,7 +148,9 @@ class EncoderTextClassifier(_saved_whole(keras_hub.models.TextClassifier)):
             backbone.hidden_dim, activation="tanh", name="pooler", **arguments
         )
         vector = keras.layers.Dropout(dropout, dtype=dtype)(pooler(first))
-        logits = Dense(num_classes, activation=activation, name="logits", **arguments)
+        logits = Dense(
+            self.num_classes, activation=activation, name="logits", **arguments
+        )
         super().__init__(inputs=inputs, outputs=logits(vector), **kwargs)
 
     def get_config(self):
