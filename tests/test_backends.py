@@ -10,8 +10,12 @@ import keras
 import numpy as np
 import pytest
 
+import tfeff
 from tests.checks import assert_close
-from tests.subjects import backends
+from tests.subjects import backend_layers, backends, objectives
+from tfeff import recipes, training
+from tfeff.command.main import main
+from tfeff.tasks.augmentation.mlm_candidates import MLMCandidates
 from tfeff.training import load_checkpoint
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -20,20 +24,28 @@ TOLERANCES = {"masked_lm in half precision": 2e-2}
 QUICK = ("masked_lm in parts",)
 
 
-def trained(backend, cases, folder):
-    """Trains the cases here and on the other backend."""
-    expected = {}
-    for case in cases:
-        backends.begin(case, folder)
-        expected[case] = backends.go_on(case, folder)
+def run(backend, *program):
+    """Runs a module of Python on another backend; skips the test if there is none."""
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed")
     result = subprocess.run(
-        [sys.executable, "-m", "tests.subjects.backends", folder, *cases],
+        [sys.executable, *program],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), "KERAS_BACKEND": backend},
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
     )
     assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def trained(backend, cases, folder):
+    """Trains the cases here and on the other backend."""
+    expected = {}
+    for case in cases:
+        backends.begin(case, folder)
+        expected[case] = backends.go_on(case, folder)
+    run(backend, "-m", "tests.subjects.backends", folder, *cases)
     return expected
 
 
@@ -66,3 +78,74 @@ def test_training(backend, cases, tmp_path):
                 np.testing.assert_array_equal(variable.numpy(), saved)
             steps = int(model.optimizer.iterations.numpy())
             assert steps == 2 * backends.STEPS
+
+
+# Those on JAX are in tests/test_jax_backend.py.
+def test_values_and_gradients_of_attentions_on_torch(tmp_path):
+    run("torch", "-m", "tests.subjects.backend_layers", tmp_path / "torch.npz")
+    expected = backend_layers.numbers()
+    with np.load(tmp_path / "torch.npz") as found:
+        assert set(found.files) == set(expected)
+        for name, value in expected.items():
+            assert_close(found[name], value, 2e-5, name)
+
+
+@pytest.fixture
+def on_jax(monkeypatch):
+    """Keras says that it runs on JAX."""
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("`make_strategy`", lambda path: training.make_strategy()),
+        (
+            "`RunDirectory.fit`",
+            lambda path: training.RunDirectory(f"{path}/run", {}).fit(
+                None, None, total_steps=1, steps_per_epoch=1, tokens_per_step=1
+            ),
+        ),
+        ("`head_importance`", lambda path: training.head_importance(None, None)),
+        (
+            "`save_for_serving`",
+            lambda path: tfeff.export.save_for_serving(None, None, f"{path}/export"),
+        ),
+        (
+            "`augment` with a masked language model",
+            lambda path: MLMCandidates(None, None, 1, 1),
+        ),
+        (
+            "Recipes",
+            lambda path: recipes.evaluate(
+                recipes.EvaluateSettings(run_dir="run", corpus=("text",))
+            ),
+        ),
+    ],
+)
+def test_what_tensorflow_alone_can_do_says_so(name, call, on_jax, tmp_path):
+    message = f"{name}.* must have TensorFlow.*unset KERAS_BACKEND.*backend='jax'"
+    with pytest.raises(ValueError, match=message):
+        call(tmp_path)
+    assert not list(tmp_path.glob("*/*.keras"))
+
+
+def test_a_command_does_nothing_first(on_jax, tmp_path, capsys):
+    assert main(["pretrain", f"--run_dir={tmp_path}/run", "--steps=4"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: Recipes") and "unset KERAS_BACKEND" in error
+    assert not list(tmp_path.iterdir())
+
+
+def test_several_steps_an_execution_on_torch(monkeypatch):
+    model = objectives.make_masked_lm("bert_tiny")
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
+    with pytest.raises(ValueError, match="steps_per_execution.*PyTorch.*=2"):
+        model.compile(steps_per_execution=2)
+
+
+def test_a_saved_model_is_compiled_for_the_machine_that_loads_it():
+    model = objectives.make_masked_lm("bert_tiny")
+    assert model.get_compile_config()["jit_compile"] == "auto"
+    model.compile(jit_compile=False)
+    assert model.get_compile_config()["jit_compile"] is False

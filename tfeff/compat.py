@@ -73,6 +73,10 @@ class OpenAdamW(keras.optimizers.AdamW):
         """A unique key of the variable."""
         return self._var_key(variable)
 
+    def second_moment(self, variable) -> keras.Variable:
+        """Adam's mean of the square of a variable's gradient."""
+        return self._velocities[self._get_variable_index(variable)]
+
     def decays(self, variable) -> bool:
         """Whether weight decay applies to a variable."""
         return super()._use_weight_decay(variable)

@@ -52,6 +52,16 @@ def _predictions():
     return model, masked_lm_batches(2 * STEPS)
 
 
+def _hidden_states():
+    """The students' heads learn nothing, and stay as they are."""
+    student, teacher = (
+        Classifier(distillation.make_encoder(layers), 3) for layers in (1, 2)
+    )
+    model = Distillation(student, teacher, prediction=False)
+    model.compile(adamw(1e-3, 5, 40, weight_decay=0.5))
+    return model, masked_lm_batches(2 * STEPS).map(lambda *batch: _texts(batch[0]))
+
+
 def _task(task, prepare, optimizer=None, **arguments):
     model = task(objectives.make_encoder(num_layers=2), dropout=0.0, **arguments)
     model.compile(optimizer or adamw(1e-3, 5, 40, global_clipnorm=0.1))
@@ -99,6 +109,7 @@ CASES = {
     "layers distilled": _layers,
     "layers distilled in parts": functools.partial(_layers, {"accumulation_steps": 2}),
     "predictions distilled": _predictions,
+    "hidden states distilled": _hidden_states,
     "classifier": functools.partial(
         _task,
         Classifier,

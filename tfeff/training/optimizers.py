@@ -97,7 +97,8 @@ class AdamW(OpenAdamW):
         if self._factors is not None:
             rate = rate * self._factors.get(self.variable_key(variable), 1.0)
         if self.decays(variable):
-            self.assign_sub(variable, variable * (rate * self.weight_decay))
+            decay = variable * (rate * self.weight_decay)
+            self.assign_sub(variable, self._of_reached(decay, variable, gradient))
         if not self.bias_correction:
             # Keras multiplies by the inverse of this.
             step = ops.cast(self.iterations + 1, variable.dtype)
@@ -105,6 +106,18 @@ class AdamW(OpenAdamW):
             second = 1 - ops.power(ops.cast(self.beta_2, variable.dtype), step)
             rate = rate * first / ops.sqrt(second)
         super().update_step(gradient, variable, rate)
+
+    def _of_reached(self, decay, variable, gradient):
+        """The decay, or 0 if the loss has never reached the weight.
+
+        The gradient of such a weight is zeros on JAX, and elsewhere None, for which
+        there is no update.
+        """
+        if keras.backend.backend() != "jax":
+            return decay
+        moment = self.second_moment(variable)
+        reached = ops.any(ops.logical_or(gradient != 0, ops.not_equal(moment, 0)))
+        return ops.where(reached, decay, ops.zeros_like(decay))
 
     def get_config(self):
         config = super().get_config()
