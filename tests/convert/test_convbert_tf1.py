@@ -1,14 +1,17 @@
 """The authors' ConvBERT checkpoints give what Hugging Face's of the same weights do."""
 
 import json
+import math
 import re
+import shutil
 
 import numpy as np
 import pytest
 
 import tfeff
+from tests.checks import assert_close
 from tests.convert.authors import save
-from tests.convert.conversions import GOLDENS, check_hidden_states
+from tests.convert.conversions import GOLDENS, INPUTS, arrays, check_hidden_states
 from tfeff.command.main import main
 from tfeff.convert.safetensors import read_safetensors
 
@@ -120,3 +123,34 @@ def test_a_convbert_without_its_convolutions_is_no_electra(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(dict(num_attention_heads=4)))
     with pytest.raises(ValueError, match=r"query/kernel has shape \(24, 12\), not"):
         tfeff.convert.load(tmp_path)
+
+
+def test_a_head_without_a_generator_is_the_encoders(tmp_path):
+    """As of a model that was trained on masked tokens alone."""
+    variables = authors_variables("convbert_small")
+    rng = np.random.default_rng(0)
+    head = {
+        "dense/kernel": (24, 12),
+        "dense/bias": (12,),
+        "LayerNorm/gamma": (12,),
+        "LayerNorm/beta": (12,),
+        "output_bias": (220,),
+    }
+    head = {name: rng.normal(size=shape) for name, shape in head.items()}
+    named = {f"generator_predictions/{n}": v.astype("f4") for n, v in head.items()}
+    save(variables | named, tmp_path / "model.ckpt")
+    shutil.copy(GOLDENS / "bert" / "vocab.txt", tmp_path)
+    converted = tfeff.convert.convert(tmp_path, tmp_path / "preset")
+    assert converted.heads == ("masked_lm",) and not converted.ignored
+    model, _ = tfeff.tasks.load_masked_lm(tmp_path / "preset")
+    golden = arrays("convbert_small")
+    positions = np.array([[1], [3], [0]], "int32")
+    inputs = {name: golden[name] for name in INPUTS} | {"mask_positions": positions}
+    table = variables["electra/embeddings/word_embeddings"].astype("float64")
+    for row, logits in enumerate(np.asarray(model(inputs))[:, 0]):
+        x = golden["hidden_states"][-1][row, positions[row, 0]].astype("float64")
+        x = x @ head["dense/kernel"] + head["dense/bias"]
+        x = x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
+        x = (x - x.mean()) / np.sqrt(x.var() + 1e-12)
+        x = x * head["LayerNorm/gamma"] + head["LayerNorm/beta"]
+        assert_close(logits, table @ x + head["output_bias"], 1e-4, f"row {row}")

@@ -113,6 +113,26 @@ def test_heads_of_objectives_can_be_read_one_by_one(tmp_path):
     assert not pair.masked_lm
 
 
+@pytest.mark.filterwarnings("ignore:.*SHA256SUMS")
+def test_a_head_of_before_there_were_settings_has_its_encoders(tmp_path):
+    encoder = make_encoder(
+        feedforward={"activation": "gelu_tanh"}, layer_norm_epsilon=1e-3
+    )
+    settings = {"activation": "gelu_tanh", "layer_norm_epsilon": 1e-3}
+    model = MaskedLM(encoder, **settings)
+    save_pretrained(model, tokenizer(), tmp_path / "preset")
+    for name in ("task.json", "SHA256SUMS"):
+        (tmp_path / "preset" / name).unlink()
+    np.savez(
+        tmp_path / "preset" / "masked_lm_head.npz",
+        **{name: w.numpy() for name, w in model.head.own_weights().items()},
+    )
+    loaded, _ = load_masked_lm(tmp_path / "preset")
+    assert loaded.head_settings == settings
+    for one, other in zip(model.weights, loaded.weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
 def damage(path, change):
     """Changes a JSON file of a preset on purpose."""
     config = json.loads(path.read_text())

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from tfeff.encoders.preset_heads import head_names, read_head
+from tfeff.objectives.sentence_pair import OBJECTIVES
 from tfeff.recipes.runs import read_config
 from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.tasks.saved_models import masked_lm_settings, read_heads
@@ -14,6 +15,8 @@ from tfeff.training.checkpoints import (
     load_checkpoint,
     run_checkpoint,
 )
+
+PAIRS = set(OBJECTIVES.values())
 
 
 class PretrainedHeads:
@@ -36,6 +39,10 @@ class PretrainedHeads:
                 self.model = load_checkpoint(checkpoint, compile=False)
                 heads = getattr(self.model, "heads", dict)()
                 self.arrays = {name: head.arrays() for name, head in heads.items()}
+                # A model of an earlier version does not know its kind of pairs.
+                if objective in PAIRS and objective not in self.arrays:
+                    (name,) = PAIRS & set(self.arrays)
+                    self.arrays[objective] = self.arrays.pop(name)
         elif step is None:
             self.arrays = read_heads(run_dir)
 
