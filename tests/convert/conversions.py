@@ -12,6 +12,7 @@ from tfeff.command.main import main
 from tfeff.encoders import Encoder
 
 GOLDENS = Path(__file__).parent / "goldens"
+HEAD_GOLDENS = Path(__file__).parent / "head_goldens"
 DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 

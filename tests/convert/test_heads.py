@@ -10,6 +10,7 @@ import pytest
 import tfeff
 from tests.checks import assert_close
 from tests.convert.conversions import GOLDENS as ENCODERS
+from tests.convert.conversions import HEAD_GOLDENS as GOLDENS
 from tests.convert.conversions import INPUTS, write_safetensors
 from tfeff.command.main import main
 from tfeff.convert.safetensors import read_safetensors
@@ -25,7 +26,6 @@ from tfeff.tasks import (
     load_task,
 )
 
-GOLDENS = Path(__file__).parent / "head_goldens"
 FAMILIES = (
     "bert",
     "albert",

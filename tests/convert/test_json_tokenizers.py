@@ -186,7 +186,7 @@ def test_alone_and_with_its_settings(tmp_path):
 def test_presets_and_run_directories(tmp_path):
     tokenizer = make_tokenizer(str(copied("roberta", tmp_path)), "roberta")
     encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=400)
-    save_preset(encoder, tokenizer, str(tmp_path / "preset"))
+    save_preset(encoder, tokenizer, str(tmp_path / "preset"), {})
     _, loaded = tfeff.tasks.load_pretrained(tmp_path / "preset")
     (tmp_path / "run").mkdir()
     save_run_tokenizer(tokenizer, str(tmp_path / "run"))

@@ -63,7 +63,7 @@ def test_labels_may_lack(tmp_path):
             "Ada B-PER\nran o\n",
             r"line 2: the label must be one of .*'o'\. Did you mean",
         ),
-        ("Ada\tB-PER\n\tO\n", r"line 2: must have a column 0.*\['', 'O'\]"),
+        ("Ada\tB-PER\n\tO\n", r"line 2: must have a column 0 .*\['', 'O'\]"),
         ("Ada\tB-PER\nran\t\n", r"line 2: must have a column -1"),
         ("\n \n", "an empty file"),
         ("-DOCSTART- O\n", "must hold sentences"),

@@ -7,7 +7,7 @@ import pytest
 
 import tfeff
 from tests.convert.conversions import GOLDENS as ENCODERS
-from tests.convert.test_heads import GOLDENS
+from tests.convert.conversions import HEAD_GOLDENS as GOLDENS
 from tfeff.recipes import FinetuneSettings, PretrainSettings
 from tfeff.recipes.finetuning import make_model, pretrained_pooler
 from tfeff.recipes.heads import read_pooler

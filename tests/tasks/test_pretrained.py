@@ -111,7 +111,7 @@ def test_nothing_is_overwritten(saved, tmp_path):
     with pytest.raises(ValueError, match="`path` must not exist"):
         save_pretrained(encoder, tokenizer(), tmp_path)
     for arguments, name in (
-        ((tokenizer(), tokenizer()), "encoder"),
+        ((tokenizer(), tokenizer()), "model"),
         ((encoder, encoder), "tokenizer"),
     ):
         with pytest.raises(TypeError, match=f"`{name}`"):

@@ -31,7 +31,7 @@ from tfeff.datasets.checks import check_names
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import malformed, numbered_lines
 from tfeff.datasets.submissions import new_file, write_lines
-from tfeff.utils.checks import check_integer, check_path, near_miss
+from tfeff.utils.checks import check_integer, check_iterable, check_path, near_miss
 
 _SUFFIXES = (".txt", ".tsv", ".conll", ".iob2")
 _METRICS = ("f1", "precision", "recall", "accuracy")
@@ -80,6 +80,8 @@ def read_conll(
     """
     path = check_path("path", path)
     label_names = check_names("label_names", label_names)
+    if not label_names:
+        raise ValueError("`label_names` must name a label. Received: none")
     word_column = check_integer("word_column", word_column, -100)
     label_column = check_integer("label_column", label_column, -100)
     lines = list(numbered_lines(path))
@@ -97,10 +99,10 @@ def read_conll(
             continue
         if labelled and len(cells) < 2:
             raise malformed(path, number, "must have a word and a label", str(cells))
-        word = _cell(cells, word_column, path, number)
+        word = _cell(cells, "word_column", word_column, path, number)
         label = 0
         if labelled:
-            name = _cell(cells, label_column, path, number)
+            name = _cell(cells, "label_column", label_column, path, number)
             label = _index(name, label_names, path, number)
         sentences[-1].append((word, label))
     sentences = [sentence for sentence in sentences if sentence]
@@ -156,7 +158,7 @@ def conll_dataset(
     assert birds.metrics(dev, [[1, 2, 0]])["f1"] == 1.0
     ```
     """
-    types = check_names("types", tuple(types))
+    types = check_names("types", types)
     label_names = ("O", *(f"{mark}-{kind}" for kind in types for mark in "BI"))
 
     def read(split, folder):
@@ -218,6 +220,10 @@ def phrase_metrics(
     """
     from seqeval import metrics
 
+    if not isinstance(examples, TokenExamples):
+        raise TypeError(
+            f"`examples` must be `TokenExamples`. Received: examples={examples!r:.80}"
+        )
     if examples.labels is None:
         raise ValueError("`examples` must have labels. Received: none")
     right, found = (
@@ -246,6 +252,7 @@ def check_labels(
     examples: TokenExamples, predictions: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
     """The predicted labels of each sentence as arrays `[W]`, or an error."""
+    check_iterable("predictions", predictions, "labels for each sentence")
     predictions = [np.asarray(row) for row in predictions]
     sizes = [len(sentence) for sentence in examples.words]
     if [row.shape for row in predictions] != [(size,) for size in sizes]:
@@ -271,9 +278,10 @@ def _is_blank(line):
     return not line.strip(" \t\ufeff")
 
 
-def _cell(cells, column, path, number):
+def _cell(cells, what, column, path, number):
     if not -len(cells) <= column < len(cells) or not cells[column]:
-        raise malformed(path, number, f"must have a column {column}", str(cells))
+        expected = f"must have a column {column} (`{what}`)"
+        raise malformed(path, number, expected, str(cells))
     return cells[column]
 
 

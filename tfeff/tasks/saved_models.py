@@ -65,6 +65,8 @@ def load_task(
     encoder, tokenizer = load_pretrained(path, **options)
     try:
         kind = keras.saving.get_registered_object(task["registered_name"])
+        if not isinstance(kind, type) or not issubclass(kind, Objective):
+            raise ValueError(f"{task['registered_name']!r} is no model of tfeff")
         model = kind.of_encoder(encoder, task["config"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(

@@ -14,6 +14,8 @@ from collections.abc import Callable
 # The registered classes by their modules.
 CLASSES = {
     "tfeff.data.text.bert_tokenizer": ["BertTokenizer"],
+    "tfeff.data.text.roberta_tokenizer": ["RobertaTokenizer"],
+    "tfeff.data.text.xlm_roberta_tokenizer": ["XLMRobertaTokenizer"],
     "tfeff.data.text.xlnet_tokenizer": ["XLNetTokenizer"],
     "tfeff.encoders.encoder": ["Encoder"],
     "tfeff.encoders.hub_tasks": [
