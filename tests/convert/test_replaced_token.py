@@ -9,18 +9,21 @@ import pytest
 import tfeff
 from tests.checks import assert_close
 from tests.convert.authors import electra_pretraining, save
-from tests.convert.conversions import GOLDENS as ENCODERS
-from tests.convert.conversions import INPUTS, write_safetensors
+from tests.convert.conversions import (
+    GOLDENS,
+    HEAD_GOLDENS,
+    INPUTS,
+    write_safetensors,
+)
 from tfeff.convert import convert, load_replaced_token
 from tfeff.convert.safetensors import read_safetensors
 
-GOLDENS = ENCODERS.parent / "head_goldens"
-PAIR = (GOLDENS / "electra_discriminator", GOLDENS / "electra_generator")
+PAIR = (HEAD_GOLDENS / "electra_discriminator", HEAD_GOLDENS / "electra_generator")
 TABLE = "electra.embeddings.word_embeddings.weight"
 
 
 def arrays(name):
-    with np.load(GOLDENS / name / "outputs.npz") as file:
+    with np.load(HEAD_GOLDENS / name / "outputs.npz") as file:
         return dict(file)
 
 
@@ -33,7 +36,7 @@ def copies(folder):
     """Copies of both networks, with a tokenizer."""
     for source in PAIR:
         target = shutil.copytree(source, folder / source.name)
-        shutil.copy(ENCODERS / "bert" / "vocab.txt", target)
+        shutil.copy(GOLDENS / "bert" / "vocab.txt", target)
     return [folder / source.name for source in PAIR]
 
 
@@ -85,7 +88,7 @@ def test_a_checkpoint_of_the_authors_holds_both(tmp_path):
     model, _ = load_replaced_token(tmp_path)
     # The generator's heads are of the discriminator's size, 24 / 4.
     assert model.generator.num_heads == 16 * 4 // 24
-    names = [ENCODERS / f"electra_{kind}" for kind in ("discriminator", "generator")]
+    names = [GOLDENS / f"electra_{kind}" for kind in ("discriminator", "generator")]
     expected, _ = load_replaced_token(*names)
     check_equal(model, expected)
     assert expected.generator_head["activation"] == "gelu"

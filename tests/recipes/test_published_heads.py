@@ -7,7 +7,7 @@ import pytest
 
 import tfeff
 from tests.convert.conversions import GOLDENS as ENCODERS
-from tests.convert.conversions import HEAD_GOLDENS as GOLDENS
+from tests.convert.conversions import HEAD_GOLDENS
 from tfeff.recipes import FinetuneSettings, PretrainSettings
 from tfeff.recipes.finetuning import make_model, pretrained_pooler
 from tfeff.recipes.heads import read_pooler
@@ -18,7 +18,7 @@ from tfeff.recipes.pretraining import make_model as make_objective
 def preset(tmp_path_factory):
     """A published BERT: GELU by tanh, ε 1e-3, a pooler and both heads."""
     folder = tmp_path_factory.mktemp("published")
-    source = shutil.copytree(GOLDENS / "bert_pretraining", folder / "source")
+    source = shutil.copytree(HEAD_GOLDENS / "bert_pretraining", folder / "source")
     shutil.copy(ENCODERS / "bert" / "vocab.txt", source)
     tfeff.convert.convert(source, folder / "preset")
     return str(folder / "preset")
