@@ -16,6 +16,10 @@ def ids(text):
     return library().encode(text).ids
 
 
+def masked(text_encoder, texts):
+    return tf.function(text_encoder.with_masks)(tf.constant(texts)).to_list()
+
+
 def test_masks_in_texts():
     text_encoder = TextEncoder(tokenizer(), 64)
     texts = {
@@ -26,13 +30,13 @@ def test_masks_in_texts():
         "none": ids("none"),
         "": [],
     }
-    rows = text_encoder.with_masks(tf.constant(list(texts))).to_list()
+    rows = masked(text_encoder, list(texts))
     assert rows == [[CLS, *row, SEP] for row in texts.values()]
-    (plain,) = text_encoder.plain(tf.constant(["a <mask>"])).to_list()
+    plain = tf.function(text_encoder.plain)(tf.constant(["a <mask>"])).to_list()[0]
     assert plain == [CLS, *ids("a <mask>"), SEP]
     # Behind a mask no space is added.
     prefixed = TextEncoder(tokenizer(True), 64)
-    (row,) = prefixed.with_masks(tf.constant(["<mask>s go"])).to_list()
+    (row,) = masked(prefixed, ["<mask>s go"])
     words = library(True).encode("x go").ids[-len(ids(" go")) :]
     assert row[1] == MASK and row[-1 - len(words) : -1] == words
     assert tokenizer(True).id_to_token(row[2]).startswith("Ġ") is False

@@ -159,7 +159,7 @@ class OffsetTokenizer(tf.Module):
         return ids, starts, ends
 
     def _byte_pairs(self, text, points, offsets):
-        ids = self.tokenizer(text)
+        ids = self.tokenizer.tokenize(text)
         size = tf.cast(tf.strings.length(text), tf.int64) + 1
         before = tf.cumsum(size, exclusive=True)
         length = tf.gather(self._lengths, ids.flat_values)
