@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 import tfeff
-from tests.data.text.test_roberta_tokenizer import library, tokenizer
+from tests.subjects.byte_pairs import library, tokenizer
 from tests.subjects.serving import make_encoder
 from tfeff.export.text_encoder import TextEncoder
 
