@@ -36,14 +36,17 @@ def format_cases():
 @pytest.mark.slow
 @pytest.mark.parametrize("name, column", format_cases())
 def test_formats(name, column, tmp_path):
-    assert matrix.format_cell(name, column, tmp_path) == cells()[name][column]
+    written = cells()[name][column]
+    assert matrix.format_cell(name, column, tmp_path) == (written or matrix.YES)
 
 
 @pytest.mark.slow
 @needs("onnxruntime")
 @pytest.mark.parametrize("name", first_names())
 def test_int8(name, tmp_path):
-    assert matrix.int8_cell(name, tmp_path) == cells()[name]["int8"]
+    found, written = matrix.int8_cell(name, tmp_path), cells()[name]["int8"]
+    assert found != "–"
+    assert found == written or not written
 
 
 @pytest.mark.slow
@@ -53,4 +56,4 @@ def test_int8(name, tmp_path):
 )
 def test_backends(column, tmp_path):
     found = matrix.backend_cells(column, tmp_path)
-    assert found == {name: row[column] for name, row in cells().items()}
+    assert found == {name: row[column] or matrix.YES for name, row in cells().items()}
