@@ -116,7 +116,7 @@ def test_a_tiny_run(int8, parsed, tmp_path, monkeypatch):
         "--dev_examples=20",
         "--ranges=4",
         "--rounds=2",
-        "--vocabulary_size=60",
+        "--vocabulary_size=30",
         f"--data={tmp_path / 'data'}",
         f"--runs={tmp_path / 'runs'}",
         f"--results={tmp_path}",
