@@ -163,13 +163,9 @@ def variants(model, inputs: dict[str, np.ndarray], folder: str) -> list[Variant]
 
     def quantize_dynamic(path):
         from onnxruntime.quantization import QuantType, quantize_dynamic
-        from onnxruntime.quantization.shape_inference import quant_pre_process
 
-        prepared = os.path.join(folder, "prepared.onnx")
-        # It folds what is done to weights alone, which else stay as they are.
-        quant_pre_process(os.path.join(folder, "float.onnx"), prepared)
-        quantize_dynamic(prepared, path, weight_type=QuantType.QInt8)
-        os.remove(prepared)
+        exported = os.path.join(folder, "float.onnx")
+        quantize_dynamic(exported, path, weight_type=QuantType.QInt8)
 
     def ranges():
         for row in range(len(next(iter(inputs.values())))):
