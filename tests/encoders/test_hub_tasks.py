@@ -128,3 +128,11 @@ def test_backbones_of_others_are_refused():
         EncoderTextClassifier(tiny("bert_base"), 1)
     with pytest.raises(TypeError, match="`backbone` must be a .*None"):
         EncoderMaskedLM(None)
+
+
+def test_tokenizers_of_other_rows_are_refused():
+    class TwoSeparators:
+        pair_separators = 2
+
+    with pytest.raises(ValueError, match="one separator between .*TwoSeparators"):
+        EncoderTextClassifierPreprocessor(TwoSeparators())

@@ -82,7 +82,7 @@ def test_finetuning(strategy, data, pretrained, tmp_path):
     logits = adapted.predict(rows.inputs, verbose=0)
     merged = model.predict(rows.inputs, verbose=0)
     np.testing.assert_allclose(merged, logits, rtol=1e-5, atol=1e-5)
-    served = tf.saved_model.load(str(run_dir / "export")).signatures["classify"]
+    served = tf.saved_model.load(str(run_dir / "export" / "1")).signatures["classify"]
     probabilities = served(tf.constant(DOCUMENTS[:8]))["probabilities"]
     np.testing.assert_allclose(probabilities, tf.nn.softmax(logits), atol=1e-5)
 

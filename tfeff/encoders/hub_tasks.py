@@ -48,9 +48,25 @@ def _check(backbone, preprocessor):
         )
 
 
+class _Rows(LengthOfPreset):
+    """Checks of the rows that a preprocessor makes, ahead of KerasHub's class."""
+
+    backbone_cls = Encoder
+    tokenizer_cls = keras_hub.tokenizers.Tokenizer
+
+    def __init__(self, tokenizer, *args, **kwargs):
+        if getattr(tokenizer, "pair_separators", 1) != 1:
+            raise ValueError(
+                "`tokenizer` must have one separator between the texts of a pair, as "
+                "KerasHub's preprocessors do; `tfeff.data.text_features` makes rows of "
+                f"others. Received: tokenizer={tokenizer!r}"
+            )
+        super().__init__(tokenizer, *args, **kwargs)
+
+
 @keras.saving.register_keras_serializable(package="tfeff")
 class EncoderTextClassifierPreprocessor(
-    LengthOfPreset, keras_hub.models.TextClassifierPreprocessor
+    _Rows, keras_hub.models.TextClassifierPreprocessor
 ):
     """Texts and pairs as rows `[CLS] first [SEP] second [SEP]` for a classifier.
 
@@ -58,7 +74,8 @@ class EncoderTextClassifierPreprocessor(
     as the preset's encoder reads, unless it is given `sequence_length`.
 
     Args:
-        tokenizer: the KerasHub tokenizer of the encoder.
+        tokenizer: the KerasHub tokenizer of the encoder, but not RoBERTa's, whose pairs
+            have two separators.
         **kwargs: as of `keras_hub.models.TextClassifierPreprocessor`, such as
             `sequence_length`.
 
@@ -71,9 +88,6 @@ class EncoderTextClassifierPreprocessor(
     >>> [int(id) for id in preprocessor("cat dog")["token_ids"]]
     [2, 5, 6, 3, 0, 0]
     """
-
-    backbone_cls = Encoder
-    tokenizer_cls = keras_hub.tokenizers.Tokenizer
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -163,24 +177,20 @@ class EncoderTextClassifier(_saved_whole(keras_hub.models.TextClassifier)):
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class EncoderMaskedLMPreprocessor(
-    LengthOfPreset, keras_hub.models.MaskedLMPreprocessor
-):
+class EncoderMaskedLMPreprocessor(_Rows, keras_hub.models.MaskedLMPreprocessor):
     """Texts and pairs as rows in which some tokens are masked, by KerasHub.
 
     `from_preset` makes rows as long as the preset's encoder reads, unless it is given
     `sequence_length`.
 
     Args:
-        tokenizer: the KerasHub tokenizer of the encoder.
+        tokenizer: the KerasHub tokenizer of the encoder, but not RoBERTa's, whose pairs
+            have two separators.
         **kwargs: as of `keras_hub.models.MaskedLMPreprocessor`, such as
             `mask_selection_rate`.
 
     Example: see `EncoderMaskedLM`.
     """
-
-    backbone_cls = Encoder
-    tokenizer_cls = keras_hub.tokenizers.Tokenizer
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
