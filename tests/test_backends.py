@@ -9,6 +9,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tfeff
 from tests.checks import assert_close
@@ -42,9 +43,14 @@ def run(backend, *program):
 def trained(backend, cases, folder):
     """Trains the cases here and on the other backend."""
     expected = {}
-    for case in cases:
-        backends.begin(case, folder)
-        expected[case] = backends.go_on(case, folder)
+    # To trace so many small models takes longer than to train them.
+    tf.config.run_functions_eagerly(len(cases) > len(QUICK))
+    try:
+        for case in cases:
+            backends.begin(case, folder)
+            expected[case] = backends.go_on(case, folder)
+    finally:
+        tf.config.run_functions_eagerly(False)
     run(backend, "-m", "tests.subjects.backends", folder, *cases)
     return expected
 
