@@ -107,10 +107,11 @@ def weights(encoder, unused_rows: int = 0) -> Iterator[Weight]:
         yield from projections(block.attention, f"{layer}.attention.self")
         if encoder.position == "none":
             # Hugging Face's index is query minus key, tfeff's is key minus query.
+            table = block.attention.relative_embedding.embeddings
             yield Weight(
-                block.attention.relative_embedding.embeddings,
+                table,
                 f"{layer}.attention.self.distance_embedding.weight",
-                reverse=True,
+                rows=range(table.shape[0])[::-1],
             )
         yield from rest_of_block(block, layer)
 

@@ -1,11 +1,12 @@
-"""Assignment of a checkpoint's tensors to an encoder's weights."""
+"""The weights of an encoder and their tensors in a checkpoint, in both directions."""
 
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 
+import keras
 import numpy as np
 
 
@@ -18,14 +19,14 @@ class Weight:
     """A weight of an encoder and its tensor in a checkpoint.
 
     The tensor `name` of shape `shape` loses its first `unused_rows`, is transposed by
-    `axes`, then reshaped to the variable's shape.
+    `axes`, then reshaped to the variable's shape, whose row `i` is then row `rows[i]`.
 
     Args:
         variable: the Keras variable.
         name: the tensor's name in the checkpoint.
         axes: order of the tensor's axes in the variable; `None` keeps their order.
         shape: the tensor's shape; `None` means the variable's, with `axes` inverted.
-        reverse: whether the rows are in the opposite order.
+        rows: order of the rows in the variable; `None` keeps their order.
         unused_rows: the number of the tensor's first rows that the variable lacks.
     """
 
@@ -33,18 +34,14 @@ class Weight:
     name: str
     axes: tuple[int, ...] | None = None
     shape: tuple[int, ...] | None = None
-    reverse: bool = False
+    rows: Sequence[int] | None = None
     unused_rows: int = 0
 
     @property
     def expected_shape(self) -> tuple[int, ...]:
         """The shape that the tensor must have."""
-        shape = tuple(self.variable.shape)
-        if self.shape is not None:
-            shape = tuple(self.shape)
-        elif self.axes is not None:
-            shape = tuple(_permute(shape, self.axes))
-        return (shape[0] + self.unused_rows, *shape[1:])
+        rows, *others = self._used_shape()
+        return (rows + self.unused_rows, *others)
 
     def value(self, tensor) -> np.ndarray:
         """The variable's value."""
@@ -52,14 +49,29 @@ class Weight:
         if self.axes is not None:
             array = np.transpose(array, self.axes)
         array = array.reshape(self.variable.shape)
-        return array[::-1] if self.reverse else array
+        return array if self.rows is None else array[list(self.rows)]
+
+    def tensor(self) -> np.ndarray:
+        """The tensor of the variable, the inverse of `value`: unused rows are zeros."""
+        array = keras.ops.convert_to_numpy(self.variable)
+        if self.rows is not None:
+            array = array[np.argsort(self.rows)]
+        shape = self._used_shape()
+        axes = range(len(shape)) if self.axes is None else self.axes
+        array = array.reshape([shape[axis] for axis in axes])
+        zeros = [(self.unused_rows, 0), *[(0, 0)] * (len(shape) - 1)]
+        return np.pad(array.transpose(np.argsort(axes)), zeros)
+
+    def _used_shape(self):
+        """The tensor's shape without its unused rows."""
+        shape = tuple(self.variable.shape)
+        if self.shape is not None:
+            return tuple(self.shape)
+        return shape if self.axes is None else tuple(_permute(shape, self.axes))
 
 
 def _permute(shape, axes):
-    original = [0] * len(axes)
-    for place, axis in enumerate(axes):
-        original[axis] = shape[place]
-    return original
+    return [shape[place] for place in np.argsort(axes)]
 
 
 def dense(layer, name: str) -> Iterator[Weight]:
