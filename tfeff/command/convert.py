@@ -5,7 +5,7 @@ from tfeff.recipes.settings import Settings, setting, settings
 
 @settings
 class ConvertSettings(Settings):
-    """Writes a published checkpoint as a preset.
+    """Writes a published checkpoint as a preset, or a preset as such a checkpoint.
 
     It takes BERT, ALBERT, ConvBERT, ELECTRA, RoBERTa, DistilBERT or XLNet of Hugging
     Face, BERT or ALBERT of the Model Garden, and ELECTRA or ConvBERT of their authors.
@@ -14,18 +14,60 @@ class ConvertSettings(Settings):
     sentence order, XLNet's) for `tfeff.tasks.load_objective`, of ELECTRA's networks for
     `tfeff.convert.load_replaced_token`, and of fine-tuned models, which
     `tfeff.tasks.load_task` reads. What was kept and what was left out is printed.
+
+    With --to=huggingface it takes a preset or a run, and writes a checkpoint that
+    transformers load, with its heads and its tokenizer.
     """
 
     source: str = setting(
         "Folder with safetensors and config.json, or with a TensorFlow checkpoint; or "
-        "a name on the Hugging Face hub.",
+        "a name on the Hugging Face hub. With --to=huggingface, folder of a preset or "
+        "of a run, or RUN@STEP.",
         positional=True,
     )
     destination: str = setting("Folder to write; it must not exist.", positional=True)
+    to: str = setting(
+        "What is written: a preset of tfeff, or a checkpoint for transformers.",
+        "preset",
+        choices=("preset", "huggingface"),
+    )
+    architecture: str | None = setting(
+        "model_type in transformers, such as electra, for --to=huggingface. Default: "
+        "the one that fits.",
+        None,
+    )
 
 
 def convert(settings: ConvertSettings) -> None:
-    """Converts a checkpoint and says what became of it."""
+    """Converts a checkpoint or a preset and says what became of it."""
+    if settings.to == "huggingface":
+        _write(settings)
+        return
+    if settings.architecture is not None:
+        raise ValueError(
+            "`architecture` must be left out unless to='huggingface'. Received: "
+            f"architecture={settings.architecture!r}"
+        )
+    _read(settings)
+
+
+def _write(settings):
+    import tfeff
+
+    print(f"Reading {settings.source} ...", flush=True)
+    written = tfeff.convert.to_huggingface(
+        settings.source, settings.destination, architecture=settings.architecture
+    )
+    print(f"Wrote {settings.destination}: {written.model} for transformers")
+    if written.heads:
+        print(f"With its heads: {', '.join(written.heads)}")
+    if written.tokenizer is None:
+        print("Without a tokenizer: the preset has none")
+    else:
+        print(f"With its tokenizer, {written.tokenizer}")
+
+
+def _read(settings):
     import tfeff
 
     print(f"Reading {settings.source} ...", flush=True)

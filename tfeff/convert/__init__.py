@@ -1,9 +1,11 @@
-"""Import of checkpoints of Hugging Face, Model Garden and of models' authors.
+"""Checkpoints of Hugging Face, Model Garden and models' authors in, and out again.
 
-The command `tfeff convert SOURCE DESTINATION` calls `convert`.
+The command `tfeff convert SOURCE DESTINATION` calls `convert`, with `--to=huggingface`
+it calls `to_huggingface`.
 """
 
 from tfeff.convert.conversion import Converted, convert, load, load_task
+from tfeff.convert.huggingface import Written, to_huggingface
 from tfeff.convert.replaced_token import load_replaced_token
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
@@ -15,6 +17,7 @@ __all__ = [
     "BertTokenizer",
     "Converted",
     "RobertaTokenizer",
+    "Written",
     "XLMRobertaTokenizer",
     "XLNetTokenizer",
     "convert",
@@ -22,4 +25,5 @@ __all__ = [
     "load_replaced_token",
     "load_task",
     "swap_positions",
+    "to_huggingface",
 ]

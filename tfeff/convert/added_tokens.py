@@ -25,7 +25,7 @@ _ROBERTA = dict(
     cls_token="<s>",
     mask_token="<mask>",
 )
-_ROLES = {
+ROLES = {
     "bert": _BERT,
     "albert": _BERT | dict(unk_token="<unk>", pad_token="<pad>"),
     "xlnet": dict(
@@ -38,7 +38,7 @@ _ROLES = {
     "roberta": _ROBERTA,
     "xlm-roberta": _ROBERTA,
 }
-_OTHERS = {
+OTHERS = {
     "xlnet": ("<s>", "</s>", "<eod>", "<eop>"),
     "xlm-roberta": ("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"),  # CamemBERT's
 }
@@ -62,8 +62,8 @@ def check_added_tokens(directory: str, family: str, tokenizer, config: Config) -
         if os.path.exists(path):
             tokens += _entries(Config.read(path), entries)
     ids = {token: i for i, token in enumerate(tokenizer.get_vocabulary())}
-    roles = _ROLES[family]
-    known = {*roles.values(), *_OTHERS.get(family, ())}
+    roles = ROLES[family]
+    known = {*roles.values(), *OTHERS.get(family, ())}
     for file, name, token, number in tokens:
         if roles.get(name, token) != token:
             raise ValueError(

@@ -8,7 +8,7 @@ from tfeff.convert.weights import Weight, dense, dense_head, norm, part
 from tfeff.objectives.heads import Head
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 
-PREFIX = "albert."
+CLASS, PREFIX = "Albert", "albert."
 LEFT_OUT = {
     r"pooler\.": "pooler",
     r"predictions\.": "masked language model head",
@@ -35,6 +35,17 @@ def arguments(config: Config) -> dict:
     return shared(config, sizes) | dict(embedding_dim=embedding_dim)
 
 
+def configuration(encoder) -> dict:
+    """The inverse of `arguments`, as `bert.configuration`."""
+    group_size = encoder.sharing_group_size or encoder.num_layers
+    return bert.configured_sizes(encoder) | dict(
+        embedding_size=encoder.embedding_dim,
+        max_position_embeddings=encoder.max_sequence_length,
+        num_hidden_groups=encoder.num_layers // group_size,
+        inner_group_num=1,
+    )
+
+
 def shared(config: Config, sizes: dict) -> dict:
     """The arguments of an encoder whose layers share weights in groups."""
     config.only("inner_group_num", 1, default=1)
@@ -58,13 +69,18 @@ def ignored(encoder) -> dict[str, str]:
     return LEFT_OUT
 
 
+def unused(encoder) -> dict[str, tuple[int, ...]]:
+    """Shapes of the format's tensors that this encoder does not use, by their names."""
+    return {}
+
+
 def weights(encoder) -> Iterator[Weight]:
     """The encoder's weights and their tensors in the checkpoint."""
     yield from bert.embedding(encoder)
     yield from dense(
         encoder.embedding.projection, "encoder.embedding_hidden_mapping_in"
     )
-    for group, block in enumerate(encoder.blocks[:: encoder.sharing_group_size]):
+    for group, block in enumerate(_leaders(encoder)):
         layer = f"encoder.albert_layer_groups.{group}.albert_layers.0"
         yield from bert.projections(block.attention, f"{layer}.attention")
         yield from dense(block.attention.output_dense, f"{layer}.attention.dense")
@@ -80,6 +96,11 @@ def pretraining_heads(encoder) -> dict[str, Head]:
     return SentencePairPrediction(encoder, kind="order", **settings).heads()
 
 
+def _leaders(encoder):
+    """The first block of each group, which the others are, too."""
+    return encoder.blocks[:: encoder.sharing_group_size or encoder.num_layers]
+
+
 def masked_lm_head(weights: Mapping) -> Iterator[Weight]:
     """The weights of the masked language model head and their tensors."""
     yield from dense(part(weights, "dense"), "predictions.dense")
@@ -92,10 +113,23 @@ def task_arguments(config: Config, kind: str) -> dict:
     return dict(dropout=config.rate("classifier_dropout_prob", 0.1))
 
 
+def task_configuration(arguments: Mapping, kind: str) -> dict:
+    """The inverse of `task_arguments`."""
+    if kind == "QuestionAnswering":
+        return {}
+    return dict(classifier_dropout_prob=arguments["dropout"])
+
+
 HEADS = {
     "masked_lm": masked_lm_head,
     "pooler": dense_head("pooler"),
     "sentence_order": dense_head("sop_classifier.classifier"),
 }
+MODELS = (
+    ("ForPreTraining", {"masked_lm", "pooler", "sentence_order"}),
+    ("ForMaskedLM", {"masked_lm"}),
+    ("Model", {"pooler"}),
+    ("Model", set()),
+)
 _POOLED = {"pooler": dense_head("pooler"), "logits": dense_head("classifier")}
 TASKS = bert.TASKS | {"SequenceClassification": _POOLED, "MultipleChoice": _POOLED}

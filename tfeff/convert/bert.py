@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-from tfeff.convert.config import ACTIVATIONS, Config
+from tfeff.convert.config import ACTIVATIONS, Config, activation_name
 from tfeff.convert.weights import Weight, dense, dense_head, grouped, norm, part
 from tfeff.objectives.heads import Head
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 
-PREFIX = "bert."
+CLASS, PREFIX = "Bert", "bert."
 LEFT_OUT = {
     r"pooler\.": "pooler",
     r"cls\.predictions\.": "masked language model head",
@@ -39,6 +39,19 @@ def arguments(config: Config) -> dict:
             max_distance=max(table - 1, 1),
             shared_heads=True,
         ),
+    )
+
+
+def configuration(encoder) -> dict:
+    """The configuration that comes closest to an encoder: the inverse of `arguments`.
+
+    What it cannot say, `arguments` gives back with another value.
+    """
+    method = getattr(encoder.blocks[0].attention, "method", None)
+    kinds = {ours: kind for kind, ours in _METHODS.items()}
+    return configured_sizes(encoder) | dict(
+        max_position_embeddings=encoder.max_sequence_length,
+        position_embedding_type=kinds.get(method, "absolute"),
     )
 
 
@@ -82,6 +95,23 @@ def rates(
     )
 
 
+def configured_sizes(encoder) -> dict:
+    """The inverse of `sizes`."""
+    block = encoder.blocks[0]
+    return dict(
+        vocab_size=encoder.vocabulary_size,
+        num_hidden_layers=encoder.num_layers,
+        num_attention_heads=encoder.num_heads,
+        hidden_size=encoder.hidden_dim,
+        intermediate_size=encoder.intermediate_dim,
+        type_vocab_size=max(encoder.num_segments, 1),
+        hidden_act=activation_name(block.feedforward.get_config()["activation"]),
+        hidden_dropout_prob=encoder.dropout,
+        attention_probs_dropout_prob=block.attention.dropout,
+        layer_norm_eps=encoder.layer_norm_epsilon,
+    )
+
+
 def ignored(encoder) -> dict[str, str]:
     """Kinds of tensors that this encoder does not use, by patterns of their names."""
     return LEFT_OUT | unused_table(encoder)
@@ -92,6 +122,19 @@ def unused_table(encoder) -> dict[str, str]:
     if encoder.position == "absolute":
         return {}
     return {r"embeddings\.position_embeddings\.": "unused position table"}
+
+
+def unused(encoder, unused_rows: int = 0) -> dict[str, tuple[int, ...]]:
+    """Shapes of the format's tensors that this encoder does not use, by their names.
+
+    Args:
+        encoder: the encoder.
+        unused_rows: as of `weights`.
+    """
+    if encoder.position == "absolute":
+        return {}
+    shape = (unused_rows + encoder.max_sequence_length, encoder.embedding_dim)
+    return {"embeddings.position_embeddings.weight": shape}
 
 
 def weights(encoder, unused_rows: int = 0) -> Iterator[Weight]:
@@ -145,11 +188,25 @@ def task_arguments(config: Config, kind: str) -> dict:
     return dict(dropout=config.rate("classifier_dropout"))
 
 
+def task_configuration(arguments: Mapping, kind: str) -> dict:
+    """The inverse of `task_arguments`."""
+    if kind == "QuestionAnswering":
+        return {}
+    return dict(classifier_dropout=arguments["dropout"])
+
+
 HEADS = {
     "masked_lm": masked_lm_head,
     "pooler": dense_head("pooler.dense"),
     "next_sentence": dense_head("cls.seq_relationship"),
 }
+MODELS = (
+    ("ForPreTraining", {"masked_lm", "pooler", "next_sentence"}),
+    ("ForMaskedLM", {"masked_lm"}),
+    ("ForNextSentencePrediction", {"pooler", "next_sentence"}),
+    ("Model", {"pooler"}),
+    ("Model", set()),
+)
 _POOLED = {"pooler": dense_head("pooler.dense"), "logits": dense_head("classifier")}
 TASKS = {
     "SequenceClassification": _POOLED,

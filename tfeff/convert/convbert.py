@@ -8,7 +8,7 @@ from tfeff.convert.weights import NotKept, Weight, dense, dense_head, norm, part
 from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import MaskedLM
 
-PREFIX = "convbert."
+CLASS, PREFIX = "ConvBert", "convbert."
 LEFT_OUT = {
     r"(generator_predictions|generator_lm_head)\.": "masked language model head",
     r"discriminator_predictions\.": "replaced token head",
@@ -40,9 +40,26 @@ def arguments(config: Config) -> dict:
     )
 
 
+def configuration(encoder) -> dict:
+    """The inverse of `arguments`, as `bert.configuration`."""
+    block = encoder.blocks[0]
+    return bert.configured_sizes(encoder) | dict(
+        embedding_size=encoder.embedding_dim,
+        max_position_embeddings=encoder.max_sequence_length,
+        head_ratio=2,
+        conv_kernel_size=block.attention.kernel_size,
+        num_groups=block.feedforward.num_groups,
+    )
+
+
 def ignored(encoder) -> dict[str, str]:
     """Kinds of tensors that this encoder does not use, by patterns of their names."""
     return LEFT_OUT
+
+
+def unused(encoder) -> dict[str, tuple[int, ...]]:
+    """Shapes of the format's tensors that this encoder does not use, by their names."""
+    return {}
 
 
 def weights(encoder) -> Iterator[Weight]:
@@ -100,8 +117,21 @@ def summary_arguments(config: Config) -> dict:
     )
 
 
+def task_configuration(arguments: Mapping, kind: str) -> dict:
+    """The inverse of `task_arguments`."""
+    if kind != "MultipleChoice":
+        return bert.task_configuration(arguments, kind)
+    return dict(
+        summary_type="first",
+        summary_use_proj=True,
+        summary_activation=arguments["pooler_activation"],
+        summary_last_dropout=arguments["dropout"],
+    )
+
+
 _SUMMARIES = ("gelu", "tanh", "relu")
 HEADS = {"masked_lm": masked_lm_head}
+MODELS = (("ForMaskedLM", {"masked_lm"}), ("Model", set()))
 TASKS = bert.TASKS | {
     "SequenceClassification": {
         "pooler": dense_head("classifier.dense"),

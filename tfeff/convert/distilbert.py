@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 
 from tfeff.convert import bert
-from tfeff.convert.config import Config
+from tfeff.convert.config import Config, activation_name
 from tfeff.convert.weights import Weight, dense, dense_head, norm, part
 from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import MaskedLM
 
-PREFIX = "distilbert."
+CLASS, PREFIX = "DistilBert", "distilbert."
 LEFT_OUT = {
     r"vocab_(transform|layer_norm|projector)\.": "masked language model head",
     r"(pre_classifier|classifier|qa_outputs)\.": "task head",
@@ -37,9 +37,30 @@ def arguments(config: Config) -> dict:
     )
 
 
+def configuration(encoder) -> dict:
+    """The inverse of `arguments`, as `bert.configuration`."""
+    block = encoder.blocks[0]
+    return dict(
+        vocab_size=encoder.vocabulary_size,
+        n_layers=encoder.num_layers,
+        n_heads=encoder.num_heads,
+        dim=encoder.hidden_dim,
+        hidden_dim=encoder.intermediate_dim,
+        max_position_embeddings=encoder.max_sequence_length,
+        activation=activation_name(block.feedforward.get_config()["activation"]),
+        dropout=encoder.dropout,
+        attention_dropout=block.attention.dropout,
+    )
+
+
 def ignored(encoder) -> dict[str, str]:
     """Kinds of tensors that this encoder does not use, by patterns of their names."""
     return LEFT_OUT
+
+
+def unused(encoder) -> dict[str, tuple[int, ...]]:
+    """Shapes of the format's tensors that this encoder does not use, by their names."""
+    return {}
 
 
 def weights(encoder) -> Iterator[Weight]:
@@ -79,6 +100,14 @@ def task_arguments(config: Config, kind: str) -> dict:
     )
 
 
+def task_configuration(arguments: Mapping, kind: str) -> dict:
+    """The inverse of `task_arguments`."""
+    if kind not in ("SequenceClassification", "MultipleChoice"):
+        return {}
+    return dict(seq_classif_dropout=arguments["dropout"])
+
+
+MODELS = (("ForMaskedLM", {"masked_lm"}), ("Model", set()))
 _POOLED = {"pooler": dense_head("pre_classifier"), "logits": dense_head("classifier")}
 HEADS = {"masked_lm": masked_lm_head}
 TASKS = bert.TASKS | {"SequenceClassification": _POOLED, "MultipleChoice": _POOLED}

@@ -9,7 +9,7 @@ from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.replaced_token import discriminator_head
 
-PREFIX = "electra."
+CLASS, PREFIX = "Electra", "electra."
 LEFT_OUT = {
     r"(generator_predictions|generator_lm_head)\.": "masked language model head",
     r"discriminator_predictions\.": "replaced token head",
@@ -25,9 +25,17 @@ def arguments(config: Config) -> dict:
     )
 
 
+def configuration(encoder) -> dict:
+    """The inverse of `arguments`, as `bert.configuration`."""
+    return bert.configuration(encoder) | dict(embedding_size=encoder.embedding_dim)
+
+
 def ignored(encoder) -> dict[str, str]:
     """Kinds of tensors that this encoder does not use, by patterns of their names."""
     return LEFT_OUT | bert.unused_table(encoder)
+
+
+unused = bert.unused
 
 
 def weights(encoder) -> Iterator[Weight]:
@@ -68,5 +76,11 @@ def task_arguments(config: Config, kind: str) -> dict:
 
 
 _SUMMARY = dict(summary_type="first", summary_use_proj=True, summary_activation="gelu")
+task_configuration = convbert.task_configuration
 HEADS = convbert.HEADS | {"replaced_token": replaced_token_head}
+MODELS = (
+    ("ForPreTraining", {"replaced_token"}),
+    ("ForMaskedLM", {"masked_lm"}),
+    ("Model", set()),
+)
 TASKS = convbert.TASKS

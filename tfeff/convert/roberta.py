@@ -8,7 +8,7 @@ from tfeff.convert.weights import Weight, dense, dense_head, norm, part
 from tfeff.objectives.heads import Head
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 
-PREFIX = "roberta."
+CLASS, PREFIX = "Roberta", "roberta."
 LEFT_OUT = {
     r"pooler\.": "pooler",
     r"lm_head\.": "masked language model head",
@@ -33,9 +33,22 @@ def arguments(config: Config) -> dict:
     return bert.arguments(config) | dict(max_sequence_length=rows - _UNUSED_ROWS)
 
 
+def configuration(encoder) -> dict:
+    """The inverse of `arguments`, as `bert.configuration`."""
+    return bert.configuration(encoder) | dict(
+        max_position_embeddings=encoder.max_sequence_length + _UNUSED_ROWS,
+        pad_token_id=_PADDING_ID,
+    )
+
+
 def ignored(encoder) -> dict[str, str]:
     """Kinds of tensors that this encoder does not use, by patterns of their names."""
     return LEFT_OUT | bert.unused_table(encoder)
+
+
+def unused(encoder) -> dict[str, tuple[int, ...]]:
+    """Shapes of the format's tensors that this encoder does not use, by their names."""
+    return bert.unused(encoder, unused_rows=_UNUSED_ROWS)
 
 
 def weights(encoder) -> Iterator[Weight]:
@@ -57,8 +70,9 @@ def masked_lm_head(weights: Mapping) -> Iterator[Weight]:
     yield Weight(weights["bias"], "lm_head.bias")
 
 
-task_arguments = bert.task_arguments
+task_arguments, task_configuration = bert.task_arguments, bert.task_configuration
 HEADS = {"masked_lm": masked_lm_head, "pooler": dense_head("pooler.dense")}
+MODELS = (("ForMaskedLM", {"masked_lm"}), ("Model", {"pooler"}), ("Model", set()))
 TASKS = bert.TASKS | {
     "SequenceClassification": {
         "pooler": dense_head("classifier.dense"),

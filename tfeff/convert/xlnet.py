@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-from tfeff.convert.config import Config
+from tfeff.convert.config import Config, activation_name
 from tfeff.convert.weights import Weight, dense, dense_head, norm
 from tfeff.objectives.heads import Head
 from tfeff.objectives.permutation_lm import PermutationLM
 
-PREFIX = "transformer."
+CLASS, PREFIX = "XLNet", "transformer."
 LEFT_OUT = {
     r"lm_loss\.": "language model head",
     r"mask_emb$": "first state of the query stream",
@@ -16,6 +16,9 @@ LEFT_OUT = {
         "task head"
     ),
 }
+
+# The length is only a default without a table; `weights` orders the sinusoids.
+FREE = {"max_sequence_length", "sinusoid"}
 
 
 def arguments(config: Config) -> dict:
@@ -51,6 +54,25 @@ def arguments(config: Config) -> dict:
     )
 
 
+def configuration(encoder) -> dict:
+    """The inverse of `arguments`, as `bert.configuration`."""
+    block = encoder.blocks[0]
+    clamp = block.attention.max_distance
+    return dict(
+        vocab_size=encoder.vocabulary_size,
+        n_layer=encoder.num_layers,
+        n_head=encoder.num_heads,
+        d_model=encoder.hidden_dim,
+        d_inner=encoder.intermediate_dim,
+        ff_activation=activation_name(block.feedforward.get_config()["activation"]),
+        dropout=encoder.dropout,
+        layer_norm_eps=encoder.layer_norm_epsilon,
+        clamp_len=-1 if clamp is None else clamp,
+        attn_type="bi",
+        untie_r=True,
+    )
+
+
 def _clamp(config):
     """The distance at which sinusoids are clamped, or `None`."""
     if config.get("clamp_len", -1) == -1:
@@ -83,7 +105,20 @@ def task_arguments(config: Config, kind: str) -> dict:
     )
 
 
+def task_configuration(arguments: Mapping, kind: str) -> dict:
+    """The inverse of `task_arguments`."""
+    if kind in ("TokenClassification", "QuestionAnsweringSimple"):
+        return {}
+    return dict(
+        summary_type="last",
+        summary_use_proj=True,
+        summary_activation="tanh",
+        summary_last_dropout=arguments["dropout"],
+    )
+
+
 HEADS = {"permutation_lm": permutation_lm_head}
+MODELS = (("LMHeadModel", {"permutation_lm"}), ("Model", set()))
 _POOLED = {
     "pooler": dense_head("sequence_summary.summary"),
     "logits": dense_head("logits_proj"),
@@ -101,6 +136,11 @@ def ignored(encoder) -> dict[str, str]:
     return LEFT_OUT
 
 
+def unused(encoder) -> dict[str, tuple[int, ...]]:
+    """Shapes of the format's tensors that this encoder does not use, by their names."""
+    return {"mask_emb": (1, 1, encoder.hidden_dim)}
+
+
 def weights(encoder) -> Iterator[Weight]:
     """The encoder's weights and their tensors. Biases of projections stay zero."""
     yield Weight(encoder.embedding.token_embedding.embeddings, "word_embedding.weight")
@@ -112,9 +152,14 @@ def weights(encoder) -> Iterator[Weight]:
             ("q", attention.query_dense),
             ("k", attention.key_dense),
             ("v", attention.value_dense),
-            ("r", attention.relative_dense),
         ):
             yield Weight(layer.kernel, f"{name}.{key}", shape=shape)
+        yield Weight(
+            attention.relative_dense.kernel,
+            f"{name}.r",
+            shape=shape,
+            rows=_rows(attention, encoder.hidden_dim),
+        )
         # The tensor's axes are (output, head, size).
         yield Weight(
             attention.output_dense.kernel, f"{name}.o", shape=shape, axes=(1, 2, 0)
@@ -128,3 +173,10 @@ def weights(encoder) -> Iterator[Weight]:
         yield from dense(block.feedforward.intermediate_dense, f"{feedforward}.layer_1")
         yield from dense(block.feedforward.output_dense, f"{feedforward}.layer_2")
         yield from norm(block.feedforward_norm, f"{feedforward}.layer_norm")
+
+
+def _rows(attention, size):
+    """The rows of the sinusoids' kernel: in the format, sines precede cosines."""
+    if attention.sinusoid == "concatenated":
+        return None
+    return [half + pair for pair in range(size // 2) for half in (0, size // 2)]

@@ -1,0 +1,458 @@
+"""Checkpoints for Hugging Face: what comes in goes out again, and in again."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+import tokenizers
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+import tfeff
+from tests.convert.conversions import GOLDENS
+from tfeff.command.main import main
+from tfeff.convert.architectures import (
+    ARCHITECTURES,
+    differences,
+    find_architecture,
+    make_configuration,
+)
+from tfeff.convert.config import Config
+from tfeff.convert.heads import find_heads
+from tfeff.convert.huggingface import checkpoint
+from tfeff.convert.safetensors import read_safetensors
+from tfeff.convert.sources import find
+from tfeff.convert.tokenizer import make_tokenizer
+from tfeff.convert.tokenizer_texts import TEXTS
+from tfeff.convert.tokenizer_writing import tokenizer_files
+from tfeff.convert.weights import assign
+from tfeff.data.text.byte_pairs import byte_symbols
+from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
+from tfeff.data.text.xlm_roberta_tokenizer import XLMRobertaTokenizer
+from tfeff.encoders import Encoder
+from tfeff.encoders.preset_heads import head_names, read_head, read_task
+from tfeff.tasks.pretrained import task_config
+
+HEAD_GOLDENS = Path(__file__).parent / "head_goldens"
+NAMES = sorted(
+    str(path.parent.relative_to(GOLDENS.parent))
+    for folder in (GOLDENS, HEAD_GOLDENS)
+    for path in folder.glob("*/config.json")
+)
+QUICK = [
+    *(name for name in NAMES if name.startswith("goldens/") and "xlnet" not in name),
+    "goldens/xlnet_clamped",
+    *("head_goldens/albert_pretraining", "head_goldens/bert_classifier"),
+    *("head_goldens/bert_questions", "head_goldens/convbert_choice"),
+    *("head_goldens/distilbert_tokens", "head_goldens/electra_discriminator"),
+    *("head_goldens/roberta_classifier", "head_goldens/xlnet_regressor"),
+]
+# Tensors that nothing reads, and rows: their values are not kept.
+UNREAD = ("embeddings.position_embeddings.weight", "mask_emb")
+TINY = dict(
+    vocabulary_size=40,
+    num_layers=3,
+    num_heads=4,
+    hidden_dim=8,
+    intermediate_dim=12,
+    max_sequence_length=13,
+)
+CONVBERT = {"name": "mixed", "kernel_size": 5, "mask_conv": False}
+XLNET = dict(
+    attention={"name": "relative", "method": "xlnet", "relative_segments": True},
+    position="none",
+    num_segments=0,
+    embedding_layer_norm=False,
+)
+
+
+def shaw(**arguments):
+    attention = {"name": "relative", "method": "shaw", "shared_heads": True}
+    return dict(attention=attention | arguments, position="none")
+
+
+def changed_xlnet(**arguments):
+    return XLNET | dict(attention=XLNET["attention"] | arguments)
+
+
+def same_or_unread(name, ours, theirs):
+    """Whether a tensor is kept; of one that nothing reads, zeros are."""
+    if np.array_equal(ours, theirs):
+        return True
+    rows = np.any(ours != theirs, axis=tuple(range(1, ours.ndim)))
+    return name.endswith(UNREAD) and not np.any(ours[rows])
+
+
+def read(name):
+    """A golden's source, encoder, heads, and task."""
+    found = find(GOLDENS.parent / name)
+    encoder = Encoder(**found.format.arguments(found.config))
+    heads = find_heads(found, encoder)
+    weights = [*found.format.weights(encoder), *heads.weights]
+    assign(weights, found.tensors, found.format.ignored(encoder))
+    arrays = {key: head.arrays() for key, head in heads.heads.items()}
+    task = None if heads.task is None else task_config(heads.task)
+    return found, encoder, arrays, task
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+        for name in NAMES
+    ],
+)
+def test_tensors_and_configuration_are_the_originals(name):
+    found, encoder, heads, task = read(name)
+    original = found.config.values
+    config, tensors, written = checkpoint(encoder, heads, task, original["model_type"])
+    assert written.names == tuple(sorted(heads))
+    assert config["architectures"] == original["architectures"]
+    theirs = read_safetensors(found.directory)
+    assert set(tensors) == set(theirs)
+    unread = []
+    for key, tensor in theirs.items():
+        values = tensor.read()
+        assert tensors[key].shape == values.shape
+        assert same_or_unread(key, tensors[key], values), key
+        unread += [key] * (not np.array_equal(tensors[key], values))
+    assert len(unread) <= 1
+    form = found.format
+    ours, theirs = (form.arguments(Config(c, "")) for c in (config, original))
+    assert ours == theirs
+    if task is not None:
+        again = dataclasses.replace(found, config=Config(config, ""))
+        configs = task_config(find_heads(again, encoder).task)["config"], task["config"]
+        assert drop(configs[0], "name") == drop(configs[1], "name")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["bert_pretraining", "albert", pytest.param("xlnet", marks=pytest.mark.slow)],
+)
+def test_in_out_and_in_again(name, preset, tmp_path, capsys):
+    out, again = tmp_path / "new" / "out", tmp_path / "again"
+    arguments = ["convert", "--to=huggingface", preset(name), str(out)]
+    assert main(arguments) == 0
+    said = capsys.readouterr().out
+    config = json.loads((out / "config.json").read_text())
+    assert f"Wrote {out}: {config['architectures'][0]}" in said
+    assert [entry.name for entry in out.parent.iterdir()] == ["out"]
+    assert main(["convert", str(out), str(again)]) == 0
+    check_same_presets(preset(name), again)
+
+
+def test_a_task_out_and_in_again(tmp_path):
+    model = tfeff.tasks.Classifier(
+        Encoder(**TINY), 3, label_names=["no", "yes", "maybe"], dropout=0.2
+    )
+    tokenizer = tfeff.data.train_tokenizer(["one two three"] * 9, 18, kind="wordpiece")
+    tfeff.tasks.save_pretrained(model, tokenizer, tmp_path / "preset")
+    written = tfeff.convert.to_huggingface(tmp_path / "preset", tmp_path / "out")
+    assert written.model == "BertForSequenceClassification"
+    assert (written.heads, written.tokenizer) == (
+        ("logits", "pooler"),
+        "BertTokenizer",
+    )
+    tfeff.convert.convert(tmp_path / "out", tmp_path / "again")
+    check_same_presets(tmp_path / "preset", tmp_path / "again")
+    in_memory = tfeff.convert.to_huggingface(model, tmp_path / "out2", tokenizer)
+    assert in_memory == written
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "vocab.txt"):
+        files = [(tmp_path / out / name).read_bytes() for out in ("out", "out2")]
+        assert files[0] == files[1], name
+
+
+def check_same_presets(one, other):
+    one, other = str(one), str(other)
+    encoders = [Encoder.from_preset(preset) for preset in (one, other)]
+    for pair in zip(*(encoder.weights for encoder in encoders), strict=True):
+        np.testing.assert_array_equal(pair[0].numpy(), pair[1].numpy(), pair[0].path)
+    assert differences(*(e.get_config() for e in encoders), {"name"}) == []
+    heads = [{n: read_head(p, n) for n in head_names(p)} for p in (one, other)]
+    assert heads[0].keys() == heads[1].keys()
+    for name, arrays in heads[0].items():
+        np.testing.assert_equal(heads[1][name], arrays)
+    tasks = [(read_task(p) or {}).get("config", {}) for p in (one, other)]
+    assert drop(tasks[0], "name") == drop(tasks[1], "name")
+    tokenizers = [tfeff.tasks.load_pretrained(preset)[1] for preset in (one, other)]
+    fingerprints = [tfeff.data.tokenizer_fingerprint(t) for t in tokenizers]
+    assert fingerprints[0] == fingerprints[1]
+
+
+def drop(config, name):
+    return {key: value for key, value in config.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    "name, overrides",
+    [
+        ("bert", dict()),
+        ("bert", dict(num_segments=1, dropout=0.3, attention_dropout=0.0)),
+        ("bert", dict(num_segments=5, feedforward={"activation": "gelu_tanh"})),
+        ("bert", dict(feedforward={"activation": "relu"}, layer_norm_epsilon=1e-5)),
+        ("bert", dict(feedforward={"activation": "silu", "num_groups": 1})),
+        ("bert", dict(attention=["self", {"name": "self"}, "self"])),
+        ("bert", dict(attention={"name": "self", "dropout": 0.25})),
+        ("bert", dict(max_sequence_length=1)),
+        ("bert", shaw()),
+        ("bert", shaw(max_distance=12)),
+        ("bert", shaw(method="huang4")),
+        ("electra", dict(embedding_dim=6)),
+        ("electra", dict(embedding_dim=6) | shaw()),
+        ("distilbert", dict(num_segments=0, attention_dropout=0.4)),
+        ("albert", dict(embedding_dim=6, sharing="all", dropout=0.0)),
+        ("albert", dict(embedding_dim=6, sharing="all", sharing_group_size=1)),
+        ("albert", dict(embedding_dim=6, sharing="all", sharing_group_size=3)),
+        ("convbert", dict(attention=CONVBERT)),
+        ("convbert", dict(attention=CONVBERT | {"kernel_size": 9}, embedding_dim=6)),
+        ("convbert", dict(attention=CONVBERT, feedforward={"num_groups": 2})),
+        ("xlnet", XLNET),
+        ("xlnet", XLNET | dict(max_sequence_length=99)),
+        ("xlnet", changed_xlnet(max_distance=7, sinusoid="concatenated")),
+    ],
+)
+def test_configurations_are_the_inverse_of_arguments(name, overrides):
+    encoder = Encoder(**TINY | overrides)
+    assert find_architecture(encoder) == name
+    config = make_configuration(encoder, name)
+    # As a file has it.
+    config = Config(json.loads(json.dumps(config)), "config.json")
+    arguments = ARCHITECTURES[name].arguments(config)
+    free = {"name", "trainable", "dtype", "memory_efficient"} | (
+        {"max_sequence_length", "sinusoid"} if name == "xlnet" else set()
+    )
+    assert differences(encoder.get_config(), arguments, free) == []
+    ours = Encoder(**arguments)
+    shapes = [[tuple(w.shape) for w in e.weights] for e in (encoder, ours)]
+    assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize(
+    "overrides, message",
+    [
+        (dict(attention="one_head"), r"BERT.*ALBERT.*XLNet.*attention='one_head'"),
+        (dict(attention="sparse"), "attention='sparse'"),
+        (dict(attention="partitioned"), "attention='partitioned'"),
+        (dict(attention={"name": "blockwise", "head_blocks": "2:2"}), "'2:2'"),
+        (dict(attention="lightweight_conv"), "'lightweight_conv'"),
+        *((shaw(method=f"huang{n}"), f"'huang{n}'") for n in (1, 2, 3)),
+        (shaw(method="rpe", shared_heads=False), "'rpe'"),
+        (shaw(method="bias", shared_heads=False), "'bias'"),
+        (shaw(shared_heads=False), "shared_heads=False, not True"),
+        (shaw(max_distance=5), "max_distance=5, not 12"),
+        (shaw() | dict(position="absolute"), "position='absolute', not 'none'"),
+        (dict(position="none"), "position='none', not 'absolute'"),
+        (dict(position="sinusoid"), "position='sinusoid'"),
+        (dict(sharing="attention"), "sharing='attention'"),
+        (dict(sharing="all"), "embedding_size=hidden_size=8"),
+        (dict(embedding_layer_norm=False), "embedding_layer_norm=False, not True"),
+        (dict(feedforward={"num_groups": 2}), "feedforward num_groups=2, not 1"),
+        (dict(feedforward={"activation": "tanh"}), "activation='tanh', not 'gelu'"),
+        (
+            dict(attention=["self", {"name": "self", "dropout": 0.3}, "self"]),
+            "attention dropout=0.3, not 0.1",
+        ),
+        (
+            dict(attention={"name": "self", "disabled_heads": [1]}),
+            r"attention disabled_heads=.1.*, not",
+        ),
+        (dict(attention=["self", "self", "one_head"]), "'one_head'"),
+        (dict(attention=["self", shaw()["attention"], "self"]), "attention='relative'"),
+        (dict(attention="mixed"), "mask_conv=True, not False"),
+        (dict(attention=CONVBERT | {"head_ratio": 4}), "head_ratio=4, not 2"),
+        (dict(attention=CONVBERT | {"convolution": "none"}), "convolution='none'"),
+        (dict(attention=CONVBERT, sharing="all"), "sharing='all', not 'none'"),
+        (XLNET | dict(num_segments=2), "num_segments=2, not 0"),
+        (XLNET | dict(attention_dropout=0.3), "attention dropout=0.3, not 0.1"),
+        (changed_xlnet(query_bias=False), "query_bias=False, not True"),
+        (changed_xlnet(relative_segments=False), "relative_segments=False, not True"),
+        (dict(num_segments=0, layer_norm_epsilon=1e-3), "layer_norm_epsilon=0.001"),
+    ],
+)
+def test_encoders_that_transformers_lack_are_refused(overrides, message, tmp_path):
+    encoder = Encoder(**TINY | overrides)
+    with pytest.raises(ValueError, match=f"(?s)`source`.*{message}"):
+        tfeff.convert.to_huggingface(encoder, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_weights_that_the_format_lacks_are_refused(tmp_path):
+    encoder = Encoder(**TINY | XLNET)
+    bias = encoder.blocks[1].attention.value_dense.bias
+    bias.assign(np.eye(8)[0])
+    with pytest.raises(ValueError, match="zeros.*value/bias"):
+        tfeff.convert.to_huggingface(encoder, tmp_path / "out")
+    bias.assign(np.zeros(8))
+    tfeff.convert.to_huggingface(encoder, tmp_path / "out")
+
+
+def test_changed_layers_are_refused(tmp_path):
+    def refused(encoder, message):
+        with pytest.raises(ValueError, match=message):
+            tfeff.convert.to_huggingface(encoder, tmp_path / "out")
+        assert not list(tmp_path.iterdir())
+
+    encoder = Encoder(**TINY)
+    encoder.quantize("int8")
+    refused(encoder, "not be quantized.*int8")
+    encoder = Encoder(**TINY)
+    encoder.enable_lora(2)
+    refused(encoder, "LoRA")
+    refused(Encoder(**TINY, dtype="bfloat16"), "float32.*bfloat16")
+    tfeff.convert.to_huggingface(
+        Encoder(**TINY, dtype="mixed_bfloat16"), tmp_path / "out"
+    )
+
+
+def test_a_preset_in_half_precision_is_written_in_float32(tmp_path):
+    encoder = Encoder(**TINY, dtype="bfloat16")
+    tokenizer = tfeff.data.train_tokenizer(["one two three"] * 9, 18, kind="wordpiece")
+    tfeff.tasks.save_pretrained(encoder, tokenizer, tmp_path / "preset")
+    tfeff.convert.to_huggingface(tmp_path / "preset", tmp_path / "out")
+    again = tfeff.convert.load(tmp_path / "out")
+    for one, other in zip(encoder.weights, again.weights, strict=True):
+        one = keras.ops.convert_to_numpy(keras.ops.cast(one, "float32"))
+        np.testing.assert_array_equal(one, other.numpy())
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda e: tfeff.objectives.MaskedLM(e, activation="relu"), "activation relu"),
+        (lambda e: tfeff.tasks.Classifier(e, 2, "layerwise"), "pooling='layerwise'"),
+        (
+            lambda e: tfeff.tasks.Classifier(e, 2, pooler_activation="gelu"),
+            "pooler_activation='tanh'. Received: pooler_activation='gelu'",
+        ),
+    ],
+)
+def test_heads_that_the_class_lacks_are_refused(make, message, tmp_path):
+    with pytest.raises(ValueError, match=f"`source`.*{message}"):
+        tfeff.convert.to_huggingface(make(Encoder(**TINY)), tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_heads_that_are_left_out_are_named(tmp_path):
+    model = tfeff.objectives.SentencePairPrediction(Encoder(**TINY), kind="order")
+    with pytest.warns(UserWarning, match="BertForMaskedLM.*'pooler', 'sentence_order'"):
+        written = tfeff.convert.to_huggingface(model, tmp_path / "out")
+    assert (written.model, written.heads) == ("BertForMaskedLM", ("masked_lm",))
+
+
+def test_the_architecture_may_be_chosen(tmp_path):
+    encoder = Encoder(**TINY)
+    for name in ("electra", "roberta"):
+        written = tfeff.convert.to_huggingface(
+            encoder, tmp_path / name, architecture=name
+        )
+        assert written.model == f"{name.title()}Model"
+        again = tfeff.convert.load(tmp_path / name)
+        assert differences(encoder.get_config(), again.get_config(), {"name"}) == []
+    with pytest.raises(ValueError, match="`architecture`.*'roberto'.*roberta"):
+        tfeff.convert.to_huggingface(encoder, tmp_path / "a", architecture="roberto")
+    with pytest.raises(ValueError, match="As DistilBert.*num_segments=2, not 0"):
+        tfeff.convert.to_huggingface(encoder, tmp_path / "a", architecture="distilbert")
+
+
+def test_arguments(tmp_path):
+    encoder = Encoder(**TINY)
+    write = tfeff.convert.to_huggingface
+    with pytest.raises(ValueError, match="`destination` must not exist"):
+        write(encoder, tmp_path)
+    with pytest.raises(TypeError, match="`source` must be a .*Encoder"):
+        write(3, tmp_path / "out")
+    with pytest.raises(ValueError, match="`path` must be a preset.*no folder"):
+        write(tmp_path / "absent", tmp_path / "out")
+    with pytest.raises(TypeError, match="`tokenizer` must be a KerasHub"):
+        write(encoder, tmp_path / "out", "tokenizer")
+    tokenizer = tfeff.data.train_tokenizer(["one two three"] * 9, 18, kind="wordpiece")
+    with pytest.raises(ValueError, match="`tokenizer` must be None for a preset"):
+        write(tmp_path / "absent", tmp_path / "out", tokenizer)
+    small = Encoder(**TINY | {"vocabulary_size": 17})
+    with pytest.raises(ValueError, match="`tokenizer`.*18 ids, 17 rows"):
+        write(small, tmp_path / "out", tokenizer)
+    with pytest.raises(ValueError, match="`tokenizer` must have the id 1 for padding"):
+        write(encoder, tmp_path / "out", tokenizer, architecture="roberta")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece"])
+def test_trained_tokenizers_are_written(kind, lowercase, tmp_path):
+    size = {"wordpiece": 420, "sentencepiece": 250}[kind]
+    texts = [text for text in TEXTS if text.strip()] * 2
+    tokenizer = tfeff.data.train_tokenizer(texts, size, lowercase, kind)
+    files = tokenizer_files(tokenizer, {"model_max_length": 13})
+    config = json.loads(files["tokenizer_config.json"])
+    assert config["model_max_length"] == 13
+    fast = tokenizers.Tokenizer.from_str(files["tokenizer.json"].decode())
+    for text in TEXTS:
+        ids = [int(i) for i in tokenizer(text)]
+        found = fast.encode(text, add_special_tokens=False).ids
+        # Ways of equal scores are ties.
+        order = sorted if kind == "sentencepiece" else list
+        assert order(found) == order(ids), text
+    around = [tokenizer.cls_token_id, *tokenizer("one"), tokenizer.sep_token_id]
+    assert fast.encode("one").ids == [int(i) for i in around]
+    pair = fast.encode("one", "one")
+    assert pair.ids == [int(i) for i in (*around, *around[1:])]
+    assert pair.type_ids == [0] * len(around) + [1] * (len(around) - 1)
+
+
+def roberta_tokenizer():
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *byte_symbols(), "Ġa", "ba", "<mask>"]
+    ids = {piece: index for index, piece in enumerate(pieces)}
+    return RobertaTokenizer(ids, ["Ġ a", "b a"])
+
+
+def xlm_roberta_tokenizer():
+    """One of RoBERTa's special tokens, with a trained model's other pieces."""
+    texts = [text for text in TEXTS if text.strip()] * 2
+    model = ModelProto.FromString(tfeff.data.train_tokenizer(texts, 250).proto)
+    for piece, name in zip(model.pieces, ("<pad>", "<unk>", "<s>", "</s>", "<mask>")):
+        piece.piece = name
+    return XLMRobertaTokenizer(model.SerializeToString())
+
+
+@pytest.mark.parametrize("make", [roberta_tokenizer, xlm_roberta_tokenizer])
+def test_tokenizers_of_roberta_come_in_again(make, tmp_path):
+    tokenizer = make()
+    encoder = Encoder(**TINY | {"vocabulary_size": tokenizer.vocabulary_size()})
+    if make is xlm_roberta_tokenizer:  # Its padding has another id.
+        files = tokenizer_files(tokenizer, {})
+        for name, content in files.items():
+            (tmp_path / name).write_bytes(content)
+        again = make_tokenizer(str(tmp_path), "roberta")
+    else:
+        written = tfeff.convert.to_huggingface(encoder, tmp_path / "out", tokenizer)
+        assert written == tfeff.convert.Written("RobertaModel", (), "RobertaTokenizer")
+        again = make_tokenizer(str(tmp_path / "out"), "roberta")
+        assert again.get_merges() == tokenizer.get_merges()
+        load = tfeff.convert.load(tmp_path / "out")
+        assert differences(encoder.get_config(), load.get_config(), {"name"}) == []
+    assert type(again) is type(tokenizer)
+    assert again.get_vocabulary() == tokenizer.get_vocabulary()
+    for text in TEXTS:
+        order = sorted if make is xlm_roberta_tokenizer else list
+        ids = [order(int(i) for i in one(text)) for one in (again, tokenizer)]
+        assert ids[0] == ids[1], text
+
+
+def test_tokenizers_with_other_ids_are_refused():
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "1", "##/", "##2"]
+    other = keras_hub.tokenizers.BertTokenizer(
+        [*vocabulary, *"abcdefghijklmnopqrstuvwxyz…½"], lowercase=True
+    )
+    with pytest.raises(ValueError, match="(?s)`tokenizer` must give the ids.*…"):
+        tokenizer_files(other, {})
+    vocabulary = {"a": 0, "b": 1, "ab": 2}
+    other = keras_hub.tokenizers.BytePairTokenizer(vocabulary, ["a b"])
+    with pytest.raises(ValueError, match="`tokenizer` must be of.*BytePair"):
+        tokenizer_files(
+            keras_hub.tokenizers.BytePairTokenizer({"a": 0, "b": 1, "ab": 2}, ["a b"]),
+            {},
+        )

@@ -1,0 +1,345 @@
+"""transformers load what tfeff writes, and compute the same.
+
+Run by hand in an environment of its own, since transformers 4.57 refuses this
+repository's `tokenizers` (transformers 4.57.6, torch 2.13.0 (CPU), tokenizers 0.22.2):
+
+    python -m pytest -m slow tests/convert/test_transformers.py
+"""
+
+import json
+
+import numpy as np
+import pytest
+
+import tfeff
+from tests.checks import randomize
+from tfeff.convert.tokenizer_texts import TEXTS
+from tfeff.data.text.byte_pairs import byte_symbols
+from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
+
+hf = pytest.importorskip("transformers", minversion="4.57")
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
+
+SIZES = dict(
+    vocabulary_size=80,
+    num_layers=3,
+    num_heads=4,
+    hidden_dim=24,
+    intermediate_dim=32,
+    max_sequence_length=13,
+)
+CONVBERT = {"name": "mixed", "kernel_size": 5, "mask_conv": False}
+ENCODERS = {
+    "bert": dict(),
+    "bert_tanh": dict(feedforward={"activation": "gelu_tanh"}, layer_norm_epsilon=1e-3),
+    "bert_relu": dict(feedforward={"activation": "relu"}, num_segments=3),
+    "bert_silu": dict(feedforward={"activation": "silu"}),
+    **{
+        f"bert_{method}": dict(
+            attention={"name": "relative", "method": method, "shared_heads": True},
+            position="none",
+        )
+        for method in ("shaw", "huang4")
+    },
+    "electra": dict(embedding_dim=12),
+    "distilbert": dict(num_segments=0),
+    "roberta": dict(num_segments=1),
+    "albert": dict(embedding_dim=12, sharing="all"),
+    "albert_groups": dict(
+        embedding_dim=12, sharing="all", sharing_group_size=2, num_layers=4
+    ),
+    "convbert": dict(attention=CONVBERT),
+    "convbert_projected": dict(attention=CONVBERT, embedding_dim=12),
+    "convbert_grouped": dict(attention=CONVBERT, feedforward={"num_groups": 2}),
+    **{
+        f"xlnet_{layout}_{clamp}": dict(
+            attention={
+                "name": "relative",
+                "method": "xlnet",
+                "relative_segments": True,
+                "sinusoid": layout,
+                "max_distance": clamp,
+            },
+            position="none",
+            num_segments=0,
+            embedding_layer_norm=False,
+        )
+        for layout, clamp in (("interleaved", None), ("concatenated", 3))
+    },
+}
+GELU_TANH = dict(activation="gelu_tanh", layer_norm_epsilon=1e-3)
+POOLED_BY_GELU = dict(pooler_activation="gelu")
+# Of a model: its encoder, how it is made of it, and transformers' class.
+MODELS = {
+    "bert_masked_lm": ("bert", tfeff.objectives.MaskedLM, {}, "BertForMaskedLM"),
+    "bert_tanh_masked_lm": (
+        *("bert_tanh", tfeff.objectives.MaskedLM, GELU_TANH),
+        "BertForMaskedLM",
+    ),
+    "bert_next": (
+        *("bert", tfeff.objectives.SentencePairPrediction, {"kind": "next"}),
+        "BertForPreTraining",
+    ),
+    "bert_next_alone": (
+        *("bert", tfeff.objectives.SentencePairPrediction),
+        *({"kind": "next", "masked_lm": False}, "BertForNextSentencePrediction"),
+    ),
+    "shaw_masked_lm": ("bert_shaw", tfeff.objectives.MaskedLM, {}, "BertForMaskedLM"),
+    "albert_order": (
+        *("albert", tfeff.objectives.SentencePairPrediction, {}),
+        "AlbertForPreTraining",
+    ),
+    "albert_masked_lm": (
+        *("albert_groups", tfeff.objectives.MaskedLM, {}),
+        "AlbertForMaskedLM",
+    ),
+    "electra_generator": (
+        *("electra", tfeff.objectives.MaskedLM, {}),
+        "ElectraForMaskedLM",
+    ),
+    "distilbert_masked_lm": (
+        *("distilbert", tfeff.objectives.MaskedLM, {}),
+        "DistilBertForMaskedLM",
+    ),
+    "convbert_masked_lm": (
+        *("convbert_projected", tfeff.objectives.MaskedLM, {}),
+        "ConvBertForMaskedLM",
+    ),
+    "xlnet_lm": (
+        *("xlnet_interleaved_None", tfeff.objectives.PermutationLM, {}),
+        "XLNetLMHeadModel",
+    ),
+    **{
+        f"{encoder}_{task.__name__}": (encoder, task, arguments, name)
+        for encoder, prefix, pooler in (
+            ("bert", "Bert", {}),
+            ("albert", "Albert", {}),
+            ("convbert", "ConvBert", POOLED_BY_GELU),
+            ("electra", "Electra", POOLED_BY_GELU),
+            ("distilbert", "DistilBert", {"pooler_activation": "relu"}),
+            ("xlnet_interleaved_None", "XLNet", {"pooling": "last"}),
+        )
+        for task, arguments, name in (
+            (
+                tfeff.tasks.Classifier,
+                {"num_classes": 3, "label_names": ["a", "b", "c"], **pooler},
+                f"{prefix}ForSequenceClassification",
+            ),
+            (tfeff.tasks.Regressor, pooler, f"{prefix}ForSequenceClassification"),
+            (
+                tfeff.tasks.TokenClassifier,
+                {"num_classes": 4},
+                f"{prefix}ForTokenClassification",
+            ),
+            (
+                tfeff.tasks.SpanQA,
+                {},
+                f"{prefix}ForQuestionAnswering{'Simple' * (prefix == 'XLNet')}",
+            ),
+            (tfeff.tasks.MultipleChoice, pooler, f"{prefix}ForMultipleChoice"),
+        )
+    },
+}
+
+
+def build(name):
+    encoder = tfeff.encoders.Encoder(**SIZES | ENCODERS[name])
+    randomize(
+        {w.path: w for w in encoder.weights if not _unsaid(name, w.path)}, scale=0.3
+    )
+    return encoder
+
+
+def _unsaid(name, path):
+    """XLNet's projections have no biases."""
+    dense = ("query/bias", "key/bias", "value/bias", "output/bias")
+    return name.startswith("xlnet") and "attention" in path and path.endswith(dense)
+
+
+def batch(choices=None, left=False):
+    """Ids, segments and masks of three sequences, the longest of 11, one of 1.
+
+    XLNet pools the last position, so that its texts are padded at the left.
+    """
+    rng = np.random.default_rng(0)
+    shape = (3, 11) if choices is None else (3, choices, 11)
+    real = np.arange(11) < np.array([[11], [6], [1]])
+    real = real[:, ::-1] if left else real
+    return {
+        "token_ids": rng.integers(5, 80, shape).astype("int32"),
+        "segment_ids": rng.integers(0, 2, shape).astype("int32"),
+        "padding_mask": np.tile(real, (1, choices or 1)).reshape(shape).astype("int32"),
+    }
+
+
+def load(folder, name, **kwargs):
+    """The model in transformers, which finds all weights and knows all of them."""
+    config = json.loads((folder / "config.json").read_text())
+    assert config["architectures"] == [name]
+    model, report = getattr(hf, name).from_pretrained(
+        folder, output_loading_info=True, **kwargs
+    )
+    assert not any(report.values()), report
+    return model.eval()
+
+
+def outputs(model, arrays):
+    inputs = {
+        "input_ids": arrays["token_ids"],
+        "token_type_ids": arrays["segment_ids"],
+        "attention_mask": arrays["padding_mask"],
+    }
+    if model.config.model_type == "distilbert":
+        del inputs["token_type_ids"]
+    if model.config.model_type == "roberta":  # It has one segment; padding is id 1.
+        inputs["token_type_ids"] = np.zeros_like(inputs["token_type_ids"])
+        inputs["input_ids"] = np.where(arrays["padding_mask"], arrays["token_ids"], 1)
+    tensors = {name: torch.tensor(array).long() for name, array in inputs.items()}
+    with torch.no_grad():
+        return model(**tensors, output_hidden_states=True)
+
+
+def check(what, ours, theirs):
+    difference = np.abs(np.asarray(ours) - np.asarray(theirs)).max()
+    print(f"{what}: {difference:.1e} of values of {np.std(np.asarray(theirs)):.1f}")
+    assert difference < 1e-5 * max(1, np.abs(np.asarray(theirs)).max())
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_hidden_states(name, tmp_path):
+    encoder = build(name)
+    architecture = "roberta" if name == "roberta" else None
+    written = tfeff.convert.to_huggingface(
+        encoder, tmp_path / "out", architecture=architecture
+    )
+    has_pooler = written.model in ("BertModel", "AlbertModel", "RobertaModel")
+    options = {"add_pooling_layer": False} if has_pooler else {}
+    model = load(tmp_path / "out", written.model, **options)
+    auto = hf.AutoModel.from_pretrained(tmp_path / "out", **options)
+    assert type(auto) is type(model)
+    arrays = batch()
+    real = arrays["padding_mask"].astype(bool)
+    theirs = outputs(model, arrays).hidden_states
+    ours = encoder(arrays)["hidden_states"]
+    for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        check(f"{name} X^{index}", np.asarray(one)[real], other.numpy()[real])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_logits(name, tmp_path):
+    encoder_name, make, arguments, model_name = MODELS[name]
+    model = make(build(encoder_name), **arguments)
+    known = {id(weight) for weight in model.encoder.weights}
+    randomize({w.path: w for w in model.weights if id(w) not in known}, scale=0.3)
+    written = tfeff.convert.to_huggingface(model, tmp_path / "out")
+    assert written.model == model_name
+    theirs = load(tmp_path / "out", model_name)
+    choices = 2 if make is tfeff.tasks.MultipleChoice else None
+    arrays = batch(choices, left=name.startswith("xlnet"))
+    found = outputs(theirs, arrays)
+    positions = np.array([[1, 4, 0], [5, 0, 2], [0, 0, 0]], "int32")
+    rows = np.arange(3)[:, None]
+    if make is tfeff.objectives.MaskedLM:
+        ours = model(arrays | {"mask_positions": positions})
+        check(name, ours, found.logits.numpy()[rows, positions])
+    elif make is tfeff.objectives.SentencePairPrediction:
+        sentence = getattr(found, "seq_relationship_logits", None)
+        sentence = getattr(found, "sop_logits", sentence)
+        sentence = found.logits if sentence is None else sentence
+        if model.masked_lm:
+            arrays = arrays | {"mask_positions": positions}
+        ours = model(arrays)
+        check(name, ours["sentence"], sentence.numpy())
+        if model.masked_lm:
+            tokens = found.prediction_logits.numpy()[rows, positions]
+            check(name, ours["masked_lm"], tokens)
+    elif make is tfeff.objectives.PermutationLM:
+        hidden = np.asarray(model.encoder(arrays)["sequence_output"])
+        table = np.asarray(model.encoder.token_embedding.embeddings)
+        ours = hidden @ table.T + np.asarray(model.head.bias)
+        real = arrays["padding_mask"].astype(bool)
+        check(name, ours[real], found.logits.numpy()[real])
+    elif make is tfeff.tasks.SpanQA:
+        ours = {key: np.asarray(value) for key, value in model(arrays).items()}
+        for key in ("start", "end"):
+            logits = found[f"{key}_logits"].numpy()
+            allowed = ours[key] > -1e4  # Others are no answers.
+            assert allowed.sum() > 4
+            check(f"{name} {key}", ours[key][allowed], logits[allowed])
+    elif make is tfeff.tasks.TokenClassifier:
+        real = arrays["padding_mask"].astype(bool)
+        check(name, np.asarray(model(arrays))[real], found.logits.numpy()[real])
+    else:
+        theirs_logits = found.logits.numpy()
+        ours = np.asarray(model(arrays)).reshape(theirs_logits.shape)
+        check(name, ours, theirs_logits)
+    if "label_names" in arguments:
+        assert theirs.config.id2label == {0: "a", 1: "b", 2: "c"}
+    if make is tfeff.tasks.TokenClassifier:
+        assert theirs.config.num_labels == 4
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece"])
+def test_trained_tokenizers(kind, lowercase, tmp_path):
+    texts = [text for text in TEXTS if text.strip()] * 2
+    size = {"wordpiece": 420, "sentencepiece": 250}[kind]
+    tokenizer = tfeff.data.train_tokenizer(texts, size, lowercase, kind)
+    encoder = tfeff.encoders.Encoder(**SIZES | {"vocabulary_size": size})
+    tfeff.convert.to_huggingface(encoder, tmp_path / "out", tokenizer)
+    fast = hf.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert fast.is_fast and fast.model_max_length == 13
+    readers = [fast]
+    if kind == "wordpiece":
+        readers.append(hf.BertTokenizer.from_pretrained(tmp_path / "out"))
+    # Of SentencePiece, ways of equal scores are ties.
+    check_ids(tokenizer, readers, sorted if kind == "sentencepiece" else list)
+    ids = fast("a b", "c")["input_ids"]
+    cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
+    assert ids[0] == cls and ids[-1] == sep and ids.count(sep) == 2
+    assert fast("a b", "c")["token_type_ids"][-1] == 1
+    names = ("cls", "sep", "pad", "mask")
+    for name in names:
+        own = getattr(tokenizer, f"{name}_token_id")
+        assert getattr(fast, f"{name}_token_id") == own
+    assert fast(f"a {fast.mask_token} b")["input_ids"].count(fast.mask_token_id) == 1
+
+
+def test_byte_pairs(tmp_path):
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *byte_symbols(), "Ġa", "ba", "<mask>"]
+    ids = {piece: index for index, piece in enumerate(pieces)}
+    tokenizer = RobertaTokenizer(ids, ["Ġ a", "b a"])
+    encoder = tfeff.encoders.Encoder(**SIZES | {"vocabulary_size": len(pieces)})
+    tfeff.convert.to_huggingface(encoder, tmp_path / "out", tokenizer)
+    fast = hf.AutoTokenizer.from_pretrained(tmp_path / "out")
+    slow = hf.AutoTokenizer.from_pretrained(tmp_path / "out", use_fast=False)
+    assert type(slow) is hf.RobertaTokenizer and fast.is_fast
+    check_ids(tokenizer, [fast, slow])
+    rows = [reader("a b", "c")["input_ids"] for reader in (fast, slow)]
+    assert rows[0] == rows[1]
+    assert fast.mask_token_id == slow.mask_token_id == tokenizer.mask_token_id
+
+
+def check_ids(tokenizer, readers, order=list):
+    for text in TEXTS:
+        expected = [int(i) for i in tokenizer(text)]
+        for reader in readers:
+            found = reader.encode(text, add_special_tokens=False)
+            assert order(found) == order(expected), (type(reader).__name__, text)
+
+
+@pytest.mark.parametrize("name", ["bert", "bert_pretraining", "albert", "xlnet"])
+def test_converted_tokenizers(name, preset, tmp_path):
+    tfeff.convert.to_huggingface(preset(name), tmp_path / "out")
+    _, tokenizer = tfeff.tasks.load_pretrained(preset(name))
+    fast = hf.AutoTokenizer.from_pretrained(tmp_path / "out")
+    slow = hf.AutoTokenizer.from_pretrained(tmp_path / "out", use_fast=False)
+    assert fast.is_fast and not slow.is_fast
+    check_ids(tokenizer, [fast, slow])
+    pairs = [reader("a b", "c") for reader in (fast, slow)]
+    assert pairs[0]["input_ids"] == pairs[1]["input_ids"]
+    assert pairs[0]["token_type_ids"] == pairs[1]["token_type_ids"]
+    # Padding is on the left for XLNet alone.
+    assert fast.padding_side == slow.padding_side
+    assert fast.mask_token_id == slow.mask_token_id == tokenizer.mask_token_id

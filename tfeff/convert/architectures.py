@@ -1,0 +1,159 @@
+"""The architecture of Hugging Face's transformers that an encoder is."""
+
+import inspect
+from collections.abc import Collection, Mapping
+from types import ModuleType
+
+from tfeff.convert import albert, bert, convbert, distilbert, electra, roberta, xlnet
+from tfeff.convert.config import Config
+from tfeff.encoders import Encoder
+from tfeff.encoders.stack import make_blocks
+
+# Formats by `model_type`.
+ARCHITECTURES: dict[str, ModuleType] = {
+    "bert": bert,
+    "albert": albert,
+    "convbert": convbert,
+    "distilbert": distilbert,
+    "electra": electra,
+    "roberta": roberta,
+    "xlnet": xlnet,
+}
+_KNOWN = """
+BERT and RoBERTa (attention="self"; or "relative" with method="shaw" or "huang4",
+shared_heads=True and position="none"), ELECTRA (likewise, with an embedding_dim),
+DistilBERT (attention="self", num_segments=0), ALBERT (attention="self", sharing="all",
+another embedding_dim than hidden_dim), ConvBERT (attention="mixed" with
+mask_conv=False) and XLNet (attention="relative" with method="xlnet" and
+relative_segments=True, num_segments=0, embedding_layer_norm=False, position="none")
+"""
+KNOWN = " ".join(_KNOWN.split())
+_METHODS = (None, "shaw", "huang4")
+_OF_ROBERTA = ("RobertaTokenizer", "XLMRobertaTokenizer")
+# What changes no hidden state, and is in no checkpoint.
+_FREE = {
+    *("name", "trainable", "dtype", "memory_efficient", "quantized_layers"),
+    *("kernel_initializer", "bias_initializer", "query_block_size"),
+}
+_OF_BLOCKS = set(inspect.signature(make_blocks).parameters)
+
+
+def find_architecture(
+    encoder: Encoder, heads: Collection[str] = (), tokenizer=None
+) -> str:
+    """The `model_type` of the architecture that fits an encoder's arguments.
+
+    Args:
+        encoder: the encoder.
+        heads: the names of its heads: a discriminator is an ELECTRA.
+        tokenizer: its tokenizer, or `None`: an encoder with RoBERTa's is a RoBERTa.
+
+    Raises:
+        ValueError: if there is none; the message lists those that there are.
+    """
+    specs = _specs(encoder.attention)
+    names = {spec["name"] for spec in specs}
+    methods = {spec.get("method") for spec in specs}
+    if names == {"mixed"}:
+        return "convbert"
+    if methods == {"xlnet"}:
+        return "xlnet"
+    if names <= {"self", "relative"} and methods <= set(_METHODS):
+        if encoder.sharing == "all":
+            return "albert"
+        if encoder.sharing == "none":
+            return _like_bert(encoder, heads, tokenizer)
+    raise ValueError(
+        f"`source` must be an encoder that transformers has: {KNOWN}. Received: "
+        f"attention={encoder.attention!r}, sharing={encoder.sharing!r}"
+    )
+
+
+def _like_bert(encoder, heads, tokenizer):
+    if encoder.embedding_dim != encoder.hidden_dim or "replaced_token" in heads:
+        return "electra"
+    if type(tokenizer).__name__ in _OF_ROBERTA:
+        return "roberta"
+    return "distilbert" if encoder.num_segments == 0 else "bert"
+
+
+def make_configuration(encoder: Encoder, name: str) -> dict:
+    """The configuration of an architecture that says what an encoder's arguments say.
+
+    Args:
+        encoder: the encoder.
+        name: the architecture's `model_type`.
+
+    Raises:
+        ValueError: if it cannot say all; the message names what it cannot.
+    """
+    form = ARCHITECTURES[name]
+    configuration = {"model_type": name} | form.configuration(encoder)
+    try:
+        arguments = form.arguments(Config(configuration, "config.json"))
+    except ValueError as error:
+        raise ValueError(
+            f"`source` must be an encoder that transformers has: {KNOWN}. {error}"
+        ) from error
+    free = _FREE | getattr(form, "FREE", set())
+    different = differences(encoder.get_config(), arguments, free)
+    if different:
+        raise ValueError(
+            f"`source` must be an encoder that transformers has: {KNOWN}. As "
+            f"{form.CLASS}, it would be another one. Received: "
+            + ", ".join(f"{what}={a!r}, not {b!r}" for what, a, b in different)
+        )
+    return configuration
+
+
+def differences(
+    ours: Mapping, theirs: Mapping, free: Collection[str]
+) -> list[tuple[str, object, object]]:
+    """What two encoders' arguments say differently: its name and both values.
+
+    Args:
+        ours, theirs: arguments of `Encoder`; those that are left out have defaults.
+        free: names of arguments that do not count.
+    """
+    found = {}
+    for one, other in zip(_described(ours), _described(theirs), strict=True):
+        # Another attention has other arguments.
+        same = one.get("attention") == other.get("attention")
+        for name in {**one, **other}:
+            part, _, argument = name.rpartition(" ")
+            values = one.get(name), other.get(name)
+            if argument in free or (part == "attention" and not same):
+                continue
+            if values[0] != values[1]:
+                found.setdefault(name, values)
+    return [(name, *values) for name, values in found.items()]
+
+
+def _described(arguments):
+    """The encoder's own arguments, then those of each layer's parts, defaults too."""
+    parameters = inspect.signature(Encoder).parameters.values()
+    values = {p.name: p.default for p in parameters if p.default is not p.empty}
+    values.update(arguments)
+    blocks = make_blocks(**{name: values[name] for name in _OF_BLOCKS})
+    specs = _specs(values["attention"], values["num_layers"])
+    # The layers below have these.
+    for name in ("attention", "attention_dropout", "feedforward"):
+        del values[name]
+    values["embedding_dim"] = values["embedding_dim"] or values["hidden_dim"]
+    if values["sharing"] != "none" and values["sharing_group_size"] is None:
+        values["sharing_group_size"] = values["num_layers"]
+    yield values
+    for spec, block in zip(specs, blocks, strict=True):
+        parts = {"attention": block.attention, "feedforward": block.feedforward}
+        yield {"attention": spec["name"]} | {
+            f"{part} {name}": value
+            for part, layer in parts.items()
+            for name, value in layer.get_config().items()
+        }
+
+
+def _specs(attention, num_layers=1):
+    """The specification of each layer's attention, as dicts."""
+    several = isinstance(attention, (list, tuple))
+    specs = attention if several else [attention] * num_layers
+    return [{"name": spec} if isinstance(spec, str) else spec for spec in specs]

@@ -1,0 +1,168 @@
+"""The class of Hugging Face's that has a model's heads, and what it needs of them."""
+
+import dataclasses
+import warnings
+from collections.abc import Mapping
+from types import ModuleType
+
+import keras
+import numpy as np
+
+from tfeff.convert.config import Config
+from tfeff.encoders import Encoder
+
+# What follows "For" in the names of classes, by the classes of tfeff.
+_KINDS = {
+    "Classifier": ("SequenceClassification",),
+    "Regressor": ("SequenceClassification",),
+    "TokenClassifier": ("TokenClassification",),
+    "SpanQA": ("QuestionAnswering", "QuestionAnsweringSimple"),
+    "MultipleChoice": ("MultipleChoice",),
+}
+# Heads that Hugging Face's classes have in the model without a head.
+_INNER = ("pooler.", "mask_emb")
+
+
+@dataclasses.dataclass(frozen=True)
+class WrittenHeads:
+    """The heads of a model in a format.
+
+    Args:
+        model: the name of Hugging Face's class.
+        prefix: what precedes the names of the encoder's tensors in it.
+        tensors: the heads' tensors by their names.
+        configuration: what the heads add to the configuration.
+        names: the names of the heads.
+    """
+
+    model: str
+    prefix: str
+    tensors: dict[str, np.ndarray]
+    configuration: dict
+    names: tuple[str, ...]
+
+
+def write_heads(
+    form: ModuleType,
+    encoder: Encoder,
+    heads: Mapping[str, Mapping[str, np.ndarray]],
+    task: Mapping | None,
+) -> WrittenHeads:
+    """The heads of a model in a format. A `UserWarning` names those that it lacks.
+
+    Args:
+        form: the format, such as `tfeff.convert.bert`.
+        encoder: the encoder.
+        heads: the arrays of each head by its name, as presets keep them.
+        task: the model's configuration, as presets keep it, or `None`.
+
+    Raises:
+        ValueError: if the format has no model for the task, or a head has settings that
+            the format cannot say.
+    """
+    kinds = _KINDS.get((task or {}).get("class_name"))
+    if kinds is None:
+        kept, describe = _pretraining(form, encoder, heads)
+        suffix, used = next(model for model in form.MODELS if model[1] <= set(kept))
+        configuration = {}
+    else:
+        kind = _kind(form, kinds, task)
+        suffix, describe = f"For{kind}", form.TASKS[kind]
+        used = set(describe)
+        configuration = _task_configuration(form, encoder, kind, task)
+    left_out = sorted(set(heads) - used)
+    if left_out:
+        warnings.warn(
+            f"{form.CLASS}{suffix} has no place for the heads {left_out}, which are "
+            "left out",
+            stacklevel=2,
+        )
+    prefix = "" if suffix == "Model" else form.PREFIX
+    tensors = {}
+    for name in sorted(used):
+        variables = {
+            key: keras.Variable(array)
+            for key, array in heads[name].items()
+            if np.ndim(array)
+        }
+        for weight in describe[name](variables):
+            inner = weight.name.startswith(_INNER)
+            tensors[prefix * inner + weight.name] = weight.tensor()
+    return WrittenHeads(
+        f"{form.CLASS}{suffix}", prefix, tensors, configuration, tuple(sorted(used))
+    )
+
+
+def _pretraining(form, encoder, heads):
+    """The names of those heads that the format has, and the descriptions of all.
+
+    Raises:
+        ValueError: if a head is not like those of the format's models.
+    """
+    kept = []
+    for name, head in form.pretraining_heads(encoder).items():
+        if name in heads and name in form.HEADS:
+            try:
+                head.assign(heads[name])
+            except ValueError as error:
+                raise ValueError(
+                    f"`source` must have heads as {form.CLASS} of transformers. Of its "
+                    f"head {name!r}: {error}"
+                ) from error
+            kept.append(name)
+    return kept, form.HEADS
+
+
+def _kind(form, kinds, task):
+    """The kind of model that the task is in the format."""
+    found = [kind for kind in kinds if kind in form.TASKS]
+    if not found:
+        raise ValueError(
+            f"`source` must be a model that {form.CLASS} of transformers has: for "
+            f"{', '.join(form.TASKS)}. Received: a {task['class_name']}"
+        )
+    return found[0]
+
+
+def _task_configuration(form, encoder, kind, task):
+    """What a task adds to the configuration.
+
+    Raises:
+        ValueError: if it cannot say all of the task's arguments.
+    """
+    arguments = {"pooling": "cls", "pooler_activation": "tanh"} | task["config"]
+    configuration = form.task_configuration(arguments, kind) | _labels(task)
+    whole = form.configuration(encoder) | configuration
+    try:
+        read = form.task_arguments(Config(whole, "config.json"), kind)
+    except ValueError as error:
+        raise ValueError(
+            f"`source` must be a task that {form.CLASS} of transformers has. {error}"
+        ) from error
+    read = {"pooling": "cls", "pooler_activation": "tanh"} | read
+    for name in ("pooling", "pooler_activation"):
+        if name in task["config"] and arguments[name] != read[name]:
+            raise ValueError(
+                f"`source` must be a task that {form.CLASS} of transformers has, with "
+                f"{name}={read[name]!r}. Received: {name}={arguments[name]!r}"
+            )
+    return configuration
+
+
+def _labels(task):
+    """The configuration of a task's labels."""
+    kind, arguments = task["class_name"], task["config"]
+    if kind == "Regressor":
+        return {"num_labels": 1, "problem_type": "regression"}
+    if kind not in ("Classifier", "TokenClassifier"):
+        return {}
+    names = arguments.get("label_names")
+    labels = {"num_labels": arguments["num_classes"]}
+    if names is not None:
+        labels = {
+            "id2label": {str(index): name for index, name in enumerate(names)},
+            "label2id": {name: index for index, name in enumerate(names)},
+        }
+    if kind == "Classifier":
+        labels["problem_type"] = "single_label_classification"
+    return labels

@@ -1,0 +1,279 @@
+"""Writing of models as checkpoints that Hugging Face's transformers load."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+
+import keras
+import keras_hub
+import numpy as np
+from safetensors.numpy import save_file
+
+from tfeff.compat import sublayers
+from tfeff.convert.architectures import (
+    ARCHITECTURES,
+    find_architecture,
+    make_configuration,
+)
+from tfeff.convert.head_writing import WrittenHeads, write_heads
+from tfeff.convert.tokenizer_writing import tokenizer_files
+from tfeff.encoders import Encoder
+from tfeff.encoders.preset_heads import head_names, read_head, read_task
+from tfeff.objectives.objective import Objective
+from tfeff.tasks.pretrained import (
+    find_preset,
+    head_arrays,
+    load_pretrained,
+    split_step,
+    task_config,
+)
+from tfeff.utils.checks import check_choice, check_path
+from tfeff.utils.files import atomic_folder, check_new_path
+
+
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """The result of `to_huggingface`.
+
+    Args:
+        model: the name of the class of transformers, such as `"BertForMaskedLM"`.
+        heads: the names of the heads that it has.
+        tokenizer: the name of the tokenizer's class, or `None` if there is none.
+    """
+
+    model: str
+    heads: tuple[str, ...]
+    tokenizer: str | None
+
+
+def to_huggingface(
+    source: Encoder | Objective | str | os.PathLike,
+    destination: str | os.PathLike,
+    tokenizer: keras_hub.tokenizers.Tokenizer | None = None,
+    architecture: str | None = None,
+) -> Written:
+    """Writes a model as a checkpoint that Hugging Face's transformers load.
+
+    The folder has `config.json`, `model.safetensors` and the tokenizer's files.
+    Its hidden states and logits are those of the model; `convert` reads it into the
+    same weights. transformers has the architectures of BERT, also with `relative_key`
+    or `relative_key_query` positions, ALBERT, ConvBERT, DistilBERT, ELECTRA, RoBERTa
+    and XLNet. Heads and tasks come along; a `UserWarning` names heads that
+    transformers' class does not have.
+
+    Weights are written in float32. What transformers could not say is refused before
+    any file is written.
+
+    Args:
+        source: an encoder; an objective or a task of one; or the folder of a preset
+            or of a run, as `tfeff.tasks.load_pretrained` takes it.
+        destination: the folder to write; it must not exist. It appears when it is
+            complete, or not at all.
+        tokenizer: the KerasHub tokenizer of a model in memory, or `None` to write none.
+            A preset has its own.
+        architecture: the `model_type` in transformers, such as `"bert"`; `None` for
+            the one that fits. BERT, ELECTRA with `embedding_dim=hidden_dim` and
+            RoBERTa are one encoder: ELECTRA has a discriminator's head, RoBERTa has its
+            own tokenizer, and the rest are BERT.
+
+    Returns:
+        A `Written`: the names of transformers' classes, and of the heads.
+
+    Raises:
+        TypeError: if an argument is of another type.
+        ValueError: if `destination` exists; if transformers has no such encoder, and
+            then the message lists those that it has; if it has no such task or head
+            settings; if a layer is quantized or has an adapter; or if its tokenizer
+            would give other ids, and then the message shows the texts.
+
+    Example:
+    ```python
+    import tfeff
+
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, 60, kind="wordpiece")
+    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=60)
+    model = tfeff.objectives.MaskedLM(encoder)
+    written = tfeff.convert.to_huggingface(model, "for_transformers", tokenizer)
+    assert written.model == "BertForMaskedLM"
+    ```
+    """
+    destination = check_new_path("destination", destination)
+    if architecture is not None:
+        check_choice("architecture", architecture, sorted(ARCHITECTURES))
+    encoder, heads, task, tokenizer = _parts(source, tokenizer)
+    name = architecture or find_architecture(encoder, heads, tokenizer)
+    configuration, tensors, written = checkpoint(encoder, heads, task, name)
+    files, tokens = {}, None
+    if tokenizer is not None:
+        _check_tokenizer(tokenizer, encoder, configuration)
+        files = tokenizer_files(tokenizer, _tokenizer_settings(encoder, name))
+        tokens = json.loads(files["tokenizer_config.json"])["tokenizer_class"]
+        configuration["pad_token_id"] = int(tokenizer.pad_token_id)
+    files["config.json"] = to_json(configuration)
+    with atomic_folder(destination) as unfinished:
+        os.mkdir(unfinished)
+        for file_name, content in files.items():
+            with open(os.path.join(unfinished, file_name), "wb") as file:
+                file.write(content)
+        write_tensors(unfinished, tensors)
+    return Written(written.model, written.names, tokens)
+
+
+def checkpoint(
+    encoder: Encoder,
+    heads: Mapping[str, Mapping[str, np.ndarray]],
+    task: Mapping | None,
+    name: str,
+) -> tuple[dict, dict[str, np.ndarray], WrittenHeads]:
+    """The configuration, the tensors and the heads of a checkpoint.
+
+    Args:
+        encoder: the encoder.
+        heads: the arrays of each head by its name, as presets keep them.
+        task: the model's configuration, as presets keep it, or `None`.
+        name: the architecture's `model_type`.
+
+    Raises:
+        ValueError: as `to_huggingface`.
+    """
+    configuration = make_configuration(encoder, name)
+    tensors = encoder_tensors(encoder, name)
+    written = write_heads(ARCHITECTURES[name], encoder, heads, task)
+    configuration |= {"architectures": [written.model]} | written.configuration
+    tensors = {written.prefix + key: array for key, array in tensors.items()}
+    # A head may have what an encoder does not use.
+    return configuration, tensors | written.tensors, written
+
+
+def encoder_tensors(encoder: Encoder, name: str) -> dict[str, np.ndarray]:
+    """An encoder's tensors in the format of an architecture.
+
+    Args:
+        encoder: the encoder.
+        name: the architecture's `model_type`.
+
+    Returns:
+        The tensors by their names in a model without a head. Those that the format has
+        and the encoder does not use are zeros.
+
+    Raises:
+        ValueError: if a weight is of another dtype than float32, a layer is quantized
+            or has an adapter, or the format lacks a weight that is not zero.
+    """
+    _check_layers(encoder)
+    form = ARCHITECTURES[name]
+    weights = list(form.weights(encoder))
+    said = {id(weight.variable) for weight in weights}
+    for variable in encoder.weights:
+        if id(variable) not in said and np.any(keras.ops.convert_to_numpy(variable)):
+            raise ValueError(
+                f"`source` must have zeros where {form.CLASS} of transformers has no "
+                f"weights. Received: {variable.path} with other values"
+            )
+    tensors = {weight.name: weight.tensor() for weight in weights}
+    for unused, shape in form.unused(encoder).items():
+        tensors[unused] = np.zeros(shape, "float32")
+    return tensors
+
+
+def write_tensors(folder: str, tensors: Mapping[str, np.ndarray]) -> None:
+    """Writes `model.safetensors` to a folder."""
+    contiguous = {name: np.ascontiguousarray(x) for name, x in tensors.items()}
+    path = os.path.join(folder, "model.safetensors")
+    # transformers refuses files that do not say whose format they have.
+    save_file(contiguous, path, {"format": "pt"})
+
+
+def to_json(values: Mapping) -> bytes:
+    """A JSON object as transformers write it."""
+    text = json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False)
+    return f"{text}\n".encode()
+
+
+def _parts(source, tokenizer):
+    """The encoder, the arrays of its heads, the task's configuration, the tokenizer."""
+    if isinstance(source, Encoder):
+        return source, {}, None, tokenizer
+    if isinstance(source, Objective):
+        return source.encoder, head_arrays(source), task_config(source), tokenizer
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(
+            "`source` must be a `tfeff.encoders.Encoder`, a task or an objective of "
+            f"one, or the path of a preset. Received: source={source!r}"
+        )
+    if tokenizer is not None:
+        raise ValueError(
+            "`tokenizer` must be None for a preset, which has its own. "
+            f"Received: tokenizer={tokenizer!r}, source={source!r}"
+        )
+    path = check_path("source", source)
+    _, step = split_step(path)
+    if step is not None:
+        encoder, tokenizer = load_pretrained(path, dtype="float32")
+        return encoder, {}, None, tokenizer
+    inner = os.path.join(path, "preset")
+    preset = inner if os.path.isdir(inner) else path
+    # Of a checkpoint without a tokenizer, `tfeff convert` writes the encoder alone.
+    if os.path.exists(os.path.join(preset, "config.json")) and not os.path.exists(
+        os.path.join(preset, "tokenizer.json")
+    ):
+        encoder = Encoder.from_preset(os.path.abspath(preset), dtype="float32")
+    else:
+        preset = find_preset(path)
+        encoder, tokenizer = load_pretrained(path, dtype="float32")
+    heads = {name: read_head(preset, name) for name in head_names(preset)}
+    return encoder, heads, read_task(preset), tokenizer
+
+
+def _tokenizer_settings(encoder, name):
+    """Settings of a tokenizer that the encoder determines."""
+    if name == "xlnet":  # It reads any length.
+        return {}
+    settings = {"model_max_length": encoder.max_sequence_length}
+    if name == "distilbert":  # It refuses segments.
+        settings["model_input_names"] = ["input_ids", "attention_mask"]
+    return settings
+
+
+def _check_tokenizer(tokenizer, encoder, configuration):
+    if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
+        raise TypeError(
+            "`tokenizer` must be a KerasHub tokenizer. "
+            f"Received: tokenizer={tokenizer!r}"
+        )
+    if tokenizer.vocabulary_size() > encoder.vocabulary_size:
+        raise ValueError(
+            "`tokenizer` must have no more ids than the encoder has rows. Received: "
+            f"{tokenizer.vocabulary_size()} ids, {encoder.vocabulary_size} rows"
+        )
+    padding = configuration.get("pad_token_id", tokenizer.pad_token_id)
+    if padding != tokenizer.pad_token_id:
+        raise ValueError(
+            f"`tokenizer` must have the id {padding} for padding, from which "
+            "transformers' positions are counted. Received: pad_token_id="
+            f"{tokenizer.pad_token_id}"
+        )
+
+
+def _check_layers(encoder):
+    for layer in sublayers(encoder):
+        if getattr(layer, "quantization_mode", None) is not None:
+            raise ValueError(
+                "`source` must not be quantized: transformers would not read it. "
+                f"Received: quantization_mode={layer.quantization_mode!r} in the "
+                f"layer {layer.path}"
+            )
+        if getattr(layer, "lora_enabled", False):
+            raise ValueError(
+                "`source` must have no LoRA adapters: save it and load it again, which "
+                f"merges them. Received: an adapter on the layer {layer.path}"
+            )
+    for variable in encoder.weights:
+        if variable.dtype != "float32":
+            raise ValueError(
+                "`source` must have weights in float32; `dtype='float32'` of "
+                "`from_preset` loads them so. Received: weights in "
+                f"{variable.dtype} ({variable.path})"
+            )
