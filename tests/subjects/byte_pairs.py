@@ -1,4 +1,4 @@
-"""A byte-level BPE, trained by the `tokenizers` library, and tfeff's of the same file."""
+"""A byte-level BPE that the `tokenizers` library trains, and tfeff's of its file."""
 
 import functools
 import json
