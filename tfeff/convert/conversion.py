@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import warnings
 from collections.abc import Mapping
 
 import keras_hub
@@ -182,6 +183,13 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
     found, encoder = _encoder(source)
     heads = find_heads(found, encoder)
     ignored = _assign(found, encoder, heads.weights)
+    if heads.left_out:
+        kinds = [f"{kind} ({count} tensors)" for kind, count in ignored.items()]
+        warnings.warn(
+            f"Heads of {found.directory!r} are left out, since "
+            f"{'; '.join(heads.left_out)}. Not used: {', '.join(kinds) or 'none'}",
+            stacklevel=1,
+        )
     tokenizer = _tokenizer(found, encoder)
     save_preset(
         encoder,

@@ -12,7 +12,6 @@ A format (`tfeff.convert.bert`, …) describes them by
 """
 
 import dataclasses
-import warnings
 
 from tfeff.convert.config import Config
 from tfeff.convert.sources import Source
@@ -40,11 +39,13 @@ class Heads:
         task: the fine-tuned model that they make with the encoder, or `None`.
         heads: by name.
         weights: their weights with the tensors' names.
+        left_out: why heads of the checkpoint are not among them.
     """
 
     task: Objective | None
     heads: dict[str, Head]
     weights: list[Weight]
+    left_out: list[str]
 
 
 def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> Heads:
@@ -53,19 +54,19 @@ def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> H
     Args:
         found: the checkpoint.
         encoder: its encoder.
-        must_be_task: whether to raise if it is no fine-tuned model that tfeff has;
-            else a `UserWarning` says so.
+        must_be_task: whether to raise if it is a fine-tuned model that tfeff does not
+            have.
 
     Raises:
         ValueError: if a fine-tuned model's configuration is damaged, or has no task.
     """
-    task, heads, weights = None, {}, []
+    task, heads, weights, left_out = None, {}, [], []
     try:
         task, describe = _find_task(found, encoder)
     except NotKept as error:
         if must_be_task:
             raise
-        warnings.warn(f"The head is left out: {error}", stacklevel=1)
+        left_out.append(str(error))
     if task is not None:
         heads = task.heads()
         for name, head in heads.items():
@@ -74,13 +75,15 @@ def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> H
     for name, head in found.format.pretraining_heads(encoder).items():
         if name in heads or name not in found.format.HEADS:
             continue
-        if name in ("masked_lm", "permutation_lm") and not is_tied:
-            continue
         own = list(found.format.HEADS[name](head.weights))
-        if all(weight.name in found.tensors for weight in own):
-            heads[name] = head
-            weights += own
-    return Heads(task, heads, weights)
+        if not all(weight.name in found.tensors for weight in own):
+            continue
+        if name in ("masked_lm", "permutation_lm") and not is_tied:
+            left_out.append(f"{name} has a table of its own: tie_word_embeddings=False")
+            continue
+        heads[name] = head
+        weights += own
+    return Heads(task, heads, weights, left_out)
 
 
 def _find_task(found, encoder):
