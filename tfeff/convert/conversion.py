@@ -88,6 +88,8 @@ def load_task(
 
     Example:
     ```python
+    import tfeff
+
     model, tokenizer = tfeff.convert.load_task("textattack/bert-base-uncased-SST-2")
     ```
     """
