@@ -18,7 +18,13 @@ import tensorflow as tf
 from tests.subjects import distillation, objectives
 from tests.subjects.batches import masked_lm_batches
 from tfeff.objectives import Distillation, MaskedLM
-from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
+from tfeff.tasks import (
+    Classifier,
+    MultipleChoice,
+    Regressor,
+    SpanQA,
+    TokenClassifier,
+)
 from tfeff.training import AdamW, adamw, load_checkpoint, save_checkpoint
 
 STEPS = 3
@@ -124,6 +130,12 @@ CASES = {
         Regressor,
         lambda x, y, w: (_texts(x), tf.cast(y[:, 0], "float32") / 50, w[:, 0]),
         pooling="layerwise",
+    ),
+    "token classifier": functools.partial(
+        _task,
+        TokenClassifier,
+        lambda x, y, w: (_texts(x), x["token_ids"] % 3, x["padding_mask"]),
+        num_classes=3,
     ),
     "multiple choice": functools.partial(_task, MultipleChoice, _options),
     "questions": functools.partial(_task, SpanQA, _spans),
