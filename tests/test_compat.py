@@ -5,6 +5,7 @@ fails as expected; once it passes, the run fails (`strict`), and the workaround 
 names may go.
 """
 
+import os
 import subprocess
 import sys
 
@@ -227,3 +228,16 @@ def test_preprocessors_have_the_length_of_the_preset(tmp_path):
     keras_hub.models.BertTokenizer(pieces).save_to_preset(str(tmp_path))
     make = keras_hub.models.TextClassifierPreprocessor.from_preset
     assert make(str(tmp_path)).sequence_length == 16
+
+
+def test_gradients_of_weights_with_one_path_are_not_all_cleared_on_pytorch():
+    """`ClearsAllGradients`, which is tested in `test_backends.py`."""
+    pytest.importorskip("torch")
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.subjects.torch_gradients"],
+        env=os.environ | {"KERAS_BACKEND": "torch"},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split()[-1] == "2"  # Of four.

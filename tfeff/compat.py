@@ -17,6 +17,20 @@ def sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     return layer._flatten_layers()
 
 
+class ClearsAllGradients:
+    """Mixin of models whose layers may have weights of equal paths.
+
+    Keras tells PyTorch of one weight of each path alone. Of a generator and a
+    discriminator, whose blocks have the same names, the gradients of one would be those
+    of all steps so far.
+    """
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clears the gradients of all weights; Keras on PyTorch calls it each step."""
+        for weight in self.trainable_weights:
+            weight.value.grad = None
+
+
 def input_structure(model: keras.Model):
     """The inputs of a functional model as it was made of them, `keras.KerasTensor`s.
 

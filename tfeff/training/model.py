@@ -2,7 +2,7 @@ import inspect
 
 import keras
 
-from tfeff.compat import BuiltByOneReplica, is_seed_state
+from tfeff.compat import BuiltByOneReplica, ClearsAllGradients, is_seed_state
 from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.backends import check_steps_per_execution, train_in_parts
 from tfeff.training.loss_scale import LossScaleOptimizer
@@ -15,7 +15,9 @@ _SEED = "seed_generator_"
 _GRAPH = ("inputs", "outputs")
 
 
-class DistributedModel(ChecksBeforeSaving, BuiltByOneReplica, keras.Model):
+class DistributedModel(
+    ChecksBeforeSaving, BuiltByOneReplica, ClearsAllGradients, keras.Model
+):
     """A Keras model that trains right on several replicas and after loading.
 
     It adds six things to `keras.Model`.

@@ -1,0 +1,14 @@
+"""Prints how many of two weights with one path Keras clears the gradients of."""
+
+import keras
+
+inputs = keras.Input((3,))
+first, second = (
+    keras.Model(inputs, keras.layers.Dense(2, name="dense")(inputs)) for _ in range(2)
+)
+model = keras.Model(inputs, first(inputs) + second(inputs))
+model.compile("sgd", "mse")
+x, y = keras.ops.ones((4, 3)), keras.ops.zeros((4, 2))
+model.train_on_batch(x, y)
+model.zero_grad()
+print(sum(weight.value.grad is None for weight in model.trainable_weights))
