@@ -230,8 +230,10 @@ class ScoredAttention(Attention):
             size = max(size // together, 1) * together
             if isinstance(length, int):
                 context = in_blocks(size) if length > longest else whole()
-            else:
+            elif ops.is_tensor(length):
                 context = ops.cond(length > longest, lambda: in_blocks(size), whole)
+            else:  # One without a value, where Keras infers shapes on JAX.
+                context = whole()
         if queries.dropout_bits is not None:
             context = context * (1.0 / (1.0 - self.dropout))
         return context

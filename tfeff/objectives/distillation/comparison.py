@@ -122,6 +122,29 @@ class Comparison(keras.layers.Layer):
             terms["label"] = student_output
         return terms
 
+    def compute_output_spec(self, inputs, training=None):
+        if keras.backend.backend() != "torch":
+            return super().compute_output_spec(inputs, training)
+        # There Keras would call the encoders with a number for an unknown length, which
+        # may be too long.
+        rows = inputs["padding_mask"].shape[:-1]
+        dtype = keras.backend.result_type(self.compute_dtype, "float32")
+        terms = {
+            name: keras.KerasTensor(rows, dtype)
+            for name in ("embedding", "hidden", "attention", "cosine")
+            if name in self.terms
+        }
+        if "prediction" in self.terms:
+            outputs = self.student.output, self.teacher.output
+            terms["prediction"] = prediction_divergence(
+                *outputs, self.temperature, self.soften
+            )
+        if "label" in self.terms:
+            terms["label"] = self.student.output
+        return keras.tree.map_structure(
+            lambda x: keras.KerasTensor(x.shape, x.dtype), terms
+        )
+
     def _sums(self, student, teacher, real):
         """The sums over positions of the terms that compare layers."""
         first, *weights, _ = self.layer_weights

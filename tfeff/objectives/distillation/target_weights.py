@@ -37,7 +37,7 @@ def example_weights(sample_weight, padding_mask):
     Weights of tokens, `[B, M]`, are not of examples; those of several outputs are
     averaged.
     """
-    examples = ops.any(padding_mask != 0, axis=range(1, len(padding_mask.shape)))
+    examples = ops.any(padding_mask != 0, axis=tuple(range(1, len(padding_mask.shape))))
     examples = ops.cast(examples, "float32")
     if isinstance(sample_weight, Mapping):
         parts = [ops.cast(weight, "float32") for weight in sample_weight.values()]
