@@ -32,6 +32,7 @@ def test_an_editable_install_is_found_beside_the_clone(tmp_path):
     for file in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / file, clone)
     shutil.copy(REPOSITORY / "tfeff" / "__init__.py", clone / "tfeff")
+    shutil.copytree(REPOSITORY / "tfeff" / "utils", clone / "tfeff" / "utils")
     subprocess.run(
         [sys.executable, "-c", BUILD, str(tmp_path)],
         cwd=clone,

@@ -93,7 +93,7 @@ def test_override():
         (
             "sentence_order",
             {"masked": None, "mask_rate": 0.3},
-            "kind, masked, masked_lm",
+            "activation, kind, layer_norm_epsilon, masked, masked_lm",
         ),
         ("masked_lm", {"mask_rate": 2}, "`mask_rate` must be"),
         ("next_sentence", {"masking": "words"}, "`masking` must be"),

@@ -120,9 +120,9 @@ class EncoderTextClassifier(_saved_whole(keras_hub.models.TextClassifier)):
     import tfeff
 
     films = ["great fun", "far too long"]
-    tokenizer = tfeff.data.train_tokenizer(films * 9, vocabulary_size=20)
+    tokenizer = tfeff.data.train_tokenizer(films * 9, vocabulary_size=18)
     encoder = tfeff.encoders.build(
-        "bert_tiny", vocabulary_size=20, num_layers=1, max_sequence_length=16
+        "bert_tiny", vocabulary_size=18, num_layers=1, max_sequence_length=16
     )
     tfeff.tasks.save_pretrained(encoder, tokenizer, "preset")
 
@@ -218,9 +218,9 @@ class EncoderMaskedLM(_saved_whole(keras_hub.models.MaskedLM)):
     import tfeff
 
     texts = ["seven green bottles", "hanging on the wall"]
-    tokenizer = tfeff.data.train_tokenizer(texts * 9, vocabulary_size=30)
+    tokenizer = tfeff.data.train_tokenizer(texts * 9, vocabulary_size=22)
     encoder = tfeff.encoders.build(
-        "bert_tiny", vocabulary_size=30, num_layers=1, max_sequence_length=16
+        "bert_tiny", vocabulary_size=22, num_layers=1, max_sequence_length=16
     )
     tfeff.tasks.save_pretrained(encoder, tokenizer, "preset")
 

@@ -72,7 +72,7 @@ def swap_positions(
             f"Received: encoder.position={encoder.position!r}"
         )
     if max_distance is not None:
-        check_integer("max_distance", max_distance)
+        max_distance = check_integer("max_distance", max_distance)
     elif method in _UNCLIPPED:
         max_distance = max(encoder.max_sequence_length - 1, 1)
     config = encoder.get_config()

@@ -98,7 +98,7 @@ def test_offsets_are_those_of_the_library():
                     assert text[start:end] == part.strip(), (text, part)
                 assert 0 <= start <= end <= len(text)
     ((ids, offsets),) = encode_with_offsets(tokenizer(), ["x 🙂 y"])
-    covered = {(int(start), int(end)) for start, end in offsets}
+    covered = {(int(start), int(end)) for start, end in offsets if start < end}
     assert covered == {(0, 1), (2, 3), (4, 5)}  # All bytes of 🙂 cover it.
 
 

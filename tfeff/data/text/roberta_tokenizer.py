@@ -45,7 +45,9 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
 
     Example:
 
-    >>> pieces = ["<s>", "<pad>", "</s>", "<mask>", *byte_symbols(), "Ġa", "ba"]
+    >>> from tokenizers.pre_tokenizers import ByteLevel
+    >>> special, one_byte = ["<s>", "<pad>", "</s>", "<mask>"], ByteLevel.alphabet()
+    >>> pieces = [*special, *sorted(one_byte), "Ġa", "ba"]
     >>> tokenizer = RobertaTokenizer(
     ...     {piece: id for id, piece in enumerate(pieces)}, ["Ġ a", "b a"]
     ... )

@@ -24,6 +24,32 @@ class XLMRobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.SentencePieceToke
 
     Raises:
         ValueError: if the model lacks a special token.
+
+    Example:
+    ```python
+    import io
+    import sentencepiece
+    import tfeff
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["one two three"] * 9),
+        model_writer=model,
+        vocab_size=15,
+        bos_id=0,
+        pad_id=1,
+        eos_id=2,
+        unk_id=3,
+        control_symbols=["<mask>"],
+        minloglevel=2,
+    )
+    tokenizer = tfeff.data.XLMRobertaTokenizer(model.getvalue())
+    assert (tokenizer.cls_token_id, tokenizer.pad_token_id) == (0, 1)
+    ```
+
+    Reference:
+        Conneau et al., "Unsupervised Cross-lingual Representation Learning at Scale",
+        2020, section 3.
     """
 
     # KerasHub finds the tokenizer of a preset by the class of its backbone.
