@@ -3,7 +3,7 @@
 import keras_hub
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfeff.data import TokenExamples, token_features, train_tokenizer
@@ -65,6 +65,7 @@ words_of = st.lists(
 )
 
 
+@settings(max_examples=25)
 @given(st.lists(words_of, min_size=1, max_size=3), st.integers(3, 9))
 def test_long_sentences_overlap_and_words_count_once(words, length):
     features = make(words, length=length)
