@@ -114,7 +114,6 @@ def test_answering(pretrained, tmp_path):
     squad = dataclasses.replace(
         tfeff.datasets.get("squad1"),
         scorer=lambda *_: {"f1": 0.5, "exact_match": 0.25},
-        requirement=None,
     )
     run_dir = tmp_path / "run"
     given = AnswerSettings(
