@@ -1,13 +1,10 @@
 """The code of docs/CONVERT.md runs as it stands, in its order, in an empty folder."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+from tests.checks.pages import REPOSITORY, printed_by, python_blocks
+
 CONVERT = REPOSITORY / "tests" / "convert"
 # The folders that the page reads, each with the files of these golden checkpoints.
 PUBLISHED = {
@@ -35,19 +32,11 @@ def publish(folder):
 
 def test_code_of_the_page(tmp_path):
     publish(tmp_path)
-    text = (REPOSITORY / "docs" / "CONVERT.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    blocks = python_blocks("docs/CONVERT.md")
     assert len(blocks) >= 2
-    result = subprocess.run(
-        [sys.executable, "-c", "\n".join(blocks)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
+    printed = printed_by(blocks, tmp_path)
     for expected in PRINTED:
-        assert expected in result.stdout, result.stdout
+        assert expected in printed, printed
 
 
 def test_commands_of_the_page_print_what_it_says(tmp_path, capsys, monkeypatch):

@@ -1,29 +1,16 @@
 """The README's code runs as it stands, in its order, in an empty folder."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+from tests.checks.pages import REPOSITORY, printed_by, python_blocks
 
 
 def test_code_of_the_readme(tmp_path):
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    blocks = python_blocks("README.md")
     assert len(blocks) == 10
-    result = subprocess.run(
-        [sys.executable, "-c", "\n".join(blocks)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
-    printed = result.stdout
+    printed = printed_by(blocks, tmp_path)
     for expected in (
         "(2, 2)",
         "(2, 9, 512) 3",
@@ -37,20 +24,12 @@ def test_code_of_the_readme(tmp_path):
 
 
 def test_code_of_contributing(tmp_path):
-    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    blocks = python_blocks("CONTRIBUTING.md")
     assert len(blocks) == 3
     code = [*blocks, "print(encoder(encoder.input)['sequence_output'].shape)"]
     code.append("print(tfeff.datasets.names()[-1], tfeff.objectives.get('many_masks'))")
-    result = subprocess.run(
-        [sys.executable, "-c", "\n".join(code)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
-    assert "(None, None, 128)\nForecast PretrainingObjective" in result.stdout
+    printed = printed_by(code, tmp_path)
+    assert "(None, None, 128)\nForecast PretrainingObjective" in printed
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
