@@ -39,7 +39,7 @@ CHECKPOINTS = [
         [],
     ),
     (HEADS / "convbert_masked_lm", "masked_lm", ["masked_lm"], []),
-    (GOLDENS / "convbert_small", "replaced_token", [], ["replaced_token"]),
+    (GOLDENS / "convbert_small", "replaced_token", [], ["generator", "replaced_token"]),
     (HEADS / "xlnet_lm", "permutation_lm", ["permutation_lm"], []),
     (GOLDENS / "bert", "masked_lm", [], ["masked_lm"]),
 ]
