@@ -241,6 +241,16 @@ def test_own_models_with_any_attention(kind, format, tmp_path):
         check_same(call(batch), model(batch))
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_export_replaces_nothing(format, tmp_path):
+    path = tmp_path / f"model{ENDINGS[format]}"
+    path.mkdir()
+    (path / "mine").write_text("mine")
+    with pytest.raises(ValueError, match="`filepath` must not exist yet. Received"):
+        make_encoder().export(path, format=format)
+    assert [x.name for x in tmp_path.rglob("*")] == [path.name, "mine"]
+
+
 @slow
 @pytest.mark.parametrize("kind", ATTENTIONS)
 def test_keras_own_export_with_any_attention(kind, tmp_path):
@@ -289,7 +299,7 @@ def test_weights_in_double_precision_are_refused(tmp_path):
     encoder = make_encoder("bert_base", dtype="float64")
     with pytest.raises(ValueError, match="float32.* Received: float64 in .*embedding"):
         exported(encoder, tmp_path, "litert")
-    assert not any(tmp_path.iterdir())
+    assert not any(x.is_file() for x in tmp_path.rglob("*"))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """Exported models, run as other programs run them."""
 
+import os
+import tempfile
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -14,7 +17,7 @@ LENGTHS = ((7, 4, 0), (1,), (12, 3))
 
 def exported(model, folder, format, **kwargs):
     """The path of a model's new export."""
-    path = str(folder / f"{model.name}{ENDINGS[format]}")
+    path = os.path.join(tempfile.mkdtemp(dir=folder), f"{model.name}{ENDINGS[format]}")
     model.export(path, format=format, verbose=False, **kwargs)
     return path
 

@@ -13,7 +13,8 @@ from keras import ops
 from tfeff.compat import sublayers
 from tfeff.encoders.onnx_simplify import simplify
 from tfeff.layers.scored_attention import ScoredAttention
-from tfeff.utils.checks import check_choice, check_path
+from tfeff.utils.checks import check_choice
+from tfeff.utils.files import atomic_folder, check_new_path
 
 FORMATS = ("tf_saved_model", "litert", "onnx", "openvino", "torch")  # Of Keras.
 # Inputs that a signature may lack, and what they are then, computed from the token ids.
@@ -39,9 +40,10 @@ def export_model(
     Args:
         model: the `keras.Model`.
         filepath: the file to write, whose name ends in `.tflite` for LiteRT, or the
-            folder of a SavedModel.
+            folder of a SavedModel. It must not exist yet, and is there only once it is
+            complete.
         format: `"tf_saved_model"`, `"litert"`, `"onnx"`, or another one of Keras.
-        verbose: whether Keras prints what it wrote.
+        verbose: whether to print where it was written; `None` does.
         input_signature: as in `keras.Model.export`; by default, sequences and batches
             have any size.
         **kwargs: further arguments of `keras.Model.export`, such as `opset_version` for
@@ -50,8 +52,9 @@ def export_model(
     Raises:
         TypeError: if `model` is not a `keras.Model`, or another argument has a wrong
             type.
-        ValueError: if the format is unknown or has no operator for a layer, whose path
-            the message has, or `model` has weights in half or double precision.
+        ValueError: if `filepath` exists; if the format is unknown or has no operator
+            for a layer, whose path the message has, or `model` has weights in half or
+            double precision.
         ImportError: if a package of the format is missing.
 
     Example:
@@ -67,7 +70,7 @@ def export_model(
     """
     if not isinstance(model, keras.Model):
         raise TypeError(f"`model` must be a `keras.Model`. Received: model={model!r}")
-    filepath = check_path("filepath", filepath)
+    filepath = check_new_path("filepath", filepath)
     check_choice("format", format, FORMATS)
     if not isinstance(verbose, bool | None):
         raise TypeError(
@@ -78,13 +81,16 @@ def export_model(
     elif getattr(model, "inputs", None):
         # Keras infers it too, but not for ONNX of a model that was never called.
         input_signature = [keras.tree.map_structure(_spec, model.input)]
-    arguments = dict(verbose=verbose, input_signature=input_signature, **kwargs)
-    if format not in _EXPORTS:
-        model.export(filepath, format=format, **arguments)
-        return
-    _check_weights(model, format)
-    with _whole_and_exact(model):
-        _EXPORTS[format](model, filepath, **arguments)
+    arguments = dict(verbose=False, input_signature=input_signature, **kwargs)
+    with atomic_folder(filepath) as unfinished:
+        if format in _EXPORTS:
+            _check_weights(model, format)
+            with _whole_and_exact(model):
+                _EXPORTS[format](model, unfinished, **arguments)
+        else:
+            model.export(unfinished, format=format, **arguments)
+    if verbose is not False:
+        print(f"Saved artifact at '{filepath}'.")
 
 
 def export_outputs(
@@ -209,7 +215,7 @@ def _export_litert(model, filepath, **kwargs):
         raise _no_operators("litert", model, places) from None
 
 
-def _export_onnx(model, filepath, verbose=None, **kwargs):
+def _export_onnx(model, filepath, **kwargs):
     """Writes what ONNX Runtime knows and makes faster."""
     needed = ["onnx"]
     if keras.backend.backend() == "tensorflow":
@@ -226,7 +232,7 @@ def _export_onnx(model, filepath, verbose=None, **kwargs):
 
     with tempfile.TemporaryDirectory() as folder, _silent("tf2onnx"):
         path = os.path.join(folder, "model.onnx")
-        model.export(path, format="onnx", verbose=False, **kwargs)
+        model.export(path, format="onnx", **kwargs)
         exported = onnx.load(path)
     onnx_graph.write_out(exported.graph)
     places = onnx_graph.unknown_operators(exported.graph)
@@ -235,8 +241,6 @@ def _export_onnx(model, filepath, verbose=None, **kwargs):
     onnx_graph.divide_before_erf(exported.graph)
     simplify(exported)
     onnx.save(exported, filepath)
-    if verbose is not False:
-        print(f"Saved artifact at '{filepath}'.")
 
 
 @contextlib.contextmanager

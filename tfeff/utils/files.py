@@ -34,7 +34,8 @@ def check_new_path(name: str, path: object) -> str:
 def atomic_folder(path: str) -> Iterator[str]:
     """Yields a path to write a folder to, which is renamed to `path` at the end.
 
-    Parent folders are created. After an error, `path` does not exist.
+    Parent folders are created. After an error, `path` does not exist. What is written
+    may be a new file, too.
 
     Args:
         path: the folder to create, as `check_new_path` returns it.
