@@ -1,6 +1,7 @@
 """Published discriminators and generators as the objective that pretrained them."""
 
 import os
+from typing import Any
 
 import keras_hub
 import numpy as np
@@ -27,7 +28,7 @@ _OF_TABLES = (
 def load_replaced_token(
     discriminator: str | os.PathLike,
     generator: str | os.PathLike | None = None,
-    **settings,
+    **settings: Any,
 ) -> tuple[ReplacedTokenDetection, keras_hub.tokenizers.Tokenizer | None]:
     """Reads a discriminator and a generator, such as ELECTRA's, to train them further.
 

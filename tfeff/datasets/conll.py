@@ -23,6 +23,7 @@ import math
 import os
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -123,7 +124,7 @@ def conll_dataset(
     *,
     word_column: int = 0,
     label_column: int = -1,
-    **attributes,
+    **attributes: Any,
 ) -> Dataset:
     """A data set of phrases: `folder/split.txt`, or `folder/name/split.txt`.
 

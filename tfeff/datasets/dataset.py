@@ -3,6 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -124,7 +125,7 @@ class Dataset:
                 check_choice("metric_names", name, METRICS)
 
     def read(
-        self, split: str, folder: str | os.PathLike, **options
+        self, split: str, folder: str | os.PathLike, **options: Any
     ) -> TextExamples | ChoiceExamples | SpanExamples | TokenExamples:
         """Reads one split.
 

@@ -9,6 +9,7 @@ also to `null_odds.json`, the probability that each question has no answer.
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from tfeff.data.finetuning.examples import Question, SpanAnswer, SpanExamples
 from tfeff.datasets.checks import check_list, check_names
@@ -28,7 +29,7 @@ def span_dataset(
     files: Mapping[str, tuple[str, ...]],
     read_file: Callable | None = None,
     split_options: Mapping[str, Mapping] | None = None,
-    **attributes,
+    **attributes: Any,
 ) -> Dataset:
     """A data set of questions whose answers are spans, with SQuAD 1.1's metrics.
 

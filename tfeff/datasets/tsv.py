@@ -4,6 +4,7 @@ import functools
 import math
 import os
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ def tsv_dataset(
     label: str,
     label_names: tuple[str, ...] | None = None,
     ratings: tuple[float, float] = ANY_RATING,
-    **attributes,
+    **attributes: Any,
 ) -> Dataset:
     """A data set whose splits are the files `folder/name/split.tsv`.
 

@@ -1,13 +1,14 @@
 """Encoders by preset."""
 
 import inspect
+from typing import Any
 
 from tfeff.encoders.encoder import Encoder
 from tfeff.encoders.presets import presets
 from tfeff.utils.checks import check_choice, near_miss
 
 
-def build(preset: str, **overrides) -> Encoder:
+def build(preset: str, **overrides: Any) -> Encoder:
     """Makes an encoder by preset, with new weights.
 
     Args:

@@ -1,4 +1,6 @@
 import inspect
+import os
+from typing import Any
 
 import keras
 import keras_hub
@@ -20,6 +22,7 @@ from tfeff.layers.attention import declares
 from tfeff.layers.initializer import bert_initializer
 from tfeff.ops.ids import exact_input
 from tfeff.utils.checks import check_keywords
+from tfeff.utils.types import Config, DType, Tensor
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
@@ -142,8 +145,8 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
         attention_dropout: float | None = None,
         memory_efficient: bool | str = False,
         tables_of: "Encoder | None" = None,
-        dtype=None,
-        **kwargs,
+        dtype: DType | None = None,
+        **kwargs: Any,
     ):
         own = inspect.signature(Encoder).parameters
         check_keywords("Encoder", kwargs, {*own, "name", "trainable"} - {"kwargs"})
@@ -233,23 +236,25 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
             declares(block.attention, "length_dependent") for block in self.blocks
         )
 
-    def call(self, inputs, training=None, mask=None):
+    def call(
+        self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None
+    ) -> dict[str, Any]:
         inputs = inputs_in_order(inputs, INPUTS)
         inputs = {name: exact_input(name, x) for name, x in inputs.items()}
         return super().call(inputs, training=training, mask=mask)
 
-    def save_to_preset(self, *args, **kwargs):
+    def save_to_preset(self, *args: Any, **kwargs: Any) -> None:
         check_keeps_quantization(self)
         super().save_to_preset(*args, **kwargs)
 
     def export(
         self,
-        filepath,
-        format="tf_saved_model",
-        verbose=None,
-        input_signature=None,
-        **kwargs,
-    ):
+        filepath: str | os.PathLike,
+        format: str = "tf_saved_model",
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        **kwargs: Any,
+    ) -> None:
         """Writes the encoder as a SavedModel, for LiteRT or for ONNX.
 
         The file takes `token_ids`, `segment_ids` and `padding_mask`, int32 `[B, T]`,
@@ -302,7 +307,7 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
             **kwargs,
         )
 
-    def get_config(self):
+    def get_config(self) -> Config:
         # Not KerasHub's, in which quantized layers are a map in `dtype`: it loses the
         # dtype of all other layers, and presets are loaded without it.
         config = {
@@ -341,7 +346,7 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
         return {**self.feedforward, "activation": activation}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: Config) -> "Encoder":
         config = {**config, "dtype": keras.dtype_policies.get(config.get("dtype"))}
         if "attention" in config and "attention_dropout" not in config:
             config["attention"] = earlier_spec(config["attention"])

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import tempfile
+from typing import Any
 
 import keras
 from keras import ops
@@ -28,8 +29,8 @@ def export_model(
     filepath: str | os.PathLike,
     format: str = "tf_saved_model",
     verbose: bool | None = None,
-    input_signature=None,
-    **kwargs,
+    input_signature: Any = None,
+    **kwargs: Any,
 ) -> None:
     """As `keras.Model.export`, of any model with layers of tfeff.
 

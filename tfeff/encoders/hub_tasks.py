@@ -4,6 +4,8 @@ KerasHub finds them by `backbone_cls`, so that its own
 `keras_hub.models.TextClassifier.from_preset` and the like take presets of tfeff.
 """
 
+from typing import Any
+
 import keras
 import keras_hub
 
@@ -15,6 +17,7 @@ from tfeff.layers.checks import check_activation
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.utils.checks import check_integer, check_rate
+from tfeff.utils.types import Activation, Config
 
 
 class _EncoderTask(ChecksBeforeSaving):
@@ -143,10 +146,10 @@ class EncoderTextClassifier(_saved_whole(keras_hub.models.TextClassifier)):
         self,
         backbone: Encoder,
         num_classes: int,
-        preprocessor=None,
-        activation=None,
+        preprocessor: Any = None,
+        activation: Activation | None = None,
         dropout: float = 0.1,
-        **kwargs,
+        **kwargs: Any,
     ):
         _check(backbone, preprocessor)
         dtype = backbone.dtype_policy
@@ -167,7 +170,7 @@ class EncoderTextClassifier(_saved_whole(keras_hub.models.TextClassifier)):
         )
         super().__init__(inputs=inputs, outputs=logits(vector), **kwargs)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         return {
             **super().get_config(),
             "num_classes": self.num_classes,
@@ -234,7 +237,7 @@ class EncoderMaskedLM(_saved_whole(keras_hub.models.MaskedLM)):
 
     preprocessor_cls = EncoderMaskedLMPreprocessor
 
-    def __init__(self, backbone: Encoder, preprocessor=None, **kwargs):
+    def __init__(self, backbone: Encoder, preprocessor: Any = None, **kwargs: Any):
         _check(backbone, preprocessor)
         self.backbone = backbone
         self.preprocessor = preprocessor

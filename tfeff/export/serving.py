@@ -1,6 +1,7 @@
 import inspect
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import keras_hub
@@ -38,7 +39,7 @@ def save_for_serving(
     *,
     sequence_length: int | None = None,
     encoder: Encoder | None = None,
-    **options,
+    **options: Any,
 ) -> None:
     """Writes a SavedModel that takes text, for TensorFlow without tfeff.
 
@@ -170,7 +171,7 @@ def save_version(
     model: keras.Model,
     tokenizer: keras_hub.tokenizers.Tokenizer,
     path: str | os.PathLike,
-    **options,
+    **options: Any,
 ) -> str:
     """Writes the next version of a SavedModel that takes text.
 

@@ -1,12 +1,14 @@
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.layers.attention_inputs import Keys
+from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.utils.checks import check_integer
+from tfeff.utils.types import Config, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -73,12 +75,14 @@ class BlockwiseAttention(SelfAttention):
         self,
         num_heads: int,
         head_blocks: str | Sequence[int] | Sequence[Sequence[int]],
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(num_heads, **kwargs)
         self.head_blocks = _head_blocks(head_blocks, self.num_heads)
 
-    def attend_sequence(self, inputs, return_scores):
+    def attend_sequence(
+        self, inputs: AttentionInputs, return_scores: bool
+    ) -> tuple[Tensor, Tensor | None]:
         num_blocks = len(functional.head_permutations(self.head_blocks)[0])
         length = ops.shape(inputs.hidden)[1]
         hidden, visible = inputs.hidden, inputs.visible
@@ -104,7 +108,7 @@ class BlockwiseAttention(SelfAttention):
             scores = scores[:, :, :length, :length]
         return output, scores
 
-    def project(self, inputs):
+    def project(self, inputs: AttentionInputs) -> tuple[Queries, Keys]:
         queries, keys = super().project(inputs)
         if not inputs.positional:
             return queries, keys
@@ -121,7 +125,7 @@ class BlockwiseAttention(SelfAttention):
             visible=visible,
         )
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         config.update(head_blocks=self.head_blocks)
         return config

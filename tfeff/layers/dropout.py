@@ -1,5 +1,6 @@
 import contextlib
 import contextvars
+from typing import Any
 
 import keras
 from keras import ops
@@ -8,6 +9,7 @@ from tfeff import ops as functional
 from tfeff.compat import DrawnSeed
 from tfeff.layers.checks import check_layer_seed
 from tfeff.utils.checks import check_rate
+from tfeff.utils.types import Shape, Tensor
 
 # Seeds by layer, for a recomputation that must drop the same elements.
 _DRAWN = contextvars.ContextVar("drawn")
@@ -46,7 +48,13 @@ class Dropout(keras.layers.Dropout):
         overfitting".
     """
 
-    def __init__(self, rate, noise_shape=None, seed=None, **kwargs):
+    def __init__(
+        self,
+        rate: float,
+        noise_shape: Shape | None = None,
+        seed: int | None = None,
+        **kwargs: Any,
+    ):
         if noise_shape is not None:
             raise ValueError(
                 "`noise_shape` must be None: every element is dropped on its own. "
@@ -56,13 +64,13 @@ class Dropout(keras.layers.Dropout):
             check_rate("rate", rate), seed=check_layer_seed(seed), **kwargs
         )
 
-    def row_bits(self, rows, training):
+    def row_bits(self, rows: Shape, training: bool | None) -> Tensor | None:
         """The random bits of rows (`tfeff.ops.row_bits`); `None` without dropout."""
         if not training or not self.rate:
             return None
         return functional.row_bits(rows, _DRAWN.get({}).get(self, self.seed_generator))
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         *rows, length = ops.shape(inputs)
         bits = self.row_bits(rows, training)
         if bits is None:

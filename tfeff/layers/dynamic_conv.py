@@ -3,6 +3,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.layers.convolution import Convolution
+from tfeff.utils.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -65,7 +66,9 @@ class DynamicConv1D(Convolution):
         self.add_dense("input", hidden_dim, 2 * value_dim)
         super().build_heads(hidden_dim, value_dim)
 
-    def convolve(self, hidden, visible, training):
+    def convolve(
+        self, hidden: Tensor, visible: Tensor, training: bool | None
+    ) -> tuple[Tensor, Tensor]:
         """Applies the gate, then kernels that are predicted from the result."""
         gated = ops.glu(self.input_dense(hidden))
         values = functional.split_heads(gated, self.num_heads)

@@ -1,6 +1,7 @@
 import functools
 import inspect
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 
@@ -12,6 +13,7 @@ from tfeff.layers.dropout import Dropout, draw_seeds, drawn_seeds
 from tfeff.layers.head_masks import active_head_mask
 from tfeff.layers.record_layers import active_recording
 from tfeff.utils.checks import check_integer, check_positive, check_rate
+from tfeff.utils.types import Config, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -74,7 +76,7 @@ class EncoderBlock(keras.layers.Layer):
         layer_norm_epsilon: float = 1e-12,
         memory_efficient: bool | str = False,
         layer_index: int | None = None,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         for name, layer in (("attention", attention), ("feedforward", feedforward)):
@@ -101,7 +103,7 @@ class EncoderBlock(keras.layers.Layer):
             layer_index = check_integer("layer_index", layer_index, minimum=0)
         self.layer_index = layer_index
 
-    def build(self, hidden_shape):
+    def build(self, hidden_shape: Shape) -> None:
         check_hidden("hidden", hidden_shape)
         if not self.attention.built:
             self.attention.build(hidden_shape)
@@ -124,12 +126,12 @@ class EncoderBlock(keras.layers.Layer):
 
     def call(
         self,
-        hidden,
-        padding_mask=None,
-        segment_ids=None,
-        layer_index=None,
-        training=None,
-    ):
+        hidden: Tensor,
+        padding_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        layer_index: int | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
         recording = active_recording()
         attend = self.attention
         if recording is not None:
@@ -161,7 +163,13 @@ class EncoderBlock(keras.layers.Layer):
 
         return keras.remat(run_with_seeds)(hidden)
 
-    def compute_output_spec(self, hidden, padding_mask=None, *args, **kwargs):
+    def compute_output_spec(
+        self,
+        hidden: Tensor,
+        padding_mask: Tensor | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Tensor:
         # Keras would trace the call, which takes most of the time to build an encoder.
         # Only an attention that builds its layers in its call needs that.
         if all(layer.built for layer in sublayers(self)):
@@ -170,7 +178,7 @@ class EncoderBlock(keras.layers.Layer):
             return keras.KerasTensor(hidden.shape, dtype=self.compute_dtype)
         return super().compute_output_spec(hidden, padding_mask, *args, **kwargs)
 
-    def attend(self, inputs: AttentionInputs):
+    def attend(self, inputs: AttentionInputs) -> Tensor:
         """The block applied to any queries over a sequence.
 
         Args:
@@ -206,7 +214,7 @@ class EncoderBlock(keras.layers.Layer):
         change = self.feedforward_dropout(self.feedforward(hidden), training=training)
         return self.feedforward_norm(hidden + change)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         config.update(
             attention=keras.layers.serialize(self.attention),
@@ -219,7 +227,7 @@ class EncoderBlock(keras.layers.Layer):
         return config
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: Config) -> "EncoderBlock":
         config = dict(config)
         for name in ("attention", "feedforward"):
             config[name] = keras.layers.deserialize(config[name])

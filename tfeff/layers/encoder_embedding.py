@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -7,6 +9,7 @@ from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
 from tfeff.ops.ids import rows_of, zeros_outside
 from tfeff.utils.checks import check_choice, check_integer, check_positive, check_rate
+from tfeff.utils.types import Config, Initializer, Shape, Tensor
 
 POSITIONS = ("absolute", "sinusoid", "none")
 _TABLES = ("token_embedding", "segment_embedding", "position_embedding", "norm")
@@ -101,9 +104,9 @@ class EncoderEmbedding(keras.layers.Layer):
         dropout: float = 0.0,
         layer_norm: bool = True,
         layer_norm_epsilon: float = 1e-12,
-        embeddings_initializer="uniform",
-        tables_of=None,
-        **kwargs,
+        embeddings_initializer: Initializer = "uniform",
+        tables_of: Any = None,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.vocabulary_size = check_integer("vocabulary_size", vocabulary_size)
@@ -156,7 +159,7 @@ class EncoderEmbedding(keras.layers.Layer):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
 
-    def build(self, token_ids_shape):
+    def build(self, token_ids_shape: Shape) -> None:
         if not self.shares_tables:
             self._build_tables()
         self.dropout_layer = Dropout(
@@ -205,7 +208,12 @@ class EncoderEmbedding(keras.layers.Layer):
         table.build()
         return table
 
-    def call(self, token_ids, segment_ids=None, training=None):
+    def call(
+        self,
+        token_ids: Tensor,
+        segment_ids: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
         self._check_inputs(token_ids, segment_ids)
         rows, inside = rows_of("token_ids", token_ids, self.vocabulary_size)
         x = self.token_embedding(rows)
@@ -232,7 +240,12 @@ class EncoderEmbedding(keras.layers.Layer):
             return ops.arange(self.max_sequence_length)[:length]
         return ops.arange(length)
 
-    def compute_output_spec(self, token_ids, segment_ids=None, training=None):
+    def compute_output_spec(
+        self,
+        token_ids: Tensor,
+        segment_ids: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
         # On PyTorch, Keras would call the layer with a number for an unknown length,
         # which may be too long.
         self._check_inputs(token_ids, segment_ids)
@@ -257,7 +270,7 @@ class EncoderEmbedding(keras.layers.Layer):
                 f"Received: token_ids.shape={tuple(shape)}"
             )
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         config.update(
             vocabulary_size=self.vocabulary_size,

@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -12,6 +14,7 @@ from tfeff.layers.dense import Dense
 from tfeff.layers.grouped_dense import GroupedDense
 from tfeff.ops import kernels
 from tfeff.utils.checks import check_integer
+from tfeff.utils.types import Activation, Config, Initializer, Shape, Tensor
 
 # Keras' own GELU is exact to float32 only, in every dtype.
 _ACTIVATIONS = {"gelu": functional.gelu, "gelu_tanh": functional.gelu_tanh}
@@ -59,11 +62,11 @@ class FeedForward(keras.layers.Layer):
     def __init__(
         self,
         intermediate_dim: int,
-        activation="gelu",
+        activation: Activation = "gelu",
         num_groups: int = 1,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        **kwargs,
+        kernel_initializer: Initializer = "glorot_uniform",
+        bias_initializer: Initializer = "zeros",
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.intermediate_dim = check_integer("intermediate_dim", intermediate_dim)
@@ -83,7 +86,7 @@ class FeedForward(keras.layers.Layer):
         )
         self.bias_initializer = check_initializer("bias_initializer", bias_initializer)
 
-    def build(self, hidden_shape):
+    def build(self, hidden_shape: Shape) -> None:
         check_hidden("hidden", hidden_shape)
         check_divides("num_groups", self.num_groups, hidden_shape[-1])
         self.intermediate_dense = self._dense(
@@ -106,7 +109,7 @@ class FeedForward(keras.layers.Layer):
         dense.build((None, None, input_dim))
         return dense
 
-    def call(self, hidden):
+    def call(self, hidden: Tensor) -> Tensor:
         inner = self.intermediate_dense(hidden)
         if self.activation not in _ACTIVATIONS.values():
             return self.output_dense(self.activation(inner))
@@ -118,7 +121,7 @@ class FeedForward(keras.layers.Layer):
             inner, self.output_dense.kernel, self.activation
         )
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         config.update(
             intermediate_dim=self.intermediate_dim,

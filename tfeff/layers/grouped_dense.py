@@ -1,8 +1,11 @@
+from typing import Any
+
 import keras
 from keras import ops
 
 from tfeff.layers.checks import check_activation, check_initializer
 from tfeff.utils.checks import check_integer
+from tfeff.utils.types import Activation, Config, Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -45,10 +48,10 @@ class GroupedDense(keras.layers.Layer):
         self,
         units: int,
         num_groups: int,
-        activation=None,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        **kwargs,
+        activation: Activation | None = None,
+        kernel_initializer: Initializer = "glorot_uniform",
+        bias_initializer: Initializer = "zeros",
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.units = check_integer("units", units)
@@ -64,7 +67,7 @@ class GroupedDense(keras.layers.Layer):
         )
         self.bias_initializer = check_initializer("bias_initializer", bias_initializer)
 
-    def build(self, inputs_shape):
+    def build(self, inputs_shape: Shape) -> None:
         size = inputs_shape[-1]
         if size is None or size % self.num_groups:
             raise ValueError(
@@ -94,13 +97,13 @@ class GroupedDense(keras.layers.Layer):
             (*(None for _ in axes), self.num_groups, size // self.num_groups)
         )
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         leading = ops.shape(inputs)[:-1]
         grouped = ops.reshape(inputs, (*leading, self.num_groups, -1))
         outputs = ops.reshape(self.dense(grouped), (*leading, self.units))
         return self.activation(outputs + self.bias)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         config.update(
             units=self.units,

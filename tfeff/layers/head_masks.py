@@ -5,6 +5,7 @@ import contextvars
 import inspect
 from collections.abc import Iterator, Sequence
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -15,7 +16,7 @@ _ACTIVE = contextvars.ContextVar("head_masks", default=None)
 
 
 @contextlib.contextmanager
-def masked_heads(encoder, masks: Sequence) -> Iterator[None]:
+def masked_heads(encoder: keras.Model, masks: Sequence) -> Iterator[None]:
     """Multiplies the outputs of an encoder's heads while it is called.
 
         Y = concat_h(m[h] X̄[h]) W^O + b^O

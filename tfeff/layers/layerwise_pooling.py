@@ -1,9 +1,12 @@
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import visible_keys
 from tfeff.layers.shared_blocks import SharedBlocks
+from tfeff.utils.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -54,12 +57,17 @@ class LayerwisePooling(SharedBlocks):
         Tian et al., "Shatter", section 3.4.
     """
 
-    def build(self, hidden_states_shape):
+    def build(self, hidden_states_shape: Shape) -> None:
         self.initial_vector = self.add_first_state(
             "initial_vector", "hidden_states[0]", hidden_states_shape[0]
         )
 
-    def call(self, hidden_states, padding_mask=None, training=None):
+    def call(
+        self,
+        hidden_states: Sequence[Tensor],
+        padding_mask: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
         if len(hidden_states) != len(self.blocks) + 1:
             raise ValueError(
                 "`hidden_states` must be one more than the blocks, X^0 to X^L. "

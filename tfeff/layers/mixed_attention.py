@@ -1,9 +1,11 @@
+from typing import Any
+
 import keras
 from keras import ops
 
 from tfeff import ops as functional
 from tfeff.layers.attention import convolved, project_to_heads
-from tfeff.layers.attention_inputs import Keys, Queries
+from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import (
     check_disabled_heads,
     check_divides,
@@ -15,6 +17,7 @@ from tfeff.layers.convolution_heads import DynamicHeads, LightweightHeads
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.layers.span_dynamic_conv import SpanDynamicConv1D
 from tfeff.utils.checks import check_choice, check_integer
+from tfeff.utils.types import Config, Shape, Tensor
 
 _CONVOLUTIONS = {
     "span_dynamic": SpanDynamicConv1D,
@@ -97,7 +100,7 @@ class MixedAttention(SelfAttention):
         kernel_size: int = 9,
         convolution: str = "span_dynamic",
         mask_conv: bool = True,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(num_heads, **kwargs)
         self.head_ratio = check_integer("head_ratio", head_ratio)
@@ -118,12 +121,12 @@ class MixedAttention(SelfAttention):
             )
 
     @property
-    def output_heads(self):
+    def output_heads(self) -> int:
         """Heads of attention, then as many of convolution."""
         kinds = 1 if self.convolution_type == "none" else 2
         return self.reduced_heads * kinds
 
-    def build(self, hidden_shape):
+    def build(self, hidden_shape: Shape) -> None:
         check_hidden("hidden", hidden_shape)
         hidden_dim = hidden_shape[-1]
         check_divides("num_heads", self.num_heads, hidden_dim)
@@ -152,14 +155,16 @@ class MixedAttention(SelfAttention):
                 self.convolution.build_heads(hidden_dim, value_dim)
             self.convolution.built = True
 
-    def project(self, inputs):
+    def project(self, inputs: AttentionInputs) -> tuple[Queries, Keys]:
         # `inputs.query` is projected already: the convolution uses it, too.
         query = functional.split_heads(inputs.query, self.reduced_heads)
         key = project_to_heads(self.key_dense, inputs.hidden, self.reduced_heads)
         value = project_to_heads(self.value_dense, inputs.hidden, self.reduced_heads)
         return Queries(ops.swapaxes(query, 1, 2)), Keys(key, value)
 
-    def attend(self, inputs, return_scores=False):
+    def attend(
+        self, inputs: AttentionInputs, return_scores: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
         self.check_can(inputs)
         inputs = inputs._replace(query=self.query_dense(inputs.query))
         context, scores = self.attend_heads(inputs, return_scores)
@@ -170,7 +175,9 @@ class MixedAttention(SelfAttention):
         context = self.mask_heads(context, inputs.head_mask)
         return self.project_output(context), scores
 
-    def attend_sequence(self, inputs, return_scores):
+    def attend_sequence(
+        self, inputs: AttentionInputs, return_scores: bool
+    ) -> tuple[Tensor, Tensor | None]:
         query = self.query_dense(inputs.hidden)
         context, scores = self.attend_heads(inputs._replace(query=query), return_scores)
         context = functional.merge_heads(ops.swapaxes(context, 1, 2))
@@ -191,7 +198,7 @@ class MixedAttention(SelfAttention):
         context = convolved(self.convolution, zero_padding(hidden, visible))
         return functional.split_heads(context, self.reduced_heads)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         config.update(
             head_ratio=self.head_ratio,

@@ -1,11 +1,12 @@
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
 
 from tfeff import ops as functional
 from tfeff.layers.attention import project_from_heads, project_to_heads
-from tfeff.layers.attention_inputs import Keys, Queries
+from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import check_divides, check_hidden
 from tfeff.layers.initializer import bert_initializer
 from tfeff.layers.partitioned import Partitioned
@@ -14,6 +15,7 @@ from tfeff.ops import kernels
 from tfeff.ops.attention import NORMALIZERS
 from tfeff.ops.kernels.near_far import NearFar
 from tfeff.utils.checks import check_choice
+from tfeff.utils.types import Config, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -115,7 +117,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         boundaries: Sequence[float] | None = None,
         key_projection: bool = False,
         values_by_part: bool = True,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.normalizer = check_choice("normalizer", normalizer, NORMALIZERS)
@@ -127,11 +129,11 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         self.num_parts = self.partition_layer.num_parts
 
     @property
-    def output_heads(self):
+    def output_heads(self) -> int:
         """The parts, whose features are those of heads."""
         return self.num_parts
 
-    def build(self, hidden_shape):
+    def build(self, hidden_shape: Shape) -> None:
         check_hidden("hidden", hidden_shape)
         check_divides("num_parts", self.num_parts, hidden_shape[-1])
         names = ("query", "key", "value") if self.key_projection else ("query", "value")
@@ -143,7 +145,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
                 initializer=bert_initializer(),
             )
 
-    def project(self, inputs):
+    def project(self, inputs: AttentionInputs) -> tuple[Queries, Keys]:
         query = ops.expand_dims(self.query_dense(inputs.query), 1)
         key = inputs.hidden
         if self.key_projection:
@@ -168,7 +170,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
             )
         return Queries(query), Keys(ops.expand_dims(key, 1), values, weights)
 
-    def scores(self, queries, keys):
+    def scores(self, queries: Queries, keys: Keys) -> Tensor:
         bias = keys.weights.get("bias")
         if bias is not None and self._is_near_and_far(queries):
             return kernels.near_far_one_head_scores(
@@ -181,12 +183,12 @@ class OneHeadAttention(Partitioned, ScoredAttention):
             bias,
         )
 
-    def attention_weights(self, scores, queries, keys):
+    def attention_weights(self, scores: Tensor, queries: Queries, keys: Keys) -> Tensor:
         weights = NORMALIZERS[self.normalizer](scores, self.mask(queries, keys))
         partition = self.partition(queries)
         return weights if partition is None else weights * partition
 
-    def values(self, weights, queries, keys):
+    def values(self, weights: Tensor, queries: Queries, keys: Keys) -> Tensor:
         if self.values_by_part or self.partition(queries) is None:
             return super().values(weights, queries, keys)
         # The last features are of ones: each is for one part.
@@ -200,7 +202,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         sums = ops.swapaxes(ops.sum(weights, axis=-1, keepdims=True), 1, 3)
         return ops.concatenate([context, sums], axis=-1)
 
-    def mask_heads(self, context, head_mask=None):
+    def mask_heads(self, context: Tensor, head_mask: Tensor | None = None) -> Tensor:
         if self.values_by_part:
             return super().mask_heads(context, head_mask)
         return context  # The parts are summed: their weights were multiplied.
@@ -210,7 +212,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
             queries.relative["partition"], NearFar
         )
 
-    def context(self, queries, keys):
+    def context(self, queries: Queries, keys: Keys) -> Tensor:
         if not self.values_by_part:
             return super().context(queries, keys)
         if self._is_near_and_far(queries):
@@ -237,7 +239,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
             context=queries.context,
         )
 
-    def project_output(self, context):
+    def project_output(self, context: Tensor) -> Tensor:
         """The output projection, including that of `Σ_j A[h, i, j] (R W^V)[h]`.
 
         The last feature of a part's context is `Σ_j A[h, i, j]`, which is multiplied
@@ -259,7 +261,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         kernel = ops.concatenate([kernel, rows], axis=1)
         return project_from_heads(dense, context, kernel)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         config.update(
             num_parts=self.num_parts,

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -8,6 +9,7 @@ from tfeff import ops as functional
 from tfeff.layers.partition_registry import RegisteredPartition
 from tfeff.ops.partition import SPACING, check_partition
 from tfeff.utils.checks import check_integer
+from tfeff.utils.types import Config, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -78,7 +80,7 @@ class PartitionOfUnityMask(keras.layers.Layer):
         beta: float | None = None,
         spacing: float = SPACING,
         partition: str | dict | None = None,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         constants = alpha, beta, spacing
@@ -100,14 +102,16 @@ class PartitionOfUnityMask(keras.layers.Layer):
             )
         self.built = True  # The layer has no weights.
 
-    def call(self, hidden, layer_index=None):
+    def call(self, hidden: Tensor, layer_index: int | None = None) -> Tensor:
         mask = functional.partition_mask(
             lambda positions: self.functions(positions, layer_index),
             ops.shape(hidden)[1],
         )
         return ops.cast(mask, self.compute_dtype)
 
-    def functions(self, relative_positions, layer_index: int | None = None):
+    def functions(
+        self, relative_positions: Tensor, layer_index: int | None = None
+    ) -> Tensor:
         """`f_h(x)` at integer or float positions `x` of any shape, `[n, ...]`."""
         layer_index = self._index(layer_index)
         if self.boundaries is not None:
@@ -158,7 +162,9 @@ class PartitionOfUnityMask(keras.layers.Layer):
             return self._registered.outer_parts
         return self.num_parts - 1, self.num_parts // 2 - 1
 
-    def rows(self, relative_positions, layer_index: int | None = None):
+    def rows(
+        self, relative_positions: Tensor, layer_index: int | None = None
+    ) -> Tensor:
         """`functions` as rows `[R, n]` in the compute dtype."""
         rows = ops.moveaxis(self.functions(relative_positions, layer_index), 0, -1)
         return ops.cast(rows, self.compute_dtype)
@@ -183,7 +189,7 @@ class PartitionOfUnityMask(keras.layers.Layer):
             else self.partition,
         )
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         config.update(num_parts=self.num_parts, **self.partition_config())
         return config

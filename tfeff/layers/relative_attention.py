@@ -1,8 +1,11 @@
+from typing import Any
+
 import keras
 from keras import ops
 
 from tfeff import ops as functional
 from tfeff.compat import shared_config
+from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import (
     check_divides,
     check_hidden,
@@ -15,6 +18,7 @@ from tfeff.layers.self_attention import SelfAttention
 from tfeff.ops import kernels
 from tfeff.ops.partition import check_t5_buckets
 from tfeff.utils.checks import check_choice, check_integer
+from tfeff.utils.types import Config, Shape, Tensor
 
 # The scores of each method with a table.
 _SCORES = {
@@ -129,7 +133,7 @@ class RelativeAttention(SelfAttention):
         relative_segments: bool = False,
         relative_embedding: RelativeEmbedding | None = None,
         query_bias: bool = True,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(num_heads, **kwargs)
         self.method = check_choice("method", method, METHODS)
@@ -181,7 +185,7 @@ class RelativeAttention(SelfAttention):
                 )
             self.relative_embedding = relative_embedding
 
-    def build(self, hidden_shape):
+    def build(self, hidden_shape: Shape) -> None:
         check_hidden("hidden", hidden_shape)
         hidden_dim = hidden_shape[-1]
         check_divides("num_heads", self.num_heads, hidden_dim)
@@ -238,7 +242,7 @@ class RelativeAttention(SelfAttention):
         return names
 
     @property
-    def any_query(self):
+    def any_query(self) -> bool:
         """Whether the scores support queries at any positions."""
         return (
             self.method == "xlnet"
@@ -246,7 +250,7 @@ class RelativeAttention(SelfAttention):
             and self.relative_dense.quantization_mode is None
         )
 
-    def project(self, inputs):
+    def project(self, inputs: AttentionInputs) -> tuple[Queries, Keys]:
         queries, keys = super().project(inputs)
         if self.method != "xlnet" or not inputs.positional:
             return queries, keys
@@ -257,7 +261,9 @@ class RelativeAttention(SelfAttention):
             weights["kernel"] = self.relative_dense.kernel
         return queries, keys._replace(weights=weights)
 
-    def relative_terms(self, positions, inputs):
+    def relative_terms(
+        self, positions: Tensor, inputs: AttentionInputs
+    ) -> dict[str, Tensor]:
         if self.method == "xlnet":
             return {"scores": self._projected_sinusoids(positions)}
         rows = self.relative_embedding(positions)
@@ -268,12 +274,12 @@ class RelativeAttention(SelfAttention):
             "values": self._projected(rows, self.value_dense),
         }
 
-    def reach(self, inputs):
+    def reach(self, inputs: AttentionInputs) -> int | None:
         if self.method == "xlnet":
             return self.max_distance
         return self.relative_embedding.reach
 
-    def scores(self, queries, keys):
+    def scores(self, queries: Queries, keys: Keys) -> Tensor:
         if queries.positions is None:
             return super().scores(queries, keys)
         vectors = queries.vectors, keys.vectors
@@ -300,7 +306,7 @@ class RelativeAttention(SelfAttention):
             keys.weights.get("segment_bias"),
         )
 
-    def value_rows(self, queries):
+    def value_rows(self, queries: Queries) -> Tensor | None:
         return None if queries.relative is None else queries.relative.get("values")
 
     def _projected(self, rows, dense):
@@ -330,7 +336,7 @@ class RelativeAttention(SelfAttention):
         check_token_ids("segment_ids", inputs.segment_ids)
         check_same_shape("segment_ids", inputs.segment_ids, inputs.hidden.shape[:2])
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         config.update(
             method=self.method,
@@ -347,7 +353,7 @@ class RelativeAttention(SelfAttention):
         return config
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: Config) -> "RelativeAttention":
         config = without_others(config)
         if config["relative_embedding"] is not None:
             config["relative_embedding"] = keras.layers.deserialize(

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -7,6 +8,7 @@ from tfeff import ops as functional
 from tfeff.layers.checks import check_initializer
 from tfeff.ops.partition import check_t5_buckets
 from tfeff.utils.checks import check_choice, check_integer
+from tfeff.utils.types import Config, Initializer, Shape, Tensor
 
 INDICES = ("signed", "distance", "t5")
 
@@ -65,8 +67,8 @@ class RelativeEmbedding(keras.layers.Layer):
         shape: Sequence[int] = (),
         index: str = "signed",
         num_buckets: int = 32,
-        embeddings_initializer="uniform",
-        **kwargs,
+        embeddings_initializer: Initializer = "uniform",
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.max_distance = check_integer("max_distance", max_distance)
@@ -84,7 +86,7 @@ class RelativeEmbedding(keras.layers.Layer):
             "embeddings_initializer", embeddings_initializer
         )
 
-    def build(self, relative_positions_shape=None):
+    def build(self, relative_positions_shape: Shape | None = None) -> None:
         rows = {
             "signed": 2 * self.max_distance + 1,
             "distance": self.max_distance + 1,
@@ -96,7 +98,7 @@ class RelativeEmbedding(keras.layers.Layer):
             initializer=self.embeddings_initializer,
         )
 
-    def call(self, relative_positions):
+    def call(self, relative_positions: Tensor) -> Tensor:
         return ops.take(self.embeddings, self._rows(relative_positions), axis=0)
 
     @property
@@ -114,7 +116,7 @@ class RelativeEmbedding(keras.layers.Layer):
             return ops.minimum(ops.abs(x), self.max_distance)
         return ops.clip(x, -self.max_distance, self.max_distance) + self.max_distance
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         config.update(
             max_distance=self.max_distance,

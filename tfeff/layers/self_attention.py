@@ -1,12 +1,15 @@
+from typing import Any
+
 import keras
 
 from tfeff.layers.attention import project_to_heads
-from tfeff.layers.attention_inputs import Keys, Queries
+from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import check_divides, check_hidden
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops import kernels
 from tfeff.ops.kernels import fused
 from tfeff.utils.checks import check_integer
+from tfeff.utils.types import Config, Shape, Tensor
 
 # The methods that a subclass overrides to compute another attention.
 _HOOKS = (
@@ -71,16 +74,16 @@ class SelfAttention(ScoredAttention):
 
     any_query = True
 
-    def __init__(self, num_heads: int, **kwargs):
+    def __init__(self, num_heads: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.num_heads = check_integer("num_heads", num_heads)
 
-    def build(self, hidden_shape):
+    def build(self, hidden_shape: Shape) -> None:
         check_hidden("hidden", hidden_shape)
         check_divides("num_heads", self.num_heads, hidden_shape[-1])
         self.build_projections(hidden_shape[-1], ("query", "key", "value"))
 
-    def project(self, inputs):
+    def project(self, inputs: AttentionInputs) -> tuple[Queries, Keys]:
         query, key, value = (
             project_to_heads(dense, x, self.num_heads)
             for dense, x in (
@@ -91,27 +94,27 @@ class SelfAttention(ScoredAttention):
         )
         return Queries(query), Keys(key, value)
 
-    def partition(self, queries):
+    def partition(self, queries: Queries) -> Tensor | None:
         """The factor of the weights, `[N, t, S]`, or `None`."""
         return None
 
-    def value_rows(self, queries):
+    def value_rows(self, queries: Queries) -> Tensor | None:
         """Relative embeddings of the values, `[t + S, N, H]`, or `None`."""
         return None
 
-    def attention_weights(self, scores, queries, keys):
+    def attention_weights(self, scores: Tensor, queries: Queries, keys: Keys) -> Tensor:
         weights = super().attention_weights(scores, queries, keys)
         partition = self.partition(queries)
         return weights if partition is None else weights * partition
 
-    def values(self, weights, queries, keys):
+    def values(self, weights: Tensor, queries: Queries, keys: Keys) -> Tensor:
         context = super().values(weights, queries, keys)
         rows = self.value_rows(queries)
         if rows is None:
             return context
         return context + kernels.relative_values(weights, rows)
 
-    def context(self, queries, keys):
+    def context(self, queries: Queries, keys: Keys) -> Tensor:
         return kernels.softmax_values(
             self.scores(queries, keys),
             keys.values,
@@ -122,7 +125,7 @@ class SelfAttention(ScoredAttention):
             queries.context,
         )
 
-    def fused_context(self, queries, keys):
+    def fused_context(self, queries: Queries, keys: Keys) -> Tensor | None:
         others = queries.mask, queries.ranks, queries.dropout_bits
         if any(x is not None for x in others) or not self._is_plain():
             return None
@@ -136,7 +139,7 @@ class SelfAttention(ScoredAttention):
         """Whether no subclass overrides the methods that compute the context."""
         return all(getattr(type(self), x) is getattr(SelfAttention, x) for x in _HOOKS)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         config.update(num_heads=self.num_heads)
         return config

@@ -3,6 +3,7 @@ import keras
 from tfeff.layers.attention import convolved
 from tfeff.layers.checks import zero_padding
 from tfeff.layers.convolution_heads import DynamicHeads
+from tfeff.utils.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -45,7 +46,7 @@ class SpanDynamicConv1D(DynamicHeads):
         Jiang et al., "ConvBERT", section 3.2, equations 4 and 5, and Figure 3c.
     """
 
-    def build(self, hidden_shape):
+    def build(self, hidden_shape: Shape) -> None:
         super().build(hidden_shape)
         self.add_dense("query", hidden_shape[-1], hidden_shape[-1])
 
@@ -56,10 +57,12 @@ class SpanDynamicConv1D(DynamicHeads):
             "span_key", hidden_dim, value_dim, self.kernel_size
         )
 
-    def convolve(self, hidden, visible, training):
+    def convolve(
+        self, hidden: Tensor, visible: Tensor, training: bool | None
+    ) -> tuple[Tensor, Tensor]:
         """As `convolve_heads`, with its own query."""
         return self.convolve_heads(self.query_dense(hidden), hidden, visible, training)
 
-    def kernel_source(self, query, hidden, visible):
+    def kernel_source(self, query: Tensor, hidden: Tensor, visible: Tensor) -> Tensor:
         """`c ⊙ q`."""
         return convolved(self.span_key, zero_padding(hidden, visible)) * query

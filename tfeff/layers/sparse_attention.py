@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
+from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.ops import kernels
 from tfeff.ops.attention import scaled
@@ -11,6 +12,7 @@ from tfeff.ops.kernels.query_blocks import over_query_blocks
 from tfeff.ops.slicing import slice_axis
 from tfeff.ops.sparse import PATTERNS, fixed_pattern_at, from_windows, windows
 from tfeff.utils.checks import check_choice, check_integer
+from tfeff.utils.types import Config, Tensor
 
 # With "auto", sequences up to this length are computed under a mask of all pairs: with
 # few windows, TPUs take 1.4 times as long for windows as for the mask.
@@ -108,7 +110,7 @@ class SparseAttention(SelfAttention):
         stride: int = 128,
         expressivity: int = 32,
         pattern: str = "fairseq",
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(num_heads, **kwargs)
         self.stride = check_integer("stride", stride)
@@ -118,7 +120,7 @@ class SparseAttention(SelfAttention):
         self.pattern = check_choice("pattern", pattern, PATTERNS)
         self.overlap = PATTERNS[self.pattern]
 
-    def mask(self, queries, keys):
+    def mask(self, queries: Queries, keys: Keys) -> Tensor:
         mask = super().mask(queries, keys)
         if queries.positions is None:
             return mask
@@ -130,7 +132,9 @@ class SparseAttention(SelfAttention):
         pattern = ops.expand_dims(pattern, axes)
         return pattern if mask is None else ops.logical_and(mask, pattern)
 
-    def attend_heads(self, inputs, return_scores=False):
+    def attend_heads(
+        self, inputs: AttentionInputs, return_scores: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
         length = ops.shape(inputs.hidden)[1]
         if return_scores or not self._has_windows(inputs, length):
             return super().attend_heads(inputs, return_scores)
@@ -232,7 +236,7 @@ class SparseAttention(SelfAttention):
         result = kernels.window_values((own, shared), values, masks, keep, context)
         return ops.reshape(result, ops.shape(queries.vectors))
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         config.update(
             stride=self.stride, expressivity=self.expressivity, pattern=self.pattern

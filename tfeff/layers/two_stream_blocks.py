@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -5,6 +7,7 @@ from tfeff import ops as functional
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import check_same_shape, check_token_ids, visible_keys
 from tfeff.layers.shared_blocks import SharedBlocks
+from tfeff.utils.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -76,21 +79,21 @@ class TwoStreamBlocks(SharedBlocks):
         Yang et al., "XLNet", section 2.3.
     """
 
-    def build(self, hidden_shape, **_):
+    def build(self, hidden_shape: Shape, **_: Any) -> None:
         self.mask_embedding = self.add_first_state(
             "mask_embedding", "hidden", hidden_shape
         )
 
     def call(
         self,
-        hidden,
-        ranks,
-        padding_mask=None,
-        target_positions=None,
-        segment_ids=None,
-        query=None,
-        training=None,
-    ):
+        hidden: Tensor,
+        ranks: Tensor,
+        padding_mask: Tensor | None = None,
+        target_positions: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        query: Tensor | None = None,
+        training: bool | None = None,
+    ) -> tuple[Tensor, Tensor]:
         check_token_ids("ranks", ranks)
         check_same_shape("ranks", ranks, hidden.shape[:2])
         batch, length, size = ops.shape(hidden)

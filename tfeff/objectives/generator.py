@@ -1,11 +1,12 @@
 from fractions import Fraction
+from typing import Any
 
 from tfeff.encoders import Encoder
 from tfeff.encoders.building import check_overrides
 from tfeff.objectives.objective import check_encoder
 
 
-def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides) -> Encoder:
+def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> Encoder:
     """A smaller encoder of the same kind, as the generator of replaced tokens.
 
     It has as many layers; hidden states and feed-forward networks are `ratio` times

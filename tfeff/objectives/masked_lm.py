@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -14,6 +16,7 @@ from tfeff.objectives.objective import (
 )
 from tfeff.objectives.token_logits import TableLayer
 from tfeff.utils.checks import check_positive
+from tfeff.utils.types import Config
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -180,7 +183,7 @@ class MaskedLM(Objective):
         encoder: Encoder,
         activation: str = "gelu",
         layer_norm_epsilon: float = 1e-12,
-        **kwargs,
+        **kwargs: Any,
     ):
         check_encoder("encoder", encoder)
         inputs = {**encoder.input, "mask_positions": mask_positions_input()}
@@ -203,8 +206,8 @@ class MaskedLM(Objective):
         """The arguments that the head was made with."""
         return self.head.settings
 
-    def heads(self):
+    def heads(self) -> dict[str, Head]:
         return {"masked_lm": self.head.as_head()}
 
-    def get_config(self):
+    def get_config(self) -> Config:
         return {**super().get_config(), **self.head_settings}

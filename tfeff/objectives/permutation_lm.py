@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 
 from tfeff.encoders import Encoder
@@ -76,7 +78,7 @@ class PermutationLM(Objective):
         Yang et al., "XLNet", sections 2.2 and 2.3.
     """
 
-    def __init__(self, encoder: Encoder, **kwargs):
+    def __init__(self, encoder: Encoder, **kwargs: Any):
         check_encoder("encoder", encoder)
         _check_attentions(encoder)
         inputs = {
@@ -107,7 +109,7 @@ class PermutationLM(Objective):
         self.head = head
         self.dtype_policy = encoder.dtype_policy
 
-    def heads(self):
+    def heads(self) -> dict[str, Head]:
         start = {"mask_embedding": self.streams.mask_embedding}
         return {"permutation_lm": Head({**start, **self.head.own_weights()})}
 

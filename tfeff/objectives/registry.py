@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import keras
 
@@ -64,7 +65,7 @@ class PretrainingObjective:
                 f"encoder. Received: make_model={self.make_model!r}"
             )
 
-    def override(self, **settings) -> "PretrainingObjective":
+    def override(self, **settings: Any) -> "PretrainingObjective":
         """The same objective with other settings.
 
         Args:

@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -22,8 +24,9 @@ from tfeff.training.losses import (
     GlobalMeanCrossentropy,
     target_weights,
 )
-from tfeff.training.optimizers import adamw
+from tfeff.training.optimizers import AdamW, adamw
 from tfeff.utils.checks import check_positive
+from tfeff.utils.types import Config, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -112,7 +115,7 @@ class ReplacedTokenDetection(Objective):
         seed: int | None = None,
         activation: str = "gelu",
         generator_head: dict | None = None,
-        **kwargs,
+        **kwargs: Any,
     ):
         check_encoder("generator", generator)
         check_encoder("discriminator", discriminator)
@@ -176,7 +179,7 @@ class ReplacedTokenDetection(Objective):
         """Whether both networks have the same embedding tables."""
         return self.generator.token_embedding is self.encoder.token_embedding
 
-    def heads(self):
+    def heads(self) -> dict[str, Head]:
         """The discriminator's head, and the generator with its own."""
         layers = [self.get_layer(f"discriminator_{part}") for part in _PARTS]
         shared = {id(weight) for weight in self.encoder.weights}
@@ -192,32 +195,34 @@ class ReplacedTokenDetection(Objective):
             "generator": Head(own, head.settings),
         }
 
-    def exported(self):
+    def exported(self) -> Any:
         """The discriminator's, of a text as it is: nothing is drawn."""
         logits = self.encoder.output["sequence_output"]
         for part in _PARTS:
             logits = self.get_layer(f"discriminator_{part}")(logits)
         return self.encoder.input, {"replaced": logits[..., 0]}
 
-    def default_optimizer(self):
+    def default_optimizer(self) -> AdamW:
         """ConvBERT small's."""
         return adamw(
             3e-4, warmup_steps=10_000, total_steps=1_000_000, bias_correction=False
         )
 
-    def default_loss(self):
+    def default_loss(self) -> Any:
         return {
             "masked_lm": GlobalMeanCrossentropy(),
             "replaced": GlobalMeanBinaryCrossentropy(),
         }
 
-    def default_metrics(self):
+    def default_metrics(self) -> Any:
         return {"masked_lm": token_metrics(), "replaced": binary_metrics(TARGET_MEAN)}
 
-    def prepare_batch(self, data):
+    def prepare_batch(self, data: Any) -> Any:
         return _unused_at_zero(data)
 
-    def target_weights(self, x, y, sample_weight=None):
+    def target_weights(
+        self, x: Tensor, y: Tensor, sample_weight: Tensor | None = None
+    ) -> Any:
         """Weights of both networks' targets; weights by output stay."""
         if isinstance(sample_weight, dict):
             return sample_weight
@@ -226,17 +231,26 @@ class ReplacedTokenDetection(Objective):
             "replaced": ops.cast(x["padding_mask"], "float32"),
         }
 
-    def compute_loss(self, x, y, y_pred, sample_weight=None, training=True):
+    def compute_loss(
+        self,
+        x: Tensor,
+        y: Tensor,
+        y_pred: Tensor,
+        sample_weight: Tensor | None = None,
+        training: bool | None = True,
+    ) -> Tensor:
         sample_weight = self.target_weights(x, y, sample_weight)
         y, y_pred = _of_both(x, y, y_pred)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+    def compute_metrics(
+        self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> dict[str, Any]:
         sample_weight = self.target_weights(x, y, sample_weight)
         y, y_pred = _of_both(x, y, y_pred)
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         return {
             "name": self.name,
             "trainable": self.trainable,
@@ -252,7 +266,9 @@ class ReplacedTokenDetection(Objective):
         }
 
     @classmethod
-    def of_encoder(cls, encoder, config):
+    def of_encoder(
+        cls, encoder: keras.Model, config: Config
+    ) -> "ReplacedTokenDetection":
         config = dict(config)
         generator = config["generator"]
         if config.pop("share_embeddings"):

@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 
 from tfeff.encoders import Encoder
@@ -13,6 +15,7 @@ from tfeff.objectives.objective import (
 )
 from tfeff.training.losses import GlobalMeanCrossentropy
 from tfeff.utils.checks import check_choice
+from tfeff.utils.types import Config
 
 # The names of the objectives, and of the heads in presets, by the kind of classes.
 OBJECTIVES = {"order": "sentence_order", "next": "next_sentence"}
@@ -87,7 +90,7 @@ class SentencePairPrediction(Objective):
         kind: str = "order",
         activation: str = "gelu",
         layer_norm_epsilon: float = 1e-12,
-        **kwargs,
+        **kwargs: Any,
     ):
         check_encoder("encoder", encoder)
         if not isinstance(masked_lm, bool):
@@ -128,13 +131,13 @@ class SentencePairPrediction(Objective):
         self.output_weights = {name: 1.0 for name in outputs}
         self.dtype_policy = encoder.dtype_policy
 
-    def default_loss(self):
+    def default_loss(self) -> Any:
         return {name: GlobalMeanCrossentropy() for name in self.output_weights}
 
-    def default_metrics(self):
+    def default_metrics(self) -> Any:
         return {name: token_metrics() for name in self.output_weights}
 
-    def heads(self):
+    def heads(self) -> dict[str, Head]:
         heads = {
             "pooler": Head.of(
                 self.get_layer("pooler"), pooling="cls", activation="tanh"
@@ -145,7 +148,7 @@ class SentencePairPrediction(Objective):
             heads["masked_lm"] = self.get_layer("head").as_head()
         return heads
 
-    def get_config(self):
+    def get_config(self) -> Config:
         return {
             **super().get_config(),
             "masked_lm": self.masked_lm,

@@ -4,11 +4,14 @@
 """
 
 import math
+from collections.abc import Callable
 
 from keras import ops
 
+from tfeff.utils.types import Tensor
 
-def gelu(x):
+
+def gelu(x: Tensor) -> Tensor:
     """The exact GELU, `x Φ(x) = x (1 + erf(x / sqrt(2))) / 2`.
 
     Args:
@@ -30,7 +33,7 @@ def gelu(x):
     return 0.5 * x * (1.0 + ops.erf(x * 0.5**0.5))
 
 
-def gelu_tanh(x):
+def gelu_tanh(x: Tensor) -> Tensor:
     """GELU by tanh, `x (1 + tanh(sqrt(2/π) (x + 0.044715 x³))) / 2`.
 
     Published ALBERT models were trained with it; it differs from `gelu` by up to
@@ -57,7 +60,7 @@ def gelu_tanh(x):
     return x * (0.5 + 0.5 * tanh)
 
 
-def activated_product(x, kernel, activation):
+def activated_product(x: Tensor, kernel: Tensor, activation: Callable) -> Tensor:
     """The product of an activation's output and a kernel: `g(x) W`.
 
     Args:

@@ -11,11 +11,12 @@ from keras import ops
 
 from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.relative_terms import relative_values
+from tfeff.utils.types import Tensor
 
 NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
 
 
-def split_heads(x, num_heads: int):
+def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """Splits vectors into heads: head `h` has the columns from `h D / N`.
 
     Args:
@@ -35,7 +36,7 @@ def split_heads(x, num_heads: int):
     return ops.reshape(x, (batch, length, num_heads, size // num_heads))
 
 
-def merge_heads(x):
+def merge_heads(x: Tensor) -> Tensor:
     """Concatenates heads, the inverse of `split_heads`.
 
     Args:
@@ -59,7 +60,7 @@ def scaled(x):
     return x * (1.0 / math.sqrt(x.shape[-1]))
 
 
-def dot_product_scores(query, key):
+def dot_product_scores(query: Tensor, key: Tensor) -> Tensor:
     """`s[i, j] = q_i · k_j / sqrt(H)`.
 
     Args:
@@ -73,7 +74,7 @@ def dot_product_scores(query, key):
     return ops.einsum("...th,...sh->...ts", scaled(query), key)
 
 
-def weighted_values(weights, value):
+def weighted_values(weights: Tensor, value: Tensor) -> Tensor:
     """`y[h, i] = Σ_j A[h, i, j] v[h, j]`.
 
     Args:
@@ -86,7 +87,14 @@ def weighted_values(weights, value):
     return ops.einsum("bnts,bnsh->bnth", weights, value)
 
 
-def softmax_values(scores, value, mask=None, partition=None, keep=None, rows=None):
+def softmax_values(
+    scores: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    partition: Tensor | None = None,
+    keep: Tensor | None = None,
+    rows: Tensor | None = None,
+) -> Tensor:
     """Values weighted by the softmax of scores.
 
     `X̄[h] = (A[h] ⊙ F[h]) V[h]` with `A[h] = softmax(S[h])`, where `F` is the product of
@@ -119,7 +127,12 @@ def softmax_values(scores, value, mask=None, partition=None, keep=None, rows=Non
     return context if rows is None else context + relative_values(weights, rows)
 
 
-def one_head_scores(query, key, partition=None, bias_embeddings=None):
+def one_head_scores(
+    query: Tensor,
+    key: Tensor,
+    partition: Tensor | None = None,
+    bias_embeddings: Tensor | None = None,
+) -> Tensor:
     """One matrix of scores for all parts, before normalisation.
 
     With `N` the partition and `R` its embeddings:
@@ -148,13 +161,13 @@ def one_head_scores(query, key, partition=None, bias_embeddings=None):
 
 
 def part_values(
-    scores,
-    value,
-    partition,
-    normalizer="sigmoid_l2",
-    mask=None,
-    keep=None,
-):
+    scores: Tensor,
+    value: Tensor,
+    partition: Tensor,
+    normalizer: str = "sigmoid_l2",
+    mask: Tensor | None = None,
+    keep: Tensor | None = None,
+) -> Tensor:
     """Values weighted part by part, by the same normalised scores.
 
     With the partition `N` and the normaliser `φ`:
@@ -182,6 +195,6 @@ def part_values(
     return weighted_values(weights * partition, value)
 
 
-def apply_keep_mask(x, keep):
+def apply_keep_mask(x: Tensor, keep: Tensor) -> Tensor:
     """`x` with zeros where `keep` is false; `None` keeps all."""
     return x if keep is None else ops.where(keep, x, ops.zeros_like(x))

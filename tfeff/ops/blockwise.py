@@ -12,8 +12,10 @@ from collections.abc import Sequence
 
 from keras import ops
 
+from tfeff.utils.types import Tensor
 
-def query_blocks(x, num_blocks: int):
+
+def query_blocks(x: Tensor, num_blocks: int) -> Tensor:
     """Splits sequences into blocks, stacked along the batch.
 
     Args:
@@ -33,7 +35,7 @@ def query_blocks(x, num_blocks: int):
     return ops.reshape(x, (batch * num_blocks, length // num_blocks, *rest))
 
 
-def from_blocks(x, num_blocks: int):
+def from_blocks(x: Tensor, num_blocks: int) -> Tensor:
     """Concatenates blocks, the inverse of `query_blocks`.
 
     Args:
@@ -88,7 +90,7 @@ def head_permutations(head_blocks: Sequence) -> list[tuple[int, ...]]:
     ]
 
 
-def key_blocks(x, head_blocks: Sequence):
+def key_blocks(x: Tensor, head_blocks: Sequence) -> Tensor:
     """The block of keys that each block of queries attends to, by head.
 
     In a head of the permutation `π`, the queries of block `b` attend to the keys and
@@ -138,7 +140,7 @@ def key_blocks(x, head_blocks: Sequence):
     return ops.reshape(ops.concatenate([pieces[i] for i in order], axis=1), shape)
 
 
-def dense_scores(scores, head_blocks: Sequence):
+def dense_scores(scores: Tensor, head_blocks: Sequence) -> Tensor:
     """Scatters the scores of blocks into a matrix of all pairs of positions.
 
     Args:

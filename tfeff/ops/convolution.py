@@ -7,13 +7,14 @@ from keras import ops
 
 from tfeff.ops.shifting import relative_shift
 from tfeff.ops.slicing import slice_axis
+from tfeff.utils.types import Tensor
 
 _BLOCK = 32
 # Swaps positions and heads of blocks `[B, n, L, N, x]`.
 _HEADS_FIRST = (0, 1, 3, 2, 4)
 
 
-def dynamic_convolution(values, kernels):
+def dynamic_convolution(values: Tensor, kernels: Tensor) -> Tensor:
     """Convolves heads with kernels that depend on the position.
 
     `y[i, h] = Σ_t w[i, h, t] u[i + t - (K - 1) / 2, h]`, where `u` is 0 beyond the
@@ -77,7 +78,9 @@ def _band(kernels):
     return relative_shift(ops.pad(kernels, sides))
 
 
-def banded_scores(kernels, length, visible=None):
+def banded_scores(
+    kernels: Tensor, length: Tensor | int, visible: Tensor | None = None
+) -> Tensor:
     """The attention matrix that is equivalent to a convolution.
 
     `A[h, i, j] = w[i, h, j - i + (K - 1) / 2]`, and 0 where there is no such tap or

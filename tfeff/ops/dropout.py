@@ -3,8 +3,12 @@
 import keras
 from keras import ops
 
+from tfeff.utils.types import Shape, Tensor
 
-def keep_mask(shape, rate: float, seed):
+
+def keep_mask(
+    shape: Shape, rate: float, seed: int | keras.random.SeedGenerator
+) -> Tensor:
     """Draws a dropout mask: each element is kept with probability `1 - rate`.
 
     The backend's generator draws 32 random bits `r` for each row (the last axis). Word
@@ -34,7 +38,7 @@ def keep_mask(shape, rate: float, seed):
     return keep_mask_from_bits(row_bits(rows, seed), length, rate)
 
 
-def row_bits(rows, seed):
+def row_bits(rows: Shape, seed: int | keras.random.SeedGenerator) -> Tensor:
     """The random bits of rows, for `keep_mask_from_bits`.
 
     Masks of rows that are drawn together may be made in parts, as for blocks of
@@ -50,7 +54,7 @@ def row_bits(rows, seed):
     return keras.random.randint((*rows, 1), -(2**31), 2**31 - 1, seed=seed)
 
 
-def keep_mask_from_bits(bits, length, rate: float):
+def keep_mask_from_bits(bits: Tensor, length: Tensor | int, rate: float) -> Tensor:
     """`keep_mask` from random bits.
 
     Args:

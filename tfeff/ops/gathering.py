@@ -3,9 +3,10 @@
 from keras import ops
 
 from tfeff.ops.ids import as_int32, check_range, zeros_outside
+from tfeff.utils.types import Tensor
 
 
-def gather_positions(x, positions):
+def gather_positions(x: Tensor, positions: Tensor) -> Tensor:
     """Rows of each sequence at its own positions: `y[b, m] = x[b, positions[b, m]]`.
 
     Whole rows are gathered from the concatenated sequences. `ops.take_along_axis`

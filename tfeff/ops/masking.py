@@ -7,6 +7,8 @@ the row then attends to nothing, instead of to an average of the padding.
 import keras
 from keras import ops
 
+from tfeff.utils.types import Tensor
+
 
 def at_least_float32(scores):
     """Casts half precision up: sums over hundreds of keys need the digits."""
@@ -18,7 +20,7 @@ def at_least_float32(scores):
     )
 
 
-def masked_softmax(scores, mask=None):
+def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Softmax over the last axis, restricted to the visible keys.
 
     `A[..., j] = mask[j] exp(s[..., j]) / Σ_m mask[m] exp(s[..., m])`, and 0 in
@@ -51,7 +53,7 @@ def masked_softmax(scores, mask=None):
     return ops.cast(weights, scores.dtype)
 
 
-def l2_normalized_sigmoid(scores, mask=None):
+def l2_normalized_sigmoid(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Sigmoid over the last axis, scaled to unit Euclidean length.
 
     `A[..., j] = σ(s[..., j]) / sqrt(Σ_m σ(s[..., m])²)`, sums over visible keys

@@ -14,6 +14,7 @@ from keras import ops
 
 from tfeff.ops.shifting import relative_positions, toeplitz
 from tfeff.utils.checks import check_integer
+from tfeff.utils.types import Tensor
 
 # The interval of the last layer's parts, in tokens (section A.1).
 SPACING = 12.0
@@ -121,14 +122,14 @@ def check_t5_buckets(num_buckets: int, max_distance: int) -> None:
 
 
 def partition_functions(
-    relative_positions,
+    relative_positions: Tensor,
     num_parts: int,
     layer_index: int = 0,
     num_layers: int = 12,
     alpha: float | None = None,
     beta: float | None = None,
     spacing: float = SPACING,
-):
+) -> Tensor:
     """The Bernstein partition of one layer, at any relative positions.
 
     With `D = n/2 - 1`, `p = (k + 1) / L` and, unless they are given, `α = -p D` and
@@ -300,7 +301,7 @@ def _bernstein(unit_interval, degree):
     )
 
 
-def bucket_functions(relative_positions, boundaries: Sequence[float]):
+def bucket_functions(relative_positions: Tensor, boundaries: Sequence[float]) -> Tensor:
     """The hard partition: step functions between given boundaries.
 
     `f_h(x) = 1` if `b_h ≤ x < b_{h+1}`, else 0, where `b_1 … b_{n-1}` are
@@ -370,7 +371,9 @@ def t5_boundaries(num_buckets: int = 32, max_distance: int = 128) -> list[int]:
     return [1 - x for x in reversed(starts)] + starts
 
 
-def t5_buckets(relative_positions, num_buckets: int = 32, max_distance: int = 128):
+def t5_buckets(
+    relative_positions: Tensor, num_buckets: int = 32, max_distance: int = 128
+) -> Tensor:
     """The index of T5's bucket of each bidirectional relative position.
 
     Position 0 and those to the left have the buckets from 0, by distance; those to
@@ -417,7 +420,7 @@ def _t5_side_buckets(num_buckets: int, max_distance: int) -> list[int]:
     return [bucket(distance) for distance in range(max_distance + 1)]
 
 
-def partition_mask(functions, length):
+def partition_mask(functions: Tensor, length: Tensor | int) -> Tensor:
     """Evaluates functions of the relative position at all pairs of positions.
 
     `N[h, i, j] = f_h(j - i)`.

@@ -2,8 +2,12 @@
 
 from keras import ops
 
+from tfeff.utils.types import Tensor
 
-def permutation_masks(ranks, visible=None):
+
+def permutation_masks(
+    ranks: Tensor, visible: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Attention masks for predicting the tokens of a sequence in any order.
 
     The rank of a position is its index in that order. The content stream of `i` attends

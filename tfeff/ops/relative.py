@@ -13,9 +13,10 @@ from tfeff.ops.attention import dot_product_scores, scaled
 from tfeff.ops.relative_terms import key_products, relative_products
 from tfeff.ops.shifting import toeplitz
 from tfeff.ops.sinusoid import sinusoids
+from tfeff.utils.types import Tensor
 
 
-def shaw_scores(query, key, rows):
+def shaw_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     """Relative embeddings added to the keys: `s[i, j] = q_i · (k_j + a_x) / sqrt(H)`.
 
     Args:
@@ -34,7 +35,7 @@ def shaw_scores(query, key, rows):
     return dot_product_scores(query, key) + relative_products(scaled(query), rows)
 
 
-def bias_scores(query, key, rows):
+def bias_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     """A bias by relative position: `s[i, j] = q_i · k_j / sqrt(H) + a_x`.
 
     Args:
@@ -52,7 +53,7 @@ def bias_scores(query, key, rows):
     return dot_product_scores(query, key) + toeplitz_rows(query, rows)
 
 
-def scaled_scores(query, key, rows):
+def scaled_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     """A factor by relative position: `s[i, j] = (q_i · k_j) a_x / sqrt(H)`.
 
     Args:
@@ -69,7 +70,7 @@ def scaled_scores(query, key, rows):
     return dot_product_scores(query, key) * toeplitz_rows(query, rows)
 
 
-def gated_scores(query, key, rows):
+def gated_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     """A factor by relative position and feature.
 
     `s[i, j] = Σ_h q_i[h] k_j[h] a_x[h] / sqrt(H)`. This computes all pairs with all
@@ -93,7 +94,7 @@ def gated_scores(query, key, rows):
     return ops.sum(pairs * gates, axis=2)
 
 
-def pairwise_scores(query, key, rows):
+def pairwise_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     """All pairwise products of query, key and relative embedding.
 
     `s[i, j] = (q_i · k_j + q_i · a_x + k_j · a_x) / sqrt(H)`, which is
@@ -115,7 +116,13 @@ def pairwise_scores(query, key, rows):
     return shaw_scores(query, key, rows) + key_products(scaled(key), rows, count)
 
 
-def xlnet_scores(query, key, rows, content_bias, position_bias):
+def xlnet_scores(
+    query: Tensor,
+    key: Tensor,
+    rows: Tensor,
+    content_bias: Tensor | None,
+    position_bias: Tensor | None,
+) -> Tensor:
     """Sinusoid relative positions with two global biases.
 
     `s[i, j] = ((q_i + u) · k_j + (q_i + v) · r_x) / sqrt(H)`. Without the biases this
@@ -141,14 +148,14 @@ def xlnet_scores(query, key, rows, content_bias, position_bias):
 
 
 def xlnet_scores_at(
-    positions,
-    query,
-    key,
-    kernel,
-    content_bias,
-    position_bias,
+    positions: Tensor,
+    query: Tensor,
+    key: Tensor,
+    kernel: Tensor,
+    content_bias: Tensor | None,
+    position_bias: Tensor | None,
     sinusoid: str = "interleaved",
-):
+) -> Tensor:
     """`xlnet_scores` of queries at given positions, without clipping of distances.
 
     The sinusoids of a difference are those of the key's position, rotated by the
@@ -203,7 +210,13 @@ def xlnet_scores_at(
     return dot_product_scores(with_bias(query, content_bias), key) + position_scores
 
 
-def segment_scores(query, query_segments, key_segments, embeddings, bias):
+def segment_scores(
+    query: Tensor,
+    query_segments: Tensor,
+    key_segments: Tensor,
+    embeddings: Tensor,
+    bias: Tensor | None,
+) -> Tensor:
     """XLNet's relative segments: `s[i, j] = (q_i + b) · e_{[g_i ≠ g_j]} / sqrt(H)`.
 
     Args:
@@ -230,6 +243,6 @@ def with_bias(query, bias):
     return query if bias is None else query + bias[:, None]
 
 
-def toeplitz_rows(query, rows):
+def toeplitz_rows(query: Tensor, rows: Tensor) -> Tensor:
     """Expands rows by relative position, `[t + S, ...]`, to pairs, `[..., t, S]`."""
     return toeplitz(ops.moveaxis(rows, 0, -1), ops.shape(query)[2])

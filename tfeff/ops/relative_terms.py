@@ -10,9 +10,10 @@ Shapes: B batch, t queries, S keys, N heads, H head size.
 from keras import ops
 
 from tfeff.ops.shifting import relative_shift, relative_unshift
+from tfeff.utils.types import Tensor
 
 
-def relative_products(x, rows):
+def relative_products(x: Tensor, rows: Tensor) -> Tensor:
     """Products of each query with the embedding of every relative position.
 
     `y[i, j] = x_i · a_{j - i}`.
@@ -28,7 +29,7 @@ def relative_products(x, rows):
     return relative_shift(ops.einsum(equation, x, rows))
 
 
-def key_products(key, rows, count):
+def key_products(key: Tensor, rows: Tensor, count: Tensor | int) -> Tensor:
     """Products of each key with the embedding of its position relative to a query.
 
     `y[i, j] = k_j · a_{j - i}`.
@@ -46,7 +47,7 @@ def key_products(key, rows, count):
     return ops.swapaxes(relative_products(key, rows), -1, -2)
 
 
-def relative_values(weights, rows):
+def relative_values(weights: Tensor, rows: Tensor) -> Tensor:
     """The weighted sum of relative embeddings: `y_i = Σ_j A[i, j] a_{j - i}`.
 
     Args:

@@ -7,12 +7,13 @@ of them by rows gives its values at all pairs.
 from keras import ops
 
 from tfeff.ops.slicing import slice_axis
+from tfeff.utils.types import Tensor
 
 # Rows that are shifted together: the number of a TPU's lanes.
 BLOCK = 128
 
 
-def relative_positions(length):
+def relative_positions(length: Tensor | int) -> Tensor:
     """The relative positions `1 - T … T` of the columns that `relative_shift` takes.
 
     Args:
@@ -30,7 +31,7 @@ def relative_positions(length):
     return ops.arange(1 - length, length + 1)
 
 
-def relative_shift(x):
+def relative_shift(x: Tensor) -> Tensor:
     """From columns by relative position to columns by key.
 
     `y[..., i, j] = x[..., i, j - i + T - 1]`.
@@ -60,7 +61,7 @@ def relative_shift(x):
     return slice_axis(x, -1, length - 1)
 
 
-def relative_unshift(x):
+def relative_unshift(x: Tensor) -> Tensor:
     """The inverse of `relative_shift`: from columns by key to relative position.
 
     `y[..., i, j - i + T - 1] = x[..., i, j]`, and 0 elsewhere.
@@ -88,7 +89,7 @@ def relative_unshift(x):
     return ops.flip(x, axis=-1)
 
 
-def toeplitz(values, count=None):
+def toeplitz(values: Tensor, count: Tensor | int | None = None) -> Tensor:
     """Expands values by relative position to pairs of positions.
 
     `y[..., i, j] = values[..., j - i + t - 1]`.

@@ -3,8 +3,10 @@
 import keras
 from keras import ops
 
+from tfeff.utils.types import Tensor
 
-def sinusoids(positions, dim: int, layout: str = "interleaved"):
+
+def sinusoids(positions: Tensor, dim: int, layout: str = "interleaved") -> Tensor:
     """Fixed sinusoid embeddings of positions, absolute or relative.
 
     With the frequencies `ω_m = 10000^(-2m / dim)`, `m = 0 … dim/2 - 1`, the row of

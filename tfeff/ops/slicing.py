@@ -3,8 +3,12 @@
 import keras
 from keras import ops
 
+from tfeff.utils.types import Tensor
 
-def slice_axis(x, axis: int, start, stop=None):
+
+def slice_axis(
+    x: Tensor, axis: int, start: Tensor | int, stop: Tensor | int | None = None
+) -> Tensor:
     """Slices one axis from `start` to `stop`.
 
     This equals indexing, but if the axis is of known length, TensorFlow's gradient is a

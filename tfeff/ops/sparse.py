@@ -3,12 +3,15 @@
 from keras import ops
 
 from tfeff.ops.slicing import slice_axis
+from tfeff.utils.types import Tensor
 
 # By pattern, the number of positions that a window shares with the next one.
 PATTERNS = {"fairseq": 1, "sparse_transformer": 0}
 
 
-def fixed_pattern(length, stride: int, expressivity: int, pattern: str = "fairseq"):
+def fixed_pattern(
+    length: Tensor | int, stride: int, expressivity: int, pattern: str = "fairseq"
+) -> Tensor:
     """The keys that each query attends to in bidirectional fixed sparse attention.
 
     The sequence is split into windows of `stride` positions. A query attends to its

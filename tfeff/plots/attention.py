@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 
+import keras
 import numpy as np
 
 from tfeff.plots.attention_maps import AttentionMaps, attention_maps
@@ -11,7 +12,7 @@ from tfeff.utils.checks import check_integer
 
 
 def average_attention(
-    encoder,
+    encoder: keras.Model,
     batches: Iterable,
     path: str | os.PathLike,
     length: int = 50,
@@ -88,7 +89,7 @@ def draw_average(
 
 
 def diagonal_concentration(
-    encoder, batches: Iterable, path: str | os.PathLike, distance: int = 4
+    encoder: keras.Model, batches: Iterable, path: str | os.PathLike, distance: int = 4
 ) -> None:
     """Draws how near the diagonal the attention of each layer is.
 

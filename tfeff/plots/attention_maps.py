@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 from collections.abc import Iterable, Iterator
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -88,7 +89,7 @@ class AttentionMaps:
         return inside, np.where(near, 0, self.totals).sum((1, 2))
 
 
-def attention_maps(encoder, batches: Iterable) -> AttentionMaps:
+def attention_maps(encoder: keras.Model, batches: Iterable) -> AttentionMaps:
     """The attention of an encoder over examples, without dropout.
 
     The kernels of a convolution count as attention to the positions under them; of

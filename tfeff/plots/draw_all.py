@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterable
 
+import keras
+
 from tfeff.plots.attention import draw_average, draw_concentration
 from tfeff.plots.attention_maps import attention_maps, check_batches
 from tfeff.plots.head_maps import attention_heads, similar_heads
@@ -12,7 +14,9 @@ from tfeff.plots.relative_tables import relative_embeddings, relative_tables
 from tfeff.utils.checks import check_path
 
 
-def draw_all(encoder, batches: Iterable, folder: str | os.PathLike) -> list[str]:
+def draw_all(
+    encoder: keras.Model, batches: Iterable, folder: str | os.PathLike
+) -> list[str]:
     """Draws all figures of an encoder.
 
     | file | figure |

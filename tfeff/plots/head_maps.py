@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Iterable
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -13,7 +14,9 @@ from tfeff.plots.figure import check_figure_path, check_layer, figure_axes
 from tfeff.utils.checks import check_integer
 
 
-def head_maps(encoder, batches: Iterable, length: int = 50) -> list[np.ndarray]:
+def head_maps(
+    encoder: keras.Model, batches: Iterable, length: int = 50
+) -> list[np.ndarray]:
     """The attention of each head, averaged over examples, without dropout.
 
     Args:
@@ -57,7 +60,9 @@ def head_maps(encoder, batches: Iterable, length: int = 50) -> list[np.ndarray]:
         return [total / pairs for total in totals]
 
 
-def head_similarity(encoder, batches: Iterable) -> tuple[np.ndarray, list[int]]:
+def head_similarity(
+    encoder: keras.Model, batches: Iterable
+) -> tuple[np.ndarray, list[int]]:
     """How alike the attention maps of all heads of all layers are.
 
     The cosine of the angle between the maps of two heads, over all examples `b` and all
@@ -112,7 +117,7 @@ def head_similarity(encoder, batches: Iterable) -> tuple[np.ndarray, list[int]]:
 
 
 def attention_heads(
-    encoder,
+    encoder: keras.Model,
     batches: Iterable,
     path: str | os.PathLike,
     length: int = 50,
@@ -185,7 +190,9 @@ def _side_by_side(heads):
     return image
 
 
-def similar_heads(encoder, batches: Iterable, path: str | os.PathLike) -> None:
+def similar_heads(
+    encoder: keras.Model, batches: Iterable, path: str | os.PathLike
+) -> None:
     """Draws how alike the attention maps of all heads of all layers are.
 
     The numbers are those of `tfeff.plots.head_similarity`. Lines part the layers.

@@ -4,6 +4,7 @@ import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -27,7 +28,7 @@ class LayerChanges:
     degrees: np.ndarray
 
 
-def layer_changes(encoder, batches: Iterable) -> LayerChanges:
+def layer_changes(encoder: keras.Model, batches: Iterable) -> LayerChanges:
     """How far, and by what angle, each layer of an encoder moves hidden states.
 
     Small numbers in all layers are what ALBERT's authors call stable. Layers may share

@@ -2,6 +2,7 @@
 
 import os
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -10,7 +11,9 @@ from tfeff.plots.figure import figure_axes
 from tfeff.utils.checks import check_integer
 
 
-def partition_values(encoder, max_distance: int = 64) -> dict[int, np.ndarray]:
+def partition_values(
+    encoder: keras.Model, max_distance: int = 64
+) -> dict[int, np.ndarray]:
     """The partition of every layer that has one.
 
     Args:
@@ -49,7 +52,7 @@ def partition_values(encoder, max_distance: int = 64) -> dict[int, np.ndarray]:
 
 
 def partition_functions(
-    encoder, path: str | os.PathLike, max_distance: int = 64
+    encoder: keras.Model, path: str | os.PathLike, max_distance: int = 64
 ) -> None:
     """Draws the partition functions of every layer, one panel for each.
 

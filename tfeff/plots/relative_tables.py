@@ -2,6 +2,7 @@
 
 import os
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -11,7 +12,9 @@ from tfeff.plots.figure import check_layer, figure_axes
 from tfeff.utils.checks import check_integer
 
 
-def relative_tables(encoder, max_distance: int = 50) -> dict[int, np.ndarray]:
+def relative_tables(
+    encoder: keras.Model, max_distance: int = 50
+) -> dict[int, np.ndarray]:
     """The table of relative positions of every layer that has one.
 
     Args:
@@ -55,7 +58,7 @@ def relative_tables(encoder, max_distance: int = 50) -> dict[int, np.ndarray]:
 
 
 def relative_embeddings(
-    encoder,
+    encoder: keras.Model,
     path: str | os.PathLike,
     max_distance: int = 50,
     head: int = 0,

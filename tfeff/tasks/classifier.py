@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 
@@ -6,6 +7,7 @@ from tfeff.encoders import Encoder
 from tfeff.objectives.objective import check_encoder
 from tfeff.tasks.task import PooledTask, check_label_names
 from tfeff.utils.checks import check_integer
+from tfeff.utils.types import Config
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -71,7 +73,7 @@ class Classifier(PooledTask):
         dropout: float = 0.1,
         pooler_activation: str = "tanh",
         label_names: Sequence[str] | None = None,
-        **kwargs,
+        **kwargs: Any,
     ):
         check_encoder("encoder", encoder)
         num_classes = check_integer("num_classes", num_classes, 2)
@@ -82,7 +84,7 @@ class Classifier(PooledTask):
         self.num_classes = num_classes
         self.label_names = label_names
 
-    def get_config(self):
+    def get_config(self) -> Config:
         names = self.label_names
         return {
             **super().get_config(),

@@ -24,6 +24,7 @@ from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import load_checkpoint, run_checkpoint
 from tfeff.utils.checks import check_choice, check_integer, check_path, check_rate
 from tfeff.utils.files import check_new_path
+from tfeff.utils.types import DType
 
 _CONFIG = "config.json"
 _TOKENIZER = "tokenizer.json"
@@ -118,7 +119,7 @@ def load_pretrained(
     path: str | os.PathLike,
     sequence_length: int | None = None,
     dropout: float | None = None,
-    dtype=None,
+    dtype: DType | None = None,
     seed: int = 0,
     attention_dropout: float | None = None,
     swap_positions: str | None = None,

@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -96,7 +98,7 @@ class Regressor(PooledTask):
         pooling: str = "cls",
         dropout: float = 0.1,
         pooler_activation: str = "tanh",
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(
             check_encoder("encoder", encoder),
@@ -108,8 +110,8 @@ class Regressor(PooledTask):
             **kwargs,
         )
 
-    def default_loss(self):
+    def default_loss(self) -> Any:
         return GlobalMeanSquaredError()
 
-    def default_metrics(self):
+    def default_metrics(self) -> Any:
         return [keras.metrics.MeanMetricWrapper(squared_error, name=TARGET_MEAN)]

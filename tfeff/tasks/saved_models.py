@@ -1,6 +1,7 @@
 """Objectives and tasks on disk: presets that keep their heads, and runs."""
 
 import os
+from typing import Any
 
 import keras
 import keras_hub
@@ -24,7 +25,7 @@ from tfeff.utils.checks import check_choice, check_path
 
 
 def load_task(
-    path: str | os.PathLike, **options
+    path: str | os.PathLike, **options: Any
 ) -> tuple[Objective, keras_hub.tokenizers.Tokenizer]:
     """Reads a task or an objective, with all its weights, and its tokenizer.
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -12,6 +14,7 @@ from tfeff.objectives.objective import check_encoder, token_metrics
 from tfeff.tasks.task import Task
 from tfeff.training.losses import GlobalMeanCrossentropy
 from tfeff.utils.checks import check_integer, check_rate
+from tfeff.utils.types import Config
 
 # Finite, so that sums of two logits and losses of weight 0 are finite in float32.
 _MASKED = -1e30
@@ -100,7 +103,7 @@ class SpanQA(Task):
         Devlin et al., "BERT", sections 4.2 and 4.3.
     """
 
-    def __init__(self, encoder: Encoder, dropout: float = 0.0, **kwargs):
+    def __init__(self, encoder: Encoder, dropout: float = 0.0, **kwargs: Any):
         check_encoder("encoder", encoder)
         dropout = check_rate("dropout", dropout)
         inputs = encoder.input
@@ -114,13 +117,13 @@ class SpanQA(Task):
         self.dropout = float(dropout)
         self.output_weights = dict.fromkeys(OUTPUTS, 0.5)
 
-    def heads(self):
+    def heads(self) -> dict[str, Head]:
         return {"span_logits": Head.of(self.head.dense)}
 
-    def default_loss(self):
+    def default_loss(self) -> Any:
         return {name: GlobalMeanCrossentropy() for name in OUTPUTS}
 
-    def default_metrics(self):
+    def default_metrics(self) -> Any:
         return {name: token_metrics() for name in OUTPUTS}
 
     def answers(
@@ -153,5 +156,5 @@ class SpanQA(Task):
         start, end = (logits[name][: len(features)] for name in OUTPUTS)
         return best_spans(features, start, end, max_answer_tokens, no_answer_threshold)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         return {**super().get_config(), "dropout": self.dropout}

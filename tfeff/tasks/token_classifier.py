@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 
@@ -9,6 +10,7 @@ from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import check_encoder
 from tfeff.tasks.task import Task, check_label_names
 from tfeff.utils.checks import check_integer, check_rate
+from tfeff.utils.types import Config
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -64,7 +66,7 @@ class TokenClassifier(Task):
         num_classes: int,
         dropout: float = 0.1,
         label_names: Sequence[str] | None = None,
-        **kwargs,
+        **kwargs: Any,
     ):
         check_encoder("encoder", encoder)
         num_classes = check_integer("num_classes", num_classes, 2)
@@ -85,10 +87,10 @@ class TokenClassifier(Task):
         self.dropout = float(dropout)
         self.label_names = label_names
 
-    def heads(self):
+    def heads(self) -> dict[str, Head]:
         return {"token_logits": Head.of(self.get_layer("logits"))}
 
-    def get_config(self):
+    def get_config(self) -> Config:
         names = self.label_names
         return {
             **super().get_config(),

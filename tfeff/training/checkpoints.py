@@ -6,6 +6,7 @@ import os
 import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import keras
 
@@ -224,14 +225,14 @@ class Checkpoints(keras.callbacks.Callback):
         self._notes = notes
         self._keep_steps = check_kept_steps(keep_steps, self._steps_per_epoch)
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         check_keeps_training(self.model)
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self.save((epoch + 1) * self._steps_per_epoch)
         self.remove_old()
 
-    def save(self, step: int, **notes) -> None:
+    def save(self, step: int, **notes: Any) -> None:
         """Saves the model as it is after `step` steps, with more notes."""
         os.makedirs(self._directory, exist_ok=True)
         path = checkpoint_path(self._directory, step)

@@ -1,6 +1,7 @@
 """Trainings whose loss or weights are no numbers any more."""
 
 import math
+from typing import Any
 
 import keras
 import numpy as np
@@ -52,7 +53,7 @@ class StopWhenDiverged(keras.callbacks.Callback):
         super().__init__()
         self._advice = advice
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         losses = {k: v for k, v in (logs or {}).items() if k in ("loss", "val_loss")}
         wrong = [f"{k} is {v}" for k, v in losses.items() if not math.isfinite(v)]
         if not wrong and not is_finite(self.model):

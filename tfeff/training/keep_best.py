@@ -1,6 +1,7 @@
 import math
 import os
 from collections.abc import Callable
+from typing import Any
 
 import keras
 
@@ -99,16 +100,18 @@ class KeepBest(keras.callbacks.Callback):
         self._rows = []
         self._step = self._before_epoch = self._evaluated = 0
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         # With several steps in an execution, `batch` is the last of them.
         self._step = self._before_epoch + batch + 1
         if self._step // self._every_steps > self._evaluated // self._every_steps:
             self._evaluate_now()
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._before_epoch = self._step
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         if self._step > self._evaluated:
             self._evaluate_now()
         if self._best_weights is not None:

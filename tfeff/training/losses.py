@@ -7,6 +7,7 @@ from keras import ops
 
 from tfeff.ops.ids import check_integers, check_known, check_range
 from tfeff.training.replicas import sum_over_replicas
+from tfeff.utils.types import DType, Tensor
 
 _SHARES = contextvars.ContextVar("weights_are_shares", default=False)
 
@@ -83,10 +84,10 @@ class GlobalMeanCrossentropy(GlobalMean):
     0.6931
     """
 
-    def __init__(self, name: str = "cross_entropy", dtype=None):
+    def __init__(self, name: str = "cross_entropy", dtype: DType | None = None):
         super().__init__(name=name, dtype=dtype)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         check_integers("y_true", y_true)
         if y_pred.shape[-1] is not None:
             check_range("y_true", y_true, 0, y_pred.shape[-1] - 1)
@@ -115,10 +116,10 @@ class GlobalMeanBinaryCrossentropy(GlobalMean):
     0.6931
     """
 
-    def __init__(self, name: str = "binary_cross_entropy", dtype=None):
+    def __init__(self, name: str = "binary_cross_entropy", dtype: DType | None = None):
         super().__init__(name=name, dtype=dtype)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         check_known("y_true", y_true, "0 or 1", lambda y: (y == 0) | (y == 1))
         binary = ops.logical_or(y_true == 0, y_true == 1)
         y_true = ops.cast(y_true, y_pred.dtype)

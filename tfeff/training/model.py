@@ -1,4 +1,6 @@
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import keras
 
@@ -9,6 +11,7 @@ from tfeff.training.loss_scale import LossScaleOptimizer
 from tfeff.training.losses import target_weights
 from tfeff.training.replicas import looped
 from tfeff.utils.checks import check_integer, check_keywords
+from tfeff.utils.types import Config, Tensor
 
 _SEED = "seed_generator_"
 # What Keras' functional models are made from.
@@ -49,7 +52,7 @@ class DistributedModel(
 
     accumulation_steps = 1
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any):
         if "outputs" in kwargs:
             others = {k: v for k, v in kwargs.items() if k not in _GRAPH}
             own = set(inspect.signature(type(self)).parameters) - {"args", "kwargs"}
@@ -57,7 +60,7 @@ class DistributedModel(
             check_keywords(type(self).__name__, others, known)
         super().__init__(*args, **kwargs)
 
-    def compile(self, *args, accumulation_steps: int = 1, **kwargs):
+    def compile(self, *args: Any, accumulation_steps: int = 1, **kwargs: Any) -> None:
         """As `keras.Model.compile`.
 
         Args:
@@ -99,7 +102,7 @@ class DistributedModel(
             )
         optimizer.set_encoder(self.encoder)
 
-    def get_compile_config(self):
+    def get_compile_config(self) -> Config:
         config = super().get_compile_config()
         if config and self.accumulation_steps > 1:
             config["accumulation_steps"] = self.accumulation_steps
@@ -107,7 +110,9 @@ class DistributedModel(
             config["jit_compile"] = "auto"  # Not what it means on this machine.
         return config
 
-    def target_weights(self, x, y, sample_weight=None):
+    def target_weights(
+        self, x: Tensor, y: Tensor, sample_weight: Tensor | None = None
+    ) -> Any:
         """The weight of each target in the loss, before division by their sum.
 
         Args:
@@ -119,7 +124,7 @@ class DistributedModel(
         """
         return target_weights(sample_weight, y)
 
-    def prepare_batch(self, data):
+    def prepare_batch(self, data: Any) -> Any:
         """The batch that a step of training or evaluation works on; by default `data`.
 
         Args:
@@ -127,23 +132,23 @@ class DistributedModel(
         """
         return data
 
-    def train_step(self, *arguments):
+    def train_step(self, *arguments: Any) -> Any:
         *state, data = arguments  # On JAX the state comes before the data.
         data = self.prepare_batch(data)
         if self.accumulation_steps == 1:
             return super().train_step(*state, data)
         return train_in_parts(self, self.accumulation_steps, *state, data)
 
-    def test_step(self, *arguments):
+    def test_step(self, *arguments: Any) -> Any:
         *state, data = arguments
         return super().test_step(*state, self.prepare_batch(data))
 
-    def save_own_variables(self, store):
+    def save_own_variables(self, store: Any) -> None:
         super().save_own_variables(store)
         for index, state in enumerate(self._seed_states()):
             store[f"{_SEED}{index}"] = state.numpy()
 
-    def load_own_variables(self, store):
+    def load_own_variables(self, store: Any) -> None:
         names = list(store.keys())
         saved = {name: store[name] for name in names}
         seeds = {name: saved.pop(name) for name in names if name.startswith(_SEED)}
@@ -155,13 +160,13 @@ class DistributedModel(
     def _seed_states(self):
         return [variable for variable in self.variables if is_seed_state(variable)]
 
-    def make_train_function(self, force=False):
+    def make_train_function(self, force: bool = False) -> Callable:
         if self.train_function is None or force:
             super().make_train_function(force)
             self.train_function = looped(self, self.train_step, self.train_function)
         return self.train_function
 
-    def make_test_function(self, force=False):
+    def make_test_function(self, force: bool = False) -> Callable:
         if self.test_function is None or force:
             super().make_test_function(force)
             self.test_function = looped(self, self.test_step, self.test_function)

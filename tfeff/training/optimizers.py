@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -5,6 +7,7 @@ from tfeff.compat import OpenAdamW
 from tfeff.training.layerwise_decay import rate_factors
 from tfeff.training.schedules import LinearWarmupDecay
 from tfeff.utils.checks import check_positive, check_rate
+from tfeff.utils.types import Config, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -55,10 +58,10 @@ class AdamW(OpenAdamW):
 
     def __init__(
         self,
-        *args,
+        *args: Any,
         layer_decay: float | None = None,
         bias_correction: bool = True,
-        **kwargs,
+        **kwargs: Any,
     ):
         if layer_decay is not None and check_positive("layer_decay", layer_decay) > 1:
             raise ValueError(
@@ -69,7 +72,7 @@ class AdamW(OpenAdamW):
         self.bias_correction = bool(bias_correction)
         self._factors = None
 
-    def set_encoder(self, encoder) -> None:
+    def set_encoder(self, encoder: keras.Model) -> None:
         """Names the encoder whose layers `layer_decay` counts.
 
         Args:
@@ -80,7 +83,7 @@ class AdamW(OpenAdamW):
             factors = rate_factors(encoder, self.layer_decay)
             self._factors = {self.variable_key(weight): f for weight, f in factors}
 
-    def build(self, variables):
+    def build(self, variables: list[Any]) -> None:
         if self.layer_decay is not None and self._factors is None:
             raise ValueError(
                 "`layer_decay` must know the layers: compile a model of tfeff with "
@@ -89,10 +92,10 @@ class AdamW(OpenAdamW):
             )
         super().build(variables)
 
-    def decay(self, variables):
+    def decay(self, variables: list[Any]) -> None:
         """Nothing: `update_step` does it, with the rate of the variable's layer."""
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(self, gradient: Tensor, variable: Any, learning_rate: Any) -> None:
         rate = ops.cast(learning_rate, variable.dtype)
         if self._factors is not None:
             rate = rate * self._factors.get(self.variable_key(variable), 1.0)
@@ -119,19 +122,19 @@ class AdamW(OpenAdamW):
         reached = ops.any(ops.logical_or(gradient != 0, ops.not_equal(moment, 0)))
         return ops.where(reached, decay, ops.zeros_like(decay))
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         config.update(
             layer_decay=self.layer_decay, bias_correction=self.bias_correction
         )
         return config
 
-    def decays(self, variable):
+    def decays(self, variable: Any) -> bool:
         name = variable.name.split("/")[-1].split(":")[0]
         no_decay = name in ("gamma", "beta") or name.endswith("bias")
         return not no_decay and super().decays(variable)
 
-    def clip(self, gradients):
+    def clip(self, gradients: list[Tensor]) -> list[Tensor]:
         if self._clips_after_reduction:
             return gradients
         return super().clip(gradients)
@@ -141,7 +144,9 @@ class AdamW(OpenAdamW):
         # Only TensorFlow has replicas; elsewhere gradients are global already.
         return self.global_clipnorm and keras.backend.backend() == "tensorflow"
 
-    def sum_over_replicas(self, gradients_and_variables):
+    def sum_over_replicas(
+        self, gradients_and_variables: list[tuple[Tensor, Any]]
+    ) -> list[tuple[Tensor, Any]]:
         import tensorflow as tf
 
         grads, variables = zip(*gradients_and_variables)

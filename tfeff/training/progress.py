@@ -1,6 +1,7 @@
 """One line that tells how a training run is doing."""
 
 import time
+from typing import Any
 
 import keras
 from rich.console import Console
@@ -40,7 +41,7 @@ class TrainingProgress(keras.callbacks.Callback):
         self._tokens_per_step = tokens_per_step
         self._bar = None
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         console = Console(stderr=True)
         self._print = console.print
         self._seconds = 0.0
@@ -49,11 +50,13 @@ class TrainingProgress(keras.callbacks.Callback):
         if self._bar is not None:
             self._task = self._bar.add_task("compiling", total=self._total)
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._first = self._done = epoch * self._steps_per_epoch
         self._began = None
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         done = self._first + batch + 1
         if done <= self._first_step:
             return
@@ -68,10 +71,10 @@ class TrainingProgress(keras.callbacks.Callback):
                 self._task, completed=done, description=self._line(done, logs)
             )
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._print(self._line(self._done, logs), highlight=False)
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self.close()
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import keras
 
@@ -191,7 +192,7 @@ class RunDirectory:
         total_steps: int,
         steps_per_epoch: int,
         tokens_per_step: int,
-        validation_data=None,
+        validation_data: Any = None,
         patience: int | None = None,
         keep_checkpoints: int = 2,
         keep_steps: Sequence[int] = (),

@@ -2,6 +2,7 @@ import keras
 from keras import ops
 
 from tfeff.utils.checks import check_integer, check_positive
+from tfeff.utils.types import Config
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -52,7 +53,7 @@ class LinearWarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         share = ops.where(step < self.warmup_steps, rising, falling)
         return self.peak_rate * ops.clip(share, 0.0, 1.0)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         return {
             "peak_rate": self.peak_rate,
             "warmup_steps": self.warmup_steps,

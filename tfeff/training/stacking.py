@@ -3,6 +3,7 @@
 import csv
 import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import keras
 
@@ -32,7 +33,7 @@ def train_by_stacking(
     total_steps: int,
     steps_per_epoch: int,
     tokens_per_step: int,
-    validation_data=None,
+    validation_data: Any = None,
     patience: int | None = None,
     make_optimizer: Callable[[int], keras.optimizers.Optimizer] | None = None,
     keep_checkpoints: int = 2,

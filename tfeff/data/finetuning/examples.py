@@ -40,7 +40,7 @@ class TextExamples:
     def __len__(self) -> int:
         return len(self.first)
 
-    def sample(self, count: int, seed: int = 0):
+    def sample(self, count: int, seed: int = 0) -> "TextExamples":
         """So many of the examples, drawn at random, in their order.
 
         Raises:
@@ -90,7 +90,7 @@ class ChoiceExamples:
     def __len__(self) -> int:
         return len(self.questions)
 
-    def sample(self, count: int, seed: int = 0):
+    def sample(self, count: int, seed: int = 0) -> "ChoiceExamples":
         """So many of the examples, drawn at random, in their order.
 
         Raises:
@@ -153,7 +153,7 @@ class TokenExamples:
     def __len__(self) -> int:
         return len(self.words)
 
-    def sample(self, count: int, seed: int = 0):
+    def sample(self, count: int, seed: int = 0) -> "TokenExamples":
         """So many of the sentences, drawn at random, in their order.
 
         Raises:

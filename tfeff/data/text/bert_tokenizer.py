@@ -1,5 +1,6 @@
 import os
 import re
+from typing import Any
 
 import keras
 import keras_hub
@@ -8,6 +9,7 @@ import tensorflow_text as tf_text
 
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import TokenizerFiles
+from tfeff.utils.types import Config, Tensor
 
 _MAX_CHARACTERS = 100
 
@@ -65,13 +67,17 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
     backbone_cls = Encoder
 
     def __init__(
-        self, vocabulary=None, lowercase: bool = False, compose: bool = True, **kwargs
+        self,
+        vocabulary: Any = None,
+        lowercase: bool = False,
+        compose: bool = True,
+        **kwargs: Any,
     ):
         super().__init__(vocabulary, lowercase=False, **kwargs)
         self.to_lower = bool(lowercase)
         self.compose = bool(compose)
 
-    def tokenize(self, inputs):
+    def tokenize(self, inputs: Tensor) -> Tensor:
         text = tf.strings.regex_replace(inputs, r"[\t\n\r\p{Z}]", " ")
         text = tf.strings.regex_replace(text, r"[\p{C}\x{FFFD}]", "")
         if self.compose:
@@ -122,13 +128,13 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
             start = end
         return pieces
 
-    def load_assets(self, dir_path):
+    def load_assets(self, dir_path: str) -> None:
         # KerasHub strips white space from pieces.
         path = os.path.join(dir_path, "vocabulary.txt")
         with open(path, encoding="utf-8", newline="\n") as file:
             self.set_vocabulary([line.removesuffix("\n") for line in file])
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         # KerasHub's configuration lacks `split_on_cjk`.
         config.update(lowercase=self.to_lower, split_on_cjk=self.split_on_cjk)

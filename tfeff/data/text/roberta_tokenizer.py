@@ -1,6 +1,7 @@
 import json
 import os
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import keras
 import keras_hub
@@ -11,6 +12,7 @@ from tfeff.compat import add_special_token, find_special_tokens
 from tfeff.data.text.byte_pairs import MergeRules, byte_symbols, merge, words
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import TokenizerFiles
+from tfeff.utils.types import Config, Tensor
 
 _SPACE = ord(" ")
 _VOCABULARY, _MERGES = "vocabulary.json", "merges.txt"
@@ -75,7 +77,7 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
         pad_token: str = "<pad>",
         mask_token: str = "<mask>",
         sequence_length: int | None = None,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(**({"dtype": "int32"} | kwargs))
         self.add_prefix_space = bool(add_prefix_space)
@@ -169,7 +171,7 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
             for piece in self.get_vocabulary()
         ]
 
-    def tokenize(self, inputs):
+    def tokenize(self, inputs: Tensor) -> Tensor:
         self._check_vocabulary()
         text = tf.convert_to_tensor(inputs)
         scalar = text.shape.rank == 0
@@ -214,7 +216,7 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
             symbols, word, tf.size(different, tf.int64), validate=False
         )
 
-    def detokenize(self, inputs):
+    def detokenize(self, inputs: Tensor) -> Tensor:
         """Texts of ids; bytes that are not UTF-8 become U+FFFD."""
         if isinstance(inputs, (list, tuple)):
             inputs = tf.ragged.constant(inputs, tf.int32)
@@ -226,21 +228,21 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
         # Of one text NumPy has bytes, of several an array.
         return tf.nest.map_structure(bytes.decode, np.asarray(text).tolist())
 
-    def save_assets(self, dir_path):
+    def save_assets(self, dir_path: str) -> None:
         self._check_vocabulary()
         with open(os.path.join(dir_path, _VOCABULARY), "w", encoding="utf-8") as file:
             json.dump(self._ids, file, ensure_ascii=False)
         with open(os.path.join(dir_path, _MERGES), "w", encoding="utf-8") as file:
             file.writelines(f"{rule}\n" for rule in self.get_merges())
 
-    def load_assets(self, dir_path):
+    def load_assets(self, dir_path: str) -> None:
         with open(os.path.join(dir_path, _VOCABULARY), encoding="utf-8") as file:
             vocabulary = json.load(file)
         with open(os.path.join(dir_path, _MERGES), encoding="utf-8") as file:
             merges = file.read().splitlines()
         self.set_vocabulary(vocabulary, merges)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         config = super().get_config()
         config.update(
             add_prefix_space=self.add_prefix_space,
@@ -252,7 +254,7 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
         )
         return config
 
-    def compute_output_spec(self, input_spec):
+    def compute_output_spec(self, input_spec: Any) -> Tensor:
         shape = (*input_spec.shape, self.sequence_length)
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 import keras_hub
 
@@ -57,7 +59,7 @@ class XLMRobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.SentencePieceToke
     pair_separators = 2
     pair_segments = 1
 
-    def __init__(self, proto=None, **kwargs):
+    def __init__(self, proto: Any = None, **kwargs: Any):
         special = dict(cls="<s>", sep="</s>", pad="<pad>", mask="<mask>")
         for name, token in special.items():
             add_special_token(self, token, f"{name}_token")

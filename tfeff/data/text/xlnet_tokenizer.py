@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 import keras_hub
 
@@ -46,7 +48,7 @@ class XLNetTokenizer(TokenizerFiles, keras_hub.tokenizers.SentencePieceTokenizer
     # KerasHub finds the tokenizer of a preset by the class of its backbone.
     backbone_cls = Encoder
 
-    def __init__(self, proto, **kwargs):
+    def __init__(self, proto: Any, **kwargs: Any):
         for name in ("cls", "sep", "pad", "mask"):
             add_special_token(self, f"<{name}>", f"{name}_token")
         # KerasHub's preprocessors know these two by other names.

@@ -75,7 +75,7 @@ def check_maps(role: str, encoder: Encoder, kind: str) -> None:
         )
 
 
-def common_maps(student, teacher) -> str | None:
+def common_maps(student: keras.Model, teacher: keras.Model) -> str | None:
     """The attention maps that `Distillation` can compare of two models.
 
     Args:

@@ -1,4 +1,5 @@
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -26,6 +27,7 @@ from tfeff.training.losses import GlobalMean
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
 from tfeff.utils.checks import check_choice, check_positive
+from tfeff.utils.types import Config, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -150,7 +152,7 @@ class Distillation(DistributedModel):
         label: bool = False,
         loss_weights: Mapping[str, float] | None = None,
         layer_weights: Sequence[float] | None = None,
-        **kwargs,
+        **kwargs: Any,
     ):
         encoders = paired_encoders(student, teacher)
         if tokenizers is not None:
@@ -228,11 +230,13 @@ class Distillation(DistributedModel):
             name: keras.metrics.Mean(name=f"{name}_loss") for name in comparison.terms
         }
 
-    def call(self, inputs, training=None, mask=None):
+    def call(
+        self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None
+    ) -> Any:
         inputs = inputs_in_order(inputs, self.student.input)
         return super().call(inputs, training=training, mask=mask)
 
-    def compile(self, optimizer="auto", **kwargs):
+    def compile(self, optimizer: Any = "auto", **kwargs: Any) -> None:
         """As `keras.Model.compile`, with its own loss.
 
         Args:
@@ -254,20 +258,27 @@ class Distillation(DistributedModel):
             optimizer = adamw(1e-4, warmup_steps=10_000, total_steps=1_000_000)
         super().compile(optimizer=optimizer, **kwargs)
 
-    def compile_from_config(self, config):
+    def compile_from_config(self, config: Config) -> None:
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
 
     def compute_loss(
-        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
-    ):
+        self,
+        x: Tensor | None = None,
+        y: Tensor | None = None,
+        y_pred: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+        training: bool | None = True,
+    ) -> Tensor:
         """This replica's share of the loss; the shares of all replicas add up to it."""
         weights = self.target_weights(x, y, sample_weight)
         mean = _GlobalMean("distillation")
         losses = self._with_label_losses(y, y_pred)
         return sum(mean(None, losses[name], weights[name]) for name in losses)
 
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+    def compute_metrics(
+        self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> dict[str, Any]:
         weights = self.target_weights(x, y, sample_weight)
         losses = self._with_label_losses(y, y_pred)
         for name, metric in self.term_metrics.items():
@@ -290,7 +301,9 @@ class Distillation(DistributedModel):
         weight = self.comparison.weights_of_terms["label"]
         return {**y_pred, "label": weight * value}
 
-    def target_weights(self, x, y=None, sample_weight=None):
+    def target_weights(
+        self, x: Tensor, y: Tensor | None = None, sample_weight: Tensor | None = None
+    ) -> Any:
         """Weight of each sequence or target in the mean of each term, by name.
 
         A dictionary of the terms holds such weights already and is returned as it is.
@@ -313,17 +326,17 @@ class Distillation(DistributedModel):
         }
 
     @property
-    def metrics(self):
+    def metrics(self) -> list[Any]:
         # Keras would add the metrics of student and teacher.
         return list(getattr(self, "term_metrics", {}).values())
 
-    def get_metrics_result(self):
+    def get_metrics_result(self) -> dict[str, Any]:
         """Metrics by name; `loss` is the sum of the terms' means."""
         logs = super().get_metrics_result()
         logs["loss"] = sum(metric.result() for metric in self.term_metrics.values())
         return logs
 
-    def get_config(self):
+    def get_config(self) -> Config:
         return {
             "name": self.name,
             "trainable": self.trainable,
@@ -334,7 +347,7 @@ class Distillation(DistributedModel):
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: Config) -> "Distillation":
         config = dict(config)
         for name in ("student", "teacher"):
             config[name] = keras.saving.deserialize_keras_object(config[name])

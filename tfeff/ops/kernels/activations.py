@@ -1,25 +1,27 @@
 """GELU, alone and before a product; the backward pass saves only its argument."""
 
 import math
+from collections.abc import Callable
 
 from keras import ops
 
 from tfeff.ops import activations as equations
 from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.barrier import barrier_one
+from tfeff.utils.types import Tensor
 
 
-def gelu(x):
+def gelu(x: Tensor) -> Tensor:
     """Equals `tfeff.ops.gelu`, and saves nothing but `x`."""
     return _activated(x, equations.gelu)
 
 
-def gelu_tanh(x):
+def gelu_tanh(x: Tensor) -> Tensor:
     """Equals `tfeff.ops.gelu_tanh`, and saves nothing but `x`."""
     return _activated(x, equations.gelu_tanh)
 
 
-def activated_product(x, kernel, activation):
+def activated_product(x: Tensor, kernel: Tensor, activation: Callable) -> Tensor:
     """Equals `tfeff.ops.activated_product`: `g(x) W`, and saves `x` but not `g(x)`.
 
     The gradient of `W` needs `g(x)`, a sixth of all activations of a Transformer, which

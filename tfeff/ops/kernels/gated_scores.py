@@ -9,12 +9,13 @@ from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.near_far import NearFar, add_near, far_rows, near_keys
 from tfeff.ops.masking import at_least_float32
 from tfeff.ops.shifting import relative_unshift, toeplitz
+from tfeff.utils.types import Tensor
 
 # Features of one step.
 _FEATURES = 8
 
 
-def gated_scores(query, key, rows):
+def gated_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     """Equals `tfeff.ops.gated_scores`: `s[i, j] = Σ_h q_i[h] k_j[h] a_x[h] / sqrt(H)`.
 
     This is no matrix product. The sum runs over a few features at a time, also in the

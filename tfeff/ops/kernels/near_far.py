@@ -15,6 +15,7 @@ from keras import ops
 from tfeff.ops.attention import dot_product_scores
 from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.relative_products import relative_products
+from tfeff.utils.types import Tensor
 
 
 class NearFar(NamedTuple):
@@ -161,7 +162,9 @@ def far_sides(rows: NearFar, like):
     return ops.cast(ops.stack(sides, axis=-1), rows.near.dtype)
 
 
-def near_far_one_head_scores(query, key, partition, bias_embeddings):
+def near_far_one_head_scores(
+    query: Tensor, key: Tensor, partition: Tensor, bias_embeddings: Tensor | None
+) -> Tensor:
     """Equals `tfeff.ops.one_head_scores` with a bias.
 
     Args:

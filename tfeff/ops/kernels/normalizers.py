@@ -8,14 +8,15 @@ from keras import ops
 
 from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.masking import at_least_float32
+from tfeff.utils.types import Tensor
 
 
-def masked_softmax(scores, mask=None):
+def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Equals `tfeff.ops.masked_softmax`, and saves only the weights."""
     return custom_gradient(lambda scores: softmax_and_gradient(scores, mask))(scores)
 
 
-def l2_normalized_sigmoid(scores, mask=None):
+def l2_normalized_sigmoid(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Equals `tfeff.ops.l2_normalized_sigmoid`, and saves scores and weights."""
     return custom_gradient(lambda scores: l2_sigmoid_and_gradient(scores, mask))(scores)
 

@@ -9,17 +9,18 @@ from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.kernels.near_far import add_near, far_sides, near_entries
 from tfeff.ops.kernels.normalizers import WITH_GRADIENT
 from tfeff.ops.shifting import toeplitz
+from tfeff.utils.types import Tensor
 
 
 def part_values(
-    scores,
-    value,
-    partition,
-    normalizer="sigmoid_l2",
-    mask=None,
-    keep=None,
-    context=None,
-):
+    scores: Tensor,
+    value: Tensor,
+    partition: Tensor,
+    normalizer: str = "sigmoid_l2",
+    mask: Tensor | None = None,
+    keep: Tensor | None = None,
+    context: Tensor | None = None,
+) -> Tensor:
     """Equals `tfeff.ops.part_values`: `X̄[h] = (φ(S) ⊙ N[h]) V[h]`.
 
     The weights of the parts, `n` times as large as the scores, are recomputed in the
@@ -45,15 +46,15 @@ def part_values(
 
 
 def near_far_part_values(
-    scores,
-    value,
-    partition,
-    outer,
-    normalizer="sigmoid_l2",
-    mask=None,
-    keep=None,
-    context=None,
-):
+    scores: Tensor,
+    value: Tensor,
+    partition: Tensor,
+    outer: tuple[int, int],
+    normalizer: str = "sigmoid_l2",
+    mask: Tensor | None = None,
+    keep: Tensor | None = None,
+    context: Tensor | None = None,
+) -> Tensor:
     """Equals `tfeff.ops.part_values` where the far keys of a side have one part.
 
     The values of both far sides are side by side, `[B, S, 2 H]`, and 0 for other keys:

@@ -4,6 +4,9 @@ Tensors over pairs exist for one block at a time, also in the backward pass, whi
 recomputes each block. So memory grows with the length, not with its square.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops, tree
 
@@ -11,11 +14,18 @@ from tfeff.ops.kernels.backends import custom_gradient, pull_back, scan
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.masking import at_least_float32
 from tfeff.ops.slicing import slice_axis
+from tfeff.utils.types import Tensor
 
 
 def over_query_blocks(
-    function, queries, relative, keys, like, block_size=None, near=None
-):
+    function: Callable,
+    queries: Any,
+    relative: Any,
+    keys: Any,
+    like: Tensor,
+    block_size: int | None = None,
+    near: tuple[int, int] | None = None,
+) -> Tensor:
     """`function(queries, relative, keys, None)`, by blocks of queries, recomputed.
 
     Equals the function itself, values and gradients. Every tensor that gets a gradient

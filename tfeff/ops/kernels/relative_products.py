@@ -19,9 +19,10 @@ from tfeff.ops.kernels.fourier_shift import (
 )
 from tfeff.ops.shifting import BLOCK, relative_shift, relative_unshift, row_blocks
 from tfeff.ops.slicing import slice_axis
+from tfeff.utils.types import Tensor
 
 
-def relative_products(x, rows):
+def relative_products(x: Tensor, rows: Tensor) -> Tensor:
     """Equals `tfeff.ops.relative_products`: `y[i, j] = x_i · a_{j - i}`."""
     batch, heads, count, size = ops.shape(x)
     keys = ops.shape(rows)[0] - count
@@ -31,7 +32,7 @@ def relative_products(x, rows):
     return ops.reshape(_block_products(x, windows), (batch, heads, count, keys))
 
 
-def key_products(key, rows, count):
+def key_products(key: Tensor, rows: Tensor, count: Tensor | int) -> Tensor:
     """Equals `tfeff.ops.key_products`: `y[i, j] = k_j · a_{j - i}`.
 
     The keys are split into tiles of 128 or, if that does not divide `t`, of `t`, so
@@ -64,7 +65,7 @@ def key_products(key, rows, count):
     return slice_axis(products, -1, 0, keys)
 
 
-def relative_values(weights, rows):
+def relative_values(weights: Tensor, rows: Tensor) -> Tensor:
     """Equals `tfeff.ops.relative_values`: `y_i = Σ_j A[i, j] a_{j - i}`."""
     batch, heads, count, keys = ops.shape(weights)
     block, starts = row_blocks(count)

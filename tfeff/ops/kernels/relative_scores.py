@@ -17,9 +17,10 @@ from tfeff.ops.kernels.near_far import (
     near_keys,
 )
 from tfeff.ops.kernels.relative_products import key_products, relative_products
+from tfeff.utils.types import Tensor
 
 
-def shaw_scores(query, key, rows):
+def shaw_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     """Equals `tfeff.ops.shaw_scores`: `s[i, j] = q_i · (k_j + a_x) / sqrt(H)`."""
     if isinstance(rows, NearFar):
         scores = dot_product_scores(query, key + far_rows(rows, query))
@@ -28,7 +29,7 @@ def shaw_scores(query, key, rows):
     return dot_product_scores(query, key) + relative_products(scaled(query), rows)
 
 
-def bias_scores(query, key, rows):
+def bias_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     """Equals `tfeff.ops.bias_scores`: `s[i, j] = q_i · k_j / sqrt(H) + a_x`."""
     if not isinstance(rows, NearFar):
         return relative.bias_scores(query, key, rows)
@@ -37,7 +38,7 @@ def bias_scores(query, key, rows):
     return add_near(scores, toeplitz_rows(query, rows.near), rows.first)
 
 
-def scaled_scores(query, key, rows):
+def scaled_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     """Equals `tfeff.ops.scaled_scores`: `s[i, j] = (q_i · k_j) a_x / sqrt(H)`."""
     if not isinstance(rows, NearFar):
         return relative.scaled_scores(query, key, rows)
@@ -46,7 +47,7 @@ def scaled_scores(query, key, rows):
     return add_near(far, near, rows.first)
 
 
-def pairwise_scores(query, key, rows):
+def pairwise_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     """Equals `tfeff.ops.pairwise_scores`.
 
     `s[i, j] = (q_i · k_j + q_i · a_x + k_j · a_x) / sqrt(H)`.
@@ -62,7 +63,13 @@ def pairwise_scores(query, key, rows):
     return shaw_scores(query, key, rows) + key_products(scaled(key), rows, count)
 
 
-def xlnet_scores(query, key, rows, content_bias, position_bias):
+def xlnet_scores(
+    query: Tensor,
+    key: Tensor,
+    rows: Tensor,
+    content_bias: Tensor | None,
+    position_bias: Tensor | None,
+) -> Tensor:
     """Equals `tfeff.ops.xlnet_scores`.
 
     `s[i, j] = ((q_i + u) · k_j + (q_i + v) · r_x) / sqrt(H)`.
@@ -84,7 +91,7 @@ def xlnet_scores(query, key, rows, content_bias, position_bias):
     return scores + relative_products(position_query, rows)
 
 
-def toeplitz_rows(query, rows):
+def toeplitz_rows(query: Tensor, rows: Tensor) -> Tensor:
     """Equals `tfeff.ops.toeplitz_rows`: rows by relative position at all pairs."""
     if not isinstance(rows, NearFar):
         return relative.toeplitz_rows(query, rows)

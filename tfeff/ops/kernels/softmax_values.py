@@ -12,11 +12,18 @@ from tfeff.ops.kernels.relative_products import (
     relative_values,
 )
 from tfeff.ops.masking import at_least_float32
+from tfeff.utils.types import Tensor
 
 
 def softmax_values(
-    scores, value, mask=None, partition=None, keep=None, rows=None, context=None
-):
+    scores: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    partition: Tensor | None = None,
+    keep: Tensor | None = None,
+    rows: Tensor | None = None,
+    context: Tensor | None = None,
+) -> Tensor:
     """Equals `tfeff.ops.softmax_values`: `X̄[h] = (A[h] ⊙ F[h]) V[h]`.
 
     With `G` the gradient of `X̄`, the gradients are `(A ⊙ F)ᵀ G` for the values and

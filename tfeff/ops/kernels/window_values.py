@@ -1,14 +1,23 @@
 """Softmax and the sum of values over two groups of keys, as one operation."""
 
+from collections.abc import Sequence
+
 from keras import ops
 
 from tfeff.ops.attention import apply_keep_mask, weighted_values
 from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.masking import at_least_float32
+from tfeff.utils.types import Tensor
 
 
-def window_values(scores, values, masks, keep=(None, None), context=None):
+def window_values(
+    scores: Sequence[Tensor],
+    values: Sequence[Tensor],
+    masks: Sequence[Tensor | None],
+    keep: Sequence[Tensor | None] = (None, None),
+    context: Tensor | None = None,
+) -> Tensor:
     """Values weighted by one softmax over the keys of a window and those of all.
 
     Equals `tfeff.ops.softmax_values` of both groups of keys concatenated, but shared

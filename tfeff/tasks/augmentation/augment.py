@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+import keras
 import keras_hub
 import numpy as np
 
@@ -18,7 +19,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 def augment(
     examples: TextExamples,
-    masked_lm,
+    masked_lm: keras.Model,
     tokenizer: keras_hub.tokenizers.Tokenizer,
     copies: int = 20,
     rate: float = 0.4,

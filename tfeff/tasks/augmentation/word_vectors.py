@@ -7,6 +7,7 @@ import numpy as np
 
 from tfeff.datasets.files import malformed
 from tfeff.utils.checks import check_iterable, check_path
+from tfeff.utils.types import Tensor
 
 
 class WordVectors:
@@ -29,7 +30,7 @@ class WordVectors:
     ```
     """
 
-    def __init__(self, words: Iterable[str], vectors):
+    def __init__(self, words: Iterable[str], vectors: np.ndarray):
         self.words = list(check_iterable("words", words, "a list of words"))
         try:
             self.vectors = np.asarray(vectors, np.float32)
@@ -57,7 +58,9 @@ class WordVectors:
     def __getitem__(self, word: str) -> np.ndarray:
         return self.vectors[self._row[word]]
 
-    def nearest(self, vector, count: int, other_than: str | None = None) -> list[str]:
+    def nearest(
+        self, vector: Tensor, count: int, other_than: str | None = None
+    ) -> list[str]:
         """The words nearest to a vector, nearest first; ties in the order of `words`.
 
         Args:
