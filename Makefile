@@ -11,12 +11,12 @@ XLA_QUICK := --xla_backend_optimization_level=0
 venv := .venv/bin
 pip := $(venv)/python -m pip --disable-pip-version-check
 
-.PHONY: pretrain test test-slow lint format clean
+.PHONY: pretrain test test-slow lint types format clean
 
 pretrain: .venv/.installed-plots
 	$(venv)/tfeff pretrain $(PRETRAIN_FLAGS)
 
-test: lint
+test: lint types
 	XLA_FLAGS="$(XLA_QUICK) $$XLA_FLAGS" \
 	  $(venv)/python -m pytest -m "not slow" $(PYTEST_FLAGS)
 
@@ -27,12 +27,15 @@ lint: .venv/.installed-test
 	$(venv)/ruff check
 	$(venv)/ruff format --check
 
+types: .venv/.installed-test
+	$(venv)/mypy
+
 format: .venv/.installed-test
 	$(venv)/ruff check --fix
 	$(venv)/ruff format
 
 clean:
-	rm -rf .venv build tfeff.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build tfeff.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamps make a second run start at once; a changed file installs again.

@@ -30,7 +30,7 @@ def main(pretrained: str, data: str, run_dir: str):
         dev_questions=100,
         sequence_length=256,
         learning_rates=(1e-3,),
-        epochs=1,
+        epochs=(1,),
     )
     metrics = tfeff.recipes.answer(settings)
     print(f"F1 {metrics['f1']:.4f}, exact matches {metrics['exact_match']:.4f}")

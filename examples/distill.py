@@ -8,6 +8,7 @@ given, the number of steps. `tfeff distill --help` lists all settings.
 """
 
 import sys
+from typing import Any
 
 import tensorflow_text  # noqa: F401  The tokenizer's operations.
 
@@ -17,7 +18,7 @@ import tfeff
 def main(teacher: str, tuned: str, data: str, folder: str, steps: str = "1000"):
     """Both stages: what the first one makes is the student of the second."""
     encoder, _ = tfeff.tasks.load_pretrained(teacher)
-    common = {
+    common: dict[str, Any] = {
         "sequence_length": min(encoder.max_sequence_length, 64),
         "steps": int(steps),
     }

@@ -27,7 +27,7 @@ def main(pretrained: str, data: str, run_dir: str):
         batch_sizes=(32,),
         learning_rates=(3e-4, 1e-3),
         train_examples=2000,
-        epochs=1,
+        epochs=(1,),
     )
     best = tfeff.recipes.finetune(settings)["best"]
     print(f"accuracy {best['mean']['dev_accuracy']:.4f} with {best['setting']}")

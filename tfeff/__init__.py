@@ -17,23 +17,7 @@ from tfeff.utils import registration as _registration
 
 __version__ = "0.1.0"
 
-__getattr__, _dir, __all__ = lazy_loader.attach(
-    __name__,
-    submodules=[
-        "convert",
-        "data",
-        "datasets",
-        "encoders",
-        "export",
-        "layers",
-        "objectives",
-        "ops",
-        "plots",
-        "recipes",
-        "tasks",
-        "training",
-    ],
-)
+__getattr__, _dir, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]
 
 

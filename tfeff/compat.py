@@ -25,6 +25,8 @@ class ClearsAllGradients:
     of all steps so far.
     """
 
+    trainable_weights: list
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients of all weights; Keras on PyTorch calls it each step."""
         for weight in self.trainable_weights:

@@ -26,7 +26,7 @@ def print_configs(settings: ConfigsSettings) -> None:
         return
     found = known(settings.name)
     if found is None:
-        check_choice("name", settings.name, CONFIGURATIONS)
+        found = CONFIGURATIONS[check_choice("name", settings.name, CONFIGURATIONS)]
     print(flags_of(found))
 
 

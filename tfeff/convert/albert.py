@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tfeff.convert import bert
 from tfeff.convert.config import Config
-from tfeff.convert.weights import Weight, dense, dense_head, norm, part
+from tfeff.convert.weights import Models, Weight, dense, dense_head, norm, part
 from tfeff.objectives.heads import Head
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 
@@ -125,7 +125,7 @@ HEADS = {
     "pooler": dense_head("pooler"),
     "sentence_order": dense_head("sop_classifier.classifier"),
 }
-MODELS = (
+MODELS: Models = (
     ("ForPreTraining", {"masked_lm", "pooler", "sentence_order"}),
     ("ForMaskedLM", {"masked_lm"}),
     ("Model", {"pooler"}),

@@ -115,7 +115,7 @@ def differences(
         ours, theirs: arguments of `Encoder`; those that are left out have defaults.
         free: names of arguments that do not count.
     """
-    found = {}
+    found: dict = {}
     for one, other in zip(_described(ours), _described(theirs), strict=True):
         # Another attention has other arguments.
         same = one.get("attention") == other.get("attention")

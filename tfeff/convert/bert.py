@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from tfeff.convert.config import ACTIVATIONS, Config, activation_name
-from tfeff.convert.weights import Weight, dense, dense_head, grouped, norm, part
+from tfeff.convert.weights import Models, Weight, dense, dense_head, grouped, norm, part
 from tfeff.objectives.heads import Head
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 
@@ -200,7 +200,7 @@ HEADS = {
     "pooler": dense_head("pooler.dense"),
     "next_sentence": dense_head("cls.seq_relationship"),
 }
-MODELS = (
+MODELS: Models = (
     ("ForPreTraining", {"masked_lm", "pooler", "next_sentence"}),
     ("ForMaskedLM", {"masked_lm"}),
     ("ForNextSentencePrediction", {"pooler", "next_sentence"}),

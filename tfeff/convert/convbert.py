@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tfeff.convert import bert
 from tfeff.convert.config import Config
-from tfeff.convert.weights import NotKept, Weight, dense, dense_head, norm, part
+from tfeff.convert.weights import Models, NotKept, Weight, dense, dense_head, norm, part
 from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import MaskedLM
 
@@ -131,7 +131,10 @@ def task_configuration(arguments: Mapping, kind: str) -> dict:
 
 _SUMMARIES = ("gelu", "tanh", "relu")
 HEADS = {"masked_lm": masked_lm_head}
-MODELS = (("ForMaskedLM", {"masked_lm"}), ("Model", set()))
+MODELS: Models = (
+    ("ForMaskedLM", {"masked_lm"}),
+    ("Model", set()),
+)
 TASKS = bert.TASKS | {
     "SequenceClassification": {
         "pooler": dense_head("classifier.dense"),

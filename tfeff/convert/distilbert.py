@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tfeff.convert import bert
 from tfeff.convert.config import Config, activation_name
-from tfeff.convert.weights import Weight, dense, dense_head, norm, part
+from tfeff.convert.weights import Models, Weight, dense, dense_head, norm, part
 from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import MaskedLM
 
@@ -107,7 +107,10 @@ def task_configuration(arguments: Mapping, kind: str) -> dict:
     return dict(seq_classif_dropout=arguments["dropout"])
 
 
-MODELS = (("ForMaskedLM", {"masked_lm"}), ("Model", set()))
+MODELS: Models = (
+    ("ForMaskedLM", {"masked_lm"}),
+    ("Model", set()),
+)
 _POOLED = {"pooler": dense_head("pre_classifier"), "logits": dense_head("classifier")}
 HEADS = {"masked_lm": masked_lm_head}
 TASKS = bert.TASKS | {"SequenceClassification": _POOLED, "MultipleChoice": _POOLED}

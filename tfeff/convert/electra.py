@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tfeff.convert import bert, convbert
 from tfeff.convert.config import Config
-from tfeff.convert.weights import Weight, dense, part
+from tfeff.convert.weights import Models, Weight, dense, part
 from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.replaced_token import discriminator_head
@@ -78,7 +78,7 @@ def task_arguments(config: Config, kind: str) -> dict:
 _SUMMARY = dict(summary_type="first", summary_use_proj=True, summary_activation="gelu")
 task_configuration = convbert.task_configuration
 HEADS = convbert.HEADS | {"replaced_token": replaced_token_head}
-MODELS = (
+MODELS: Models = (
     ("ForPreTraining", {"replaced_token"}),
     ("ForMaskedLM", {"masked_lm"}),
     ("Model", set()),

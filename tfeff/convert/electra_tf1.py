@@ -183,7 +183,7 @@ def replaced_token_head(weights: Mapping) -> Iterator[Weight]:
 
 
 HEADS = {"masked_lm": masked_lm_head, "replaced_token": replaced_token_head}
-TASKS = {}
+TASKS: dict[str, dict] = {}
 
 
 def dense(layer, name: str) -> Iterator[Weight]:

@@ -16,7 +16,7 @@ arguments = electra_tf1.arguments
 weights = partial(electra_tf1.weights, scope=electra_tf1.GENERATOR)
 pretraining_heads = electra_tf1.pretraining_heads
 HEADS = {"masked_lm": electra_tf1.masked_lm_head}
-TASKS = {}
+TASKS: dict[str, dict] = {}
 
 
 def config_of(tensors: dict, config: Config) -> Config:

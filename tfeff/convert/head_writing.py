@@ -60,7 +60,7 @@ def write_heads(
         ValueError: if the format has no model for the task, or a head has settings that
             the format cannot say.
     """
-    kinds = _KINDS.get((task or {}).get("class_name"))
+    kinds = _KINDS.get((task or {}).get("class_name", ""))
     if kinds is None:
         kept, describe = _pretraining(form, encoder, heads)
         suffix, used = next(model for model in form.MODELS if model[1] <= set(kept))

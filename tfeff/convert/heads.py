@@ -149,7 +149,7 @@ def _labels(config: Config) -> tuple[int, list[str] | None]:
                 return config.integer(key), None
         return 2, None
     is_dict = isinstance(names, dict)
-    keys = [str(index) for index in range(len(names))] if is_dict else None
+    keys = [str(index) for index in range(len(names))] if is_dict else []
     if not is_dict or set(names) != set(keys) or not keys:
         raise ValueError(
             f"In {config.path!r}: `id2label` must name the labels 0, 1, and so on. "

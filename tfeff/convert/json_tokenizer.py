@@ -18,7 +18,9 @@ _POST_PROCESSORS = (
     "Sequence",
 )
 # What a file does to a text beside its normalizer and model, or to the ids.
-_AROUND = dict(added_tokens=[], post_processor=None, truncation=None, padding=None)
+_AROUND: dict[str, list | None] = dict(
+    added_tokens=[], post_processor=None, truncation=None, padding=None
+)
 
 
 class TokenizerJson:
@@ -51,7 +53,7 @@ class TokenizerJson:
         self.model = self.part("model", self.values["model"] | {"type": kind})
         self.model.only("type", "WordPiece", "BPE", "Unigram")
         ids = whole.get_vocab(with_added_tokens=False)
-        self.vocabulary = sorted(ids, key=ids.get)
+        self.vocabulary = sorted(ids, key=ids.__getitem__)
         if [ids[piece] for piece in self.vocabulary] != list(range(len(ids))) or (
             kind == "Unigram" and len(self.model.get("vocab")) != len(ids)
         ):

@@ -135,7 +135,7 @@ def _pooler(weights: Mapping) -> Iterator[Weight]:
 
 
 HEADS = {"masked_lm": masked_lm_head, "pooler": _pooler}
-TASKS = {}
+TASKS: dict[str, dict] = {}
 
 
 def _dense(layer, name):

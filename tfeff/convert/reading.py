@@ -57,6 +57,6 @@ def read_json(path: str, kind: type = dict):
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path!r} must be JSON. It is not: {error}") from error
     if not isinstance(values, kind):
-        expected = {dict: "a JSON object", list: "a list in JSON"}[kind]
+        expected = "a JSON object" if kind is dict else "a list in JSON"
         raise ValueError(f"{path!r} must be {expected}. Received: {values!r}")
     return values

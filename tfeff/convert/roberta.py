@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tfeff.convert import bert
 from tfeff.convert.config import Config
-from tfeff.convert.weights import Weight, dense, dense_head, norm, part
+from tfeff.convert.weights import Models, Weight, dense, dense_head, norm, part
 from tfeff.objectives.heads import Head
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 
@@ -72,7 +72,11 @@ def masked_lm_head(weights: Mapping) -> Iterator[Weight]:
 
 task_arguments, task_configuration = bert.task_arguments, bert.task_configuration
 HEADS = {"masked_lm": masked_lm_head, "pooler": dense_head("pooler.dense")}
-MODELS = (("ForMaskedLM", {"masked_lm"}), ("Model", {"pooler"}), ("Model", set()))
+MODELS: Models = (
+    ("ForMaskedLM", {"masked_lm"}),
+    ("Model", {"pooler"}),
+    ("Model", set()),
+)
 TASKS = bert.TASKS | {
     "SequenceClassification": {
         "pooler": dense_head("classifier.dense"),

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+from typing import Any
 
 from tfeff.convert import (
     albert,
@@ -54,7 +55,7 @@ class Source:
 
     directory: str
     family: str
-    format: object
+    format: Any
     config: Config
     tensors: dict
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,7 +17,7 @@ class Variable:
     """One variable of a checkpoint, read on demand."""
 
     prefix: str
-    reader: object
+    reader: Any  # A `tf.train.CheckpointReader`, whose class has no name.
     key: str
     shape: tuple[int, ...]
     dtype: np.dtype

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
+from typing import TypeAlias
 
 import keras
 import numpy as np
@@ -12,6 +13,10 @@ import numpy as np
 
 class NotKept(ValueError):
     """A head of a kind that tfeff does not have."""
+
+
+# The endings of the names of models, and the heads that they have.
+Models: TypeAlias = tuple[tuple[str, set[str]], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +35,7 @@ class Weight:
         unused_rows: the number of the tensor's first rows that the variable lacks.
     """
 
-    variable: object
+    variable: keras.Variable
     name: str
     axes: tuple[int, ...] | None = None
     shape: tuple[int, ...] | None = None
@@ -134,7 +139,8 @@ def assign(
     """
     weights = list(weights)
     used = {weight.name for weight in weights}
-    skipped, unknown = Counter(), []
+    skipped: Counter[str] = Counter()
+    unknown = []
     for name in sorted(set(tensors) - used):
         kinds = [kind for pattern, kind in ignored.items() if re.match(pattern, name)]
         skipped.update(kinds[:1])

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from tfeff.convert.config import Config, activation_name
-from tfeff.convert.weights import Weight, dense, dense_head, norm
+from tfeff.convert.weights import Models, Weight, dense, dense_head, norm
 from tfeff.objectives.heads import Head
 from tfeff.objectives.permutation_lm import PermutationLM
 
@@ -118,7 +118,10 @@ def task_configuration(arguments: Mapping, kind: str) -> dict:
 
 
 HEADS = {"permutation_lm": permutation_lm_head}
-MODELS = (("LMHeadModel", {"permutation_lm"}), ("Model", set()))
+MODELS: Models = (
+    ("LMHeadModel", {"permutation_lm"}),
+    ("Model", set()),
+)
 _POOLED = {
     "pooler": dense_head("sequence_summary.summary"),
     "logits": dense_head("logits_proj"),

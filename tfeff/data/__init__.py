@@ -21,43 +21,4 @@ this package too, and must not wait for TensorFlow.
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "cache.batches": ["Examples"],
-        "cache.build": ["build_cache"],
-        "cache.cache": ["Cache", "damage_named", "open_cache"],
-        "finetuning.examples": [
-            "ChoiceExamples",
-            "Question",
-            "SpanAnswer",
-            "SpanExamples",
-            "TextExamples",
-            "TokenExamples",
-        ],
-        "finetuning.passage_lengths": ["passage_lengths"],
-        "finetuning.span_decoding": ["best_spans"],
-        "finetuning.span_features": ["make_span_features"],
-        "finetuning.text_features": ["text_features"],
-        "finetuning.token_features": ["token_features"],
-        "pretraining.masked_tokens": ["MaskedTokens"],
-        "pretraining.masking": ["mask_tokens"],
-        "pretraining.permutation": ["permute_targets"],
-        "pretraining.permuted_tokens": ["PermutedTokens"],
-        "pretraining.sentence_pairs": ["SentencePairs"],
-        "pretraining.word_masking": ["word_starts"],
-        "text.bert_tokenizer": ["BertTokenizer"],
-        "text.corpora": ["split", "text_files", "tfds"],
-        "text.docstrings": ["docstrings"],
-        "text.records": ["hugging_face", "json_lines", "parquet"],
-        "text.roberta_tokenizer": ["RobertaTokenizer"],
-        "text.tokenizers": [
-            "load_tokenizer",
-            "save_tokenizer",
-            "tokenizer_fingerprint",
-            "train_tokenizer",
-        ],
-        "text.xlm_roberta_tokenizer": ["XLMRobertaTokenizer"],
-        "text.xlnet_tokenizer": ["XLNetTokenizer"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

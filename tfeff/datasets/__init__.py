@@ -16,19 +16,4 @@ To add one, pass a `Dataset`, `tsv_dataset`, `span_dataset` or `conll_dataset` t
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "conll": ["conll_dataset", "phrase_metrics", "read_conll"],
-        "dataset": ["Dataset"],
-        "glue": ["glue_average"],
-        "metrics": ["accuracy", "f1", "matthews_correlation", "pearson", "spearman"],
-        "mrqa": ["read_mrqa"],
-        "race": ["read_race"],
-        "registry": ["get", "names", "register"],
-        "squad": ["read_squad", "span_dataset"],
-        "squad_metrics": ["squad_v1_metrics", "squad_v2_metrics"],
-        "submissions": ["write_json", "write_tsv"],
-        "tsv": ["read_tsv", "tsv_dataset"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,7 +1,7 @@
 """Checks of labels, predictions and the ids of examples."""
 
 import collections
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def check_list(name: str, values: Iterable, kind: type | None = None) -> list:
     return values
 
 
-def check_names(name: str, values: tuple) -> tuple[str, ...]:
+def check_names(name: str, values: Sequence[str]) -> tuple[str, ...]:
     """Returns `values` as a tuple of different strings, or raises."""
     if not isinstance(values, (tuple, list)):
         raise TypeError(f"`{name}` must be a tuple. Received: {name}={values!r}")

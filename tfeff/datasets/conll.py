@@ -93,7 +93,7 @@ def read_conll(
         if not line.startswith(_DOCUMENT)
     ]
     labelled = not label_optional or any(len(cells) > 1 for _, cells in rows)
-    sentences = [[]]
+    sentences: list[list[tuple[str, int]]] = [[]]
     for number, cells in rows:
         if not cells:
             sentences.append([])
@@ -176,18 +176,16 @@ def conll_dataset(
         )
         return _every_tenth(examples, split == "dev") if part else examples
 
-    return Dataset(
-        **{
-            "name": name,
-            "reader": read,
-            "kind": TokenExamples,
-            "label_names": label_names,
-            "metric_names": _METRICS,
-            "scorer": phrase_metrics,
-            "writer": functools.partial(_write, name),
-        }
-        | attributes
-    )
+    defaults: dict[str, Any] = {
+        "name": name,
+        "reader": read,
+        "kind": TokenExamples,
+        "label_names": label_names,
+        "metric_names": _METRICS,
+        "scorer": phrase_metrics,
+        "writer": functools.partial(_write, name),
+    }
+    return Dataset(**(defaults | attributes))
 
 
 def phrase_metrics(

@@ -85,7 +85,7 @@ class Dataset:
     name: str
     reader: Callable
     options: tuple[str, ...] = ()
-    kind: type = TextExamples
+    kind: type[Any] = TextExamples
     label_names: tuple[str, ...] | None = None
     splits: tuple[str, ...] = ("train", "dev", "test")
     dev_splits: tuple[str, ...] = ("dev",)
@@ -185,20 +185,21 @@ class Dataset:
                 wrong type for it.
         """
         self._check_examples(examples)
+        labels: Any = getattr(examples, "labels", None)
+        predicted: Any = predictions
         if self.kind in _LABELLED:
-            if examples.labels is None:
+            if labels is None:
                 raise ValueError(
                     "`examples` must have labels. Received: none, as in test splits"
                 )
-            self._check_labels("labels", examples.labels)
-            predictions = self._check_labels("predictions", predictions)
-            check_same_number(examples.labels, predictions)
+            self._check_labels("labels", labels)
+            predicted = self._check_labels("predictions", predictions)
+            check_same_number(labels, predicted)
         if self.scorer is None:
             return {
-                name: METRICS[name](examples.labels, predictions)
-                for name in self.metric_names
+                name: METRICS[name](labels, predicted) for name in self.metric_names
             }
-        scores = dict(self.scorer(examples, predictions))
+        scores = dict(self.scorer(examples, predicted))
         if not scores or tuple(scores) != self.metric_names[: len(scores)]:
             raise ValueError(
                 f"`scorer` must return the metrics {list(self.metric_names)}. "
@@ -235,18 +236,20 @@ class Dataset:
         check_choice("split", split, self.splits)
         self._check_examples(examples)
         folder = check_path("folder", folder)
+        given: Any = examples
+        predicted: Any = predictions
         if self.kind in _LABELLED:
-            predictions = self._check_labels("predictions", predictions)
-            if len(predictions) == 0 or len(predictions) != len(examples):
+            predicted = self._check_labels("predictions", predictions)
+            if len(predicted) == 0 or len(predicted) != len(given):
                 raise ValueError(
                     "`examples` and `predictions` must be equally many, at least 1. "
-                    f"Received: {len(examples)} and {len(predictions)}"
+                    f"Received: {len(given)} and {len(predicted)}"
                 )
-            check_different("ids", examples.ids)
+            check_different("ids", given.ids)
         if self.writer is not None:
-            return tuple(self.writer(split, examples, predictions, folder))
+            return tuple(self.writer(split, given, predicted, folder))
         path = new_file(folder, f"{self.name}.tsv")
-        return (write_tsv(predicted_texts(examples, predictions), path),)
+        return (write_tsv(predicted_texts(given, predicted), path),)
 
     def _check_examples(self, examples):
         if not isinstance(examples, self.kind):

@@ -5,6 +5,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterator
+from typing import Any
 
 _KINDS = {str: "a string", int: "an integer", list: "a list", dict: "an object"}
 
@@ -76,7 +77,7 @@ def field(record: dict, key: str, kind: type, where: str):
     return checked(record[key], kind, f"{where}, {key!r}")
 
 
-def checked(value: object, kind: type, where: str):
+def checked(value: Any, kind: type[Any], where: str) -> Any:
     """Returns `value` if it is of type `kind`, else raises."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ValueError(f"{where}: must be {_KINDS[kind]}. Received: {value!r:.80}")

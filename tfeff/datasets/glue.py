@@ -19,6 +19,7 @@ import math
 import numbers
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from tfeff.datasets.files import first_file, lines
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
@@ -30,8 +31,10 @@ SCORED_TASKS = ("CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI", "QNLI", "RTE")
 _BINARY = ("0", "1")
 _ENTAILMENT = ("entailment", "not_entailment")
 _SENTENCES = ("sentence1", "sentence2")
-_COLA = dict(texts=("sentence",), label="label", label_names=_BINARY)
-_MRPC = dict(texts=("#1 String", "#2 String"), label="Quality", label_names=_BINARY)
+_COLA: dict[str, Any] = dict(texts=("sentence",), label="label", label_names=_BINARY)
+_MRPC: dict[str, Any] = dict(
+    texts=("#1 String", "#2 String"), label="Quality", label_names=_BINARY
+)
 # The columns of CoLA's two files without a header.
 _COLA_HEADER = ("source", "label", "mark", "sentence")
 _MRPC_TRAIN = os.path.join("MRPC", "msr_paraphrase_train.txt")

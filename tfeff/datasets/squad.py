@@ -77,19 +77,17 @@ def span_dataset(
         options = split_options.get(split, {})
         return read_file(path, skip_mismatched=skip_mismatched, **options)
 
-    return Dataset(
-        **{
-            "name": name,
-            "reader": read,
-            "options": ("skip_mismatched",),
-            "kind": SpanExamples,
-            "splits": tuple(files),
-            "metric_names": ("f1", "exact_match"),
-            "scorer": _score_v1,
-            "writer": _write_texts,
-        }
-        | attributes
-    )
+    defaults: dict[str, Any] = {
+        "name": name,
+        "reader": read,
+        "options": ("skip_mismatched",),
+        "kind": SpanExamples,
+        "splits": tuple(files),
+        "metric_names": ("f1", "exact_match"),
+        "scorer": _score_v1,
+        "writer": _write_texts,
+    }
+    return Dataset(**(defaults | attributes))
 
 
 def withhold(answers: Iterable[SpanAnswer], threshold: float) -> tuple[SpanAnswer, ...]:

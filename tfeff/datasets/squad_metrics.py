@@ -141,7 +141,7 @@ def squad_v2_metrics(
             ("total", len(ids)),
         )
     }
-    ranked = sorted(probabilities, key=probabilities.get)
+    ranked = sorted(probabilities, key=probabilities.__getitem__)
     for name, values in (("exact", exact), ("f1", f1)):
         best, threshold = _with_threshold(
             predictions, values, probabilities, has_answer, ranked
@@ -171,7 +171,7 @@ def check_ids(name: str, questions: Sequence[Question], values: Mapping) -> None
             )
 
 
-def _checked(questions, predictions):
+def _checked(questions, predictions) -> Sequence[Question]:
     if isinstance(questions, SpanExamples):
         questions = questions.questions
     questions = check_list("questions", questions, Question)

@@ -60,19 +60,17 @@ def tsv_dataset(
         )
 
     rated = label_names is None
-    return Dataset(
-        **{
-            "name": name,
-            "reader": read,
-            "options": ("skip_malformed",),
-            "label_names": label_names,
-            "metric_names": ("pearson", "spearman") if rated else ("accuracy",),
-            "writer": functools.partial(_write_ratings, name, columns["ratings"])
-            if rated
-            else None,
-        }
-        | attributes
-    )
+    defaults: dict[str, Any] = {
+        "name": name,
+        "reader": read,
+        "options": ("skip_malformed",),
+        "label_names": label_names,
+        "metric_names": ("pearson", "spearman") if rated else ("accuracy",),
+        "writer": functools.partial(_write_ratings, name, columns["ratings"])
+        if rated
+        else None,
+    }
+    return Dataset(**(defaults | attributes))
 
 
 def read_tsv(
@@ -127,33 +125,34 @@ def read_tsv(
     if keep is not None and not callable(keep):
         raise TypeError(f"`keep` must be callable. Received: keep={keep!r}")
     needed = {*texts} if label_optional else {*texts, label}
-    if header is not None:
-        header = list(check_names("header", header))
-        if not needed <= set(header):
-            raise ValueError(f"`header` must name {sorted(needed)}. Received: {header}")
     rows = lines(path)
     if header is None:
-        header = next(rows)[1].split("\t")
-    labelled = label in header or not label_optional
+        names = next(rows)[1].split("\t")
+    else:
+        names = list(check_names("header", header))
+        if not needed <= set(names):
+            raise ValueError(f"`header` must name {sorted(needed)}. Received: {names}")
+    labelled = label in names or not label_optional
     for column in (*texts, *[label] * labelled):
-        if column not in header:
-            raise malformed(path, 1, f"must name the column {column!r}", str(header))
-    text_indices = [header.index(column) for column in texts]
-    label_index = header.index(label) if labelled else None
-    id_index = next((header.index(c) for c in ("index", "id") if c in header), None)
+        if column not in names:
+            raise malformed(path, 1, f"must name the column {column!r}", str(names))
+    text_indices = [names.index(column) for column in texts]
+    label_index = names.index(label) if labelled else -1
+    id_index = next((names.index(c) for c in ("index", "id") if c in names), None)
 
-    found, labels, ids, skipped = [], [], [], []
+    found, labels, skipped = [], [], []
+    ids: list[str] = []
     for number, line in rows:
         cells = line.split("\t")
-        if len(cells) != len(header):
+        if len(cells) != len(names):
             error = malformed(
-                path, number, f"must have {len(header)} columns", str(len(cells))
+                path, number, f"must have {len(names)} columns", str(len(cells))
             )
             if not skip_malformed:
                 raise error
             skipped.append(str(error))
             continue
-        if keep is not None and not keep(dict(zip(header, cells))):
+        if keep is not None and not keep(dict(zip(names, cells))):
             continue
         if labelled:
             labels.append(_label(cells[label_index], path, number, **columns))

@@ -156,7 +156,7 @@ def earlier_spec(attention: str | dict | list):
 
 def _arguments_of(make: Callable) -> set[str]:
     """The names of all arguments, including those of a layer's `**kwargs`."""
-    accepted = set()
+    accepted: set[str] = set()
     # A layer class passes **kwargs on to its bases.
     for step in inspect.getmro(make) if inspect.isclass(make) else (make,):
         if step in (keras.layers.Layer, object):

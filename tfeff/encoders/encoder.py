@@ -203,7 +203,7 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
             dtype=dtype,
             **kwargs,
         )
-        self.embedding = embedding
+        self.embedding: EncoderEmbedding = embedding
         self.token_embedding = embedding.token_embedding
         self.blocks = blocks
 

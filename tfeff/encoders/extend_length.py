@@ -1,6 +1,7 @@
 """Longer sequences for a pretrained encoder."""
 
 import warnings
+from typing import Any
 
 import keras
 
@@ -62,7 +63,9 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
     config["attention"] = _with_fixed_distances(encoder)
     extended = Encoder.from_config(config)
     has_table = encoder.position == "absolute"
-    table = extended.embedding.position_embedding.embeddings if has_table else None
+    table: Any = None
+    if has_table:
+        table = extended.embedding.position_embedding.embeddings
     quantized = bool(quantization_config(encoder))
     if quantized or len(encoder.weights) != len(extended.weights):
         raise ValueError(

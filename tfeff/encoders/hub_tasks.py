@@ -32,10 +32,14 @@ class _EncoderTask(ChecksBeforeSaving):
         add_digests(preset_dir, lambda name: True)
 
 
-def _saved_whole(task):
+def _saved_whole(task: type) -> Any:
     """KerasHub's class of a task with what `_EncoderTask` adds to it."""
     # KerasHub writes the names of bases into a preset, as of its tasks.
     return type(task.__name__, (_EncoderTask, task), {})
+
+
+_TextClassifier: Any = _saved_whole(keras_hub.models.TextClassifier)
+_MaskedLM: Any = _saved_whole(keras_hub.models.MaskedLM)
 
 
 def _check(backbone, preprocessor):
@@ -94,7 +98,7 @@ class EncoderTextClassifierPreprocessor(
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class EncoderTextClassifier(_saved_whole(keras_hub.models.TextClassifier)):
+class EncoderTextClassifier(_TextClassifier):
     """KerasHub's `TextClassifier` of an `Encoder`, with BERT's pooler.
 
         v = tanh(X^L[0] W + b)
@@ -197,7 +201,7 @@ class EncoderMaskedLMPreprocessor(_Rows, keras_hub.models.MaskedLMPreprocessor):
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class EncoderMaskedLM(_saved_whole(keras_hub.models.MaskedLM)):
+class EncoderMaskedLM(_MaskedLM):
     """KerasHub's `MaskedLM` of an `Encoder`.
 
         z = LayerNorm(gelu(X^L[m] W + b)) Eᵀ + c        [V] a masked position

@@ -50,7 +50,7 @@ def simplify(model) -> None:
         rules.append(_norm)
     for rule in rules:
         graph = _Graph(model)
-        nodes = []
+        nodes: list = []
         for node in model.graph.node:
             nodes += rule(graph, node) or [node]
         del model.graph.node[:]
@@ -298,8 +298,8 @@ class _Chain:
     def reshape(self, x: str, shape: list[int]) -> str:
         """`x` in another shape."""
         suffix = f"shape_{len(self._nodes)}"
-        shape = self._graph.constant(self._node, suffix, np.array(shape, "int64"))
-        return self.add("Reshape", x, shape)
+        sizes = self._graph.constant(self._node, suffix, np.array(shape, "int64"))
+        return self.add("Reshape", x, sizes)
 
     def end(self, x: str) -> list:
         """All nodes, the last of which has the output of the one replaced."""

@@ -8,6 +8,7 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ def save_preset(
     encoder,
     tokenizer,
     path: str,
-    heads: Mapping[str, Mapping[str, np.ndarray]],
+    heads: Mapping[str, Mapping[str, Any]],
     task: Mapping | None = None,
 ) -> None:
     """Writes an encoder, its tokenizer, heads and model as a preset.

@@ -1,6 +1,7 @@
 """The papers' models by name: sizes, and the differences from BERT."""
 
 import copy
+from typing import Any
 
 _SIZES = {
     "tiny": dict(num_layers=2, num_heads=2, hidden_dim=128, intermediate_dim=512),
@@ -16,7 +17,7 @@ _ALBERT_SIZES = {
         num_layers=12, num_heads=64, hidden_dim=4096, intermediate_dim=16384
     ),
 }
-_CONVBERT_SIZES = {
+_CONVBERT_SIZES: dict[str, dict[str, Any]] = {
     "small": dict(
         num_heads=4, hidden_dim=256, intermediate_dim=1024, embedding_dim=128
     ),
@@ -139,11 +140,11 @@ def _make_presets() -> dict[str, dict]:
             add(f"{model}_{size}", source, vocabulary_size=32_000, **sizes, **changes)
     for name, (source, changes) in _OTHER_MODELS.items():
         sizes = _SIZES[name.rpartition("_")[2]]
-        add(name, source, **(dict(vocabulary_size=30_522, **sizes) | changes))
-    for size, sizes in _CONVBERT_SIZES.items():
+        add(name, source, **{"vocabulary_size": 30_522, **sizes, **changes})
+    for size, others in _CONVBERT_SIZES.items():
         source = f"{_CONVBERT}, section 4.1"
-        config = dict(vocabulary_size=30_522, num_layers=12, attention="mixed", **sizes)
-        add(f"convbert_{size}", source, **config)
+        shape = dict(vocabulary_size=30_522, num_layers=12)
+        add(f"convbert_{size}", source, **shape, attention="mixed", **others)
     for size, sizes in _ALBERT_SIZES.items():
         add(
             f"albert_{size}",

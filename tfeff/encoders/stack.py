@@ -62,7 +62,7 @@ def make_blocks(
     specs = _one_a_layer(attention, num_layers)
     check_choice("sharing", sharing, SHARING)
     leaders = _leaders(specs, sharing, sharing_group_size)
-    blocks = []
+    blocks: list[EncoderBlock] = []
 
     def new_attention():
         index = len(blocks)
@@ -96,9 +96,10 @@ def make_blocks(
         if shares == "all":
             blocks.append(blocks[leader])
             continue
-        first = blocks[leader] if leader < index else None
-        attends = first.attention if shares == "attention" else new_attention()
-        network = first.feedforward if shares == "feedforward" else new_feedforward()
+        attends = blocks[leader].attention if shares == "attention" else new_attention()
+        network = (
+            blocks[leader].feedforward if shares == "feedforward" else new_feedforward()
+        )
         blocks.append(
             EncoderBlock(
                 attends,

@@ -46,7 +46,7 @@ def check_inputs(model: keras.Model) -> int | None:
     Raises:
         ValueError: if texts do not give the inputs, or these have different lengths.
     """
-    lengths = {None}
+    lengths: set = {None}
     for name, x in _named_inputs(model):
         if name not in INPUTS or len(x.shape) != 2 or x.shape[0] is not None:
             raise ValueError(

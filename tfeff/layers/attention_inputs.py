@@ -64,7 +64,7 @@ class Queries(NamedTuple):
     """
 
     vectors: Any
-    relative: dict | None = None
+    relative: Any = None
     positions: Any = None
     segment_ids: Any = None
     ranks: Any = None

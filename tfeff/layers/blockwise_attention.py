@@ -135,7 +135,7 @@ def _head_blocks(head_blocks, num_heads: int) -> list[int] | list[list[int]]:
     """The numbers of heads or the permutations, checked, as lists."""
     received = f"Received: head_blocks={head_blocks!r}, num_heads={num_heads}"
     try:
-        entries = (
+        entries: Any = (
             head_blocks.split(":") if isinstance(head_blocks, str) else head_blocks
         )
         entries = [int(entry) if isinstance(entry, str) else entry for entry in entries]

@@ -1,5 +1,8 @@
 """The base of the convolutions along the sequence: taps, padding, the call."""
 
+from collections.abc import Callable
+
+import keras
 from keras import ops
 
 from tfeff import ops as functional
@@ -141,6 +144,11 @@ class FixedKernels:
 
     It comes before a `Convolution` among the bases of a class.
     """
+
+    num_heads: int
+    kernel_size: int
+    kernel_initializer: keras.Initializer
+    add_weight: Callable
 
     def build_kernels(self, hidden_dim: int, value_dim: int) -> None:
         """Makes `w`, `[N, K]`."""

@@ -12,7 +12,7 @@ from tfeff.utils.checks import check_rate
 from tfeff.utils.types import Shape, Tensor
 
 # Seeds by layer, for a recomputation that must drop the same elements.
-_DRAWN = contextvars.ContextVar("drawn")
+_DRAWN: contextvars.ContextVar[dict] = contextvars.ContextVar("drawn")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -12,7 +12,10 @@ from keras import ops
 from tfeff.layers.checks import check_head_mask
 
 # The blocks of an encoder and the mask of each, while masks are in use.
-_ACTIVE = contextvars.ContextVar("head_masks", default=None)
+# The blocks of an encoder, and the mask of each.
+_ACTIVE: contextvars.ContextVar[tuple[Sequence, list] | None] = contextvars.ContextVar(
+    "head_masks", default=None
+)
 
 
 @contextlib.contextmanager
@@ -75,9 +78,10 @@ def masked_heads(encoder: keras.Model, masks: Sequence) -> Iterator[None]:
 
 def active_head_mask(block, layer_index: int | None):
     """The mask of a block's heads as layer `layer_index`, or `None`."""
-    if _ACTIVE.get() is None:
+    active = _ACTIVE.get()
+    if active is None:
         return None
-    blocks, masks = _ACTIVE.get()
+    blocks, masks = active
     indices = [index for index, other in enumerate(blocks) if other is block]
     if layer_index is None:
         indices = indices[:1]

@@ -3,7 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -222,7 +222,7 @@ class RegisteredPartition:
 
 
 # The outer parts of the partitions that were checked.
-_CHECKED: dict[tuple, tuple[int, int] | None] = {}
+_CHECKED: dict[tuple, Any] = {}
 
 
 def _check_arguments(functions, name, arguments):

@@ -1,9 +1,12 @@
 """The mixin of attentions with a partition of unity."""
 
+import keras
+
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
 from tfeff.ops import kernels
 from tfeff.ops.kernels.near_far import without_gradient
 from tfeff.ops.partition import SPACING
+from tfeff.utils.types import Config
 
 
 class Partitioned:
@@ -17,6 +20,8 @@ class Partitioned:
         **kwargs: arguments of the next base.
     """
 
+    dtype_policy: keras.DTypePolicy
+
     def __init__(
         self,
         alpha: float | None = None,
@@ -26,7 +31,7 @@ class Partitioned:
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self._partition_arguments = dict(
+        self._partition_arguments: Config = dict(
             alpha=alpha, beta=beta, spacing=spacing, partition=partition
         )
 

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 
@@ -69,7 +70,7 @@ class PartitionedAttention(Partitioned, SelfAttention):
         layer_index: int = 0,
         num_layers: int = 12,
         boundaries: Sequence[float] | None = None,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(num_heads=num_heads, **kwargs)
         registered = self._partition_arguments["partition"] is not None

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 from tfeff.layers.attention import declares
 from tfeff.utils.checks import check_choice
+from tfeff.utils.types import Tensor
 
 SCORES = "scores"
 PROBABILITIES = "probabilities"
 
-_ACTIVE = contextvars.ContextVar("recording", default=None)
+_ACTIVE: contextvars.ContextVar["Recording | None"] = contextvars.ContextVar(
+    "recording", default=None
+)
 
 
 class Recording:
@@ -24,8 +27,8 @@ class Recording:
     """
 
     def __init__(self, attention: str | None):
-        self.hidden_states = []
-        self.attention = []
+        self.hidden_states: list[Tensor] = []
+        self.attention: list[Tensor] = []
         self._kind = attention
 
     def attend(self, attention, hidden, **arguments):

@@ -145,6 +145,7 @@ class RelativeAttention(SelfAttention):
         self.shared_heads = bool(shared_heads)
         self.num_buckets = check_integer("num_buckets", num_buckets)
         if method == "bias":
+            assert max_distance is not None
             check_t5_buckets(num_buckets, max_distance)
         self.sinusoid = check_choice("sinusoid", sinusoid, LAYOUTS)
         for name, value, default, owner in (
@@ -194,12 +195,13 @@ class RelativeAttention(SelfAttention):
         if self.method == "xlnet":
             self._build_xlnet(hidden_dim, heads)
             return
-        shape = heads[:1] if self.method in SCALAR_METHODS else heads
+        shape: tuple[int, ...] = heads[:1] if self.method in SCALAR_METHODS else heads
         if self.shared_heads:
             shape = shape[1:]
         if self.method == "rpe":
             shape = (hidden_dim,)
         if not self.shares_embedding:
+            assert self.max_distance is not None  # Only XLNet's may be.
             self.relative_embedding = RelativeEmbedding(
                 self.max_distance,
                 shape,
@@ -242,7 +244,7 @@ class RelativeAttention(SelfAttention):
         return names
 
     @property
-    def any_query(self) -> bool:
+    def any_query(self) -> bool:  # type: ignore[override]
         """Whether the scores support queries at any positions."""
         return (
             self.method == "xlnet"

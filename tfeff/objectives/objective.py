@@ -1,5 +1,7 @@
 """The base class of pretraining objectives and tasks."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -36,7 +38,7 @@ class Objective(DistributedModel):
     """
 
     encoder_argument = "encoder"
-    output_weights: dict | None = None
+    output_weights: Any = None
     _weights_of_means: tuple | None = None
 
     def heads(self) -> dict[str, Head]:

@@ -185,7 +185,7 @@ def names() -> list[str]:
     return sorted(_REGISTRY)
 
 
-def _replace(examples: Examples, settings: dict) -> Examples:
+def _replace(examples: Any, settings: dict) -> Any:
     """The examples, with those settings replaced that are among their fields."""
     changes = {}
     for field in dataclasses.fields(examples):
@@ -195,7 +195,7 @@ def _replace(examples: Examples, settings: dict) -> Examples:
     return dataclasses.replace(examples, **changes)
 
 
-def _names(examples: Examples) -> set[str]:
+def _names(examples: Any) -> set[str]:
     """The names of all settings, including those of nested examples."""
     values = {f.name: getattr(examples, f.name) for f in dataclasses.fields(examples)}
     within = filter(dataclasses.is_dataclass, values.values())

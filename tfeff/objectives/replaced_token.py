@@ -233,9 +233,9 @@ class ReplacedTokenDetection(Objective):
 
     def compute_loss(
         self,
-        x: Tensor,
-        y: Tensor,
-        y_pred: Tensor,
+        x: Tensor = None,
+        y: Tensor = None,
+        y_pred: Tensor = None,
         sample_weight: Tensor | None = None,
         training: bool | None = True,
     ) -> Tensor:

@@ -43,7 +43,8 @@ def head_maps(
     [(2, 6, 6), (2, 6, 6)]
     """
     length = check_integer("length", length)
-    totals, pairs = [], np.zeros((0, 0), "int64")
+    totals: list[np.ndarray] = []
+    pairs = np.zeros((0, 0), "int64")
     for mask, recording in recordings(encoder, batches, PROBABILITIES):
         mask = mask[:, :length]
         both = mask[:, :, None] & mask[:, None, :]
@@ -104,11 +105,11 @@ def head_similarity(
         both = mask[:, :, None] & mask[:, None, :]
         heads = [scores.shape[1] for scores in recording.attention]
         for index, pairs in enumerate(both):
-            rows = [
+            maps = [
                 ops.convert_to_numpy(ops.cast(scores[index], "float32"))[:, pairs]
                 for scores in recording.attention
             ]
-            rows = np.concatenate(rows).astype("float64")
+            rows = np.concatenate(maps).astype("float64")
             products = products + rows @ rows.T
     norms = np.sqrt(np.diag(products))
     with np.errstate(invalid="ignore"):

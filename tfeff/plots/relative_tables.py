@@ -44,7 +44,7 @@ def relative_tables(
     max_distance = check_integer("max_distance", max_distance)
     positions = ops.arange(-max_distance, max_distance + 1)
     tables = {}
-    seen = []
+    seen: list[keras.layers.Layer] = []
     for index, block in enumerate(blocks_of(encoder)):
         attention = block.attention
         table = getattr(attention, "relative_embedding", None)

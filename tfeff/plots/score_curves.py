@@ -91,7 +91,7 @@ def scores_by_step(summary: Mapping, metric: str) -> dict[int, tuple[float, floa
         Dict from a step to mean and deviation, in increasing order of steps; the
         deviation is not a number where there is one seed. Empty if there are none.
     """
-    best = {}
+    best: dict[int, tuple[float, float]] = {}
     for row in summary["rows"]:
         step, mean = row["setting"].get("pretrained_step"), row["mean"].get(metric)
         if step is None or mean is None or math.isnan(mean):

@@ -135,6 +135,6 @@ class AnswerSettings(TuningSettings):
         fixed=False,
     )
 
-    def num_steps(self, num_windows: int, in_step: int, epochs: int) -> int:
+    def num_steps(self, num_windows: int, in_step: int, epochs: float) -> int:
         """The steps of a training on so many windows, so many in a step."""
-        return self.steps or epochs * -(-num_windows // in_step)
+        return self.steps or int(epochs) * -(-num_windows // in_step)

@@ -68,10 +68,8 @@ def answer(
             examples_in_step(settings, batch_size, strategy)
         encoder, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
         check_lora(settings, encoder)
-        if settings.sequence_length is None:
-            settings = dataclasses.replace(
-                settings, sequence_length=encoder.max_sequence_length
-            )
+        length: int = settings.sequence_length or encoder.max_sequence_length
+        settings = dataclasses.replace(settings, sequence_length=length)
         parts = [
             ("train", settings.train, settings.train_questions),
             (dev_split, settings.dev, settings.dev_questions),
@@ -83,7 +81,7 @@ def answer(
             tfeff.data.make_span_features(
                 read(dataset, split, path, count, settings.skip_mismatched),
                 tokenizer,
-                settings.sequence_length,
+                length,
                 settings.stride,
             )
             for split, path, count in parts
@@ -92,11 +90,11 @@ def answer(
             f"{len(train.questions):,} questions in {len(train):,} windows to train "
             f"on; {len(dev.questions):,} in {len(dev):,} to choose the best by"
         )
-        if settings.sequence_length > encoder.max_sequence_length:
+        if length > encoder.max_sequence_length:
             print(
                 "length extension: pretrained on "
                 f"{encoder.max_sequence_length} tokens, fine-tuned on "
-                f"{settings.sequence_length}"
+                f"{length}"
             )
         grid = tfeff.training.Grid(
             run.path("cells"),
@@ -120,7 +118,7 @@ def answer(
                 ],
                 metric,
                 num_examples=len(train),
-                sequence_length=settings.sequence_length,
+                sequence_length=length,
                 seed=seed,
                 **cell,
             )

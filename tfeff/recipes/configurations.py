@@ -6,6 +6,7 @@ default. It imports no library, so that the command's help need not wait for Ten
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 from tfeff.datasets.aliases import ALIASES
 from tfeff.utils.checks import near_miss
@@ -57,9 +58,9 @@ class Configuration:
             ValueError: if the task or a given preset is another one, or there is no
                 encoder to go on from.
         """
-        values = dict(self.settings)
+        values: dict[str, Any] = dict(self.settings)
         if self.by_task:
-            name = ALIASES.get(task, task) if isinstance(task, str) else None
+            name = ALIASES.get(task, task) if isinstance(task, str) else ""
             if name not in self.by_task:
                 raise ValueError(
                     f"`task` must be one of {list(self.by_task)} with the "

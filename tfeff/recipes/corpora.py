@@ -104,7 +104,7 @@ def build_caches(
     cross_documents: bool = False,
 ) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     """The run's caches of the text to train on, and of that to validate by."""
-    caches = tuple(
+    trained, validated = (
         tfeff.data.build_cache(
             documents,
             tokenizer,
@@ -115,7 +115,7 @@ def build_caches(
         for name, documents in (("train", train), ("validation", validation))
     )
     print(
-        f"training text: {caches[0].num_tokens:,} tokens; "
-        f"validation text: {caches[1].num_tokens:,} tokens"
+        f"training text: {trained.num_tokens:,} tokens; "
+        f"validation text: {validated.num_tokens:,} tokens"
     )
-    return caches
+    return trained, validated

@@ -6,6 +6,7 @@ import math
 import os
 import shutil
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -50,7 +51,7 @@ def distill_on_a_task(
     """From a fine-tuned model to one: first the layers, then the predictions."""
     every = settings.eval_every or min(200, settings.prediction_steps)
     settings = dataclasses.replace(settings, eval_every=every)
-    dataset = find_dataset(settings.task, *_MODELS, given=dataset)
+    dataset = find_dataset(settings.task or "", *_MODELS, given=dataset)
     in_step = examples_in_step(settings, settings.batch_size, strategy)
     with open_run(settings) as run:
         if os.path.exists(run.path("metrics.json")):
@@ -143,8 +144,8 @@ class _Part:
     """
 
     dataset: tfeff.datasets.Dataset
-    examples: object
-    rows: object
+    examples: Any
+    rows: Any
     settings: DistillSettings
 
     @property

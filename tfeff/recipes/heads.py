@@ -37,7 +37,7 @@ class PretrainedHeads:
             if read_config(run_dir).get("objective") == objective:
                 checkpoint, _ = run_checkpoint(run_dir, step)
                 self.model = load_checkpoint(checkpoint, compile=False)
-                heads = getattr(self.model, "heads", dict)()
+                heads: dict = getattr(self.model, "heads", dict)()
                 self.arrays = {name: head.arrays() for name, head in heads.items()}
                 # A model of an earlier version does not know its kind of pairs.
                 if objective in PAIRS and objective not in self.arrays:
@@ -58,7 +58,7 @@ class PretrainedHeads:
         Returns:
             The names of the heads that are assigned.
         """
-        heads = getattr(model, "heads", dict)()
+        heads: dict = getattr(model, "heads", dict)()
         if not heads and type(self.model) is type(model):
             return self._copy_all(model)
         copied = [

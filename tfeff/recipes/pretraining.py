@@ -3,6 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Callable
+from typing import TypeVar
 
 import keras
 
@@ -66,18 +67,19 @@ def pretrain(settings: PretrainSettings) -> keras.Model:
     )
 
 
-def settle(settings: PretrainSettings, stages: int = 1) -> PretrainSettings:
+S = TypeVar("S", bound=PretrainSettings)
+
+
+def settle(settings: S, stages: int = 1) -> S:
     """Chooses the numbers of steps that are open, and checks what belongs together."""
-    settings = dataclasses.replace(
-        settings,
-        eval_every=eval_every(
-            settings.steps, settings.eval_every, stages, settings.keep_steps
-        ),
-    )
-    check_kept_steps(settings.keep_steps, settings.eval_every, settings.steps)
-    if settings.warmup_steps is None:
+    every = eval_every(settings.steps, settings.eval_every, stages, settings.keep_steps)
+    check_kept_steps(settings.keep_steps, every, settings.steps)
+    warmup_steps = settings.warmup_steps
+    if warmup_steps is None:
         warmup_steps = min(100, settings.steps // 5)
-        settings = dataclasses.replace(settings, warmup_steps=warmup_steps)
+    settings = dataclasses.replace(
+        settings, eval_every=every, warmup_steps=warmup_steps
+    )
     objective(settings)
     check_plots(settings.plots)
     own = ("preset", "override", "tokenizer", "tokenizer_kind", "vocabulary_size")
@@ -99,10 +101,10 @@ def settle(settings: PretrainSettings, stages: int = 1) -> PretrainSettings:
             "the positions of its `preset` and `override`. "
             f"Received: swap_positions={settings.swap_positions!r}"
         )
-    if settings.warmup_steps >= settings.steps:
+    if warmup_steps >= settings.steps:
         raise ValueError(
             "`warmup_steps` must be below `steps`. Received: "
-            f"warmup_steps={settings.warmup_steps}, steps={settings.steps}"
+            f"warmup_steps={warmup_steps}, steps={settings.steps}"
         )
     return settings
 
@@ -273,7 +275,7 @@ def make_optimizer(settings: PretrainSettings, steps: int):
     """The optimizer of the settings, for so many steps."""
     return tfeff.training.adamw(
         settings.learning_rate,
-        settings.warmup_steps,
+        settings.warmup_steps or 0,
         steps,
         weight_decay=settings.weight_decay,
         **settings.adam(),

@@ -55,7 +55,8 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
         Tian et al., "Shatter", tables 2 to 5; Qiu et al., "BlockBERT", tables 3 and 4;
         Jiang et al., "ConvBERT", section 4.2, for the average.
     """
-    found, of_questions = {}, set()
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    of_questions = set()
     for folder in _folders(settings.runs):
         model, task, scores, is_question = _read(folder)
         if is_question:

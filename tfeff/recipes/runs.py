@@ -7,13 +7,13 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import keras
 import tensorflow as tf
 from absl import logging
 
 import tfeff
-from tfeff.recipes.settings import Settings
 from tfeff.training.held_signals import HeldSignals
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_choice
@@ -22,7 +22,7 @@ from tfeff.utils.files import atomic_file
 
 
 @contextlib.contextmanager
-def open_run(settings: Settings) -> Iterator[tfeff.training.RunDirectory]:
+def open_run(settings: Any) -> Iterator[tfeff.training.RunDirectory]:
     """The run directory of settings, which is given back at the end of the block."""
     with contextlib.ExitStack() as stack:
         with HeldSignals():  # A signal between the two would leave the folder.
@@ -97,7 +97,7 @@ def find_dataset(
     return dataset
 
 
-def best_metric(settings: Settings, dataset: tfeff.datasets.Dataset) -> str:
+def best_metric(settings: Any, dataset: tfeff.datasets.Dataset) -> str:
     """The name of the data set's metric that tells the best."""
     if settings.metric is None:
         return dataset.metric_names[0]
@@ -105,7 +105,7 @@ def best_metric(settings: Settings, dataset: tfeff.datasets.Dataset) -> str:
 
 
 def examples_in_step(
-    settings: Settings, batch_size: int, strategy: tf.distribute.Strategy
+    settings: Any, batch_size: int, strategy: tf.distribute.Strategy
 ) -> int:
     """The number of examples in a step: those of all batches of an update.
 
@@ -122,7 +122,7 @@ def examples_in_step(
     return batch_size * settings.accumulation_steps
 
 
-def make_optimizer(settings: Settings, learning_rate: float, steps: int, **others):
+def make_optimizer(settings: Any, learning_rate: float, steps: int, **others):
     """AdamW that warms up for a share of the steps and decays within them."""
     return tfeff.training.adamw(
         learning_rate,
@@ -138,7 +138,7 @@ def export_options(
     """The options of `save_for_serving` that follow from the examples of a task."""
     if isinstance(examples, tfeff.data.ChoiceExamples):
         return {}
-    options = {"pairs": examples.second is not None}
+    options: dict[str, Any] = {"pairs": examples.second is not None}
     if examples.label_names is not None:
         options["label_names"] = examples.label_names
     return options

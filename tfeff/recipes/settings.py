@@ -8,12 +8,22 @@ import inspect
 import json
 import math
 import numbers
+import sys
 import types
 import typing
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from tfeff.recipes.configurations import find
 from tfeff.utils.checks import check_choice, check_integer, check_mapping, check_path
+
+if sys.version_info >= (3, 11):
+    from typing import dataclass_transform
+else:
+    from typing_extensions import dataclass_transform
+
+T = TypeVar("T")
+S = TypeVar("S", bound="Settings")
 
 
 def setting(
@@ -25,7 +35,7 @@ def setting(
     maximum: float | None = None,
     fixed: bool = True,
     positional: bool = False,
-):
+) -> typing.Any:
     """A field of a `@settings` class.
 
     Args:
@@ -76,7 +86,7 @@ class Settings:
             object.__setattr__(self, field.name, value)
 
     @classmethod
-    def named(cls, name: str, **settings) -> "Settings":
+    def named(cls: type[S], name: str, **settings: object) -> S:
         """The settings of a paper, with others in their place, as `--config=NAME`.
 
         Args:
@@ -135,7 +145,7 @@ class Settings:
         return upgraded
 
     @classmethod
-    def from_config(cls, config: Mapping, **others) -> "Settings":
+    def from_config(cls: type[S], config: Mapping, **others: object) -> S:
         """The settings of a `config.json`, which may lack some.
 
         Args:
@@ -155,11 +165,12 @@ class Settings:
         return cls(**values, **others)
 
 
-def settings(cls: type) -> type:
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def settings(cls: type[T]) -> type[T]:
     """Makes a frozen dataclass of keywords, whose docstring lists the settings."""
     cls = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
     lines = [f"    {field.name}: {field.help}" for field in fields_of(cls)]
-    cls.__doc__ = f"{cls.__doc__.rstrip()}\n\nArgs:\n" + "\n".join(lines) + "\n"
+    cls.__doc__ = f"{(cls.__doc__ or '').rstrip()}\n\nArgs:\n" + "\n".join(lines) + "\n"
     return cls
 
 

@@ -2,24 +2,27 @@
 
 import os
 from collections.abc import Callable
+from typing import TypeAlias
 
 import keras
 import tensorflow as tf
 
 import tfeff
 from tfeff.encoders.quantization import check_keeps_quantization
+from tfeff.recipes.answer_settings import AnswerSettings
+from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.runs import (
     copy,
     examples_in_step,
     make_optimizer,
     metrics_line,
 )
-from tfeff.recipes.settings import Settings
 
+TunedSettings: TypeAlias = AnswerSettings | FinetuneSettings
 LORA = "lora.safetensors"
 
 
-def more_axes(settings: Settings) -> dict[str, tuple[float, ...]]:
+def more_axes(settings: TunedSettings) -> dict[str, tuple[float, ...]]:
     """The axes of a grid beside rate and batch size: those with several values.
 
     Cells keep the names that they had before these were axes.
@@ -30,7 +33,7 @@ def more_axes(settings: Settings) -> dict[str, tuple[float, ...]]:
     return {name: values for name, values in axes.items() if len(values) != 1}
 
 
-def load_pretrained(settings: Settings, step: int | None = None, seed: int = 0):
+def load_pretrained(settings: TunedSettings, step: int | None = None, seed: int = 0):
     """The encoder, long enough, of a step or of the end, and its tokenizer.
 
     Args:
@@ -49,7 +52,7 @@ def load_pretrained(settings: Settings, step: int | None = None, seed: int = 0):
     )
 
 
-def check_lora(settings: Settings, encoder: tfeff.encoders.Encoder) -> None:
+def check_lora(settings: TunedSettings, encoder: tfeff.encoders.Encoder) -> None:
     """Raises where the encoder cannot be trained as the settings say, by adapters.
 
     Args:
@@ -72,14 +75,14 @@ def check_lora(settings: Settings, encoder: tfeff.encoders.Encoder) -> None:
     check_keeps_quantization(encoder)
 
 
-def copy_lora(settings: Settings, folder: str, run) -> None:
+def copy_lora(settings: TunedSettings, folder: str, run) -> None:
     """Copies the adapters of the best cell to the run, if there are any."""
     if settings.save_lora:
         copy(os.path.join(folder, LORA), run.path(LORA))
 
 
 def train_cell(
-    settings: Settings,
+    settings: TunedSettings,
     strategy: tf.distribute.Strategy,
     folder: str,
     make_model: Callable[[], keras.Model],

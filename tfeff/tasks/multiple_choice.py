@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -66,7 +68,7 @@ class MultipleChoice(PooledTask):
         pooling: str = "cls",
         dropout: float = 0.1,
         pooler_activation: str = "tanh",
-        **kwargs,
+        **kwargs: Any,
     ):
         check_encoder("encoder", encoder)
         inputs = {

@@ -1,6 +1,7 @@
 """Objectives and tasks on disk: presets that keep their heads, and runs."""
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -180,7 +181,7 @@ def read_heads(path: str) -> dict[str, dict[str, np.ndarray]]:
 
 # What makes each objective's model of an encoder, and of the settings of a head of
 # masked language modelling, which are empty where there is none.
-_MAKERS = {
+_MAKERS: dict[str, Callable] = {
     "masked_lm": lambda encoder, settings: MaskedLM(encoder, **settings),
     **{
         objective: lambda encoder, settings, kind=kind: SentencePairPrediction(

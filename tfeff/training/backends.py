@@ -1,5 +1,7 @@
 """A step of training on parts of a batch, by each backend's own gradients and loops."""
 
+from collections.abc import Callable
+
 import keras
 
 from tfeff.training.accumulation import (
@@ -165,4 +167,8 @@ def _on_jax(model, num_parts, state, data):
     return logs, (trainable, others, optimizer, metrics)
 
 
-_STEPS = {"tensorflow": _on_tensorflow, "torch": _on_torch, "jax": _on_jax}
+_STEPS: dict[str, Callable] = {
+    "tensorflow": _on_tensorflow,
+    "torch": _on_torch,
+    "jax": _on_jax,
+}

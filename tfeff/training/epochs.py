@@ -1,5 +1,7 @@
 """Epochs that a signal ends, and that another start goes on with."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -62,7 +64,7 @@ class ResumeEpoch(keras.callbacks.Callback):
         batch: what a batch of the training data is made of, its `element_spec`.
     """
 
-    def __init__(self, num_steps: int, state: list, batch):
+    def __init__(self, num_steps: int, state: Any, batch: Any):
         super().__init__()
         self._num_steps = num_steps
         self._state = state

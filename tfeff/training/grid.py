@@ -7,6 +7,7 @@ import os
 import shutil
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from tfeff.training import run_seal
 from tfeff.utils.checks import check_iterable, check_mapping, check_path
@@ -70,7 +71,7 @@ class Grid:
         self.axes = {name: list(values) for name, values in axes.items()}
         self.seeds = list(seeds)
         self.metric = metric
-        self.summary = None
+        self.summary: dict[str, Any] = {}
 
     def settings(self) -> list[dict]:
         """All combinations of the axes' values."""
@@ -100,7 +101,7 @@ class Grid:
             ValueError: if a cell returns no `metric`, or a file of a finished cell is
                 damaged. (Delete the cell's folder to have it run again.)
         """
-        rows = []
+        rows: list[dict[str, Any]] = []
         for setting in self.settings():
             cells = [self._cell(cell, setting, seed) for seed in self.seeds]
             values = {

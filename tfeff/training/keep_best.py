@@ -91,13 +91,13 @@ class KeepBest(keras.callbacks.Callback):
                 f"`directory` must not hold {FILE} of another training. "
                 f"Received: {directory=}"
             )
-        self.best = None
+        self.best: Any = None
         self.best_step = 0
-        self.diverged_step = None
-        self.stopped_step = None
+        self.diverged_step: int | None = None
+        self.stopped_step: int | None = None
         self._since_best = 0
         self._best_weights = None
-        self._rows = []
+        self._rows: list[dict] = []
         self._step = self._before_epoch = self._evaluated = 0
 
     def on_train_batch_end(

@@ -51,6 +51,10 @@ class DistributedModel(
     """
 
     accumulation_steps = 1
+    # What Keras sets.
+    optimizer: Any
+    train_function: Any
+    test_function: Any
 
     def __init__(self, *args: Any, **kwargs: Any):
         if "outputs" in kwargs:

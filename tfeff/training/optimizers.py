@@ -70,7 +70,7 @@ class AdamW(OpenAdamW):
         super().__init__(*args, **kwargs)
         self.layer_decay = layer_decay
         self.bias_correction = bool(bias_correction)
-        self._factors = None
+        self._factors: dict[str, float] | None = None
 
     def set_encoder(self, encoder: keras.Model) -> None:
         """Names the encoder whose layers `layer_decay` counts.
@@ -151,8 +151,8 @@ class AdamW(OpenAdamW):
 
         grads, variables = zip(*gradients_and_variables)
         # Rows of a sparse gradient repeat; only their sums have the right norm.
-        grads = [g if g is None else tf.convert_to_tensor(g) for g in grads]
-        reduced = super().sum_over_replicas(list(zip(grads, variables)))
+        dense = [g if g is None else tf.convert_to_tensor(g) for g in grads]
+        reduced = super().sum_over_replicas(list(zip(dense, variables)))
         if not self._clips_after_reduction:
             return reduced
         grads, variables = zip(*reduced)

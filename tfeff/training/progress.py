@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
 from tfeff.utils.progress import live_bar
 
@@ -39,7 +39,7 @@ class TrainingProgress(keras.callbacks.Callback):
         self._total = total_steps
         self._steps_per_epoch = steps_per_epoch
         self._tokens_per_step = tokens_per_step
-        self._bar = None
+        self._bar: Progress | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         console = Console(stderr=True)
@@ -52,7 +52,7 @@ class TrainingProgress(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._first = self._done = epoch * self._steps_per_epoch
-        self._began = None
+        self._began: float | None = None
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None

@@ -86,7 +86,7 @@ class RunDirectory:
         self.config = json.loads(json.dumps(dict(config)))
         self._check_kind()
         self._made = _make_folders(self.directory)
-        self._lock = run_lock.lock_directory(self.directory)
+        self._lock: run_lock.RunLock | None = run_lock.lock_directory(self.directory)
         remove_partial(self.directory)
         # A configuration alone is of a start that failed before it made anything.
         if self._files() - {_CONFIG}:
@@ -296,7 +296,7 @@ class RunDirectory:
         if step == total_steps or stop_early.is_over:
             return model
         progress = TrainingProgress(total_steps, steps_per_epoch, tokens_per_step, step)
-        held = contextlib.nullcontext(HeldSignals())
+        held: Any = contextlib.nullcontext(HeldSignals())
         if not several_workers():
             held = HeldSignals()
         dataset = make_dataset(step)

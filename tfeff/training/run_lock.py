@@ -11,7 +11,7 @@ import weakref
 NAME = "run.lock"
 
 # The locks of this process by directory: it may open a run several times.
-_locks = weakref.WeakValueDictionary()
+_locks: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
 
 class RunLock:

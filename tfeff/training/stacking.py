@@ -97,8 +97,9 @@ def train_by_stacking(
             )
     checkpoints = run.path("checkpoints")
     agree_on_checkpoint(checkpoints, steps_per_epoch)
+    checkpoint: Any
     checkpoint, step = latest_checkpoint(checkpoints)
-    model = load_checkpoint(checkpoint) if checkpoint else make_model()
+    model: Any = load_checkpoint(checkpoint) if checkpoint else make_model()
     # The rows tell whether a stage is over.
     saved = load_notes(checkpoint).get("metrics.csv") if checkpoint else ""
     restore(run.path("metrics.csv"), step, saved)
@@ -113,8 +114,12 @@ def train_by_stacking(
         stage = _Stage(run, model.encoder.num_layers, patience if left else None)
         if not stage.is_over(step):
             last = switch_steps[-left] if left else total_steps
+
+            def grown(model: keras.Model = model) -> keras.Model:
+                return model
+
             model = run.fit(
-                lambda start=model: start,
+                grown,
                 make_dataset,
                 total_steps=last,
                 steps_per_epoch=steps_per_epoch,

@@ -4,43 +4,48 @@ import difflib
 import numbers
 import os
 from collections.abc import Iterable, Mapping
+from typing import Any
+
+# To type checkers they are any types: of the abstract ones they know no order.
+_INTEGRAL: type[Any] = numbers.Integral
+_REAL: type[Any] = numbers.Real
 
 
 def check_integer(
-    name: str, value: object, minimum: int = 1, maximum: int | None = None
+    name: str, value: Any, minimum: int = 1, maximum: int | None = None
 ) -> int:
     """Returns `value` if it is an integer in `[minimum, maximum]`, else raises."""
     kind = f"an integer of at least {minimum}"
     if maximum is not None:
         kind += f" and at most {maximum}"
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    if isinstance(value, bool) or not isinstance(value, _INTEGRAL):
         raise TypeError(f"`{name}` must be {kind}. Received: {name}={value!r}")
     if value < minimum or (maximum is not None and value > maximum):
         raise ValueError(f"`{name}` must be {kind}. Received: {name}={value!r}")
     return int(value)
 
 
-def check_rate(name: str, value: object) -> float:
+def check_rate(name: str, value: Any) -> float:
     """Returns `value` if it is a probability below 1, else raises."""
-    if not isinstance(value, numbers.Real) or not 0 <= value < 1:
+    if not isinstance(value, _REAL) or not 0 <= value < 1:
         raise ValueError(
             f"`{name}` must be a number in [0, 1). Received: {name}={value!r}"
         )
     return float(value)
 
 
-def check_positive(name: str, value: object) -> float:
+def check_positive(name: str, value: Any) -> float:
     """Returns `value` if it is a finite number above 0, else raises."""
-    if not isinstance(value, numbers.Real) or not 0 < value < float("inf"):
+    if not isinstance(value, _REAL) or not 0 < value < float("inf"):
         raise ValueError(
             f"`{name}` must be a positive number. Received: {name}={value!r}"
         )
     return float(value)
 
 
-def check_weight(name: str, value: object) -> float:
+def check_weight(name: str, value: Any) -> float:
     """Returns `value` if it is a finite number of at least 0, else raises."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if isinstance(value, bool) or not isinstance(value, _REAL):
         raise TypeError(
             f"`{name}` must have numbers of at least 0. Received: {name}={value!r}"
         )
@@ -51,16 +56,16 @@ def check_weight(name: str, value: object) -> float:
     return float(value)
 
 
-def check_fraction(name: str, value: object) -> float:
+def check_fraction(name: str, value: Any) -> float:
     """Returns `value` if it is a number between 0 and 1, both excluded, else raises."""
-    if not isinstance(value, numbers.Real) or not 0 < value < 1:
+    if not isinstance(value, _REAL) or not 0 < value < 1:
         raise ValueError(
             f"`{name}` must be between 0 and 1, exclusive. Received: {name}={value!r}"
         )
     return float(value)
 
 
-def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Returns `value` if it is among `choices`, else raises, with a suggestion."""
     choices = list(choices)
     if value not in choices:
@@ -71,14 +76,14 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
     return value
 
 
-def check_iterable(name: str, value: object, what: str) -> Iterable:
+def check_iterable(name: str, value: Any, what: str) -> Iterable:
     """Returns `value` if it can be iterated over and is no string, else raises."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise TypeError(f"`{name}` must be {what}. Received: {name}={value!r}")
     return value
 
 
-def check_mapping(name: str, value: object, what: str) -> Mapping:
+def check_mapping(name: str, value: Any, what: str) -> Mapping:
     """Returns `value` if it is a mapping, else raises."""
     if not isinstance(value, Mapping):
         raise TypeError(
@@ -98,14 +103,14 @@ def check_keywords(owner: str, keywords: Mapping, known: Iterable[str]) -> None:
             )
 
 
-def check_path(name: str, value: object) -> str:
+def check_path(name: str, value: Any) -> str:
     """Returns `value` as a path string, or raises."""
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
         raise TypeError(f"`{name}` must be a path. Received: {name}={value!r}")
     return os.fspath(value)
 
 
-def near_miss(value: object, choices: Iterable[str]) -> str:
+def near_miss(value: Any, choices: Iterable[str]) -> str:
     """The end of an error message, which suggests the closest choice; '' if none is."""
     plain = {_plain(choice): choice for choice in choices}
     near = difflib.get_close_matches(_plain(str(value)), plain, 1, 0.5)

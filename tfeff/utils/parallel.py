@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
@@ -29,7 +29,7 @@ def available_cores() -> int:
 
 def ordered_thread_map(
     function: Callable[[T], R], items: Iterable[T], num_threads: int | None = None
-) -> Iterator[R]:
+) -> Generator[R, None, None]:
     """Yields `function(item)` for each item, in order, computed by threads.
 
     At most two items per thread are in progress, which bounds the memory of items and
@@ -55,7 +55,7 @@ def ordered_thread_map(
 
 def ordered_map(
     function: Callable[[T], R], items: Iterable[T], num_processes: int | None = None
-) -> Iterator[R]:
+) -> Generator[R, None, None]:
     """Yields `function(item)` for each item, in order, computed by processes.
 
     At most two items per process are in progress, which bounds the memory of items and
@@ -85,7 +85,7 @@ def ordered_map(
 
 def _in_processes(
     function: Callable[[T], R], items: Iterable[T], num_processes: int
-) -> Iterator[R]:
+) -> Generator[R, None, None]:
     pool = ProcessPoolExecutor(
         num_processes,
         mp_context=multiprocessing.get_context("spawn"),
@@ -107,9 +107,9 @@ def _in_processes(
 
 def _in_order(
     pool: Executor, submit: Callable[[T], Future], items: Iterable[T], num_workers: int
-) -> Iterator:
+) -> Generator:
     """Yields the results of the submitted items in order, then shuts the pool down."""
-    pending = collections.deque()
+    pending: collections.deque[Future] = collections.deque()
     try:
         for item in items:
             if len(pending) == 2 * num_workers:

@@ -40,7 +40,7 @@ class ProgressReport:
         self._enabled = enabled
         self._count = 0
         self._console = Console(stderr=True)
-        self._bar = None
+        self._bar: Progress | None = None
 
     def __enter__(self) -> "ProgressReport":
         self._start = self._last = time.monotonic()

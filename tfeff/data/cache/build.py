@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import closing
 
 import keras_hub
@@ -114,7 +114,7 @@ def build_cache(
             with ProgressReport(
                 "Tokenizing",
                 "documents",
-                len(documents) if hasattr(documents, "__len__") else None,
+                len(documents) if isinstance(documents, Sized) else None,
                 progress,
             ) as report:
                 _fill(unfinished, documents, tokenizer, wanted, num_threads, report)
@@ -207,6 +207,7 @@ def _fill(
 
     def tasks() -> Iterator[ShardTask]:
         first_document = 0
+        chunk: list
         for index, chunk in enumerate(_chunks(documents, corpus_hash)):
             count = len(chunk)
             if settings.processor is None:
@@ -230,7 +231,7 @@ def _fill(
             f"`documents` must hold text. Received: {count} documents without a "
             f"token{few}"
         )
-    counts = sum(result.token_counts for result in results)
+    counts = np.sum([result.token_counts for result in results], axis=0)
     Manifest(
         **wanted,
         corpus_hash=corpus_hash.hexdigest(),

@@ -114,7 +114,7 @@ class Manifest:
                 if checksums and _sha256(path) != shard.sha256:
                     raise ValueError(_damaged(path, "its checksum does not match"))
             except OSError as error:
-                raise ValueError(_damaged(path, error.strerror)) from error
+                raise ValueError(_damaged(path, str(error.strerror))) from error
 
         with concurrent.futures.ThreadPoolExecutor() as pool:
             list(pool.map(check, self.shards))

@@ -172,8 +172,8 @@ def make_span_features(
     questions = tuple(check_iterable("questions", questions, "a list of `Question`s"))
     if not questions:
         raise ValueError("`questions` must hold questions. Received: none")
-    passages = {question.passage: None for question in questions}
-    passages = {passage: index for index, passage in enumerate(passages)}
+    distinct = dict.fromkeys(question.passage for question in questions)
+    passages = {passage: index for index, passage in enumerate(distinct)}
     texts = [*passages, *(question.question for question in questions)]
     ids, offsets = zip(*encode_with_offsets(tokenizer, texts))
     passage_ids, question_ids = ids[: len(passages)], ids[len(passages) :]

@@ -194,7 +194,7 @@ def text_features(
             pair_frame(tokenizer) + 2 if pairs else 3,
         )
         first = encode(tokenizer, examples.first)
-        second = encode(tokenizer, examples.second) if pairs else None
+        second = None if examples.second is None else encode(tokenizer, examples.second)
         rows, starts = pack(first, second, tokenizer, sequence_length)
     else:
         num_choices = len(examples.options[0])

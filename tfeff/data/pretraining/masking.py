@@ -1,6 +1,7 @@
 """Masking of tokens, words and n-grams for masked language modelling, in the graph."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -51,7 +52,7 @@ def mask_tokens(
     max_masks: int,
     mask_rate: float = 0.15,
     masking: str = "token",
-    word_starts: np.ndarray | None = None,
+    word_starts: Any = None,
     mask_share: float = 0.8,
     random_share: float = 0.1,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -75,7 +75,7 @@ class SentencePairs(Examples):
             )
 
     @property
-    def needs_others(self) -> bool:
+    def needs_others(self) -> bool:  # type: ignore[override]
         return self.kind == "next"
 
     def mapping(

@@ -5,6 +5,7 @@ of the merge rules.
 """
 
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -139,9 +140,8 @@ class MergeRules:
         size: number of ids.
     """
 
-    def __init__(self, rules: np.ndarray, size: int):
-        rules = np.asarray(rules, np.int64).reshape(-1, 3)
-        left, right, product = rules.T
+    def __init__(self, rules: Sequence[tuple[int, int, int]], size: int):
+        left, right, product = np.asarray(rules, np.int64).reshape(-1, 3).T
         rank = np.arange(len(rules))
         # The earliest rule for each piece as a part.
         earliest = np.full(size, _NEVER)

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from importlib.machinery import PathFinder
+from typing import Any
 
 from tfeff.utils.checks import check_integer, check_iterable
 from tfeff.utils.parallel import ordered_map
@@ -132,7 +133,7 @@ def _sources(root: str) -> Iterator[tuple[str, str]]:
 
 def _without_repetition(modules: Iterable[list[str]]) -> Iterator[str]:
     """Joins each module's strings, without those of earlier modules."""
-    seen = set()
+    seen: set[int] = set()
     for strings in modules:
         fresh = [s for s in dict.fromkeys(strings) if hash(s) not in seen]
         seen.update(map(hash, fresh))
@@ -163,7 +164,7 @@ def _parse_file(path: str) -> list[str]:
         return []
 
 
-def _strings(node: ast.AST) -> Iterator[str]:
+def _strings(node: Any) -> Iterator[str]:
     """Documentation strings of a module, class or function and its definitions."""
     if isinstance(
         node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

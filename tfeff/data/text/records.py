@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from tfeff.data.text.corpus import Corpus, matching_files
 from tfeff.utils.checks import near_miss
@@ -107,7 +108,7 @@ def parquet(
     return Corpus(lambda: _texts(_read_parquet(path, column) for path in paths))
 
 
-def hugging_face(dataset: object, column: str = "text") -> Corpus:
+def hugging_face(dataset: Any, column: str = "text") -> Corpus:
     """Documents from a split of a Hugging Face data set, one an example.
 
     Args:

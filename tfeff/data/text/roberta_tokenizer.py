@@ -83,18 +83,22 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
         self.add_prefix_space = bool(add_prefix_space)
         self.sequence_length = sequence_length
         self.file_assets = [_VOCABULARY, _MERGES]
-        self._ids = None
+        self._ids: dict[str, int] = {}
         special = dict(cls=cls_token, sep=sep_token, pad=pad_token, mask=mask_token)
         for name, token in special.items():
             add_special_token(self, token, f"{name}_token")
         if vocabulary is not None:
+            if merges is None:
+                raise TypeError(
+                    "`merges` must be given with `vocabulary`. Received: merges=None"
+                )
             self.set_vocabulary(vocabulary, merges)
 
     def set_vocabulary(
         self, vocabulary: Mapping[str, int], merges: Iterable[str | tuple[str, str]]
     ) -> None:
         """Sets pieces and merge rules, as the constructor does."""
-        pieces = sorted(vocabulary, key=vocabulary.get)
+        pieces = sorted(vocabulary, key=vocabulary.__getitem__)
         if [vocabulary[piece] for piece in pieces] != list(range(len(pieces))):
             raise ValueError(
                 "`vocabulary` must have the ids 0 to V - 1, each once. Received: "
@@ -259,7 +263,7 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
 
     def _check_vocabulary(self):
-        if self._ids is None:
+        if not self._ids:
             raise ValueError(
                 "`vocabulary` and `merges` must be set first. Received: a tokenizer "
                 "without them"

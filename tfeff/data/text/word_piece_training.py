@@ -67,7 +67,7 @@ def train_word_pieces(
         raise ValueError(
             f"{received}The documents are too few: at most {len(pieces)} is possible."
         )
-    return sorted(pieces, key=pieces.get)
+    return sorted(pieces, key=pieces.__getitem__)
 
 
 def _count_words(documents: Iterable[str], lowercase: bool) -> Counter[str]:
@@ -78,14 +78,15 @@ def _count_words(documents: Iterable[str], lowercase: bool) -> Counter[str]:
             normalizers.BertNormalizer(lowercase=lowercase, strip_accents=lowercase),
         ]
     )
-    chunks, rare = Counter(), 0
+    chunks: Counter[str] = Counter()
+    rare = 0
     for document, _ in encoded(documents):
         chunks.update(clean.normalize_str(document).split())
         while len(chunks) > _MAX_CHUNKS:
             rare += 1
             chunks = Counter({c: count for c, count in chunks.items() if count > rare})
     split = pre_tokenizers.BertPreTokenizer()
-    words = Counter()
+    words: Counter[str] = Counter()
     for chunk, count in chunks.items():
         for word, _ in split.pre_tokenize_str(chunk):
             words[word] += count
@@ -94,7 +95,7 @@ def _count_words(documents: Iterable[str], lowercase: bool) -> Counter[str]:
 
 def _frequent(words: Counter[str]) -> Counter[str]:
     """The words, in their order, without long ones and those of rare characters."""
-    characters = Counter()
+    characters: Counter[str] = Counter()
     for word, count in words.items():
         for character in word:
             characters[character] += count

@@ -183,8 +183,8 @@ class Distillation(DistributedModel):
         layer_weights = check_layer_weights(layer_weights, encoders[0].num_layers)
         weights = _weights_of_terms(chosen, loss_weights, layer_weights)
         if "attention" in weights:
-            check_maps("student", encoders[0], attention)
-            check_maps("teacher", encoders[1], attention)
+            for name, encoder in zip(("student", "teacher"), encoders):
+                check_maps(name, encoder, str(attention))
         widths = [encoder.hidden_dim for encoder in encoders]
         if "cosine" in weights and widths[0] != widths[1]:
             raise ValueError(
@@ -218,7 +218,7 @@ class Distillation(DistributedModel):
         self.encoder = encoders[0]
         self.comparison = comparison
         self.layer_map = layers
-        self.settings = {
+        self.settings: Config = {
             "layer_map": layer_map,
             **settings,
             **{name: chosen[name] for name in chosen if name != "attention"},
@@ -236,7 +236,9 @@ class Distillation(DistributedModel):
         inputs = inputs_in_order(inputs, self.student.input)
         return super().call(inputs, training=training, mask=mask)
 
-    def compile(self, optimizer: Any = "auto", **kwargs: Any) -> None:
+    def compile(  # type: ignore[override]
+        self, optimizer: Any = "auto", **kwargs: Any
+    ) -> None:
         """As `keras.Model.compile`, with its own loss.
 
         Args:

@@ -67,8 +67,8 @@ def xlnet_scores(
     query: Tensor,
     key: Tensor,
     rows: Tensor,
-    content_bias: Tensor | None,
-    position_bias: Tensor | None,
+    content_bias: Tensor,
+    position_bias: Tensor,
 ) -> Tensor:
     """Equals `tfeff.ops.xlnet_scores`.
 
@@ -96,8 +96,8 @@ def toeplitz_rows(query: Tensor, rows: Tensor) -> Tensor:
     if not isinstance(rows, NearFar):
         return relative.toeplitz_rows(query, rows)
     near = relative.toeplitz_rows(query, rows.near)
-    sides = (ops.moveaxis(x, 0, -1)[..., None] for x in rows[1:3])
-    return join_near_far(near, *sides, *rows[3:])
+    left, right = (ops.moveaxis(x, 0, -1)[..., None] for x in rows[1:3])
+    return join_near_far(near, left, right, rows.first, rows.length)
 
 
 def _as_vectors(rows):

@@ -112,7 +112,8 @@ def read_word_vectors(path: str | os.PathLike) -> WordVectors:
         Pennington et al., "GloVe: global vectors for word representation".
     """
     path = check_path("path", path)
-    found, size = {}, None
+    found: dict[str, np.ndarray] = {}
+    size = None
     try:
         with open(path, "rb") as file:
             for number, line in enumerate(file, start=1):

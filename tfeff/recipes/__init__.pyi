@@ -1,0 +1,14 @@
+from .answer_settings import AnswerSettings as AnswerSettings
+from .answering import answer as answer
+from .distill_settings import DistillSettings as DistillSettings
+from .distilling import distill as distill
+from .evaluate_settings import EvaluateSettings as EvaluateSettings
+from .evaluating import evaluate as evaluate
+from .finetune_settings import FinetuneSettings as FinetuneSettings
+from .finetuning import finetune as finetune
+from .pretrain_settings import PretrainSettings as PretrainSettings
+from .pretraining import pretrain as pretrain
+from .report_settings import ReportSettings as ReportSettings
+from .reporting import report as report
+from .stack_settings import StackSettings as StackSettings
+from .stacking import stack as stack
