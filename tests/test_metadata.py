@@ -70,8 +70,8 @@ def test_supported_pythons_are_tested():
         assert needed.split(), extra
 
 
-def test_there_are_workflows_of_tests_and_release():
-    assert [path.stem for path in WORKFLOWS] == ["release", "tests"]
+def test_there_are_workflows_of_tests_docs_and_release():
+    assert [path.stem for path in WORKFLOWS] == ["docs", "release", "tests"]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
