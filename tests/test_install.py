@@ -31,7 +31,8 @@ def test_an_editable_install_is_found_beside_the_clone(tmp_path):
     (clone / "tfeff").mkdir(parents=True)
     for file in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / file, clone)
-    shutil.copy(REPOSITORY / "tfeff" / "__init__.py", clone / "tfeff")
+    for file in (REPOSITORY / "tfeff").glob("__init__.py*"):
+        shutil.copy(file, clone / "tfeff")
     shutil.copytree(REPOSITORY / "tfeff" / "utils", clone / "tfeff" / "utils")
     subprocess.run(
         [sys.executable, "-c", BUILD, str(tmp_path)],
