@@ -94,6 +94,25 @@ def test_functions_have_examples(package):
 
 
 @pytest.mark.parametrize("package", PACKAGES)
+def test_docstrings_name_all_arguments_and_what_comes_back(package):
+    module = getattr(tfeff, package)
+    for name in module.__all__:
+        symbol = getattr(module, name)
+        if not callable(symbol) or name == "Examples":  # A protocol: made by nobody.
+            continue
+        text = inspect.getdoc(symbol)
+        if inspect.isclass(symbol) and "__init__" not in vars(symbol):
+            continue  # Its arguments are those of its base.
+        signature = inspect.signature(symbol)
+        for argument in signature.parameters:
+            # Several of a kind may share a line: `alpha, beta: …`.
+            said = rf"^ +(\*{{0,2}}\w+, )*\*{{0,2}}{argument}(, \*{{0,2}}\w+)*:"
+            assert re.search(said, text, re.M), f"{name}: {argument}"
+        if inspect.isfunction(symbol) and signature.return_annotation is not None:
+            assert re.search(r"^(Returns|Yields):$", text, re.M), name
+
+
+@pytest.mark.parametrize("package", PACKAGES)
 def test_unknown_attributes_are_named(package):
     with pytest.raises(AttributeError, match=f"tfeff.{package}.*nonsense"):
         _ = getattr(tfeff, package).nonsense

@@ -76,7 +76,11 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
 
 
 def attentions() -> list[str]:
-    """The names of the registered attentions, sorted."""
+    """The names of the registered attentions, sorted.
+
+    Returns:
+        Names that an encoder takes as `attention`.
+    """
     return sorted(_REGISTRY)
 
 

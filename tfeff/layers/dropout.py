@@ -36,6 +36,9 @@ class Dropout(keras.layers.Dropout):
         inputs: float tensor of any shape.
         training: whether elements are dropped.
 
+    Raises:
+        ValueError: if `rate` is not in [0, 1), or `noise_shape` is given.
+
     Example:
 
     >>> layer = Dropout(0.5, seed=1)

@@ -36,6 +36,9 @@ def masked_heads(encoder: keras.Model, masks: Sequence) -> Iterator[None]:
             tensor or a list. `N` are the heads of the layer, or its parts; of mixed
             attention those of attention, then those of convolution.
 
+    Returns:
+        A context manager.
+
     Raises:
         TypeError: if `encoder` has no blocks.
         ValueError: if `masks` are not one for each layer or one has another size or

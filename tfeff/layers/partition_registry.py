@@ -101,7 +101,11 @@ def register_partition(
 
 
 def partitions() -> list[str]:
-    """The names of the registered partitions, sorted."""
+    """The names of the registered partitions, sorted.
+
+    Returns:
+        Names that layers take as `partition`.
+    """
     return sorted(_REGISTRY)
 
 

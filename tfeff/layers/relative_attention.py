@@ -82,6 +82,8 @@ class RelativeAttention(SelfAttention):
         relative_embedding: a `RelativeEmbedding` to use instead of an own one, such
             as the one table that all layers of T5 share. All of them must get it as
             an argument: a table that one layer makes is not shared in a saved model.
+        query_bias: for `"xlnet"`: whether `u`, `v` and the bias of segments are added
+            to the query.
         query_block_size: integer, `None` or `"auto"`: the number of queries whose
             scores exist at a time (`tfeff.layers.scored_attention`).
         dropout: float in [0, 1), dropout rate of the normalised scores.

@@ -181,7 +181,11 @@ def get(name: str) -> PretrainingObjective:
 
 
 def names() -> list[str]:
-    """The names of the registered pretraining objectives, sorted."""
+    """The names of the registered pretraining objectives, sorted.
+
+    Returns:
+        Names that `get` and `tfeff pretrain --objective` take.
+    """
     return sorted(_REGISTRY)
 
 

@@ -195,6 +195,14 @@ def part_values(
     return weighted_values(weights * partition, value)
 
 
-def apply_keep_mask(x: Tensor, keep: Tensor) -> Tensor:
-    """`x` with zeros where `keep` is false; `None` keeps all."""
+def apply_keep_mask(x: Tensor, keep: Tensor | None) -> Tensor:
+    """`x` with zeros where `keep` is false.
+
+    Args:
+        x: tensor of any shape and dtype.
+        keep: bool tensor that broadcasts to `x`; `None` keeps all.
+
+    Returns:
+        Tensor like `x`.
+    """
     return x if keep is None else ops.where(keep, x, ops.zeros_like(x))

@@ -244,5 +244,13 @@ def with_bias(query, bias):
 
 
 def toeplitz_rows(query: Tensor, rows: Tensor) -> Tensor:
-    """Expands rows by relative position, `[t + S, ...]`, to pairs, `[..., t, S]`."""
+    """Expands rows by relative position to pairs: `y[..., i, j] = rows[j - i, ...]`.
+
+    Args:
+        query: tensor `[B, N, t, H]`, of which the length `t` alone is read.
+        rows: tensor `[t + S, ...]` at the relative positions `1 - t … S`.
+
+    Returns:
+        Tensor `[..., t, S]` in the dtype of `rows`.
+    """
     return toeplitz(ops.moveaxis(rows, 0, -1), ops.shape(query)[2])

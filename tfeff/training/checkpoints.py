@@ -141,6 +141,9 @@ def latest_checkpoint(directory: str) -> tuple[str | None, int]:
     Returns:
         The file's path and its step; `(None, 0)` where there is none.
 
+    Raises:
+        TypeError: if `directory` is no path.
+
     Example:
 
     >>> import tempfile

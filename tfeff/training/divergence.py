@@ -14,6 +14,15 @@ class Diverged(ArithmeticError):
 def is_finite(model: keras.Model) -> bool:
     """Whether every weight of a model is a finite number.
 
+    Args:
+        model: a `keras.Model` that is built.
+
+    Returns:
+        False if a weight is NaN or infinite.
+
+    Raises:
+        TypeError: if `model` is none.
+
     Example:
 
     >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])

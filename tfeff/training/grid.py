@@ -170,6 +170,9 @@ def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:
             undefined.
         path: the file; one of that name is replaced.
 
+    Raises:
+        TypeError: if `metrics` is no mapping, or `path` no path.
+
     Example:
 
     >>> import json, os, tempfile

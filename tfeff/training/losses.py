@@ -64,6 +64,10 @@ class GlobalMeanCrossentropy(GlobalMean):
     with `r` over the replicas and `t` over the targets of each, so that all targets
     count the same, however many a replica holds.
 
+    Args:
+        name: what the loss is called in logs.
+        dtype: dtype of the computation; `None` means Keras' default, float32.
+
     Call arguments:
         y_true: integer tensor `[...]` of target ids, from 0 to `V - 1`. One that is out
             of range is refused where it is known, in eager calls. In a compiled program
@@ -75,6 +79,10 @@ class GlobalMeanCrossentropy(GlobalMean):
     Returns:
         Scalar: this replica's part of the loss. The parts add up to the loss. 0 if
         there is no weight at all.
+
+    Raises:
+        TypeError: if `y_true` are not integers.
+        ValueError: if a target is known to be out of range.
 
     Example:
 
@@ -100,6 +108,10 @@ class GlobalMeanBinaryCrossentropy(GlobalMean):
 
         loss = Σ_r Σ_t w_t (-y_t log σ(z_t) - (1 - y_t) log σ(-z_t)) / Σ_r Σ_t w_t
 
+    Args:
+        name: what the loss is called in logs.
+        dtype: dtype of the computation; `None` means Keras' default, float32.
+
     Call arguments:
         y_true: tensor `[...]` of zeros and ones. Anything else is refused where it is
             known, in eager calls; in a compiled program the loss is NaN.
@@ -108,6 +120,9 @@ class GlobalMeanBinaryCrossentropy(GlobalMean):
 
     Returns:
         Scalar: this replica's part of the loss.
+
+    Raises:
+        ValueError: if a target is known to be neither 0 nor 1.
 
     Example:
 

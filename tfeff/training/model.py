@@ -48,6 +48,13 @@ class DistributedModel(
     not saved.
 
     Keywords that a functional model does not know are an error, which Keras ignores.
+
+    Args:
+        *args: those of `keras.Model`: none in a subclass, or inputs and outputs.
+        **kwargs: those of `keras.Model`, such as `name`.
+
+    Raises:
+        TypeError: if a functional model is given a keyword that it does not know.
     """
 
     accumulation_steps = 1

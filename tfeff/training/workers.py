@@ -31,6 +31,9 @@ def lost_workers_named() -> Iterator[None]:
     Also a decorator. `RunDirectory.fit` has it; use it around whatever else workers do
     together: making models, and `evaluate`.
 
+    Returns:
+        The context manager.
+
     Raises:
         LostWorker: if another worker has ended or cannot be reached. TensorFlow
             notices within seconds.

@@ -42,6 +42,10 @@ class Cache:
         vocabulary_size: number of ids; every id is below it.
         tokenizer_hash: the `tokenizer_fingerprint` of the tokenizer.
         corpus_hash: SHA-256 of the documents.
+
+    Args:
+        directory: the folder.
+        manifest: what its `manifest.json` says.
     """
 
     def __init__(self, directory: str, manifest: Manifest):
@@ -176,6 +180,9 @@ def damage_named(*caches: Cache) -> Iterator[None]:
 
     Args:
         *caches: the caches that are read.
+
+    Returns:
+        The context manager.
 
     Raises:
         ValueError: instead of TensorFlow's `DataLossError`; it names the file.

@@ -92,6 +92,9 @@ def read_word_vectors(path: str | os.PathLike) -> WordVectors:
     Args:
         path: the file, UTF-8.
 
+    Returns:
+        The `WordVectors`.
+
     Raises:
         ValueError: if the file is missing or empty; if a line is not UTF-8, has too few
             numbers, or one that is malformed or not finite. The message has the number
