@@ -43,10 +43,11 @@ clean:
 	rm -rf .venv build dist tfeff.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-# The stamps make a second run start at once; a changed file installs again.
+# The stamps make a second run start at once; a changed file installs again. Python 3.10
+# comes with a pip that would run the old setup.py of a dependency, which fails by now.
 .venv/.installed-%: setup.cfg pyproject.toml constraints.txt | $(venv)/pip
 	@echo "Installing tfeff[$*] into .venv (minutes, the first time)"
-	@$(pip) install --quiet --constraint constraints.txt --editable ".[$*]"
+	@$(pip) install --quiet --use-pep517 --constraint constraints.txt --editable ".[$*]"
 	@touch $@
 
 $(venv)/pip:
