@@ -11,7 +11,7 @@ XLA_QUICK := --xla_backend_optimization_level=0
 venv := .venv/bin
 pip := $(venv)/python -m pip --disable-pip-version-check
 
-.PHONY: pretrain test test-slow lint types format dist clean
+.PHONY: pretrain test test-slow lint types format docs dist clean
 
 pretrain: .venv/.installed-plots
 	$(venv)/tfeff pretrain $(PRETRAIN_FLAGS)
@@ -34,13 +34,17 @@ format: .venv/.installed-test
 	$(venv)/ruff check --fix
 	$(venv)/ruff format
 
+# The notebooks are run, which takes minutes; EXECUTE_NOTEBOOKS=false leaves it out.
+docs: .venv/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(venv)/python -m mkdocs build --strict
+
 dist: .venv/.installed-release
 	rm -rf dist
 	$(venv)/python -m build
 	$(venv)/python -m twine check --strict dist/*
 
 clean:
-	rm -rf .venv build dist tfeff.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf .venv build dist site tfeff.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamps make a second run start at once; a changed file installs again. Python 3.10

@@ -1,6 +1,6 @@
 """The environment in which every contender computes on a CPU at its best.
 
-What the README advises for training on CPUs, and the same for everyone:
+What docs/PRETRAINING.md advises for CPUs, and the same for everyone:
 
 - TensorFlow uses oneDNN's matrix products, which are the default on some CPUs only.
 - Freed memory is kept: the C library otherwise gives blocks of 32 MB back to the

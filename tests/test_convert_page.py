@@ -52,10 +52,3 @@ def test_commands_of_the_page_print_what_it_says(tmp_path, capsys, monkeypatch):
     for command, said in commands:
         assert main(command.split()) == 0
         assert f"{said}\n" in capsys.readouterr().out
-
-
-def test_files_that_the_page_names_exist():
-    text = (REPOSITORY / "docs" / "CONVERT.md").read_text(encoding="utf-8")
-    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#]+)\)", prose):
-        assert (REPOSITORY / "docs" / target).exists(), target

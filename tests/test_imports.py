@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +74,16 @@ def test_imports_point_downwards(floor):
         for name in imported_modules(path):
             if name.startswith("tfeff."):
                 assert name.split(".")[1] in below, f"{path} imports {name}"
+
+
+def test_the_page_on_architecture_shows_the_floors_and_files_that_exist():
+    text = (PACKAGE.parent / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    picture = text.split("## What imports what")[1].split("```")[1]
+    assert re.findall(r"^([a-z]+)  ", picture, re.MULTILINE)[::-1] == FLOORS
+    files = set(re.findall(r"`(tfeff/[\w/.]+)`", text))
+    assert files
+    for file in files:
+        assert (PACKAGE.parent / file).exists(), file
 
 
 def test_folders_import_each_other_in_no_circle():

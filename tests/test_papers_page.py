@@ -19,7 +19,6 @@ from tfeff.encoders.stack import make_blocks
 from tfeff.recipes.settings import fields_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PAGES = sorted(path.name for path in (REPOSITORY / "docs").glob("*.md"))
 PENDING = "TODO"
 # What the documents number. The survey keeps the numbers of the papers it shows.
 NUMBERED = {
@@ -252,23 +251,3 @@ def test_what_the_page_names_exists():
 def test_what_does_not_exist_is_found(name):
     with pytest.raises(WRONG):
         check_name(name)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)\s]+)\)", text_of(page)):
-        if "://" in target:
-            continue
-        file, _, anchor = target.partition("#")
-        path = REPOSITORY / "docs" / (file or page)
-        assert path.exists(), target
-        if anchor:
-            headings = re.findall(
-                r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE
-            )
-            assert anchor in map(anchor_of, headings), target
-
-
-def anchor_of(heading):
-    """The anchor of a heading, as code hosts make it."""
-    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
