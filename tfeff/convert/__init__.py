@@ -7,6 +7,7 @@ it calls `to_huggingface`.
 from tfeff.convert.conversion import Converted, convert, load, load_task
 from tfeff.convert.huggingface import Written, to_huggingface
 from tfeff.convert.replaced_token import load_replaced_token
+from tfeff.convert.tokenizer_source import load_tokenizer
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 from tfeff.data.text.xlm_roberta_tokenizer import XLMRobertaTokenizer
@@ -24,6 +25,7 @@ __all__ = [
     "load",
     "load_replaced_token",
     "load_task",
+    "load_tokenizer",
     "swap_positions",
     "to_huggingface",
 ]

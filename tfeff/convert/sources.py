@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from tfeff.convert import (
@@ -83,11 +84,9 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
             f"Received: source={directory!r}, which is a file"
         )
     if not os.path.isdir(directory):
-        directory = _download(directory)
+        directory = download(directory, _FILES)
+    directory = module_folder(directory)
     files = sorted(os.listdir(directory))
-    if _MODULES in files and "config.json" not in files:
-        directory = _module(directory)
-        files = sorted(os.listdir(directory))
     if any(name.endswith((".safetensors", INDEX)) for name in files):
         return _hugging_face(directory, files)
     indices = [name for name in files if name.endswith(".index")]
@@ -116,8 +115,22 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
     )
 
 
-def _module(directory):
-    """The Transformer's folder within one of sentence-transformers' old layout."""
+def tokens_family(model_type: str | None) -> str | None:
+    """The family of the tokenizers of a `model_type`; `None` for an unknown one."""
+    if model_type in _WITH_TOKENS_OF_BERT:
+        return "bert"
+    return model_type if model_type in FAMILIES else None
+
+
+def module_folder(directory: str) -> str:
+    """The folder, or the Transformer's in sentence-transformers' old layout.
+
+    Raises:
+        ValueError: if the list of its modules is damaged.
+    """
+    files = os.listdir(directory)
+    if _MODULES not in files or "config.json" in files:
+        return directory
     path = os.path.join(directory, _MODULES)
     modules = read_json(path, list)
     try:
@@ -166,8 +179,7 @@ def _hugging_face(directory, files):
         if short in tensors:
             raise ValueError(f"{directory!r} must hold one {short!r}. It holds two")
         tensors[short] = tensor
-    tokens = "bert" if family in _WITH_TOKENS_OF_BERT else family
-    return Source(directory, tokens, form, config, tensors)
+    return Source(directory, tokens_family(family), form, config, tensors)
 
 
 def _tensorflow(directory, files, name, generator):
@@ -212,8 +224,12 @@ def _tensorflow(directory, files, name, generator):
     return Source(directory, family, model_garden, config, tensors)
 
 
-def _download(name):
-    """The local folder of a snapshot from the hub."""
+def download(name: str, patterns: Sequence[str]) -> str:
+    """The local folder of a snapshot from the hub, of files of the patterns.
+
+    Raises:
+        ValueError: if it cannot be downloaded.
+    """
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or name.startswith("."):
         raise ValueError(
             f"`source` must be a folder that exists, or a name on the Hugging Face "
@@ -227,7 +243,7 @@ def _download(name):
             "download from the Hugging Face hub, `pip install huggingface_hub`"
         ) from error
     try:
-        return snapshot_download(name, allow_patterns=_FILES)
+        return snapshot_download(name, allow_patterns=list(patterns))
     except Exception as error:  # Errors of many libraries: requests, httpx, the hub's.
         raise ValueError(
             f"`source` must be a folder that exists, or a name on the Hugging Face "

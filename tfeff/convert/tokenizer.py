@@ -102,6 +102,29 @@ def make_tokenizer(
     return tokenizer
 
 
+def make_tokenizer_of_file(path: str) -> keras_hub.tokenizers.Tokenizer:
+    """The tokenizer of a file alone, whatever its name is.
+
+    Args:
+        path: a file of the `tokenizers` library, or a WordPiece vocabulary with a token
+            in each line.
+
+    Raises:
+        ValueError: as `make_tokenizer`.
+    """
+    if read_bytes(path, 1) != b"{":
+        return _word_piece(path, _lines(path), Config({}, path))
+    if "model" not in read_json(path):
+        raise ValueError(
+            f"{path!r} must be a file of the `tokenizers` library. It has no 'model'; "
+            "a vocabulary of byte-level BPE is called 'vocab.json', beside 'merges.txt'"
+        )
+    file = TokenizerJson(path)
+    family, tokenizer = _of_json(file, Config({}, path))
+    _check_ids(file, family, tokenizer)
+    return tokenizer
+
+
 def _check_no_offsets(directory):
     """Raises if a SentencePiece model is alone whose ids are not the checkpoint's."""
     name = "sentencepiece.bpe.model"

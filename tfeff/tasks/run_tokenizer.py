@@ -43,11 +43,29 @@ def load_run_tokenizer(run_dir: str) -> keras_hub.tokenizers.Tokenizer:
     folder = os.path.abspath(os.path.join(run_dir, _FOLDER))
     if not os.path.isdir(folder):
         return data.load_tokenizer(os.path.join(run_dir, _FILE))
+    return load_preset_tokenizer(folder)
+
+
+def load_preset_tokenizer(folder: str) -> keras_hub.tokenizers.Tokenizer:
+    """Reads the tokenizer of a preset, with or without an encoder beside it.
+
+    Raises:
+        ValueError: if it is damaged.
+    """
     check_preset(folder, tokenizer_files())
     # KerasHub reads presets of tokenizers with the configuration of a model alone.
     with open(os.path.join(folder, "tokenizer.json"), encoding="utf-8") as file:
-        tokenizer = keras.saving.deserialize_keras_object(json.load(file))
-    tokenizer.load_preset_assets(folder)
+        config = json.load(file)
+    try:
+        tokenizer = keras.saving.deserialize_keras_object(config)
+        if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
+            raise ValueError(f"it is of a {type(tokenizer).__name__}")
+        tokenizer.load_preset_assets(folder)
+    except Exception as error:  # From Keras, KerasHub, SentencePiece.
+        raise ValueError(
+            f"{folder!r} must hold a whole KerasHub tokenizer, tokenizer.json and "
+            f"assets/tokenizer. It does not: {error}"
+        ) from error
     return tokenizer
 
 
