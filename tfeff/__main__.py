@@ -5,12 +5,13 @@ import sys
 
 from tfeff.command.main import main as run_command
 from tfeff.utils.interruption import end_with_a_line
+from tfeff.utils.native_messages import set_log_level
 
 
 def main() -> int:
     """Runs the command of the process's command line; returns its exit status."""
     end_with_a_line()  # Before what takes long to import.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    set_log_level()
     try:
         status = run_command()
         sys.stdout.flush()

@@ -248,7 +248,7 @@ def test_a_configuration_of_the_script_before_is_taken():
         train="train.json",
         dev="dev.json",
         pretrained="mlm",
-        dev_questions=9,
+        dev_examples=9,
         sequence_length=64,
         batch_sizes=(4,),
         learning_rates=(1e-3,),
@@ -260,4 +260,5 @@ def test_a_configuration_of_the_script_before_is_taken():
     assert AnswerSettings.upgraded(script) == settings.config()
     assert settings.epochs == (2,) and settings.weight_decay == (0.01,)
     assert settings.num_steps(9, 4, 2) == 6
-    assert [name for name in settings.config() if name in script] == list(script)
+    order = [AnswerSettings.renamed.get(name, name) for name in script]
+    assert [name for name in settings.config() if name in order] == order

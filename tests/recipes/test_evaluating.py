@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tfeff
+from tests.subjects.sentences import tokenizer
 from tfeff.command import main
 from tfeff.recipes import EvaluateSettings, PretrainSettings, evaluate, pretrain
 from tfeff.utils.digests import sha256
@@ -74,21 +75,21 @@ def test_pseudo_perplexity_masks_one_token_at_a_time(pretrained, tmp_path, capsy
     )
     path = pretrained / "checkpoints" / "step-00000002.keras"
     model = tfeff.training.load_checkpoint(str(path))
-    tokenizer = tfeff.data.load_tokenizer(pretrained / "tokenizer.spm")
+    pieces = tfeff.data.load_tokenizer(pretrained / "tokenizer.spm")
     total, count = 0.0, 0
     for document in TEXT.split("\n\n"):
-        tokens = [int(token) for token in tokenizer(document)]
+        tokens = [int(token) for token in pieces(document)]
         for start in range(0, len(tokens), 22):
             ids = np.array(
                 [
-                    tokenizer.cls_token_id,
+                    pieces.cls_token_id,
                     *tokens[start : start + 22],
-                    tokenizer.sep_token_id,
+                    pieces.sep_token_id,
                 ]
             )
             for place in range(1, len(ids) - 1):
                 masked = ids.copy()
-                masked[place] = tokenizer.mask_token_id
+                masked[place] = pieces.mask_token_id
                 logits = model(
                     {
                         "token_ids": masked[None],
@@ -101,7 +102,69 @@ def test_pseudo_perplexity_masks_one_token_at_a_time(pretrained, tmp_path, capsy
                 total += np.log(np.sum(np.exp(logits))) - logits[ids[place]]
                 count += 1
     assert found["step"] == 2 and found["tokens"] >= count > 10
+    assert found["words"] == 12
     assert found["pseudo_perplexity"] == pytest.approx(math.exp(total / count), 1e-5)
+    by_word = found["pseudo_perplexity_per_word"]
+    assert by_word == pytest.approx(math.exp(total / 12), 1e-5)
+
+
+@pytest.mark.parametrize("objective", ["masked_lm", "permutation_lm"])
+def test_a_preset_predicts_each_token_from_all_others(objective, tmp_path):
+    """And the unigram baseline is that of the frequencies in the text."""
+    pieces = tokenizer()
+    encoder = tfeff.encoders.build(
+        "bert_tiny",
+        vocabulary_size=60,
+        hidden_dim=16,
+        num_heads=2,
+        intermediate_dim=16,
+        max_sequence_length=10,
+    )
+    kinds = {
+        "masked_lm": tfeff.objectives.MaskedLM,
+        "permutation_lm": tfeff.objectives.PermutationLM,
+    }
+    model = kinds[objective](encoder)
+    for weight in model.weights:  # Far from uniform predictions.
+        weight.assign(weight + 0.3 * np.random.normal(size=weight.shape))
+    tfeff.tasks.save_pretrained(model, pieces, tmp_path / "preset")
+    text = "A tiger followed seven boxes."
+    (tmp_path / "text.txt").write_text(text)
+    found = evaluate(
+        EvaluateSettings(
+            pretrained=str(tmp_path / "preset"),
+            corpus=(str(tmp_path / "text.txt"),),
+            pseudo_perplexity=True,
+            batch_size=3,
+        )
+    )
+    tokens = [int(token) for token in pieces(text)]
+    total, counts = 0.0, {}
+    for start in range(0, len(tokens), 8):
+        part = [pieces.cls_token_id, *tokens[start : start + 8], pieces.sep_token_id]
+        for place in range(1, len(part) - 1):
+            counts[part[place]] = counts.get(part[place], 0) + 1
+            ids = np.array([part])
+            inputs = {
+                "token_ids": ids.copy(),
+                "segment_ids": 0 * ids,
+                "padding_mask": 0 * ids + 1,
+                "mask_positions": np.array([[place]]),
+            }
+            if objective == "masked_lm":
+                inputs["token_ids"][0, place] = pieces.mask_token_id
+            else:
+                inputs["ranks"] = np.where(np.arange(len(part)) == place, 0, -1)[None]
+            logits = np.asarray(model(inputs), "float64")[0, 0]
+            total += np.log(np.sum(np.exp(logits))) - logits[part[place]]
+    count = len(tokens)
+    assert "step" not in found and found["words"] == 5
+    assert found["pseudo_perplexity"] == pytest.approx(math.exp(total / count), 1e-4)
+    by_word = found["pseudo_perplexity_per_word"]
+    assert by_word == pytest.approx(math.exp(total / 5), 1e-4)
+    entropy = -sum(n / count * math.log(n / count) for n in counts.values())
+    assert found["unigram_entropy"] == pytest.approx(entropy)
+    assert found["unigram_perplexity"] == pytest.approx(math.exp(entropy))
 
 
 @pytest.mark.slow
@@ -123,12 +186,15 @@ def test_other_objectives(corpus, tmp_path, objective, names):
     assert names <= set(found)
     if objective != "replaced_token":  # Whose samples are drawn anew.
         assert {name: found[name] for name in own} == pytest.approx(own, rel=1e-6)
-    with pytest.raises(ValueError, match="`pseudo_perplexity` must be False"):
-        evaluate(
-            EvaluateSettings(
-                run_dir=settings.run_dir, corpus=(corpus,), pseudo_perplexity=True
-            )
+    (tmp_path / "text.txt").write_text(TEXT)
+    found = evaluate(
+        EvaluateSettings(
+            run_dir=settings.run_dir,
+            corpus=(str(tmp_path / "text.txt"),),
+            pseudo_perplexity=True,
         )
+    )
+    assert 1 < found["pseudo_perplexity"] < found["pseudo_perplexity_per_word"]
 
 
 @pytest.mark.slow
@@ -162,6 +228,23 @@ def test_what_is_no_such_run_is_named(pretrained, corpus, tmp_path):
             evaluate(settings)
 
     check("must be the folder of a run, which has a config.json", tmp_path)
+    check("One of `run_dir` and `pretrained` must be given", "x", pretrained="y")
+    check("`sequence_length` must be left out", pretrained, sequence_length=9)
+    text = tmp_path / "blank.txt"
+    for content, message in (("", "is empty"), ("\n \n", "blank lines only")):
+        text.write_text(content)
+        settings = EvaluateSettings(run_dir=str(pretrained), corpus=(str(text),))
+        with pytest.raises(ValueError, match=f"{text}.*{message}"):
+            evaluate(settings)
+    text = tmp_path / "blank.jsonl"
+    text.write_text('{"text": " "}\n')
+    settings = EvaluateSettings(run_dir=str(pretrained), corpus=(str(text),))
+    with pytest.raises(ValueError, match=f"`corpus` must hold text.*{text}"):
+        evaluate(settings)
+    encoder, pieces = tfeff.tasks.load_pretrained(pretrained)
+    tfeff.tasks.save_pretrained(encoder, pieces, tmp_path / "plain")
+    with pytest.raises(ValueError, match="with a head of masked_lm.*with no heads"):
+        evaluate(EvaluateSettings(pretrained=str(tmp_path / "plain"), corpus=(corpus,)))
     check("step=3, while .* has those of steps 2, 4$", pretrained, step=3)
     (tmp_path / "config.json").write_text('{"task": "SST-2"}')
     check("of `tfeff pretrain` or `tfeff stack`.*metrics.json", tmp_path)

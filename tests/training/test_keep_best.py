@@ -100,6 +100,7 @@ def test_the_metrics_of_the_training_stay_its_own(tmp_path):
     keras.utils.set_random_seed(0)
     plain = make_model().fit(X, Y, 4, verbose=0, shuffle=False).history
     assert history["loss"] == plain["loss"]
+    assert set(history) == {"loss", "dev_score"}
     assert best.best_step == 6
 
 

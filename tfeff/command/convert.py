@@ -65,6 +65,10 @@ def _write(settings):
         print("Without a tokenizer: the preset has none")
     else:
         print(f"With its tokenizer, {written.tokenizer}")
+    print(
+        "next, in Python with transformers:\n"
+        f"  transformers.AutoModel.from_pretrained({settings.destination!r})"
+    )
 
 
 def _read(settings):
@@ -89,3 +93,7 @@ def _read(settings):
         print(f"With its heads: {', '.join(sorted(converted.heads))}")
     for kind, count in sorted(converted.ignored.items()):
         print(f"Left out: {kind} ({count} tensors)")
+    if tokenizer is not None:
+        from tfeff.recipes.runs import print_finetune_next
+
+        print_finetune_next(settings.destination)

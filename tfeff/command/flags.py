@@ -1,5 +1,6 @@
 """Flags of a settings class, and settings of a command line."""
 
+import sys
 import textwrap
 from collections.abc import Sequence
 
@@ -33,7 +34,7 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
     if cls.recipe:
         flags.DEFINE_string("config", None, _CONFIG, values, module_name="tfeff")
     try:
-        _, *left = values(["tfeff", *arguments])
+        _, *left = values(["tfeff", *_renamed(cls, arguments)])
     except flags.Error as error:
         raise ValueError(str(error)) from None
     found = {
@@ -55,6 +56,17 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
         )
         raise ValueError(f"{', '.join(flags_and_help)} must be given.")
     return cls(**found)
+
+
+def _renamed(cls, arguments):
+    """The arguments with the flags' names of this version."""
+    for argument in arguments:
+        flag, equals, value = argument.partition("=")
+        name = flag.lstrip("-")
+        if argument.startswith("--") and name in cls.renamed:
+            print(f"--{name} is now called --{cls.renamed[name]}", file=sys.stderr)
+            flag = f"--{cls.renamed[name]}"
+        yield f"{flag}{equals}{value}"
 
 
 def usage(command: str, cls: type[Settings]) -> str:
@@ -93,7 +105,9 @@ class _OrNone(flags.ArgumentParser):
 
 def _define(field: Field, values: flags.FlagValues):
     of_flag = dict(name=field.name, default=None, help=field.help, flag_values=values)
-    if field.is_tuple:
+    if field.repeated:
+        flags.DEFINE_multi_string(**of_flag, module_name="tfeff")
+    elif field.is_tuple:
         flags.DEFINE_list(**of_flag, module_name="tfeff")
     elif _takes_none(field):
         number = flags.IntegerParser() if field.kind is int else flags.FloatParser()
@@ -138,7 +152,7 @@ def _example(field):
     if field.kind is dict:
         return "=NAME=VALUE"
     kind = {int: "N", float: "X", str: "TEXT"}[field.kind]
-    if field.is_tuple:
+    if field.is_tuple and not field.repeated:
         return f"={kind},{kind},..."
     return f"={kind}|none" if _takes_none(field) else f"={kind}"
 

@@ -43,7 +43,7 @@ COMMANDS = {
         "tfeff.command.convert:convert",
     ),
     "evaluate": Command(
-        "Evaluates a pretraining run on any text.",
+        "Evaluates a pretrained model on any text.",
         "tfeff.recipes.evaluate_settings:EvaluateSettings",
         "tfeff.recipes.evaluating:evaluate",
     ),

@@ -1,5 +1,7 @@
 """Settings of fine-tuning to answer questions from passages."""
 
+import types
+
 from tfeff.recipes.optimizer_settings import TuningSettings
 from tfeff.recipes.settings import setting, settings
 
@@ -34,6 +36,9 @@ class AnswerSettings(TuningSettings):
     """
 
     recipe = "answer"
+    renamed = types.MappingProxyType(
+        {"train_questions": "train_examples", "dev_questions": "dev_examples"}
+    )
 
     run_dir: str = setting("Folder of the run.", fixed=False)
     task: str = setting(
@@ -55,9 +60,7 @@ class AnswerSettings(TuningSettings):
         None,
         fixed=False,
     )
-    pretrained: str = setting(
-        "A preset, a run's folder, or RUN@STEP, for an encoder and its tokenizer."
-    )
+    pretrained: str = setting("A preset, a run's folder, or RUN@STEP.")
     swap_positions: str | None = setting(
         "A method of relative positions, such as huang4, to put in place of the "
         "pretrained absolute ones; default: none.",
@@ -66,28 +69,28 @@ class AnswerSettings(TuningSettings):
     skip_mismatched: bool = setting(
         "Leave out questions whose answer does not stand at its offset.", False
     )
-    train_questions: int | None = setting(
-        "Use the first ones alone; default: all.", None, minimum=1
+    train_examples: int | None = setting(
+        "Train on the first so many questions; default: on all.", None, minimum=1
     )
-    dev_questions: int | None = setting(
-        "Use the first ones alone; default: all.", None, minimum=1
+    dev_examples: int | None = setting(
+        "Choose by the first so many questions; default: by all.", None, minimum=1
     )
     sequence_length: int | None = setting(
         "Tokens in a window; none: as pretrained.", 384, minimum=4
     )
     stride: int = setting("Tokens from window to window.", 128, minimum=1)
-    max_answer_tokens: int = setting("Most of an answer.", 30, minimum=1)
+    max_answer_tokens: int = setting("Most tokens of an answer.", 30, minimum=1)
     batch_sizes: tuple[int, ...] = setting(
-        "Windows in a batch, over all replicas.", (16,), minimum=1
+        "Batch sizes to try, of windows, over all replicas.", (16,), minimum=1
     )
     accumulation_steps: int = setting(
         "Batches in a step: their gradients are summed to make one update.",
         1,
         minimum=1,
     )
-    learning_rates: tuple[float, ...] = setting("Peak learning rates.", (3e-5,))
+    learning_rates: tuple[float, ...] = setting("Peak learning rates to try.", (3e-5,))
     seeds: tuple[int, ...] = setting(
-        "Seeds of the head, order and dropout.", (0,), minimum=0
+        "Seeds of head, order and dropout.", (0,), minimum=0
     )
     epochs: tuple[int, ...] = setting(
         "Passes over the windows to try.", (2,), minimum=1

@@ -6,12 +6,15 @@ import math
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Sequence
 
+import keras
 import numpy as np
 
 import tfeff
 from tfeff.datasets.squad import withhold
 from tfeff.recipes.answer_settings import AnswerSettings
+from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.runs import (
     best_metric,
     check_finite,
@@ -24,6 +27,7 @@ from tfeff.recipes.runs import (
     metrics_line,
     newest_export,
     open_run,
+    print_next,
     recipe_running,
 )
 from tfeff.recipes.tuning import (
@@ -37,7 +41,9 @@ from tfeff.recipes.tuning import (
 
 @recipe_running()
 def answer(
-    settings: AnswerSettings, dataset: tfeff.datasets.Dataset | None = None
+    settings: AnswerSettings,
+    dataset: tfeff.datasets.Dataset | None = None,
+    callbacks: Sequence[keras.callbacks.Callback | Callable] = (),
 ) -> dict:
     """Trains with every rate, batch size and seed; exports the best model.
 
@@ -45,6 +51,8 @@ def answer(
         settings: the `AnswerSettings`, which say what is in the run directory.
         dataset: a data set of questions with the name `settings.task`, such as of
             `tfeff.datasets.span_dataset`; `None` for the one that is registered.
+        callbacks: Keras callbacks beside those of the settings, or functions that make
+            one for each training.
 
     Returns:
         What `metrics.json` holds: the task, the official metrics of the best model by
@@ -58,6 +66,7 @@ def answer(
 
     Example: see `examples/answer.py` in the repository.
     """
+    callbacks = Callbacks(settings, callbacks)
     check_plots(settings.plots)
     dataset = find_dataset(settings.task, tfeff.data.SpanExamples, given=dataset)
     metric = best_metric(settings, dataset)
@@ -71,8 +80,8 @@ def answer(
         length: int = settings.sequence_length or encoder.max_sequence_length
         settings = dataclasses.replace(settings, sequence_length=length)
         parts = [
-            ("train", settings.train, settings.train_questions),
-            (dev_split, settings.dev, settings.dev_questions),
+            ("train", settings.train, settings.train_examples),
+            (dev_split, settings.dev, settings.dev_examples),
         ]
         if settings.predict_split:
             path = settings.test or settings.dev
@@ -117,6 +126,7 @@ def answer(
                     0
                 ],
                 metric,
+                callbacks=callbacks,
                 num_examples=len(train),
                 sequence_length=length,
                 seed=seed,
@@ -142,6 +152,7 @@ def answer(
             print(f"{name}: {metrics[name]:.4f}")
         print(f"predictions: {run.path('predictions.json')}")
         print(f"question and passage in, answer out: {newest_export(run)}")
+        print_next("compare runs", "report", f"--runs={settings.run_dir}")
         return metrics
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+from tfeff.recipes.callback_settings import CallbackSettings
 from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
-from tfeff.recipes.settings import Settings, fields_of, setting, settings
+from tfeff.recipes.settings import fields_of, setting, settings
 
 # The settings that one stage alone has.
 _STAGES = {
@@ -21,7 +22,7 @@ _LAYERS = ("embedding_weight", "hidden_weight", "attention_weight", "cosine_weig
 
 
 @settings
-class DistillSettings(Settings):
+class DistillSettings(CallbackSettings):
     """Distils a teacher into a smaller student, in general or on a task.
 
     As TinyBERT, or with other weights of the losses as DistilBERT.
@@ -64,7 +65,7 @@ class DistillSettings(Settings):
         "A name of presets(), to begin with random weights; task: or a preset or run."
     )
     override: dict[str, object] = setting(
-        "NAME=VALUE (JSON), an argument of Encoder to replace that of presets().",
+        "Arguments of Encoder to replace the preset's, as JSON.",
         {},
     )
     copy_layers: bool = setting(
@@ -116,7 +117,7 @@ class DistillSettings(Settings):
         "general: documents held out of the corpus.", 0.02
     )
     max_characters: int = setting(
-        "general: where docstrings end.", 10_000_000, minimum=1
+        "general: where the docstrings corpus ends.", 10_000_000, minimum=1
     )
     task: str | None = setting("task: a name of tfeff.datasets.names().", None)
     data: str | None = setting("task: folder of the benchmark's files.", None)
@@ -126,8 +127,8 @@ class DistillSettings(Settings):
     skip_mismatched: bool = setting(
         "task: leave out questions whose answer does not stand at its offset.", False
     )
-    stride: int = setting("task: of spans, tokens between windows.", 128, minimum=1)
-    max_answer_tokens: int = setting("task: of spans, most tokens.", 30, minimum=1)
+    stride: int = setting("task: tokens from window to window.", 128, minimum=1)
+    max_answer_tokens: int = setting("task: most tokens of an answer.", 30, minimum=1)
     augment_with: str | None = setting(
         "task: a run of masked language modelling, or a preset that keeps its head, "
         "to replace words of texts.",

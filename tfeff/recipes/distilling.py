@@ -1,10 +1,12 @@
 """Distils a teacher into a smaller student: in general, or on a task."""
 
 import dataclasses
+from collections.abc import Callable, Sequence
 
 import keras
 
 import tfeff
+from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.corpora import build_caches, split_corpus
 from tfeff.recipes.distill_settings import DistillSettings
 from tfeff.recipes.distilling_models import (
@@ -24,13 +26,16 @@ from tfeff.recipes.runs import (
     make_optimizer,
     metrics_line,
     open_run,
+    print_finetune_next,
     recipe_running,
 )
 
 
 @recipe_running()
 def distill(
-    settings: DistillSettings, dataset: tfeff.datasets.Dataset | None = None
+    settings: DistillSettings,
+    dataset: tfeff.datasets.Dataset | None = None,
+    callbacks: Sequence[keras.callbacks.Callback | Callable] = (),
 ) -> dict:
     """Distils a teacher into a student, and exports the student.
 
@@ -38,6 +43,8 @@ def distill(
         settings: what to distil, as `DistillSettings` describe it.
         dataset: with `stage="task"`, a data set with the name `settings.task`; `None`
             for the one that is registered under it.
+        callbacks: Keras callbacks beside those of the settings, or functions that make
+            one for each training.
 
     Returns:
         The metrics, which `metrics.json` has: with `stage="general"` the losses on the
@@ -58,20 +65,21 @@ def distill(
 
     Example: see `examples/distill.py`.
     """
+    callbacks = Callbacks(settings, callbacks)
     check_plots(settings.plots)
     keras.utils.set_random_seed(settings.seed)
     strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
     if settings.stage == "task":
-        return distill_on_a_task(settings, strategy, dataset)
+        return distill_on_a_task(settings, strategy, dataset, callbacks)
     if dataset is not None:
         raise ValueError(
             "`dataset` can be given with `stage='task'` only. Received: "
             f"dataset={dataset!r}, stage={settings.stage!r}"
         )
-    return _distill_in_general(settings, strategy)
+    return _distill_in_general(settings, strategy, callbacks)
 
 
-def _distill_in_general(settings, strategy):
+def _distill_in_general(settings, strategy, callbacks):
     """From a pretrained model to one, on text."""
     in_step = examples_in_step(settings, settings.batch_size, strategy)
     every = eval_every(settings.steps, settings.eval_every)
@@ -98,7 +106,11 @@ def _distill_in_general(settings, strategy):
         validation_data = valid.batches(
             examples, settings.batch_size, shuffle=False, repeat=False
         )
-        with strategy.scope(), tfeff.data.damage_named(train, valid):
+        with (
+            callbacks.of_training(run.directory, settings.config()) as own,
+            strategy.scope(),
+            tfeff.data.damage_named(train, valid),
+        ):
             model = run.fit(
                 lambda: model,
                 lambda batches: train.batches(
@@ -109,12 +121,15 @@ def _distill_in_general(settings, strategy):
                 tokens_per_step=in_step * settings.sequence_length,
                 validation_data=validation_data,
                 patience=settings.patience,
+                callbacks=own,
             )
             metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
         print(f"validation: {metrics_line(metrics)}")
         draw(model.encoder, validation_data, run, settings.plots)
         write(run, metrics, model.student, tokenizer)
-        return finish(run)
+        metrics = finish(run)
+        print_finetune_next(settings.run_dir)
+        return metrics
 
 
 def _make_model(settings):

@@ -14,6 +14,7 @@ import tensorflow as tf
 import tfeff
 from tfeff.objectives.distillation.layer_map import check_tokenizers
 from tfeff.recipes import answering, finetuning
+from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.distill_settings import DistillSettings
 from tfeff.recipes.distilling_models import (
     check_length,
@@ -47,6 +48,7 @@ def distill_on_a_task(
     settings: DistillSettings,
     strategy: tf.distribute.Strategy,
     dataset: tfeff.datasets.Dataset | None,
+    callbacks: Callbacks,
 ) -> dict:
     """From a fine-tuned model to one: first the layers, then the predictions."""
     every = settings.eval_every or min(200, settings.prediction_steps)
@@ -96,7 +98,10 @@ def distill_on_a_task(
             run.directory,
             settings.patience,
         )
-        with strategy.scope():
+        with (
+            callbacks.of_training(run.directory, settings.config()) as own,
+            strategy.scope(),
+        ):
             if layers is not None:
                 history = _fit(
                     layers,
@@ -104,6 +109,7 @@ def distill_on_a_task(
                     settings,
                     settings.learning_rate,
                     settings.steps,
+                    own,
                 )
                 check_finite(layers)
                 print(f"layers after {settings.steps:,} steps: {metrics_line(history)}")
@@ -113,7 +119,7 @@ def distill_on_a_task(
                 settings,
                 settings.prediction_rate,
                 settings.prediction_steps,
-                [best],
+                [best, *own],
             )
         check_finite(student)
         print("student:")

@@ -1,4 +1,4 @@
-"""Settings of evaluating a pretraining run."""
+"""Settings of evaluating a pretrained model on text."""
 
 from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
 from tfeff.recipes.settings import Settings, setting, settings
@@ -6,7 +6,7 @@ from tfeff.recipes.settings import Settings, setting, settings
 
 @settings
 class EvaluateSettings(Settings):
-    """Evaluates a run of pretraining or stacking on any text.
+    """Evaluates a run of pretraining or stacking, or a preset, on any text.
 
     The text is tokenized and cut as the run's own, and made into examples of its
     objective, with a fixed seed; on the run's validation text that gives its own
@@ -14,13 +14,34 @@ class EvaluateSettings(Settings):
 
         tfeff evaluate --run_dir=runs/shatter --corpus='news/*.txt'
 
+    A preset that keeps its head of masked or of permutation language modelling, as
+    `tfeff convert` writes it of published checkpoints, has the settings of that
+    objective's paper:
+
+        tfeff evaluate --pretrained=presets/bert --corpus='news/*.txt' \\
+            --sequence_length=128 --pseudo_perplexity
+
     `loss` and the objective's own metrics, such as the accuracy of masked tokens or of
     the detector of replaced ones; `perplexity`, exp of the mean negative log likelihood
-    of the tokens that are predicted; `tokens` in the text, and its `unigram_entropy`.
-    Nothing in the run directory is changed; a run that is still going may be evaluated.
+    of the tokens that are predicted; `tokens` and `words` in the text; and
+    `unigram_entropy`, the loss of predicting each token by how frequent it is in this
+    text, with its `unigram_perplexity`: a model that does not reach these has learnt
+    nothing of the order of words. With `pseudo_perplexity` also
+    `pseudo_perplexity_per_word`, which models of other tokenizers share. Nothing in the
+    run directory is changed; a run that is still going may be evaluated.
     """
 
-    run_dir: str = setting("Folder of the run.", fixed=False)
+    run_dir: str | None = setting(
+        "Folder of the run; or pretrained.", None, fixed=False
+    )
+    pretrained: str | None = setting(
+        "A preset that keeps its head, in place of a run.", None
+    )
+    sequence_length: int | None = setting(
+        "Tokens in a sequence with pretrained; default: the encoder's longest.",
+        None,
+        minimum=3,
+    )
     corpus: tuple[str, ...] = setting(CORPUS_HELP)
     text_field: str = setting(TEXT_FIELD_HELP, "text")
     max_characters: int = setting(
@@ -32,8 +53,8 @@ class EvaluateSettings(Settings):
         minimum=1,
     )
     pseudo_perplexity: bool = setting(
-        "Whether to mask each token alone, too, of masked language models: as many "
-        "passes as there are tokens.",
+        "Whether to predict each token from all others, too: as many passes as there "
+        "are tokens.",
         False,
     )
     batch_size: int = setting("Sequences in a batch.", 16, minimum=1)

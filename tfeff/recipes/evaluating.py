@@ -1,47 +1,58 @@
-"""Evaluates a pretraining run on any text."""
+"""Evaluates a pretrained model on any text."""
 
 import dataclasses
 import math
 import os
 import tempfile
+from collections.abc import Callable, Iterable
 
+import keras
 import tensorflow as tf
 
 import tfeff
+from tfeff.encoders.preset_heads import head_names
 from tfeff.recipes.corpora import corpus
 from tfeff.recipes.evaluate_settings import EvaluateSettings
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining import objective, token_loss
 from tfeff.recipes.runs import read_config, recipe_running
 from tfeff.recipes.stack_settings import StackSettings
+from tfeff.tasks.pretrained import find_preset
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import run_checkpoint
 from tfeff.training.grid import metrics_json
 
+# The objectives of presets, by the heads that they need.
+_OF_PRESETS = ("masked_lm", "permutation_lm")
+
 
 @recipe_running()
 def evaluate(settings: EvaluateSettings) -> dict[str, float]:
-    """Evaluates a run of `pretrain` or `stack` on any text, and prints the metrics.
+    """Evaluates a run of `pretrain` or `stack`, or a preset, and prints the metrics.
 
         perplexity = exp(-1/M Σ_m log P(x_m | masked text))
         pseudo_perplexity = exp(-1/N Σ_t log P(x_t | x without x_t))
+        pseudo_perplexity_per_word = exp(-1/W Σ_t log P(x_t | x without x_t))
+        unigram_perplexity = exp(unigram_entropy) = exp(-1/N Σ_t log (n(x_t) / N))
 
-    over the `M` tokens that the objective predicts, and over all `N` tokens, each
-    masked out alone. Sequences are those of the run: no token sees beyond its
-    own.
+    over the `M` tokens that the objective predicts; over all `N` tokens, each predicted
+    alone, and a word of the `W` that spaces divide the text into; and with how often
+    each token is in the text, `n`. Sequences are those of the run: no token sees beyond
+    its own. Of replaced-token detection it is the generator that predicts tokens; of
+    permutation language modelling the token that is last in the order.
 
     Args:
         settings: see `EvaluateSettings`.
 
     Returns:
-        Metrics by name: `step` of the checkpoint, `tokens`, `unigram_entropy`, the
-        objective's own, `perplexity` where tokens are predicted, and
-        `pseudo_perplexity` if it is wanted.
+        Metrics by name: `step` of a run's checkpoint, `tokens`, `words`,
+        `unigram_entropy`, `unigram_perplexity`, the objective's own, `perplexity` where
+        tokens are predicted, and both pseudo-perplexities if they are wanted.
 
     Raises:
-        ValueError: if the folder is not of such a run, has no such checkpoint, or a
-            file is damaged; if the pseudo-perplexity is wanted of another objective
-            than a masked language model.
+        ValueError: if the folder is not of such a run or preset, has no such
+            checkpoint, or a file is damaged; if the corpus holds no text; if the
+            pseudo-perplexity is wanted of a model that predicts no tokens.
         OSError: if a file of text cannot be read.
 
     Example:
@@ -64,26 +75,19 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
         Salazar et al., "Masked language model scoring", ACL 2020, sections 2 and 2.3,
         for the pseudo-perplexity.
     """
-    of_run = read_settings(settings.run_dir)
-    path, step = run_checkpoint(settings.run_dir, settings.step)
-    model = tfeff.training.load_checkpoint(path)
-    if settings.pseudo_perplexity and not isinstance(model, tfeff.objectives.MaskedLM):
+    model, tokenizer, step, examples, cut = _subject(settings)
+    if settings.pseudo_perplexity and _token_logits(model) is None:
         raise ValueError(
-            "`pseudo_perplexity` must be False but for masked language models. "
-            f"Received: pseudo_perplexity=True, a run of {of_run.objective!r}"
+            "`pseudo_perplexity` must be False for a model that predicts no tokens. "
+            f"Received: pseudo_perplexity=True, a `{type(model).__name__}` without "
+            "masked language modelling"
         )
-    tokenizer = load_run_tokenizer(settings.run_dir)
+    documents = corpus(settings.corpus, settings)
     with tempfile.TemporaryDirectory() as folder:
-        cache = tfeff.data.build_cache(
-            corpus(settings.corpus, settings),
-            tokenizer,
-            os.path.join(folder, "cache"),
-            of_run.sequence_length,
-            cross_documents=of_run.cross_documents,
-        )
+        cache = _cache(documents, tokenizer, folder, cut, settings)
 
-        def score(examples, rebatch=False):
-            batches = cache.batches(
+        def batches(examples):
+            return cache.batches(
                 examples,
                 settings.batch_size,
                 settings.seed,
@@ -91,35 +95,139 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
                 shuffle=False,
                 repeat=False,
             )
-            if rebatch:
-                batches = batches.rebatch(settings.batch_size)
-            return model.evaluate(batches, verbose=0, return_dict=True)
 
+        entropy = cache.unigram_entropy()
         metrics = {
-            "step": step,
+            **({} if step is None else {"step": step}),
             "tokens": cache.num_tokens,
-            "unigram_entropy": cache.unigram_entropy(),
-            **score(objective(of_run).examples),
+            "words": sum(len(document.split()) for document in documents),
+            "unigram_entropy": entropy,
+            "unigram_perplexity": perplexity(entropy),
+            **model.evaluate(batches(examples), verbose=0, return_dict=True),
         }
         loss = token_loss(model, metrics)
         if loss is not None:
             metrics["perplexity"] = perplexity(loss)
         if settings.pseudo_perplexity:
-            loss = score(EachToken(), rebatch=True)["loss"]
-            metrics["pseudo_perplexity"] = perplexity(loss)
+            is_permuted = isinstance(model, tfeff.objectives.PermutationLM)
+            total, count = _sum_of_losses(
+                _token_logits(model),
+                batches(EachToken(is_permuted)).rebatch(settings.batch_size),
+            )
+            metrics["pseudo_perplexity"] = perplexity(total / count)
+            metrics["pseudo_perplexity_per_word"] = perplexity(total / metrics["words"])
     print(metrics_json(metrics))
     if settings.output is not None:
         tfeff.training.write_metrics(metrics, settings.output)
     return metrics
 
 
+def _subject(settings):
+    """Model, tokenizer, step or None, examples, arguments of the cache."""
+    given = [n for n in ("run_dir", "pretrained") if getattr(settings, n) is not None]
+    if len(given) != 1:
+        raise ValueError(
+            "One of `run_dir` and `pretrained` must be given. Received: "
+            f"run_dir={settings.run_dir!r}, pretrained={settings.pretrained!r}"
+        )
+    others = {"run_dir": ("sequence_length",), "pretrained": ("step",)}[given[0]]
+    for name in others:
+        if getattr(settings, name) is not None:
+            raise ValueError(
+                f"`{name}` must be left out with `{given[0]}`. Received: "
+                f"{name}={getattr(settings, name)!r}"
+            )
+    if settings.pretrained is not None:
+        return _subject_of_preset(settings)
+    of_run = read_settings(settings.run_dir)
+    path, step = run_checkpoint(settings.run_dir, settings.step)
+    return (
+        tfeff.training.load_checkpoint(path),
+        load_run_tokenizer(settings.run_dir),
+        step,
+        objective(of_run).examples,
+        (of_run.sequence_length, of_run.cross_documents),
+    )
+
+
+def _subject_of_preset(settings):
+    names = head_names(find_preset(settings.pretrained))
+    name = next((name for name in _OF_PRESETS if name in names), None)
+    if name is None:
+        raise ValueError(
+            f"`pretrained` must be a preset with a head of {' or '.join(_OF_PRESETS)}, "
+            "as `tfeff convert` writes it of published checkpoints that have one, and "
+            "`tfeff.tasks.save_pretrained` of an objective; for a run of `tfeff "
+            f"pretrain` give `run_dir`. Received: pretrained={settings.pretrained!r}, "
+            f"with {f'the heads {names}' if names else 'no heads'}"
+        )
+    model, tokenizer = tfeff.tasks.load_objective(settings.pretrained, name)
+    longest = model.encoder.max_sequence_length
+    length = settings.sequence_length or longest
+    if model.encoder.position == "absolute" and length > longest:
+        raise ValueError(
+            f"`sequence_length` must be at most {longest}, the table of positions. "
+            f"Received: sequence_length={length}"
+        )
+    return model, tokenizer, None, tfeff.objectives.get(name).examples, (length, False)
+
+
+def _cache(documents, tokenizer, folder, cut, settings):
+    length, cross_documents = cut
+    try:
+        return tfeff.data.build_cache(
+            documents,
+            tokenizer,
+            os.path.join(folder, "cache"),
+            length,
+            cross_documents=cross_documents,
+        )
+    except ValueError as error:
+        if "must hold text" not in str(error):
+            raise
+        raise ValueError(
+            "`corpus` must hold text. Received: "
+            f"corpus={','.join(settings.corpus)}: {error}"
+        ) from error
+
+
+def _token_logits(model):
+    """The part of a model that gives the logits of tokens; `None` if it has none."""
+    output = model.output
+    if isinstance(output, dict):
+        output = output.get("masked_lm")
+    return None if output is None else keras.Model(model.input, output)
+
+
+def _sum_of_losses(model: Callable, batches: Iterable) -> tuple[float, float]:
+    """The sum of `-log P(x)` over the predicted tokens, and their number."""
+
+    @tf.function(reduce_retracing=True)
+    def losses(inputs, labels, weights):
+        logits = tf.cast(model(inputs, training=False), tf.float32)
+        values = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        return tf.reduce_sum(values * weights)
+
+    total = count = 0.0
+    for inputs, labels, weights in batches:
+        total += float(losses(inputs, labels, weights))
+        count += float(tf.reduce_sum(weights))
+    return total, count
+
+
 @dataclasses.dataclass(frozen=True)
 class EachToken(tfeff.data.Examples):
-    """Each token of a text masked out alone, in a row of its own.
+    """Each token of a text predicted from all others, in a row of its own.
 
     A batch of B sequences gives as many rows as they have tokens, special ones left
     out.
+
+    Args:
+        is_permuted: whether the token is the only target of an order, as in
+            permutation language modelling, and not masked.
     """
+
+    is_permuted: bool = False
 
     def mapping(self, manifest, seed, tokenizer):
         length = manifest.sequence_length
@@ -130,14 +238,16 @@ class EachToken(tfeff.data.Examples):
             found = tf.cast(tf.where(is_text), tf.int32)  # [N, 2]: sequence, position
             sequences, positions = found[:, 0], found[:, 1:]
             ids = tf.gather(texts.token_ids, sequences)
+            is_target = tf.range(length) == positions
             inputs = {
-                "token_ids": tf.where(
-                    tf.range(length) == positions, manifest.mask_token_id, ids
-                ),
+                "token_ids": tf.where(is_target, manifest.mask_token_id, ids),
                 "segment_ids": tf.zeros_like(ids),
                 "padding_mask": tf.gather(texts.padding_mask, sequences),
                 "mask_positions": positions,
             }
+            if self.is_permuted:
+                ranks = tf.where(is_target, 0, -1)
+                inputs |= {"token_ids": ids, "ranks": ranks}
             labels = tf.gather(ids, positions, batch_dims=1)
             return inputs, labels, tf.ones_like(labels, tf.float32)
 

@@ -61,7 +61,9 @@ class FinetuneSettings(TuningSettings):
     sequence_length: int | None = setting(
         "Tokens of an example; default: as pretrained.", None, minimum=1
     )
-    batch_sizes: tuple[int, ...] = setting("Batch sizes to try.", (16,), minimum=1)
+    batch_sizes: tuple[int, ...] = setting(
+        "Batch sizes to try, over all replicas.", (16,), minimum=1
+    )
     accumulation_steps: int = setting(
         "Batches in a step: their gradients are summed to make one update.",
         1,
@@ -75,7 +77,7 @@ class FinetuneSettings(TuningSettings):
         "Passes over the training part to try.", (3.0,), minimum=0.0
     )
     steps: int | None = setting(
-        "Steps, each an update, instead of `epochs`.", None, minimum=1
+        "Training steps, each an update, in place of `epochs`.", None, minimum=1
     )
     eval_every: int = setting("Steps between evaluations.", 1000, minimum=1)
     metric: str | None = setting(
@@ -113,7 +115,7 @@ class FinetuneSettings(TuningSettings):
         "A part to predict, such as test; default: none.", None, fixed=False
     )
     skip_malformed: bool = setting(
-        "Leave out malformed lines of GLUE's train and dev files; QQP has some.", False
+        "Leave out malformed lines of GLUE; QQP has some.", False
     )
     pad_to_longest: bool | None = setting(
         "Pad to a batch's longest, not on a TPU; by default for all but BlockBERT, "

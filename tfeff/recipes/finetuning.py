@@ -5,11 +5,14 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Callable, Sequence
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 import tfeff
+from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.heads import read_pooler
 from tfeff.recipes.runs import (
@@ -25,6 +28,7 @@ from tfeff.recipes.runs import (
     make_once,
     metrics_line,
     open_run,
+    print_next,
     recipe_running,
 )
 from tfeff.recipes.tuning import (
@@ -46,7 +50,9 @@ SERVED = {
 
 @recipe_running()
 def finetune(
-    settings: FinetuneSettings, dataset: tfeff.datasets.Dataset | None = None
+    settings: FinetuneSettings,
+    dataset: tfeff.datasets.Dataset | None = None,
+    callbacks: Sequence[keras.callbacks.Callback | Callable] = (),
 ) -> dict:
     """Trains with every rate, batch size and seed; exports the best model.
 
@@ -54,6 +60,8 @@ def finetune(
         settings: the `FinetuneSettings`, which say what is in the run directory.
         dataset: a data set of texts or options with the name `settings.task`; `None`
             for the one that is registered under it.
+        callbacks: Keras callbacks beside those of the settings, or functions that make
+            one for each training.
 
     Returns:
         The metrics of all, as `tfeff.training.Grid.run` gives them; `metrics.json` has
@@ -89,6 +97,7 @@ def finetune(
     assert os.path.isdir("run/export/1")
     ```
     """
+    callbacks = Callbacks(settings, callbacks)
     check_plots(settings.plots)
     dataset = find_dataset(
         settings.task,
@@ -120,7 +129,9 @@ def finetune(
             task.metric,
         )
         best = grid.run(
-            lambda folder, **cell: train(settings, task, strategy, folder, **cell)
+            lambda folder, **cell: train(
+                settings, task, strategy, folder, callbacks, **cell
+            )
         )["best"]
         with (
             atomic_file(run.path("summary.md")) as new,
@@ -161,6 +172,7 @@ def finetune(
             f"the best model: {run.path('model.keras')}\n"
             f"text in, {', '.join(SERVED[type(model).__name__])} out: {exported}"
         )
+        print_next("compare runs", "report", f"--runs={settings.run_dir}")
         return grid.summary
 
 
@@ -246,7 +258,7 @@ def read(dataset, split, folder, skip_malformed=False):
     return examples
 
 
-def train(settings, task, strategy, folder, pretrained_step=None, **cell):
+def train(settings, task, strategy, folder, callbacks, pretrained_step=None, **cell):
     """Trains one model, saves it at its best, returns its metrics."""
     if pretrained_step is not None:
         print(f"pretrained for {pretrained_step:,} steps")
@@ -266,6 +278,7 @@ def train(settings, task, strategy, folder, pretrained_step=None, **cell):
         ),
         lambda model: evaluate(task, model),
         task.metric,
+        callbacks=callbacks,
         num_examples=len(task.train.examples),
         sequence_length=task.sequence_length,
         **cell,

@@ -1,10 +1,11 @@
 """Settings of the optimizer and of adapters, which several recipes have."""
 
-from tfeff.recipes.settings import Settings, setting, settings
+from tfeff.recipes.callback_settings import CallbackSettings
+from tfeff.recipes.settings import setting, settings
 
 
 @settings
-class OptimizerSettings(Settings):
+class OptimizerSettings(CallbackSettings):
     """Settings of AdamW beside its rate and decay."""
 
     beta_1: float = setting(

@@ -73,7 +73,9 @@ class PretrainSettings(OptimizerSettings):
         "Where the docstrings corpus ends.", 10_000_000, minimum=1
     )
     tokenizer: str | None = setting(
-        "A tokenizer file; by default one is trained.", None
+        "A preset, a run, or a tokenizer's file or folder, as of Hugging Face: "
+        "vocab.txt, spiece.model, tokenizer.json; by default one is trained.",
+        None,
     )
     tokenizer_kind: str = setting(
         "Kind of the tokenizer to train.",

@@ -2,12 +2,13 @@
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import keras
 
 import tfeff
+from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.corpora import build_caches, corpus, split_corpus
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.intervals import eval_every
@@ -19,6 +20,7 @@ from tfeff.recipes.runs import (
     export_once,
     make_once,
     open_run,
+    print_finetune_next,
     recipe_running,
 )
 from tfeff.recipes.settings import fields_of
@@ -32,11 +34,16 @@ from tfeff.utils.checks import check_choice
 from tfeff.utils.interruption import end_at_once
 
 
-def pretrain(settings: PretrainSettings) -> keras.Model:
+def pretrain(
+    settings: PretrainSettings,
+    callbacks: Sequence[keras.callbacks.Callback | Callable] = (),
+) -> keras.Model:
     """Pretrains the model that the settings describe, in their run directory.
 
     Args:
         settings: see `PretrainSettings`.
+        callbacks: Keras callbacks beside those of the settings, or functions that make
+            one for each training.
 
     Returns:
         The trained model, such as a `tfeff.objectives.MaskedLM`.
@@ -64,6 +71,7 @@ def pretrain(settings: PretrainSettings) -> keras.Model:
         settings,
         lambda: make_model(settings),
         tfeff.training.RunDirectory.fit,
+        callbacks,
     )
 
 
@@ -112,7 +120,10 @@ def settle(settings: S, stages: int = 1) -> S:
 @recipe_running()
 @tfeff.training.lost_workers_named()
 def run_pretraining(
-    settings: PretrainSettings, make_model: Callable, fit: Callable
+    settings: PretrainSettings,
+    make_model: Callable,
+    fit: Callable,
+    callbacks: Sequence[keras.callbacks.Callback | Callable] = (),
 ) -> keras.Model:
     """Corpus, tokenizer, caches, training, export.
 
@@ -120,7 +131,9 @@ def run_pretraining(
         settings: from `settle`.
         make_model: makes the compiled model.
         fit: trains it, as `tfeff.training.RunDirectory.fit`.
+        callbacks: as of `pretrain`.
     """
+    callbacks = Callbacks(settings, callbacks)
     if settings.strategy == "multi_worker":
         end_at_once()  # A worker may wait for others for ever.
     with open_run(settings) as run:
@@ -156,7 +169,11 @@ def run_pretraining(
             repeat=False,
             tokenizer=tokenizer,
         )
-        with strategy.scope(), tfeff.data.damage_named(train, valid):
+        with (
+            callbacks.of_training(run.directory, settings.config()) as own,
+            strategy.scope(),
+            tfeff.data.damage_named(train, valid),
+        ):
             model = fit(
                 run,
                 lambda: model,
@@ -174,6 +191,7 @@ def run_pretraining(
                 patience=settings.patience,
                 keep_checkpoints=settings.keep_checkpoints,
                 keep_steps=settings.keep_steps,
+                callbacks=own,
             )
             metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
         tfeff.training.write_metrics(metrics, run.path("metrics.json"))
@@ -190,6 +208,7 @@ def run_pretraining(
         print(f"the encoder and its tokenizer, to fine-tune: {run.path('preset')}")
         outputs = "embeddings and fillings" if fills else "embeddings"
         print(f"text in, {outputs} out: {exported}")
+        print_finetune_next(settings.run_dir)
         return model
 
 
@@ -336,7 +355,12 @@ def _given_tokenizer(run, settings):
         return tokenizer
     if not settings.tokenizer:
         return None
-    tokenizer = tfeff.data.load_tokenizer(settings.tokenizer)
+    try:
+        tokenizer = tfeff.convert.load_tokenizer(settings.tokenizer)
+    except ValueError as error:
+        raise ValueError(
+            f"`tokenizer` must be what tfeff.convert.load_tokenizer reads: {error}"
+        ) from error
     if tokenizer.vocabulary_size() > settings.vocabulary_size:
         raise ValueError(
             "`vocabulary_size` must be at least the tokenizer's "

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import math
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -185,6 +186,20 @@ def newest_export(run: tfeff.training.RunDirectory) -> str:
     """
     folder = run.path("export")
     return [folder, *tfeff.export.versions(folder)][-1]
+
+
+def print_finetune_next(pretrained: str) -> None:
+    """Prints the command that fine-tunes an encoder, as an example."""
+    print_next(
+        "fine-tune it, such as on SST-2 of GLUE in the folder glue",
+        *("finetune", f"--pretrained={pretrained}", "--task=SST-2", "--data=glue"),
+        f"--run_dir={pretrained.rstrip('/')}-sst2",
+    )
+
+
+def print_next(purpose: str, *command: str) -> None:
+    """Prints what to do next, and the command of tfeff that does it."""
+    print(f"next, {purpose}:\n  {shlex.join(['tfeff', *command])}")
 
 
 def copy(source: str, path: str) -> None:

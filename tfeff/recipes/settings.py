@@ -35,6 +35,7 @@ def setting(
     maximum: float | None = None,
     fixed: bool = True,
     positional: bool = False,
+    repeated: bool = False,
 ) -> typing.Any:
     """A field of a `@settings` class.
 
@@ -47,6 +48,8 @@ def setting(
         fixed: whether a run keeps it: part of `config.json`, and not to be changed
             where the run goes on.
         positional: whether the command line takes it without the flag's name.
+        repeated: whether the command line has the flag once for each item of a tuple,
+            which may then hold commas.
     """
     metadata = {
         "help": help,
@@ -55,6 +58,7 @@ def setting(
         "maximum": maximum,
         "fixed": fixed,
         "positional": positional,
+        "repeated": repeated,
     }
     if isinstance(default, dict):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
@@ -72,6 +76,7 @@ class Settings:
     Attributes:
         recipe: the recipe whose named configurations fill in the settings; `None` if
             there are none.
+        renamed: settings of earlier versions, and what they are called now.
 
     Raises:
         TypeError: if a value has another type than its field.
@@ -79,6 +84,7 @@ class Settings:
     """
 
     recipe: typing.ClassVar[str | None] = None
+    renamed: typing.ClassVar[Mapping[str, str]] = types.MappingProxyType({})
 
     def __post_init__(self):
         for field in fields_of(type(self)):
@@ -134,11 +140,11 @@ class Settings:
 
         Settings that it lacks have their defaults; those that there are no more stay.
         """
-        upgraded = dict(config)
+        upgraded = {cls.renamed.get(name, name): config[name] for name in config}
         for field in fields_of(cls):
-            if field.name in config:
+            if field.name in upgraded:
                 upgraded[field.name] = field.to_json(
-                    field.checked(field.from_json(config[field.name]))
+                    field.checked(field.from_json(upgraded[field.name]))
                 )
             elif field.fixed and not field.required:
                 upgraded[field.name] = field.to_json(field.default)
@@ -184,7 +190,8 @@ class Field:
         is_tuple: whether it is a tuple of those.
         optional: whether it may be `None`.
         default: its value where none is given; `dataclasses.MISSING` if there is none.
-        help, choices, minimum, maximum, fixed, positional: as given to `setting`.
+        help, choices, minimum, maximum, fixed, positional, repeated: as given to
+            `setting`.
     """
 
     name: str
@@ -198,6 +205,7 @@ class Field:
     maximum: float | None
     fixed: bool
     positional: bool
+    repeated: bool
 
     @property
     def required(self) -> bool:

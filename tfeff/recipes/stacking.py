@@ -1,6 +1,7 @@
 """Pretraining by progressive stacking."""
 
 import functools
+from collections.abc import Callable, Sequence
 
 import keras
 
@@ -14,11 +15,16 @@ from tfeff.recipes.pretraining import (
 from tfeff.recipes.stack_settings import StackSettings
 
 
-def stack(settings: StackSettings) -> keras.Model:
+def stack(
+    settings: StackSettings,
+    callbacks: Sequence[keras.callbacks.Callback | Callable] = (),
+) -> keras.Model:
     """Pretrains a deep encoder through shallower ones.
 
     Args:
         settings: see `StackSettings`.
+        callbacks: Keras callbacks beside those of the settings, or functions that make
+            one for each training.
 
     Returns:
         The trained model.
@@ -76,7 +82,7 @@ def stack(settings: StackSettings) -> keras.Model:
         else None,
     )
     return run_pretraining(
-        settings, lambda: make_model(settings, num_layers=first), fit
+        settings, lambda: make_model(settings, num_layers=first), fit, callbacks
     )
 
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 import tfeff
 from tfeff.encoders.quantization import check_keeps_quantization
 from tfeff.recipes.answer_settings import AnswerSettings
+from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.runs import (
     copy,
@@ -95,6 +96,7 @@ def train_cell(
     learning_rate: float,
     batch_size: int,
     seed: int,
+    callbacks: Callbacks | None = None,
     **others: float,
 ) -> dict[str, float]:
     """Trains one model of a grid, saves it at its best, returns its metrics.
@@ -110,6 +112,7 @@ def train_cell(
         num_examples: how many there are to train on.
         sequence_length: tokens of an example.
         learning_rate, batch_size, seed: of the cell.
+        callbacks: of every training; `None` for those of the settings.
         **others: `epochs` and `weight_decay` of the cell, if the grid has several.
     """
     told = (f", {name.replace('_', ' ')} {value:g}" for name, value in others.items())
@@ -121,7 +124,13 @@ def train_cell(
     in_step = examples_in_step(settings, batch_size, strategy)
     epochs = others.get("epochs", settings.epochs[0])
     steps = settings.num_steps(num_examples, in_step, epochs)
-    with strategy.scope():
+    if callbacks is None:
+        callbacks = Callbacks(settings)
+    cell = dict(learning_rate=learning_rate, batch_size=batch_size, seed=seed)
+    with (
+        callbacks.of_training(folder, {**settings.config(), **cell, **others}) as own,
+        strategy.scope(),
+    ):
         model = make_model()
         if settings.lora_rank is not None:
             model.encoder.enable_lora(settings.lora_rank)
@@ -146,6 +155,7 @@ def train_cell(
             verbose=0,
             callbacks=[
                 best,
+                *own,
                 tfeff.training.TrainingProgress(
                     steps, steps, in_step * sequence_length
                 ),

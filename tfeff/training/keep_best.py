@@ -24,7 +24,9 @@ class KeepBest(keras.callbacks.Callback):
     A row a time goes into `directory/dev_metrics.csv`: the step, all metrics, the best
     value of `metric` so far, as `best_...`, and with `patience` how many evaluations
     ago that was, as `evaluations_since_best`. The metrics of the training
-    itself are left as they are, whatever `evaluate` does with the model.
+    itself are left as they are, whatever `evaluate` does with the model. Callbacks
+    after this one find the newest metrics of `evaluate` in their `logs`, with names
+    that begin with `dev_`.
 
     Args:
         evaluate: takes the model, returns its metrics by name, always the same names.
@@ -98,6 +100,7 @@ class KeepBest(keras.callbacks.Callback):
         self._since_best = 0
         self._best_weights = None
         self._rows: list[dict] = []
+        self._newest: dict[str, Any] = {}
         self._step = self._before_epoch = self._evaluated = 0
 
     def on_train_batch_end(
@@ -107,15 +110,22 @@ class KeepBest(keras.callbacks.Callback):
         self._step = self._before_epoch + batch + 1
         if self._step // self._every_steps > self._evaluated // self._every_steps:
             self._evaluate_now()
+        self._add_newest(logs)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._before_epoch = self._step
+        self._add_newest(logs)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         if self._step > self._evaluated:
             self._evaluate_now()
         if self._best_weights is not None:
             self.model.set_weights(self._best_weights)
+
+    def _add_newest(self, logs):
+        if logs is not None:
+            for name, value in self._newest.items():
+                logs[f"dev_{name.removeprefix('dev_')}"] = value
 
     def _evaluate_now(self):
         # `model.evaluate` would leave its own sums in the metrics of the training.
@@ -128,6 +138,7 @@ class KeepBest(keras.callbacks.Callback):
             raise ValueError(
                 f"`evaluate` must return {self._metric!r}. Received: {list(metrics)}"
             )
+        self._newest = metrics
         value = metrics[self._metric]
         self._evaluated = self._step
         finite = is_finite(self.model)

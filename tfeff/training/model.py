@@ -16,6 +16,8 @@ from tfeff.utils.types import Config, Tensor
 _SEED = "seed_generator_"
 # What Keras' functional models are made from.
 _GRAPH = ("inputs", "outputs")
+# The arguments of `fit` between `y` and `shuffle`.
+_BEFORE_SHUFFLE = 6
 
 
 class DistributedModel(
@@ -70,6 +72,16 @@ class DistributedModel(
             known = own | {"name", "trainable"}
             check_keywords(type(self).__name__, others, known)
         super().__init__(*args, **kwargs)
+
+    def fit(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """As `keras.Model.fit`. Of data sets, which come shuffled, nothing is warned.
+
+        Keras warns that it ignores `shuffle=True`, its own default.
+        """
+        is_dataset = getattr(x, "element_spec", None) is not None
+        if is_dataset and len(args) <= _BEFORE_SHUFFLE:
+            kwargs.setdefault("shuffle", False)
+        return super().fit(x, y, *args, **kwargs)
 
     def compile(self, *args: Any, accumulation_steps: int = 1, **kwargs: Any) -> None:
         """As `keras.Model.compile`.

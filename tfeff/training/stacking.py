@@ -38,6 +38,7 @@ def train_by_stacking(
     make_optimizer: Callable[[int], keras.optimizers.Optimizer] | None = None,
     keep_checkpoints: int = 2,
     keep_steps: Sequence[int] = (),
+    callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> keras.Model:
     """Trains a model of `L / 2^k` layers, and doubles it `k` times on the way to `L`.
 
@@ -69,6 +70,7 @@ def train_by_stacking(
         keep_checkpoints: integer, as for `RunDirectory.fit`.
         keep_steps: integers, as for `RunDirectory.fit`; of a step at which the model
             grows, the grown model is kept.
+        callbacks: as for `RunDirectory.fit`, which is called for each stage.
 
     Returns:
         The trained model of full depth.
@@ -127,7 +129,7 @@ def train_by_stacking(
                 validation_data=validation_data,
                 keep_checkpoints=keep_checkpoints,
                 keep_steps=[kept for kept in keep_steps if kept <= last],
-                callbacks=[stage],
+                callbacks=[stage, *callbacks],
             )
             checkpoint, step = latest_checkpoint(checkpoints)
         if left:

@@ -1,0 +1,185 @@
+"""Keras callbacks of users, by name or as objects, in every training of a recipe."""
+
+import ast
+import contextlib
+import functools
+import importlib
+import inspect
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import keras
+
+from tfeff.utils.checks import near_miss
+from tfeff.utils.files import atomic_file
+
+_EXAMPLE = "package.Class or package.Class(name=value)"
+_WANDB_ID = "wandb_id.txt"
+
+
+class Callbacks:
+    """The callbacks that settings name, and those that a caller gives beside them.
+
+    Args:
+        settings: they have `callbacks`, the names.
+        given: callbacks, or functions and classes that make one when they are called
+            without arguments: a new one for each training.
+
+    Raises:
+        ValueError: if a name is not of a class that can be imported and called with
+            its arguments.
+        TypeError: if something is no Keras callback.
+    """
+
+    def __init__(
+        self,
+        settings,
+        given: Sequence[keras.callbacks.Callback | Callable] = (),
+    ):
+        if isinstance(given, keras.callbacks.Callback) or not isinstance(
+            given, Sequence
+        ):
+            raise TypeError(
+                f"`callbacks` must be a list. Received: callbacks={given!r}"
+            )
+        for one in given:
+            _check_callback(one)
+        self._given = list(given)
+        self._made = [find_callback(text) for text in settings.callbacks]
+
+    @contextlib.contextmanager
+    def of_training(
+        self, folder: str, config: Mapping
+    ) -> Iterator[list[keras.callbacks.Callback]]:
+        """The callbacks of one training.
+
+        Callbacks of Weights & Biases have a run of theirs, unless one is going: the
+        one of the folder.
+
+        Args:
+            folder: the folder of the run, or of the cell of a grid.
+            config: the settings, for Weights & Biases.
+        """
+        uses_wandb = any(
+            make.func.__module__.partition(".")[0] == "wandb" for make in self._made
+        )
+        with _wandb_run(folder, config) if uses_wandb else contextlib.nullcontext():
+            made = [make() for make in self._made]
+            given = [
+                one if isinstance(one, keras.callbacks.Callback) else one()
+                for one in self._given
+            ]
+            for one in given:
+                _check_callback(one, is_made=True)
+            yield [*made, *given]
+
+
+def find_callback(text: str) -> functools.partial:
+    """What makes the callback of a text: a class and its arguments.
+
+    The arguments are Python literals: numbers, strings, lists, `None` and the like.
+    Nothing else of the text is evaluated.
+
+    Args:
+        text: `"package.Class"` or `"package.Class(name=value)"`.
+
+    Raises:
+        ValueError: if the text is another one, or there is no such package or class, or
+            it has no such arguments.
+        TypeError: if it is no class of Keras callbacks.
+    """
+    name, args, kwargs = _parse(text)
+    module, _, attribute = name.rpartition(".")
+    try:
+        found = importlib.import_module(module)
+    except ImportError as error:
+        package = (getattr(error, "name", None) or module).partition(".")[0]
+        own = module.partition(".")[0] == package
+        raise ValueError(
+            f"`callbacks` must name a class that can be imported. Received: {text!r}: "
+            f"{error}. "
+            + (f"pip install {package}" if own else f"{module} needs {package}")
+            + ", or set PYTHONPATH to the folder of a module of your own"
+        ) from error
+    cls = getattr(found, attribute, None)
+    if cls is None:
+        raise ValueError(
+            f"`callbacks` must name a class of {module}. Received: {text!r}."
+            f"{near_miss(attribute, dir(found))}"
+        )
+    if not (isinstance(cls, type) and issubclass(cls, keras.callbacks.Callback)):
+        raise TypeError(
+            "`callbacks` must name classes of Keras callbacks "
+            f"(keras.callbacks.Callback). Received: {text!r}, which is {cls!r}"
+        )
+    try:
+        inspect.signature(cls).bind(*args, **kwargs)
+    except TypeError as error:
+        raise ValueError(
+            f"`callbacks` must have the arguments of {name}"
+            f"{inspect.signature(cls)}. Received: {text!r}: {error}"
+        ) from error
+    return functools.partial(cls, *args, **kwargs)
+
+
+def _parse(text):
+    """The dotted name, and the arguments by position and by name."""
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+        args, kwargs = [], {}
+        if isinstance(node, ast.Call):
+            args = [ast.literal_eval(value) for value in node.args]
+            kwargs = {
+                str(keyword.arg): ast.literal_eval(keyword.value)
+                for keyword in node.keywords
+            }
+            node = node.func
+        name = ast.unparse(node)
+        parts = name.split(".")
+        if len(parts) < 2 or not all(part.isidentifier() for part in parts):
+            raise ValueError("it has no package and class")
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(
+            f"`callbacks` must be {_EXAMPLE}, with literal values: numbers, strings in "
+            f"quotes, lists, None. Received: {text!r}: {error}"
+        ) from error
+    return name, args, kwargs
+
+
+def _check_callback(one, is_made=False):
+    is_callback = isinstance(one, keras.callbacks.Callback)
+    if not is_callback and (is_made or not callable(one)):
+        raise TypeError(
+            "`callbacks` must be Keras callbacks, or functions that make one. "
+            f"Received: {one!r}"
+        )
+
+
+@contextlib.contextmanager
+def _wandb_run(folder, config):
+    """A run of Weights & Biases, which a killed training goes on with."""
+    import wandb
+
+    if wandb.run is not None:
+        yield
+        return
+    with wandb.init(
+        name=os.environ.get("WANDB_NAME", folder),
+        config=dict(config),
+        id=os.environ.get("WANDB_RUN_ID") or _wandb_id(folder),
+        # Without a connection there is nothing to go on with.
+        resume=None if os.environ.get("WANDB_MODE") == "offline" else "allow",
+    ):
+        yield
+
+
+def _wandb_id(folder):
+    """The identifier that the folder keeps; a new one at first."""
+    path = os.path.join(folder, _WANDB_ID)
+    if not os.path.exists(path):
+        os.makedirs(folder, exist_ok=True)
+        with atomic_file(path) as new, open(new, "w", encoding="utf-8") as file:
+            file.write(secrets.token_hex(4))
+    with open(path, encoding="utf-8") as file:
+        return file.read().strip()

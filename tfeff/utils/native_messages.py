@@ -1,0 +1,20 @@
+"""Lines that TensorFlow's compiled code writes to standard error."""
+
+import glob
+import os
+
+_DEVICES = ("/dev/nvidia[0-9]*", "/dev/kfd", "/dev/accel*", "/dev/vfio/[0-9]*")
+
+
+def set_log_level() -> None:
+    """Leaves out what nobody can act on; call it before TensorFlow is imported.
+
+    TensorFlow can leave out lines by their severity alone. Warnings and below are of
+    what was compiled in and of instructions that the processor has. On a machine
+    without an accelerator errors go too: they are that there is none
+    (`failed call to cuInit`), and which of oneDNN's kernels are not for its processor
+    (`oneDNN supports DT_INT64 only on …`). What fails raises an exception in any case.
+    A `TF_CPP_MIN_LOG_LEVEL` that is set stays as it is.
+    """
+    has_device = any(glob.glob(pattern) for pattern in _DEVICES)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2" if has_device else "3")
