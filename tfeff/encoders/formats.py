@@ -14,6 +14,7 @@ from keras import ops
 from tfeff.compat import sublayers
 from tfeff.encoders.onnx_simplify import simplify
 from tfeff.layers.scored_attention import ScoredAttention
+from tfeff.ops.kernels.backends import forward_only
 from tfeff.utils.checks import check_choice
 from tfeff.utils.files import atomic_folder, check_new_path
 
@@ -89,7 +90,8 @@ def export_model(
             with _whole_and_exact(model):
                 _EXPORTS[format](model, unfinished, **arguments)
         else:
-            model.export(unfinished, format=format, **arguments)
+            with forward_only():
+                model.export(unfinished, format=format, **arguments)
     if verbose is not False:
         print(f"Saved artifact at '{filepath}'.")
 

@@ -25,6 +25,7 @@ from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.export.versions import versions
 from tfeff.objectives import MaskedLM, PermutationLM
+from tfeff.ops.kernels.backends import forward_only
 from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_integer, check_path
@@ -253,12 +254,14 @@ def _signatures(model, tokenizer, *, sequence_length=None, encoder=None, **optio
             for argument in inspect.signature(function).parameters
         ]
         # The first one becomes the default signature.
-        archive.add_endpoint(name, function, input_signature=specs)
+        with forward_only():
+            archive.add_endpoint(name, function, input_signature=specs)
     return archive
 
 
 def _write(archive, folder):
-    archive.write_out(folder, verbose=False)
+    with forward_only():
+        archive.write_out(folder, verbose=False)
     write_digests(folder)
 
 

@@ -4,11 +4,29 @@ Custom gradients, vector-Jacobian products, loops with any outputs, and JAX's fu
 attention.
 """
 
+import contextlib
+import contextvars
+from collections.abc import Iterator
+
 import keras
 from keras import ops
 
 # The implementation of JAX's attention.
 IMPLEMENTATION = "cudnn"
+_FORWARD_ONLY = contextvars.ContextVar("forward_only", default=False)
+
+
+@contextlib.contextmanager
+def forward_only() -> Iterator[None]:
+    """Within it, no gradient is of one's own: for programs that are only run.
+
+    TensorFlow does not save those within loops, and warns of it on loading.
+    """
+    token = _FORWARD_ONLY.set(True)
+    try:
+        yield
+    finally:
+        _FORWARD_ONLY.reset(token)
 
 
 def custom_gradient(function):
@@ -22,18 +40,32 @@ def custom_gradient(function):
         function: from tensors to a tensor, and the function from its upstream gradient
             to the gradients of the arguments.
     """
-    if keras.backend.backend() != "jax":
+    is_jax = keras.backend.backend() == "jax"
+    with_gradient = (_gradient_of_jax if is_jax else _gradient_of_keras)(function)
 
-        def keras_function(*arguments):
-            result, gradient = function(*arguments)
+    def call(*arguments):
+        if _FORWARD_ONLY.get():
+            result, _ = function(*map(ops.convert_to_tensor, arguments))
+            return result
+        return with_gradient(*arguments)
 
-            def keras_gradient(*args, upstream=None):
-                # PyTorch passes the arguments, too, and the upstream gradient by name.
-                return gradient(args[0] if upstream is None else upstream)
+    return call
 
-            return result, keras_gradient
 
-        return ops.custom_gradient(keras_function)
+def _gradient_of_keras(function):
+    def keras_function(*arguments):
+        result, gradient = function(*arguments)
+
+        def keras_gradient(*args, upstream=None):
+            # PyTorch passes the arguments, too, and the upstream gradient by name.
+            return gradient(args[0] if upstream is None else upstream)
+
+        return result, keras_gradient
+
+    return ops.custom_gradient(keras_function)
+
+
+def _gradient_of_jax(function):
     import jax
     from jax.extend.core import jaxpr_as_fun
 
