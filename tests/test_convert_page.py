@@ -1,8 +1,10 @@
 """The code of docs/CONVERT.md runs as it stands, in its order, in an empty folder."""
 
 import re
+import shlex
 import shutil
 
+import tfeff
 from tests.checks.pages import REPOSITORY, printed_by, python_blocks
 
 CONVERT = REPOSITORY / "tests" / "convert"
@@ -52,3 +54,29 @@ def test_commands_of_the_page_print_what_it_says(tmp_path, capsys, monkeypatch):
     for command, said in commands:
         assert main(command.split()) == 0
         assert f"{said}\n" in capsys.readouterr().out
+
+
+def test_pretraining_with_a_published_tokenizer(tmp_path, monkeypatch):
+    from tests.subjects.sentences import DOCUMENTS
+    from tfeff.command.main import main
+
+    publish(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "text.txt").write_text("\n\n".join(DOCUMENTS * 4))
+    text = (REPOSITORY / "docs" / "CONVERT.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^tfeff (pretrain .*?)\n```", text, re.MULTILINE | re.S)
+    small = (
+        "--vocabulary_size=400 --sequence_length=12 --batch_size=2 --steps=2 "
+        "--preset=bert_tiny --override=hidden_dim=8 --override=num_heads=2 "
+        "--override=intermediate_dim=8"
+    )
+    command = shlex.split(command.replace("\\\n", ""))
+    assert main([*command, *small.split()]) == 0
+    expected = tfeff.convert.load_tokenizer("published/bert")
+    for source in ("runs/mine", "runs/mine/preset"):
+        found = tfeff.convert.load_tokenizer(source)
+        assert found.get_vocabulary() == expected.get_vocabulary()
+    again = [*command, *small.split(), "--run_dir=runs/other"]
+    assert main([*again, "--vocabulary_size=40"]) == 1
+    assert main([*again, "--tokenizer=published/brt"]) == 1

@@ -81,7 +81,7 @@ def _inside(folder, monkeypatch):
 
 def commands():
     blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    return [shlex.split(block) for block in blocks]
+    return [shlex.split(block.replace("\\\n", "")) for block in blocks]
 
 
 @pytest.mark.parametrize("command", commands(), ids=" ".join)
