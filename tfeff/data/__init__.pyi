@@ -71,5 +71,6 @@ from .text.tokenizers import (
 from .text.tokenizers import (
     train_tokenizer as train_tokenizer,
 )
+from .text.words import split_words as split_words
 from .text.xlm_roberta_tokenizer import XLMRobertaTokenizer as XLMRobertaTokenizer
 from .text.xlnet_tokenizer import XLNetTokenizer as XLNetTokenizer

@@ -13,15 +13,35 @@ _IDEOGRAPHS = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH")
 _PLANES = [*range(0x40000), *range(0xE0000, 0xF0000)]
 
 
+def is_mark(character: str) -> bool:
+    """Whether it is punctuation, or a symbol of ASCII."""
+    return character in string.punctuation or unicodedata.category(character)[0] == "P"
+
+
+def is_ideograph(character: str) -> bool:
+    """Whether it is an ideograph, which is a word of its own."""
+    return unicodedata.category(character) == "Lo" and unicodedata.name(
+        character, ""
+    ).startswith(_IDEOGRAPHS)
+
+
 def is_word(character: str) -> bool:
     """Whether it is punctuation or an ideograph, which WordPiece cuts out."""
-    category = unicodedata.category(character)
+    return is_mark(character) or is_ideograph(character)
+
+
+def is_space(character: str) -> bool:
+    """Whether it is white space, a control character, or SPACE."""
     return (
-        character in string.punctuation
-        or category[0] == "P"
-        or category == "Lo"
-        and unicodedata.name(character, "").startswith(_IDEOGRAPHS)
+        unicodedata.category(character) == "Cc"
+        or character == SPACE
+        or character.isspace()
     )
+
+
+def is_format(character: str) -> bool:
+    """Whether it is a format character, such as a soft hyphen."""
+    return unicodedata.category(character) == "Cf"
 
 
 def is_joined(character: str) -> bool:
@@ -31,11 +51,7 @@ def is_joined(character: str) -> bool:
 
 def is_invisible(character: str) -> bool:
     """Whether it is white space, a control or a format character, or SPACE."""
-    return (
-        unicodedata.category(character) in ("Cc", "Cf")
-        or character == SPACE
-        or character.isspace()
-    )
+    return is_space(character) or is_format(character)
 
 
 @functools.cache

@@ -14,6 +14,16 @@ from tfeff.data.text.characters import (
     is_joined,
     is_word,
 )
+from tfeff.data.text.flat import (
+    among,
+    any_of,
+    indices,
+    numbers,
+    row_ids,
+    shifted,
+    strings,
+    sums,
+)
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 
 _CHARACTERS_AT_ONCE = 2**18  # They bound the memory that a call takes.
@@ -137,7 +147,7 @@ class OffsetTokenizer(tf.Module):
         )
         ids, starts, ends = self._encode(text, points, offsets)
         ids = tf.cast(ids, tf.int32)
-        first = tf.gather(points.row_starts(), _rows(ids))
+        first = tf.gather(points.row_starts(), row_ids(ids))
         shown = tf.gather(self._is_shown, ids.flat_values)
         starts, ends = (
             ids.with_flat_values(tf.cast(offset - first, tf.int32))
@@ -150,8 +160,8 @@ class OffsetTokenizer(tf.Module):
         ids, starts, ends = encode(text)
         size = tf.cast(tf.strings.length(text), tf.int64) + 1
         before = tf.cumsum(size, exclusive=True)
-        known = offsets.flat_values + tf.gather(before, _rows(offsets))
-        shift = tf.gather(before, _rows(ids))
+        known = offsets.flat_values + tf.gather(before, row_ids(offsets))
+        shift = tf.gather(before, row_ids(ids))
         starts, ends = (
             tf.searchsorted(known, offset.flat_values + shift, out_type=tf.int64)
             for offset in (starts, ends)
@@ -163,9 +173,9 @@ class OffsetTokenizer(tf.Module):
         size = tf.cast(tf.strings.length(text), tf.int64) + 1
         before = tf.cumsum(size, exclusive=True)
         length = tf.gather(self._lengths, ids.flat_values)
-        row = _rows(ids)
+        row = row_ids(ids)
         # The space that the tokenizer puts before a text is not one of its bytes.
-        added = _sums(length, row, ids.nrows()) - (size - 1)
+        added = sums(length, row, ids.nrows()) - (size - 1)
         done = tf.cumsum(length) - tf.gather(
             tf.cumsum(size - 1 + added, exclusive=True), row
         )
@@ -175,7 +185,7 @@ class OffsetTokenizer(tf.Module):
             for less in (length, 0)
         )
         # A piece may begin or end within a character, which it then covers.
-        known = offsets.flat_values + tf.gather(before, _rows(offsets))
+        known = offsets.flat_values + tf.gather(before, row_ids(offsets))
         starts = tf.searchsorted(known, start, "right", tf.int64) - 1
         ends = tf.searchsorted(known, end, "left", tf.int64)
         return ids, starts, ends
@@ -185,21 +195,21 @@ class OffsetTokenizer(tf.Module):
         splits, points = points.row_splits, tf.maximum(points.flat_values, 1)
         # White space ends a word, and what stands between is tokenized on its own.
         inside = tf.reduce_all(points[:, tf.newaxis] != [32, 9, 10, 13], axis=1)
-        begins = inside & ~_shifted(inside)
-        cut = inside & _among(points, boundaries(is_word))
-        parts = begins | (inside & (cut | _shifted(cut)))
-        chunk, part = _numbers(begins), _numbers(parts)
+        begins = inside & ~shifted(inside)
+        cut = inside & among(points, boundaries(is_word))
+        parts = begins | (inside & (cut | shifted(cut)))
+        chunk, part = numbers(begins), numbers(parts)
         # Each word is tokenized once, however often it occurs.
-        chunks, words = (_strings(points, inside, p) for p in (begins, parts))
+        chunks, words = (strings(points, inside, p) for p in (begins, parts))
         words, index = tf.unique(tf.concat([chunks, words], axis=0))
         ids = self._tokenize(words)
         together = tf.gather(ids, index[: tf.size(chunks)])
         apart = tf.gather(ids, index[tf.size(chunks) :])
         # Where the tokenizer cuts elsewhere, a chunk stays whole.
-        same = _equal_rows(together, apart, tf.gather(chunk, _indices(parts)))
+        same = _equal_rows(together, apart, tf.gather(chunk, indices(parts)))
         same = tf.gather(tf.concat([same, [False]], axis=0), tf.maximum(chunk, 0))
         begins |= parts & same
-        first = _indices(begins)
+        first = indices(begins)
         counts = tf.where(
             tf.gather(same, first),
             tf.gather(apart.row_lengths(), tf.gather(part, first)),
@@ -211,10 +221,10 @@ class OffsetTokenizer(tf.Module):
             first,
             points,
             inside,
-            _numbers(begins),
+            numbers(begins),
         )
         texts = tf.searchsorted(splits, first, "right", tf.int64) - 1
-        counts = _sums(counts, texts, tf.size(splits) - 1)
+        counts = sums(counts, texts, tf.size(splits) - 1)
         ids = tf.RaggedTensor.from_row_lengths(ids, counts, validate=False)
         return ids, starts, ends
 
@@ -224,20 +234,18 @@ class OffsetTokenizer(tf.Module):
         `inside` and `words` `[C]`: whether a character is one of a word, and which;
         before the first word, -1, which sums leave out.
         """
-        word, num_words = _rows(ids), tf.size(first)
+        word, num_words = row_ids(ids), tf.size(first)
         size = tf.gather(self._lengths, ids.flat_values)
-        total = _sums(size, word, num_words)
+        total = sums(size, word, num_words)
         done = tf.cumsum(size) - tf.gather(tf.cumsum(total, exclusive=True), word)
-        unknown = _any(ids.flat_values == self._unknown, word, num_words)
-        plain = inside & ~_among(points, boundaries(is_joined))
-        length, num_plain = (
-            _sums(flags, words, num_words) for flags in (inside, plain)
-        )
+        unknown = any_of(ids.flat_values == self._unknown, word, num_words)
+        plain = inside & ~among(points, boundaries(is_joined))
+        length, num_plain = (sums(flags, words, num_words) for flags in (inside, plain))
         last = first + length
         # A character of the pieces is one of the word, or one with its accents.
         every = total == length
         known = (ids.row_lengths() > 1) & ~unknown & (every | (total == num_plain))
-        positions = tf.concat([_indices(plain), [0]], axis=0)
+        positions = tf.concat([indices(plain), [0]], axis=0)
         index = tf.gather(tf.cumsum(num_plain, exclusive=True), word) + done
         index = tf.minimum(index, tf.size(positions, tf.int64) - 1)
         ends = tf.where(
@@ -249,7 +257,7 @@ class OffsetTokenizer(tf.Module):
                 tf.gather(positions, index),
             ),
         )
-        is_first = ~_shifted(word == tf.roll(word, -1, axis=0))
+        is_first = ~shifted(word == tf.roll(word, -1, axis=0))
         whole = ~tf.gather(known, word)
         ends = tf.where(whole, tf.gather(last, word), ends)
         starts = tf.where(whole | is_first, tf.gather(first, word), tf.roll(ends, 1, 0))
@@ -258,8 +266,8 @@ class OffsetTokenizer(tf.Module):
 
 def _visible(points, starts, ends, shown):
     """Cuts off what cannot be seen; a piece of no characters takes the next's."""
-    visible = ~_among(points, boundaries(is_invisible))
-    seen = _indices(visible)
+    visible = ~among(points, boundaries(is_invisible))
+    seen = indices(visible)
     rank = tf.cumsum(tf.cast(visible, tf.int64), exclusive=True)
     after = tf.concat([seen, [tf.size(points, tf.int64)]], axis=0)
     before = tf.concat([[0], seen + 1], axis=0)
@@ -269,62 +277,21 @@ def _visible(points, starts, ends, shown):
     following = tf.cumsum(tf.cast(full, tf.int64), exclusive=True)
     none = tf.constant([-1], tf.int64)
     next_start, next_end = (
-        tf.gather(tf.concat([tf.gather(p, _indices(full)), none], axis=0), following)
+        tf.gather(tf.concat([tf.gather(p, indices(full)), none], axis=0), following)
         for p in (starts, ends)
     )
     takes = ~full & shown & (starts == next_start)
     return starts, tf.where(takes, next_end, ends)
 
 
-def _among(points, boundaries):
-    return tf.searchsorted(boundaries, points, side="right") % 2 == 1
-
-
-def _indices(flags):
-    return tf.where(flags)[:, 0]
-
-
-def _numbers(begins):
-    """The group of each element, counted from the flags; -1 before the first."""
-    return tf.cumsum(tf.cast(begins, tf.int64)) - 1
-
-
-def _shifted(flags):
-    """The flag of the element before; False for the first."""
-    return tf.concat([[False], flags[:-1]], axis=0)[: tf.size(flags)]
-
-
-def _sums(values, rows, num_rows):
-    return tf.math.unsorted_segment_sum(tf.cast(values, tf.int64), rows, num_rows)
-
-
-def _any(flags, rows, num_rows):
-    return _sums(flags, rows, num_rows) > 0
-
-
-def _rows(ragged):
-    """The row of each value; `value_rowids` may be dense, rows by the longest one."""
-    indices = tf.range(tf.size(ragged.flat_values, tf.int64))
-    return tf.searchsorted(ragged.row_splits, indices, "right", tf.int64) - 1
-
-
-def _strings(points, inside, begins):
-    """The characters `inside` as strings, one from each that `begins` one."""
-    rank = tf.cumsum(tf.cast(inside, tf.int64), exclusive=True)
-    points = tf.gather(points, _indices(inside))
-    starts = tf.gather(rank, _indices(begins))
-    rows = tf.RaggedTensor.from_row_starts(points, starts, validate=False)
-    return tf.strings.unicode_encode(rows, "UTF-8")
-
-
 def _equal_rows(first, second, rows):
     """Whether each row is those of `second` that belong to it, joined; bool `[N]`."""
     # Not by dense tensors, which one long row among many makes huge.
-    row, count = _rows(first), first.nrows()
-    size = _sums(second.row_lengths(), rows, count)
+    row, count = row_ids(first), first.nrows()
+    size = sums(second.row_lengths(), rows, count)
     index = tf.range(tf.size(row, tf.int64)) - tf.gather(first.row_starts(), row)
     index += tf.gather(tf.cumsum(size, exclusive=True), row)
     values = tf.pad(second.flat_values, [[0, 1]])
     other = tf.gather(values, tf.minimum(index, tf.size(values, tf.int64) - 1))
-    differs = _any(first.flat_values != other, row, count)
+    differs = any_of(first.flat_values != other, row, count)
     return (first.row_lengths() == size) & ~differs

@@ -1,0 +1,52 @@
+"""Runs of characters and pieces in flat tensors, the texts one after another.
+
+Flags mark elements `[C]`; a run lasts from one flag to the next.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+
+def among(points: tf.Tensor, boundaries: np.ndarray) -> tf.Tensor:
+    """Whether code points are of a kind, by its `boundaries`."""
+    return tf.searchsorted(boundaries, points, side="right") % 2 == 1
+
+
+def indices(flags: tf.Tensor) -> tf.Tensor:
+    """The indices of the elements with a flag."""
+    return tf.where(flags)[:, 0]
+
+
+def numbers(begins: tf.Tensor) -> tf.Tensor:
+    """The run of each element, counted from the flags; -1 before the first."""
+    return tf.cumsum(tf.cast(begins, tf.int64)) - 1
+
+
+def shifted(flags: tf.Tensor) -> tf.Tensor:
+    """The flag of the element before; False for the first."""
+    return tf.concat([[False], flags[:-1]], axis=0)[: tf.size(flags)]
+
+
+def sums(values: tf.Tensor, rows: tf.Tensor, num_rows: tf.Tensor) -> tf.Tensor:
+    """The sum of the values of each row; those of row -1 are left out."""
+    return tf.math.unsorted_segment_sum(tf.cast(values, tf.int64), rows, num_rows)
+
+
+def any_of(flags: tf.Tensor, rows: tf.Tensor, num_rows: tf.Tensor) -> tf.Tensor:
+    """Whether a row has a flag."""
+    return sums(flags, rows, num_rows) > 0
+
+
+def row_ids(ragged: tf.RaggedTensor) -> tf.Tensor:
+    """The row of each value; `value_rowids` may be dense, rows by the longest one."""
+    index = tf.range(tf.size(ragged.flat_values, tf.int64))
+    return tf.searchsorted(ragged.row_splits, index, "right", tf.int64) - 1
+
+
+def strings(points: tf.Tensor, inside: tf.Tensor, begins: tf.Tensor) -> tf.Tensor:
+    """The characters `inside` as strings, one from each that `begins` one."""
+    rank = tf.cumsum(tf.cast(inside, tf.int64), exclusive=True)
+    points = tf.gather(points, indices(inside))
+    starts = tf.gather(rank, indices(begins))
+    rows = tf.RaggedTensor.from_row_starts(points, starts, validate=False)
+    return tf.strings.unicode_encode(rows, "UTF-8")
