@@ -1,5 +1,7 @@
 """Sentences of words as rows of tokens, and values of tokens back to words."""
 
+import math
+
 import keras_hub
 import numpy as np
 import pytest
@@ -21,30 +23,23 @@ def make(words, labels="numbered", length=8):
     return token_features(TokenExamples(words, labels, NAMES, ids), TOKENIZER, length)
 
 
-def literal_rows(sizes, room):
-    """Rows of words, and the row of each word, one after another."""
-    rows, first = [], 0
+def literal_rows(tokens, firsts, room):
+    """Parts of a sentence's tokens; of each word's first token, part and position."""
+    rows, begin = [], 0
     while True:
-        last, used = first, 0
-        while last < len(sizes) and used + sizes[last] <= room:
-            used += sizes[last]
-            last += 1
-        rows.append(list(range(first, last)))
-        if last == len(sizes):
+        rows.append((begin, min(begin + room, len(tokens))))
+        if rows[-1][1] == len(tokens):
             break
-        begin, passed = first, 0
-        while begin < last and (passed < room / 2 or begin == first):
-            passed += sizes[begin]
-            begin += 1
-        first = begin
-    home = {}
-    for number, row in enumerate(rows):
-        for place, word in enumerate(row):
-            left = sum(sizes[w] for w in row[:place])
-            right = sum(sizes[w] for w in row[place + 1 :])
-            if word not in home or min(left, right) > home[word][0]:
-                home[word] = min(left, right), number, 1 + left
-    return rows, home
+        begin += math.ceil(room / 2)
+    homes = []
+    for first in firsts:
+        best = None
+        for number, (begin, end) in enumerate(rows):
+            context = min(first - begin, end - 1 - first)
+            if begin <= first < end and (best is None or context > best[0]):
+                best = context, number, 1 + first - begin
+        homes.append(best[1:])
+    return [tokens[begin:end] for begin, end in rows], homes
 
 
 def test_rows_of_short_sentences():
@@ -73,15 +68,13 @@ def test_long_sentences_overlap_and_words_count_once(words, length):
     pieces |= {"baaaaaaa": [6] + [8] * 7, "?": [1], "zz": [1]}
     expected, rows_of_words, positions = [], [], []
     for sentence in words:
-        tokens = [pieces[word][: length - 2] for word in sentence]
-        rows, home = literal_rows([len(t) for t in tokens], length - 2)
-        for word in range(len(sentence)):
-            _, row, position = home[word]
-            rows_of_words.append(len(expected) + row)
-            positions.append(position)
-        for row in rows:
-            ids = [2, *(i for word in row for i in tokens[word]), 3]
-            expected.append(ids + [0] * (length - len(ids)))
+        tokens = [pieces[word] for word in sentence]
+        firsts = [sum(map(len, tokens[:index])) for index in range(len(tokens))]
+        rows, homes = literal_rows(sum(tokens, []), firsts, length - 2)
+        rows_of_words += [len(expected) + row for row, _ in homes]
+        positions += [position for _, position in homes]
+        for ids in rows:
+            expected.append([2, *ids, 3] + [0] * (length - 2 - len(ids)))
     assert features.inputs["token_ids"].tolist() == expected
     assert features.rows_of_words.tolist() == rows_of_words
     assert features.positions_of_words.tolist() == positions

@@ -5,14 +5,13 @@ import numpy as np
 import tensorflow as tf
 
 from tfeff.data.dataset_options import finalize
-from tfeff.data.finetuning.encoding import encode, unknown_id
 from tfeff.data.finetuning.examples import TokenExamples
 from tfeff.data.finetuning.packing import padded_inputs
+from tfeff.data.finetuning.word_rows import FRAME, word_pieces, word_rows
 from tfeff.data.sampling import epoch_rows, shuffled
-from tfeff.data.text.tokenizers import check_tokenizer
+from tfeff.data.text.tokenizers import check_tokenizer, restore_kernels
 from tfeff.utils.checks import check_integer
 
-FRAME = 2  # [CLS] words [SEP]
 _NO_TARGET = -1
 
 
@@ -154,9 +153,8 @@ def token_features(
 
     Each word is tokenized by itself; one that has no tokens gets the unknown token. The
     first token of a word stands for it. A sentence with more than T - 2 tokens becomes
-    several rows that overlap by half, cut between words; each word counts once, in the
-    row where the smaller one of its left and right contexts is largest. A word with
-    more than T - 2 tokens loses tokens at its end.
+    several rows that overlap by half; each word counts once, in the row where the
+    smaller one of its left and right contexts is largest.
 
     Args:
         examples: as from `tfeff.datasets.read_conll`.
@@ -198,94 +196,32 @@ def token_features(
             f"{type(examples).__name__}"
         )
     check_tokenizer(tokenizer)
+    restore_kernels(tokenizer)
     sequence_length = check_integer("sequence_length", sequence_length, FRAME + 1)
     if not len(examples):
         raise ValueError("`examples` must hold sentences. Received: none")
     words = [word for sentence in examples.words for word in sentence]
-    pieces = encode(tokenizer, words)
-    pieces = _without_empty(tokenizer, words, pieces)[:, : sequence_length - FRAME]
-    sizes = pieces.row_lengths().numpy()
-    lengths = [len(sentence) for sentence in examples.words]
-    first_words, last_words, rows_of_words = _rows(
-        sizes, lengths, sequence_length - FRAME
+    words, index = tf.unique(tf.constant(words))
+    # In a graph all of KerasHub's tokenizers return tensors.
+    (pieces,) = tf.data.Dataset.from_tensors(words).map(
+        lambda words: word_pieces(words, tokenizer)
     )
-    parts = tf.gather(pieces, tf.ragged.range(first_words, last_words)).merge_dims(1, 2)
-    cls, sep = (
-        tf.fill([len(first_words), 1], tf.cast(id, tf.int32))
-        for id in (tokenizer.cls_token_id, tokenizer.sep_token_id)
+    if (empty := (pieces.row_lengths() == 0).numpy()).any():
+        raise ValueError(
+            "`tokenizer` must have tokens for every word, or an unknown token. "
+            f"Received: none for {words[int(empty.argmax())].numpy().decode()!r}"
+        )
+    rows, rows_of_words, positions = word_rows(
+        tf.gather(pieces, index),
+        tf.constant([len(sentence) for sentence in examples.words], tf.int64),
+        tokenizer,
+        sequence_length,
     )
-    ends = np.cumsum(sizes)
-    begins = ends - sizes
     return TokenFeatures(
         examples,
-        tf.concat([cls, tf.cast(parts, tf.int32), sep], axis=1),
-        rows_of_words,
-        1 + begins - begins[first_words][rows_of_words],
+        rows,
+        rows_of_words.numpy(),
+        positions.numpy(),
         sequence_length,
         tokenizer.pad_token_id,
     )
-
-
-def _without_empty(tokenizer, words, pieces):
-    """The tokens of each word, the unknown one where there are none."""
-    empty = pieces.row_lengths().numpy() == 0
-    if not empty.any():
-        return pieces
-    unknown = unknown_id(tokenizer)
-    if unknown is None:
-        raise ValueError(
-            "`tokenizer` must have tokens for every word, or an unknown token. "
-            f"Received: none for {words[int(empty.argmax())]!r}"
-        )
-    filling = tf.RaggedTensor.from_row_lengths(
-        tf.fill([int(empty.sum())], tf.cast(unknown, pieces.dtype)),
-        empty.astype(np.int64),
-    )
-    return tf.concat([pieces, filling], axis=1)
-
-
-def _rows(sizes, lengths, room):
-    """How words are spread over rows.
-
-    Args:
-        sizes: tokens of each word, at most `room`.
-        lengths: words of each sentence.
-        room: most tokens of a row.
-
-    Returns:
-        The first word of each row, the one behind its last, and each word's row.
-    """
-    firsts, lasts, rows_of_words = [], [], []
-    begin = 0
-    for length in lengths:
-        ends = np.cumsum(sizes[begin : begin + length])
-        starts = ends - sizes[begin : begin + length]
-        rows = _windows(starts, ends, room)
-        context = np.array(
-            [
-                np.where(
-                    (np.arange(length) >= first) & (np.arange(length) < last),
-                    np.minimum(starts - starts[first], ends[last - 1] - ends),
-                    -1,
-                )
-                for first, last in rows
-            ]
-        )
-        rows_of_words.append(len(firsts) + context.argmax(axis=0))
-        firsts += [begin + first for first, _ in rows]
-        lasts += [begin + last for _, last in rows]
-        begin += length
-    return np.array(firsts), np.array(lasts), np.concatenate(rows_of_words)
-
-
-def _windows(starts, ends, room):
-    """The words (first, behind the last) of the rows of a sentence."""
-    rows, first = [], 0
-    while True:
-        last = int(np.searchsorted(ends, starts[first] + room, side="right"))
-        rows.append((first, last))
-        if last == len(ends):
-            return rows
-        # Half a row later, but no word is left out.
-        half = int(np.searchsorted(starts, starts[first] + room / 2))
-        first = min(max(half, first + 1), last)

@@ -10,19 +10,46 @@ from tfeff.data.finetuning.packing import padded_inputs, second_segments
 FRAME = 3
 
 
+def windows(room: tf.Tensor | int, sizes: tf.Tensor, stride: int) -> tf.Tensor:
+    """The number of windows of so many tokens of texts of these sizes; `[N]` int64.
+
+    Window w begins at token w · min(stride, room), up to the first window that reaches
+    the text's end. A text without tokens has one.
+    """
+    room = tf.cast(room, tf.int64)
+    return -(-tf.maximum(sizes - room, 0) // tf.minimum(room, stride)) + 1
+
+
+def windows_of(
+    room: tf.Tensor | int, sizes: tf.Tensor, stride: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The windows of texts, those of a text together.
+
+    Args:
+        room: most tokens of a window: `[N]` int64 for each text, or one integer.
+        sizes: `[N]` int64, tokens of each text.
+        stride: tokens from one window's begin to the next one's, at most.
+
+    Returns:
+        `[W]` int64 each: a window's text, its first token of the text, and how many
+        tokens it has.
+    """
+    room = tf.broadcast_to(tf.cast(room, tf.int64), tf.shape(sizes))
+    counts = windows(room, sizes, stride)
+    text = tf.repeat(tf.range(tf.size(sizes, tf.int64)), counts)
+    room = tf.gather(room, text)
+    first = tf.ragged.range(counts).flat_values * tf.minimum(room, stride)
+    return text, first, tf.minimum(room, tf.gather(sizes, text) - first)
+
+
 def count_windows(
     question_sizes: tf.Tensor,
     passage_sizes: tf.Tensor,
     sequence_length: int,
     stride: int,
 ) -> tf.Tensor:
-    """The number of windows of each question and passage, by their tokens; `[N]` int64.
-
-    With room for r tokens of the passage, window w begins at its token
-    w · min(stride, r), up to the first window that reaches the passage's end.
-    """
-    room = sequence_length - FRAME - question_sizes
-    return -(-tf.maximum(passage_sizes - room, 0) // tf.minimum(room, stride)) + 1
+    """The number of `windows` of each passage beside its question; `[N]` int64."""
+    return windows(sequence_length - FRAME - question_sizes, passage_sizes, stride)
 
 
 def cut_windows(
@@ -31,7 +58,7 @@ def cut_windows(
     sequence_length: int,
     stride: int,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """The first tokens and sizes of the windows, those of a passage together.
+    """The windows of passages beside their questions, by their tokens.
 
     Args:
         question_sizes: `[N]` int64, tokens of each question; a token of the
@@ -41,14 +68,9 @@ def cut_windows(
         stride: tokens from one window's begin to the next one's, at most.
 
     Returns:
-        `[W]` int64 each: a window's question, its first token of the passage, and how
-        many tokens of the passage it has.
+        As `windows_of`; a text is a passage.
     """
-    counts = count_windows(question_sizes, passage_sizes, sequence_length, stride)
-    question = tf.repeat(tf.range(tf.size(question_sizes, tf.int64)), counts)
-    room = tf.gather(sequence_length - FRAME - question_sizes, question)
-    first = tf.ragged.range(counts).flat_values * tf.minimum(room, stride)
-    return question, first, tf.minimum(room, tf.gather(passage_sizes, question) - first)
+    return windows_of(sequence_length - FRAME - question_sizes, passage_sizes, stride)
 
 
 def window_inputs(
