@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reference.phrases import phrases
 from tfeff.data import TokenExamples
 from tfeff.datasets import conll_dataset, get, phrase_metrics, read_conll
 
@@ -98,19 +99,6 @@ def test_splits(tmp_path):
         dataset.read("train", folder)
 
 
-def literal_phrases(labels):
-    """Phrases (type, first, last) as conlleval finds them."""
-    phrases, begin, kind = set(), None, None
-    for index, label in enumerate([*labels, "O"]):
-        mark, _, of = label.partition("-")
-        if begin is not None and (mark in "OB" or of != kind):
-            phrases.add((kind, begin, index - 1))
-            begin = None
-        if mark != "O" and (mark == "B" or begin is None):
-            begin, kind = index, of
-    return phrases
-
-
 labels = st.sampled_from(range(5))
 rows = st.lists(
     st.lists(st.tuples(labels, labels), min_size=1),
@@ -129,7 +117,7 @@ def test_metrics_are_of_whole_phrases(pairs):
         {
             (number, *phrase)
             for number, row in enumerate(sentences)
-            for phrase in literal_phrases([NAMES[index] for index in row])
+            for phrase in phrases([NAMES[index] for index in row])
         }
         for sentences in (right, found)
     )

@@ -22,11 +22,18 @@ from tfeff.export.classification import (
 from tfeff.export.embeddings import embedding_endpoints
 from tfeff.export.fill_mask import fill_mask_endpoint
 from tfeff.export.span_qa import answer_endpoint
+from tfeff.export.tagging import tag_endpoints
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.export.versions import versions
 from tfeff.objectives import MaskedLM, PermutationLM
 from tfeff.ops.kernels.backends import forward_only
-from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
+from tfeff.tasks import (
+    Classifier,
+    MultipleChoice,
+    Regressor,
+    SpanQA,
+    TokenClassifier,
+)
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_integer, check_path
 from tfeff.utils.digests import write_digests
@@ -92,6 +99,21 @@ def save_for_serving(
       `tfeff.data.make_span_features` and `best_spans`; `max_windows`, of a passage,
       1024 by default. A question that leaves no room for the passage is an error, so
       are a passage of more windows and a word of more than 20,000 characters in it.
+
+    Of a `tfeff.tasks.TokenClassifier`, which reads the words of texts of any length as
+    `tfeff.data.token_features` does; they are those of `tfeff.data.split_words`. W is
+    the largest number of words in the batch, E that of entities; "" and 0 are behind a
+    text's own ones, and offsets count Unicode code points:
+
+    - `tag(text)`: `words` `[B, W]` string; `label` `[B, W]` string, the likeliest of
+      each word, that of its first piece; `start` and `end` `[B, W]` int32, its first
+      character in the text and the one behind its last; `labels` `[B, C]` string, all
+      of them; `probabilities` `[B, W, C]` float32, of each. Options: `label_names`, as
+      above; `max_windows`, of a text, 1024 by default. A text of more is an error.
+    - `entities(text)`, where the labels are `O`, `B-` and `I-` of types: the phrases
+      that they mark, `entity` `[B, E]` string, cut out of the text; `type` `[B, E]`
+      string, such as "PER"; `start` and `end` `[B, E]` int32; `probability` `[B, E]`
+      float32, the mean of its words' likeliest. An `I-` that nothing begins begins one.
 
     Of any other `keras.Model` over an `Encoder`, functional, subclassed or sequential:
 
@@ -281,18 +303,7 @@ def _classifier(
     pairs: bool = False,
     label_names: Sequence[str] | None = None,
 ):
-    if label_names is None:
-        label_names = model.label_names
-    if label_names is None:
-        label_names = [str(label) for label in range(model.num_classes)]
-    label_names = list(label_names)
-    if len(label_names) != model.num_classes or not all(
-        isinstance(name, str) for name in label_names
-    ):
-        raise ValueError(
-            f"`label_names` must be {model.num_classes} strings. "
-            f"Received: label_names={label_names}"
-        )
+    label_names = _label_names(model, label_names)
     _check_pooling(model)
     _check_pairs(pairs, text_encoder)
     return {"classify": classify_endpoint(model, text_encoder, pairs, label_names)}
@@ -310,9 +321,36 @@ def _multiple_choice(model: MultipleChoice, text_encoder: TextEncoder):
     return {"choose": choose_endpoint(model, text_encoder)}
 
 
+def _token_classifier(
+    model: TokenClassifier,
+    text_encoder: TextEncoder,
+    label_names: Sequence[str] | None = None,
+    max_windows: int = 1024,
+):
+    label_names = _label_names(model, label_names)
+    return tag_endpoints(model, text_encoder, label_names, max_windows)
+
+
 def _any_model(model: keras.Model, text_encoder: TextEncoder, pairs: bool = False):
     _check_pairs(pairs, text_encoder)
     return {"predict": predict_endpoint(model, text_encoder, pairs)}
+
+
+def _label_names(model, label_names):
+    """The given names of a model's classes, its own, or else their numbers."""
+    if label_names is None:
+        label_names = model.label_names
+    if label_names is None:
+        label_names = [str(label) for label in range(model.num_classes)]
+    label_names = list(label_names)
+    if len(label_names) != model.num_classes or not all(
+        isinstance(name, str) for name in label_names
+    ):
+        raise ValueError(
+            f"`label_names` must be {model.num_classes} strings. "
+            f"Received: label_names={label_names}"
+        )
+    return label_names
 
 
 def _check_pooling(model):
@@ -343,6 +381,7 @@ _MAKERS = {
     Regressor: _regressor,
     MultipleChoice: _multiple_choice,
     SpanQA: answer_endpoint,
+    TokenClassifier: _token_classifier,
 }
 
 

@@ -1,0 +1,219 @@
+"""Signatures of a classifier of tokens: words with labels, and entities."""
+
+import re
+
+import tensorflow as tf
+
+from tfeff.data.finetuning.packing import padded_inputs
+from tfeff.data.finetuning.windows import windows
+from tfeff.data.finetuning.word_rows import FRAME, half, word_pieces, word_rows
+from tfeff.data.text.flat import indices, numbers, row_ids, sums
+from tfeff.data.text.words import split_words
+from tfeff.export.request_texts import most_characters, require, valid
+from tfeff.export.text_encoder import TextEncoder
+from tfeff.tasks import TokenClassifier
+from tfeff.utils.checks import check_integer
+
+_WINDOWS_AT_ONCE = 64  # They bound the memory that a request takes.
+_PHRASE = re.compile(r"([BI])-(.+)", re.DOTALL)
+
+
+def tag_endpoints(
+    model: TokenClassifier,
+    text_encoder: TextEncoder,
+    label_names: list[str],
+    max_windows: int,
+) -> dict:
+    """The function `tag` of texts `[B]`, and `entities` where labels mark phrases."""
+    check_integer("max_windows", max_windows)
+    text_encoder.tagger = tagger = Tagger(model, text_encoder, max_windows)
+    names = tf.constant(label_names)
+
+    def tag(text):
+        _, words, starts, ends, probabilities = tagger(text)
+        label = tf.gather(names, tf.argmax(probabilities, axis=1))
+        return {
+            "words": words.to_tensor(""),
+            "label": words.with_flat_values(label).to_tensor(""),
+            "start": starts.to_tensor(),
+            "end": ends.to_tensor(),
+            "labels": tf.tile(names[tf.newaxis], [words.nrows(), 1]),
+            "probabilities": words.with_flat_values(probabilities).to_tensor(),
+        }
+
+    def entities(text):
+        text, words, starts, ends, probabilities = tagger(text)
+        label = tf.argmax(probabilities, axis=1)
+        row, kind = row_ids(words), tf.gather(kinds, label)
+        phrase, first, last = group(tf.gather(is_begin, label), kind, row)
+        probability = tf.math.unsorted_segment_mean(
+            tf.reduce_max(probabilities, axis=1), phrase, tf.size(first)
+        )
+        start = tf.gather(starts.flat_values, first)
+        end = tf.gather(ends.flat_values, last)
+        row = tf.gather(row, first)
+        counts = sums(tf.ones_like(row), row, words.nrows())
+
+        def padded(values):
+            rows = tf.RaggedTensor.from_row_lengths(values, counts, validate=False)
+            return rows.to_tensor()
+
+        return {
+            "entity": padded(
+                tf.strings.substr(tf.gather(text, row), start, end - start, "UTF8_CHAR")
+            ),
+            "type": padded(tf.gather(types, tf.gather(kind, first))),
+            "start": padded(start),
+            "end": padded(end),
+            "probability": padded(probability),
+        }
+
+    found = phrase_types(label_names)
+    if found is None:
+        return {"tag": tag}
+    types = tf.constant(found)
+    marks = [_PHRASE.fullmatch(name) for name in label_names]
+    is_begin = tf.constant([bool(mark) and mark[1] == "B" for mark in marks])
+    kinds = tf.constant([found.index(mark[2]) if mark else -1 for mark in marks])
+    return {"tag": tag, "entities": entities}
+
+
+def phrase_types(label_names: list[str]) -> list[str] | None:
+    """The types of phrases that labels mark; None if they are not `O`, `B-`, `I-`."""
+    marks = [_PHRASE.fullmatch(name) for name in label_names]
+    others = {name for name, mark in zip(label_names, marks) if not mark}
+    if not any(marks) or not others <= {"O"}:
+        return None
+    return list(dict.fromkeys(mark[2] for mark in marks if mark))
+
+
+def group(
+    is_begin: tf.Tensor, kind: tf.Tensor, row: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The words of phrases, as CoNLL's `conlleval` groups them.
+
+    A phrase goes on while words of its text have `I-` and its type; an `I-` that
+    nothing begins begins one.
+
+    Args:
+        is_begin: `[W]` bool, whether a word's label is a `B-`.
+        kind: `[W]` integers, the type of a word's label; -1 for `O`.
+        row: `[W]` integers, its text.
+
+    Returns:
+        `[W]` int64, a word's phrase, -1 for none; and `[E]` int64 each, a phrase's
+        first word and its last.
+    """
+    inside = kind >= 0
+    same = (kind[1:] == kind[:-1]) & (row[1:] == row[:-1])
+    goes_on = tf.concat([[False], same], axis=0)[: tf.size(kind)] & ~is_begin
+    begins = inside & ~goes_on
+    first = indices(begins)
+    phrase = tf.where(inside, numbers(begins), -1)
+    words = tf.range(tf.size(kind, tf.int64))
+    last = tf.math.unsorted_segment_max(words, phrase, tf.size(first))
+    return phrase, first, last
+
+
+class Tagger(tf.Module):
+    """Finds the words of texts and the probabilities of their labels, in a graph.
+
+    The words are those of `tfeff.data.split_words`. They are read in rows as
+    `tfeff.data.token_features` makes them, so a text may have any length.
+
+    Args:
+        model: a `tfeff.tasks.TokenClassifier`.
+        text_encoder: the `TextEncoder` of its encoder.
+        max_windows: integer, most rows of a text.
+
+    Call arguments:
+        text: string tensor `[B]`. What is not UTF-8 counts as U+FFFD.
+
+    Returns:
+        The texts `[B]` as they were read; ragged `[B, (W)]` the words, and as int32
+        their first characters and the ones behind their last; and of all W words
+        together `[W, C]` float32 probabilities.
+
+    Raises:
+        tf.errors.InvalidArgumentError: of a call, if a text has more than `max_windows`
+            rows, or more characters than they can hold.
+    """
+
+    def __init__(
+        self, model: TokenClassifier, text_encoder: TextEncoder, max_windows: int
+    ):
+        super().__init__()
+        self.model = model
+        self.tokenizer = text_encoder.tokenizer
+        self.sequence_length = text_encoder.sequence_length
+        self.padded_length = text_encoder.padded_length
+        self.max_windows = max_windows
+        self.most_in_text = most_characters(
+            self.tokenizer, max_windows * self.sequence_length
+        )
+
+    def __call__(self, text):
+        text = valid(text)
+        size = tf.strings.length(text, unit="UTF8_CHAR")
+        is_short = require(
+            size <= self.most_in_text,
+            f"`text` must have at most {self.most_in_text} characters. Received: "
+            "texts of so many:",
+            size,
+        )
+        with tf.control_dependencies(is_short):
+            text = tf.identity(text)
+        words, starts, ends = split_words(text)
+        pieces = word_pieces(words.flat_values, self.tokenizer)
+        counts = words.row_lengths()
+        sizes = sums(pieces.row_lengths(), row_ids(words), words.nrows())
+        rows = windows(self.sequence_length - FRAME, sizes, half(self.sequence_length))
+        are_few = require(
+            rows <= self.max_windows,
+            f"`text` must have at most {self.max_windows} windows of the model's "
+            f"{self.sequence_length} tokens. Received: texts of so many windows:",
+            rows,
+        )
+        with tf.control_dependencies(are_few):
+            counts = tf.identity(counts)
+        rows, row, position = word_rows(
+            pieces, counts, self.tokenizer, self.sequence_length
+        )
+        inputs = padded_inputs(
+            rows,
+            tf.cast(rows.row_lengths(), tf.int32),  # There is no second segment.
+            self.tokenizer.pad_token_id,
+            self.padded_length,
+        )
+        index = tf.stack([row, position], axis=1)
+        found = tf.gather_nd(self._probabilities(inputs), index)
+        return text, words, starts, ends, found
+
+    def _probabilities(self, inputs):
+        """`[N, T, C]` of rows, computed few at once: a request may have many."""
+        count, length = tf.unstack(tf.shape(inputs["token_ids"]))
+
+        def is_left(row, _):
+            # Once at least, so that no rows have shapes too.
+            return (row < count) | (row == 0)
+
+        def some_more(row, found):
+            part = slice(row, row + _WINDOWS_AT_ONCE)
+            logits = self.model(
+                {name: rows[part] for name, rows in inputs.items()}, training=False
+            )
+            probabilities = tf.nn.softmax(tf.cast(logits, tf.float32))
+            return row + _WINDOWS_AT_ONCE, tf.concat([found, probabilities], axis=0)
+
+        classes = self.model.num_classes
+        _, found = tf.while_loop(
+            is_left,
+            some_more,
+            [tf.constant(0), tf.zeros([0, length, classes])],
+            shape_invariants=[
+                tf.TensorShape([]),
+                tf.TensorShape([None, None, classes]),
+            ],
+            parallel_iterations=1,
+        )
+        return found
