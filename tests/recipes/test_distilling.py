@@ -113,7 +113,7 @@ def test_from_a_teacher_to_a_served_student(folder):
     assert result.returncode == 0, result.stderr
     assert "SST-2: 30 examples to train on, 12 of dev" in result.stdout
     metrics = json.loads((folder / "sst2" / "metrics.json").read_text())
-    assert set(metrics) == {"student", "teacher"}
+    assert set(metrics) == {"student", "teacher", "baseline"}
     with open(folder / "sst2" / "dev_metrics.csv", encoding="utf-8") as file:
         best = max(float(row["accuracy"]) for row in csv.DictReader(file))
     assert metrics["student"]["accuracy"] == pytest.approx(best)

@@ -1,3 +1,5 @@
+from .baselines import baseline_name as baseline_name
+from .baselines import baseline_predictions as baseline_predictions
 from .conll import (
     conll_dataset as conll_dataset,
 )

@@ -14,6 +14,7 @@ from tfeff.data.finetuning.examples import (
     TextExamples,
     TokenExamples,
 )
+from tfeff.datasets.baselines import baseline_predictions
 from tfeff.datasets.checks import (
     check_classes,
     check_different,
@@ -206,6 +207,29 @@ class Dataset:
                 f"Received: {list(scores)}"
             )
         return scores
+
+    def baseline(
+        self,
+        train: TextExamples | ChoiceExamples | SpanExamples | TokenExamples,
+        examples: TextExamples | ChoiceExamples | SpanExamples | TokenExamples,
+    ) -> dict[str, float]:
+        """The official metrics of what training labels alone predict.
+
+        Args:
+            train: examples with labels.
+            examples: those to score, with labels.
+
+        Returns:
+            The metrics of `tfeff.datasets.baseline_predictions` by name; NaN where one
+            is undefined, as the correlation of constant ratings is.
+
+        Raises:
+            ValueError: if there are no labels.
+            TypeError: if the examples are not of `kind`.
+        """
+        self._check_examples(train)
+        self._check_examples(examples)
+        return self.metrics(examples, baseline_predictions(train, examples))
 
     def write_predictions(
         self,

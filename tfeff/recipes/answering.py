@@ -14,6 +14,7 @@ import numpy as np
 import tfeff
 from tfeff.datasets.squad import withhold
 from tfeff.recipes.answer_settings import AnswerSettings
+from tfeff.recipes.baselines import make_baseline, score, scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.runs import (
     best_metric,
@@ -24,7 +25,6 @@ from tfeff.recipes.runs import (
     examples_in_step,
     find_dataset,
     make_once,
-    metrics_line,
     newest_export,
     open_run,
     print_next,
@@ -56,7 +56,8 @@ def answer(
 
     Returns:
         What `metrics.json` holds: the task, the official metrics of the best model by
-        name, and as `"grid"` those of all, as `tfeff.training.Grid.run` gives them.
+        name, those of the commonest answer as `"baseline"`, and as `"grid"` those of
+        all, as `tfeff.training.Grid.run` gives them.
 
     Raises:
         ValueError: if a setting does not fit the data set, the encoder or the run
@@ -105,6 +106,10 @@ def answer(
                 f"{encoder.max_sequence_length} tokens, fine-tuned on "
                 f"{length}"
             )
+        examples = tfeff.data.SpanExamples(train.questions)
+        baseline = make_baseline(
+            dataset, examples, {"": tfeff.data.SpanExamples(dev.questions)}
+        )
         grid = tfeff.training.Grid(
             run.path("cells"),
             {
@@ -127,15 +132,18 @@ def answer(
                 ],
                 metric,
                 callbacks=callbacks,
+                baseline=baseline,
                 num_examples=len(train),
                 sequence_length=length,
                 seed=seed,
                 **cell,
             )
         )
-        print(grid.table())
+        print(grid.table({baseline["name"]: baseline["metrics"]}))
         if not os.path.exists(run.path("metrics.json")):
-            write_best(settings, run, dataset, dev_split, tokenizer, dev, summary)
+            write_best(
+                settings, run, dataset, dev_split, tokenizer, dev, summary, baseline
+            )
         # Also of a run of before there was one.
         make_once(
             run.path("preset"),
@@ -146,10 +154,10 @@ def answer(
         with open(run.path("metrics.json"), encoding="utf-8") as file:
             metrics = json.load(file)
         for part in to_predict:
-            write_predictions(settings, run, dataset, part, metrics)
+            write_predictions(settings, run, dataset, examples, part, metrics)
         run.finish()
         for name in dataset.metric_names:
-            print(f"{name}: {metrics[name]:.4f}")
+            print(f"{name}: {score(metrics, name, baseline)}")
         print(f"predictions: {run.path('predictions.json')}")
         print(f"question and passage in, answer out: {newest_export(run)}")
         print_next("compare runs", "report", f"--runs={settings.run_dir}")
@@ -179,7 +187,7 @@ def evaluate(model, dataset, dev, max_answer_tokens):
     return dataset.metrics(tfeff.data.SpanExamples(dev.questions), answers), answers
 
 
-def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary):
+def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary, baseline):
     """Predictions, model and export of the best cell; the metrics last."""
     for name in ("predictions.json", "null_odds.json", "model.keras"):
         if os.path.exists(run.path(name)):
@@ -213,11 +221,12 @@ def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary):
         no_answer_threshold=served,
     )
     tfeff.training.write_metrics(
-        {"task": settings.task, **metrics, "grid": summary}, run.path("metrics.json")
+        {"task": settings.task, **metrics, "baseline": baseline, "grid": summary},
+        run.path("metrics.json"),
     )
 
 
-def write_predictions(settings, run, dataset, part, metrics):
+def write_predictions(settings, run, dataset, train, part, metrics):
     """Answers of a part as the benchmark wants them, and metrics where it has them.
 
     What SQuAD 2.0 leaves without an answer is decided by the threshold of `metrics`,
@@ -237,8 +246,11 @@ def write_predictions(settings, run, dataset, part, metrics):
             copy(path, os.path.join(folder, os.path.basename(path)))
     if any(question.answers for question in part.questions):
         scores = dataset.metrics(examples, texts(answers))
-        tfeff.training.write_metrics(scores, os.path.join(folder, "metrics.json"))
-        print(f"{split}: {metrics_line(scores)}")
+        baseline = make_baseline(dataset, train, {"": examples})
+        tfeff.training.write_metrics(
+            {**scores, "baseline": baseline}, os.path.join(folder, "metrics.json")
+        )
+        print(f"{split}: {scores_line(scores, baseline)}")
     print(f"predictions of {split}: {folder}")
 
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 import tfeff
 from tfeff.objectives.distillation.layer_map import check_tokenizers
 from tfeff.recipes import answering, finetuning
+from tfeff.recipes.baselines import make_baseline, scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.distill_settings import DistillSettings
 from tfeff.recipes.distilling_models import (
@@ -90,7 +91,8 @@ def distill_on_a_task(
             f"{dataset.name}: {len(train):,} examples to train on, {len(dev):,} of dev"
         )
         teachers = dev_part.score(teacher)
-        print(f"teacher: {metrics_line(teachers)}")
+        baseline = make_baseline(dataset, train, {"": dev})
+        print(f"teacher: {scores_line(teachers, baseline)}")
         best = tfeff.training.KeepBest(
             lambda model: dev_part.score(model.student),
             dataset.metric_names[0],
@@ -123,13 +125,13 @@ def distill_on_a_task(
             )
         check_finite(student)
         print("student:")
-        report(best, settings.prediction_steps)
+        report(best, settings.prediction_steps, baseline)
         tfeff.training.save_checkpoint(student, run.path("model.keras"))
         batches = dev_part.encoder_batches(8, shuffle=False, repeat=False)
         draw(student.encoder, batches, run, settings.plots)
         write(
             run,
-            {"student": best.best, "teacher": teachers},
+            {"student": best.best, "teacher": teachers, "baseline": baseline},
             student,
             tokenizer,
             sequence_length=settings.sequence_length,

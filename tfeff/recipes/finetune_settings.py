@@ -1,4 +1,4 @@
-"""Settings of fine-tuning to classify or rate texts, or to choose options."""
+"""Settings of fine-tuning to classify texts, to choose options or to label words."""
 
 from tfeff.recipes.optimizer_settings import TuningSettings
 from tfeff.recipes.settings import setting, settings
@@ -6,10 +6,11 @@ from tfeff.recipes.settings import setting, settings
 
 @settings
 class FinetuneSettings(TuningSettings):
-    """Fine-tunes a pretrained encoder to classify or rate texts, or to choose options.
+    """Fine-tunes an encoder to classify or rate texts, choose options or label words.
 
     A task is any data set of `tfeff.datasets.names()` but those of spans: GLUE's nine,
-    BoolQ, MultiRC, RACE. As the papers' authors fine-tuned on a task:
+    BoolQ, MultiRC, RACE, and of words CoNLL-2003, CoNLL-2000, WikiANN, WNUT-17. As the
+    papers' authors fine-tuned on a task:
 
         tfeff finetune --config=shatter_finetune_glue --task=CoLA --data=glue \\
             --pretrained=runs/shatter --run_dir=runs/cola
@@ -28,6 +29,14 @@ class FinetuneSettings(TuningSettings):
         tfeff finetune --run_dir=runs/rte --task=RTE --data=glue \\
             --pretrained=runs/shatter --lora_rank=8 --learning_rates=5e-4
 
+    Names and chunks of words, with the best F1 of phrases kept:
+
+        tfeff finetune --run_dir=runs/names --task=WikiANN --data=ner/wikiann_en \\
+            --pretrained=runs/shatter --predict_split=dev
+
+    Beside every score stands that of a baseline, which reads no text: of the commonest
+    class of the training part, of the mean rating, of each word's commonest label.
+
     A run that was stopped goes on when it is started again with the same settings: what
     is finished is not run again. In the end the run directory holds `metrics.json` and
     `summary.md`, means and deviations over the seeds and which setting is best on the
@@ -42,7 +51,10 @@ class FinetuneSettings(TuningSettings):
     recipe = "finetune"
 
     run_dir: str = setting("Folder of the run.", fixed=False)
-    task: str = setting("A task of GLUE, BoolQ, MultiRC or RACE.")
+    task: str = setting(
+        "A task of GLUE, BoolQ, MultiRC, RACE, CoNLL-2003, CoNLL-2000, WikiANN or "
+        "WNUT-17."
+    )
     pretrained: str = setting("A preset, a run's folder, or RUN@STEP.")
     pretrained_steps: tuple[int, ...] = setting(
         "Steps of the run's checkpoints to start from, each in turn; default: its end.",
@@ -56,7 +68,9 @@ class FinetuneSettings(TuningSettings):
     )
     data: str = setting("Folder of the benchmark's files.")
     pooling: str = setting(
-        "Vectors that the head reads.", "cls", choices=("cls", "layerwise")
+        "Vectors that the head reads; not of words.",
+        "cls",
+        choices=("cls", "layerwise"),
     )
     sequence_length: int | None = setting(
         "Tokens of an example; default: as pretrained.", None, minimum=1

@@ -1,4 +1,4 @@
-"""Fine-tunes a pretrained encoder to classify or rate texts, or to choose options."""
+"""Fine-tunes an encoder to classify or rate texts, choose options, or label words."""
 
 import dataclasses
 import json
@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfeff
+from tfeff.recipes.baselines import make_baseline, scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.heads import read_pooler
@@ -26,7 +27,6 @@ from tfeff.recipes.runs import (
     export_options,
     find_dataset,
     make_once,
-    metrics_line,
     open_run,
     print_next,
     recipe_running,
@@ -45,6 +45,7 @@ SERVED = {
     "Classifier": ("label", "probabilities"),
     "Regressor": ("score",),
     "MultipleChoice": ("option", "probabilities"),
+    "TokenClassifier": ("words", "labels", "entities"),
 }
 
 
@@ -58,8 +59,8 @@ def finetune(
 
     Args:
         settings: the `FinetuneSettings`, which say what is in the run directory.
-        dataset: a data set of texts or options with the name `settings.task`; `None`
-            for the one that is registered under it.
+        dataset: a data set of texts, options or words with the name `settings.task`;
+            `None` for the one that is registered under it.
         callbacks: Keras callbacks beside those of the settings, or functions that make
             one for each training.
 
@@ -103,6 +104,7 @@ def finetune(
         settings.task,
         tfeff.data.TextExamples,
         tfeff.data.ChoiceExamples,
+        tfeff.data.TokenExamples,
         given=dataset,
     )
     with open_run(settings) as run:
@@ -114,7 +116,7 @@ def finetune(
         encoder, tokenizer = load_pretrained(settings, *settings.pretrained_steps[:1])
         check_lora(settings, encoder)
         task = make_task(settings, dataset, encoder, tokenizer)
-        if pretrained_pooler(settings) is not None:
+        if pretrained_pooler(settings, dataset) is not None:
             print(f"the pooler begins as that of {settings.pretrained}")
         steps = settings.pretrained_steps
         grid = tfeff.training.Grid(
@@ -133,12 +135,14 @@ def finetune(
                 settings, task, strategy, folder, callbacks, **cell
             )
         )["best"]
+        grid.summary["baseline"] = task.baseline
+        table = grid.table({task.baseline["name"]: task.baseline["metrics"]})
         with (
             atomic_file(run.path("summary.md")) as new,
             open(new, "w", encoding="utf-8") as file,
         ):
-            file.write(f"{dataset.name}, mean ± deviation over seeds\n\n{grid.table()}")
-        print(grid.table(), end="")
+            file.write(f"{dataset.name}, mean ± deviation over seeds\n\n{table}")
+        print(table, end="")
 
         best_model = os.path.join(best["folder"], "model.keras")
         model = tfeff.training.load_checkpoint(best_model)
@@ -168,7 +172,7 @@ def finetune(
         run.finish()
         print(
             f"best setting: {json.dumps(best['setting'])}, "
-            f"{metrics_line(best['mean'])}\n"
+            f"{scores_line(best['mean'], task.baseline)}\n"
             f"the best model: {run.path('model.keras')}\n"
             f"text in, {', '.join(SERVED[type(model).__name__])} out: {exported}"
         )
@@ -180,7 +184,9 @@ def finetune(
 class Part:
     """A part of a data set: its examples, and as rows of tokens."""
 
-    examples: tfeff.data.TextExamples | tfeff.data.ChoiceExamples
+    examples: (
+        tfeff.data.TextExamples | tfeff.data.ChoiceExamples | tfeff.data.TokenExamples
+    )
     rows: object
 
 
@@ -196,6 +202,7 @@ class Task:
         dev: the parts to choose the best by, by name.
         to_predict: what to predict in the end, or `None`.
         metric: the metric that tells the best, as `evaluate` names it.
+        baseline: what the labels of `train` alone predict, as of `make_baseline`.
     """
 
     dataset: tfeff.datasets.Dataset
@@ -205,6 +212,7 @@ class Task:
     dev: dict[str, Part]
     to_predict: Part | None
     metric: str
+    baseline: dict
 
 
 def make_task(settings, dataset, encoder, tokenizer):
@@ -213,6 +221,12 @@ def make_task(settings, dataset, encoder, tokenizer):
         raise ValueError(
             "`pad_to_longest` must be left out: of this encoder more padding changes "
             "the outputs. Received: pad_to_longest=True"
+        )
+    words = dataset.kind is tfeff.data.TokenExamples
+    if words and settings.pooling != "cls":
+        raise ValueError(
+            "`pooling` must be left out for words, each of which has a vector of its "
+            f"own. Received: pooling={settings.pooling!r}, task={dataset.name!r}"
         )
     metric = best_metric(settings, dataset)
     pad_to_longest = settings.pad_to_longest
@@ -231,7 +245,8 @@ def make_task(settings, dataset, encoder, tokenizer):
         to_predict = read(dataset, settings.predict_split, settings.data)
 
     def part(examples):
-        return Part(examples, tfeff.data.text_features(examples, tokenizer, length))
+        features = tfeff.data.token_features if words else tfeff.data.text_features
+        return Part(examples, features(examples, tokenizer, length))
 
     task = Task(
         dataset=dataset,
@@ -241,6 +256,9 @@ def make_task(settings, dataset, encoder, tokenizer):
         dev={split: part(examples) for split, examples in dev.items()},
         to_predict=None if to_predict is None else part(to_predict),
         metric=f"{dataset.dev_splits[0]}_{metric}",
+        baseline=make_baseline(
+            dataset, train, {f"{split}_": part for split, part in dev.items()}
+        ),
     )
     print(
         f"{dataset.name}: {len(train):,} examples to train on, "
@@ -271,7 +289,7 @@ def train(settings, task, strategy, folder, callbacks, pretrained_step=None, **c
             load_pretrained(settings, pretrained_step)[0],
             settings.pooling,
             settings.head_dropout,
-            pretrained_pooler(settings),
+            pretrained_pooler(settings, task.dataset),
         ),
         lambda examples, seed: task.train.rows.dataset(
             examples, seed, pad_to_longest=task.pad_to_longest
@@ -279,21 +297,28 @@ def train(settings, task, strategy, folder, callbacks, pretrained_step=None, **c
         lambda model: evaluate(task, model),
         task.metric,
         callbacks=callbacks,
-        num_examples=len(task.train.examples),
+        baseline=task.baseline,
+        num_examples=len(task.train.rows),
         sequence_length=task.sequence_length,
         **cell,
     )
 
 
-def pretrained_pooler(settings):
-    """The arrays of the pooler to begin with; `None` for a new one."""
-    if settings.pooling != "cls" or settings.pretrained_steps:
+def pretrained_pooler(settings, dataset):
+    """The arrays of the pooler to begin with; `None` for a new one, or for none."""
+    words = dataset.kind is tfeff.data.TokenExamples
+    if words or settings.pooling != "cls" or settings.pretrained_steps:
         return None
     return read_pooler(settings.pretrained)
 
 
 def make_model(examples, encoder, pooling, head_dropout, pooler=None):
     """The model for the kind of examples, whose pooler begins as the given one."""
+    if isinstance(examples, tfeff.data.TokenExamples):
+        names = examples.label_names
+        return tfeff.tasks.TokenClassifier(
+            encoder, len(names), head_dropout, label_names=names
+        )
     head = {"pooling": pooling, "dropout": head_dropout}
     if pooler is not None:
         head["pooler_activation"] = pooler["activation"].item()
@@ -324,7 +349,13 @@ def evaluate(task, model):
 
 
 def predict(model, rows, pad_to_longest):
-    """The class, rating or option of each example; None where the model diverged."""
+    """The class, rating or option of each example, or the classes of its words.
+
+    None where the model diverged.
+    """
+    if isinstance(model, tfeff.tasks.TokenClassifier):
+        finite = tfeff.training.is_finite(model)
+        return model.labels(rows, 32, pad_to_longest) if finite else None
     dataset = rows.dataset(
         8 if rows.num_choices else 32,
         shuffle=False,

@@ -8,7 +8,6 @@ import os
 from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.glue import SCORED_TASKS, glue_average
 from tfeff.recipes.report_settings import ReportSettings
-from tfeff.training.grid import read_metrics
 from tfeff.utils.files import atomic_file
 
 # In the order of the papers' columns.
@@ -26,7 +25,8 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
 
     Returns:
         By encoder and task, the metrics of the run with the best one: that which it
-        chose by comes first. GLUE's average is the task `"GLUE"`.
+        chose by comes first. GLUE's average is the task `"GLUE"`. Last, by the name of
+        a baseline, such as `"majority baseline"`, and task, its best of all runs.
 
     Raises:
         ValueError: if there is no run, or a folder is not of a finished run of
@@ -56,14 +56,17 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
         Jiang et al., "ConvBERT", section 4.2, for the average.
     """
     found: dict[str, dict[str, dict[str, float]]] = {}
+    baselines: dict[str, dict[str, dict[str, float]]] = {}
     of_questions = set()
     for folder in _folders(settings.runs):
-        model, task, scores, is_question = _read(folder)
+        model, task, scores, baseline, is_question = _read(folder)
         if is_question:
             of_questions.add(task)
-        tasks = found.setdefault(model, {})
-        if task not in tasks or _first(scores) > _first(tasks[task]):
-            tasks[task] = scores
+        _keep_best(found, model, task, scores)
+        if baseline is not None:
+            own = {name: _number(baseline["metrics"][name]) for name in scores}
+            _keep_best(baselines, baseline["name"], task, own)
+    found |= baselines
     for tasks in found.values():
         scores = {task: _first(metrics) for task, metrics in tasks.items()}
         if set(SCORED_TASKS) <= set(scores):
@@ -96,17 +99,31 @@ def _folders(patterns):
     return folders
 
 
+def _keep_best(found, row, task, scores):
+    tasks = found.setdefault(row, {})
+    if task not in tasks or _first(scores) > _first(tasks[task]):
+        tasks[task] = scores
+
+
 def _read(folder):
-    """The encoder, the task, its metrics, and whether it is one of questions."""
+    """The encoder, task, metrics, baseline, and whether it is one of questions.
+
+    Runs of before there were baselines have none.
+    """
     try:
         config, metrics = (
             _json(os.path.join(folder, name))
             for name in ("config.json", "metrics.json")
         )
         task = ALIASES.get(config["task"], config["task"])
-        if "grid" in metrics:
-            return config["pretrained"], task, _of_questions(folder, metrics), True
-        return config["pretrained"], task, _of_texts(metrics), False
+        is_question = "grid" in metrics
+        if is_question:
+            metrics = _predicted(folder, metrics)
+            scores = {name: _number(metrics[name]) for name in ("f1", "exact_match")}
+        else:
+            scores = _of_texts(metrics)
+        baseline = metrics.get("baseline")
+        return config["pretrained"], task, scores, baseline, is_question
     except (KeyError, OSError, TypeError, ValueError) as error:
         raise ValueError(
             "`runs` must be folders of finished runs of `tfeff finetune` or `tfeff "
@@ -129,10 +146,10 @@ def _of_texts(summary):
     return {key: _number(mean[key]) for key in [metric, *keys]}
 
 
-def _of_questions(folder, metrics):
+def _predicted(folder, metrics):
+    """The metrics of a part that is predicted, else those of the development set."""
     paths = sorted(glob.glob(os.path.join(folder, "predictions", "*", "metrics.json")))
-    scores = read_metrics(paths[0]) if paths else metrics
-    return {name: _number(scores[name]) for name in ("f1", "exact_match")}
+    return _json(paths[0]) if paths else metrics
 
 
 def _table(found, columns):

@@ -134,10 +134,12 @@ def make_optimizer(settings: Any, learning_rate: float, steps: int, **others):
 
 
 def export_options(
-    examples: tfeff.data.TextExamples | tfeff.data.ChoiceExamples,
+    examples: tfeff.data.TextExamples
+    | tfeff.data.ChoiceExamples
+    | tfeff.data.TokenExamples,
 ) -> dict:
     """The options of `save_for_serving` that follow from the examples of a task."""
-    if isinstance(examples, tfeff.data.ChoiceExamples):
+    if not isinstance(examples, tfeff.data.TextExamples):
         return {}
     options: dict[str, Any] = {"pairs": examples.second is not None}
     if examples.label_names is not None:

@@ -10,14 +10,10 @@ import tensorflow as tf
 import tfeff
 from tfeff.encoders.quantization import check_keeps_quantization
 from tfeff.recipes.answer_settings import AnswerSettings
+from tfeff.recipes.baselines import scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.finetune_settings import FinetuneSettings
-from tfeff.recipes.runs import (
-    copy,
-    examples_in_step,
-    make_optimizer,
-    metrics_line,
-)
+from tfeff.recipes.runs import copy, examples_in_step, make_optimizer
 
 TunedSettings: TypeAlias = AnswerSettings | FinetuneSettings
 LORA = "lora.safetensors"
@@ -91,6 +87,7 @@ def train_cell(
     evaluate: Callable[[keras.Model], dict[str, float]],
     metric: str,
     *,
+    baseline: dict,
     num_examples: int,
     sequence_length: int,
     learning_rate: float,
@@ -109,6 +106,7 @@ def train_cell(
         make_batches: called with the number of examples in a step, and a seed.
         evaluate: as for `tfeff.training.KeepBest`.
         metric: the name of the metric that tells the best.
+        baseline: as of `make_baseline`, to print beside the metrics.
         num_examples: how many there are to train on.
         sequence_length: tokens of an example.
         learning_rate, batch_size, seed: of the cell.
@@ -165,13 +163,14 @@ def train_cell(
         tfeff.tasks.save_lora(model, os.path.join(folder, LORA))
     model = tfeff.encoders.merge_lora(model)
     tfeff.training.save_checkpoint(model, os.path.join(folder, "model.keras"))
-    report(best, steps)
+    report(best, steps, baseline)
     return best.best
 
 
-def report(best: tfeff.training.KeepBest, steps: int) -> None:
+def report(best: tfeff.training.KeepBest, steps: int, baseline: dict) -> None:
     """Prints where the best weights are from, and why a training ended early."""
-    print(f"  best at step {best.best_step:,} of {steps:,}: {metrics_line(best.best)}")
+    line = scores_line(best.best, baseline)
+    print(f"  best at step {best.best_step:,} of {steps:,}: {line}")
     if best.diverged_step is not None:
         print(f"  the training had diverged at step {best.diverged_step:,}")
     if best.stopped_step is not None:

@@ -2,7 +2,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
+from tfeff.data.finetuning.token_features import TokenFeatures
 from tfeff.encoders import Encoder
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
@@ -23,7 +25,8 @@ class TokenClassifier(Task):
     and `weights` `[B, T]` are 0 at tokens that have no label (which other libraries
     mark by the label -100): padding, special tokens, and the pieces of a word but its
     first. The loss is the mean cross-entropy over all weighted tokens of the global
-    batch, the same on one device and on many.
+    batch, the same on one device and on many. `tfeff.data.token_features` makes such
+    batches of sentences of words, and `labels` gives the label of each word.
 
     Args:
         encoder: a `tfeff.encoders.Encoder`.
@@ -86,6 +89,48 @@ class TokenClassifier(Task):
         self.num_classes = num_classes
         self.dropout = float(dropout)
         self.label_names = label_names
+
+    def labels(
+        self,
+        features: TokenFeatures,
+        batch_size: int = 32,
+        pad_to_longest: bool | None = None,
+    ) -> list[np.ndarray]:
+        """The likeliest label of each word, that of its first token.
+
+        Args:
+            features: from `tfeff.data.token_features`.
+            batch_size: integer, rows in a batch.
+            pad_to_longest: whether rows are as long as the longest of their batch. By
+                default they are, unless the encoder depends on the padded length.
+
+        Returns:
+            For each sentence `[W]` int32, as `tfeff.datasets.phrase_metrics` takes
+            them: indices of the classes.
+
+        Raises:
+            TypeError: if `features` are others.
+            ValueError: if `batch_size` is below 1.
+        """
+        if not isinstance(features, TokenFeatures):
+            raise TypeError(
+                "`features` must be from `tfeff.data.token_features`. "
+                f"Received: features={features!r}"
+            )
+        batch_size = check_integer("batch_size", batch_size)
+        if pad_to_longest is None:
+            pad_to_longest = not self.encoder.length_dependent
+        batches = features.dataset(
+            batch_size, shuffle=False, repeat=False, pad_to_longest=pad_to_longest
+        )
+        rows = []
+        for inputs, *_ in batches:
+            inputs = {name: rows.numpy() for name, rows in inputs.items()}
+            logits = self.predict_on_batch(inputs)[:batch_size]
+            classes = np.asarray(logits, "float32").argmax(-1)
+            more = features.sequence_length - classes.shape[1]
+            rows.append(np.pad(classes.astype("int32"), [(0, 0), (0, more)]))
+        return features.of_words(np.concatenate(rows))
 
     def heads(self) -> dict[str, Head]:
         return {"token_logits": Head.of(self.get_layer("logits"))}

@@ -125,8 +125,12 @@ class Grid:
         self.summary = {"metric": self.metric, "rows": rows, "best": best}
         return self.summary
 
-    def table(self) -> str:
-        """The summary in Markdown: mean ± deviation of each metric."""
+    def table(self, others: Mapping[str, Mapping[str, float]] | None = None) -> str:
+        """The summary in Markdown: mean ± deviation of each metric.
+
+        Args:
+            others: metrics of further rows by their names, such as a baseline's.
+        """
         names = list(self.summary["best"]["mean"])
         lines = [
             "| " + " | ".join([*self.axes, *names]) + " |",
@@ -137,6 +141,10 @@ class Grid:
             cells = [str(value) for value in row["setting"].values()]
             cells += [_cell_text(row["mean"][n], row["deviation"][n]) for n in names]
             lines.append("| " + " | ".join(f"{marks}{c}{marks}" for c in cells) + " |")
+        for title, metrics in (others or {}).items():
+            cells = [title, *[""] * (len(self.axes) - 1)]
+            cells += [_cell_text(metrics.get(n, math.nan), math.nan) for n in names]
+            lines.append("| " + " | ".join(cells) + " |")
         return "\n".join(lines) + "\n"
 
     def _cell(self, cell, setting, seed):

@@ -1,0 +1,44 @@
+"""What training labels alone predict, beside the scores of a recipe."""
+
+import math
+from collections.abc import Mapping
+
+import tfeff
+
+
+def make_baseline(
+    dataset: tfeff.datasets.Dataset, train: object, parts: Mapping[str, object]
+) -> dict:
+    """A baseline as `metrics.json` holds it.
+
+    Args:
+        dataset: the data set.
+        train: its examples to train on.
+        parts: those that are scored, by what the names of their metrics begin with.
+
+    Returns:
+        Dict of `name`, and `metrics` by name.
+    """
+    metrics = {
+        f"{prefix}{name}": value
+        for prefix, examples in parts.items()
+        for name, value in dataset.baseline(train, examples).items()
+    }
+    return {"name": tfeff.datasets.baseline_name(train), "metrics": metrics}
+
+
+def scores_line(metrics: Mapping[str, float], baseline: Mapping) -> str:
+    """Metrics in a line, each beside that of the baseline."""
+    return "; ".join(f"{name} {score(metrics, name, baseline)}" for name in metrics)
+
+
+def score(metrics: Mapping[str, float], name: str, baseline: Mapping) -> str:
+    """A metric, and that of the baseline if it has it: a threshold, say, it has not."""
+    found = _text(metrics[name])
+    if name in baseline["metrics"]:
+        found += f", {baseline['name']} {_text(baseline['metrics'][name])}"
+    return found
+
+
+def _text(value):
+    return "undefined" if value is None or math.isnan(value) else f"{value:.4f}"
