@@ -250,6 +250,9 @@ CALLS = {
     datasets.tsv_dataset: dict(name="Own", texts=("a",), label="b"),
     datasets.conll_dataset: dict(name="Own", types=("PER",)),
     datasets.read_conll: dict(path=saved_words, label_names=("O", "B-PER")),
+    datasets.baseline_name: dict(examples=WORDS),
+    datasets.baseline_predictions: dict(train=WORDS, examples=WORDS),
+    SST.baseline: dict(train=REVIEWS, examples=REVIEWS),
     datasets.phrase_metrics: dict(examples=WORDS, predictions=[[1, 0]]),
     datasets.span_dataset: dict(name="Own", files={"dev": ("a.json",)}),
     datasets.register: dict(dataset=SST),
@@ -310,6 +313,7 @@ CALLS = {
         questions=[QUESTION], tokenizer=tokenizer, sequence_length=16
     ),
     data.passage_lengths: dict(questions=[QUESTION], tokenizer=tokenizer),
+    data.split_words: dict(text=tf.constant(["the cat"])),
     data.text_features: dict(examples=TEXTS, tokenizer=tokenizer, sequence_length=16),
     data.token_features: dict(examples=WORDS, tokenizer=tokenizer, sequence_length=16),
     data.json_lines: dict(patterns=saved_lines),

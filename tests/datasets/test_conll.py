@@ -66,6 +66,14 @@ def test_labels_may_lack(tmp_path):
         ),
         ("Ada\tB-PER\n\tO\n", r"line 2: must have a column 0 .*\['', 'O'\]"),
         ("Ada\tB-PER\nran\t\n", r"line 2: must have a column -1"),
+        (
+            "Ada B-PER\nran O\n\nNew York B-LOC\n",
+            "line 4: must have 2 columns, as l.* 1",
+        ),
+        (
+            "Ada\tB-PER\nran\tO\tO\n",
+            r"line 2: must have 2 columns, .*\['ran', 'O', 'O'",
+        ),
         ("\n \n", "an empty file"),
         ("-DOCSTART- O\n", "must hold sentences"),
         ("Ada O\n\xff O\n", "line 2: must be UTF-8"),

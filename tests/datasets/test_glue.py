@@ -191,6 +191,10 @@ RTE = ["index", "sentence1", "sentence2", "label"]
             rows(["index", "sentence1", "label"], ["0", "A", "entailment"]),
             r"dev\.tsv, line 1: must name the column 'sentence2'. Received: \['index'",
         ),
+        (
+            rows([*RTE[:2], "sentence_2", "label"], ["0", "A", "B", "entailment"]),
+            r"line 1: must name the column 'sentence2'.* Did you mean 'sentence_2'\?",
+        ),
         (rows(RTE[:-1], ["0", "A", "B"]), r"line 1: must name the column 'label'"),
         (
             rows(RTE, ["0", "A", "B", "entailment"], ["1", "A", "entailment"]),
@@ -204,6 +208,10 @@ RTE = ["index", "sentence1", "sentence2", "label"]
             rows(RTE, ["0", "A", "B", "neutral"]),
             r"line 2: the label must be one of \['entailment', 'not_entailment'\]. "
             r"Received: 'neutral'",
+        ),
+        (
+            rows(RTE, ["0", "A", "B", "not entailed"]),
+            r"line 2: .*Received: 'not entailed'. Did you mean 'not_entailment'\?",
         ),
         (
             rows(RTE).encode() + b"0\tA\tB \xff\tentailment\n",

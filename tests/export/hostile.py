@@ -50,7 +50,7 @@ def make_text(source):
     return source.choice([b"", b" "]).join(text)
 
 
-def make_request(source, names):
+def make_request(source, names, has_windows):
     """Inputs by name, rows and columns of the answer, and what it must be."""
     rows = source.choice([0, 1, 1, 1, 2, 2, 3])
     sizes = {name: rows for name in names}
@@ -68,9 +68,8 @@ def make_request(source, names):
         ]
     if len(set(sizes.values())) > 1 or ("options" in names and not 0 < columns < 65):
         return inputs, rows, columns, "error"
-    # A question may leave no room, and a passage may have too many windows.
-    either = {"question", "passage"} == set(names)
-    return inputs, rows, columns, "either" if either else "answer"
+    # A question may leave no room, and a text may have too many windows.
+    return inputs, rows, columns, "either" if has_windows else "answer"
 
 
 def check_answer(outputs, rows, columns):
@@ -103,7 +102,8 @@ def fire(served, requests, seed):
     early, named, started = None, set(), time.monotonic()
     for number in range(requests):
         name, function, names = served[number % len(served)]
-        inputs, rows, columns, must = make_request(source, names)
+        has_windows = name.endswith(("answer", "tag", "entities"))
+        inputs, rows, columns, must = make_request(source, names, has_windows)
         tensors = {
             key: tf.constant(value, tf.string, [len(value), columns])
             if key == "options"

@@ -13,7 +13,13 @@ from tests.subjects.characters import word_pieces
 from tests.subjects.sentences import tokenizer
 from tests.subjects.serving import make_encoder, own_model
 from tfeff.objectives import MaskedLM
-from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
+from tfeff.tasks import (
+    Classifier,
+    MultipleChoice,
+    Regressor,
+    SpanQA,
+    TokenClassifier,
+)
 
 # 100,000 take some 5 minutes of a processor, with the exports 7.
 REQUESTS = int(os.environ.get("TFEFF_HOSTILE_REQUESTS", 20_000))
@@ -21,6 +27,7 @@ REQUESTS = int(os.environ.get("TFEFF_HOSTILE_REQUESTS", 20_000))
 # of buffers and kernels: 22 MB in 80,000 requests. A leak of the texts or tensors of a
 # request, 7 kB and more, would add this in 16,000.
 MOST_GROWTH = 100
+LABELS = ["O", "B-PER", "I-PER"]
 
 
 def save_exports(folder):
@@ -38,6 +45,7 @@ def save_exports(folder):
             ("ratings", Regressor(encoder), {"pairs": True}),
             ("choices", MultipleChoice(encoder), {}),
             ("outputs", own_model(encoder), {"pairs": True}),
+            ("words", TokenClassifier(encoder, 3, label_names=LABELS), {}),
             ("answers", SpanQA(encoder), {"stride": 7, "no_answer_threshold": 0.0}),
         ):
             path = folder / f"{kind}-{name}"
@@ -57,8 +65,9 @@ def test_no_request_ends_the_process_or_stays_in_memory(tmp_path):
     result = json.loads(done.stdout)
     counts = result["counts"]
     assert sum(sum(count.values()) for count in counts.values()) == REQUESTS
-    # Three signatures of masks, one of each other model, of both tokenizers.
-    assert len(counts) == 18
+    # Three signatures of masks, two of words, one of each other model, of both
+    # tokenizers.
+    assert len(counts) == 22
     assert all(count["answers"] > REQUESTS / 100 for count in counts.values())
     for kind in ("unigram", "word_piece"):
         assert {
@@ -69,6 +78,8 @@ def test_no_request_ends_the_process_or_stays_in_memory(tmp_path):
             f"{kind}-choices choose options",
             f"{kind}-answers answer passage",
             f"{kind}-answers answer question",
+            f"{kind}-words tag text",
+            f"{kind}-words entities text",
         } <= set(result["named"])
     print({name: result[name] for name in ("early", "late", "seconds")})
     assert result["late"] - result["early"] < MOST_GROWTH

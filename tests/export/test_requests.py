@@ -25,10 +25,18 @@ from tfeff.export.embeddings import embedding_endpoints
 from tfeff.export.fill_mask import fill_mask_endpoint
 from tfeff.export.request_texts import first_characters, most_characters, valid
 from tfeff.export.span_qa import answer_endpoint
+from tfeff.export.tagging import tag_endpoints
 from tfeff.export.text_encoder import TextEncoder
-from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
+from tfeff.tasks import (
+    Classifier,
+    MultipleChoice,
+    Regressor,
+    SpanQA,
+    TokenClassifier,
+)
 
 LENGTH = 16
+LABELS = ["O", "B-PER", "I-PER"]
 GAPS = st.text(st.sampled_from("_ab \n漢\\1\0"), max_size=9)
 
 
@@ -52,6 +60,7 @@ def served():
         "predict": predict_endpoint(own_model(encoder), text_encoder, True),
         "choose": choose_endpoint(MultipleChoice(encoder), text_encoder),
         **answer_endpoint(SpanQA(encoder), text_encoder, 4, max_windows=9),
+        **tag_endpoints(TokenClassifier(encoder, 3), text_encoder, LABELS, 9),
     }
     return {name: tf.function(f, autograph=False) for name, f in functions.items()}
 
@@ -66,6 +75,8 @@ INPUTS = {
     "predict": ["text", "text_pair"],
     "choose": ["passage", "question", "options"],
     "answer": ["question", "passage"],
+    "tag": ["text"],
+    "entities": ["text"],
 }
 
 
@@ -147,6 +158,14 @@ def test_empty_batches_have_empty_answers(traced):
         "answer": {
             name: (0,)
             for name in ("answer", "start", "end", "score", "no_answer_probability")
+        },
+        "tag": {
+            **{name: (0, 0) for name in ("words", "label", "start", "end")},
+            "labels": (0, 3),
+            "probabilities": (0, 0, 3),
+        },
+        "entities": {
+            name: (0, 0) for name in ("entity", "type", "start", "end", "probability")
         },
     }
     for name, names in INPUTS.items():

@@ -1,5 +1,6 @@
 """Labels of words and entities of a SavedModel, against the same model in Python."""
 
+import functools
 import random
 
 import numpy as np
@@ -14,13 +15,13 @@ from tests.subjects.byte_pairs import tokenizer as byte_pairs
 from tests.subjects.characters import CORPUS, FRAGMENTS, word_pieces
 from tests.subjects.serving import load
 from tfeff.data import TokenExamples, token_features
-from tfeff.export.tagging import group, phrase_types
+from tfeff.export.tagging import group, phrase_types, tag_endpoints
+from tfeff.export.text_encoder import TextEncoder
 
 LENGTH = 9
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 TOKENIZERS = {
     "sentence_piece": lambda: tfeff.data.train_tokenizer(CORPUS, vocabulary_size=64),
-    "word_piece": word_pieces,
     "byte_pairs": byte_pairs,
 }
 
@@ -107,29 +108,47 @@ def call(path, name, texts):
     return {key: value.numpy() for key, value in outputs.items()}
 
 
-@pytest.mark.parametrize("kind", TOKENIZERS)
-def test_words_and_entities_are_those_of_python(kind, tmp_path):
-    tokenizer = TOKENIZERS[kind]()
-    attention = {"name": "blockwise", "head_blocks": "1:1"}
-    changes = {"attention": attention} if kind == "word_piece" else {}
-    model = make_model(tokenizer, **changes)
-    assert model.encoder.length_dependent == (kind == "word_piece")
-    tfeff.export.save_for_serving(model, tokenizer, tmp_path / "export")
-    assert set(load(tmp_path / "export").signatures) == {
-        *("tag", "entities", "serving_default")
-    }
+def check_all(call, model, tokenizer):
+    """`call(name, texts)` gives words and entities of any texts as Python does."""
     texts = make_texts()
     rows = [split_words(text) for text in texts]
     probabilities = expected_probabilities(model, tokenizer, rows)
     for part in (slice(None), slice(3, 4), slice(0, 2), slice(0, 0)):
-        outputs = call(tmp_path / "export", "tag", texts[part])
-        check_tags(outputs, rows[part], probabilities[part])
-        found = call(tmp_path / "export", "entities", texts[part])
-        check_entities(found, texts[part], rows[part], probabilities[part])
-    outputs = call(tmp_path / "export", "entities", texts)
-    count = check_entities(outputs, texts, rows, probabilities)
+        check_tags(call("tag", texts[part]), rows[part], probabilities[part])
+        outputs = call("entities", texts[part])
+        check_entities(outputs, texts[part], rows[part], probabilities[part])
+    outputs = call("entities", texts)
     types = {x for x in outputs["type"].ravel().tolist() if x}
-    assert count > 30 and types == {b"PER", b"LOC"}
+    assert types == {b"PER", b"LOC"}
+    assert check_entities(outputs, texts, rows, probabilities) > 30
+
+
+@pytest.mark.parametrize("kind", ["sentence_piece", "byte_pairs"])
+def test_words_and_entities_are_those_of_python(kind):
+    tokenizer = TOKENIZERS[kind]()
+    model = make_model(tokenizer)
+    text_encoder = TextEncoder(tokenizer, LENGTH)
+    endpoints = {
+        name: tf.function(function, input_signature=[tf.TensorSpec([None], tf.string)])
+        for name, function in tag_endpoints(model, text_encoder, LABELS, 99).items()
+    }
+
+    def call(name, texts):
+        outputs = endpoints[name](tf.constant(texts, tf.string))
+        return {key: value.numpy() for key, value in outputs.items()}
+
+    check_all(call, model, tokenizer)
+
+
+def test_an_export_of_an_encoder_that_depends_on_the_length(tmp_path):
+    tokenizer = word_pieces()
+    attention = {"name": "blockwise", "head_blocks": "1:1"}
+    model = make_model(tokenizer, attention=attention)
+    assert model.encoder.length_dependent
+    path = tmp_path / "export"
+    tfeff.export.save_for_serving(model, tokenizer, path)
+    assert set(load(path).signatures) == {"tag", "entities", "serving_default"}
+    check_all(functools.partial(call, path), model, tokenizer)
 
 
 def test_entities_are_those_of_conlleval():

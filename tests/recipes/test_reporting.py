@@ -16,8 +16,17 @@ def write(folder, config, metrics):
     (folder / "metrics.json").write_text(json.dumps(metrics))
 
 
-def write_texts(folder, task, metric="dev_accuracy", pretrained="shatter", **mean):
+def write_texts(
+    folder,
+    task,
+    metric="dev_accuracy",
+    pretrained="shatter",
+    baseline=None,
+    **mean,
+):
     best = {"metric": metric, "best": {"mean": mean}}
+    if baseline is not None:
+        best["baseline"] = baseline
     write(folder, {"task": task, "pretrained": pretrained}, best)
 
 
@@ -60,6 +69,49 @@ def test_tables_of_the_papers(tmp_path, capsys):
 | blockbert | 50.00 / 75.00 | 25.00 / 37.50 |
 """
     assert capsys.readouterr().out == expected == output.read_text()
+
+
+def test_baselines_are_rows_below(tmp_path, capsys):
+    def baseline(kind, **metrics):
+        return {"name": f"{kind} baseline", "metrics": metrics}
+
+    low = baseline("majority", dev_accuracy=0.25)
+    high = baseline("majority", dev_accuracy=0.5, dev_f1=0.625)
+    write_texts(tmp_path / "a", "RTE", dev_accuracy=0.75, baseline=low)
+    write_texts(tmp_path / "b", "RTE", pretrained="b", dev_accuracy=1, baseline=high)
+    rated = baseline("mean", dev_pearson=None)
+    write_texts(tmp_path / "c", "STS-B", "dev_pearson", dev_pearson=0.5, baseline=rated)
+    words = baseline("most-frequent-tag", dev_f1=0.375)
+    write_texts(tmp_path / "d", "WikiANN", "dev_f1", dev_f1=0.625, baseline=words)
+    write_texts(tmp_path / "old", "CoLA", dev_accuracy=0.5)
+    write_questions(tmp_path / "news", "NewsQA", 0.25, 0.125)
+    (tmp_path / "news" / "predictions" / "test_half").mkdir(parents=True)
+    scores = {"f1": 0.375, "exact_match": 0.25}
+    scores["baseline"] = baseline("majority", f1=0.125, exact_match=0.0)
+    path = tmp_path / "news" / "predictions" / "test_half" / "metrics.json"
+    path.write_text(json.dumps(scores))
+    found = report(ReportSettings(runs=(f"{tmp_path}/*",)))
+    assert found["majority baseline"] == {
+        "RTE": {"dev_accuracy": 0.5},
+        "NewsQA": {"f1": 0.125, "exact_match": 0.0},
+    }
+    assert (
+        capsys.readouterr().out
+        == """\
+| encoder | CoLA | STS-B | RTE | WikiANN |
+|---|---|---|---|---|
+| shatter | 50.0 | 50.0 | 75.0 | 62.5 |
+| b | – | – | 100.0 | – |
+| majority baseline | – | – | 50.0 | – |
+| mean baseline | – | undefined | – | – |
+| most-frequent-tag baseline | – | – | – | 37.5 |
+
+| encoder | NewsQA EM / F1 |
+|---|---|
+| blockbert | 25.00 / 37.50 |
+| majority baseline | 0.00 / 12.50 |
+"""
+    )
 
 
 def test_what_is_no_finished_run_is_named(tmp_path):

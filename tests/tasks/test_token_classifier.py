@@ -112,6 +112,31 @@ def test_a_saved_model_is_the_same(tmp_path):
     np.testing.assert_array_equal(loaded(inputs), model(inputs))
 
 
+@pytest.mark.parametrize("length_dependent", [False, True])
+def test_labels_of_words_are_those_of_their_first_tokens(length_dependent):
+    attention = {"name": "blockwise", "head_blocks": "1:1"}
+    changes = {"attention": attention} if length_dependent else {}
+    documents = ["Ada wrote it", "yes and no"] * 9
+    tokenizer = tfeff.data.train_tokenizer(documents, 25)
+    model = make_model(max_sequence_length=8, **changes)
+    words = (("yes",), ("Ada", "wrote", "it", "and", "Ada"), ("no", "no"))
+    examples = tfeff.data.TokenExamples(words, None, tuple(NAMES), tuple("abc"))
+    features = tfeff.data.token_features(examples, tokenizer, sequence_length=8)
+    assert len(features) > 3
+    logits = model.predict(features.inputs, verbose=0)
+    expected = [row.argmax(-1).tolist() for row in features.of_words(logits)]
+    for batch_size in (2, 50):
+        found = model.labels(features, batch_size)
+        assert [row.tolist() for row in found] == expected
+        assert all(row.dtype == np.int32 for row in found)
+    with pytest.raises(
+        TypeError, match="`features` must be from `tfeff.data.token_fea"
+    ):
+        model.labels(features.inputs)
+    with pytest.raises(ValueError, match="`batch_size` must be .*=0"):
+        model.labels(features, 0)
+
+
 @pytest.mark.slow
 def test_two_replicas_equal_one_device():
     models = check_two_replicas(make_model, batches(count=10), steps=10)

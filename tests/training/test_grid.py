@@ -66,6 +66,12 @@ def test_a_grid_that_was_killed_runs_only_what_is_missing(tmp_path):
     assert lines[2] == "| 16 | 1e-05 | 0.6000 ± 0.1414 | 1.0000 ± 0.0000 |"
     assert "| undefined |" in lines[3]
     assert lines[4].startswith("| **32** | **1e-05** | **0.6550 ± 0.0071**")
+    others = {"constant": {"score": 0.25, "loss": math.nan}, "none": {}}
+    assert grid.table(others).splitlines() == [
+        *lines,
+        "| constant |  | 0.2500 | undefined |",
+        "| none |  | undefined | undefined |",
+    ]
 
 
 def test_undefined_is_null_on_disk_and_never_zero(tmp_path):

@@ -15,17 +15,31 @@ from tfeff.data.finetuning.examples import (
     TokenExamples,
 )
 
-MAJORITY, MEAN, TAG = "majority", "mean", "most-frequent-tag"
+_KINDS = (TextExamples, ChoiceExamples, SpanExamples, TokenExamples)
 
 
 def baseline_name(
     examples: TextExamples | ChoiceExamples | SpanExamples | TokenExamples,
-):
-    """What a baseline for such examples is called."""
+) -> str:
+    """What the baseline of such examples is called.
+
+    Args:
+        examples: examples of a task.
+
+    Returns:
+        `"majority baseline"`, of ratings `"mean baseline"`, of words
+        `"most-frequent-tag baseline"`.
+
+    Raises:
+        TypeError: if `examples` are of no such kind.
+
+    Example: see `baseline_predictions`.
+    """
+    _check_kind("examples", examples)
     if isinstance(examples, TokenExamples):
-        return f"{TAG} baseline"
+        return "most-frequent-tag baseline"
     rated = isinstance(examples, TextExamples) and examples.label_names is None
-    return f"{MEAN if rated else MAJORITY} baseline"
+    return f"{'mean' if rated else 'majority'} baseline"
 
 
 def baseline_predictions(
@@ -61,12 +75,15 @@ def baseline_predictions(
     >>> new = tfeff.data.TokenExamples((("Bob", "saw", "Eve"),), None, names, ("0",))
     >>> [row.tolist() for row in tfeff.datasets.baseline_predictions(train, new)]
     [[1, 0, 1]]
+    >>> tfeff.datasets.baseline_name(train)
+    'most-frequent-tag baseline'
 
     Reference:
         Tjong Kim Sang and Buchholz, "Introduction to the CoNLL-2000 shared task:
         Chunking", 2000, section 4, whose baseline has the commonest chunk tag of each
         part of speech.
     """
+    _check_kind("train", train)
     if type(train) is not type(examples):
         raise TypeError(
             "`train` and `examples` must be of one kind. Received: "
@@ -87,6 +104,14 @@ def baseline_predictions(
     if train.label_names is None:
         return np.full(len(examples), np.mean(train.labels, dtype="float64"), "float32")
     return np.full(len(examples), np.bincount(train.labels).argmax(), "int32")
+
+
+def _check_kind(name, examples):
+    if not isinstance(examples, _KINDS):
+        known = [kind.__name__ for kind in _KINDS]
+        raise TypeError(
+            f"`{name}` must be one of {known}. Received: {name}={examples!r:.80}"
+        )
 
 
 def _tags(train, examples):

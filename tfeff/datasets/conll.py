@@ -65,7 +65,9 @@ def read_conll(
 
     Raises:
         ValueError: with the file and the line, if it is missing or empty, a line has
-            too few columns, or a label is unknown; the message names a near miss.
+            too few columns, or not as many as the lines before, so that words and
+            labels could be mistaken for others; or if a label is unknown: the message
+            names a near miss.
         TypeError: if an argument has another type.
 
     Example:
@@ -94,12 +96,17 @@ def read_conll(
     ]
     labelled = not label_optional or any(len(cells) > 1 for _, cells in rows)
     sentences: list[list[tuple[str, int]]] = [[]]
+    first = None
     for number, cells in rows:
         if not cells:
             sentences.append([])
             continue
         if labelled and len(cells) < 2:
             raise malformed(path, number, "must have a word and a label", str(cells))
+        first = first or (number, len(cells))
+        if len(cells) != first[1]:
+            expected = f"must have {first[1]} columns, as line {first[0]}"
+            raise malformed(path, number, expected, str(cells))
         word = _cell(cells, "word_column", word_column, path, number)
         label = 0
         if labelled:

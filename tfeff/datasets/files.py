@@ -7,6 +7,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from tfeff.utils.checks import near_miss
+
 _KINDS = {str: "a string", int: "an integer", list: "a list", dict: "an object"}
 
 
@@ -73,7 +75,10 @@ def json_file(path: str | os.PathLike) -> dict:
 def field(record: dict, key: str, kind: type, where: str):
     """The value of a required key, which must be of type `kind`."""
     if key not in record:
-        raise ValueError(f"{where}: must have {key!r}. Received: {sorted(record)}")
+        raise ValueError(
+            f"{where}: must have {key!r}. Received: {sorted(record)}."
+            f"{near_miss(key, record)}"
+        )
     return checked(record[key], kind, f"{where}, {key!r}")
 
 

@@ -13,7 +13,7 @@ from tfeff.datasets.checks import check_names
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import first_file, lines, malformed
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
-from tfeff.utils.checks import check_path
+from tfeff.utils.checks import check_path, near_miss
 
 ANY_RATING = (-math.inf, math.inf)
 
@@ -135,7 +135,9 @@ def read_tsv(
     labelled = label in names or not label_optional
     for column in (*texts, *[label] * labelled):
         if column not in names:
-            raise malformed(path, 1, f"must name the column {column!r}", str(names))
+            expected = f"must name the column {column!r}"
+            near = near_miss(column, names)
+            raise malformed(path, 1, expected, f"{names}.{near}")
     text_indices = [names.index(column) for column in texts]
     label_index = names.index(label) if labelled else -1
     id_index = next((names.index(c) for c in ("index", "id") if c in names), None)
@@ -176,7 +178,8 @@ def _label(text, path, number, label_names, ratings, **_):
     if label_names is not None:
         if text not in label_names:
             expected = f"the label must be one of {list(label_names)}"
-            raise malformed(path, number, expected, repr(text))
+            near = near_miss(text, label_names)
+            raise malformed(path, number, expected, f"{text!r}.{near}")
         return label_names.index(text)
     least, highest = ratings
     try:

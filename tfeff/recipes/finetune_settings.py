@@ -42,7 +42,8 @@ class FinetuneSettings(TuningSettings):
     `summary.md`, means and deviations over the seeds and which setting is best on the
     development set; `model.keras`, that setting's best model, and `preset/`, the same
     with the tokenizer for `tfeff.tasks.load_task`; `export/`, which takes text; and
-    with `predict_split` the predictions as the benchmark wants them.
+    with `predict_split` the predictions as the benchmark wants them, and their metrics
+    where that part has labels.
 
     The pooler begins as that of `pretrained` where its preset keeps one, as presets of
     published BERT and ALBERT do; the layer after it is new.

@@ -369,16 +369,25 @@ def predict(model, rows, pad_to_longest):
 
 
 def write_predictions(task, model, split, run):
-    """Writes predictions in the benchmark's layout, in place of an earlier start's."""
+    """Writes predictions in the benchmark's layout, in place of an earlier start's.
+
+    And their metrics, where the part has labels.
+    """
+    examples = task.to_predict.examples
     predictions = predict(model, task.to_predict.rows, task.pad_to_longest)
     folder = run.path("predictions", split)
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory() as new:
-        for path in task.dataset.write_predictions(
-            split, task.to_predict.examples, predictions, new
-        ):
+        for path in task.dataset.write_predictions(split, examples, predictions, new):
             copy(path, os.path.join(folder, os.path.basename(path)))
             print(f"predictions: {os.path.join(folder, os.path.basename(path))}")
+    if examples.labels is not None:
+        scores = task.dataset.metrics(examples, predictions)
+        baseline = make_baseline(task.dataset, task.train.examples, {"": examples})
+        tfeff.training.write_metrics(
+            {**scores, "baseline": baseline}, os.path.join(folder, "metrics.json")
+        )
+        print(f"{split}: {scores_line(scores, baseline)}")
 
 
 def encoder_batches(task):

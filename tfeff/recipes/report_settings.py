@@ -11,12 +11,13 @@ class ReportSettings(Settings):
 
         tfeff report --runs='runs/glue-*'
 
-    Of GLUE, BoolQ, MultiRC and RACE it is the metric that the run chose by, on the
-    development set (of MNLI on both parts), and the average over GLUE's eight tasks
-    where all are there. Of questions it is exact match and F1: those of
+    Of GLUE, BoolQ, MultiRC, RACE and labelled words it is the metric that the run chose
+    by, on the development set (of MNLI on both parts), and the average over GLUE's
+    eight tasks where all are there. Of questions it is exact match and F1: those of
     `predict_split`, such as test_half of MRQA, where the run has them, and of the
-    development set otherwise. Of several runs of a task the best counts. Nothing is
-    changed.
+    development set otherwise. Of several runs of a task the best counts. Below stand
+    the baselines, which read no text: the commonest class or answer of the training
+    part, the mean rating, each word's commonest label. Nothing is changed.
     """
 
     runs: tuple[str, ...] = setting("Folders of finished runs, and globs.")

@@ -5,9 +5,11 @@ import math
 import keras_hub
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.subjects.byte_pairs import tokenizer as byte_pairs
 from tfeff.data import TokenExamples, token_features, train_tokenizer
 
 NAMES = ("O", "B-X", "I-X")
@@ -126,6 +128,19 @@ def test_words_without_tokens_are_unknown():
     features = token_features(examples, tokenizer, 16)
     found = features.of_words(features.inputs["token_ids"])
     assert found[0][1] == tokenizer.token_to_id("[UNK]")
+
+
+def test_roberta_reads_a_space_before_each_word():
+    words = (("Ada", "wrote"), ("it",))
+    examples = TokenExamples(words, None, NAMES, ("0", "1"))
+    rows = [
+        token_features(examples, byte_pairs(prefix), 16).inputs["token_ids"]
+        for prefix in (False, True)
+    ]
+    assert (rows[0] == rows[1]).all()
+    tokenizer = byte_pairs(True)
+    text = tokenizer(tf.constant(["Ada wrote"]))[0].numpy().tolist()
+    assert rows[0][0].tolist()[1 : 1 + len(text)] == text
 
 
 def test_arguments():

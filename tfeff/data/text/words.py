@@ -16,6 +16,8 @@ from tfeff.data.text.flat import among, indices, numbers, shifted, strings, sums
 _NAMES = np.array([ord("#"), ord("#") + 1, ord("@"), ord("@") + 1], np.int32)
 _POINT = np.array([ord("."), ord(".") + 1], np.int32)
 
+_EXPECTED = "`text` must be a tensor of strings, of one axis"
+
 
 def split_words(
     text: tf.Tensor,
@@ -34,6 +36,9 @@ def split_words(
         Three ragged tensors `[B, (W)]`: the words, and as int32 the index of a word's
         first character (Unicode code point) in the text and the one behind its last.
 
+    Raises:
+        TypeError: if `text` is no such tensor.
+
     Example:
 
     >>> import tensorflow as tf, tfeff
@@ -44,6 +49,12 @@ def split_words(
     >>> starts[0].numpy().tolist(), ends[0].numpy().tolist()
     ([0, 1, 4, 6, 9, 13, 17], [1, 4, 5, 8, 12, 17, 18])
     """
+    try:
+        text = tf.convert_to_tensor(text)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{_EXPECTED}. Received: text={text!r:.80}") from error
+    if text.dtype != tf.string or text.shape.rank != 1:
+        raise TypeError(f"{_EXPECTED}. Received: {text.dtype.name} {text.shape}")
     # A space keeps the end of one text apart from the start of the next: from here on,
     # indices count the characters of all texts one after another.
     rows = tf.strings.unicode_decode(tf.strings.join([text, " "]), "UTF-8")
