@@ -117,7 +117,7 @@ def test_labels_of_words_are_those_of_their_first_tokens(length_dependent):
     attention = {"name": "blockwise", "head_blocks": "1:1"}
     changes = {"attention": attention} if length_dependent else {}
     documents = ["Ada wrote it", "yes and no"] * 9
-    tokenizer = tfeff.data.train_tokenizer(documents, 25)
+    tokenizer = tfeff.data.train_tokenizer(documents, 19)
     model = make_model(max_sequence_length=8, **changes)
     words = (("yes",), ("Ada", "wrote", "it", "and", "Ada"), ("no", "no"))
     examples = tfeff.data.TokenExamples(words, None, tuple(NAMES), tuple("abc"))

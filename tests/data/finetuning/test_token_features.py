@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.subjects.byte_pairs import tokenizer as byte_pairs
-from tfeff.data import TokenExamples, token_features, train_tokenizer
+from tfeff.data import RobertaTokenizer, TokenExamples, token_features, train_tokenizer
 
 NAMES = ("O", "B-X", "I-X")
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##a", "##b"]
@@ -133,14 +133,15 @@ def test_words_without_tokens_are_unknown():
 def test_roberta_reads_a_space_before_each_word():
     words = (("Ada", "wrote"), ("it",))
     examples = TokenExamples(words, None, NAMES, ("0", "1"))
-    rows = [
-        token_features(examples, byte_pairs(prefix), 16).inputs["token_ids"]
-        for prefix in (False, True)
-    ]
-    assert (rows[0] == rows[1]).all()
     tokenizer = byte_pairs(True)
+    vocabulary = {piece: id for id, piece in enumerate(tokenizer.get_vocabulary())}
+    plain = RobertaTokenizer(vocabulary, tokenizer.get_merges())
+    assert tokenizer.add_prefix_space and not plain.add_prefix_space
     text = tokenizer(tf.constant(["Ada wrote"]))[0].numpy().tolist()
-    assert rows[0][0].tolist()[1 : 1 + len(text)] == text
+    for each in (tokenizer, plain):
+        row = token_features(examples, each, 16).inputs["token_ids"][0].tolist()
+        assert row[1 : 1 + len(text)] == text
+        assert row[1 + len(text)] == each.sep_token_id
 
 
 def test_arguments():
