@@ -167,6 +167,14 @@ TEXTS = {
     ("shatter_finetune_glue", "RTE"): HEAD | dict(metric="accuracy"),
     ("shatter_finetune_superglue", "BoolQ"): HEAD | dict(metric="accuracy"),
     ("shatter_finetune_superglue", "MultiRC"): HEAD | dict(metric="accuracy"),
+    # Section A.3 of BERT, for 5.3.
+    ("bert_finetune_conll", "CoNLL-2003"): dict(
+        batch_sizes=(16, 32),
+        learning_rates=(5e-5, 3e-5, 2e-5),
+        epochs=(2, 3, 4),
+        dropout=0.1,
+        metric="f1",
+    ),
     ("huang_finetune_glue", "MNLI"): HUANG_TASK | dict(metric="accuracy"),
     ("huang_finetune_glue", "QQP"): HUANG_TASK | dict(metric="f1"),
     ("huang_finetune_glue", "SST-2"): HUANG_TASK | dict(metric="accuracy"),

@@ -16,6 +16,7 @@ _HUANG = "Huang et al., 2020, Better relative position embeddings"
 _BLOCKBERT = "Qiu et al., 2020, BlockBERT"
 _CONVBERT = "Jiang et al., 2020, ConvBERT"
 _ALBERT = "Lan et al., 2020, ALBERT"
+_BERT = "Devlin et al., 2019, BERT"
 # What a pretrained encoder and its tokenizer have themselves.
 _OF_PRETRAINED = ("preset", "override", "tokenizer_kind", "vocabulary_size")
 
@@ -309,6 +310,18 @@ def _finetuning():
             f"{_SHATTER}, section 5.2, table 3",
             shatter,
             {squad1: {}},
+        ),
+        Configuration(
+            "bert_finetune_conll",
+            "finetune",
+            f"{_BERT}, sections 5.3 and A.3",
+            {
+                "batch_sizes": (16, 32),
+                "learning_rates": (5e-5, 3e-5, 2e-5),
+                "epochs": (2.0, 3.0, 4.0),
+                "dropout": 0.1,
+            },
+            {"CoNLL-2003": f1},
         ),
         Configuration(
             "huang_finetune_glue",
