@@ -32,6 +32,7 @@ from tests.reference.encoder import (
     feed_forward,
     gelu,
     layerwise_pooling,
+    mean_pooling,
     part_of,
 )
 from tests.reference.pairwise import all_pairs, pair_attention
@@ -63,6 +64,7 @@ __all__ = [
     "gelu",
     "grouped_linear",
     "layerwise_pooling",
+    "mean_pooling",
     "mixed_attention",
     "one_head_attention",
     "one_head_pairs",

@@ -93,3 +93,12 @@ def layerwise_pooling(hidden_states, visible, initial_vector, block_weights, att
         attended = attend(y, hidden, visible, part_of(weights, "attention"))
         y = after_attention(y, attended, weights)
     return y
+
+
+def mean_pooling(hidden, visible):
+    """The mean [D] of the rows of [T, D] that are visible; zeros where none is."""
+    total, count = np.zeros(hidden.shape[-1]), 0
+    for state, seen in zip(hidden, visible):
+        if seen:
+            total, count = total + state, count + 1
+    return total / count if count else total

@@ -10,6 +10,7 @@ from tfeff.layers.grouped_dense import GroupedDense
 from tfeff.layers.head_masks import masked_heads
 from tfeff.layers.layerwise_pooling import LayerwisePooling
 from tfeff.layers.lightweight_conv import LightweightConv1D
+from tfeff.layers.mean_pooling import MeanPooling
 from tfeff.layers.mixed_attention import MixedAttention
 from tfeff.layers.one_head_attention import OneHeadAttention
 from tfeff.layers.partition_of_unity_mask import PartitionOfUnityMask
@@ -33,6 +34,7 @@ __all__ = [
     "GroupedDense",
     "LayerwisePooling",
     "LightweightConv1D",
+    "MeanPooling",
     "MixedAttention",
     "OneHeadAttention",
     "PartitionOfUnityMask",

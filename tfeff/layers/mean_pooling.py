@@ -1,0 +1,55 @@
+import keras
+from keras import ops
+
+from tfeff.layers.checks import visible_keys
+from tfeff.ops.masking import at_least_float32
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class MeanPooling(keras.layers.Layer):
+    """One vector for each sequence: the mean of its real tokens' hidden states.
+
+        v = Σ_t m_t x_t / Σ_t m_t
+
+    with `m_t` 1 at real tokens and 0 at padding; zeros where there is no real token.
+    Sums are in float32 or better: half precision would round, and float16 overflow.
+
+    Args:
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        hidden: float tensor `[B, T, D]`.
+        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
+            `None` when all are real.
+
+    Returns:
+        Float tensor `[B, D]`.
+
+    Raises:
+        ValueError: if `padding_mask` is of another shape.
+        TypeError: if it is of floats.
+
+    Example:
+
+    >>> import numpy as np
+    >>> hidden = np.array([[[1.0], [3.0], [100.0]]], "float32")
+    >>> float(MeanPooling()(hidden, padding_mask=np.array([[1, 1, 0]]))[0, 0])
+    2.0
+
+    Reference:
+        Reimers and Gurevych, "Sentence-BERT", 2019, section 3: the MEAN strategy.
+    """
+
+    def call(self, hidden, padding_mask=None):
+        wide = at_least_float32(hidden)
+        visible = visible_keys(padding_mask, hidden)
+        if visible is None:
+            return ops.cast(ops.mean(wide, axis=1), hidden.dtype)
+        visible = visible[..., None]
+        # `where`, as what padding holds may be no number.
+        total = ops.sum(ops.where(visible, wide, 0.0), axis=1)
+        count = ops.sum(ops.cast(visible, wide.dtype), axis=1)
+        return ops.cast(total / ops.maximum(count, 1.0), hidden.dtype)
+
+    def compute_output_shape(self, hidden_shape, padding_mask_shape=None):
+        return (hidden_shape[0], hidden_shape[-1])
