@@ -51,8 +51,10 @@ MODELS = {
     "permutation_lm": lambda: objectives.PermutationLM(make_encoder("xlnet_base")),
     "classifier": lambda: tasks.Classifier(make_encoder(), 3),
     "layerwise": lambda: tasks.Classifier(make_encoder(), 3, pooling="layerwise"),
+    "mean": lambda: tasks.Classifier(make_encoder(), 3, pooling="mean"),
     "regressor": lambda: tasks.Regressor(make_encoder("bert_rab_base")),
     "choice": lambda: tasks.MultipleChoice(make_encoder("blockbert_n2_base")),
+    "sentences": lambda: tasks.SentenceEmbedding(make_encoder()),
     "spans": lambda: tasks.SpanQA(make_encoder("bert_base")),
     "tokens": lambda: tasks.TokenClassifier(make_encoder("sparsebert_base"), 3),
 }
@@ -94,6 +96,10 @@ def test_objectives_and_tasks(kind, format, tmp_path):
             batch["mask_positions"] *= 0
             expected = {"replaced": named_outputs(model, batch)["replaced"]}
             batch = {name: batch[name] for name in model.encoder.input}
+        elif kind == "sentences":  # A text a row: there is nothing to group.
+            batch = {name: batch[name] for name in model.input}
+            alone = {name: x[:, None] for name, x in batch.items()}
+            expected = {"embeddings": np.asarray(model(alone))[:, 0]}
         else:
             batch = {name: batch[name] for name in model.input}
             expected = named_outputs(model, batch)

@@ -165,7 +165,7 @@ def test_damage_is_named(tmp_path):
         (lambda c: c.update(registered_name="Dense"), "of another one"),
         (lambda c: c["config"].update(colour="red"), "of another one"),
         (lambda c: c.pop("config"), "of another one"),
-        (lambda c: c["config"].update(pooling="mean"), "`pooling` must be one of"),
+        (lambda c: c["config"].update(pooling="max"), "`pooling` must be one of"),
         (
             lambda c: c["config"].update(num_classes=3, label_names=None),
             r"head 'logits'.*kernel \(8, 2\), not \(8, 3\)",

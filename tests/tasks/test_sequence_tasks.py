@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import tfeff
 from tests.checks import assert_close, check_two_replicas, randomize
+from tests.reference import mean_pooling
 from tests.reference.objectives import cross_entropies
 from tfeff.tasks import Classifier, MultipleChoice, Regressor
 from tfeff.tasks.task import POOLINGS
@@ -101,7 +102,10 @@ def literal_outputs(model, kind, inputs):
             states = np.asarray(hidden["sequence_output"], "float64")[0]
             real = [t for t, visible in enumerate(row["padding_mask"][0]) if visible]
             at = real[-1] if real and model.pooling == "last" else 0
-            before = states[at] @ weights["pooler"][0] + weights["pooler"][1]
+            state = states[at]
+            if model.pooling == "mean":
+                state = mean_pooling(states, row["padding_mask"][0])
+            before = state @ weights["pooler"][0] + weights["pooler"][1]
             vector = ACTIVATIONS[model.pooler_activation](before)
         else:
             # Compared with a literal version in the tests of layers.
@@ -185,6 +189,7 @@ def test_pairs_train_an_encoder_of_one_segment(num_segments):
         pytest.param("classifier", "layerwise", marks=pytest.mark.slow),
         pytest.param("regressor", "cls", marks=pytest.mark.slow),
         pytest.param("classifier", "last", marks=pytest.mark.slow),
+        pytest.param("classifier", "mean", marks=pytest.mark.slow),
         ("choice", "cls"),
         pytest.param("choice", "layerwise", marks=pytest.mark.slow),
     ],
@@ -206,7 +211,7 @@ def test_a_saved_model_trains_on_as_if_it_had_not_been_saved(tmp_path, kind, poo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pooling", ["cls", "layerwise"])
+@pytest.mark.parametrize("pooling", ["cls", "mean", "layerwise"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_replicas_equal_one_device(kind, pooling):
     # Not Adam, which divides rounding errors of small gradients by their size.
@@ -250,8 +255,8 @@ def test_bad_arguments_are_named():
     encoder = make_encoder(num_layers=1)
     with pytest.raises(ValueError, match="`num_classes` must be .*num_classes=1"):
         Classifier(encoder, 1)
-    with pytest.raises(ValueError, match="`pooling` must be .*'layerwise'.*'mean'"):
-        Regressor(encoder, "mean")
+    with pytest.raises(ValueError, match="`pooling` must be .*'layerwise'.*'max'"):
+        Regressor(encoder, "max")
     with pytest.raises(ValueError, match=r"`dropout` must be .*dropout=1\.0"):
         MultipleChoice(encoder, dropout=1.0)
     with pytest.raises(ValueError, match="`pooler_activation` must be .*'gelo'"):

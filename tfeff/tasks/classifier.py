@@ -19,6 +19,7 @@ class Classifier(PooledTask):
 
         v = g(X^L[0] W + b)                     pooling="cls"
         v = g(X^L[last] W + b)                  pooling="last"
+        v = g(MeanPooling(X^L) W + b)           pooling="mean"
         v = LayerwisePooling(X^0 … X^L)         pooling="layerwise"
         z = dropout(v) W' + b'                  [num_classes]
 
@@ -30,7 +31,7 @@ class Classifier(PooledTask):
         encoder: a `tfeff.encoders.Encoder`.
         num_classes: integer, at least 2.
         pooling: `"cls"`, the first position; `"last"`, the last that is not padding, as
-            in XLNet; or `"layerwise"`.
+            in XLNet; `"mean"`, over all that are not padding; or `"layerwise"`.
         dropout: float in [0, 1), rate on `v`.
         pooler_activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh. It
             is BERT's tanh by default.

@@ -1,11 +1,10 @@
 from typing import Any
 
 import keras
-from keras import ops
 
 from tfeff.encoders import Encoder
-from tfeff.encoders.encoder import INPUTS
 from tfeff.objectives.objective import check_encoder
+from tfeff.tasks.groups import Group, grouped_inputs
 from tfeff.tasks.task import PooledTask
 
 
@@ -18,6 +17,7 @@ class MultipleChoice(PooledTask):
 
         v_c = g(X_c^L[0] W + b)                 pooling="cls"
         v_c = g(X_c^L[last] W + b)              pooling="last"
+        v_c = g(MeanPooling(X_c^L) W + b)       pooling="mean"
         v_c = LayerwisePooling(X_c^0 … X_c^L)   pooling="layerwise"
         z_c = dropout(v_c) w + a
         p   = softmax(z_1 … z_C)
@@ -28,7 +28,7 @@ class MultipleChoice(PooledTask):
     Args:
         encoder: a `tfeff.encoders.Encoder`.
         pooling: `"cls"`, the first position; `"last"`, the last that is not padding, as
-            in XLNet; or `"layerwise"`.
+            in XLNet; `"mean"`, over all that are not padding; or `"layerwise"`.
         dropout: float in [0, 1), rate on `v`.
         pooler_activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh. It
             is BERT's tanh by default.
@@ -71,10 +71,7 @@ class MultipleChoice(PooledTask):
         **kwargs: Any,
     ):
         check_encoder("encoder", encoder)
-        inputs = {
-            name: keras.Input((None, None), dtype="int32", name=name) for name in INPUTS
-        }
-        ungroup = _Ungroup(name="ungroup")
+        inputs, rows = grouped_inputs()
         super().__init__(
             encoder,
             1,
@@ -82,30 +79,7 @@ class MultipleChoice(PooledTask):
             dropout,
             pooler_activation,
             inputs=inputs,
-            rows={name: ungroup(tensor) for name, tensor in inputs.items()},
-            finish=lambda z: _Group(name="group")([z, inputs["token_ids"]]),
+            rows=rows,
+            finish=lambda z: Group(name="group")([z[:, 0], inputs["token_ids"]]),
             **kwargs,
         )
-
-
-class _Ungroup(keras.layers.Layer):
-    """`[B, C, T]` to `[B·C, T]`."""
-
-    def call(self, inputs):
-        # Not -1, which is undetermined for an empty batch.
-        batch, choices, length = ops.shape(inputs)
-        return ops.reshape(inputs, (batch * choices, length))
-
-    def compute_output_spec(self, inputs):
-        return keras.KerasTensor((None, inputs.shape[-1]), inputs.dtype)
-
-
-class _Group(keras.layers.Layer):
-    """`[B·C, 1]` to the `[B, C]` of the second input `[B, C, T]`."""
-
-    def call(self, inputs):
-        scores, like = inputs
-        return ops.reshape(scores, ops.shape(like)[:2])
-
-    def compute_output_shape(self, input_shape):
-        return input_shape[1][:2]

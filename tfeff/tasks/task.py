@@ -7,7 +7,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.encoders import Encoder
-from tfeff.layers import LayerwisePooling
+from tfeff.layers import LayerwisePooling, MeanPooling
 from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
@@ -16,7 +16,7 @@ from tfeff.objectives.objective import Objective
 from tfeff.training.optimizers import AdamW
 from tfeff.utils.checks import check_choice, check_rate
 
-POOLINGS = ("cls", "last", "layerwise")
+POOLINGS = ("cls", "last", "mean", "layerwise")
 
 
 class Task(Objective):
@@ -45,14 +45,15 @@ class PooledTask(Task):
 
         v = g(X^L[0] W + b)                     `"cls"`
         v = g(X^L[last] W + b)                  `"last"`
+        v = g(MeanPooling(X^L) W + b)           `"mean"`
         v = LayerwisePooling(X^0 … X^L)         `"layerwise"`
         z = dropout(v) W' + b'
 
     Args:
         encoder: the `tfeff.encoders.Encoder`.
         num_outputs: integer, the size of `z`.
-        pooling: `"cls"`, the first position; `"last"`, the last that is not padding; or
-            `"layerwise"`.
+        pooling: `"cls"`, the first position; `"last"`, the last that is not padding;
+            `"mean"`, over all that are not padding; or `"layerwise"`.
         dropout: float in [0, 1), rate on `v`.
         pooler_activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh.
         inputs: the model's inputs; default: the encoder's.
@@ -83,26 +84,12 @@ class PooledTask(Task):
                 f"Received: pooler_activation={pooler_activation!r}"
             )
         rows = encoder.input if rows is None else rows
-        hidden = encoder(rows)
-        if pooling == "layerwise":
-            layer = LayerwisePooling(
-                encoder.blocks,
-                initializer=bert_initializer(),
-                dtype=encoder.dtype_policy,
-                name="pooler",
-            )
-            vector = layer(hidden["hidden_states"], padding_mask=rows["padding_mask"])
-        else:
+        vector = make_pooling(encoder, pooling)(rows, encoder(rows))
+        if pooling != "layerwise":
             pooler = _dense(
                 encoder, encoder.hidden_dim, "pooler", activation=activation
             )
-            last = hidden["sequence_output"]
-            at = last[:, 0]
-            if pooling == "last":
-                at = _LastToken(dtype=encoder.dtype_policy, name="last_token")(
-                    last, rows["padding_mask"]
-                )
-            vector = pooler(at)
+            vector = pooler(vector)
         vector = keras.layers.Dropout(
             dropout, dtype=encoder.dtype_policy, name="dropout"
         )(vector)
@@ -129,6 +116,34 @@ class PooledTask(Task):
             pooler_activation=self.pooler_activation,
         )
         return config
+
+
+def make_pooling(encoder: Encoder, pooling: str):
+    """A function that makes one vector `[B, D]` a sequence.
+
+    Args:
+        encoder: the `tfeff.encoders.Encoder`.
+        pooling: one of `POOLINGS`.
+
+    Returns:
+        A function of the encoder's inputs `[B, T]` and of its outputs for them.
+    """
+    check_choice("pooling", pooling, POOLINGS)
+    dtype = encoder.dtype_policy
+    if pooling == "cls":
+        return lambda rows, outputs: outputs["sequence_output"][:, 0]
+    if pooling == "layerwise":
+        layer = LayerwisePooling(
+            encoder.blocks, initializer=bert_initializer(), dtype=dtype, name="pooler"
+        )
+        return lambda rows, outputs: layer(
+            outputs["hidden_states"], padding_mask=rows["padding_mask"]
+        )
+    if pooling == "mean":
+        layer = MeanPooling(dtype=dtype, name="mean")
+    else:
+        layer = _LastToken(dtype=dtype, name="last_token")
+    return lambda rows, outputs: layer(outputs["sequence_output"], rows["padding_mask"])
 
 
 class _LastToken(keras.layers.Layer):

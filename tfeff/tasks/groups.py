@@ -1,0 +1,39 @@
+"""Layers of models that read several sequences an example."""
+
+import keras
+from keras import ops
+
+from tfeff.encoders.encoder import INPUTS
+
+
+def grouped_inputs() -> tuple[dict, dict]:
+    """Inputs `[B, C, T]` of C sequences an example, and as an encoder's `[B·C, T]`."""
+    inputs = {
+        name: keras.Input((None, None), dtype="int32", name=name) for name in INPUTS
+    }
+    ungroup = Ungroup(name="ungroup")
+    return inputs, {name: ungroup(tensor) for name, tensor in inputs.items()}
+
+
+class Ungroup(keras.layers.Layer):
+    """`[B, C, T]` to `[B·C, T]`."""
+
+    def call(self, inputs):
+        # Not -1, which is undetermined for an empty batch.
+        batch, choices, length = ops.shape(inputs)
+        return ops.reshape(inputs, (batch * choices, length))
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor((None, inputs.shape[-1]), inputs.dtype)
+
+
+class Group(keras.layers.Layer):
+    """`[B·C, …]` to `[B, C, …]`, B and C as of the second input `[B, C, T]`."""
+
+    def call(self, inputs):
+        x, like = inputs
+        return ops.reshape(x, (*ops.shape(like)[:2], *x.shape[1:]))
+
+    def compute_output_shape(self, input_shape):
+        x, like = input_shape
+        return (*like[:2], *x[1:])
