@@ -71,7 +71,7 @@ class FinetuneSettings(TuningSettings):
     pooling: str = setting(
         "Vectors that the head reads; not of words.",
         "cls",
-        choices=("cls", "layerwise"),
+        choices=("cls", "mean", "layerwise"),
     )
     sequence_length: int | None = setting(
         "Tokens of an example; default: as pretrained.", None, minimum=1
