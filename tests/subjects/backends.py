@@ -22,6 +22,7 @@ from tfeff.tasks import (
     Classifier,
     MultipleChoice,
     Regressor,
+    SentenceEmbedding,
     SpanQA,
     TokenClassifier,
 )
@@ -84,6 +85,18 @@ def _options(inputs, labels, weights):
     return inputs, labels[:4, 0] % 2, weights[:4, 0]
 
 
+def _embedding():
+    model = SentenceEmbedding(objectives.make_encoder(num_layers=2))
+    model.compile(adamw(1e-3, 5, 40, global_clipnorm=0.1))
+    return model, masked_lm_batches(2 * STEPS, 8).map(_pairs)
+
+
+def _pairs(inputs, labels, weights):
+    """Pairs of texts that are all different."""
+    inputs, _, weights = _options(inputs, labels, weights)
+    return inputs, tf.reshape(tf.range(8), (4, 2)), weights
+
+
 def _spans(inputs, labels, weights):
     """Answers in passages that begin at token 3, or at the first token."""
     lengths = tf.reduce_sum(inputs["padding_mask"], axis=1)
@@ -139,6 +152,7 @@ CASES = {
     ),
     "multiple choice": functools.partial(_task, MultipleChoice, _options),
     "questions": functools.partial(_task, SpanQA, _spans),
+    "sentence embeddings": _embedding,
 }
 
 

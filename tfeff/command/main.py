@@ -42,6 +42,11 @@ COMMANDS = {
         "tfeff.command.convert:ConvertSettings",
         "tfeff.command.convert:convert",
     ),
+    "embed": Command(
+        "Trains, scores and serves sentence embeddings of an encoder.",
+        "tfeff.recipes.embed_settings:EmbedSettings",
+        "tfeff.recipes.embedding:embed",
+    ),
     "evaluate": Command(
         "Evaluates a pretrained model on any text.",
         "tfeff.recipes.evaluate_settings:EvaluateSettings",

@@ -11,9 +11,10 @@ token ids (`build_cache`), from which any number of runs read batches (`Cache.ba
 of an objective's examples (`MaskedTokens`, `PermutedTokens`, `SentencePairs`, or
 `Examples` of your own).
 
-Texts, pairs and options become rows of tokens (`text_features`). Questions and passages
-become windows of tokens (`make_span_features`), and logits for them become answers
-(`best_spans`). `tfeff.datasets` reads the published ones.
+Texts, pairs and options become rows of tokens (`text_features`); so do words that have
+labels (`token_features`), and texts to learn embeddings from (`sentence_features`).
+Questions and passages become windows of tokens (`make_span_features`), and logits for
+them become answers (`best_spans`). `tfeff.datasets` reads the published ones.
 
 The names are imported when first used: the processes that write a cache import
 this package too, and must not wait for TensorFlow.

@@ -15,6 +15,7 @@ from .finetuning.examples import (
 from .finetuning.examples import (
     Question as Question,
 )
+from .finetuning.examples import SentenceExamples as SentenceExamples
 from .finetuning.examples import (
     SpanAnswer as SpanAnswer,
 )
@@ -28,6 +29,7 @@ from .finetuning.examples import (
     TokenExamples as TokenExamples,
 )
 from .finetuning.passage_lengths import passage_lengths as passage_lengths
+from .finetuning.sentence_features import sentence_features as sentence_features
 from .finetuning.span_decoding import best_spans as best_spans
 from .finetuning.span_features import make_span_features as make_span_features
 from .finetuning.text_features import text_features as text_features

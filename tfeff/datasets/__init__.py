@@ -10,6 +10,8 @@ them in the benchmark's format:
     mrqa        HotpotQA, NewsQA, SearchQA, TriviaQA, NaturalQuestions
     conll       CoNLL-2003 and CoNLL-2000, WikiANN, WNUT-17
 
+`read_sentences` reads texts, pairs and triplets to learn embeddings from.
+
 To add one, pass a `Dataset`, `tsv_dataset`, `span_dataset` or `conll_dataset` to
 `register`.
 """

@@ -37,6 +37,7 @@ from .registry import (
 from .registry import (
     register as register,
 )
+from .sentences import read_sentences as read_sentences
 from .squad import (
     read_squad as read_squad,
 )

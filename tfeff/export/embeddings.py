@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from tfeff.encoders import Encoder
 from tfeff.export.text_encoder import TextEncoder
+from tfeff.tasks import SentenceEmbedding
 
 
 def embedding_endpoints(encoder: Encoder, text_encoder: TextEncoder) -> dict:
@@ -31,6 +32,18 @@ def embedding_endpoints(encoder: Encoder, text_encoder: TextEncoder) -> dict:
         "sentence_embeddings": sentence_embeddings,
         "token_embeddings": token_embeddings,
     }
+
+
+def sentence_endpoint(model: SentenceEmbedding, text_encoder: TextEncoder) -> dict:
+    """The function `sentence_embeddings` of texts `[B]`, by the model's own pooling."""
+
+    def sentence_embeddings(text):
+        inputs = text_encoder.inputs(text_encoder.plain(text))
+        alone = {name: rows[:, tf.newaxis] for name, rows in inputs.items()}
+        embeddings = model(alone, training=False)[:, 0]
+        return {"embeddings": tf.cast(embeddings, tf.float32)}
+
+    return {"sentence_embeddings": sentence_embeddings}
 
 
 def _last_hidden_state(encoder, inputs):

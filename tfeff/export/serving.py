@@ -19,7 +19,7 @@ from tfeff.export.classification import (
     classify_endpoint,
     rate_endpoint,
 )
-from tfeff.export.embeddings import embedding_endpoints
+from tfeff.export.embeddings import embedding_endpoints, sentence_endpoint
 from tfeff.export.fill_mask import fill_mask_endpoint
 from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.tagging import tag_endpoints
@@ -31,6 +31,7 @@ from tfeff.tasks import (
     Classifier,
     MultipleChoice,
     Regressor,
+    SentenceEmbedding,
     SpanQA,
     TokenClassifier,
 )
@@ -88,6 +89,10 @@ def save_for_serving(
     - `choose(passage, question, options)`, of a `tfeff.tasks.MultipleChoice`, with
       `options` `[B, C]`: `option` `[B]` string, the likeliest; `index` `[B]` int32,
       its index; `probabilities` `[B, C]` float32.
+
+    - `sentence_embeddings(text)`, of a `tfeff.tasks.SentenceEmbedding`: `embeddings`
+      `[B, D]` float32, by the model's own pooling, which for `"mean"` takes `[CLS]` and
+      `[SEP]` in.
 
     Of a `tfeff.tasks.SpanQA`, in whose windows passages of any length fit:
 
@@ -321,6 +326,11 @@ def _multiple_choice(model: MultipleChoice, text_encoder: TextEncoder):
     return {"choose": choose_endpoint(model, text_encoder)}
 
 
+def _sentence_embedding(model: SentenceEmbedding, text_encoder: TextEncoder):
+    _check_pooling(model)
+    return sentence_endpoint(model, text_encoder)
+
+
 def _token_classifier(
     model: TokenClassifier,
     text_encoder: TextEncoder,
@@ -380,6 +390,7 @@ _MAKERS = {
     Classifier: _classifier,
     Regressor: _regressor,
     MultipleChoice: _multiple_choice,
+    SentenceEmbedding: _sentence_embedding,
     SpanQA: answer_endpoint,
     TokenClassifier: _token_classifier,
 }

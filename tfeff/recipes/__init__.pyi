@@ -2,6 +2,8 @@ from .answer_settings import AnswerSettings as AnswerSettings
 from .answering import answer as answer
 from .distill_settings import DistillSettings as DistillSettings
 from .distilling import distill as distill
+from .embed_settings import EmbedSettings as EmbedSettings
+from .embedding import embed as embed
 from .evaluate_settings import EvaluateSettings as EvaluateSettings
 from .evaluating import evaluate as evaluate
 from .finetune_settings import FinetuneSettings as FinetuneSettings

@@ -6,6 +6,7 @@ from .augmentation.word_vectors import (
     read_word_vectors as read_word_vectors,
 )
 from .classifier import Classifier as Classifier
+from .in_batch_contrast import InBatchContrast as InBatchContrast
 from .lora import (
     load_lora as load_lora,
 )
@@ -29,5 +30,6 @@ from .saved_models import (
 from .saved_models import (
     load_task as load_task,
 )
+from .sentence_embedding import SentenceEmbedding as SentenceEmbedding
 from .span_qa import SpanQA as SpanQA
 from .token_classifier import TokenClassifier as TokenClassifier

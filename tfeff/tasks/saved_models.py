@@ -17,6 +17,7 @@ from tfeff.tasks import (  # noqa: F401
     classifier,
     multiple_choice,
     regressor,
+    sentence_embedding,
     span_qa,
     token_classifier,
 )

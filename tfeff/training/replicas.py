@@ -5,15 +5,18 @@ import keras
 
 def sum_over_replicas(value):
     """The sum of a value over all replicas; on one device, `value` itself."""
-    if keras.backend.backend() != "tensorflow":
-        return value
-    import tensorflow as tf
+    context = _replica_context()
+    return value if context is None else context.all_reduce("SUM", value)
 
-    context = tf.distribute.get_replica_context()
-    # Outside of `strategy.run`, as when Keras traces shapes, there is no replica.
-    if context is None or context.num_replicas_in_sync == 1:
-        return value
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
+
+def gather_from_replicas(value):
+    """The rows of all replicas, one replica's below the other's.
+
+    The gradient of a replica's rows is the sum of what all replicas make of them, so
+    gradients that are summed over the replicas are those of one device.
+    """
+    context = _replica_context()
+    return value if context is None else context.all_gather(value, axis=0)
 
 
 def num_replicas(model: keras.Model) -> int:
@@ -67,3 +70,16 @@ def looped(model: keras.Model, step, default):
         return model.get_metrics_result()
 
     return execute_and_report
+
+
+def _replica_context():
+    """The context of one replica of several; `None` where there is one alone."""
+    if keras.backend.backend() != "tensorflow":
+        return None
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    # Outside of `strategy.run`, as when Keras traces shapes, there is no replica.
+    if context is None or context.num_replicas_in_sync == 1:
+        return None
+    return context

@@ -1,10 +1,11 @@
 """Examples of tasks, as readers return them, and answers to them."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
-from tfeff.utils.checks import check_integer
+from tfeff.utils.checks import check_integer, check_iterable
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -155,6 +156,71 @@ class TokenExamples:
 
     def sample(self, count: int, seed: int = 0) -> "TokenExamples":
         """So many of the sentences, drawn at random, in their order.
+
+        Raises:
+            ValueError: if there are not so many, or `count` is below 1.
+        """
+        return _sample(self, count, seed)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SentenceExamples:
+    """Texts to learn embeddings from, by contrast.
+
+    Attributes:
+        rows: a row an example, all of one size: `(text,)`, a text alone, which is its
+            own partner; `(text, partner)`, a pair whose texts mean the same; or
+            `(text, partner, negative, …)`, a triplet, or more, whose negatives mean
+            something else.
+
+    Raises:
+        TypeError: if a row is no sequence of strings.
+        ValueError: if there are no rows, they are not of one size, a text is empty, or
+            a row has the same text twice.
+
+    Example: see `sentence_features`.
+    """
+
+    rows: tuple[tuple[str, ...], ...]
+
+    def __post_init__(self):
+        rows = []
+        for index, row in enumerate(check_iterable("rows", self.rows, "rows of texts")):
+            is_row = isinstance(row, Sequence) and not isinstance(row, str)
+            if not is_row or not all(isinstance(text, str) for text in row):
+                raise TypeError(
+                    "`rows` must hold sequences of strings. "
+                    f"Received: {row!r:.80} at {index}"
+                )
+            self._check_row(index, tuple(row), len(rows[0]) if rows else len(row))
+            rows.append(tuple(row))
+        if not rows:
+            raise ValueError("`rows` must hold texts. Received: none")
+        object.__setattr__(self, "rows", tuple(rows))
+
+    @staticmethod
+    def _check_row(index, row, size):
+        if len(row) != size or not row:
+            raise ValueError(
+                f"`rows` must be of one size, {size or 'at least 1'}. "
+                f"Received: {len(row)} texts at {index}"
+            )
+        for text in row:
+            if not text.strip():
+                raise ValueError(
+                    f"`rows` must have no empty text. Received: {row!r:.80} at {index}"
+                )
+        if len(set(row)) < size:
+            raise ValueError(
+                "`rows` must have different texts: a text is a partner of itself where "
+                f"it is given alone. Received: {row!r:.80} at {index}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def sample(self, count: int, seed: int = 0):
+        """So many of the examples, drawn at random, in their order.
 
         Raises:
             ValueError: if there are not so many, or `count` is below 1.

@@ -1,0 +1,131 @@
+"""`tfeff embed`: trained, scored and served."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfeff
+from tests.subjects.sentences import DOCUMENTS, tokenizer
+from tfeff.recipes import EmbedSettings, embed
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An encoder that has never been trained, and files of texts."""
+    monkeypatch.chdir(tmp_path)
+    for name, dropout in (("preset", 0.1), ("dry", 0.0)):
+        encoder = tfeff.encoders.build(
+            "bert_tiny",
+            vocabulary_size=60,
+            num_layers=1,
+            hidden_dim=16,
+            intermediate_dim=16,
+            max_sequence_length=16,
+            dropout=dropout,
+        )
+        tfeff.tasks.save_pretrained(encoder, tokenizer(), name)
+    for task in ("STS-B", "SST-2", "RTE"):
+        (tmp_path / task).mkdir()
+    rows = [
+        f"{a}\t{b}\t{i % 5}" for i, (a, b) in enumerate(zip(DOCUMENTS, DOCUMENTS[3:]))
+    ]
+    for split in ("train", "dev"):
+        (tmp_path / "STS-B" / f"{split}.tsv").write_text(
+            "\n".join(["sentence1\tsentence2\tscore", *rows])
+        )
+    (tmp_path / "texts.txt").write_text("\n".join(DOCUMENTS))
+    pairs = ["anchor\tpositive", *map("\t".join, zip(DOCUMENTS, DOCUMENTS[1:]))]
+    (tmp_path / "pairs.tsv").write_text("\n".join(pairs))
+    return tmp_path
+
+
+def settings(**others):
+    values = dict(
+        run_dir="run",
+        pretrained="preset",
+        data=".",
+        batch_sizes=(4,),
+        steps=3,
+        eval_every=2,
+        learning_rates=(1e-3,),
+    )
+    return EmbedSettings(**values | others)
+
+
+def test_trains_scores_and_serves(folder, capsys):
+    import tensorflow_text  # noqa: F401
+
+    summary = embed(settings(examples="texts.txt", seeds=(0, 1)))
+    assert json.loads((folder / "run" / "metrics.json").read_text()) == summary
+    assert set(summary["untrained"]) == {"dev_pearson", "dev_spearman"}
+    assert summary["metric"] == "dev_spearman" and len(summary["rows"]) == 1
+    assert "before training: dev_pearson" in capsys.readouterr().out
+    model, read = tfeff.tasks.load_task("run")
+    assert isinstance(model, tfeff.tasks.SentenceEmbedding)
+    expected = model.embed(DOCUMENTS, read)
+    served = tf.saved_model.load("run/export/1").signatures["sentence_embeddings"]
+    embeddings = served(text=tf.constant(DOCUMENTS))["embeddings"].numpy()
+    np.testing.assert_allclose(embeddings, expected, atol=1e-5)
+    # The best model is the one of the score.
+    units = expected / np.linalg.norm(expected, axis=1, keepdims=True)
+    dataset = tfeff.datasets.get("STS-B")
+    cosines = [units[i] @ units[i + 3] for i in range(len(units) - 3)]
+    score = dataset.metrics(dataset.read("dev", "."), np.array(cosines))
+    cell = json.loads(Path(summary["best"]["folder"], "metrics.json").read_text())
+    assert score["spearman"] == pytest.approx(cell["dev_spearman"], abs=0.02)
+    assert embed(settings(examples="texts.txt", seeds=(0, 1))) == summary  # Finished.
+
+
+@pytest.mark.slow
+def test_pairs_in_half_precision_on_the_training_part(folder):
+    summary = embed(
+        settings(
+            examples="pairs.tsv",
+            pretrained="dry",
+            split="train",
+            pooling="cls",
+            dtype="mixed_bfloat16",
+            train_examples=9,
+            lora_rank=2,
+        )
+    )
+    assert set(summary["best"]["mean"]) == {"train_pearson", "train_spearman"}
+
+
+def test_without_examples_the_encoder_is_scored(folder):
+    summary = embed(settings())
+    assert list(summary) == ["untrained"]
+    assert (folder / "run" / "export" / "1").is_dir()
+    encoder, _ = tfeff.tasks.load_pretrained("run")
+    before, _ = tfeff.tasks.load_pretrained("preset")
+    for one, other in zip(encoder.get_weights(), before.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        (
+            dict(examples="texts.txt", pretrained="dry"),
+            "`dropout` must be above 0 for texts alone",
+        ),
+        (
+            dict(examples="pairs.tsv", batch_sizes=(4, 1)),
+            r"`batch_sizes` must be at least 2 .*batch_sizes=\[4, 1\]",
+        ),
+        (dict(task="SST-2"), "`task` must be a data set of pairs with ratings"),
+        (dict(metric="accuracy"), "`metric` must be one of"),
+        (dict(split="test"), "`folder` must hold"),
+        (dict(split="tset"), "`split` must be one of"),
+        (dict(examples="none.txt"), "cannot read 'none.txt'"),
+        (dict(temperature=0.0, examples="pairs.tsv"), "`temperature` must"),
+        (dict(train_examples=99, examples="pairs.tsv"), "`count` must"),
+    ],
+)
+def test_bad_settings_are_named_before_any_work(folder, others, message):
+    with pytest.raises(ValueError, match=message):
+        embed(settings(**others))
+    assert not (folder / "run" / "cells").exists()

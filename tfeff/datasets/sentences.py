@@ -1,0 +1,104 @@
+"""Files of texts, pairs and triplets to learn embeddings from."""
+
+import os
+
+from tfeff.data.finetuning.examples import SentenceExamples
+from tfeff.datasets.files import json_lines, lines, malformed
+from tfeff.utils.checks import check_path
+
+# The columns of a file, by names that sentence-transformers' data sets have.
+_COLUMNS = (("text",), ("anchor", "positive"), ("anchor", "positive", "negative"))
+_KNOWN = "'text', or 'anchor' and 'positive', or these and 'negative'"
+
+
+def read_sentences(path: str | os.PathLike) -> SentenceExamples:
+    """Reads texts, pairs or triplets, one a line.
+
+    - `.jsonl`, `.jsonl.gz`: a JSON object a line, with the fields `text`; `anchor` and
+      `positive`; or `anchor`, `positive` and `negative`. Other fields are not read.
+    - `.tsv`, `.tsv.gz`: the first line names the columns, among them those. Quotes have
+      no meaning.
+    - any other: a text a line.
+
+    Blank lines are no examples.
+
+    Args:
+        path: the file, UTF-8.
+
+    Returns:
+        The examples.
+
+    Raises:
+        ValueError: if the file is missing or empty, or has other columns; with file and
+            line, if a line is malformed, has an empty text, or the same text twice.
+
+    Example:
+    ```python
+    import tfeff
+
+    with open("pairs.tsv", "w") as file:
+        file.write("anchor\\tpositive\\nIt rains.\\tRain falls.\\n")
+    examples = tfeff.datasets.read_sentences("pairs.tsv")
+    assert examples.rows == (("It rains.", "Rain falls."),)
+    ```
+    """
+    path = check_path("path", path)
+    kind = os.path.splitext(path.removesuffix(".gz"))[1]
+    read = {".jsonl": _json_rows, ".tsv": _table_rows}.get(kind, _text_rows)
+    rows = []
+    for where, row in read(path):
+        if not all(text.strip() for text in row):
+            raise ValueError(f"{where}: must have no empty text. Received: {row!r:.80}")
+        if len(set(row)) < len(row):
+            raise ValueError(
+                f"{where}: must have different texts: one that is its own partner is "
+                f"given alone, as 'text'. Received: {row!r:.80}"
+            )
+        rows.append(row)
+    if not rows:
+        raise ValueError(f"{path} must hold texts. Received: none")
+    return SentenceExamples(rows=rows)
+
+
+def _text_rows(path):
+    return ((f"{path}, line {number}", (line,)) for number, line in lines(path))
+
+
+def _table_rows(path):
+    rows = lines(path)
+    number, line = next(rows)
+    header = line.split("\t")
+    columns = _columns(header)
+    if columns is None:
+        raise malformed(path, number, f"must name the columns {_KNOWN}", str(header))
+    indices = [header.index(column) for column in columns]
+    for number, line in rows:
+        cells = line.split("\t")
+        if len(cells) != len(header):
+            expected = f"must have {len(header)} columns"
+            raise malformed(path, number, expected, str(len(cells)))
+        yield f"{path}, line {number}", tuple(cells[index] for index in indices)
+
+
+def _json_rows(path):
+    first = None
+    for where, record in json_lines(path):
+        columns = _columns(record)
+        if columns is None:
+            raise ValueError(f"{where}: must have {_KNOWN}. Received: {list(record)}")
+        first = first or columns
+        if columns != first:
+            raise ValueError(
+                f"{where}: must have {list(first)}, as the first line. "
+                f"Received: {list(record)}"
+            )
+        row = tuple(record[column] for column in columns)
+        for text in row:
+            if not isinstance(text, str):
+                raise ValueError(f"{where}: must be strings. Received: {text!r:.80}")
+        yield where, row
+
+
+def _columns(names):
+    """The columns to read of those that there are: the most that are known."""
+    return next((c for c in reversed(_COLUMNS) if set(c) <= set(names)), None)

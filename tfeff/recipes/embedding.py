@@ -1,0 +1,234 @@
+"""Trains, scores and serves sentence embeddings of a pretrained encoder."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+
+import tfeff
+from tfeff.recipes.embed_settings import EmbedSettings
+from tfeff.recipes.runs import (
+    best_metric,
+    check_finite,
+    copy,
+    export_once,
+    find_dataset,
+    make_once,
+    metrics_line,
+    open_run,
+    recipe_running,
+)
+from tfeff.recipes.tuning import (
+    check_lora,
+    copy_lora,
+    load_pretrained,
+    more_axes,
+    train_cell,
+)
+from tfeff.utils.files import atomic_file
+
+
+@recipe_running()
+def embed(
+    settings: EmbedSettings,
+    examples: tfeff.data.SentenceExamples | None = None,
+    dataset: tfeff.datasets.Dataset | None = None,
+) -> dict:
+    """Trains with every rate, batch size and seed; exports the best model.
+
+    Args:
+        settings: the `EmbedSettings`, which say what is in the run directory.
+        examples: what to train on; `None` for the file `settings.examples`.
+        dataset: a data set of rated pairs with the name `settings.task`; `None` for the
+            one that is registered under it.
+
+    Returns:
+        Dict of `untrained`, the metrics before training, and those of all trainings, as
+        `tfeff.training.Grid.run` gives them; `metrics.json` has them, too.
+
+    Raises:
+        ValueError: if a setting does not fit the examples, the encoder or the run
+            directory.
+        OSError: if a file cannot be read.
+        Diverged: if no setting gave a model.
+
+    Example:
+    ```python
+    import os
+    import tfeff
+
+    texts = ["It rains.", "Rain falls.", "A cat sat.", "The cat is sitting."]
+    os.makedirs("glue/STS-B")
+    with open("glue/STS-B/dev.tsv", "w") as file:
+        file.write("sentence1\\tsentence2\\tscore\\n")
+        file.write("It rains.\\tRain falls.\\t4.5\\nIt rains.\\tA cat sat.\\t0.5\\n")
+    with open("texts.txt", "w") as file:
+        file.write("\\n".join(texts))
+    tokenizer = tfeff.data.train_tokenizer(texts * 9, vocabulary_size=24)
+    encoder = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=24, num_layers=1, max_sequence_length=16
+    )
+    tfeff.tasks.save_pretrained(encoder, tokenizer, "preset")
+
+    settings = tfeff.recipes.EmbedSettings(
+        run_dir="run",
+        pretrained="preset",
+        examples="texts.txt",
+        data="glue",
+        batch_sizes=(2,),
+        steps=2,
+    )
+    found = tfeff.recipes.embed(settings)
+    assert "dev_spearman" in found["best"]["mean"]
+    assert os.path.isdir("run/export/1")
+    ```
+    """
+    dataset = find_dataset(settings.task, tfeff.data.TextExamples, given=dataset)
+    if dataset.label_names is not None:
+        raise ValueError(
+            "`task` must be a data set of pairs with ratings, such as STS-B. "
+            f"Received: task={settings.task!r}, whose labels are {dataset.label_names}"
+        )
+    metric = f"{settings.split}_{best_metric(settings, dataset)}"
+    if settings.examples is not None and examples is None:
+        examples = tfeff.datasets.read_sentences(settings.examples)
+    if examples is not None and settings.train_examples is not None:
+        examples = examples.sample(settings.train_examples)
+    pairs = read_pairs(settings, dataset)
+    with open_run(settings) as run:
+        strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
+        encoder, tokenizer = load_pretrained(settings)
+        length = settings.sequence_length or encoder.max_sequence_length
+        if examples is not None:
+            check_contrast(settings, examples, encoder)
+        scored = Scored(dataset, settings.split, pairs, tokenizer, length)
+        model = tfeff.tasks.SentenceEmbedding(
+            encoder, settings.pooling, settings.temperature
+        )
+        model.compile()
+        summary = {"untrained": scored.metrics(model)}
+        print(f"before training: {metrics_line(summary['untrained'])}")
+        if examples is not None:
+            check_lora(settings, encoder)
+            summary |= train(settings, examples, strategy, scored, metric, run)
+            model = tfeff.training.load_checkpoint(run.path("model.keras"))
+        else:
+            tfeff.training.save_checkpoint(model, run.path("model.keras"))
+        make_once(
+            run.path("preset"),
+            lambda path: tfeff.tasks.save_pretrained(model, tokenizer, path),
+        )
+        exported = export_once(run, model, tokenizer, sequence_length=length)
+        tfeff.training.write_metrics(summary, run.path("metrics.json"))
+        run.finish()
+        if examples is not None:
+            best = summary["best"]
+            print(
+                f"best setting: {json.dumps(best['setting'])}, "
+                f"{metrics_line(best['mean'])}"
+            )
+        print(
+            f"the model: {run.path('model.keras')}\n"
+            f"text in, sentence_embeddings out: {exported}"
+        )
+        return summary
+
+
+def read_pairs(settings, dataset):
+    """The rated pairs to score by."""
+    pairs = dataset.read(settings.split, settings.data)
+    if pairs.second is None or pairs.labels is None:
+        raise ValueError(
+            "`task` must be a data set of pairs, and `split` one with ratings. "
+            f"Received: task={settings.task!r}, split={settings.split!r}"
+        )
+    return pairs
+
+
+def check_contrast(settings, examples, encoder):
+    """Raises where a text has nothing to be contrasted with."""
+    size = len(examples.rows[0])
+    for batch_size in settings.batch_sizes:
+        if batch_size < 2 and size < 3:
+            raise ValueError(
+                "`batch_sizes` must be at least 2 without hard negatives: the other "
+                "texts of the batch are what each is contrasted with. "
+                f"Received: batch_sizes={list(settings.batch_sizes)}"
+            )
+    if size == 1 and not (encoder.dropout or encoder.attention_dropout):
+        raise ValueError(
+            "`dropout` must be above 0 for texts alone, whose partners are themselves "
+            "under another dropout mask; 0.1 is usual. Received: "
+            f"dropout={settings.dropout}, an encoder pretrained with {encoder.dropout}"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Scored:
+    """Rated pairs, and how their texts are read."""
+
+    dataset: tfeff.datasets.Dataset
+    split: str
+    pairs: tfeff.data.TextExamples
+    tokenizer: object
+    sequence_length: int
+
+    def metrics(self, model):
+        """The metrics of the pairs' cosines; undefined where the model diverged."""
+        names = self.dataset.metric_names
+        scores = dict.fromkeys(names, math.nan)
+        first, second = (
+            model.embed(texts, self.tokenizer, self.sequence_length, normalize=True)
+            for texts in (self.pairs.first, self.pairs.second)
+        )
+        cosines = np.sum(first * second, axis=1)
+        if np.isfinite(cosines).all():
+            scores = self.dataset.metrics(self.pairs, cosines)
+        return {f"{self.split}_{name}": value for name, value in scores.items()}
+
+
+def train(settings, examples, strategy, scored, metric, run):
+    """Trains every cell of the grid; `model.keras` of the run is the best one."""
+    rows = tfeff.data.sentence_features(
+        examples, scored.tokenizer, scored.sequence_length
+    )
+    print(f"{len(examples):,} examples of {len(examples.rows[0])} texts to train on")
+    grid = tfeff.training.Grid(
+        run.path("cells"),
+        {
+            "learning_rate": settings.learning_rates,
+            "batch_size": settings.batch_sizes,
+            **more_axes(settings),
+        },
+        settings.seeds,
+        metric,
+    )
+    summary = grid.run(
+        lambda folder, **cell: train_cell(
+            settings,
+            strategy,
+            folder,
+            lambda: tfeff.tasks.SentenceEmbedding(
+                load_pretrained(settings)[0], settings.pooling, settings.temperature
+            ),
+            lambda in_step, seed: rows.dataset(in_step, seed, pad_to_longest=True),
+            scored.metrics,
+            metric,
+            num_examples=len(examples),
+            sequence_length=rows.num_texts * scored.sequence_length,
+            **cell,
+        )
+    )
+    title = f"{scored.dataset.name}, mean ± deviation over seeds"
+    with (
+        atomic_file(run.path("summary.md")) as new,
+        open(new, "w", encoding="utf-8") as file,
+    ):
+        file.write(f"{title}\n\n{grid.table()}")
+    print(grid.table(), end="")
+    folder = summary["best"]["folder"]
+    check_finite(tfeff.training.load_checkpoint(f"{folder}/model.keras"))
+    copy(f"{folder}/model.keras", run.path("model.keras"))
+    copy_lora(settings, folder, run)
+    return summary
