@@ -181,6 +181,7 @@ CALLS = {
     layers.PartitionOfUnityMask: dict(num_parts=2),
     layers.RelativeAttention: dict(num_heads=2, method="shaw", max_distance=3),
     layers.RelativeEmbedding: dict(max_distance=3),
+    layers.SegmentPooling: dict(),
     layers.SparseAttention: dict(num_heads=2, expressivity=1),
     layers.TwoStreamBlocks: dict(blocks=lambda: tiny().blocks),
     layers.masked_heads: dict(encoder=tiny, masks=[None]),

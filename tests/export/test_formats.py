@@ -52,6 +52,7 @@ MODELS = {
     "classifier": lambda: tasks.Classifier(make_encoder(), 3),
     "layerwise": lambda: tasks.Classifier(make_encoder(), 3, pooling="layerwise"),
     "mean": lambda: tasks.Classifier(make_encoder(), 3, pooling="mean"),
+    "segments": lambda: tasks.Regressor(make_encoder(), pooling="segments"),
     "regressor": lambda: tasks.Regressor(make_encoder("bert_rab_base")),
     "choice": lambda: tasks.MultipleChoice(make_encoder("blockbert_n2_base")),
     "sentences": lambda: tasks.SentenceEmbedding(make_encoder()),

@@ -34,6 +34,7 @@ from tests.reference.encoder import (
     layerwise_pooling,
     mean_pooling,
     part_of,
+    segment_pooling,
 )
 from tests.reference.pairwise import all_pairs, pair_attention
 from tests.reference.partition import (
@@ -65,6 +66,7 @@ __all__ = [
     "grouped_linear",
     "layerwise_pooling",
     "mean_pooling",
+    "segment_pooling",
     "mixed_attention",
     "one_head_attention",
     "one_head_pairs",

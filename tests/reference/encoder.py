@@ -102,3 +102,12 @@ def mean_pooling(hidden, visible):
         if seen:
             total, count = total + state, count + 1
     return total / count if count else total
+
+
+def segment_pooling(hidden, segment_ids, visible):
+    """[u, v, |u - v|, u v] [4 D], u and v the means of the segments 0 and 1."""
+    u, v = (
+        mean_pooling(hidden, [x and s == k for x, s in zip(visible, segment_ids)])
+        for k in (0, 1)
+    )
+    return np.array([*u, *v, *(abs(a - b) for a, b in zip(u, v)), *(u * v)])

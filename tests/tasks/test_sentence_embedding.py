@@ -11,7 +11,7 @@ from tests.reference import mean_pooling
 from tests.reference.contrast import cosine, in_batch_contrast
 from tests.reference.gradients import finite_differences
 from tfeff.tasks import InBatchContrast, SentenceEmbedding
-from tfeff.tasks.task import POOLINGS
+from tfeff.tasks.task import TEXT_POOLINGS
 
 TEXTS = [
     *("a cat sat on a mat", "the cat is on the mat", "a dog ran", "dogs were running"),
@@ -110,7 +110,7 @@ def test_is_the_loss_of_sentence_transformers():
     assert float(value) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("pooling", TEXT_POOLINGS)
 def test_embeddings_and_logs_are_literal(tokenizer, pooling):
     model = make_model(pooling)
     assert model.pooling == pooling
@@ -266,6 +266,8 @@ def test_bad_arguments_are_named(tokenizer):
     encoder = make_encoder(num_layers=1)
     with pytest.raises(ValueError, match="`pooling` must be one of.*'max'"):
         SentenceEmbedding(encoder, "max")
+    with pytest.raises(ValueError, match="`pooling` must be one of.*'segments'"):
+        SentenceEmbedding(encoder, "segments")
     for temperature in (0, -1.0, "hot"):
         with pytest.raises((ValueError, TypeError), match="`temperature` must"):
             SentenceEmbedding(encoder, temperature=temperature)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import tfeff
 from tests.checks import assert_close, check_two_replicas, randomize
-from tests.reference import mean_pooling
+from tests.reference import mean_pooling, segment_pooling
 from tests.reference.objectives import cross_entropies
 from tfeff.tasks import Classifier, MultipleChoice, Regressor
 from tfeff.tasks.task import POOLINGS
@@ -91,6 +91,7 @@ def literal_outputs(model, kind, inputs):
     weights = {
         name: [w.numpy().astype("float64") for w in model.get_layer(name).weights]
         for name in ("pooler", "logits")
+        if name == "logits" or model.pooling != "segments"
     }
     kernel, bias = weights["logits"]
     rows = {k: np.reshape(v, (-1, v.shape[-1])) for k, v in inputs.items()}
@@ -98,7 +99,12 @@ def literal_outputs(model, kind, inputs):
     for r in range(len(rows["token_ids"])):
         row = {name: array[r : r + 1] for name, array in rows.items()}
         hidden = model.encoder(row)
-        if model.pooling != "layerwise":
+        if model.pooling == "segments":
+            states = np.asarray(hidden["sequence_output"], "float64")[0]
+            vector = segment_pooling(
+                states, row["segment_ids"][0], row["padding_mask"][0]
+            )
+        elif model.pooling != "layerwise":
             states = np.asarray(hidden["sequence_output"], "float64")[0]
             real = [t for t, visible in enumerate(row["padding_mask"][0]) if visible]
             at = real[-1] if real and model.pooling == "last" else 0

@@ -19,6 +19,7 @@ from tfeff.layers.partitioned_attention import PartitionedAttention
 from tfeff.layers.record_layers import record_layers
 from tfeff.layers.relative_attention import RelativeAttention
 from tfeff.layers.relative_embedding import RelativeEmbedding
+from tfeff.layers.segment_pooling import SegmentPooling
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.layers.span_dynamic_conv import SpanDynamicConv1D
 from tfeff.layers.sparse_attention import SparseAttention
@@ -41,6 +42,7 @@ __all__ = [
     "PartitionedAttention",
     "RelativeAttention",
     "RelativeEmbedding",
+    "SegmentPooling",
     "SelfAttention",
     "SpanDynamicConv1D",
     "SparseAttention",

@@ -19,6 +19,7 @@ class MultipleChoice(PooledTask):
         v_c = g(X_c^L[last] W + b)              pooling="last"
         v_c = g(MeanPooling(X_c^L) W + b)       pooling="mean"
         v_c = LayerwisePooling(X_c^0 … X_c^L)   pooling="layerwise"
+        v_c = SegmentPooling(X_c^L)             pooling="segments"
         z_c = dropout(v_c) w + a
         p   = softmax(z_1 … z_C)
 
@@ -28,7 +29,8 @@ class MultipleChoice(PooledTask):
     Args:
         encoder: a `tfeff.encoders.Encoder`.
         pooling: `"cls"`, the first position; `"last"`, the last that is not padding, as
-            in XLNet; `"mean"`, over all that are not padding; or `"layerwise"`.
+            in XLNet; `"mean"`, over all that are not padding; `"layerwise"`; or
+            `"segments"`, which compares the means of a pair's two texts.
         dropout: float in [0, 1), rate on `v`.
         pooler_activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh. It
             is BERT's tanh by default.

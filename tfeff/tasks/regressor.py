@@ -56,12 +56,14 @@ class Regressor(PooledTask):
         v = g(X^L[last] W + b)                  pooling="last"
         v = g(MeanPooling(X^L) W + b)           pooling="mean"
         v = LayerwisePooling(X^0 … X^L)         pooling="layerwise"
+        v = SegmentPooling(X^L)                 pooling="segments"
         ŷ = dropout(v) w + c
 
     Args:
         encoder: a `tfeff.encoders.Encoder`.
         pooling: `"cls"`, the first position; `"last"`, the last that is not padding, as
-            in XLNet; `"mean"`, over all that are not padding; or `"layerwise"`.
+            in XLNet; `"mean"`, over all that are not padding; `"layerwise"`; or
+            `"segments"`, which compares the means of a pair's two texts.
         dropout: float in [0, 1), rate on `v`.
         pooler_activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh. It
             is BERT's tanh by default.

@@ -15,8 +15,8 @@ from tfeff.tasks.in_batch_contrast import (
     contrast_losses,
     nearest_is_partner,
 )
-from tfeff.tasks.task import Task, make_pooling
-from tfeff.utils.checks import check_integer, check_positive
+from tfeff.tasks.task import TEXT_POOLINGS, Task, make_pooling
+from tfeff.utils.checks import check_choice, check_integer, check_positive
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -82,6 +82,7 @@ class SentenceEmbedding(Task):
         **kwargs,
     ):
         check_encoder("encoder", encoder)
+        check_choice("pooling", pooling, TEXT_POOLINGS)
         temperature = check_positive("temperature", temperature)
         pool = make_pooling(encoder, pooling)
         inputs, rows = grouped_inputs()

@@ -7,7 +7,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.encoders import Encoder
-from tfeff.layers import LayerwisePooling, MeanPooling
+from tfeff.layers import LayerwisePooling, MeanPooling, SegmentPooling
 from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
@@ -16,7 +16,11 @@ from tfeff.objectives.objective import Objective
 from tfeff.training.optimizers import AdamW
 from tfeff.utils.checks import check_choice, check_rate
 
-POOLINGS = ("cls", "last", "mean", "layerwise")
+TEXT_POOLINGS = ("cls", "last", "mean", "layerwise")
+# Heads of tasks may read pairs of texts, too.
+POOLINGS = (*TEXT_POOLINGS, "segments")
+# What has no pooler `g(· W + b)` behind it.
+_WITHOUT_POOLER = ("layerwise", "segments")
 
 
 class Task(Objective):
@@ -47,13 +51,15 @@ class PooledTask(Task):
         v = g(X^L[last] W + b)                  `"last"`
         v = g(MeanPooling(X^L) W + b)           `"mean"`
         v = LayerwisePooling(X^0 … X^L)         `"layerwise"`
+        v = SegmentPooling(X^L)                 `"segments"`
         z = dropout(v) W' + b'
 
     Args:
         encoder: the `tfeff.encoders.Encoder`.
         num_outputs: integer, the size of `z`.
         pooling: `"cls"`, the first position; `"last"`, the last that is not padding;
-            `"mean"`, over all that are not padding; or `"layerwise"`.
+            `"mean"`, over all that are not padding; `"layerwise"`; or `"segments"`, of
+            pairs.
         dropout: float in [0, 1), rate on `v`.
         pooler_activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh.
         inputs: the model's inputs; default: the encoder's.
@@ -77,15 +83,15 @@ class PooledTask(Task):
         check_choice("pooling", pooling, POOLINGS)
         dropout = check_rate("dropout", dropout)
         activation = check_activation_name("pooler_activation", pooler_activation)
-        if pooling == "layerwise" and pooler_activation != "tanh":
+        if pooling in _WITHOUT_POOLER and pooler_activation != "tanh":
             raise ValueError(
-                "`pooler_activation` must be left out with `pooling='layerwise'`, "
+                f"`pooler_activation` must be left out with `pooling={pooling!r}`, "
                 "which has none. "
                 f"Received: pooler_activation={pooler_activation!r}"
             )
         rows = encoder.input if rows is None else rows
         vector = make_pooling(encoder, pooling)(rows, encoder(rows))
-        if pooling != "layerwise":
+        if pooling not in _WITHOUT_POOLER:
             pooler = _dense(
                 encoder, encoder.hidden_dim, "pooler", activation=activation
             )
@@ -101,7 +107,10 @@ class PooledTask(Task):
         self.pooler_activation = pooler_activation
 
     def heads(self):
-        pooler, logits = self.get_layer("pooler"), self.get_layer("logits")
+        logits = self.get_layer("logits")
+        if self.pooling == "segments":
+            return {"logits": Head.of(logits)}
+        pooler = self.get_layer("pooler")
         if self.pooling == "layerwise":
             start = Head({"initial_vector": pooler.initial_vector})
             return {"layerwise_pooler": start, "logits": Head.of(logits)}
@@ -119,7 +128,7 @@ class PooledTask(Task):
 
 
 def make_pooling(encoder: Encoder, pooling: str):
-    """A function that makes one vector `[B, D]` a sequence.
+    """A function that makes one vector `[B, D]` a sequence; `[B, 4 D]` of segments.
 
     Args:
         encoder: the `tfeff.encoders.Encoder`.
@@ -138,6 +147,11 @@ def make_pooling(encoder: Encoder, pooling: str):
         )
         return lambda rows, outputs: layer(
             outputs["hidden_states"], padding_mask=rows["padding_mask"]
+        )
+    if pooling == "segments":
+        layer = SegmentPooling(dtype=dtype, name="segments")
+        return lambda rows, outputs: layer(
+            outputs["sequence_output"], rows["segment_ids"], rows["padding_mask"]
         )
     if pooling == "mean":
         layer = MeanPooling(dtype=dtype, name="mean")

@@ -39,6 +39,7 @@ CLASSES = {
     "tfeff.layers.partitioned_attention": ["PartitionedAttention"],
     "tfeff.layers.relative_attention": ["RelativeAttention"],
     "tfeff.layers.relative_embedding": ["RelativeEmbedding"],
+    "tfeff.layers.segment_pooling": ["SegmentPooling"],
     "tfeff.layers.self_attention": ["SelfAttention"],
     "tfeff.layers.span_dynamic_conv": ["SpanDynamicConv1D"],
     "tfeff.layers.sparse_attention": ["SparseAttention"],

@@ -1,0 +1,67 @@
+import keras
+from keras import ops
+
+from tfeff.layers.checks import visible_keys
+from tfeff.layers.mean_pooling import MeanPooling
+from tfeff.ops.ids import check_integers
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class SegmentPooling(keras.layers.Layer):
+    """One vector for each pair of texts, which compares the means of both.
+
+        u = MeanPooling(x where segment 0),  v = MeanPooling(x where segment 1)
+        y = [u, v, |u - v|, u ⊙ v]
+
+    The mean of a segment without a real token is zeros.
+
+    Args:
+        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        hidden: float tensor `[B, T, D]`.
+        segment_ids: integer tensor `[B, T]`, 0 in the first text, and 1 in the second.
+        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
+            `None` when all are real.
+
+    Returns:
+        Float tensor `[B, 4 D]`.
+
+    Raises:
+        ValueError: if `padding_mask` is of another shape.
+        TypeError: if `padding_mask` or `segment_ids` is of floats.
+
+    Example:
+
+    >>> import numpy as np
+    >>> hidden = np.array([[[1.0], [3.0], [4.0], [100.0]]], "float32")
+    >>> segments = np.array([[0, 0, 1, 0]])
+    >>> mask = np.array([[1, 1, 1, 0]])
+    >>> np.asarray(SegmentPooling()(hidden, segments, mask)).tolist()
+    [[2.0, 4.0, 2.0, 8.0]]
+
+    Reference:
+        Conneau et al., "Supervised Learning of Universal Sentence Representations from
+        Natural Language Inference Data", 2017, section 3.1.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.mean = MeanPooling(dtype=self.dtype_policy, name="mean")
+
+    def call(self, hidden, segment_ids, padding_mask=None):
+        segment_ids = ops.convert_to_tensor(segment_ids)
+        check_integers("segment_ids", segment_ids)
+        visible = visible_keys(padding_mask, hidden)
+        u, v = (
+            self.mean(hidden, self._of(segment_ids == segment, visible))
+            for segment in (0, 1)
+        )
+        return ops.concatenate([u, v, ops.abs(u - v), u * v], axis=-1)
+
+    @staticmethod
+    def _of(segment, visible):
+        return segment if visible is None else ops.logical_and(segment, visible)
+
+    def compute_output_shape(self, hidden_shape, *_, **__):
+        return (hidden_shape[0], 4 * hidden_shape[-1])
