@@ -2,8 +2,8 @@
 
     python examples/search.py runs/simcse numpy "sort the rows of an array"
 
-takes a run or preset of `tfeff embed`, or any other of an encoder, whose tokens' mean is
-then the embedding; a package; and questions.
+takes a run or preset of `tfeff embed`, or of any encoder, whose tokens' mean is then
+the embedding; a package; and questions.
 """
 
 import sys
