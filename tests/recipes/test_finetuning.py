@@ -197,6 +197,7 @@ def test_a_configuration_of_the_script_before_is_taken():
         steps=6,
         eval_every=3,
         train_examples=64,
+        new_segments="kept",
     )
     assert FinetuneSettings.upgraded(script) == settings.config()
     assert settings.epochs == (3.0,) and settings.weight_decay == (0.01,)

@@ -1,5 +1,7 @@
 """Settings of fine-tuning to classify texts, to choose options or to label words."""
 
+from collections.abc import Mapping
+
 from tfeff.recipes.optimizer_settings import TuningSettings
 from tfeff.recipes.settings import setting, settings
 
@@ -71,7 +73,13 @@ class FinetuneSettings(TuningSettings):
     pooling: str = setting(
         "Vectors that the head reads; not of words.",
         "cls",
-        choices=("cls", "mean", "layerwise"),
+        choices=("cls", "mean", "segments", "layerwise"),
+    )
+    new_segments: str = setting(
+        "How segments begin that the run of pretraining never showed: copied from "
+        "segment 0, or kept as they are.",
+        "copied",
+        choices=("copied", "kept"),
     )
     sequence_length: int | None = setting(
         "Tokens of an example; default: as pretrained.", None, minimum=1
@@ -156,3 +164,8 @@ class FinetuneSettings(TuningSettings):
     def num_steps(self, num_examples: int, in_step: int, epochs: float) -> int:
         """The steps of a training on so many examples, so many in a step."""
         return self.steps or max(1, round(epochs * num_examples / in_step))
+
+    @classmethod
+    def upgraded(cls, config: Mapping) -> dict:
+        """The configuration of an older version, whose segments began as they were."""
+        return super().upgraded({"new_segments": "kept", **config})

@@ -38,6 +38,7 @@ from tfeff.recipes.tuning import (
     more_axes,
     train_cell,
 )
+from tfeff.recipes.unseen_segments import begin_as_first, has_unseen_segments
 from tfeff.training.checkpoints import run_checkpoint
 from tfeff.utils.files import atomic_file
 
@@ -248,6 +249,9 @@ def make_task(settings, dataset, encoder, tokenizer):
         features = tfeff.data.token_features if words else tfeff.data.text_features
         return Part(examples, features(examples, tokenizer, length))
 
+    if settings.pooling == "segments":
+        check_segments(dataset, train, tokenizer)
+
     task = Task(
         dataset=dataset,
         sequence_length=length,
@@ -265,6 +269,17 @@ def make_task(settings, dataset, encoder, tokenizer):
         f"{', '.join(f'{len(e):,} of {s}' for s, e in dev.items())}"
     )
     return task
+
+
+def check_segments(dataset, train, tokenizer):
+    """Raises where there are no two segments to compare."""
+    one = getattr(tokenizer, "pair_segments", 2) == 1
+    if one or getattr(train, "questions", getattr(train, "second", None)) is None:
+        missing = "whose tokenizer has one segment" if one else "single texts"
+        raise ValueError(
+            "`pooling` must be another one without second texts in a segment of their "
+            f"own. Received: pooling='segments', task={dataset.name!r}, {missing}"
+        )
 
 
 def read(dataset, split, folder, skip_malformed=False):
@@ -286,7 +301,7 @@ def train(settings, task, strategy, folder, callbacks, pretrained_step=None, **c
         folder,
         lambda: make_model(
             task.train.examples,
-            load_pretrained(settings, pretrained_step)[0],
+            load_encoder(settings, pretrained_step),
             settings.pooling,
             settings.head_dropout,
             pretrained_pooler(settings, task.dataset),
@@ -302,6 +317,14 @@ def train(settings, task, strategy, folder, callbacks, pretrained_step=None, **c
         sequence_length=task.sequence_length,
         **cell,
     )
+
+
+def load_encoder(settings, step):
+    """The encoder to fine-tune, whose unseen segments begin as the settings say."""
+    encoder, _ = load_pretrained(settings, step)
+    if settings.new_segments == "copied" and has_unseen_segments(settings.pretrained):
+        begin_as_first(encoder)
+    return encoder
 
 
 def pretrained_pooler(settings, dataset):

@@ -1,0 +1,99 @@
+"""Segments that pretraining never showed begin as segment 0."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tfeff
+from tests.subjects.sentences import DOCUMENTS, tokenizer
+from tfeff.recipes import FinetuneSettings, finetune
+from tfeff.recipes.finetuning import load_encoder
+from tfeff.recipes.unseen_segments import begin_as_first, has_unseen_segments
+
+
+def make_encoder(**kwargs):
+    return tfeff.encoders.build(
+        "bert_tiny",
+        vocabulary_size=60,
+        num_layers=1,
+        hidden_dim=16,
+        intermediate_dim=16,
+        max_sequence_length=16,
+        **kwargs,
+    )
+
+
+def settings(folder, **others):
+    values = dict(
+        run_dir=str(folder / "run"),
+        task="STS-B",
+        data=str(folder),
+        pretrained=str(folder / "mlm"),
+        batch_sizes=(4,),
+        steps=2,
+    )
+    return FinetuneSettings(**values | others)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """What a pretraining leaves, as far as fine-tuning reads it, and rated pairs."""
+    (tmp_path / "mlm").mkdir()
+    tfeff.tasks.save_pretrained(make_encoder(), tokenizer(), tmp_path / "mlm/preset")
+    for task, text in (
+        ("STS-B", "sentence1\tsentence2\tscore\nit was it\ta cat\t2\na cat\tit\t3"),
+        ("SST-2", f"sentence\tlabel\n{DOCUMENTS[0]}\t1\n{DOCUMENTS[1]}\t0"),
+    ):
+        (tmp_path / task).mkdir()
+        for split in ("train", "dev"):
+            (tmp_path / task / f"{split}.tsv").write_text(text)
+    return tmp_path
+
+
+def test_are_those_of_runs_that_showed_one_segment(folder):
+    run = folder / "mlm"
+    for config, expected in (
+        ({"objective": "masked_lm", "pretrained": None}, True),
+        ({"objective": "replaced_token"}, True),
+        ({"objective": "sentence_order"}, False),
+        ({"objective": "masked_lm", "pretrained": "bert"}, False),
+        ({"task": "RTE"}, False),
+    ):
+        (run / "config.json").write_text(json.dumps(config))
+        assert has_unseen_segments(str(run)) is expected
+        assert has_unseen_segments(f"{run}@20") is expected
+    (run / "config.json").unlink()
+    assert not has_unseen_segments(str(run))
+    assert not has_unseen_segments(str(run / "preset"))
+
+
+def test_begin_as_the_first(folder):
+    (folder / "mlm" / "config.json").write_text('{"objective": "masked_lm"}')
+    before = tfeff.tasks.load_pretrained(folder / "mlm")[0].embedding
+    before = before.segment_embedding.embeddings.numpy()
+    assert not np.array_equal(*before)
+    for choice, expected in (("copied", before[[0, 0]]), ("kept", before)):
+        encoder = load_encoder(settings(folder, new_segments=choice), None)
+        table = encoder.embedding.segment_embedding.embeddings.numpy()
+        np.testing.assert_array_equal(table, expected)
+    assert not begin_as_first(make_encoder(num_segments=1))
+
+
+def test_runs_of_before_go_on_as_they_began(folder):
+    config = settings(folder).config()
+    assert FinetuneSettings.upgraded(config)["new_segments"] == "copied"
+    del config["new_segments"]
+    assert FinetuneSettings.upgraded(config)["new_segments"] == "kept"
+
+
+def test_segments_are_of_pairs(folder):
+    found = finetune(settings(folder, pooling="segments", pretrained_steps=()))
+    assert "dev_spearman" in found["best"]["mean"]
+    model, _ = tfeff.tasks.load_task(folder / "run")
+    assert model.pooling == "segments"
+    wrong = settings(
+        folder, pooling="segments", task="SST-2", run_dir=str(folder / "other")
+    )
+    with pytest.raises(ValueError, match="`pooling` must be .*'SST-2', single texts"):
+        finetune(wrong)
