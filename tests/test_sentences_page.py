@@ -12,7 +12,7 @@ from tests.checks.pages import REPOSITORY, printed_by, python_blocks
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.command import flags
 from tfeff.command.main import main
-from tfeff.recipes import EmbedSettings
+from tfeff.recipes import EmbedSettings, FinetuneSettings
 
 PAGE = "docs/SENTENCES.md"
 
@@ -67,8 +67,8 @@ def test_commands_and_code_of_the_page(tmp_path, monkeypatch, capsys):
         run(*command)
         printed = capsys.readouterr().out
         if command[0] == "tfeff":
-            assert "before training: " in printed
-            assert "text in, sentence_embeddings out: " in printed
+            served = {"embed": "sentence_embeddings", "finetune": "score"}[command[1]]
+            assert f"text in, {served} out: " in printed
         else:
             question, *answers = printed.strip().splitlines()
             assert question == command[-1] and len(answers) == 3
@@ -77,7 +77,7 @@ def test_commands_and_code_of_the_page(tmp_path, monkeypatch, capsys):
 
 
 def test_commands_of_the_page_have_flags_that_there_are():
-    parsed = [flags.parse(EmbedSettings, c[2:]) for c in commands() if c[0] == "tfeff"]
-    assert {s.examples for s in parsed} == {
-        *(None, "texts.txt", "pairs.tsv", "triplets.jsonl")
-    }
+    kinds = {"embed": EmbedSettings, "finetune": FinetuneSettings}
+    parsed = [flags.parse(kinds[c[1]], c[2:]) for c in commands() if c[0] == "tfeff"]
+    examples = {getattr(s, "examples", None) for s in parsed}
+    assert examples == {None, "texts.txt", "pairs.tsv", "triplets.jsonl"}

@@ -41,15 +41,19 @@ class MeanPooling(keras.layers.Layer):
     """
 
     def call(self, hidden, padding_mask=None):
-        wide = at_least_float32(hidden)
-        visible = visible_keys(padding_mask, hidden)
-        if visible is None:
-            return ops.cast(ops.mean(wide, axis=1), hidden.dtype)
-        visible = visible[..., None]
-        # `where`, as what padding holds may be no number.
-        total = ops.sum(ops.where(visible, wide, 0.0), axis=1)
-        count = ops.sum(ops.cast(visible, wide.dtype), axis=1)
-        return ops.cast(total / ops.maximum(count, 1.0), hidden.dtype)
+        return visible_mean(hidden, visible_keys(padding_mask, hidden))
 
     def compute_output_shape(self, hidden_shape, padding_mask_shape=None):
         return (hidden_shape[0], hidden_shape[-1])
+
+
+def visible_mean(hidden, visible):
+    """The mean `[B, D]` of `hidden` `[B, T, D]` where `visible` is true or `None`."""
+    wide = at_least_float32(hidden)
+    if visible is None:
+        return ops.cast(ops.mean(wide, axis=1), hidden.dtype)
+    visible = visible[..., None]
+    # `where`, as what padding holds may be no number.
+    total = ops.sum(ops.where(visible, wide, 0.0), axis=1)
+    count = ops.sum(ops.cast(visible, wide.dtype), axis=1)
+    return ops.cast(total / ops.maximum(count, 1.0), hidden.dtype)

@@ -2,7 +2,7 @@ import keras
 from keras import ops
 
 from tfeff.layers.checks import visible_keys
-from tfeff.layers.mean_pooling import MeanPooling
+from tfeff.layers.mean_pooling import visible_mean
 from tfeff.ops.ids import check_integers
 
 
@@ -45,23 +45,19 @@ class SegmentPooling(keras.layers.Layer):
         Natural Language Inference Data", 2017, section 3.1.
     """
 
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.mean = MeanPooling(dtype=self.dtype_policy, name="mean")
-
     def call(self, hidden, segment_ids, padding_mask=None):
         segment_ids = ops.convert_to_tensor(segment_ids)
         check_integers("segment_ids", segment_ids)
         visible = visible_keys(padding_mask, hidden)
         u, v = (
-            self.mean(hidden, self._of(segment_ids == segment, visible))
+            visible_mean(hidden, _both(segment_ids == segment, visible))
             for segment in (0, 1)
         )
         return ops.concatenate([u, v, ops.abs(u - v), u * v], axis=-1)
 
-    @staticmethod
-    def _of(segment, visible):
-        return segment if visible is None else ops.logical_and(segment, visible)
-
     def compute_output_shape(self, hidden_shape, *_, **__):
         return (hidden_shape[0], 4 * hidden_shape[-1])
+
+
+def _both(segment, visible):
+    return segment if visible is None else ops.logical_and(segment, visible)
