@@ -21,7 +21,7 @@ def commands():
     text = (REPOSITORY / PAGE).read_text(encoding="utf-8")
     blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     joined = "\n".join(blocks).replace("\\\n", " ")
-    return [shlex.split(line) for line in joined.splitlines()]
+    return [shlex.split(line) for line in joined.splitlines() if line]
 
 
 def make_files(folder):
