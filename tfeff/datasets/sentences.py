@@ -57,7 +57,7 @@ def read_sentences(path: str | os.PathLike) -> SentenceExamples:
         rows.append(row)
     if not rows:
         raise ValueError(f"{path} must hold texts. Received: none")
-    return SentenceExamples(rows=rows)
+    return SentenceExamples(rows=tuple(rows))
 
 
 def _text_rows(path):

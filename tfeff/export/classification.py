@@ -1,5 +1,7 @@
 """Signatures of fine-tuned models of texts: labels, ratings and choices."""
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from tfeff.data.finetuning.packing import fill_gaps, pack, padded_inputs
@@ -11,7 +13,10 @@ MOST_OPTIONS = 64
 
 
 def classify_endpoint(
-    model: Classifier, text_encoder: TextEncoder, pairs: bool, label_names: list[str]
+    model: Classifier,
+    text_encoder: TextEncoder,
+    pairs: bool,
+    label_names: Sequence[str],
 ):
     """The function `classify` of texts `[B]`, or of them and their partners."""
     names = tf.constant(label_names)

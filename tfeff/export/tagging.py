@@ -1,6 +1,7 @@
 """Signatures of a classifier of tokens: words with labels, and entities."""
 
 import re
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -21,7 +22,7 @@ _PHRASE = re.compile(r"([BI])-(.+)", re.DOTALL)
 def tag_endpoints(
     model: TokenClassifier,
     text_encoder: TextEncoder,
-    label_names: list[str],
+    label_names: Sequence[str],
     max_windows: int,
 ) -> dict:
     """The function `tag` of texts `[B]`, and `entities` where labels mark phrases."""
@@ -73,7 +74,7 @@ def tag_endpoints(
         return {"tag": tag}
     types = tf.constant(found)
     marks = [_PHRASE.fullmatch(name) for name in label_names]
-    is_begin = tf.constant([bool(mark) and mark[1] == "B" for mark in marks])
+    is_begin = tf.constant([mark is not None and mark[1] == "B" for mark in marks])
     kinds = tf.constant([found.index(mark[2]) if mark else -1 for mark in marks])
     return {"tag": tag, "entities": entities}
 

@@ -67,7 +67,7 @@ def answer(
 
     Example: see `examples/answer.py` in the repository.
     """
-    callbacks = Callbacks(settings, callbacks)
+    own_callbacks = Callbacks(settings, callbacks)
     check_plots(settings.plots)
     dataset = find_dataset(settings.task, tfeff.data.SpanExamples, given=dataset)
     metric = best_metric(settings, dataset)
@@ -131,7 +131,7 @@ def answer(
                     0
                 ],
                 metric,
-                callbacks=callbacks,
+                callbacks=own_callbacks,
                 baseline=baseline,
                 num_examples=len(train),
                 sequence_length=length,

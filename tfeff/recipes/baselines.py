@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import tfeff
 
 
 def make_baseline(
-    dataset: tfeff.datasets.Dataset, train: object, parts: Mapping[str, object]
+    dataset: tfeff.datasets.Dataset, train: Any, parts: Mapping[str, Any]
 ) -> dict:
     """A baseline as `metrics.json` holds it.
 

@@ -65,18 +65,18 @@ def distill(
 
     Example: see `examples/distill.py`.
     """
-    callbacks = Callbacks(settings, callbacks)
+    own_callbacks = Callbacks(settings, callbacks)
     check_plots(settings.plots)
     keras.utils.set_random_seed(settings.seed)
     strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
     if settings.stage == "task":
-        return distill_on_a_task(settings, strategy, dataset, callbacks)
+        return distill_on_a_task(settings, strategy, dataset, own_callbacks)
     if dataset is not None:
         raise ValueError(
             "`dataset` can be given with `stage='task'` only. Received: "
             f"dataset={dataset!r}, stage={settings.stage!r}"
         )
-    return _distill_in_general(settings, strategy, callbacks)
+    return _distill_in_general(settings, strategy, own_callbacks)
 
 
 def _distill_in_general(settings, strategy, callbacks):

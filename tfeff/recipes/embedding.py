@@ -3,10 +3,13 @@
 import dataclasses
 import json
 import math
+from collections.abc import Callable, Sequence
 
+import keras
 import numpy as np
 
 import tfeff
+from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.embed_settings import EmbedSettings
 from tfeff.recipes.runs import (
     best_metric,
@@ -34,6 +37,7 @@ def embed(
     settings: EmbedSettings,
     examples: tfeff.data.SentenceExamples | None = None,
     dataset: tfeff.datasets.Dataset | None = None,
+    callbacks: Sequence[keras.callbacks.Callback | Callable] = (),
 ) -> dict:
     """Trains with every rate, batch size and seed; exports the best model.
 
@@ -42,6 +46,8 @@ def embed(
         examples: what to train on; `None` for the file `settings.examples`.
         dataset: a data set of rated pairs with the name `settings.task`; `None` for the
             one that is registered under it.
+        callbacks: Keras callbacks beside those of the settings, or functions that make
+            one for each training.
 
     Returns:
         Dict of `untrained`, the metrics before training, and those of all trainings, as
@@ -84,6 +90,7 @@ def embed(
     assert os.path.isdir("run/export/1")
     ```
     """
+    own_callbacks = Callbacks(settings, callbacks)
     dataset = find_dataset(settings.task, tfeff.data.TextExamples, given=dataset)
     if dataset.label_names is not None:
         raise ValueError(
@@ -107,11 +114,21 @@ def embed(
             encoder, settings.pooling, settings.temperature
         )
         model.compile()
-        summary = {"untrained": scored.metrics(model)}
-        print(f"before training: {metrics_line(summary['untrained'])}")
+        untrained = scored.metrics(model)
+        summary = {"untrained": untrained}
+        print(f"before training: {metrics_line(untrained)}")
         if examples is not None:
             check_lora(settings, encoder)
-            summary |= train(settings, examples, strategy, scored, metric, run)
+            summary |= train(
+                settings,
+                examples,
+                strategy,
+                scored,
+                metric,
+                run,
+                own_callbacks,
+                untrained,
+            )
             model = tfeff.training.load_checkpoint(run.path("model.keras"))
         else:
             tfeff.training.save_checkpoint(model, run.path("model.keras"))
@@ -188,7 +205,7 @@ class Scored:
         return {f"{self.split}_{name}": value for name, value in scores.items()}
 
 
-def train(settings, examples, strategy, scored, metric, run):
+def train(settings, examples, strategy, scored, metric, run, callbacks, untrained):
     """Trains every cell of the grid; `model.keras` of the run is the best one."""
     rows = tfeff.data.sentence_features(
         examples, scored.tokenizer, scored.sequence_length
@@ -215,6 +232,8 @@ def train(settings, examples, strategy, scored, metric, run):
             lambda in_step, seed: rows.dataset(in_step, seed, pad_to_longest=True),
             scored.metrics,
             metric,
+            baseline={"name": "before training", "metrics": untrained},
+            callbacks=callbacks,
             num_examples=len(examples),
             sequence_length=rows.num_texts * scored.sequence_length,
             **cell,

@@ -99,7 +99,7 @@ def finetune(
     assert os.path.isdir("run/export/1")
     ```
     """
-    callbacks = Callbacks(settings, callbacks)
+    own_callbacks = Callbacks(settings, callbacks)
     check_plots(settings.plots)
     dataset = find_dataset(
         settings.task,
@@ -133,7 +133,7 @@ def finetune(
         )
         best = grid.run(
             lambda folder, **cell: train(
-                settings, task, strategy, folder, callbacks, **cell
+                settings, task, strategy, folder, own_callbacks, **cell
             )
         )["best"]
         grid.summary["baseline"] = task.baseline

@@ -133,7 +133,7 @@ def run_pretraining(
         fit: trains it, as `tfeff.training.RunDirectory.fit`.
         callbacks: as of `pretrain`.
     """
-    callbacks = Callbacks(settings, callbacks)
+    own_callbacks = Callbacks(settings, callbacks)
     if settings.strategy == "multi_worker":
         end_at_once()  # A worker may wait for others for ever.
     with open_run(settings) as run:
@@ -170,7 +170,7 @@ def run_pretraining(
             tokenizer=tokenizer,
         )
         with (
-            callbacks.of_training(run.directory, settings.config()) as own,
+            own_callbacks.of_training(run.directory, settings.config()) as own,
             strategy.scope(),
             tfeff.data.damage_named(train, valid),
         ):

@@ -12,10 +12,11 @@ from tfeff.encoders.quantization import check_keeps_quantization
 from tfeff.recipes.answer_settings import AnswerSettings
 from tfeff.recipes.baselines import scores_line
 from tfeff.recipes.callbacks import Callbacks
+from tfeff.recipes.embed_settings import EmbedSettings
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.runs import copy, examples_in_step, make_optimizer
 
-TunedSettings: TypeAlias = AnswerSettings | FinetuneSettings
+TunedSettings: TypeAlias = AnswerSettings | EmbedSettings | FinetuneSettings
 LORA = "lora.safetensors"
 
 
@@ -93,7 +94,7 @@ def train_cell(
     learning_rate: float,
     batch_size: int,
     seed: int,
-    callbacks: Callbacks | None = None,
+    callbacks: Callbacks,
     **others: float,
 ) -> dict[str, float]:
     """Trains one model of a grid, saves it at its best, returns its metrics.
@@ -122,8 +123,6 @@ def train_cell(
     in_step = examples_in_step(settings, batch_size, strategy)
     epochs = others.get("epochs", settings.epochs[0])
     steps = settings.num_steps(num_examples, in_step, epochs)
-    if callbacks is None:
-        callbacks = Callbacks(settings)
     cell = dict(learning_rate=learning_rate, batch_size=batch_size, seed=seed)
     with (
         callbacks.of_training(folder, {**settings.config(), **cell, **others}) as own,
