@@ -1,6 +1,7 @@
 """Distils a teacher into a smaller student: in general, or on a task."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 import keras
@@ -103,18 +104,25 @@ def _distill_in_general(settings, strategy, callbacks):
             if settings.prediction_loss
             else tfeff.data.MaskedTokens(mask_share=0.0, random_share=0.0)
         )
-        validation_data = valid.batches(
-            examples, settings.batch_size, shuffle=False, repeat=False
+        valid_batches = functools.partial(
+            valid.batches, examples, settings.batch_size, shuffle=False, repeat=False
         )
         with (
             callbacks.of_training(run.directory, settings.config()) as own,
             strategy.scope(),
             tfeff.data.damage_named(train, valid),
         ):
+            validation_data = tfeff.training.distribute(valid_batches)
             model = run.fit(
                 lambda: model,
-                lambda batches: train.batches(
-                    examples, in_step, settings.seed, skip_batches=batches
+                lambda batches: tfeff.training.distribute(
+                    functools.partial(
+                        train.batches,
+                        examples,
+                        in_step,
+                        settings.seed,
+                        skip_batches=batches,
+                    )
                 ),
                 total_steps=settings.steps,
                 steps_per_epoch=every,
@@ -125,7 +133,7 @@ def _distill_in_general(settings, strategy, callbacks):
             )
             metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
         print(f"validation: {metrics_line(metrics)}")
-        draw(model.encoder, validation_data, run, settings.plots)
+        draw(model.encoder, valid_batches(), run, settings.plots)
         write(run, metrics, model.student, tokenizer)
         metrics = finish(run)
         print_finetune_next(settings.run_dir)

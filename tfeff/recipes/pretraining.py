@@ -1,6 +1,7 @@
 """Pretraining from text to a served model."""
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -162,7 +163,8 @@ def run_pretraining(
                 }
             )
         examples = objective(settings).examples
-        validation_data = valid.batches(
+        valid_batches = functools.partial(
+            valid.batches,
             examples,
             settings.batch_size,
             shuffle=False,
@@ -174,15 +176,19 @@ def run_pretraining(
             strategy.scope(),
             tfeff.data.damage_named(train, valid),
         ):
+            validation_data = tfeff.training.distribute(valid_batches)
             model = fit(
                 run,
                 lambda: model,
-                lambda skipped: train.batches(
-                    examples,
-                    in_step,
-                    settings.seed,
-                    skip_batches=skipped,
-                    tokenizer=tokenizer,
+                lambda skipped: tfeff.training.distribute(
+                    functools.partial(
+                        train.batches,
+                        examples,
+                        in_step,
+                        settings.seed,
+                        skip_batches=skipped,
+                        tokenizer=tokenizer,
+                    )
                 ),
                 total_steps=settings.steps,
                 steps_per_epoch=settings.eval_every,
@@ -196,7 +202,7 @@ def run_pretraining(
             metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
         tfeff.training.write_metrics(metrics, run.path("metrics.json"))
         _report(model, metrics, valid.unigram_entropy())
-        draw(model.encoder, validation_data, run, settings.plots)
+        draw(model.encoder, valid_batches(), run, settings.plots)
         fills = isinstance(model, tfeff.objectives.MaskedLM)
         make_once(
             run.path("preset"),

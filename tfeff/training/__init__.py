@@ -6,7 +6,7 @@ from tfeff.training.checkpoints import (
     load_checkpoint,
     save_checkpoint,
 )
-from tfeff.training.distribution import make_strategy
+from tfeff.training.distribution import distribute, make_strategy
 from tfeff.training.divergence import Diverged, StopWhenDiverged, is_finite
 from tfeff.training.double_depth import double_depth
 from tfeff.training.grid import Grid, write_metrics
@@ -39,6 +39,7 @@ __all__ = [
     "TrainingProgress",
     "adamw",
     "check_equal_settings",
+    "distribute",
     "double_depth",
     "head_importance",
     "is_finite",

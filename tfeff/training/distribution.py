@@ -2,9 +2,11 @@
 
 import functools
 import sys
+from collections.abc import Callable
 
 import tensorflow as tf
 
+from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_choice
 
@@ -80,3 +82,38 @@ def _tell_of_others():
             f"{', '.join(workers)} have started.",
             file=sys.stderr,
         )
+
+
+def distribute(
+    make_dataset: Callable[..., tf.data.Dataset],
+) -> tf.data.Dataset | tf.distribute.DistributedDataset:
+    """The input of the strategy in whose scope this is called, each worker its part.
+
+    With several workers, each makes the rows of its own replicas and no others;
+    without, the data set is one, whose batches the strategy divides.
+
+    Args:
+        make_dataset: makes a `tf.data.Dataset`; with the argument `input_context`, of
+            batches for each replica of that pipeline in turn, as `Cache.batches` does.
+
+    Returns:
+        What `fit` and `evaluate` of a Keras model and `RunDirectory.fit` take.
+
+    Example:
+
+    ```python
+    import functools
+    import tfeff
+
+    documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
+    tokenizer = tfeff.data.train_tokenizer(documents, vocabulary_size=40)
+    cache = tfeff.data.build_cache(documents, tokenizer, "cache", 16)
+    make = functools.partial(cache.batches, tfeff.data.MaskedTokens(), batch_size=8)
+    inputs, labels, weights = next(iter(tfeff.training.distribute(make)))
+    ```
+    """
+    if not several_workers():
+        return make_dataset()
+    return tf.distribute.get_strategy().distribute_datasets_from_function(
+        lambda context: make_dataset(input_context=context)
+    )

@@ -128,7 +128,7 @@ def data_digest(dataset: tf.data.Dataset | None) -> str | None:
     Workers that share a data set read all of it and keep their parts, so that the
     first batch is the same for all.
     """
-    if dataset is None:
+    if dataset is None or isinstance(dataset, tf.distribute.DistributedDataset):
         return None
     policy = dataset.options().experimental_distribute.auto_shard_policy
     if policy == tf.data.experimental.AutoShardPolicy.OFF:

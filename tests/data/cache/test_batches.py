@@ -9,11 +9,12 @@ import tensorflow as tf
 from tests.checks import two_replicas
 from tests.checks.masking import check_rule
 from tests.subjects.corpus import token_lists
-from tfeff.data import MaskedTokens, build_cache
+from tfeff.data import MaskedTokens, SentencePairs, build_cache
 from tfeff.data.cache import build as build_module
-from tfeff.data.cache import record_stream
+from tfeff.data.cache import record_order, record_reader
 
 B = 8
+InputContext = tf.distribute.InputContext
 MASKED = MaskedTokens()
 
 
@@ -28,18 +29,14 @@ def cache(documents, tokenizer, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch):
-    monkeypatch.setattr(record_stream, "_WINDOW", 50)
+    monkeypatch.setattr(record_order, "WINDOW", 50)
 
 
 def take(dataset, count=None):
     """Batches as flat tuples of arrays."""
     return [
-        (
-            *(inputs[name].numpy() for name in sorted(inputs)),
-            labels.numpy(),
-            weights.numpy(),
-        )
-        for inputs, labels, weights in itertools.islice(dataset, count)
+        tuple(part.numpy() for part in tf.nest.flatten(batch))
+        for batch in itertools.islice(dataset, count)
     ]
 
 
@@ -239,6 +236,58 @@ def test_replicas_get_parts_of_the_batches(cache):
         np.testing.assert_array_equal(labels, batch[4])
 
 
+@pytest.mark.parametrize("pipelines, replicas", [(2, 2), (4, 4), (2, 4), (1, 2)])
+@pytest.mark.parametrize("examples", [MASKED, SentencePairs()])
+@pytest.mark.parametrize("repeat", [True, False])
+def test_pipelines_have_the_rows_of_their_replicas(
+    cache, examples, pipelines, replicas, repeat
+):
+    """Together they are the batches of one pipeline, bit for bit."""
+    settings = dict(shuffle=repeat, repeat=repeat, skip_batches=27)
+    whole = take(cache.batches(examples, B, **settings), 8)
+    contexts = [InputContext(pipelines, p, replicas) for p in range(pipelines)]
+    parts = [
+        take(
+            cache.batches(examples, B, **settings, input_context=context),
+            8 * replicas // pipelines,
+        )
+        for context in contexts
+    ]
+    in_turn = replicas // pipelines
+    joined = [
+        tuple(
+            map(
+                np.concatenate,
+                zip(
+                    *(
+                        part
+                        for own in parts
+                        for part in own[batch * in_turn : (batch + 1) * in_turn]
+                    )
+                ),
+            )
+        )
+        for batch in range(len(whole))
+    ]
+    assert_equal(joined, whole)
+    assert all(len(own) == len(whole) * in_turn for own in parts)
+
+
+def test_a_pipeline_reads_no_rows_but_its_own(cache, monkeypatch):
+    read = []
+    own = record_reader.RecordReader.read
+    monkeypatch.setattr(
+        record_reader.RecordReader,
+        "read",
+        lambda self, numbers: read.extend(numbers) or own(self, numbers),
+    )
+    for pipeline in range(4):
+        context = InputContext(4, pipeline, 4)
+        batches = cache.batches(MASKED, B, repeat=False, input_context=context)
+        assert len(take(batches)) == 30
+    assert sorted(read) == list(range(238))
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -250,6 +299,8 @@ def test_replicas_get_parts_of_the_batches(cache):
         ({"examples": MaskedTokens}, TypeError, "`examples`.*class"),
         ({"tokenizer": 3}, TypeError, "`tokenizer`.*int"),
         ({"skip_batches": -1}, ValueError, "`skip_batches`"),
+        ({"input_context": InputContext(3, 0, 3)}, ValueError, "`batch_size`.* 3 rep"),
+        ({"input_context": 3}, TypeError, "`input_context`.*Received.*3"),
     ],
 )
 def test_bad_arguments(cache, arguments, error, message):

@@ -7,10 +7,9 @@ import keras_hub
 import tensorflow as tf
 
 from tfeff.data.cache.manifest import Manifest
-from tfeff.data.cache.record_stream import raw_records
 
-_CANDIDATES = 8
-_OTHER_ORDER = 0x5DEECE66D  # any constant that gives another seed
+CANDIDATES = 8  # Random sequences for each; eight consecutive ones share theirs.
+OTHER_ORDER = 0x5DEECE66D  # Of their seed; any constant that gives another one.
 
 
 class TokenBatch(NamedTuple):
@@ -115,26 +114,6 @@ def decode(records: tf.Tensor, manifest: Manifest) -> TokenBatch:
     return TokenBatch(ids, tf.cast(mask, tf.int32), words[:, 0])
 
 
-def random_candidates(
-    paths: list[str], num_records: int, seed: int, first: int
-) -> tf.data.Dataset:
-    """Eight random records [8] for each example, starting at the index `first`.
-
-    Eight consecutive examples share theirs.
-    """
-    blocks = raw_records(
-        paths,
-        num_records,
-        seed=seed ^ _OTHER_ORDER,
-        first=first // _CANDIDATES * _CANDIDATES,
-        repeat=True,
-        multiple=1,
-    ).batch(_CANDIDATES)
-    return blocks.flat_map(
-        lambda block: tf.data.Dataset.from_tensors(block).repeat(_CANDIDATES)
-    ).skip(first % _CANDIDATES)
-
-
 def another_document(
     records: tf.Tensor, candidates: tf.Tensor, first_example: tf.Tensor
 ) -> tf.Tensor:
@@ -149,8 +128,8 @@ def another_document(
         return tf.io.decode_raw(strings, tf.int32, fixed_length=4)[..., 0]
 
     numbers = first_example + tf.range(tf.shape(candidates, tf.int64)[0])
-    turn = tf.range(_CANDIDATES, dtype=tf.int64)
-    order = tf.cast((numbers[:, None] + turn) % _CANDIDATES, tf.int32)
+    turn = tf.range(CANDIDATES, dtype=tf.int64)
+    order = tf.cast((numbers[:, None] + turn) % CANDIDATES, tf.int32)
     candidates = tf.gather(candidates, order, batch_dims=1)
     differs = documents(candidates) != documents(records)[:, None]
     length = tf.strings.length

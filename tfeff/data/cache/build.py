@@ -12,12 +12,13 @@ import sentencepiece
 import tensorflow as tf
 
 from tfeff.data.cache.cache import Cache, open_cache
-from tfeff.data.cache.manifest import Manifest, Shard
+from tfeff.data.cache.manifest import LENGTHS, Manifest, Shard
 from tfeff.data.cache.shards import ShardResult, ShardSettings, ShardTask, write_shard
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.documents import check_documents, encoded
 from tfeff.data.text.tokenizers import restore_kernels, tokenizer_fingerprint
 from tfeff.utils.checks import check_integer, check_path
+from tfeff.utils.digests import sha256
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.parallel import ordered_thread_map
 from tfeff.utils.progress import ProgressReport
@@ -47,12 +48,12 @@ def build_cache(
     no sequence holds two documents. With `cross_documents`, the documents of a
     shard are first joined by `[SEP]`, so that nearly every sequence is full.
 
-    The cache is a folder of TFRecord files, written by parallel threads, and a
-    `manifest.json`; each sequence is stored with the index of its document. The content
-    does not depend on the number of threads. It is written under a temporary name
-    beside `directory` and renamed when it is complete. If `directory` already holds the
-    cache of the same documents, tokenizer and settings, that cache is verified and
-    returned.
+    The cache is a folder of TFRecord files, written by parallel threads, the lengths of
+    their records, and a `manifest.json`; each sequence is stored with the index of its
+    document. The content does not depend on the number of threads. It is written under
+    a temporary name beside `directory` and renamed when it is complete. If `directory`
+    already holds the cache of the same documents, tokenizer and settings, that cache is
+    verified and returned.
 
     Args:
         documents: the corpus, an iterable of `str` that can be read more than once.
@@ -232,6 +233,8 @@ def _fill(
             f"token{few}"
         )
     counts = np.sum([result.token_counts for result in results], axis=0)
+    lengths = os.path.join(directory, LENGTHS)
+    np.save(lengths, np.concatenate([result.lengths for result in results]))
     Manifest(
         **wanted,
         corpus_hash=corpus_hash.hexdigest(),
@@ -244,6 +247,7 @@ def _fill(
             for r in results
             if r.num_records
         ],
+        lengths_sha256=sha256(lengths),
     ).write(directory)
 
 

@@ -7,14 +7,10 @@ from collections.abc import Iterator
 import keras_hub
 import tensorflow as tf
 
-from tfeff.data.cache.batches import (
-    Examples,
-    another_document,
-    decode,
-    random_candidates,
-)
-from tfeff.data.cache.manifest import Manifest
-from tfeff.data.cache.record_stream import raw_records
+from tfeff.data.cache.batches import Examples, another_document, decode
+from tfeff.data.cache.manifest import DAMAGED, Manifest
+from tfeff.data.cache.parts import part_records
+from tfeff.data.cache.record_reader import RecordReader
 from tfeff.data.dataset_options import finalize
 from tfeff.data.sampling import check_seed
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
@@ -82,6 +78,7 @@ class Cache:
         shuffle: bool = True,
         repeat: bool = True,
         skip_batches: int = 0,
+        input_context: tf.distribute.InputContext | None = None,
     ) -> tf.data.Dataset:
         """Batches of the examples of an objective, computed while they are read.
 
@@ -96,17 +93,22 @@ class Cache:
             shuffle: False gives the order of the documents.
             repeat: False gives one epoch, whose last batch is filled up with rows of
                 padding of weight 0.
-            skip_batches: number of batches to skip at the start. Whole epochs cost
-                nothing; the rest is read, but neither decoded nor masked.
+            skip_batches: number of batches to skip at the start; they are not read.
+            input_context: which of several input pipelines this one is, as
+                `tf.distribute.Strategy.distribute_datasets_from_function` tells. The
+                pipeline reads, decodes and masks the rows of its own replicas alone:
+                of each batch, replica r of R has the rows from r·B/R to (r + 1)·B/R.
 
         Returns:
             A `tf.data.Dataset` of `(inputs, labels, weights)` with static shapes, as
-            `examples` describes them.
+            `examples` describes them; with `input_context`, of a batch of B/R rows for
+            each of the pipeline's replicas in turn.
 
         Raises:
             ValueError: if an argument is out of range, `skip_batches` exceeds the
                 number of batches without `repeat`, `tokenizer` is needed and missing or
-                not the cache's, or `examples` cannot be made of this cache.
+                not the cache's, `examples` cannot be made of this cache, or
+                `batch_size` is not a multiple of the number of replicas.
             TypeError: if an argument has the wrong type.
 
         Example:
@@ -139,25 +141,33 @@ class Cache:
             )
         if tokenizer is not None:
             manifest.check_tokenizer(tokenizer_fingerprint(tokenizer))
+        context = input_context or tf.distribute.InputContext()
+        if not isinstance(context, tf.distribute.InputContext):
+            raise TypeError(
+                "`input_context` must be a `tf.distribute.InputContext` or None. "
+                f"Received: input_context={input_context!r}"
+            )
+        num_replicas = context.num_replicas_in_sync
+        if batch_size % num_replicas:
+            raise ValueError(
+                f"`batch_size` must be a multiple of the {num_replicas} replicas. "
+                f"Received: {batch_size=}"
+            )
         example = examples.mapping(manifest, seed, tokenizer)
-        needs_others = examples.needs_others
-        paths = [os.path.join(self.directory, shard.file) for shard in manifest.shards]
-        first = skip_batches * batch_size
-        records = raw_records(
-            paths,
-            manifest.num_sequences,
-            seed=seed if shuffle else None,
-            first=first,
+        records = part_records(
+            RecordReader(self.directory, manifest),
+            [shard.num_records for shard in manifest.shards],
+            context,
+            batch_size=batch_size,
+            seed=seed,
+            shuffle=shuffle,
             repeat=repeat,
-            multiple=batch_size,
+            first_batch=skip_batches,
+            needs_others=examples.needs_others,
         )
-        if needs_others:
-            candidates = random_candidates(paths, manifest.num_sequences, seed, first)
-            records = tf.data.Dataset.zip((records, candidates))
 
-        def batch_of(number: tf.Tensor, batch: tuple) -> tuple:
-            first_example = number * batch_size
-            if not needs_others:
+        def batch_of(first_example: tf.Tensor, batch: tuple) -> tuple:
+            if not examples.needs_others:
                 return example(first_example, decode(batch, manifest))
             batch, candidates = batch
             others = another_document(batch, candidates, first_example)
@@ -165,9 +175,11 @@ class Cache:
                 first_example, decode(batch, manifest), decode(others, manifest)
             )
 
-        dataset = records.batch(batch_size, drop_remainder=True).enumerate(skip_batches)
-        dataset = dataset.map(batch_of, num_parallel_calls=tf.data.AUTOTUNE)
-        left = tf.data.INFINITE_CARDINALITY if repeat else num_batches - skip_batches
+        left = tf.data.INFINITE_CARDINALITY
+        if not repeat:
+            own_replicas = num_replicas // context.num_input_pipelines
+            left = (num_batches - skip_batches) * own_replicas
+        dataset = records.map(batch_of, num_parallel_calls=tf.data.AUTOTUNE)
         return finalize(dataset.apply(tf.data.experimental.assert_cardinality(left)))
 
 
@@ -175,8 +187,8 @@ class Cache:
 def damage_named(*caches: Cache) -> Iterator[None]:
     """Context manager that names the file of a cache which turns out to be damaged.
 
-    TensorFlow checks every record that it reads, but its error does not name the file.
-    After such an error, all files of the caches are verified.
+    Every record is compared with its checksum when it is read. TensorFlow passes that
+    error on among its own; then all files of the caches are verified.
 
     Args:
         *caches: the caches that are read.
@@ -185,7 +197,7 @@ def damage_named(*caches: Cache) -> Iterator[None]:
         The context manager.
 
     Raises:
-        ValueError: instead of TensorFlow's `DataLossError`; it names the file.
+        ValueError: instead of TensorFlow's `InvalidArgumentError`; it names the file.
 
     Example:
     ```python
@@ -201,9 +213,10 @@ def damage_named(*caches: Cache) -> Iterator[None]:
     """
     try:
         yield
-    except tf.errors.DataLossError:
-        for cache in caches:
-            open_cache(cache.directory)
+    except tf.errors.InvalidArgumentError as error:
+        if DAMAGED in error.message:
+            for cache in caches:
+                open_cache(cache.directory)
         raise
 
 

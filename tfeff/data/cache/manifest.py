@@ -7,7 +7,10 @@ import json
 import os
 
 FILE_NAME = "manifest.json"
-_FORMAT = 2  # since 2, records begin with the index of their document
+DAMAGED = "is damaged"  # In all messages about files that are not as written.
+LENGTHS = "lengths.npy"  # [N] uint32, the int32 words of each record, in order.
+_FORMAT = 3  # since 2, records begin with the index of their document
+_FORMATS = (2, 3)  # 2 has no lengths
 _BLOCK = 1 << 20
 
 
@@ -39,6 +42,7 @@ class Manifest:
     num_tokens: int
     unigram_entropy: float
     shards: list[Shard]
+    lengths_sha256: str | None = None  # of `lengths.npy`; None where there is none
 
     @property
     def special_token_ids(self) -> list[int]:
@@ -76,14 +80,14 @@ class Manifest:
                 f"{directory!r}, whose {FILE_NAME} cannot be read: {error.strerror}"
             ) from error
         except (ValueError, KeyError, AttributeError, TypeError) as error:
-            raise ValueError(_damaged(path, "it is not a manifest")) from error
-        if version != _FORMAT:
+            raise ValueError(damaged(path, "it is not a manifest")) from error
+        if version not in _FORMATS:
             raise ValueError(
-                f"{path} has format {version!r}, and this version reads format "
-                f"{_FORMAT}. Build the cache again in another directory."
+                f"{path} has format {version!r}, and this version reads formats 2 "
+                "and 3. Build the cache again in another directory."
             )
         if checksum != _checksum(content):
-            raise ValueError(_damaged(path, "its content does not match its checksum"))
+            raise ValueError(damaged(path, "its content does not match its checksum"))
         content["shards"] = [Shard(**shard) for shard in content["shards"]]
         return cls(**content)
 
@@ -97,32 +101,36 @@ class Manifest:
             )
 
     def verify(self, directory: str, checksums: bool) -> None:
-        """Compares the size, and with `checksums` the digest, of every shard.
+        """Compares the size, and with `checksums` the digest, of every file.
 
         Raises:
             ValueError: if a file is missing or differs; it names the first one.
         """
 
-        def check(shard: Shard) -> None:
-            path = os.path.join(directory, shard.file)
+        def check(file: str, num_bytes: int | None, sha256: str) -> None:
+            path = os.path.join(directory, file)
             try:
                 size = os.path.getsize(path)
-                if size != shard.num_bytes:
+                if num_bytes not in (None, size):
                     raise ValueError(
-                        _damaged(path, f"it has {size} bytes, not {shard.num_bytes}")
+                        damaged(path, f"it has {size} bytes, not {num_bytes}")
                     )
-                if checksums and _sha256(path) != shard.sha256:
-                    raise ValueError(_damaged(path, "its checksum does not match"))
+                if checksums and _sha256(path) != sha256:
+                    raise ValueError(damaged(path, "its checksum does not match"))
             except OSError as error:
-                raise ValueError(_damaged(path, str(error.strerror))) from error
+                raise ValueError(damaged(path, str(error.strerror))) from error
 
+        files = [(s.file, s.num_bytes, s.sha256) for s in self.shards]
+        if self.lengths_sha256 is not None:
+            files.append((LENGTHS, None, self.lengths_sha256))
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            list(pool.map(check, self.shards))
+            list(pool.map(check, *zip(*files)))
 
 
-def _damaged(path: str, reason: str) -> str:
+def damaged(path: str, reason: str) -> str:
+    """The message about a file of a cache that is not as it was written."""
     return (
-        f"The cache file {path} is damaged: {reason}. Delete the cache and build it "
+        f"The cache file {path} {DAMAGED}: {reason}. Delete the cache and build it "
         "again."
     )
 

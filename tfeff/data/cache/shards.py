@@ -16,6 +16,7 @@ from tfeff.data.cache.chunking import (
 from tfeff.utils.digests import sha256
 
 _ROWS_AT_ONCE = 4096  # bounds memory when documents are many and short
+_FRAME = 3  # words of a record around its piece: document, [CLS] and [SEP]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +53,7 @@ class ShardResult:
     num_documents: int
     num_empty: int  # documents without a token
     token_counts: np.ndarray
+    lengths: np.ndarray  # int32 words of each record, [num_records] uint32
 
 
 def write_shard(task: ShardTask) -> ShardResult:
@@ -92,7 +94,8 @@ def write_shard(task: ShardTask) -> ShardResult:
                     settings.sep_token_id,
                 )
                 position += block.sum()
-                for row, length in zip(rows.astype("<i4", copy=False), block + 3):
+                lengths = block + _FRAME
+                for row, length in zip(rows.astype("<i4", copy=False), lengths):
                     file.write(row[:length].tobytes())
     except tf.errors.OpError as error:
         raise OSError(f"{task.path} cannot be written: {error.message}") from error
@@ -104,6 +107,7 @@ def write_shard(task: ShardTask) -> ShardResult:
         num_documents=len(task.documents),
         num_empty=num_empty,
         token_counts=counts,
+        lengths=(pieces + _FRAME).astype(np.uint32),
     )
 
 

@@ -1,0 +1,54 @@
+"""Single records of a cache, read by their numbers."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfeff.data import build_cache
+from tfeff.data.cache import build as build_module
+from tfeff.data.cache.manifest import Manifest
+from tfeff.data.cache.record_reader import RecordReader
+
+
+@pytest.fixture
+def cache(documents, tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr(build_module, "_FIRST_SHARD_BYTES", 2000)
+    return build_cache(documents, tokenizer, tmp_path / "cache", 16, progress=False)
+
+
+def shards(cache):
+    manifest = Manifest.read(cache.directory)
+    return [os.path.join(cache.directory, shard.file) for shard in manifest.shards]
+
+
+@pytest.mark.parametrize("lengths", [True, False])
+def test_records_are_those_that_tensorflow_reads(cache, lengths):
+    """Also those of a cache that was built before lengths were written."""
+    manifest = Manifest.read(cache.directory)
+    if not lengths:
+        os.remove(os.path.join(cache.directory, "lengths.npy"))
+        manifest = dataclasses.replace(manifest, lengths_sha256=None)
+    expected = list(tf.data.TFRecordDataset(shards(cache)).as_numpy_iterator())
+    order = np.random.default_rng(0).permutation(len(expected))
+    reader = RecordReader(cache.directory, manifest)
+    assert reader.read(order) == [expected[number] for number in order]
+    assert reader.read(order[:0]) == []
+
+
+@pytest.mark.parametrize("place", ["checksum", "length", "content", "cut"])
+def test_a_damaged_record_names_its_file(cache, place):
+    path = Path(shards(cache)[1])
+    content = bytearray(path.read_bytes())
+    if place == "cut":
+        del content[-1:]
+    else:
+        content[{"length": 0, "content": 20, "checksum": len(content) - 1}[place]] ^= 1
+    path.write_bytes(content)
+    reader = RecordReader(cache.directory, Manifest.read(cache.directory))
+    numbers = np.arange(cache.num_sequences)
+    with pytest.raises(ValueError, match=f"{path} is damaged: .*record"):
+        reader.read(numbers)

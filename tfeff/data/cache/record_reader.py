@@ -1,0 +1,89 @@
+"""Reading of a cache's records by their numbers, wherever they are in its files."""
+
+import functools
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+
+import google_crc32c
+import numpy as np
+
+from tfeff.data.cache.manifest import LENGTHS, Manifest, damaged
+
+_HEADER = struct.Struct("<QI")  # Of a TFRecord: the length, and its checksum.
+_FOOTER = struct.Struct("<I")  # The checksum of the record.
+_AROUND = _HEADER.size + _FOOTER.size
+_OPEN_SHARDS = 64
+
+
+class RecordReader:
+    """Reads single records of a cache, and compares each with its checksum.
+
+    Args:
+        directory: the folder of the cache.
+        manifest: its manifest.
+    """
+
+    def __init__(self, directory: str, manifest: Manifest):
+        self._directory = directory
+        self._shards = manifest.shards
+        self._starts = np.cumsum([0, *(s.num_records for s in manifest.shards)])
+        self._lengths = None
+        if manifest.lengths_sha256 is not None:
+            path = os.path.join(directory, LENGTHS)
+            self._lengths = np.load(path, mmap_mode="r")
+        self._opened = functools.lru_cache(_OPEN_SHARDS)(self._open)
+
+    def read(self, numbers: np.ndarray) -> list[bytes]:
+        """The records of these numbers, counted from 0 shard by shard.
+
+        Raises:
+            ValueError: if a record is damaged; the message names the file.
+        """
+        shards = np.searchsorted(self._starts, numbers, side="right") - 1
+        inside = numbers - self._starts[shards]
+        return [self._record(*place) for place in zip(shards.tolist(), inside.tolist())]
+
+    def _record(self, shard, index):
+        content, offsets = self._opened(shard)
+        start, end = offsets[index], offsets[index + 1]
+        record = content[start + _HEADER.size : end - _FOOTER.size]
+        length, _ = _HEADER.unpack_from(content, start)
+        (checksum,) = _FOOTER.unpack_from(content, end - _FOOTER.size)
+        if length != len(record) or checksum != _masked(google_crc32c.value(record)):
+            path = os.path.join(self._directory, self._shards[shard].file)
+            raise ValueError(damaged(path, f"its record {index} is not as written"))
+        return record
+
+    def _open(self, index):
+        """The bytes of a shard, and the offsets of its records and of its end."""
+        shard = self._shards[index]
+        with open(os.path.join(self._directory, shard.file), "rb") as file:
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if self._lengths is None:
+            offsets = np.fromiter(_walk(content), np.int64)
+        else:
+            part = slice(self._starts[index], self._starts[index + 1])
+            sizes = 4 * self._lengths[part].astype(np.int64) + _AROUND
+            offsets = np.concatenate([[0], np.cumsum(sizes)])
+        if len(offsets) != shard.num_records + 1 or offsets[-1] != len(content):
+            path = os.path.join(self._directory, shard.file)
+            raise ValueError(damaged(path, "it does not have the records it should"))
+        return content, offsets.tolist()
+
+
+def _walk(content) -> Iterator[int]:
+    """Offsets of the records of a cache from before the lengths were written."""
+    offset = 0
+    yield offset
+    while offset < len(content):
+        length, _ = _HEADER.unpack_from(content, offset)
+        offset += length + _AROUND
+        yield offset
+
+
+def _masked(checksum: int) -> int:
+    """A CRC-32C as TFRecord files have it: rotated, and with a constant added."""
+    rotated = (checksum >> 15 | checksum << 17) & 0xFFFFFFFF
+    return (rotated + 0xA282EAD8) & 0xFFFFFFFF
