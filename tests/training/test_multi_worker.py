@@ -4,19 +4,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tfeff
 from tests.subjects.clusters import cluster, worker
 
+TEXTS = [f"the {i} small men see {i * i} ant hills" for i in range(20)]
 WORKER = Path(__file__).with_name("worker.py")
 
 
 @pytest.mark.slow
-def test_two_workers_equal_one_device(tmp_path):
+@pytest.mark.parametrize("source", ["shared rows", "own rows"])
+def test_two_workers_equal_one_device(source, tmp_path):
+    cache = []
+    if source == "own rows":
+        cache = [tmp_path / "cache"]
+        tokenizer = tfeff.data.train_tokenizer(TEXTS, 30)
+        tfeff.data.build_cache(TEXTS, tokenizer, *cache, 12, progress=False)
     results = [tmp_path / f"{name}.npz" for name in ("0", "1", "alone")]
     log = tmp_path / "errors.txt"
     with contextlib.ExitStack() as stack:
         errors = stack.enter_context(open(log, "wb"))
         processes = [
-            stack.enter_context(worker(WORKER, [path], config, errors))
+            stack.enter_context(worker(WORKER, [path, *cache], config, errors))
             for path, config in zip(results, [*cluster(2), None])
         ]
         statuses = [process.wait() for process in processes]

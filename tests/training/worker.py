@@ -3,6 +3,7 @@
 Called by `test_multi_worker` as a program, with TF_CONFIG set or not.
 """
 
+import functools
 import sys
 
 import keras
@@ -12,7 +13,7 @@ import tensorflow as tf
 import tfeff
 
 
-def main(path):
+def main(path, cache=None):
     strategy = tfeff.training.make_strategy("multi_worker")
     keras.utils.set_random_seed(0)
     with strategy.scope():
@@ -27,14 +28,23 @@ def main(path):
         )
         model = tfeff.objectives.MaskedLM(encoder)
         model.compile(optimizer=tfeff.training.adamw(1e-2, 2, 20, global_clipnorm=0.1))
-    history = model.fit(batches(), steps_per_epoch=4, epochs=2, verbose=0).history
-    losses = model.evaluate(batches(), steps=2, verbose=0, return_dict=True)
+        data = batches() if cache is None else own_rows(cache)
+    history = model.fit(data, steps_per_epoch=4, epochs=2, verbose=0).history
+    losses = model.evaluate(data, steps=2, verbose=0, return_dict=True)
     np.savez(
         path,
         *model.get_weights(),
         replicas=strategy.num_replicas_in_sync,
         loss=history["loss"],
         evaluated=losses["loss"],
+    )
+
+
+def own_rows(cache):
+    """Batches of a cache, of which each worker makes its own rows."""
+    make = tfeff.data.open_cache(cache).batches
+    return tfeff.training.distribute(
+        functools.partial(make, tfeff.data.MaskedTokens(), batch_size=4)
     )
 
 
@@ -58,4 +68,4 @@ def batches():
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
