@@ -69,7 +69,7 @@ def tag_endpoints(
             "probability": padded(probability),
         }
 
-    found = phrase_types(label_names)
+    found = phrase_types(list(label_names))
     if found is None:
         return {"tag": tag}
     types = tf.constant(found)

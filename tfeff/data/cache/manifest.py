@@ -120,7 +120,9 @@ class Manifest:
             except OSError as error:
                 raise ValueError(damaged(path, str(error.strerror))) from error
 
-        files = [(s.file, s.num_bytes, s.sha256) for s in self.shards]
+        files: list[tuple[str, int | None, str]] = [
+            (shard.file, shard.num_bytes, shard.sha256) for shard in self.shards
+        ]
         if self.lengths_sha256 is not None:
             files.append((LENGTHS, None, self.lengths_sha256))
         with concurrent.futures.ThreadPoolExecutor() as pool:
