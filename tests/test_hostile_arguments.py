@@ -225,6 +225,7 @@ CALLS = {
     training.write_metrics: dict(metrics={"loss": 1.0}, path="m.json"),
     training.check_equal_settings: dict(settings={}),
     objectives.common_maps: dict(student=tiny, teacher=tiny),
+    training.distribute: dict(make_dataset=list),
     training.make_strategy: dict(),
     objectives.Distillation: dict(student=tiny, teacher=tiny),
     objectives.copy_head: dict(
@@ -391,6 +392,7 @@ LEFT_OUT = {
     (datasets.read_conll, "label_column", "0"),
     # Right in itself; another such call has written the folder.
     (export.save_for_serving, "encoder", "None"),
+    (export.export_model, "input_signature", "None"),
 }
 
 

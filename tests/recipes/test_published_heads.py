@@ -66,7 +66,8 @@ def test_fine_tuning_begins_with_the_published_pooler(preset):
             run_dir="run", task="SST-2", data="glue", pretrained=preset, **changes
         )
 
-    pooler = pretrained_pooler(settings())
+    sst2 = tfeff.datasets.get("SST-2")
+    pooler = pretrained_pooler(settings(), sst2)
     encoder, tokenizer = tfeff.tasks.load_pretrained(preset)
     model = make_model(examples(("no", "yes")), encoder, "cls", 0.1, pooler)
     published, _ = tfeff.tasks.load_objective(preset, "next_sentence")
@@ -77,8 +78,8 @@ def test_fine_tuning_begins_with_the_published_pooler(preset):
     ):
         np.testing.assert_array_equal(one, other)
     assert model.label_names == ("no", "yes")
-    assert pretrained_pooler(settings(pooling="layerwise")) is None
-    assert pretrained_pooler(settings(pretrained_steps=(3,))) is None
+    assert pretrained_pooler(settings(pooling="layerwise"), sst2) is None
+    assert pretrained_pooler(settings(pretrained_steps=(3,)), sst2) is None
     assert read_pooler(f"{preset}@3") is None
     other = make_model(examples(("no", "yes")), encoder, "cls", 0.1)
     assert not np.array_equal(other.get_layer("pooler").kernel, pooler["kernel"])

@@ -125,8 +125,9 @@ def test_from_the_files_to_entities(data, pretrained, tmp_path, capsys):
 def test_what_does_not_fit_words_is_named(data, pretrained, tmp_path):
     def refused(match, **changes):
         arguments = dict(learning_rates=(1e-3,)) | changes
+        folder = arguments.pop("data", data)
         with pytest.raises(ValueError, match=match):
-            finetune(settings(tmp_path / "run", data, pretrained, **arguments))
+            finetune(settings(tmp_path / "run", folder, pretrained, **arguments))
         assert not (tmp_path / "run").exists()
 
     refused("`pooling` must be left out for words.*'layerwise'", pooling="layerwise")

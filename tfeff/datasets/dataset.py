@@ -227,7 +227,7 @@ class Dataset:
             ValueError: if there are no labels.
             TypeError: if the examples are not of `kind`.
         """
-        self._check_examples(train)
+        self._check_examples(train, "train")
         self._check_examples(examples)
         return self.metrics(examples, baseline_predictions(train, examples))
 
@@ -275,17 +275,17 @@ class Dataset:
         path = new_file(folder, f"{self.name}.tsv")
         return (write_tsv(predicted_texts(given, predicted), path),)
 
-    def _check_examples(self, examples):
+    def _check_examples(self, examples, name="examples"):
         if not isinstance(examples, self.kind):
             raise TypeError(
-                f"`examples` must be `{self.kind.__name__}` of {self.name}. "
+                f"`{name}` must be `{self.kind.__name__}` of {self.name}. "
                 f"Received: {examples!r:.80}"
             )
         if self.kind is not SpanExamples:
             names = examples.label_names and tuple(examples.label_names)
             if names != self.label_names:
                 raise ValueError(
-                    f"`examples` must be of {self.name}, with the labels "
+                    f"`{name}` must be of {self.name}, with the labels "
                     f"{self.label_names}. Received: {names}"
                 )
 

@@ -72,7 +72,6 @@ def export_model(
     """
     if not isinstance(model, keras.Model):
         raise TypeError(f"`model` must be a `keras.Model`. Received: model={model!r}")
-    filepath = check_new_path("filepath", filepath)
     check_choice("format", format, FORMATS)
     if not isinstance(verbose, bool | None):
         raise TypeError(
@@ -80,7 +79,8 @@ def export_model(
         )
     if input_signature is not None:
         input_signature = _listed(input_signature)
-    elif getattr(model, "inputs", None):
+    filepath = check_new_path("filepath", filepath)
+    if input_signature is None and getattr(model, "inputs", None):
         # Keras infers it too, but not for ONNX of a model that was never called.
         input_signature = [keras.tree.map_structure(_spec, model.input)]
     arguments = dict(verbose=False, input_signature=input_signature, **kwargs)

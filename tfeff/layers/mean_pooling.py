@@ -3,6 +3,7 @@ from keras import ops
 
 from tfeff.layers.checks import visible_keys
 from tfeff.ops.masking import at_least_float32
+from tfeff.utils.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -40,10 +41,12 @@ class MeanPooling(keras.layers.Layer):
         Reimers and Gurevych, "Sentence-BERT", 2019, section 3: the MEAN strategy.
     """
 
-    def call(self, hidden, padding_mask=None):
+    def call(self, hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         return visible_mean(hidden, visible_keys(padding_mask, hidden))
 
-    def compute_output_shape(self, hidden_shape, padding_mask_shape=None):
+    def compute_output_shape(
+        self, hidden_shape: Shape, padding_mask_shape: Shape | None = None
+    ) -> Shape:
         return (hidden_shape[0], hidden_shape[-1])
 
 

@@ -4,6 +4,7 @@ from keras import ops
 from tfeff.layers.checks import visible_keys
 from tfeff.layers.mean_pooling import visible_mean
 from tfeff.ops.ids import check_integers
+from tfeff.utils.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -45,7 +46,12 @@ class SegmentPooling(keras.layers.Layer):
         Natural Language Inference Data", 2017, section 3.1.
     """
 
-    def call(self, hidden, segment_ids, padding_mask=None):
+    def call(
+        self,
+        hidden: Tensor,
+        segment_ids: Tensor,
+        padding_mask: Tensor | None = None,
+    ) -> Tensor:
         segment_ids = ops.convert_to_tensor(segment_ids)
         check_integers("segment_ids", segment_ids)
         visible = visible_keys(padding_mask, hidden)
@@ -55,7 +61,9 @@ class SegmentPooling(keras.layers.Layer):
         )
         return ops.concatenate([u, v, ops.abs(u - v), u * v], axis=-1)
 
-    def compute_output_shape(self, hidden_shape, *_, **__):
+    def compute_output_shape(
+        self, hidden_shape: Shape, *_: Shape, **__: Shape
+    ) -> Shape:
         return (hidden_shape[0], 4 * hidden_shape[-1])
 
 

@@ -7,6 +7,7 @@ from tfeff.ops.ids import check_integers
 from tfeff.training.losses import GlobalMean
 from tfeff.training.replicas import gather_from_replicas
 from tfeff.utils.checks import check_positive
+from tfeff.utils.types import Config, DType, Tensor
 
 # Finite: a row without any candidate would give NaN.
 _NO_CANDIDATE = -1e30
@@ -113,13 +114,16 @@ class InBatchContrast(GlobalMean):
     """
 
     def __init__(
-        self, temperature: float = 0.05, name: str = "in_batch_contrast", dtype=None
+        self,
+        temperature: float = 0.05,
+        name: str = "in_batch_contrast",
+        dtype: DType | None = None,
     ):
         super().__init__(name=name, dtype=dtype)
         self.temperature = check_positive("temperature", temperature)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return contrast_losses(y_true, y_pred, self.temperature)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         return {**super().get_config(), "temperature": self.temperature}

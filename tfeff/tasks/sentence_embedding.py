@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import keras_hub
@@ -17,6 +18,7 @@ from tfeff.tasks.in_batch_contrast import (
 )
 from tfeff.tasks.task import TEXT_POOLINGS, Task, make_pooling
 from tfeff.utils.checks import check_choice, check_integer, check_positive
+from tfeff.utils.types import Config
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -79,7 +81,7 @@ class SentenceEmbedding(Task):
         encoder: Encoder,
         pooling: str = "mean",
         temperature: float = 0.05,
-        **kwargs,
+        **kwargs: Any,
     ):
         check_encoder("encoder", encoder)
         check_choice("pooling", pooling, TEXT_POOLINGS)
@@ -93,23 +95,23 @@ class SentenceEmbedding(Task):
         self.temperature = temperature
         self._pool = pool
 
-    def heads(self):
+    def heads(self) -> dict[str, Head]:
         if self.pooling != "layerwise":
             return {}
         start = Head({"initial_vector": self.get_layer("pooler").initial_vector})
         return {"layerwise_pooler": start}
 
-    def default_loss(self):
+    def default_loss(self) -> keras.losses.Loss:
         return InBatchContrast(self.temperature)
 
-    def default_metrics(self):
+    def default_metrics(self) -> list[keras.metrics.Metric]:
         wrapper = keras.metrics.MeanMetricWrapper
         return [
             wrapper(contrast_losses, name=TARGET_MEAN, temperature=self.temperature),
             wrapper(nearest_is_partner, name="accuracy"),
         ]
 
-    def compile(self, *args, accumulation_steps: int = 1, **kwargs):
+    def compile(self, *args: Any, accumulation_steps: int = 1, **kwargs: Any) -> None:
         """As `tfeff.training.DistributedModel.compile`, for batches in one part.
 
         Raises:
@@ -182,12 +184,12 @@ class SentenceEmbedding(Task):
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.where(lengths > 0, lengths, 1)
 
-    def exported(self):
+    def exported(self) -> tuple[dict, dict]:
         # One text a row: there is nothing to group.
         rows = self.encoder.input
         return rows, {"embeddings": self._pool(rows, self.encoder.output)}
 
-    def get_config(self):
+    def get_config(self) -> Config:
         return {
             **super().get_config(),
             "pooling": self.pooling,

@@ -96,6 +96,9 @@ def distribute(
         make_dataset: makes a `tf.data.Dataset`; with the argument `input_context`, of
             batches for each replica of that pipeline in turn, as `Cache.batches` does.
 
+    Raises:
+        TypeError: if `make_dataset` cannot be called.
+
     Returns:
         What `fit` and `evaluate` of a Keras model and `RunDirectory.fit` take.
 
@@ -112,6 +115,11 @@ def distribute(
     inputs, labels, weights = next(iter(tfeff.training.distribute(make)))
     ```
     """
+    if not callable(make_dataset):
+        raise TypeError(
+            "`make_dataset` must be a function that makes a data set. "
+            f"Received: make_dataset={make_dataset!r}"
+        )
     if not several_workers():
         return make_dataset()
     return tf.distribute.get_strategy().distribute_datasets_from_function(

@@ -219,7 +219,7 @@ class SentenceExamples:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def sample(self, count: int, seed: int = 0):
+    def sample(self, count: int, seed: int = 0) -> "SentenceExamples":
         """So many of the examples, drawn at random, in their order.
 
         Raises:

@@ -69,7 +69,9 @@ class SentenceFeatures:
 
         Example: see `sentence_features`.
         """
-        check_integer("batch_size", batch_size, 2 if self.num_texts == 2 else 1)
+        batch_size = check_integer(
+            "batch_size", batch_size, 2 if self.num_texts == 2 else 1
+        )
         length = None if pad_to_longest else self.sequence_length
 
         def batch(rows):

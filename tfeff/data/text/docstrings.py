@@ -100,7 +100,9 @@ def _installed() -> list[str]:
         for path in sys.path
         if os.path.basename(path) in ("site-packages", "dist-packages")
     }
-    names = sorted({module.name for module in pkgutil.iter_modules(sorted(folders))})
+    found = pkgutil.iter_modules(sorted(folders))
+    # Compiled modules may have names that no program can import, as mypyc's do.
+    names = sorted({module.name for module in found if module.name.isidentifier()})
     return [root for name in names for root in _locate(name, sorted(folders))]
 
 
