@@ -34,7 +34,10 @@ DIFFERENT = {
         "train_examples": "a sample, or the first ones",
         "weight_decay": "one, or those of a grid",
     },
-    "choices": {"strategy": "what a recipe can train on"},
+    "choices": {
+        "pooling": "embeddings need no head, and heads may read pairs",
+        "strategy": "what a recipe can train on",
+    },
     "kind": {"epochs": "parts of an epoch are for texts alone"},
     "is_tuple": {"weight_decay": "one, or those of a grid"},
     "fixed": {},
