@@ -4,6 +4,8 @@ import re
 import shlex
 import shutil
 
+import pytest
+
 import tfeff
 from tests.checks.pages import REPOSITORY, printed_by, python_blocks
 
@@ -56,6 +58,7 @@ def test_commands_of_the_page_print_what_it_says(tmp_path, capsys, monkeypatch):
         assert f"{said}\n" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_pretraining_with_a_published_tokenizer(tmp_path, monkeypatch):
     from tests.subjects.sentences import DOCUMENTS
     from tfeff.command.main import main

@@ -84,7 +84,14 @@ def commands():
     return [shlex.split(block.replace("\\\n", "")) for block in blocks]
 
 
-@pytest.mark.parametrize("command", commands(), ids=" ".join)
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(x, marks=pytest.mark.slow if i != 1 else ())
+        for i, x in enumerate(commands())
+    ],
+    ids=" ".join,
+)
 def test_commands(command, folder, monkeypatch):
     while command[0] != "tfeff":
         monkeypatch.setenv(*command.pop(0).split("="))

@@ -110,6 +110,7 @@ def test_a_run_is_tracked_and_goes_on(tmp_path):
     assert seen(path) == found
 
 
+@pytest.mark.slow
 def test_each_training_of_a_grid_has_its_own_callback(tmp_path):
     encoder = tfeff.encoders.build(
         "bert_tiny",

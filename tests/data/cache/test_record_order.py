@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.reference import record_stream
@@ -82,6 +82,7 @@ def test_a_single_epoch_ends():
     assert numbers([3, 2], repeat=False, first=5) == []
 
 
+@settings(max_examples=25)
 @given(
     st.lists(st.integers(1, 12), min_size=1, max_size=8),
     st.integers(1, 30),
