@@ -16,6 +16,7 @@ from absl import logging
 
 import tfeff
 from tfeff.training.held_signals import HeldSignals
+from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_choice
 from tfeff.utils.digests import FILE_NAME, check_digests
@@ -111,14 +112,18 @@ def examples_in_step(
     """The number of examples in a step: those of all batches of an update.
 
     Raises:
-        ValueError: if several batches cannot be divided among the replicas.
+        ValueError: if several batches cannot be divided among the replicas, or a batch
+            among the replicas of several workers, each of which reads its own rows.
     """
     replicas = strategy.num_replicas_in_sync
-    if settings.accumulation_steps > 1 and batch_size % replicas:
+    with strategy.scope():
+        in_parts = several_workers() or settings.accumulation_steps > 1
+    if in_parts and batch_size % replicas:
         raise ValueError(
             "The batch size must be a multiple of the number of replicas with "
-            f"`accumulation_steps`. Received: batches of {batch_size}, {replicas} "
-            f"replicas, accumulation_steps={settings.accumulation_steps}"
+            "`accumulation_steps`, and with several workers. Received: batches of "
+            f"{batch_size}, {replicas} replicas, "
+            f"accumulation_steps={settings.accumulation_steps}"
         )
     return batch_size * settings.accumulation_steps
 
