@@ -30,6 +30,10 @@ COMMANDS = {
     "--steps=2 --eval_every=1 --lora_rank=2",
     "answer": "answer --run_dir=squad --pretrained=mlm --train=squad.json "
     "--dev=squad.json --sequence_length=24 --stride=8 --steps=2 --eval_every=1",
+    "embed": "embed --run_dir=embedded --pretrained=mlm --data=glue --steps=2 "
+    "--examples=sentences.txt --dropout=0.1 --batch_sizes=4 --eval_every=1",
+    "words": "finetune --run_dir=words --task=WikiANN --data=ner --pretrained=mlm "
+    "--steps=2 --eval_every=1 --batch_sizes=2",
     "distill": "distill --run_dir=small --teacher=mlm --student=bert_tiny "
     "--override=hidden_dim=16 --override=intermediate_dim=16 --override=num_layers=1 "
     "--corpus=text.txt --sequence_length=24 --batch_size=4 --steps=2",
@@ -51,7 +55,7 @@ ORDER = [
     *("plain", "pretrain"),
     *(n for n in COMMANDS if n not in ("plain", "pretrain")),
 ]
-NEXT = {"pretrain", "finetune", "answer", "distill", "stack", "convert back"}
+NEXT = {"pretrain", "finetune", "words", "answer", "distill", "stack", "convert back"}
 
 
 def run(command, folder):
@@ -79,6 +83,15 @@ def write_data(folder):
     for split in ("train", "dev"):
         table = folder / "glue" / "SST-2" / f"{split}.tsv"
         table.write_text("\n".join(["sentence\tlabel", *rows]), encoding="utf-8")
+    (folder / "sentences.txt").write_text("\n".join(DOCUMENTS), encoding="utf-8")
+    (folder / "glue" / "STS-B").mkdir()
+    (folder / "glue" / "STS-B" / "dev.tsv").write_text(
+        "sentence1\tsentence2\tscore\n"
+        + "\n".join(f"{text}\ta cat\t{i}.5" for i, text in enumerate(DOCUMENTS[:4]))
+    )
+    (folder / "ner").mkdir()
+    for split in ("train", "dev"):
+        (folder / "ner" / f"{split}.txt").write_text("Nobody B-PER\nwatched O\n\n" * 4)
     questions = [
         {
             "id": str(i),
