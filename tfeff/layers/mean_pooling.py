@@ -55,7 +55,8 @@ def visible_mean(hidden, visible):
     wide = at_least_float32(hidden)
     if visible is None:
         return ops.cast(ops.mean(wide, axis=1), hidden.dtype)
-    visible = visible[..., None]
+    # Not by slicing: LiteRT slices no booleans.
+    visible = ops.expand_dims(visible, -1)
     # `where`, as what padding holds may be no number.
     total = ops.sum(ops.where(visible, wide, 0.0), axis=1)
     count = ops.sum(ops.cast(visible, wide.dtype), axis=1)
