@@ -6,12 +6,13 @@ import hashlib
 import json
 import os
 
+from tfeff.utils.digests import sha256
+
 FILE_NAME = "manifest.json"
 DAMAGED = "is damaged"  # In all messages about files that are not as written.
 LENGTHS = "lengths.npy"  # [N] uint32, the int32 words of each record, in order.
 _FORMAT = 3  # since 2, records begin with the index of their document
 _FORMATS = (2, 3)  # 2 has no lengths
-_BLOCK = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Manifest:
             ValueError: if a file is missing or differs; it names the first one.
         """
 
-        def check(file: str, num_bytes: int | None, sha256: str) -> None:
+        def check(file: str, num_bytes: int | None, digest: str) -> None:
             path = os.path.join(directory, file)
             try:
                 size = os.path.getsize(path)
@@ -115,7 +116,7 @@ class Manifest:
                     raise ValueError(
                         damaged(path, f"it has {size} bytes, not {num_bytes}")
                     )
-                if checksums and _sha256(path) != sha256:
+                if checksums and sha256(path) != digest:
                     raise ValueError(damaged(path, "its checksum does not match"))
             except OSError as error:
                 raise ValueError(damaged(path, str(error.strerror))) from error
@@ -140,11 +141,3 @@ def damaged(path: str, reason: str) -> str:
 def _checksum(content: dict) -> str:
     text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
-
-
-def _sha256(path: str) -> str:
-    checksum = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(_BLOCK):
-            checksum.update(block)
-    return checksum.hexdigest()
