@@ -60,12 +60,6 @@ class AnswerSettings(TuningSettings):
         None,
         fixed=False,
     )
-    pretrained: str = setting("A preset, a run's folder, or RUN@STEP.")
-    swap_positions: str | None = setting(
-        "A method of relative positions, such as huang4, to put in place of the "
-        "pretrained absolute ones; default: none.",
-        None,
-    )
     skip_mismatched: bool = setting(
         "Leave out questions whose answer does not stand at its offset.", False
     )
@@ -88,7 +82,6 @@ class AnswerSettings(TuningSettings):
         1,
         minimum=1,
     )
-    learning_rates: tuple[float, ...] = setting("Peak learning rates to try.", (3e-5,))
     seeds: tuple[int, ...] = setting(
         "Seeds of head, order and dropout.", (0,), minimum=0
     )
@@ -102,32 +95,8 @@ class AnswerSettings(TuningSettings):
     metric: str | None = setting(
         "The metric that tells the best; default: the data set's first, f1.", None
     )
-    patience: int | None = setting(
-        "Evaluations in a row without a better one after which a training ends; "
-        "default: none.",
-        None,
-        minimum=1,
-    )
-    warmup: float = setting(
-        "Share of the steps up to the peak.", 0.1, minimum=0.0, maximum=0.99
-    )
-    weight_decay: tuple[float, ...] = setting(
-        "Decays of all but biases and norms to try.", (0.01,)
-    )
-    layer_decay: float | None = setting(
-        "Factor of the rate from layer to layer; default: none.", None
-    )
     dropout: float | None = setting(
         "The encoder's rate; default: as pretrained.", None, minimum=0.0, maximum=0.99
-    )
-    attention_dropout: float | None = setting(
-        "The rate of attention scores; default: as pretrained.",
-        None,
-        minimum=0.0,
-        maximum=0.99,
-    )
-    dtype: str = setting(
-        "Precision.", "float32", choices=("float32", "mixed_bfloat16", "mixed_float16")
     )
     strategy: str = setting(
         "Where to train.", "default", choices=("default", "mirrored"), fixed=False

@@ -41,7 +41,6 @@ class EmbedSettings(TuningSettings):
     accumulation_steps: ClassVar[int] = 1
 
     run_dir: str = setting("Folder of the run.", fixed=False)
-    pretrained: str = setting("A preset, a run's folder, or RUN@STEP.")
     examples: str | None = setting(
         "A file of texts, pairs or triplets; default: none, nothing is trained.", None
     )
@@ -54,16 +53,10 @@ class EmbedSettings(TuningSettings):
         choices=("mean", "cls", "last", "layerwise"),
     )
     temperature: float = setting("Cosines are divided by it in the loss.", 0.05)
-    swap_positions: str | None = setting(
-        "A method of relative positions, such as huang4, to put in place of the "
-        "pretrained absolute ones; default: none.",
-        None,
-    )
     sequence_length: int | None = setting(
         "Tokens of a text; default: as pretrained.", None, minimum=3
     )
     batch_sizes: tuple[int, ...] = setting("Batch sizes to try.", (64,), minimum=1)
-    learning_rates: tuple[float, ...] = setting("Peak learning rates to try.", (3e-5,))
     seeds: tuple[int, ...] = setting("Seeds of order and dropout.", (0,), minimum=0)
     epochs: tuple[float, ...] = setting(
         "Passes over the examples to try.", (1.0,), minimum=0.0
@@ -73,33 +66,9 @@ class EmbedSettings(TuningSettings):
     )
     eval_every: int = setting("Steps between evaluations.", 125, minimum=1)
     metric: str = setting("The metric that tells the best.", "spearman")
-    patience: int | None = setting(
-        "Evaluations in a row without a better one after which a training ends; "
-        "default: none.",
-        None,
-        minimum=1,
-    )
-    warmup: float = setting(
-        "Share of the steps up to the peak.", 0.1, minimum=0.0, maximum=0.99
-    )
-    weight_decay: tuple[float, ...] = setting(
-        "Decays of all but biases and norms to try.", (0.01,)
-    )
-    layer_decay: float | None = setting(
-        "Factor of the rate from layer to layer; default: none.", None
-    )
     dropout: float | None = setting("The encoder's rate; default: as pretrained.", None)
-    attention_dropout: float | None = setting(
-        "The rate of attention scores; default: as pretrained.",
-        None,
-        minimum=0.0,
-        maximum=0.99,
-    )
     train_examples: int | None = setting(
         "Train on a sample of so many; default: on all.", None, minimum=1
-    )
-    dtype: str = setting(
-        "Precision.", "float32", choices=("float32", "mixed_bfloat16", "mixed_float16")
     )
     strategy: str = setting(
         "Where to train.",

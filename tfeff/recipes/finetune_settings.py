@@ -58,16 +58,10 @@ class FinetuneSettings(TuningSettings):
         "A task of GLUE, BoolQ, MultiRC, RACE, CoNLL-2003, CoNLL-2000, WikiANN or "
         "WNUT-17."
     )
-    pretrained: str = setting("A preset, a run's folder, or RUN@STEP.")
     pretrained_steps: tuple[int, ...] = setting(
         "Steps of the run's checkpoints to start from, each in turn; default: its end.",
         (),
         minimum=1,
-    )
-    swap_positions: str | None = setting(
-        "A method of relative positions, such as huang4, to put in place of the "
-        "pretrained absolute ones; default: none.",
-        None,
     )
     data: str = setting("Folder of the benchmark's files.")
     pooling: str = setting(
@@ -92,7 +86,6 @@ class FinetuneSettings(TuningSettings):
         1,
         minimum=1,
     )
-    learning_rates: tuple[float, ...] = setting("Peak learning rates to try.", (3e-5,))
     seeds: tuple[int, ...] = setting(
         "Seeds of head, order and dropout.", (0,), minimum=0
     )
@@ -106,28 +99,7 @@ class FinetuneSettings(TuningSettings):
     metric: str | None = setting(
         "The metric of the task that tells the best; default: its first.", None
     )
-    patience: int | None = setting(
-        "Evaluations in a row without a better one after which a training ends; "
-        "default: none.",
-        None,
-        minimum=1,
-    )
-    warmup: float = setting(
-        "Share of the steps up to the peak.", 0.1, minimum=0.0, maximum=0.99
-    )
-    weight_decay: tuple[float, ...] = setting(
-        "Decays of all but biases and norms to try.", (0.01,)
-    )
-    layer_decay: float | None = setting(
-        "Factor of the rate from layer to layer; default: none.", None
-    )
     dropout: float | None = setting("The encoder's rate; default: as pretrained.", None)
-    attention_dropout: float | None = setting(
-        "The rate of attention scores; default: as pretrained.",
-        None,
-        minimum=0.0,
-        maximum=0.99,
-    )
     head_dropout: float = setting(
         "Rate before the last layer.", 0.1, minimum=0.0, maximum=1.0
     )
@@ -144,9 +116,6 @@ class FinetuneSettings(TuningSettings):
         "Pad to a batch's longest, not on a TPU; by default for all but BlockBERT, "
         "whose blocks follow the length.",
         None,
-    )
-    dtype: str = setting(
-        "Precision.", "float32", choices=("float32", "mixed_bfloat16", "mixed_float16")
     )
     strategy: str = setting(
         "Where to train.",

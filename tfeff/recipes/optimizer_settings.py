@@ -38,6 +38,37 @@ class OptimizerSettings(CallbackSettings):
 class TuningSettings(OptimizerSettings):
     """Settings of what is trained of a pretrained encoder."""
 
+    pretrained: str = setting("A preset, a run's folder, or RUN@STEP.")
+    swap_positions: str | None = setting(
+        "A method of relative positions, such as huang4, to put in place of the "
+        "pretrained absolute ones; default: none.",
+        None,
+    )
+    learning_rates: tuple[float, ...] = setting("Peak learning rates to try.", (3e-5,))
+    patience: int | None = setting(
+        "Evaluations in a row without a better one after which a training ends; "
+        "default: none.",
+        None,
+        minimum=1,
+    )
+    warmup: float = setting(
+        "Share of the steps up to the peak.", 0.1, minimum=0.0, maximum=0.99
+    )
+    weight_decay: tuple[float, ...] = setting(
+        "Decays of all but biases and norms to try.", (0.01,)
+    )
+    layer_decay: float | None = setting(
+        "Factor of the rate from layer to layer; default: none.", None
+    )
+    attention_dropout: float | None = setting(
+        "The rate of attention scores; default: as pretrained.",
+        None,
+        minimum=0.0,
+        maximum=0.99,
+    )
+    dtype: str = setting(
+        "Precision.", "float32", choices=("float32", "mixed_bfloat16", "mixed_float16")
+    )
     lora_rank: int | None = setting(
         "Rank of LoRA adapters, which train with the head in place of the encoder's "
         "weights; default: none.",
