@@ -260,5 +260,3 @@ def test_a_configuration_of_the_script_before_is_taken():
     assert AnswerSettings.upgraded(script) == settings.config()
     assert settings.epochs == (2,) and settings.weight_decay == (0.01,)
     assert settings.num_steps(9, 4, 2) == 6
-    order = [AnswerSettings.renamed.get(name, name) for name in script]
-    assert [name for name in settings.config() if name in order] == order
