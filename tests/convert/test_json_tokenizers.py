@@ -250,6 +250,21 @@ HOSTILE = [
         put("normalizer", "normalizers", 0, {"type": "Prepend", "prepend": "x"}),
         "type='Prepend'",
     ),
+    *(
+        (
+            "albert",
+            put(
+                *("normalizer", "normalizers", 0),
+                {"type": "Precompiled", "precompiled_charsmap": charsmap},
+            ),
+            message,
+        )
+        # Too short for a length; a trie whose nodes point beyond its end.
+        for charsmap, message in (
+            ("YWI=", "be a file of the `tokenizers`"),
+            ("CAAAAGFiY2RlZmdo", "of another library: .*children are at"),
+        )
+    ),
     ("albert", put("model", "unk_id", None), "unk_id is null"),
     ("albert", put("model", "byte_fallback", True), "byte_fallback=True"),
 ]
@@ -310,7 +325,7 @@ def test_a_thousand_texts_of_a_trained_tokenizer(kind, data_dir, tmp_path):
     """Files of the library's own trainers, on the texts of a real data set."""
     files = sorted(path for path in data_dir.rglob("*") if path.suffix in _TEXTS)
     lines = [
-        line.strip()[:300]
+        line.strip()[:300].strip()
         for path in files[:20]
         for line in path.read_text("utf-8", "replace").splitlines()[:4000]
         if line.strip()

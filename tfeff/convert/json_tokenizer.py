@@ -44,7 +44,9 @@ class TokenizerJson:
         self.values = Config.read(path).values
         try:
             whole = tokenizers.Tokenizer.from_str(json.dumps(self.values))
-        except Exception as error:  # The library has no class of its own.
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # Its panics are not of class Exception.
             raise ValueError(
                 f"{path!r} must be a file of the `tokenizers` library. It is not: "
                 f"{error}"

@@ -16,6 +16,10 @@ import unicodedata
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+# A damaged trie may have nodes within themselves, and so keys without end.
+_LONGEST_KEY = 1 << 10
+_MOST_NODES = 1 << 24
+
 
 def with_rules(proto: bytes, lowercase: bool, keep_accents: bool) -> bytes:
     """A SentencePiece model that also cleans text as Hugging Face does.
@@ -112,6 +116,9 @@ def decompiled(charsmap):
     child by byte b is at base ^ b. Where a key ends, the unit at the base itself has
     no byte, and holds the index among the values at which the key's value begins.
 
+    Raises:
+        ValueError: if the bytes are not in this format.
+
     Reference:
         `Normalizer::DecodePrecompiledCharsMap` in `src/normalizer.cc` of
         https://github.com/google/sentencepiece, and `DoubleArrayUnit` in
@@ -119,6 +126,16 @@ def decompiled(charsmap):
     """
     if not charsmap:
         return {}
+    try:
+        return _rules(charsmap)
+    except (struct.error, IndexError, ValueError) as error:
+        raise ValueError(
+            "`precompiled_charsmap` must hold rules as SentencePiece writes them. It "
+            f"has {len(charsmap)} bytes that do not: {error}"
+        ) from error
+
+
+def _rules(charsmap):
     (size,) = struct.unpack_from("<I", charsmap)
     units = struct.unpack_from(f"<{size // 4}I", charsmap, 4)
     values = charsmap[4 + size :]
@@ -131,8 +148,14 @@ def decompiled(charsmap):
             children[index ^ _byte(unit)].append(index)
 
     rules, stack = {}, [(b"", _offset(units[0]))]
-    while stack:
+    for _ in range(_MOST_NODES):
+        if not stack:
+            return rules
         key, base = stack.pop()
+        if base | 0xFF >= len(units):
+            raise IndexError(f"a node's children are at {base} of {len(units)} units")
+        if len(key) > _LONGEST_KEY:
+            raise ValueError(f"a key has more than {_LONGEST_KEY} bytes")
         for index in children[base]:
             unit = units[index]
             child_key, child_base = key + bytes([_byte(unit)]), index ^ _offset(unit)
@@ -141,7 +164,7 @@ def decompiled(charsmap):
                 value = values[begin : values.index(b"\0", begin)]
                 rules[child_key.decode()] = value.decode()
             stack.append((child_key, child_base))
-    return rules
+    raise ValueError(f"its trie has more than {_MOST_NODES} nodes")
 
 
 def _is_value(unit):

@@ -1,6 +1,7 @@
 """SentencePiece models made of the Unigram models in tokenizer.json."""
 
 import base64
+import itertools
 import re
 import sys
 import unicodedata
@@ -14,6 +15,7 @@ from tfeff.convert.sentencepiece_charsmap import compiled, decompiled
 
 _NUMBER = re.compile(r"\d,$")
 _UNIT = 2.0**-15
+_COMPOSING = ("NFC", "NFKC")
 _CHARACTERS = (
     "Lowercase",
     "NFC",
@@ -161,7 +163,15 @@ def _rules(file):
             sequences.add(pattern["String"])
         if kind == "Precompiled":
             charsmap = base64.b64decode(step.get("precompiled_charsmap") or "")
-            sequences.update(key for key in decompiled(charsmap) if len(key) > 1)
+            try:
+                known = decompiled(charsmap)
+            except ValueError as error:
+                raise ValueError(
+                    f"{step.path!r} is damaged or of another library: {error}"
+                ) from error
+            sequences.update(key for key in known if len(key) > 1)
+        if kind in _COMPOSING:
+            sequences.update(_decomposed())
         steps.append(step.values)
     if not steps:
         return {}
@@ -179,3 +189,19 @@ def _rules(file):
         if target != "".join(rules.get(c, c) for c in sequence):
             rules[sequence] = target
     return rules
+
+
+def _decomposed():
+    """The sequences that Unicode composes to one character, in any order of marks."""
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        parts = unicodedata.normalize("NFD", character)
+        if parts == character or unicodedata.normalize("NFC", parts) != character:
+            continue
+        for marks in itertools.permutations(parts[1:]):
+            sequence = parts[0] + "".join(marks)
+            if unicodedata.normalize("NFC", sequence) != character:
+                continue
+            for end in range(1, len(sequence)):
+                composed = unicodedata.normalize("NFC", sequence[:end])
+                yield composed + sequence[end:]

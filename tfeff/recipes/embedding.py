@@ -20,6 +20,7 @@ from tfeff.recipes.runs import (
     make_once,
     metrics_line,
     open_run,
+    print_finetune_next,
     recipe_running,
 )
 from tfeff.recipes.tuning import (
@@ -149,6 +150,7 @@ def embed(
             f"the model: {run.path('model.keras')}\n"
             f"text in, sentence_embeddings out: {exported}"
         )
+        print_finetune_next(settings.run_dir)
         return summary
 
 

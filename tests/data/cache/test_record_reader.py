@@ -39,16 +39,25 @@ def test_records_are_those_that_tensorflow_reads(cache, lengths):
     assert reader.read(order[:0]) == []
 
 
-@pytest.mark.parametrize("place", ["checksum", "length", "content", "cut"])
-def test_a_damaged_record_names_its_file(cache, place):
+@pytest.mark.parametrize("lengths", [True, False])
+@pytest.mark.parametrize(
+    "place", ["checksum", "length", "high length", "content", "cut", "cut to a header"]
+)
+def test_a_damaged_record_names_its_file(cache, place, lengths):
     path = Path(shards(cache)[1])
     content = bytearray(path.read_bytes())
     if place == "cut":
         del content[-1:]
+    elif place == "cut to a header":
+        del content[5:]
     else:
-        content[{"length": 0, "content": 20, "checksum": len(content) - 1}[place]] ^= 1
+        places = {"length": 0, "high length": 7, "content": 20}
+        content[places.get(place, len(content) - 1)] ^= 0x81
     path.write_bytes(content)
-    reader = RecordReader(cache.directory, Manifest.read(cache.directory))
+    manifest = Manifest.read(cache.directory)
+    if not lengths:
+        manifest = dataclasses.replace(manifest, lengths_sha256=None)
+    reader = RecordReader(cache.directory, manifest)
     numbers = np.arange(cache.num_sequences)
     with pytest.raises(ValueError, match=f"{path} is damaged: .*record"):
         reader.read(numbers)

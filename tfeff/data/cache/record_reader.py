@@ -74,12 +74,15 @@ class RecordReader:
 
 
 def _walk(content) -> Iterator[int]:
-    """Offsets of the records of a cache from before the lengths were written."""
-    offset = 0
+    """Offsets of the records of a cache from before the lengths were written.
+
+    The last one is that of the end, or where a damaged file seems to go on beyond it.
+    """
+    offset, end = 0, len(content)
     yield offset
-    while offset < len(content):
+    while offset + _HEADER.size <= end:
         length, _ = _HEADER.unpack_from(content, offset)
-        offset += length + _AROUND
+        offset = min(offset + length + _AROUND, end + 1)
         yield offset
 
 
