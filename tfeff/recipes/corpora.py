@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 
 import tfeff
-from tfeff.data.text.corpus import Corpus
+from tfeff.data.text.corpus import Corpus, parts_of
 
 
 def corpus(names: Sequence[str], settings) -> Corpus:
@@ -31,8 +31,7 @@ def corpus(names: Sequence[str], settings) -> Corpus:
         "parquet": lambda group: tfeff.data.parquet(group, settings.text_field),
         "text": tfeff.data.text_files,
     }
-    corpora = [read[kind](group) for kind, group in groups]
-    return Corpus(lambda: itertools.chain(*corpora))
+    return _joined(read[kind](group) for kind, group in groups)
 
 
 def _kind(name):
@@ -47,8 +46,11 @@ def _kind(name):
 
 
 def _each(names, read):
-    corpora = [read(name.partition(":")[2]) for name in names]
-    return Corpus(lambda: itertools.chain(*corpora))
+    return _joined(read(name.partition(":")[2]) for name in names)
+
+
+def _joined(corpora):
+    return Corpus(part for documents in corpora for part in parts_of(documents))
 
 
 def _load(name):

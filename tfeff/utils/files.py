@@ -48,6 +48,14 @@ def atomic_folder(path: str) -> Iterator[str]:
         _sync(os.path.dirname(path))
 
 
+@contextlib.contextmanager
+def scratch_folder(path: str) -> Iterator[str]:
+    """Yields a new folder beside `path`, which is removed at the end."""
+    with _partial(path) as folder:
+        os.mkdir(folder)
+        yield folder
+
+
 def write_numbered(folder: str, write: Callable[[str], object]) -> str:
     """Writes a new folder whose name is the next number in `folder`; returns it.
 

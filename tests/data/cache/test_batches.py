@@ -10,8 +10,7 @@ from tests.checks import two_replicas
 from tests.checks.masking import check_rule
 from tests.subjects.corpus import token_lists
 from tfeff.data import MaskedTokens, SentencePairs, build_cache
-from tfeff.data.cache import build as build_module
-from tfeff.data.cache import record_order, record_reader
+from tfeff.data.cache import layout, record_order, record_reader
 
 B = 8
 InputContext = tf.distribute.InputContext
@@ -22,7 +21,7 @@ MASKED = MaskedTokens()
 def cache(documents, tokenizer, tmp_path_factory):
     """238 sequences in many shards; a window holds 50 of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build_module, "_FIRST_SHARD_BYTES", 2000)
+        patch.setattr(layout, "SIZES", layout.ShardSizes(first=2000))
         path = tmp_path_factory.mktemp("batches") / "cache"
         return build_cache(documents, tokenizer, path, 33, num_threads=1)
 

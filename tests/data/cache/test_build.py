@@ -16,13 +16,13 @@ import tensorflow as tf
 import tfeff
 from tests.subjects.corpus import make_documents, token_lists
 from tfeff.data import build_cache, open_cache, tokenizer_fingerprint
-from tfeff.data.cache import build as build_module
+from tfeff.data.cache import layout
 
 
 @pytest.fixture
 def small_shards(monkeypatch):
     """Shards of a few documents, so that a small corpus has many."""
-    monkeypatch.setattr(build_module, "_FIRST_SHARD_BYTES", 2000)
+    monkeypatch.setattr(layout, "SIZES", layout.ShardSizes(first=2000))
 
 
 def build(documents, tokenizer, directory, **settings):
@@ -104,9 +104,7 @@ def test_the_number_of_threads_changes_nothing(
 
 
 def test_shards_grow_with_the_corpus(tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setattr(build_module, "_FIRST_SHARD_BYTES", 10)
-    monkeypatch.setattr(build_module, "_SHARDS_OF_A_SIZE", 2)
-    monkeypatch.setattr(build_module, "_LARGEST_SHARD_BYTES", 40)
+    monkeypatch.setattr(layout, "SIZES", layout.ShardSizes(10, 40, 2))
     cache = build(["0123456789"] * 18, tokenizer, tmp_path / "c")
     manifest = json.loads((tmp_path / "c" / "manifest.json").read_text())
     sizes = [shard["num_records"] for shard in manifest["shards"]]
@@ -204,7 +202,7 @@ def test_a_full_disk_leaves_nothing_behind(
     tokenizer, tmp_path, monkeypatch, num_threads
 ):
     """The limit on the size of files is the only full disk that needs no mount."""
-    monkeypatch.setattr(build_module, "_FIRST_SHARD_BYTES", 20_000)
+    monkeypatch.setattr(layout, "SIZES", layout.ShardSizes(first=20_000))
     documents = make_documents(300, 100)
     build(documents[:9], tokenizer, tmp_path / "earlier")
     earlier = contents(tmp_path / "earlier")
@@ -345,7 +343,7 @@ class TestOpening:
     def test_another_format(self, cache, version):
         path = Path(cache.directory) / "manifest.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"format": version}))
-        message = rf"manifest\.json has format {version}.*formats 2 and 3\. Build"
+        message = rf"manifest\.json has format {version}.*formats 2, 3 and 4\. Build"
         with pytest.raises(ValueError, match=message):
             open_cache(cache.directory)
 
@@ -370,10 +368,8 @@ def test_corpus_hash_tells_documents_apart(tokenizer, tmp_path):
         for i, corpus in enumerate(corpora)
     ]
     assert len(set(hashes)) == 4
-    literal = hashlib.sha256(
-        bytes([3] + [0] * 7) + b"a b" + bytes([1] + [0] * 7) + b"c"
-    )
-    assert hashes[0] == literal.hexdigest()
+    shard = hashlib.sha256(bytes([3] + [0] * 7) + b"a b" + bytes([1] + [0] * 7) + b"c")
+    assert hashes[0] == hashlib.sha256(shard.digest()).hexdigest()
 
 
 def test_progress_in_plain_lines(documents, tokenizer, tmp_path, capfd):

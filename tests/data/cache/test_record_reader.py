@@ -9,14 +9,14 @@ import pytest
 import tensorflow as tf
 
 from tfeff.data import build_cache
-from tfeff.data.cache import build as build_module
+from tfeff.data.cache import layout
 from tfeff.data.cache.manifest import Manifest
 from tfeff.data.cache.record_reader import RecordReader
 
 
 @pytest.fixture
 def cache(documents, tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setattr(build_module, "_FIRST_SHARD_BYTES", 2000)
+    monkeypatch.setattr(layout, "SIZES", layout.ShardSizes(first=2000))
     return build_cache(documents, tokenizer, tmp_path / "cache", 16, progress=False)
 
 

@@ -14,7 +14,7 @@ from tfeff.data import (
     build_cache,
     word_starts,
 )
-from tfeff.data.cache import build as build_module
+from tfeff.data.cache import layout
 
 CLS, SEP = 2, 3
 T = 20
@@ -23,7 +23,7 @@ T = 20
 @pytest.fixture(scope="module")
 def cache(documents, tokenizer, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build_module, "_FIRST_SHARD_BYTES", 2000)
+        patch.setattr(layout, "SIZES", layout.ShardSizes(first=2000))
         path = tmp_path_factory.mktemp("pairs") / "cache"
         return build_cache(documents, tokenizer, path, T, num_threads=1, progress=False)
 

@@ -1,35 +1,31 @@
 """Building of a cache: documents and a tokenizer to token ids on disk."""
 
-import dataclasses
-import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import closing
 
 import keras_hub
 import numpy as np
-import sentencepiece
-import tensorflow as tf
 
+from tfeff.data.cache import layout
+from tfeff.data.cache.beam_pipeline import CachePipeline
 from tfeff.data.cache.cache import Cache, open_cache
-from tfeff.data.cache.manifest import LENGTHS, Manifest, Shard
-from tfeff.data.cache.shards import ShardResult, ShardSettings, ShardTask, write_shard
-from tfeff.data.text.bert_tokenizer import BertTokenizer
-from tfeff.data.text.documents import check_documents, encoded
-from tfeff.data.text.tokenizers import restore_kernels, tokenizer_fingerprint
+from tfeff.data.cache.finishing import SPECIAL_NAMES, finish
+from tfeff.data.cache.layout import chunks, corpus_hash, shard_file, text_hash
+from tfeff.data.cache.manifest import Manifest
+from tfeff.data.cache.shards import (
+    ShardTask,
+    WrittenShard,
+    shard_settings,
+    write_shard,
+)
+from tfeff.data.cache.tokenization import Tokenization
+from tfeff.data.text.documents import check_documents
+from tfeff.data.text.tokenizers import tokenizer_fingerprint
 from tfeff.utils.checks import check_integer, check_path
-from tfeff.utils.digests import sha256
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.parallel import ordered_thread_map
 from tfeff.utils.progress import ProgressReport
-
-# Bytes of text in a shard. They double every `_SHARDS_OF_A_SIZE` shards, so that a
-# small corpus keeps every core busy and a large one does not have too many files.
-_FIRST_SHARD_BYTES = 1 << 20
-_LARGEST_SHARD_BYTES = 1 << 24
-_SHARDS_OF_A_SIZE = 64
-_DOCUMENTS_IN_A_CALL = 256
-_SPECIAL_NAMES = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
 
 
 def build_cache(
@@ -40,6 +36,7 @@ def build_cache(
     cross_documents: bool = False,
     num_threads: int | None = None,
     progress: bool = True,
+    beam_flags: Sequence[str] | None = None,
 ) -> Cache:
     """Tokenizes documents once, for any number of runs.
 
@@ -55,6 +52,11 @@ def build_cache(
     already holds the cache of the same documents, tokenizer and settings, that cache is
     verified and returned.
 
+    With `beam_flags`, an Apache Beam pipeline writes the same files: its workers read
+    the parts of the corpus, which are its files, and tokenize, pack and write the
+    shards. They must see the corpus and `directory` under the same paths as this
+    process.
+
     Args:
         documents: the corpus, an iterable of `str` that can be read more than once.
         tokenizer: a KerasHub tokenizer with `[CLS]`, `[SEP]`, padding and mask
@@ -65,6 +67,9 @@ def build_cache(
         cross_documents: whether a sequence may hold several documents.
         num_threads: number of writing threads; by default one per core.
         progress: whether to report on standard error.
+        beam_flags: flags of Beam's pipeline options, such as
+            `["--runner=DirectRunner", "--direct_num_workers=4"]`; None builds the cache
+            in this process. Needs `pip install tfeff[beam]`.
 
     Returns:
         The opened cache.
@@ -73,10 +78,13 @@ def build_cache(
         ValueError: if `directory` exists and is not the same cache (it stays
             unchanged); if the documents hold no token, or text that UTF-8 cannot
             encode; if the tokenizer pads or truncates, or gives ids outside its
-            vocabulary.
+            vocabulary; if Beam does not know a flag or the runner, or both `beam_flags`
+            and `num_threads` are given.
         TypeError: if an argument has the wrong type, or `documents` cannot be read
-            more than once.
-        OSError: if a file cannot be written; no partial cache remains.
+            more than once, or not by Beam's workers.
+        ImportError: if Beam, or what its runner needs, is not installed.
+        OSError: if a file cannot be written, or the pipeline fails; no partial cache
+            remains.
 
     Example:
     ```python
@@ -97,7 +105,13 @@ def build_cache(
         )
     if num_threads is not None:
         num_threads = check_integer("num_threads", num_threads, 1)
+        if beam_flags is not None:
+            raise ValueError(
+                "`num_threads` must be left out with `beam_flags`: the runner's own "
+                f"flags set the number of its workers. Received: {num_threads=}"
+            )
     directory = os.path.abspath(check_path("directory", directory))
+    pipeline = None if beam_flags is None else CachePipeline(documents, beam_flags)
     special = _special_token_ids(tokenizer)
     wanted = {
         "sequence_length": sequence_length,
@@ -107,33 +121,32 @@ def build_cache(
         **special,
     }
     if os.path.lexists(directory):
-        return _reuse(directory, documents, tokenizer, wanted)
+        return _reuse(directory, documents, tokenizer, wanted, pipeline)
 
     try:
         with atomic_folder(directory) as unfinished:
             os.mkdir(unfinished)
-            with ProgressReport(
-                "Tokenizing",
-                "documents",
-                len(documents) if isinstance(documents, Sized) else None,
-                progress,
-            ) as report:
-                _fill(unfinished, documents, tokenizer, wanted, num_threads, report)
+            if pipeline is not None:
+                pipeline.fill(unfinished, tokenizer, wanted)
+            else:
+                length = len(documents) if isinstance(documents, Sized) else None
+                with ProgressReport(
+                    "Tokenizing", "documents", length, progress
+                ) as report:
+                    _fill(unfinished, documents, tokenizer, wanted, num_threads, report)
     except OSError:
         if not os.path.lexists(directory):
             raise
         # Another run has built it in the meantime.
-        return _reuse(directory, documents, tokenizer, wanted)
+        return _reuse(directory, documents, tokenizer, wanted, pipeline)
     return open_cache(directory, verify=False)
 
 
 def _special_token_ids(tokenizer: keras_hub.tokenizers.Tokenizer) -> dict[str, int]:
-    missing = [
-        name for name in _SPECIAL_NAMES if getattr(tokenizer, name, None) is None
-    ]
+    missing = [name for name in SPECIAL_NAMES if getattr(tokenizer, name, None) is None]
     if missing:
         raise TypeError(
-            f"`tokenizer` must be a KerasHub tokenizer with {_SPECIAL_NAMES}. "
+            f"`tokenizer` must be a KerasHub tokenizer with {SPECIAL_NAMES}. "
             f"Received: tokenizer of type {type(tokenizer).__name__} without {missing}"
         )
     if getattr(tokenizer, "sequence_length", None) is not None:
@@ -141,7 +154,7 @@ def _special_token_ids(tokenizer: keras_hub.tokenizers.Tokenizer) -> dict[str, i
             "`tokenizer` must neither pad nor truncate. Received: tokenizer with "
             f"sequence_length={tokenizer.sequence_length}"
         )
-    return {name: int(getattr(tokenizer, name)) for name in _SPECIAL_NAMES}
+    return {name: int(getattr(tokenizer, name)) for name in SPECIAL_NAMES}
 
 
 def _reuse(
@@ -149,6 +162,7 @@ def _reuse(
     documents: Iterable[str],
     tokenizer: keras_hub.tokenizers.Tokenizer,
     wanted: dict,
+    pipeline: CachePipeline | None,
 ) -> Cache:
     """Opens an existing cache if it is the wanted one."""
     manifest = Manifest.read(directory)
@@ -158,13 +172,9 @@ def _reuse(
         if getattr(manifest, key) != value
     ]
     if not differences:
-        corpus_hash = _CorpusHash()
-        for _, data in encoded(documents):
-            corpus_hash.update(data)
-        if manifest.corpus_hash != corpus_hash.hexdigest():
-            text = (
-                f"corpus_hash is {manifest.corpus_hash}, not {corpus_hash.hexdigest()}"
-            )
+        found = _corpus_hash(directory, documents, manifest, pipeline)
+        if manifest.corpus_hash != found:
+            text = f"corpus_hash is {manifest.corpus_hash}, not {found}"
             differences = [f"{text} (the documents differ)"]
     if differences:
         raise ValueError(
@@ -175,18 +185,19 @@ def _reuse(
     return open_cache(directory, tokenizer)
 
 
-class _CorpusHash:
-    """SHA-256 of documents: of each document's length in bytes and its bytes."""
-
-    def __init__(self):
-        self._hash = hashlib.sha256()
-
-    def update(self, text: bytes) -> None:
-        self._hash.update(len(text).to_bytes(8, "little"))
-        self._hash.update(text)
-
-    def hexdigest(self) -> str:
-        return self._hash.hexdigest()
+def _corpus_hash(
+    directory: str,
+    documents: Iterable[str],
+    manifest: Manifest,
+    pipeline: CachePipeline | None,
+) -> str:
+    """The documents' hash as the manifest's format has it."""
+    if not manifest.hashes_shards:
+        return text_hash(documents)
+    if pipeline is not None:
+        return pipeline.corpus_hash(directory)
+    parts = chunks(documents, layout.SIZES)
+    return corpus_hash(text_hash(chunk.documents) for chunk in parts)
 
 
 def _fill(
@@ -198,107 +209,27 @@ def _fill(
     report: ProgressReport,
 ) -> None:
     """Writes the shards and the manifest."""
-    special = [wanted[name] for name in _SPECIAL_NAMES]
-    names = {field.name for field in dataclasses.fields(ShardSettings)} - {"processor"}
-    settings = ShardSettings(
-        processor=_processor(tokenizer), **{name: wanted[name] for name in names}
-    )
-    corpus_hash = _CorpusHash()
-    encode = _graph(tokenizer)
+    tokenization = Tokenization(tokenizer)
+    settings = shard_settings(wanted, tokenization)
 
     def tasks() -> Iterator[ShardTask]:
-        first_document = 0
-        chunk: list
-        for index, chunk in enumerate(_chunks(documents, corpus_hash)):
-            count = len(chunk)
-            if settings.processor is None:
-                restore_kernels(tokenizer)
-                chunk = _encode(encode, chunk)
-            path = os.path.join(directory, f"shard-{index:05d}.tfrecord")
-            yield ShardTask(path, chunk, first_document, settings)
-            first_document += count
+        for chunk in chunks(documents, layout.SIZES):
+            yield ShardTask(
+                os.path.join(directory, shard_file(chunk.shard)),
+                chunk.documents,
+                chunk.first_document,
+                settings,
+                tokenization.ids(chunk.documents),
+            )
 
-    results: list[ShardResult] = []
+    shards: list[WrittenShard] = []
+    lengths: list[np.ndarray] = []
+    token_counts: np.ndarray | int = 0
     # Closing waits for the threads, so that none writes after this function returns.
     with closing(ordered_thread_map(write_shard, tasks(), num_threads)) as written:
         for result in written:
-            report.advance(result.num_documents)
-            results.append(result)
-    num_sequences = sum(result.num_records for result in results)
-    if num_sequences == 0:
-        count = sum(result.num_documents for result in results)
-        few = "" if count else " (a small share of few documents may be empty)"
-        raise ValueError(
-            f"`documents` must hold text. Received: {count} documents without a "
-            f"token{few}"
-        )
-    counts = np.sum([result.token_counts for result in results], axis=0)
-    lengths = os.path.join(directory, LENGTHS)
-    np.save(lengths, np.concatenate([result.lengths for result in results]))
-    Manifest(
-        **wanted,
-        corpus_hash=corpus_hash.hexdigest(),
-        num_documents=sum(r.num_documents - r.num_empty for r in results),
-        num_sequences=num_sequences,
-        num_tokens=int(counts.sum()),
-        unigram_entropy=_entropy(counts, special),
-        shards=[
-            Shard(r.file, r.num_bytes, r.num_records, r.sha256)
-            for r in results
-            if r.num_records
-        ],
-        lengths_sha256=sha256(lengths),
-    ).write(directory)
-
-
-def _chunks(documents: Iterable[str], corpus_hash: _CorpusHash) -> Iterator[list[str]]:
-    """Groups documents into shards and hashes them."""
-    chunk, size, index = [], 0, 0
-    for document, text in encoded(documents):
-        corpus_hash.update(text)
-        chunk.append(document)
-        size += len(text)
-        target = _FIRST_SHARD_BYTES << (index // _SHARDS_OF_A_SIZE)
-        if size >= min(target, _LARGEST_SHARD_BYTES):
-            yield chunk
-            chunk, size, index = [], 0, index + 1
-    if chunk:
-        yield chunk
-
-
-def _processor(
-    tokenizer: keras_hub.tokenizers.Tokenizer,
-) -> sentencepiece.SentencePieceProcessor | None:
-    """The SentencePiece processor, if its ids are the tokenizer's output."""
-    plain = type(tokenizer) is keras_hub.tokenizers.AlbertTokenizer
-    if plain and not (tokenizer.add_bos or tokenizer.add_eos):
-        return sentencepiece.SentencePieceProcessor(model_proto=tokenizer.proto)
-    return None
-
-
-def _graph(tokenizer: keras_hub.tokenizers.Tokenizer) -> Callable:
-    """The tokenizer; BERT's as a graph, where it is several times as fast."""
-    if not isinstance(tokenizer, BertTokenizer):
-        return tokenizer
-    return tf.function(
-        lambda texts: tokenizer(texts),
-        input_signature=[tf.TensorSpec([None], tf.string)],
-        autograph=False,
-    )
-
-
-def _encode(tokenizer: Callable, documents: list[str]) -> list[np.ndarray]:
-    arrays = []
-    for start in range(0, len(documents), _DOCUMENTS_IN_A_CALL):
-        ids = tokenizer(documents[start : start + _DOCUMENTS_IN_A_CALL])
-        # KerasHub's tokenizers return ragged tensors or lists.
-        rows = ids.to_list() if isinstance(ids, tf.RaggedTensor) else ids
-        arrays += [np.asarray(row, np.int32) for row in rows]
-    return arrays
-
-
-def _entropy(counts: np.ndarray, special_token_ids: list[int]) -> float:
-    """Entropy in nats of the distribution of the tokens that are not special."""
-    counts = np.delete(counts, special_token_ids)
-    p = counts[counts > 0] / counts.sum()
-    return float(-np.sum(p * np.log(p)))
+            report.advance(result.shard.num_documents)
+            shards.append(result.shard)
+            lengths.append(result.lengths)
+            token_counts = token_counts + result.token_counts
+    finish(directory, wanted, shards, token_counts, lengths)

@@ -11,8 +11,10 @@ from tfeff.utils.digests import sha256
 FILE_NAME = "manifest.json"
 DAMAGED = "is damaged"  # In all messages about files that are not as written.
 LENGTHS = "lengths.npy"  # [N] uint32, the int32 words of each record, in order.
-_FORMAT = 3  # since 2, records begin with the index of their document
-_FORMATS = (2, 3)  # 2 has no lengths
+# Since 2, records begin with the index of their document; since 3, there are lengths;
+# since 4, `corpus_hash` is of the shards' hashes, and no longer of all text at once.
+_FORMAT = 4
+_FORMATS = (2, 3, 4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Manifest:
     unigram_entropy: float
     shards: list[Shard]
     lengths_sha256: str | None = None  # of `lengths.npy`; None where there is none
+    format: int = _FORMAT
 
     @property
     def special_token_ids(self) -> list[int]:
@@ -58,7 +61,8 @@ class Manifest:
     def write(self, directory: str) -> None:
         """Writes `manifest.json`, with a checksum of its own content."""
         content = dataclasses.asdict(self)
-        document = {"format": _FORMAT, "checksum": _checksum(content), **content}
+        version = content.pop("format")
+        document = {"format": version, "checksum": _checksum(content), **content}
         with open(os.path.join(directory, FILE_NAME), "x", encoding="utf-8") as file:
             json.dump(document, file, indent=1)
 
@@ -84,13 +88,18 @@ class Manifest:
             raise ValueError(damaged(path, "it is not a manifest")) from error
         if version not in _FORMATS:
             raise ValueError(
-                f"{path} has format {version!r}, and this version reads formats 2 "
-                "and 3. Build the cache again in another directory."
+                f"{path} has format {version!r}, and this version reads formats 2, 3 "
+                "and 4. Build the cache again in another directory."
             )
         if checksum != _checksum(content):
             raise ValueError(damaged(path, "its content does not match its checksum"))
         content["shards"] = [Shard(**shard) for shard in content["shards"]]
-        return cls(**content)
+        return cls(**content, format=version)
+
+    @property
+    def hashes_shards(self) -> bool:
+        """Whether `corpus_hash` is of the shards' hashes, as caches have it by now."""
+        return self.format >= 4
 
     def check_tokenizer(self, fingerprint: str) -> None:
         """Raises unless the fingerprint is that of the cache's tokenizer."""

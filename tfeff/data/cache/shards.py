@@ -13,6 +13,8 @@ from tfeff.data.cache.chunking import (
     piece_documents,
     piece_lengths,
 )
+from tfeff.data.cache.layout import text_hash
+from tfeff.data.cache.tokenization import Tokenization
 from tfeff.utils.digests import sha256
 
 _ROWS_AT_ONCE = 4096  # bounds memory when documents are many and short
@@ -28,31 +30,49 @@ class ShardSettings:
     vocabulary_size: int
     cls_token_id: int
     sep_token_id: int
-    # None if the documents are already token ids
+    # None if the tasks have the ids
     processor: sentencepiece.SentencePieceProcessor | None
+
+
+def shard_settings(wanted: dict, tokenization: Tokenization) -> ShardSettings:
+    """The settings of shards, of those of the cache."""
+    names = {field.name for field in dataclasses.fields(ShardSettings)} - {"processor"}
+    return ShardSettings(
+        processor=tokenization.processor, **{name: wanted[name] for name in names}
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class ShardTask:
-    """The documents of one shard, as text or as arrays of ids."""
+    """The documents of one shard."""
 
     path: str
-    documents: list
+    documents: list[str]
     first_document: int  # index of the first one in the corpus
     settings: ShardSettings
+    ids: list[np.ndarray] | None = None  # of each document; None with a processor
 
 
 @dataclasses.dataclass(frozen=True)
-class ShardResult:
-    """Description of a written shard, with the count of every token id [V]."""
+class WrittenShard:
+    """Description of a written shard."""
 
     file: str
     num_bytes: int
     num_records: int
     sha256: str
+    text_hash: str
+    first_document: int
     num_documents: int
     num_empty: int  # documents without a token
-    token_counts: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class ShardResult:
+    """A written shard, with the count of every token id."""
+
+    shard: WrittenShard
+    token_counts: np.ndarray  # [V] int64
     lengths: np.ndarray  # int32 words of each record, [num_records] uint32
 
 
@@ -67,7 +87,7 @@ def write_shard(task: ShardTask) -> ShardResult:
         OSError: if the file cannot be written.
     """
     settings = task.settings
-    ids, lengths = _tokenize(task.documents, settings.processor)
+    ids, lengths = _concatenated(task)
     outside = (ids < 0) | (ids >= settings.vocabulary_size)
     if outside.any():
         raise ValueError(
@@ -99,23 +119,23 @@ def write_shard(task: ShardTask) -> ShardResult:
                     file.write(row[:length].tobytes())
     except tf.errors.OpError as error:
         raise OSError(f"{task.path} cannot be written: {error.message}") from error
-    return ShardResult(
+    shard = WrittenShard(
         file=os.path.basename(task.path),
         num_bytes=os.path.getsize(task.path),
         num_records=len(pieces),
         sha256=sha256(task.path),
+        text_hash=text_hash(task.documents),
+        first_document=task.first_document,
         num_documents=len(task.documents),
         num_empty=num_empty,
-        token_counts=counts,
-        lengths=(pieces + _FRAME).astype(np.uint32),
     )
+    return ShardResult(shard, counts, (pieces + _FRAME).astype(np.uint32))
 
 
-def _tokenize(
-    documents: list, processor: sentencepiece.SentencePieceProcessor | None
-) -> tuple[np.ndarray, np.ndarray]:
+def _concatenated(task: ShardTask) -> tuple[np.ndarray, np.ndarray]:
     """Returns the concatenated ids [S] int32 and the documents' lengths [N]."""
+    processor, arrays = task.settings.processor, task.ids
     if processor is not None:
-        documents = processor.encode(documents, return_type="numpy", num_threads=1)
-    lengths = np.array([len(ids) for ids in documents], np.int64)
-    return np.concatenate(documents).astype(np.int32, copy=False), lengths
+        arrays = processor.encode(task.documents, return_type="numpy", num_threads=1)
+    lengths = np.array([len(ids) for ids in arrays], np.int64)
+    return np.concatenate(arrays).astype(np.int32, copy=False), lengths

@@ -1,10 +1,11 @@
 """Corpora of text files and TensorFlow Datasets, and their split into two."""
 
+import functools
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tfeff.data.text.corpus import Corpus, matching_files
+from tfeff.data.text.corpus import Corpus, Part, matching_files, parts_of
 from tfeff.data.text.documents import check_documents
 from tfeff.utils.checks import check_fraction
 
@@ -38,7 +39,7 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
     ```
     """
     paths = matching_files(patterns)
-    return Corpus(lambda: (document for path in paths for document in _read(path)))
+    return Corpus(Part(path, functools.partial(_read, path)) for path in paths)
 
 
 def _read(path: str) -> Iterator[str]:
@@ -112,17 +113,24 @@ def tfds(
             f"Received: feature={feature!r}"
         )
     builder.download_and_prepare()
+    builder.as_dataset(split=split)  # It raises if there is no such split.
+    read = functools.partial(_read_tfds, name, split, feature, data_dir)
+    return Corpus([Part(f"tfds:{name}", read)])
+
+
+def _read_tfds(
+    name: str, split: str, feature: str, data_dir: str | None
+) -> Iterator[str]:
+    import tensorflow_datasets
+
     # Other features are not decoded: an image would cost far more than its caption.
-    dataset = builder.as_dataset(
+    dataset = tensorflow_datasets.builder(name, data_dir=data_dir).as_dataset(
         split=split,
         shuffle_files=False,
         decoders=tensorflow_datasets.decode.PartialDecoding({feature: True}),
     )
-    return Corpus(
-        lambda: (
-            example[feature].decode("utf-8") for example in dataset.as_numpy_iterator()
-        )
-    )
+    for example in dataset.as_numpy_iterator():
+        yield example[feature].decode("utf-8")
 
 
 def split(
@@ -159,12 +167,19 @@ def split(
     validation_fraction = check_fraction("validation_fraction", validation_fraction)
     limit = int(validation_fraction * 2**64)
 
-    def part(validation: bool) -> Corpus:
+    def side(validation: bool) -> Corpus:
         return Corpus(
-            lambda: (d for d in documents if (_hash(d) < limit) == validation)
+            Part(name, functools.partial(_side, read, limit, validation))
+            for name, read in parts_of(documents)
         )
 
-    return part(False), part(True)
+    return side(False), side(True)
+
+
+def _side(
+    read: Callable[[], Iterator[str]], limit: int, validation: bool
+) -> Iterator[str]:
+    return (d for d in read() if (_hash(d) < limit) == validation)
 
 
 def _hash(document: str) -> int:

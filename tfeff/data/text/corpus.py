@@ -1,20 +1,36 @@
 """What all corpora are made of: documents that can be read again, and files."""
 
+import functools
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from tfeff.utils.checks import check_iterable
 
 
-class Corpus:
-    """Documents that can be read more than once: `read` starts each reading."""
+class Part(NamedTuple):
+    """Consecutive documents of a corpus, which other processes can read, too."""
 
-    def __init__(self, read: Callable[[], Iterator[str]]):
-        self._read = read
+    name: str  # of the file, for messages
+    read: Callable[[], Iterator[str]]  # starts a reading; it can be pickled
+
+
+class Corpus:
+    """Documents that can be read more than once: those of its parts, in order."""
+
+    def __init__(self, parts: Iterable[Part]):
+        self.parts = tuple(parts)
 
     def __iter__(self) -> Iterator[str]:
-        return self._read()
+        return (document for part in self.parts for document in part.read())
+
+
+def parts_of(documents: Iterable[str]) -> tuple[Part, ...]:
+    """The parts of a corpus; documents of any other kind are one part."""
+    if isinstance(documents, Corpus):
+        return documents.parts
+    return (Part("documents", functools.partial(iter, documents)),)
 
 
 def matching_files(patterns: str | os.PathLike | Sequence) -> list[str]:

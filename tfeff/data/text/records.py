@@ -1,12 +1,13 @@
 """Corpora of records, one field of which is the text: JSON Lines, Parquet, datasets."""
 
+import functools
 import gzip
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tfeff.data.text.corpus import Corpus, matching_files
+from tfeff.data.text.corpus import Corpus, Part, matching_files
 from tfeff.utils.checks import near_miss
 
 _ROWS = 1024  # of a Parquet file that are in memory at once
@@ -49,7 +50,7 @@ def json_lines(
     paths = matching_files(patterns)
     for path in paths:
         next(_read_json_lines(path, field), None)
-    return Corpus(lambda: _texts(_read_json_lines(path, field) for path in paths))
+    return Corpus(_part(path, _read_json_lines, path, field) for path in paths)
 
 
 def parquet(
@@ -105,7 +106,7 @@ def parquet(
             ) from error
         strings = [f.name for f in schema if _holds_strings(f.type)]
         _check_column(column, strings, schema.names, path)
-    return Corpus(lambda: _texts(_read_parquet(path, column) for path in paths))
+    return Corpus(_part(path, _read_parquet, path, column) for path in paths)
 
 
 def hugging_face(dataset: Any, column: str = "text") -> Corpus:
@@ -150,14 +151,15 @@ def hugging_face(dataset: Any, column: str = "text") -> Corpus:
     names = dataset.column_names
     names = list(next(iter(dataset), {})) if names is None else names
     _check_column(column, names, names, "the data set")
-    return Corpus(lambda: _texts([_read_examples(dataset, column)]))
+    return Corpus([_part("the data set", _read_examples, dataset, column)])
 
 
-def _texts(readings):
-    for reading in readings:
-        for text in reading:
-            if text.strip():
-                yield text
+def _part(name: str, read: Callable[..., Iterator[str]], *arguments: Any) -> Part:
+    return Part(name, functools.partial(_texts, read, *arguments))
+
+
+def _texts(read: Callable[..., Iterator[str]], *arguments: Any) -> Iterator[str]:
+    return (text for text in read(*arguments) if text.strip())
 
 
 def _read_json_lines(path: str, field: str) -> Iterator[str]:
