@@ -132,8 +132,9 @@ def _partial(path):
         named = os.fspath(error.filename or temporary)
         if not named.startswith(temporary):
             raise
-        reason = error.strerror or str(error)
-        raise OSError(error.errno, f"{reason}, while writing {path}") from error
+        reason = f"{error.strerror or error}, while writing {path}"
+        number = [] if error.errno is None else [error.errno]
+        raise OSError(*number, reason) from error
     except RuntimeError as error:
         # h5py raises it if the disk is full when it closes a file.
         number = re.search(r"errno = (\d+)", str(error))
