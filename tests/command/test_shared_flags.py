@@ -13,6 +13,7 @@ DIFFERENT = {
         "attention_dropout": "a new encoder has its preset's rate",
         "batch_size": "evaluate has one device",
         "batch_sizes": "of windows",
+        "cache_dir": "what is written, or read",
         "dropout": "a new encoder has its preset's rate",
         "epochs": "over windows, or the training part",
         "eval_every": "chosen for few steps; with checkpoints",

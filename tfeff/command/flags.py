@@ -28,9 +28,11 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
         TypeError: if a value has not the type of its setting.
     """
     fields = fields_of(cls)
+    arguments, behind = _split_at_dashes(arguments)
     values = flags.FlagValues()
     for field in fields:
-        _define(field, values)
+        if not field.behind_dashes:
+            _define(field, values)
     if cls.recipe:
         flags.DEFINE_string("config", None, _CONFIG, values, module_name="tfeff")
     try:
@@ -40,8 +42,13 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
     found = {
         field.name: _value(field, values[field.name].value)
         for field in fields
-        if values[field.name].present
+        if not field.behind_dashes and values[field.name].present
     }
+    for field in fields:
+        if field.behind_dashes and behind:
+            found[field.name], behind = tuple(behind), []
+    if behind:
+        raise ValueError(f"Nothing may stand behind '--'. Received: {' '.join(behind)}")
     for field in fields:
         if field.positional and field.name not in found and left:
             found[field.name] = left.pop(0)
@@ -56,6 +63,15 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
         )
         raise ValueError(f"{', '.join(flags_and_help)} must be given.")
     return cls(**found)
+
+
+def _split_at_dashes(arguments):
+    """The arguments before the first `--`, and those behind it."""
+    arguments = list(arguments)
+    if "--" not in arguments:
+        return arguments, []
+    place = arguments.index("--")
+    return arguments[:place], arguments[place + 1 :]
 
 
 def _renamed(cls, arguments):
@@ -141,10 +157,14 @@ def _value(field: Field, value):
 
 
 def _shown(field):
+    if field.behind_dashes:
+        return "--"
     return field.name.upper() if field.positional else f"--{field.name}"
 
 
 def _example(field):
+    if field.behind_dashes:
+        return " FLAG ..."
     if field.kind is bool:
         return f", --no{field.name}"
     if field.choices:

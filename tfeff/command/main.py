@@ -32,6 +32,11 @@ COMMANDS = {
         "tfeff.recipes.answer_settings:AnswerSettings",
         "tfeff.recipes.answering:answer",
     ),
+    "cache": Command(
+        "Tokenizes a corpus once, for many runs; by Apache Beam if wanted.",
+        "tfeff.recipes.cache_settings:CacheSettings",
+        "tfeff.recipes.caching:cache",
+    ),
     "configs": Command(
         "Prints the papers' settings that --config=NAME fills in.",
         "tfeff.command.configs:ConfigsSettings",

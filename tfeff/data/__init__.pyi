@@ -61,6 +61,7 @@ from .text.records import (
     parquet as parquet,
 )
 from .text.roberta_tokenizer import RobertaTokenizer as RobertaTokenizer
+from .text.samples import sample as sample
 from .text.tokenizers import (
     load_tokenizer as load_tokenizer,
 )

@@ -1,5 +1,7 @@
 from .answer_settings import AnswerSettings as AnswerSettings
 from .answering import answer as answer
+from .cache_settings import CacheSettings as CacheSettings
+from .caching import cache as cache
 from .distill_settings import DistillSettings as DistillSettings
 from .distilling import distill as distill
 from .embed_settings import EmbedSettings as EmbedSettings

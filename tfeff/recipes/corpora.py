@@ -76,6 +76,39 @@ def _load(name):
         ) from error
 
 
+def train_and_validation(settings):
+    """Documents to train on and to validate by, as the settings name them.
+
+    Args:
+        settings: as of `split_corpus`; they have `corpus` and `validation`, too.
+    """
+    if not settings.validation:
+        return split_corpus(settings.corpus, settings)
+    return tuple(
+        corpus(names, settings) for names in (settings.corpus, settings.validation)
+    )
+
+
+def given_tokenizer(settings):
+    """The tokenizer that the settings name as `tokenizer`; `None` if they name none."""
+    if not settings.tokenizer:
+        return None
+    try:
+        return tfeff.convert.load_tokenizer(settings.tokenizer)
+    except ValueError as error:
+        raise ValueError(
+            f"`tokenizer` must be what tfeff.convert.load_tokenizer reads: {error}"
+        ) from error
+
+
+def train_tokenizer(documents, settings):
+    """A new tokenizer of the settings' `vocabulary_size` and `tokenizer_kind`."""
+    print(f"training a tokenizer of {settings.vocabulary_size:,} pieces")
+    return tfeff.data.train_tokenizer(
+        documents, settings.vocabulary_size, kind=settings.tokenizer_kind
+    )
+
+
 def split_corpus(names: Sequence[str], settings):
     """Documents to train on and to validate by, of one corpus.
 
@@ -98,26 +131,53 @@ def split_corpus(names: Sequence[str], settings):
 
 
 def build_caches(
-    run: tfeff.training.RunDirectory,
+    folder: str,
     train,
     validation,
     tokenizer,
     sequence_length: int,
     cross_documents: bool = False,
+    beam_flags: Sequence[str] | None = None,
 ) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
-    """The run's caches of the text to train on, and of that to validate by."""
+    """Caches in a folder: of the text to train on, and of that to validate by."""
     trained, validated = (
         tfeff.data.build_cache(
             documents,
             tokenizer,
-            run.path("cache", name),
+            os.path.join(folder, name),
             sequence_length,
             cross_documents=cross_documents,
+            beam_flags=beam_flags,
         )
         for name, documents in (("train", train), ("validation", validation))
     )
+    _report(trained, validated)
+    return trained, validated
+
+
+def open_caches(
+    folder: str, tokenizer, sequence_length: int
+) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
+    """The caches that `build_caches` wrote.
+
+    Raises:
+        ValueError: if they are damaged, or of another tokenizer or sequence length.
+    """
+    trained, validated = (
+        tfeff.data.open_cache(os.path.join(folder, name), tokenizer)
+        for name in ("train", "validation")
+    )
+    if trained.sequence_length != sequence_length:
+        raise ValueError(
+            "`sequence_length` must be that of `cache_dir`, "
+            f"{trained.sequence_length}. Received: sequence_length={sequence_length}"
+        )
+    _report(trained, validated)
+    return trained, validated
+
+
+def _report(trained, validated):
     print(
         f"training text: {trained.num_tokens:,} tokens; "
         f"validation text: {validated.num_tokens:,} tokens"
     )
-    return trained, validated

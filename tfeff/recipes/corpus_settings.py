@@ -7,3 +7,15 @@ CORPUS_HELP = (
 TEXT_FIELD_HELP = (
     "The field or column of the text in JSON Lines, Parquet files and data sets."
 )
+VALIDATION_HELP = "Like the corpus; by default a part of it."
+VALIDATION_FRACTION_HELP = "Documents held out of the corpus."
+MAX_CHARACTERS_HELP = "Where the docstrings corpus ends."
+TOKENIZER_HELP = (
+    "A preset, a run, or a tokenizer's file or folder, as of Hugging Face: vocab.txt, "
+    "spiece.model, tokenizer.json; by default one is trained."
+)
+TOKENIZER_KIND_HELP = "Kind of the tokenizer to train."
+TOKENIZER_KINDS = ("sentencepiece", "wordpiece")
+VOCABULARY_SIZE_HELP = "Pieces of the tokenizer to train."
+SEQUENCE_LENGTH_HELP = "Tokens in a sequence."
+CROSS_DOCUMENTS_HELP = "Whether sequences span documents."

@@ -93,7 +93,7 @@ def _distill_in_general(settings, strategy, callbacks):
                 accumulation_steps=settings.accumulation_steps,
             )
         train, valid = build_caches(
-            run,
+            run.path("cache"),
             *split_corpus(settings.corpus, settings),
             tokenizer,
             settings.sequence_length,

@@ -1,6 +1,18 @@
 """Settings of pretraining."""
 
-from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
+from tfeff.recipes.corpus_settings import (
+    CORPUS_HELP,
+    CROSS_DOCUMENTS_HELP,
+    MAX_CHARACTERS_HELP,
+    SEQUENCE_LENGTH_HELP,
+    TEXT_FIELD_HELP,
+    TOKENIZER_HELP,
+    TOKENIZER_KIND_HELP,
+    TOKENIZER_KINDS,
+    VALIDATION_FRACTION_HELP,
+    VALIDATION_HELP,
+    VOCABULARY_SIZE_HELP,
+)
 from tfeff.recipes.optimizer_settings import OptimizerSettings
 from tfeff.recipes.settings import setting, settings
 
@@ -65,26 +77,21 @@ class PretrainSettings(OptimizerSettings):
     )
     corpus: tuple[str, ...] = setting(CORPUS_HELP, ("docstrings",))
     text_field: str = setting(TEXT_FIELD_HELP, "text")
-    validation: tuple[str, ...] = setting(
-        "Like the corpus; by default a part of it.", ()
-    )
-    validation_fraction: float = setting("Documents held out of the corpus.", 0.02)
-    max_characters: int = setting(
-        "Where the docstrings corpus ends.", 10_000_000, minimum=1
-    )
-    tokenizer: str | None = setting(
-        "A preset, a run, or a tokenizer's file or folder, as of Hugging Face: "
-        "vocab.txt, spiece.model, tokenizer.json; by default one is trained.",
+    validation: tuple[str, ...] = setting(VALIDATION_HELP, ())
+    validation_fraction: float = setting(VALIDATION_FRACTION_HELP, 0.02)
+    max_characters: int = setting(MAX_CHARACTERS_HELP, 10_000_000, minimum=1)
+    cache_dir: str | None = setting(
+        "What tfeff cache wrote, in place of a corpus and a tokenizer; of its sequence "
+        "length. Default: none.",
         None,
     )
+    tokenizer: str | None = setting(TOKENIZER_HELP, None)
     tokenizer_kind: str = setting(
-        "Kind of the tokenizer to train.",
-        "sentencepiece",
-        choices=["sentencepiece", "wordpiece"],
+        TOKENIZER_KIND_HELP, "sentencepiece", choices=TOKENIZER_KINDS
     )
-    vocabulary_size: int = setting("Pieces of the tokenizer to train.", 32_000)
-    sequence_length: int = setting("Tokens in a sequence.", 128, minimum=3)
-    cross_documents: bool = setting("Whether sequences span documents.", False)
+    vocabulary_size: int = setting(VOCABULARY_SIZE_HELP, 32_000)
+    sequence_length: int = setting(SEQUENCE_LENGTH_HELP, 128, minimum=3)
+    cross_documents: bool = setting(CROSS_DOCUMENTS_HELP, False)
     objective: str = setting(
         "The objective: masked_lm, replaced_token, permutation_lm, sentence_order, "
         "next_sentence, or one that is registered.",

@@ -10,7 +10,13 @@ import keras
 
 import tfeff
 from tfeff.recipes.callbacks import Callbacks
-from tfeff.recipes.corpora import build_caches, corpus, split_corpus
+from tfeff.recipes.corpora import (
+    build_caches,
+    given_tokenizer,
+    open_caches,
+    train_and_validation,
+    train_tokenizer,
+)
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
@@ -98,6 +104,16 @@ def settle(settings: S, stages: int = 1) -> S:
             "`tokenizer_kind` and `vocabulary_size`, and cannot be given with one of "
             f"them. Received: pretrained={settings.pretrained!r} and {', '.join(given)}"
         )
+    of_cache = (
+        *("corpus", "cross_documents", "max_characters", "text_field", "tokenizer"),
+        *("tokenizer_kind", "validation", "validation_fraction"),
+    )
+    if settings.cache_dir and (given := sorted(changed(settings) & {*of_cache})):
+        raise ValueError(
+            "`cache_dir` stands for a corpus and a tokenizer, and cannot be given with "
+            f"settings of them. Received: cache_dir={settings.cache_dir!r} and "
+            f"{', '.join(given)}"
+        )
     if settings.tokenizer and "tokenizer_kind" in changed(settings):
         raise ValueError(
             "`tokenizer_kind` must be left out where a `tokenizer` is given. Received: "
@@ -145,16 +161,7 @@ def run_pretraining(
             tfeff.training.check_equal_settings(settings.config())
             model = make_model()
         given = _given_tokenizer(run, settings)
-        train_text, valid_text = _corpora(settings)
-        tokenizer = _tokenizer(run, given, train_text, settings)
-        train, valid = build_caches(
-            run,
-            train_text,
-            valid_text,
-            tokenizer,
-            settings.sequence_length,
-            settings.cross_documents,
-        )
+        tokenizer, train, valid = _tokenizer_and_caches(run, given, settings)
         with strategy.scope():
             tfeff.training.check_equal_settings(
                 {
@@ -314,12 +321,21 @@ def token_loss(model: keras.Model, metrics: dict[str, float]) -> float | None:
     return metrics.get("masked_lm_loss", metrics["loss"])
 
 
-def _corpora(settings):
-    """Training and validation documents."""
-    if not settings.validation:
-        return split_corpus(settings.corpus, settings)
-    return tuple(
-        corpus(names, settings) for names in (settings.corpus, settings.validation)
+def _tokenizer_and_caches(run, given, settings):
+    """The run's tokenizer, and its caches or those of `cache_dir`."""
+    if settings.cache_dir:
+        tokenizer = _tokenizer(run, given, None, settings)
+        length = settings.sequence_length
+        return tokenizer, *open_caches(settings.cache_dir, tokenizer, length)
+    train_text, valid_text = train_and_validation(settings)
+    tokenizer = _tokenizer(run, given, train_text, settings)
+    return tokenizer, *build_caches(
+        run.path("cache"),
+        train_text,
+        valid_text,
+        tokenizer,
+        settings.sequence_length,
+        settings.cross_documents,
     )
 
 
@@ -342,10 +358,7 @@ def _tokenizer(run, given, documents, settings):
     """The run's tokenizer: from an earlier start, the given one, or trained now."""
     if not has_run_tokenizer(run.directory):
         if given is None:
-            print(f"training a tokenizer of {settings.vocabulary_size:,} pieces")
-            given = tfeff.data.train_tokenizer(
-                documents, settings.vocabulary_size, kind=settings.tokenizer_kind
-            )
+            given = train_tokenizer(documents, settings)
         save_run_tokenizer(given, run.directory)
     if os.path.exists(run.path("tokenizer.spm")):  # A folder has its own digests.
         run.seal("tokenizer.spm")
@@ -359,14 +372,12 @@ def _given_tokenizer(run, settings):
     if settings.pretrained:
         _, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
         return tokenizer
-    if not settings.tokenizer:
+    if settings.cache_dir:
+        tokenizer = load_run_tokenizer(settings.cache_dir)
+    else:
+        tokenizer = given_tokenizer(settings)
+    if tokenizer is None:
         return None
-    try:
-        tokenizer = tfeff.convert.load_tokenizer(settings.tokenizer)
-    except ValueError as error:
-        raise ValueError(
-            f"`tokenizer` must be what tfeff.convert.load_tokenizer reads: {error}"
-        ) from error
     if tokenizer.vocabulary_size() > settings.vocabulary_size:
         raise ValueError(
             "`vocabulary_size` must be at least the tokenizer's "

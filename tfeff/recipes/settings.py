@@ -36,6 +36,7 @@ def setting(
     fixed: bool = True,
     positional: bool = False,
     repeated: bool = False,
+    behind_dashes: bool = False,
 ) -> typing.Any:
     """A field of a `@settings` class.
 
@@ -50,6 +51,8 @@ def setting(
         positional: whether the command line takes it without the flag's name.
         repeated: whether the command line has the flag once for each item of a tuple,
             which may then hold commas.
+        behind_dashes: whether the command line gives the items of a tuple as they are,
+            behind ` -- ` at its end.
     """
     metadata = {
         "help": help,
@@ -59,6 +62,7 @@ def setting(
         "fixed": fixed,
         "positional": positional,
         "repeated": repeated,
+        "behind_dashes": behind_dashes,
     }
     if isinstance(default, dict):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
@@ -190,8 +194,8 @@ class Field:
         is_tuple: whether it is a tuple of those.
         optional: whether it may be `None`.
         default: its value where none is given; `dataclasses.MISSING` if there is none.
-        help, choices, minimum, maximum, fixed, positional, repeated: as given to
-            `setting`.
+        help, choices, minimum, maximum, fixed, positional, repeated, behind_dashes: as
+            given to `setting`.
     """
 
     name: str
@@ -206,6 +210,7 @@ class Field:
     fixed: bool
     positional: bool
     repeated: bool
+    behind_dashes: bool
 
     @property
     def required(self) -> bool:

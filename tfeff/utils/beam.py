@@ -47,11 +47,12 @@ class BeamJobs:
         self._options = options
         self._pipeline()  # It checks what the runner needs.
 
-    def run(self, make: Callable[[Any], object]) -> None:
+    def run(self, make: Callable[..., object], *arguments: Any) -> None:
         """Runs a pipeline to its end.
 
         Args:
-            make: called with the empty pipeline; it adds the steps.
+            make: called with the empty pipeline and the arguments; it adds the steps.
+            *arguments: the further arguments of `make`.
 
         Raises:
             OSError, TypeError, ValueError: as a step raised them; OSError for all else
@@ -60,7 +61,7 @@ class BeamJobs:
         result = None
         try:
             pipeline = self._pipeline()
-            make(pipeline)
+            make(pipeline, *arguments)
             result = pipeline.run()
             state = result.wait_until_finish() or result.state
         except Exception as error:  # Of a runner, of which there are many.

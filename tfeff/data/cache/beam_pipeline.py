@@ -38,9 +38,13 @@ class CachePipeline:
         packed = PackedTokenizer.of(tokenizer)
         report = os.path.join(directory, "report.json")
         self._jobs.run(
-            lambda pipeline: beam_steps.write_shards(
-                pipeline, self._parts, layout.SIZES, packed, wanted, directory, report
-            )
+            beam_steps.write_shards,
+            self._parts,
+            layout.SIZES,
+            packed,
+            wanted,
+            directory,
+            report,
         )
         remove_partial(directory)  # Of workers that were killed.
         shards, token_counts = beam_steps.read_report(report)
@@ -58,9 +62,5 @@ class CachePipeline:
 
         with scratch_folder(directory) as folder:
             report = os.path.join(folder, "hashes.json")
-            self._jobs.run(
-                lambda pipeline: beam_steps.hash_shards(
-                    pipeline, self._parts, layout.SIZES, report
-                )
-            )
+            self._jobs.run(beam_steps.hash_shards, self._parts, layout.SIZES, report)
             return layout.corpus_hash(beam_steps.read_hashes(report))

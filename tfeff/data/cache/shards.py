@@ -50,7 +50,8 @@ class ShardTask:
     documents: list[str]
     first_document: int  # index of the first one in the corpus
     settings: ShardSettings
-    ids: list[np.ndarray] | None = None  # of each document; None with a processor
+    # of each document; empty with a processor
+    ids: list[np.ndarray] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,10 +33,10 @@ class Tokenization:
                 autograph=False,
             )
 
-    def ids(self, documents: list[str]) -> list[np.ndarray] | None:
-        """The ids of each document; None if they are the processor's to make."""
+    def ids(self, documents: list[str]) -> list[np.ndarray]:
+        """The ids of each document; empty if they are the processor's to make."""
         if self.processor is not None:
-            return None
+            return []
         restore_kernels(self._tokenizer)
         arrays = []
         for start in range(0, len(documents), _DOCUMENTS_IN_A_CALL):

@@ -1,0 +1,47 @@
+"""Steps of the Beam pipeline that draws documents for a sample."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import apache_beam as beam
+
+from tfeff.data.text.beam_parts import Place, places, read_parts
+from tfeff.data.text.corpus import Part
+from tfeff.data.text.documents import encoded
+from tfeff.data.text.samples import KEYS, key
+from tfeff.utils.files import atomic_file
+
+
+class Drawn(NamedTuple):
+    """What was drawn of a part of the corpus, and whether it is all of the part."""
+
+    whole: bool
+    documents: list[str]
+
+
+def draw(pipeline, parts: Iterable[Part], num_bytes: int, folder: str):
+    """Writes the documents whose keys are the lowest, with about so many bytes."""
+    numbered = read_parts(pipeline, parts)
+    where = beam.pvalue.AsSingleton(places(numbered))
+    return numbered | "Draw" >> beam.Map(_draw, where, num_bytes, folder)
+
+
+def read_drawn(folder: str) -> Iterator[Drawn]:
+    """What `draw` wrote."""
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            yield Drawn(*json.load(file))
+
+
+def _draw(
+    item: tuple[int, Part], where: dict[int, Place], num_bytes: int, folder: str
+) -> None:
+    number, part = item
+    total = sum(place.num_bytes for place in where.values())
+    limit = KEYS * num_bytes // max(total, 1)
+    found = [d for d, text in encoded(part.read()) if key(text) < limit]
+    path = os.path.join(folder, f"{number:06d}.json")
+    with atomic_file(path) as unfinished, open(unfinished, "w") as file:
+        json.dump(Drawn(limit >= KEYS, found), file)

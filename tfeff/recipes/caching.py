@@ -1,0 +1,146 @@
+"""Caches that are built before a training, by this process or by Apache Beam."""
+
+import json
+import os
+
+import tfeff
+from tfeff.recipes.cache_settings import CacheSettings
+from tfeff.recipes.corpora import (
+    build_caches,
+    given_tokenizer,
+    train_and_validation,
+    train_tokenizer,
+)
+from tfeff.tasks.run_tokenizer import (
+    has_run_tokenizer,
+    load_run_tokenizer,
+    save_run_tokenizer,
+)
+from tfeff.utils.beam import BeamJobs
+from tfeff.utils.files import atomic_file
+
+_CONFIG = "config.json"
+
+
+def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
+    """Writes the tokenizer and the caches that the settings describe.
+
+    Args:
+        settings: see `CacheSettings`.
+
+    Returns:
+        The caches of the text to train on, and of that to validate by.
+
+    Raises:
+        ValueError: if settings do not fit each other, the folder is of others, or Beam
+            does not know the runner or a flag.
+        ImportError: if Beam, or what its runner needs, is not installed.
+        OSError: if a pipeline of Beam fails; no partial cache remains.
+
+    Example:
+    ```python
+    from tfeff.recipes import CacheSettings, PretrainSettings, cache, pretrain
+
+    settings = CacheSettings(
+        cache_dir="english", max_characters=500_000, vocabulary_size=300
+    )
+    train, validation = cache(settings)
+    pretrain(
+        PretrainSettings(
+            run_dir="first", cache_dir="english", vocabulary_size=300, steps=4
+        )
+    )
+    ```
+    """
+    flags = _beam_flags(settings)
+    if settings.tokenizer:
+        _check_no_training(settings)
+    tokenizer = given_tokenizer(settings)
+    train, validation = train_and_validation(settings)
+    _check_config(settings)
+    if has_run_tokenizer(settings.cache_dir):
+        tokenizer = load_run_tokenizer(settings.cache_dir)
+    else:
+        if tokenizer is None:
+            sample = _sample(train, settings, flags)
+            tokenizer = train_tokenizer(sample, settings)
+        save_run_tokenizer(tokenizer, settings.cache_dir)
+    caches = build_caches(
+        settings.cache_dir,
+        train,
+        validation,
+        tokenizer,
+        settings.sequence_length,
+        settings.cross_documents,
+        flags,
+    )
+    print(
+        "next: tfeff pretrain --run_dir=RUN "
+        f"--cache_dir={settings.cache_dir} "
+        f"--sequence_length={settings.sequence_length} "
+        f"--vocabulary_size={tokenizer.vocabulary_size()}"
+    )
+    return caches
+
+
+def _beam_flags(settings):
+    """The flags of the pipelines, which Beam knows; `None` without a runner."""
+    if settings.runner is None:
+        if settings.beam_flags:
+            raise ValueError(
+                "`runner` must be given with flags of Beam. Received: "
+                f"{' '.join(settings.beam_flags)}"
+            )
+        return None
+    flags = [f"--runner={settings.runner}", *settings.beam_flags]
+    BeamJobs(flags)
+    return flags
+
+
+def _check_no_training(settings):
+    for name, default in (
+        ("tokenizer_kind", "sentencepiece"),
+        ("tokenizer_sample", None),
+    ):
+        value = getattr(settings, name)
+        if value != default:
+            raise ValueError(
+                f"`{name}` must be left out where a `tokenizer` is given. Received: "
+                f"tokenizer={settings.tokenizer!r}, {name}={value!r}"
+            )
+
+
+def _check_config(settings):
+    """Compares the folder's settings with these, or writes them if it has none."""
+    path = os.path.join(settings.cache_dir, _CONFIG)
+    wanted = settings.config()
+    if not os.path.exists(path):
+        os.makedirs(settings.cache_dir, exist_ok=True)
+        with atomic_file(path) as unfinished, open(unfinished, "w") as file:
+            json.dump(wanted, file, indent=1)
+        return
+    with open(path, encoding="utf-8") as file:
+        found = CacheSettings.upgraded(json.load(file))
+    differences = [
+        f"{name} is {found.get(name)!r}, not {wanted.get(name)!r}"
+        for name in sorted({*found, *wanted})
+        if found.get(name) != wanted.get(name)
+    ]
+    if differences:
+        raise ValueError(
+            "`cache_dir` must be new, or have been begun with the same settings. "
+            f"Received: {settings.cache_dir!r}, where {'; '.join(differences)}. Choose "
+            "another folder, or delete this one"
+        )
+
+
+def _sample(documents, settings, flags):
+    """The documents that a tokenizer is trained on."""
+    if settings.tokenizer_sample is None:
+        return documents
+    return tfeff.data.sample(
+        documents,
+        settings.tokenizer_sample,
+        beam_flags=flags,
+        shared_folder=None if flags is None else settings.cache_dir,
+    )
