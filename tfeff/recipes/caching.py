@@ -52,7 +52,7 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     )
     ```
     """
-    flags = _beam_flags(settings)
+    jobs = _beam_jobs(settings)
     if settings.tokenizer:
         _check_no_training(settings)
     tokenizer = given_tokenizer(settings)
@@ -62,7 +62,7 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
         tokenizer = load_run_tokenizer(settings.cache_dir)
     else:
         if tokenizer is None:
-            sample = _sample(train, settings, flags)
+            sample = _sample(train, settings, jobs)
             tokenizer = train_tokenizer(sample, settings)
         save_run_tokenizer(tokenizer, settings.cache_dir)
     caches = build_caches(
@@ -72,7 +72,7 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
         tokenizer,
         settings.sequence_length,
         settings.cross_documents,
-        flags,
+        jobs,
     )
     print(
         "next: tfeff pretrain --run_dir=RUN "
@@ -83,8 +83,8 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     return caches
 
 
-def _beam_flags(settings):
-    """The flags of the pipelines, which Beam knows; `None` without a runner."""
+def _beam_jobs(settings):
+    """What runs the pipelines; `None` without a runner."""
     if settings.runner is None:
         if settings.beam_flags:
             raise ValueError(
@@ -92,9 +92,7 @@ def _beam_flags(settings):
                 f"{' '.join(settings.beam_flags)}"
             )
         return None
-    flags = [f"--runner={settings.runner}", *settings.beam_flags]
-    BeamJobs(flags)
-    return flags
+    return BeamJobs([f"--runner={settings.runner}", *settings.beam_flags])
 
 
 def _check_no_training(settings):
@@ -134,13 +132,13 @@ def _check_config(settings):
         )
 
 
-def _sample(documents, settings, flags):
+def _sample(documents, settings, jobs):
     """The documents that a tokenizer is trained on."""
     if settings.tokenizer_sample is None:
         return documents
     return tfeff.data.sample(
         documents,
         settings.tokenizer_sample,
-        beam_flags=flags,
-        shared_folder=None if flags is None else settings.cache_dir,
+        beam_flags=jobs,
+        shared_folder=None if jobs is None else settings.cache_dir,
     )

@@ -137,7 +137,7 @@ def build_caches(
     tokenizer,
     sequence_length: int,
     cross_documents: bool = False,
-    beam_flags: Sequence[str] | None = None,
+    beam_flags=None,
 ) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     """Caches in a folder: of the text to train on, and of that to validate by."""
     trained, validated = (

@@ -1,6 +1,7 @@
 """Apache Beam: its flags, checked before any work, and pipelines that end by name."""
 
 import contextlib
+import importlib
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +16,7 @@ _OWN = {"OSError": OSError, "TypeError": TypeError, "ValueError": ValueError}
 
 
 class BeamJobs:
-    """Runs pipelines by the runner of some flags.
+    """Runs pipelines by the runner of some flags, one after another.
 
     Args:
         flags: flags of Beam's pipeline options, each `--name=value` or `--name`.
@@ -24,6 +25,7 @@ class BeamJobs:
         ImportError: if Beam, or what the runner needs of it, is not installed.
         TypeError: if `flags` are no list of strings.
         ValueError: if the runner or a flag is not known, or the runner lacks a flag.
+        OSError: if the runner's job server cannot be started or reached.
     """
 
     def __init__(self, flags: Sequence[str]):
@@ -38,14 +40,30 @@ class BeamJobs:
                 "`beam_flags` need Apache Beam: pip install tfeff[beam]"
             ) from error
         with _named_by_the_parser():
-            options = PipelineOptions(flags)
+            options = self._options = PipelineOptions(flags)
             name = options.view_as(StandardOptions).runner
-            self.runner = name or StandardOptions.DEFAULT_RUNNER
-            known = StandardOptions.KNOWN_RUNNER_NAMES
-            runner = _runner(self.runner, known)
-            _check_known(flags, options, runner)
-        self._options = options
-        self._pipeline()  # It checks what the runner needs.
+            self._name = name or StandardOptions.DEFAULT_RUNNER
+            self._runner = _runner(self._name, StandardOptions.KNOWN_RUNNER_NAMES)
+            parsers: list = []
+            options.get_all_options(add_extra_args_fn=parsers.append)
+        self._pipeline()  # It looks for the flags that the runner needs.
+        _, unknown = parsers[0].parse_known_args(flags)
+        known_to_server = self._start_server()
+        for flag in unknown:
+            if flag.removeprefix("--").partition("=")[0] not in known_to_server:
+                known = [
+                    f for action in parsers[0]._actions for f in action.option_strings
+                ]
+                flag = flag.partition("=")[0]
+                raise ValueError(
+                    f"`beam_flags` must be flags that Beam or {self._name} knows. "
+                    f"Received: {flag}.{near_miss(flag, known)}"
+                )
+
+    @classmethod
+    def of(cls, flags: "Sequence[str] | BeamJobs") -> "BeamJobs":
+        """These jobs themselves, or those of the flags."""
+        return flags if isinstance(flags, BeamJobs) else cls(flags)
 
     def run(self, make: Callable[..., object], *arguments: Any) -> None:
         """Runs a pipeline to its end.
@@ -65,24 +83,69 @@ class BeamJobs:
             result = pipeline.run()
             state = result.wait_until_finish() or result.state
         except Exception as error:  # Of a runner, of which there are many.
-            raise _failed(self.runner, str(error), type(error)) from error
+            raise _failed(self._name, error) from error
         except BaseException:  # Such as KeyboardInterrupt.
             if result is not None:
                 result.cancel()
             raise
         if state != "DONE":
-            raise OSError(f"The Beam pipeline ended as {state} under {self.runner}")
+            raise OSError(f"The Beam pipeline ended as {state} under {self._name}")
 
     def _pipeline(self):
         import apache_beam as beam
 
         try:
-            return beam.Pipeline(options=self._options)
+            return beam.Pipeline(runner=self._runner, options=self._options)
         except ValueError as error:
             raise ValueError(
-                f"`beam_flags` must have what {self.runner} needs: "
+                f"`beam_flags` must have what {self._name} needs. "
                 f"{' '.join(str(error).split())}"
             ) from error
+
+    def _start_server(self) -> set[str]:
+        """Starts or reaches the runner's job server; names of flags that it knows."""
+        from apache_beam.options.pipeline_options import PortableOptions
+        from apache_beam.portability.api import beam_job_api_pb2
+        from apache_beam.runners.portability.portable_runner import PortableRunner
+
+        runner, options = self._runner, self._options
+        if not isinstance(runner, PortableRunner):
+            return set()
+        try:
+            if not options.view_as(PortableOptions).job_endpoint:
+                server = runner.default_job_server(options)
+                runner.default_job_server = lambda options: server  # For all jobs.
+            service = runner.create_job_service(options).job_service
+            found = service.DescribePipelineOptions(
+                beam_job_api_pb2.DescribePipelineOptionsRequest()
+            )
+        except NotImplementedError as error:  # Without an endpoint.
+            raise ValueError(f"`beam_flags`: {error}") from error
+        except Exception as error:  # Of gRPC, of downloads, of programs that lack.
+            raise OSError(
+                f"The job server of {self._name} cannot be started or reached: "
+                f"{type(error).__name__} {error}".rstrip()
+            ) from error
+        return {option.name for option in found.options}
+
+
+def check_picklable(name: str, value: object, what: str) -> None:
+    """Raises unless workers of Beam can be sent a value.
+
+    Args:
+        name: the argument that it comes from.
+        value: the value.
+        what: what it should be, for the message.
+    """
+    from apache_beam.internal import pickler
+
+    try:
+        pickler.dumps(value)
+    except Exception as error:  # Of whatever the value holds.
+        raise TypeError(
+            f"`{name}` must be {what}, which can be pickled for Beam's workers. "
+            f"Received: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _checked(flags: Sequence[str]) -> list[str]:
@@ -106,11 +169,14 @@ def _runner(name: str, known: Iterable[str]):
     from apache_beam.runners.runner import create_runner
 
     try:
-        return create_runner(name)
+        runner = create_runner(name)
+        if type(runner).__name__ == "DataflowRunner":
+            # It is looked for where a job is submitted.
+            importlib.import_module("apache_beam.runners.dataflow.internal.apiclient")
     except ImportError as error:
         raise ImportError(
-            f"--runner={name} cannot be imported: {error}. See the extras of the "
-            "package apache-beam"
+            f"--runner={name} needs what is not installed, such as an extra of the "
+            f"package apache-beam: {error}"
         ) from error
     except (AttributeError, ValueError):
         known = sorted(k for k in known if not k.startswith("Test"))
@@ -118,44 +184,7 @@ def _runner(name: str, known: Iterable[str]):
             f"--runner must be one of {', '.join(known)}. Received: "
             f"--runner={name}.{near_miss(name, known)}"
         ) from None
-
-
-def _check_known(flags, options, runner) -> None:
-    """Raises if Beam, and the runner's job server if it has one, know not all flags."""
-    from apache_beam.runners.portability.portable_runner import PortableRunner
-
-    parsers: list = []
-    options.get_all_options(add_extra_args_fn=parsers.append)
-    _, unknown = parsers[0].parse_known_args(flags)
-    if unknown and isinstance(runner, PortableRunner):
-        known_to_server = _options_of_server(runner, options)
-        unknown = [f for f in unknown if _name_of(f) not in known_to_server]
-    if unknown:
-        flag = unknown[0].partition("=")[0]
-        names = [
-            name for action in parsers[0]._actions for name in action.option_strings
-        ]
-        raise ValueError(
-            f"`beam_flags` must be flags that {type(runner).__name__} or Beam knows. "
-            f"Received: {flag}.{near_miss(flag, names)}"
-        )
-
-
-def _options_of_server(runner, options) -> set[str]:
-    from apache_beam.portability.api import beam_job_api_pb2
-
-    try:
-        service = runner.create_job_service(options).job_service
-        request = beam_job_api_pb2.DescribePipelineOptionsRequest()
-        return {
-            option.name for option in service.DescribePipelineOptions(request).options
-        }
-    except Exception as error:  # Of gRPC, of downloads, of programs that lack.
-        raise _failed(type(runner).__name__, str(error), type(error)) from error
-
-
-def _name_of(flag: str) -> str:
-    return flag.removeprefix("--").partition("=")[0]
+    return runner
 
 
 @contextlib.contextmanager
@@ -173,13 +202,12 @@ def _named_by_the_parser():
         ) from None
 
 
-def _failed(runner: str, text: str, kind: type[BaseException]) -> Exception:
+def _failed(runner: str, error: Exception) -> Exception:
     """The error of a failed pipeline: what a step raised, or what the runner says."""
-    found = _ERROR.findall(text)
-    name, message = found[-1] if found else (kind.__name__, text)
+    found = _ERROR.findall(str(error))
+    name, message = found[-1] if found else (type(error).__name__, str(error))
     message = _STEP.sub("", message).strip()
-    error = _OWN.get(name)
-    if error is not None:
-        return error(message)
-    lines = message.splitlines() or [""]
+    if name in _OWN:
+        return _OWN[name](message)
+    lines = message.splitlines() or ["it says no more"]
     return OSError(f"The Beam pipeline failed under {runner}: {name}: {lines[0]}")

@@ -10,7 +10,7 @@ from tfeff.data.cache import layout
 from tfeff.data.cache.finishing import finish
 from tfeff.data.text.corpus import parts_of
 from tfeff.data.text.packed_tokenizer import PackedTokenizer
-from tfeff.utils.beam import BeamJobs
+from tfeff.utils.beam import BeamJobs, check_picklable
 from tfeff.utils.files import remove_partial, scratch_folder
 
 
@@ -25,9 +25,10 @@ class CachePipeline:
         ImportError, TypeError, ValueError: as of `BeamJobs`.
     """
 
-    def __init__(self, documents: Iterable[str], flags: Sequence[str]):
-        self._jobs = BeamJobs(flags)
+    def __init__(self, documents: Iterable[str], flags: Sequence[str] | BeamJobs):
+        self._jobs = BeamJobs.of(flags)
         self._parts = parts_of(documents)
+        check_picklable("documents", self._parts, "a corpus")
 
     def fill(
         self, directory: str, tokenizer: keras_hub.tokenizers.Tokenizer, wanted: dict

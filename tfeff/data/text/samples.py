@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from tfeff.data.text.corpus import parts_of
 from tfeff.data.text.documents import check_documents, encoded
-from tfeff.utils.beam import BeamJobs
+from tfeff.utils.beam import BeamJobs, check_picklable
 from tfeff.utils.checks import check_integer, check_path
 from tfeff.utils.files import scratch_folder
 
@@ -67,7 +67,7 @@ def sample(
     first = _First(num_bytes)
     if beam_flags is not None and shared_folder is not None:
         folder = os.path.abspath(check_path("shared_folder", shared_folder))
-        return _by_beam(documents, first, BeamJobs(beam_flags), folder)
+        return _by_beam(documents, first, BeamJobs.of(beam_flags), folder)
     for document, text in encoded(documents):
         first.add(document, text)
     return first.documents()
@@ -101,6 +101,7 @@ def _by_beam(documents, first, jobs, folder) -> list[str]:
     from tfeff.data.text import beam_sample
 
     parts = parts_of(documents)
+    check_picklable("documents", parts, "a corpus")
     os.makedirs(folder, exist_ok=True)
     wanted = _FIRST_GUESS * first.num_bytes
     while True:
