@@ -202,7 +202,7 @@ def large(tmp_path_factory):
 
 @pytest.fixture
 def job_server(tmp_path):
-    """Flags of Beam's own portable job server, in a process, with two of workers."""
+    """Flags of Beam's own portable job server; it and its worker are processes."""
     port_file = tmp_path / "port"
     module = "apache_beam.runners.portability.local_job_service_main"
     server = subprocess.Popen(
@@ -219,7 +219,6 @@ def job_server(tmp_path):
         f"--job_endpoint=localhost:{port_file.read_text()}",
         "--environment_type=beam:env:harness_subprocess_python:v1",
         f"--environment_config={worker}",
-        "--direct_num_workers=2",
     ]
     server.terminate()
     server.wait()
@@ -258,11 +257,11 @@ class Killer(threading.Thread):
         os.kill(self.seen[-1], signal.SIGKILL)
 
 
+# Of the runner's threads, which read from the worker.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("runner", ["direct", "portable"])
-def test_two_processes_of_which_one_is_killed(
-    large, tokenizer, tmp_path, runner, request
-):
+def test_processes_of_which_one_is_killed(large, tokenizer, tmp_path, runner, request):
     portable = runner == "portable"
     flags = request.getfixturevalue("job_server") if portable else PROCESSES
     build_cache(large, tokenizer, tmp_path / "t", 64)
@@ -272,7 +271,7 @@ def test_two_processes_of_which_one_is_killed(
     with pytest.raises(OSError, match=r"Beam pipeline failed.*, while writing .*/c"):
         build_cache(large, tokenizer, tmp_path / "c", 64, beam_flags=flags)
     killer.join()
-    assert len(killer.seen) == 2
+    assert len(killer.seen) == (1 if portable else 2)
     assert sorted({*os.listdir(tmp_path)} - {"port"}) == ["t"]
     build_cache(large, tokenizer, tmp_path / "c", 64, beam_flags=flags)
     assert contents(tmp_path / "c") == contents(tmp_path / "t")
