@@ -39,6 +39,7 @@ def test_help_of_a_command_says_all_settings(name, capsys):
     assert status == 0
     for field in fields_of(main._load(main.COMMANDS[name].settings)):
         shown = field.name.upper() if field.positional else f"--{field.name}"
+        shown = "-- FLAG" if field.behind_dashes else shown
         assert re.search(rf"^  {shown}\b", text, re.MULTILINE)
     assert max(map(len, text.splitlines())) <= 88
 
@@ -137,6 +138,17 @@ def test_wrong_flags_are_named(error, message, arguments):
     given = () if "folder" in message else ("--folder=x",)
     with pytest.raises(error, match=message):
         flags.parse(Example, [*given, *arguments])
+
+
+def test_what_stands_behind_dashes():
+    from tfeff.recipes import CacheSettings
+
+    behind = ("--runner=Other", "--flag", "value", "--", "-x")
+    values = flags.parse(CacheSettings, ["--cache_dir=x", "--runner=R", "--", *behind])
+    assert values.beam_flags == behind and values.runner == "R"
+    assert flags.parse(CacheSettings, ["--cache_dir=x", "--"]).beam_flags == ()
+    with pytest.raises(ValueError, match="behind '--'. Received: --steps=3 x"):
+        flags.parse(Example, ["--folder=x", "--", "--steps=3", "x"])
 
 
 def test_a_number_that_may_be_none():

@@ -1,0 +1,136 @@
+"""`tfeff cache`, and `tfeff pretrain` from what it wrote."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.subjects.recipes import SMALL
+from tfeff.command import main
+from tfeff.recipes import CacheSettings, PretrainSettings, cache, pretraining
+
+TEXT = ("vocabulary_size", "sequence_length", "validation_fraction")
+
+
+def contents(folder) -> dict[str, bytes]:
+    paths = [path for path in Path(folder).glob("**/*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def settings(folder, corpus, **others):
+    given = {"vocabulary_size": 300, "sequence_length": 24, "validation_fraction": 0.1}
+    return CacheSettings(cache_dir=str(folder), corpus=(corpus,), **given | others)
+
+
+@pytest.fixture(scope="module")
+def cached(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("caches") / "text"
+    cache(settings(folder, corpus, tokenizer_sample=30_000))
+    return folder
+
+
+def test_the_folder_is_that_of_a_tokenizer_and_two_caches(cached):
+    assert set(os.listdir(cached)) == {
+        *("config.json", "tokenizer.spm", "train", "validation")
+    }
+
+
+def test_started_again_it_changes_nothing_and_makes_what_is_missing(
+    cached, corpus, tmp_path
+):
+    folder = tmp_path / "c"
+    shutil.copytree(cached, folder)
+    shutil.rmtree(folder / "validation")
+    same = settings(folder, corpus, tokenizer_sample=30_000)
+    cache(same)
+    cache(same)
+    assert contents(folder) == contents(cached)
+
+
+def test_other_settings_are_refused(cached, corpus):
+    before = contents(cached)
+    with pytest.raises(ValueError, match="`cache_dir` .*sequence_length is 24, not 32"):
+        cache(settings(cached, corpus, tokenizer_sample=30_000, sequence_length=32))
+    with pytest.raises(ValueError, match="tokenizer_sample is 30000, not None"):
+        cache(settings(cached, corpus))
+    assert contents(cached) == before
+
+
+def test_a_run_from_the_folder(cached, tmp_path):
+    run_dir = tmp_path / "run"
+    flags = [flag for flag in SMALL if not flag[2:].startswith(TEXT)]
+    lengths = ["--sequence_length=24", "--vocabulary_size=300"]
+    command = ["pretrain", f"--run_dir={run_dir}", f"--cache_dir={cached}"]
+    assert main.main([*command, *lengths, *flags]) == 0
+    assert (run_dir / "export").exists() and not (run_dir / "cache").exists()
+    spm = "tokenizer.spm"
+    assert (run_dir / spm).read_bytes() == (cached / spm).read_bytes()
+    assert json.loads((run_dir / "config.json").read_text())["cache_dir"] == str(cached)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"corpus": ["x.txt"]}, "cannot be given with settings of them.*corpus"),
+        ({"tokenizer": "x"}, "cannot be given with settings of them.*tokenizer"),
+        ({"sequence_length": 32}, "`sequence_length` must be that of `cache_dir`, 24"),
+        ({"vocabulary_size": 299}, "`vocabulary_size` must be at least .* 300"),
+        ({"cache_dir": "nowhere"}, "nowhere"),
+    ],
+)
+def test_runs_that_do_not_fit(cached, tmp_path, change, message):
+    fitting = {
+        "run_dir": str(tmp_path / "run"),
+        "cache_dir": str(cached),
+        "sequence_length": 24,
+        "vocabulary_size": 300,
+        "steps": 2,
+        "warmup_steps": 1,
+    }
+    with pytest.raises(ValueError, match=message):
+        pretraining.pretrain(PretrainSettings(**{**fitting, **change}))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"beam_flags": ("--x",)}, "`runner` must be given with flags of Beam.*--x"),
+        ({"tokenizer": "x", "tokenizer_sample": 3}, "`tokenizer_sample` must be left"),
+        (
+            {"tokenizer": "x", "tokenizer_kind": "wordpiece"},
+            "`tokenizer_kind` must be left",
+        ),
+        ({"tokenizer": "nowhere"}, "`tokenizer` must be what .*nowhere"),
+        ({"corpus": ("nowhere.txt",)}, "nowhere.txt.*matches none"),
+    ],
+)
+def test_bad_settings(corpus, tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        cache(settings(tmp_path / "c", **{"corpus": corpus, **change}))
+    assert not os.listdir(tmp_path)
+
+
+def test_without_beam(corpus, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "apache_beam.options", None)
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    with pytest.raises(
+        ImportError, match=r"`beam_flags` need.*pip install tfeff\[beam"
+    ):
+        cache(settings(tmp_path / "c", corpus, runner="DirectRunner"))
+    assert not os.listdir(tmp_path)
+
+
+def test_by_beam(cached, corpus, tmp_path):
+    pytest.importorskip("apache_beam")
+    flags = ["--", "--direct_runner_bundle_repeat=1"]
+    text = [f"--corpus={corpus}", "--vocabulary_size=300", "--sequence_length=24"]
+    text += ["--validation_fraction=0.1", "--tokenizer_sample=30000"]
+    command = ["cache", f"--cache_dir={tmp_path / 'c'}", "--runner=FnApiRunner"]
+    assert main.main([*command, *text, *flags]) == 0
+    assert contents(tmp_path / "c") == contents(cached)
+    wrong = [f"--cache_dir={tmp_path / 'd'}", "--runner=FnApiRunner", "--", "--such"]
+    assert main.main(["cache", *text, *wrong]) == 1
+    assert os.listdir(tmp_path) == ["c"]
