@@ -104,7 +104,7 @@ def test_runs_that_do_not_fit(cached, tmp_path, change, message):
             "`tokenizer_kind` must be left",
         ),
         ({"tokenizer": "nowhere"}, "`tokenizer` must be what .*nowhere"),
-        ({"corpus": ("nowhere.txt",)}, "nowhere.txt.*matches none"),
+        ({"corpus": "nowhere.txt"}, "nowhere.txt.*matches none"),
     ],
 )
 def test_bad_settings(corpus, tmp_path, change, message):
