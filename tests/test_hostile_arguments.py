@@ -294,6 +294,7 @@ CALLS = {
         progress=False,
     ),
     data.open_cache: dict(directory=cache),
+    data.sample: dict(documents=DOCUMENTS, num_bytes=10),
     data.split: dict(documents=DOCUMENTS, validation_fraction=0.1),
     data.text_files: dict(patterns="*.txt"),
     datasets.read_tsv: dict(path=saved_table, texts=("a",), label="b"),

@@ -39,17 +39,13 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
 
     Example:
     ```python
-    from tfeff.recipes import CacheSettings, PretrainSettings, cache, pretrain
+    from tfeff.recipes import CacheSettings, cache
 
     settings = CacheSettings(
-        cache_dir="english", max_characters=500_000, vocabulary_size=300
+        cache_dir="english", max_characters=200_000, vocabulary_size=300
     )
     train, validation = cache(settings)
-    pretrain(
-        PretrainSettings(
-            run_dir="first", cache_dir="english", vocabulary_size=300, steps=4
-        )
-    )
+    assert train.num_tokens > validation.num_tokens
     ```
     """
     jobs = _beam_jobs(settings)
