@@ -48,6 +48,7 @@ model.fit(np.ones((8, 2)), np.ones((8, 1)), batch_size=2, verbose=0)
 """
 
 
+@pytest.mark.slow
 @wants
 def test_several_steps_an_execution_run_on_several_replicas():
     """`DistributedModel`'s loop; keras-team/keras#19246."""

@@ -139,6 +139,7 @@ def test_importing_encoders_makes_them_known_to_keras():
     )
 
 
+@pytest.mark.quick("import tfeff; tfeff.layers")
 @pytest.mark.parametrize(
     "statement",
     [

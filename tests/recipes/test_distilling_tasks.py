@@ -213,6 +213,7 @@ def test_masked_language_models_as_distilbert(folder, tmp_path):
     assert saved["prediction_weight"] == 20.0
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_leaves_no_folder(folder, tmp_path):
     for task, message, changes in (
         ("Found", "`augment_with` must be None", {"augment_with": str(folder)}),
