@@ -48,10 +48,10 @@ def spans(path, skip_mismatched):
 
 
 def same_texts(examples, answers):
-    right = [
-        answer.text in question.answers
-        for question, answer in zip(examples.questions, answers)
-    ]
+    texts = answers  # As the baseline has them.
+    if not isinstance(answers, dict):
+        texts = {answer.id: answer.text for answer in answers}
+    right = [texts[question.id] in question.answers for question in examples.questions]
     return {"exact_match": float(np.mean(right))}
 
 
