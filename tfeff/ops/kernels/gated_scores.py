@@ -47,10 +47,9 @@ def _gated(query, key, rows):
 
     def add(carry, parts):
         (scores,) = carry
-        gates = toeplitz(parts[2], count)
         for f in range(features):
-            one_query, one_key = in_turn([parts[0][f], parts[1][f]], [scores])
-            pairs = _outer(one_query, one_key) * gates[f]
+            one_query, one_key, row = in_turn([x[f] for x in parts], [scores])
+            pairs = _outer(one_query, one_key) * toeplitz(row, count)
             scores = scores + at_least_float32(pairs)
         # TensorFlow requires that the loop keeps the static shape.
         return [ops.reshape(scores, shape)], []
@@ -64,13 +63,11 @@ def _gated(query, key, rows):
         shared = rows.shape[2] == 1
 
         def step_gradients(carry, parts):
-            query, key, rows = parts
-            gates = toeplitz(rows, count)
             grads = []
             for f in range(features):
                 last = grads[-1] if grads else []
-                one_query, one_key = in_turn([query[f], key[f]], last)
-                gated = upstream * in_turn([gates[f]], last)[0]
+                one_query, one_key, row = in_turn([x[f] for x in parts], last)
+                gated = upstream * toeplitz(row, count)
                 pairs = upstream * _outer(one_query, one_key)
                 pairs = ops.sum(pairs, axis=(0, 1) if shared else 0)
                 pairs = ops.sum(relative_unshift(pairs), axis=-2)
