@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tests.checks import two_replicas
 from tfeff.training import Checkpoints, DistributedModel, RunDirectory
+from tfeff.training.epochs import _restore_metrics
 from tfeff.training.held_signals import HeldSignals
 
 X = np.linspace(-1, 1, 40, dtype="float32").reshape(20, 2)
@@ -131,8 +132,22 @@ def test_on_several_replicas(tmp_path):
     assert_equal(train(tmp_path / "run", **settings), whole)
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "one", Raises(signal.SIGINT, step=8), **settings)
-    with pytest.raises(ValueError, match="as many metrics and replicas"):
-        train(tmp_path / "one", steps_per_execution=2)
+    # Another number of replicas goes on, with masks of dropout that are others.
+    table, checkpoints = contents(train(tmp_path / "one", steps_per_execution=2)[0])
+    assert checkpoints == contents(whole[0])[1] and len(table.splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    "state", [[[[6.0]], [[3.0]]], [[[2.0], [4.0]], [[1.0], [2.0]]]]
+)
+@pytest.mark.parametrize("strategy", [tf.distribute.get_strategy, two_replicas])
+def test_metrics_of_other_numbers_of_replicas(state, strategy):
+    with strategy().scope():
+        model = Small()
+        model.compile("sgd", "mse")
+        model.evaluate(X[:2], Y[:2], verbose=0)
+        _restore_metrics(model, state)
+        assert float(model.metrics[0].result()) == 2
 
 
 def test_a_second_signal_ends_at_once(tmp_path):
@@ -187,8 +202,8 @@ def test_a_checkpoint_within_an_epoch_is_one_of_none_that_are_kept(tmp_path):
     checkpoints.set_model(model)
     for step in (1, 2, 4, 5):
         checkpoints.save(step)
-    checkpoints.remove_old()
+    checkpoints.wait()
     assert sorted(os.listdir(tmp_path)) == [f"step-0000000{n}.keras" for n in (2, 4, 5)]
     checkpoints.save(6)
-    checkpoints.remove_old()
+    checkpoints.wait()
     assert sorted(os.listdir(tmp_path)) == [f"step-0000000{n}.keras" for n in (4, 6)]

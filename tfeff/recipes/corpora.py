@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import tfeff
 from tfeff.data.text.corpus import Corpus
 
+# To train on, and to validate by.
+_CACHES = ("train", "validation")
+
 
 def corpus(names: Sequence[str], settings) -> Corpus:
     """Documents by the names that the settings named `corpus` take, in their order.
@@ -112,10 +115,21 @@ def build_caches(
             sequence_length,
             cross_documents=cross_documents,
         )
-        for name, documents in (("train", train), ("validation", validation))
+        for name, documents in zip(_CACHES, (train, validation))
     )
     print(
         f"training text: {trained.num_tokens:,} tokens; "
         f"validation text: {validated.num_tokens:,} tokens"
     )
     return trained, validated
+
+
+def open_caches(
+    run: tfeff.training.RunDirectory, tokenizer
+) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
+    """The caches that `build_caches` has made or verified in another process."""
+    train, validation = (
+        tfeff.data.open_cache(run.path("cache", name), tokenizer, verify=False)
+        for name in _CACHES
+    )
+    return train, validation

@@ -156,7 +156,7 @@ class PretrainSettings(OptimizerSettings):
         choices=["float32", "mixed_bfloat16", "mixed_float16"],
     )
     strategy: str = setting(
-        "Where to train; with multi_worker each worker has a run_dir of its own.",
+        "Where to train; with multi_worker all workers have one run_dir.",
         "default",
         choices=["default", "mirrored", "multi_worker", "tpu"],
         fixed=False,

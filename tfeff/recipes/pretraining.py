@@ -10,7 +10,7 @@ import keras
 
 import tfeff
 from tfeff.recipes.callbacks import Callbacks
-from tfeff.recipes.corpora import build_caches, corpus, split_corpus
+from tfeff.recipes.corpora import build_caches, corpus, open_caches, split_corpus
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
@@ -137,31 +137,17 @@ def run_pretraining(
     own_callbacks = Callbacks(settings, callbacks)
     if settings.strategy == "multi_worker":
         end_at_once()  # A worker may wait for others for ever.
-    with open_run(settings) as run:
-        strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
-        in_step = examples_in_step(settings, settings.batch_size, strategy)
+    strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
+    with strategy.scope():
+        tfeff.training.check_equal_settings(settings.config())
+    in_step = examples_in_step(settings, settings.batch_size, strategy)
+    with open_run(settings, strategy) as run:
         keras.utils.set_random_seed(settings.seed)
         with strategy.scope():
-            tfeff.training.check_equal_settings(settings.config())
             model = make_model()
-        given = _given_tokenizer(run, settings)
-        train_text, valid_text = _corpora(settings)
-        tokenizer = _tokenizer(run, given, train_text, settings)
-        train, valid = build_caches(
-            run,
-            train_text,
-            valid_text,
-            tokenizer,
-            settings.sequence_length,
-            settings.cross_documents,
+        tokenizer, train, valid = run.by_chief(
+            lambda: _make_data(run, settings), lambda: _read_data(run)
         )
-        with strategy.scope():
-            tfeff.training.check_equal_settings(
-                {
-                    "training text": train.corpus_hash,
-                    "validation text": valid.corpus_hash,
-                }
-            )
         examples = objective(settings).examples
         valid_batches = functools.partial(
             valid.batches,
@@ -172,7 +158,9 @@ def run_pretraining(
             tokenizer=tokenizer,
         )
         with (
-            own_callbacks.of_training(run.directory, settings.config()) as own,
+            own_callbacks.of_training(
+                run.directory, settings.config(), run.is_chief
+            ) as own,
             strategy.scope(),
             tfeff.data.damage_named(train, valid),
         ):
@@ -200,6 +188,8 @@ def run_pretraining(
                 callbacks=own,
             )
             metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
+        if not run.is_chief:
+            return model
         tfeff.training.write_metrics(metrics, run.path("metrics.json"))
         _report(model, metrics, valid.unigram_entropy())
         draw(model.encoder, valid_batches(), run, settings.plots)
@@ -312,6 +302,31 @@ def token_loss(model: keras.Model, metrics: dict[str, float]) -> float | None:
     if "mask_positions" not in model.input:
         return None
     return metrics.get("masked_lm_loss", metrics["loss"])
+
+
+def _make_data(run, settings):
+    """The tokenizer and the caches of both texts, which an earlier start may have made.
+
+    Some of it is made anew, and some compared with what there is.
+    """
+    given = _given_tokenizer(run, settings)
+    train_text, valid_text = _corpora(settings)
+    tokenizer = _tokenizer(run, given, train_text, settings)
+    train, valid = build_caches(
+        run,
+        train_text,
+        valid_text,
+        tokenizer,
+        settings.sequence_length,
+        settings.cross_documents,
+    )
+    return tokenizer, train, valid
+
+
+def _read_data(run):
+    """What `_make_data` has made in the run directory."""
+    tokenizer = load_run_tokenizer(run.directory)
+    return tokenizer, *open_caches(run, tokenizer)
 
 
 def _corpora(settings):

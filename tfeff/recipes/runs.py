@@ -24,10 +24,19 @@ from tfeff.utils.files import atomic_file
 
 
 @contextlib.contextmanager
-def open_run(settings: Any) -> Iterator[tfeff.training.RunDirectory]:
-    """The run directory of settings, which is given back at the end of the block."""
+def open_run(
+    settings: Any, strategy: tf.distribute.Strategy | None = None
+) -> Iterator[tfeff.training.RunDirectory]:
+    """The run directory of settings, which is given back at the end of the block.
+
+    Args:
+        settings: they have `run_dir`.
+        strategy: that of the training, if it may have several workers.
+    """
+    strategy = strategy or tf.distribute.get_strategy()
     with contextlib.ExitStack() as stack:
-        with HeldSignals():  # A signal between the two would leave the folder.
+        # A signal between the two would leave the folder.
+        with HeldSignals(), strategy.scope():
             run = tfeff.training.RunDirectory(
                 settings.run_dir, settings.config(), type(settings).upgraded
             )
