@@ -1,4 +1,4 @@
-"""`tfeff pretrain` on two workers, one of them killed while it exports."""
+"""`tfeff pretrain` on two workers with one directory, of which one is killed."""
 
 import contextlib
 import time
@@ -9,35 +9,51 @@ from tests.subjects.clusters import cluster, worker
 from tests.subjects.recipes import SMALL
 
 
-def pretrain(folder, flags, kill_when=None):
-    """Exit statuses and errors of two workers; the last is killed at a path."""
-    logs = [folder / f"errors{index}.txt" for index in range(2)]
+def pretrain(folder, flags, victim=None, kill_when=None, workers=2):
+    """Exit statuses and errors of workers; one is killed when a path exists."""
+    logs = [folder / f"errors{index}.txt" for index in range(workers)]
     with contextlib.ExitStack() as stack:
         processes = []
-        for index, config in enumerate(cluster(2)):
+        for index, config in enumerate(cluster(workers)):
             errors = stack.enter_context(open(logs[index], "wb"))
-            arguments = ["tfeff", "pretrain", f"--run_dir={folder}/run{index}", *flags]
+            arguments = ["tfeff", "pretrain", f"--run_dir={folder}/run", *flags]
             process = worker("-m", arguments, config, errors)
             processes.append(stack.enter_context(process))
         if kill_when is not None:
-            while processes[-1].poll() is None and not kill_when.exists():
+            while processes[victim].poll() is None and not kill_when.exists():
                 time.sleep(0.01)
-            processes[-1].kill()
+            processes[victim].kill()
         statuses = [process.wait() for process in processes]
     return statuses, [log.read_text(encoding="utf-8") for log in logs]
 
 
 @pytest.mark.slow
-def test_a_worker_is_killed_before_its_export(corpus, tmp_path):
+@pytest.mark.parametrize(
+    ("victim", "when"),
+    [
+        (1, "cache/train"),
+        (0, "cache/train"),
+        (1, "checkpoints/step-00000003.keras"),
+        (0, "preset"),
+    ],
+)
+def test_a_worker_is_killed(corpus, tmp_path, victim, when):
     flags = (*SMALL, f"--corpus={corpus}", "--strategy=multi_worker")
-    runs = [tmp_path / "run0", tmp_path / "run1"]
-    preset = runs[1] / "preset"
-    statuses, errors = pretrain(tmp_path, flags, kill_when=preset)
-    assert preset.exists() and statuses[1] == -9, errors
-    assert not (runs[1] / "export").exists()
+    run = tmp_path / "run"
+    statuses, errors = pretrain(tmp_path, flags, victim, run / when)
+    assert (run / when).exists() and statuses[victim] == -9, errors
     statuses, errors = pretrain(tmp_path, flags)
     assert statuses == [0, 0], errors
-    for name in ("metrics.csv", "metrics.json", "tokenizer.spm"):
-        first, second = ((run / name).read_bytes() for run in runs)
-        assert first == second, name
-    assert all((run / "export" / "1" / "saved_model.pb").exists() for run in runs)
+    assert (run / "export" / "1" / "saved_model.pb").exists()
+    assert (run / "SHA256SUMS").exists() and (run / "metrics.json").exists()
+    assert sorted(path.name for path in tmp_path.glob("run*")) == ["run"]
+
+
+@pytest.mark.slow
+def test_a_batch_that_replicas_cannot_share_is_refused(corpus, tmp_path):
+    flags = (*SMALL, f"--corpus={corpus}", "--strategy=multi_worker", "--batch_size=3")
+    statuses, errors = pretrain(tmp_path, flags)
+    assert statuses == [1, 1] and not (tmp_path / "run").exists()
+    for text in errors:
+        assert "batch size must be a multiple of the number of replicas" in text
+        assert "batches of 3, 2 replicas" in text
