@@ -303,11 +303,24 @@ def _gather(value):
     line = json.dumps({_name(): value}) + "\n"
     codes = tf.constant(np.frombuffer(line.encode(), np.uint8), tf.int32)
     local = strategy.experimental_distribute_values_from_function(lambda _: codes)
-    text = bytes(strategy.gather(local, axis=0).numpy().astype(np.uint8)).decode()
+    with _without_warnings():  # It warns that each call makes a function anew.
+        gathered = strategy.gather(local, axis=0).numpy()
+    text = bytes(gathered.astype(np.uint8)).decode()
     everyone = {}
     for line in text.splitlines():  # One for each replica.
         everyone |= json.loads(line)
     return dict(sorted(everyone.items()))
+
+
+@contextlib.contextmanager
+def _without_warnings():
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel("ERROR")
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _raise_together(message):
