@@ -106,8 +106,10 @@ def terminals(tmp_path):
     text = "\n\n".join(re.sub(r"\n\s*\n", "\n", text) for text in documents)
     (tmp_path / "corpus" / "text.txt").write_text(text, encoding="utf-8")
     # As it stands on the page, but for a smaller model.
-    tfeff = f'echo $$ >> pids; exec "{sys.executable}" -m tfeff "$@" {" ".join(SMALL)}'
-    path = programs(tmp_path / "bin", tfeff=tfeff)
+    command = (
+        f'echo $$ >> pids; exec "{sys.executable}" -m tfeff "$@" {" ".join(SMALL)}'
+    )
+    path = programs(tmp_path / "bin", tfeff=command)
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(REPOSITORY)}
     environment |= {"CUDA_VISIBLE_DEVICES": ""}
     ports = free_ports(2)

@@ -145,9 +145,12 @@ def main(config, directory, phase, log, dropout):
         loss, _ = model.evaluate(batches(0, 1).take(2), verbose=0)
     if phase == "in the export" and not run.is_chief:
         die()
-    if run.is_chief:
+
+    def export():
         with atomic_file(run.path("export.npz")) as path:
             np.savez(path, *model.get_weights(), loss=loss)
             if phase == "in the export":
                 os.truncate(path, os.path.getsize(path) // 2)
                 die()
+
+    run.by_chief(export, lambda: None)

@@ -149,14 +149,6 @@ def run_pretraining(
             lambda: _make_data(run, settings), lambda: _read_data(run)
         )
         examples = objective(settings).examples
-        valid_batches = functools.partial(
-            valid.batches,
-            examples,
-            settings.batch_size,
-            shuffle=False,
-            repeat=False,
-            tokenizer=tokenizer,
-        )
         with (
             own_callbacks.of_training(
                 run.directory, settings.config(), run.is_chief
@@ -164,7 +156,9 @@ def run_pretraining(
             strategy.scope(),
             tfeff.data.damage_named(train, valid),
         ):
-            validation_data = tfeff.training.distribute(valid_batches)
+            validation_data = tfeff.training.distribute(
+                _valid_batches(settings, valid, tokenizer)
+            )
             model = fit(
                 run,
                 lambda: model,
@@ -188,24 +182,45 @@ def run_pretraining(
                 callbacks=own,
             )
             metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
-        if not run.is_chief:
-            return model
-        tfeff.training.write_metrics(metrics, run.path("metrics.json"))
-        _report(model, metrics, valid.unigram_entropy())
-        draw(model.encoder, valid_batches(), run, settings.plots)
-        fills = isinstance(model, tfeff.objectives.MaskedLM)
-        make_once(
-            run.path("preset"),
-            lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
+        # Others end with the chief: if it is lost here, all have to start again.
+        run.by_chief(
+            lambda: _finish(run, settings, model, tokenizer, valid, metrics),
+            lambda: None,
         )
-        served = model if fills else model.encoder
-        exported = export_once(run, served, tokenizer)
-        run.finish()
-        print(f"the encoder and its tokenizer, to fine-tune: {run.path('preset')}")
-        outputs = "embeddings and fillings" if fills else "embeddings"
-        print(f"text in, {outputs} out: {exported}")
-        print_finetune_next(settings.run_dir)
         return model
+
+
+def _finish(run, settings, model, tokenizer, valid, metrics):
+    """Writes what the run leaves behind the training, and tells of it."""
+    tfeff.training.write_metrics(metrics, run.path("metrics.json"))
+    _report(model, metrics, valid.unigram_entropy())
+    draw(
+        model.encoder, _valid_batches(settings, valid, tokenizer)(), run, settings.plots
+    )
+    fills = isinstance(model, tfeff.objectives.MaskedLM)
+    make_once(
+        run.path("preset"),
+        lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
+    )
+    served = model if fills else model.encoder
+    exported = export_once(run, served, tokenizer)
+    run.finish()
+    print(f"the encoder and its tokenizer, to fine-tune: {run.path('preset')}")
+    outputs = "embeddings and fillings" if fills else "embeddings"
+    print(f"text in, {outputs} out: {exported}")
+    print_finetune_next(settings.run_dir)
+
+
+def _valid_batches(settings, valid, tokenizer):
+    """Makes the batches to validate by."""
+    return functools.partial(
+        valid.batches,
+        objective(settings).examples,
+        settings.batch_size,
+        shuffle=False,
+        repeat=False,
+        tokenizer=tokenizer,
+    )
 
 
 def changed(settings: PretrainSettings) -> set[str]:

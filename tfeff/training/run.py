@@ -113,7 +113,11 @@ class RunDirectory:
             self._open(upgrade)
             return
         check_equal_settings(self.config)
-        open_together(self.directory, lambda: self._open(upgrade))
+        try:
+            open_together(self.directory, lambda: self._open(upgrade))
+        except Exception:
+            self.close()
+            raise
 
     def _open(self, upgrade):
         self._check_kind()
