@@ -1,6 +1,7 @@
 """`tfeff pretrain` on two workers with one directory, of which one is killed."""
 
 import contextlib
+import csv
 import time
 
 import pytest
@@ -9,14 +10,14 @@ from tests.subjects.clusters import cluster, worker
 from tests.subjects.recipes import SMALL
 
 
-def pretrain(folder, flags, victim=None, kill_when=None, workers=2):
-    """Exit statuses and errors of workers; one is killed when a path exists."""
-    logs = [folder / f"errors{index}.txt" for index in range(workers)]
+def pretrain(folder, flags, victim=None, kill_when=None, command="pretrain"):
+    """Exit statuses and errors of two workers; one is killed when a path exists."""
+    logs = [folder / f"errors{index}.txt" for index in range(2)]
     with contextlib.ExitStack() as stack:
         processes = []
-        for index, config in enumerate(cluster(workers)):
+        for index, config in enumerate(cluster(2)):
             errors = stack.enter_context(open(logs[index], "wb"))
-            arguments = ["tfeff", "pretrain", f"--run_dir={folder}/run", *flags]
+            arguments = ["tfeff", command, f"--run_dir={folder}/run", *flags]
             process = worker("-m", arguments, config, errors)
             processes.append(stack.enter_context(process))
         if kill_when is not None:
@@ -57,3 +58,18 @@ def test_a_batch_that_replicas_cannot_share_is_refused(corpus, tmp_path):
     for text in errors:
         assert "batch size must be a multiple of the number of replicas" in text
         assert "batches of 3, 2 replicas" in text
+
+
+@pytest.mark.slow
+def test_stacking_goes_on_at_the_depth_that_it_had(corpus, tmp_path):
+    flags = (*SMALL, f"--corpus={corpus}", "--strategy=multi_worker")
+    flags += ("--num_layers=4", "--doublings=2")
+    run = tmp_path / "run"
+    saved = run / "checkpoints" / "step-00000006.keras"
+    statuses, errors = pretrain(tmp_path, flags, 1, saved, "stack")
+    assert saved.exists() and statuses[1] == -9, errors
+    statuses, errors = pretrain(tmp_path, flags, command="stack")
+    assert statuses == [0, 0], errors
+    with open(run / "metrics.csv", encoding="utf-8", newline="") as file:
+        rows = [(row["step"], row["num_layers"]) for row in csv.DictReader(file)]
+    assert rows == [("3", "1"), ("6", "2"), ("9", "4")]
