@@ -17,7 +17,7 @@ import tfeff
 
 PACKAGES = [
     *("convert", "data", "datasets", "encoders", "export", "layers", "objectives"),
-    *("ops", "plots", "recipes", "tasks", "training"),
+    *("ops", "plots", "recipes", "storage", "tasks", "training"),
 ]
 # Examples may leave out these imports, and those of the package's own names.
 KNOWN = {"keras": keras, "np": np, "ops": keras.ops, "tf": tf, "tfeff": tfeff}

@@ -14,8 +14,17 @@ import tfeff
 PACKAGE = Path(tfeff.__file__).parent
 # From the ground up: a package imports itself and those before it.
 FLOORS = [
-    *("compat", "utils", "ops", "layers", "encoders", "plots", "data", "datasets"),
-    *("training", "objectives", "tasks", "convert", "export", "recipes", "command"),
+    *("compat", "utils", "storage", "ops", "layers", "encoders", "plots", "data"),
+    *(
+        "datasets",
+        "training",
+        "objectives",
+        "tasks",
+        "convert",
+        "export",
+        "recipes",
+        "command",
+    ),
 ]
 LIGHT = {"keras", "numpy", "tfeff", *sys.stdlib_module_names}
 

@@ -15,6 +15,7 @@ import tensorflow as tf
 from absl import logging
 
 import tfeff
+from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
@@ -44,6 +45,7 @@ def open_run(
         yield run
 
 
+@paths(run_dir=READ_MODEL)
 def read_config(run_dir: str) -> dict:
     """The configuration of a run's directory.
 

@@ -12,6 +12,7 @@ import keras
 
 from tfeff.compat import ReadsCopies
 from tfeff.encoders.quantization import check_keeps_training
+from tfeff.storage.arguments import READ, READ_WHOLE, REPLACE, local_run, paths
 from tfeff.training.background import Background
 from tfeff.utils.checks import (
     check_integer,
@@ -25,6 +26,7 @@ _NAME = re.compile(r"step-(\d+)\.keras")
 _NOTES = "run.json"  # A file in the archive beside Keras' own; Keras ignores it.
 
 
+@paths(path=REPLACE)
 def save_checkpoint(
     model: keras.Model, path: str, notes: Mapping | None = None
 ) -> None:
@@ -63,6 +65,7 @@ def save_checkpoint(
             archive.writestr(_NOTES, json.dumps(dict(notes)))
 
 
+@paths(path=READ)
 def load_notes(path: str) -> dict:
     """The notes that `save_checkpoint` saved with the model; may be empty.
 
@@ -78,6 +81,7 @@ def load_notes(path: str) -> dict:
         return json.loads(archive.read(_NOTES))
 
 
+@paths(path=READ)
 def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
     """Loads a model that `save_checkpoint` saved, ready to train on.
 
@@ -134,6 +138,7 @@ def _check_members(path, members):
             raise zipfile.BadZipFile(f"bad size of {member.filename}")
 
 
+@paths(directory=READ_WHOLE)
 def latest_checkpoint(directory: str) -> tuple[str | None, int]:
     """The newest checkpoint of a folder.
 
@@ -169,7 +174,7 @@ def run_checkpoint(run_dir: str, step: int | None = None) -> tuple[str, int]:
         ValueError: if the run has no checkpoint of this step; it names those that
             there are.
     """
-    folder = os.path.join(run_dir, "checkpoints")
+    folder = os.path.join(local_run("run_dir", run_dir, step), "checkpoints")
     steps = checkpoint_steps(folder)
     if not steps or step not in (None, *steps):
         kept = f"those of steps {', '.join(map(str, steps))}" if steps else "none"

@@ -17,7 +17,8 @@ from tfeff.data.cache.shards import ShardResult, ShardSettings, ShardTask, write
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.documents import check_documents, encoded
 from tfeff.data.text.tokenizers import restore_kernels, tokenizer_fingerprint
-from tfeff.utils.checks import check_integer, check_path
+from tfeff.storage.arguments import written_or_reused
+from tfeff.utils.checks import check_integer, check_path, is_url
 from tfeff.utils.digests import sha256
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.parallel import ordered_thread_map
@@ -60,7 +61,8 @@ def build_cache(
         tokenizer: a KerasHub tokenizer with `[CLS]`, `[SEP]`, padding and mask
             tokens. One from `train_tokenizer` runs in the threads; any other is
             called in this thread.
-        directory: the folder to create.
+        directory: the folder to create. At a URL, it is built on this machine, then
+            uploaded with a manifest.
         sequence_length: T, tokens in a full sequence, at least 3.
         cross_documents: whether a sequence may hold several documents.
         num_threads: number of writing threads; by default one per core.
@@ -97,6 +99,18 @@ def build_cache(
         )
     if num_threads is not None:
         num_threads = check_integer("num_threads", num_threads, 1)
+    if is_url(directory):
+        with written_or_reused("directory", str(directory)) as local:
+            build_cache(
+                documents,
+                tokenizer,
+                local,
+                sequence_length,
+                cross_documents,
+                num_threads,
+                progress,
+            )
+        return open_cache(directory, tokenizer)
     directory = os.path.abspath(check_path("directory", directory))
     special = _special_token_ids(tokenizer)
     wanted = {
