@@ -12,12 +12,12 @@ from tfeff.storage.manifest import (
     UNFINISHED,
     File,
     Manifest,
+    digest,
     find_manifest,
     read_manifest,
 )
 from tfeff.storage.place import Place
 from tfeff.storage.staging import staged
-from tfeff.utils.digests import sha256
 from tfeff.utils.files import atomic_file
 
 THREADS = 8
@@ -27,9 +27,6 @@ _VERSION = (
     *("ETag", "etag", "md5Hash", "generation", "LastModified", "last_modified"),
     *("updated", "mtime", "modified", "created", "size"),
 )
-# Copies that this process has compared with their digests: path, size, time, digest.
-_compared: set[tuple] = set()
-
 Select = Callable[[Iterable[str]], Iterable[str]]
 
 
@@ -182,12 +179,7 @@ def is_same(path: str, file: File) -> bool:
         return False
     if status.st_size != file.size or not file.sha256:
         return status.st_size == file.size
-    key = (status.st_ino, status.st_size, status.st_mtime_ns, file.sha256)
-    if key not in _compared:
-        if sha256(path) != file.sha256:
-            return False
-        _compared.add(key)
-    return True
+    return digest(path) == file.sha256
 
 
 def _fetch_foreign(place, whole, select):

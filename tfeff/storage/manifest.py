@@ -13,6 +13,8 @@ NAME = "tfeff-manifest.json"
 # The same list, while the files that it names are being uploaded.
 UNFINISHED = "tfeff-unfinished.json"
 _FORMAT = 1
+# Digests that this process has computed, by the file's device, inode, size and time.
+_known: dict[tuple, str] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,9 +48,32 @@ class Manifest:
                 files[name]["at"] = file.at
         return json.dumps({"format": _FORMAT, "files": files}, indent=1).encode()
 
+    @classmethod
+    def parse(cls, content: bytes) -> "Manifest":
+        """The manifest that `to_bytes` gave.
+
+        Raises:
+            ValueError: if it is damaged, or names files outside of the folder.
+        """
+        try:
+            record = json.loads(content)
+            if record["format"] != _FORMAT:
+                raise ValueError(f"its format is {record['format']!r}, not {_FORMAT}")
+            files = {
+                _checked(name): File(
+                    int(file["size"]),
+                    str(file["sha256"]),
+                    _checked(file.get("at", name)),
+                )
+                for name, file in record["files"].items()
+            }
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"{type(error).__name__}: {error}") from error
+        return cls(files)
+
     def same_content(self, other: "Manifest") -> bool:
         """Whether the files are the same, wherever they lie."""
-        return _digests(self) == _digests(other)
+        return same_digests(self.files, other.files)
 
     def below(self, folder: str) -> dict[str, File]:
         """The files of a folder in it, by their names in the whole; or one file."""
@@ -70,23 +95,12 @@ def read_manifest(place: Place, name: str = NAME) -> Manifest | None:
     if content is None:
         return None
     try:
-        record = json.loads(content)
-        if record["format"] != _FORMAT:
-            raise ValueError(f"its format is {record['format']!r}, not {_FORMAT}")
-        files = {
-            _checked(name): File(
-                int(file["size"]),
-                str(file["sha256"]),
-                _checked(file.get("at", name)),
-            )
-            for name, file in record["files"].items()
-        }
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return Manifest.parse(content)
+    except ValueError as error:
         raise ValueError(
             f"`{place.name}` must have a whole {name}. Received: "
             f"{place.name}={place.url!r}, whose {name} is damaged: {error}"
         ) from error
-    return Manifest(files)
 
 
 def find_manifest(place: Place) -> tuple[Place, Manifest, str] | None:
@@ -123,14 +137,26 @@ def manifest_of(paths: Mapping[str, str]) -> Manifest:
     """The manifest of local files by name."""
     return Manifest(
         {
-            name: File(os.path.getsize(path), sha256(path), name)
+            name: File(os.path.getsize(path), digest(path), name)
             for name, path in paths.items()
         }
     )
 
 
-def _digests(manifest):
-    return {name: file.sha256 for name, file in manifest.files.items()}
+def same_digests(files: Mapping[str, File], others: Mapping[str, File]) -> bool:
+    """Whether there are the same files with the same digests."""
+    return {name: file.sha256 for name, file in files.items()} == {
+        name: file.sha256 for name, file in others.items()
+    }
+
+
+def digest(path: str) -> str:
+    """The SHA-256 of a file, computed once for each version of it."""
+    status = os.stat(path)
+    key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    if key not in _known:
+        _known[key] = sha256(path)
+    return _known[key]
 
 
 def _checked(name):

@@ -115,6 +115,16 @@ class Place:
         names = (path.strip("/").removeprefix(start).strip("/") for path in found)
         return dict(zip(names, found.values(), strict=True))
 
+    def files_in(self, folder: str) -> list[str]:
+        """Names of the files that are in a folder in it, with the folder's."""
+        with self.errors_named():
+            self._files.invalidate_cache()
+            try:
+                found = self._files.ls(self._inside(folder), detail=False)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        return [f"{folder}/{path.rstrip('/').rpartition('/')[2]}" for path in found]
+
     def info(self, name: str = "") -> dict | None:
         """What fsspec tells of a file or folder; None if there is none."""
         with self.errors_named():
