@@ -205,9 +205,10 @@ def _finish(run, settings, model, tokenizer, valid, metrics):
     served = model if fills else model.encoder
     exported = export_once(run, served, tokenizer)
     run.finish()
-    print(f"the encoder and its tokenizer, to fine-tune: {run.path('preset')}")
+    preset = run.shown(run.path("preset"))
+    print(f"the encoder and its tokenizer, to fine-tune: {preset}")
     outputs = "embeddings and fillings" if fills else "embeddings"
-    print(f"text in, {outputs} out: {exported}")
+    print(f"text in, {outputs} out: {run.shown(exported)}")
     print_finetune_next(settings.run_dir)
 
 

@@ -5,12 +5,13 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
 
+from tfeff.storage.remote_run import RemoteRun, open_remote_run
 from tfeff.training import run_lock, run_seal
 from tfeff.training.checkpoints import (
     Checkpoints,
@@ -36,7 +37,7 @@ from tfeff.training.workers import (
     tell,
 )
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.checks import check_integer, check_mapping, check_path
+from tfeff.utils.checks import check_integer, check_mapping, check_path, is_url
 from tfeff.utils.files import PARTIAL, atomic_file, remove_partial
 
 _CONFIG = "config.json"
@@ -68,7 +69,9 @@ class RunDirectory:
     and writes it; the others read.
 
     Args:
-        directory: the folder; made if missing.
+        directory: the folder; made if missing. At a URL, this process works on a copy
+            on this machine, which it publishes after each checkpoint; see
+            [Remote storage](STORAGE.md).
         config: what determines the run's numbers, JSON values by name.
         upgrade: called with the configuration of a directory that exists; returns it
             as this version of a program writes it.
@@ -78,7 +81,8 @@ class RunDirectory:
             several workers, or alone.
 
     Raises:
-        ValueError: if another process has opened the folder; if it holds a run of
+        ValueError: if another process has opened the folder, or the URL cannot be
+            written to; if it holds a run of
             another configuration (the message lists the differences), or files that
             are not a run's; if a file whose digest is known is damaged. In every
             worker, if they have other configurations or versions, or one does not see
@@ -100,22 +104,33 @@ class RunDirectory:
         config: Mapping,
         upgrade: Callable[[dict], dict] = dict,
     ):
-        self.directory = check_path("directory", directory)
         check_mapping("config", config, "names to JSON values")
         self.config = json.loads(json.dumps(dict(config)))
         self.is_chief = is_chief()
         self._made: list[str] = []
         self._lock: run_lock.RunLock | None = None
+        self._remote: RemoteRun | None = None
         # In its scope the chief cannot make a model alone.
         self._strategy = tf.distribute.get_strategy()
         self._has_others = several_workers()
-        if not self._has_others:
-            self._open(upgrade)
-            return
-        check_equal_settings(self.config)
+        if not is_url(directory):
+            self.url = self.directory = check_path("directory", directory)
+        elif self._has_others:
+            raise ValueError(
+                "`directory` must be a folder that all workers see, such as one on NFS "
+                f"or a mounted bucket. Received: {directory}"
+            )
+        else:
+            self.url = str(directory)
+            self._remote = open_remote_run("directory", self.url)
+            self.directory = self._remote.folder
         try:
-            open_together(self.directory, lambda: self._open(upgrade))
-        except Exception:
+            if self._has_others:
+                check_equal_settings(self.config)
+                open_together(self.directory, lambda: self._open(upgrade))
+            else:
+                self._open(upgrade)
+        except BaseException:
             self.close()
             raise
 
@@ -147,7 +162,11 @@ class RunDirectory:
         is_unused = self._lock and self._made and self._files() <= {_CONFIG}
         if is_unused:  # Before another process can open it.
             os.remove(self.path(_CONFIG))
-        self._lock = None
+        try:
+            if self._remote is not None:
+                self._remote.close()
+        finally:
+            self._lock = None
         if is_unused:
             with contextlib.suppress(OSError):
                 for folder in self._made:
@@ -244,12 +263,27 @@ class RunDirectory:
         if self.is_chief:
             run_seal.seal_file(self.path(name))
 
+    def shown(self, path: str) -> str:
+        """A path in the directory as it is printed: where it is published, if it is."""
+        return self.url.rstrip("/") + path[len(self.directory.rstrip("/")) :]
+
+    @contextlib.contextmanager
+    def published(self) -> Iterator[None]:
+        """Publishes what the block has written, where the directory is at a URL."""
+        try:
+            yield
+        finally:
+            if self._remote is not None:
+                self._remote.publish()
+
     def finish(self) -> None:
         """Notes the digests of all files. The next start checks, then forgets them.
 
         Of several workers the chief does it.
         """
-        if self.is_chief:
+        if not self.is_chief:
+            return
+        with self.published():
             run_seal.seal_folder(self.directory)
 
     @lost_workers_named()
@@ -383,7 +417,8 @@ class RunDirectory:
         if not self._has_others:
             held = HeldSignals()
         dataset = make_dataset(step)
-        with held as signals, contextlib.ExitStack() as stack:
+        # Published before a signal acts, which may end the process.
+        with held as signals, self.published(), contextlib.ExitStack() as stack:
             stack.callback(checkpoints.wait)
             stack.callback(progress.close)
             model.fit(
@@ -398,6 +433,7 @@ class RunDirectory:
                     ResumeEpoch(
                         steps_of_epoch, notes.get("metrics"), dataset.element_spec
                     ),
+                    *([] if self._remote is None else [_Held(self._remote)]),
                     _Rates(steps_per_epoch),
                     *callbacks,
                     stop_early,
@@ -437,6 +473,17 @@ def _make_folders(directory):
         folder = os.path.dirname(folder)
     os.makedirs(directory, exist_ok=True)
     return made
+
+
+class _Held(keras.callbacks.Callback):
+    """Ends the training where another process has taken the remote run over."""
+
+    def __init__(self, remote):
+        super().__init__()
+        self._remote = remote
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._remote.check()
 
 
 class _Rates(keras.callbacks.Callback):
