@@ -1,6 +1,7 @@
 """Functions that take paths take URLs; a table says which are read and written."""
 
 import importlib
+import json
 import os
 import pathlib
 import pkgutil
@@ -127,3 +128,16 @@ def test_the_table_is_of_arguments_that_there_are():
         if "__main__" not in module.name:
             importlib.import_module(module.name)
     assert len(arguments.TABLE) > 40
+
+
+def test_files_beside_a_tokenizer_count(store, tmp_path):
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "Cat"]
+    folder = pathlib.Path(store.root, "bucket", "bert")
+    folder.mkdir(parents=True)
+    (folder / "vocab.txt").write_text("\n".join(pieces))
+    url = "store://bucket/bert/vocab.txt"
+    assert list(tfeff.convert.load_tokenizer(url)("Cat")) == [6]
+    settings = {"do_lower_case": True, "tokenizer_class": "BertTokenizer"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    for source in (str(folder / "vocab.txt"), url):
+        assert list(tfeff.convert.load_tokenizer(source)("Cat")) == [5], source

@@ -37,6 +37,12 @@ class Way:
     writes: bool = False
 
 
+# Files that tell together which tokenizer it is.
+_BESIDE = (
+    *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "tokenizer.json"),
+    *("tokenizer_config.json", "special_tokens_map.json", "config.json"),
+    *("added_tokens.json", "30k-clean.model", "sentencepiece.bpe.model"),
+)
 # What each public function does with its arguments: `{"module.function": {name: Way}}`.
 TABLE: dict[str, dict[str, Way]] = {}
 
@@ -132,6 +138,34 @@ def _reading_model(name: str, url: str) -> Iterator[str]:
         yield local_run(name, url)
 
 
+@contextlib.contextmanager
+def _reading_tokenizer(name: str, url: str) -> Iterator[str]:
+    run, at, step = url.rpartition("@")
+    if at and step.isdecimal():
+        yield f"{local_path(name, run, select=_of_tokenizer)}@{step}"
+        return
+    place = Place(name, url)
+    info, above = place.info(), place.parent
+    if above is None or info is None or info["type"] != "file":
+        yield local_path(name, url, select=_of_tokenizer)
+        return
+    folder, _, last = url.rpartition("/")
+    names = [last, *_BESIDE] if last in _BESIDE or last.endswith(".json") else [last]
+    found = [x for x in names if x == last or above.info(x) is not None]
+    copies = {x: local_path(name, f"{folder}/{x}") for x in dict.fromkeys(found)}
+    with tempfile.TemporaryDirectory() as together:
+        for x, path in copies.items():
+            shutil.copyfile(path, os.path.join(together, x))
+        yield os.path.join(together, last)
+
+
+def _of_tokenizer(names: Iterable[str]) -> list[str]:
+    """Of a run, the files without its checkpoints; of others, all but weights."""
+    weights = (".h5", ".safetensors", ".bin", ".ckpt", ".pt", ".msgpack", ".keras")
+    names = [x for x in names if not x.endswith(weights)]
+    return [x for x in names if not x.startswith(("cache/", "export/", "tensorboard/"))]
+
+
 def _of_model(step: int | None, names: Iterable[str]) -> list[str]:
     """Of a run, the files that models are loaded from; of a preset, all."""
     names = list(names)
@@ -217,6 +251,7 @@ def _work(url: str) -> Iterator[str]:
 READ = Way("read", _reading)
 READ_WHOLE = Way("read, with its manifest", functools.partial(_reading, whole=True))
 READ_MODEL = Way("read, with its manifest: of a run, the model alone", _reading_model)
+READ_TOKENIZER = Way("read: the tokenizer alone", _reading_tokenizer)
 READ_RESULTS = Way(
     "read, with its manifest: of a run, the JSON files alone",
     functools.partial(_reading, whole=True, select=_json_files),

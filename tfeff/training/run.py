@@ -117,8 +117,8 @@ class RunDirectory:
             self.url = self.directory = check_path("directory", directory)
         elif self._has_others:
             raise ValueError(
-                "`directory` must be a folder that all workers see, such as one on NFS "
-                f"or a mounted bucket. Received: {directory}"
+                "`directory` must be a folder that all workers see. Received: "
+                f"{directory}, of which each would have a copy of its own"
             )
         else:
             self.url = str(directory)
