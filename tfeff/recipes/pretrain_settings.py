@@ -48,7 +48,7 @@ class PretrainSettings(OptimizerSettings):
 
     recipe = "pretrain"
 
-    run_dir: str = setting("Folder of the run.", fixed=False)
+    run_dir: str = setting("Folder or URL of the run.", fixed=False)
     preset: str = setting("A name of tfeff.encoders.presets().", "shatter_tiny")
     pretrained: str | None = setting(
         "A preset, a run or RUN@STEP, whose encoder, tokenizer and heads to start "
