@@ -81,7 +81,8 @@ def test_the_table_has_all_arguments():
                 key = f"{value.__module__}.{value.__qualname__}"
                 if f"`tfeff.{package}.{name}(" in page or key not in public:
                     public[key] = f"tfeff.{package}.{name}"
-    rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE))
+    table = page.partition("Of the commands:")[0]
+    rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", table, re.MULTILINE))
     for key, ways in arguments.TABLE.items():
         for argument, way in ways.items() if key in public else ():
             names = f"`{public[key]}(", f"`{public[key].rpartition('.')[2]}("

@@ -13,6 +13,7 @@ import pytest
 import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.stores import make_store
+from tfeff import storage
 from tfeff.storage import arguments
 from tfeff.storage.manifest import NAME
 
@@ -141,3 +142,18 @@ def test_files_beside_a_tokenizer_count(store, tmp_path):
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     for source in (str(folder / "vocab.txt"), url):
         assert list(tfeff.convert.load_tokenizer(source)("Cat")) == [5], source
+
+
+def test_what_cannot_be_uploaded_is_kept(store, monkeypatch):
+    def fails(path):
+        if path.endswith(".tfrecord"):
+            raise ConnectionResetError("gone")
+
+    monkeypatch.setattr(store, "fails", staticmethod(fails))
+    with pytest.raises(OSError, match="gone. What was to be uploaded is in") as raised:
+        tfeff.data.build_cache(DOCUMENTS, tokenizer(), URL, 16)
+    kept = str(raised.value).rpartition(" ")[2]
+    assert tfeff.data.open_cache(kept).num_sequences >= len(DOCUMENTS)
+    monkeypatch.setattr(store, "fails", staticmethod(lambda path: None))
+    storage.publish(kept, URL)
+    assert tfeff.data.open_cache(URL).num_sequences >= len(DOCUMENTS)

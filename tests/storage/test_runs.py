@@ -25,7 +25,8 @@ URL = "store://bucket/run"
 
 @pytest.fixture(name="store", autouse=True)
 def _store(tmp_path, monkeypatch):
-    monkeypatch.setattr(lease, "SECONDS", 1.2)
+    monkeypatch.setattr(lease, "SECONDS", 30.0)
+    monkeypatch.setattr(lease, "_RENEWALS", 150)
     monkeypatch.setattr(lease, "_SETTLE", 0.0)
     monkeypatch.setattr(remote_run, "WATCH_SECONDS", 0.05)
     store = make_store(tmp_path / "store", monkeypatch)
@@ -66,7 +67,9 @@ def test_of_many_that_start_at_once_one_has_the_lease():
     held[0].release()
 
 
-def test_a_lease_that_is_not_renewed_is_taken_over(capsys):
+def test_a_lease_that_is_not_renewed_is_taken_over(capsys, monkeypatch):
+    monkeypatch.setattr(lease, "SECONDS", 1.0)
+    monkeypatch.setattr(lease, "_RENEWALS", 5)
     first = Lease(place())
     first._released.set()  # Its thread ends, as that of a process which was killed.
     first._thread.join()

@@ -115,7 +115,8 @@ def test_a_run_that_is_killed_goes_on_elsewhere(step, number, lost, url, tmp_pat
 
 
 def test_one_of_many_has_the_lease(url, monkeypatch):
-    monkeypatch.setattr(lease, "SECONDS", 3.0)
+    monkeypatch.setattr(lease, "SECONDS", 30.0)
+    monkeypatch.setattr(lease, "_RENEWALS", 150)
     held, refused = [], []
 
     def start():

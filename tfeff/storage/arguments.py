@@ -14,7 +14,7 @@ from tfeff.storage.fetching import fetch_folder, keep_copy
 from tfeff.storage.manifest import local_files, read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_new, check_writable, publish_folder
-from tfeff.storage.staging import staged
+from tfeff.storage.staging import staged, staging_dir
 from tfeff.utils.checks import is_url
 
 P = ParamSpec("P")
@@ -197,10 +197,11 @@ def _writing(name: str, url: str, replace: bool = False) -> Iterator[str]:
         if there is not None:
             place.get("", path)
         yield path
-        if os.path.isdir(path):
-            publish_folder(place, local_files(path))
-        elif os.path.exists(path):
-            place.put(path, "")
+        with _kept_where_it_fails(path):
+            if os.path.isdir(path):
+                publish_folder(place, local_files(path))
+            elif os.path.exists(path):
+                place.put(path, "")
 
 
 @contextlib.contextmanager
@@ -216,7 +217,8 @@ def written_or_reused(name: str, url: str) -> Iterator[str]:
     check_writable(place)
     with _work(url) as path:
         yield path
-        keep_copy(place, publish_folder(place, local_files(path)), path)
+        with _kept_where_it_fails(path):
+            keep_copy(place, publish_folder(place, local_files(path)), path)
 
 
 @contextlib.contextmanager
@@ -227,13 +229,14 @@ def _adding(name: str, url: str) -> Iterator[str]:
     with _work(url) as path:
         yield path
         added = local_files(path)
-        for file in added:
-            if place.info(file) is not None:
-                raise ValueError(
-                    f"`{name}` must not hold {file} yet. Received: {name}={url!r}"
-                )
-        for file in added:
-            place.put(added[file], file)
+        with _kept_where_it_fails(path):
+            for file in added:
+                if place.info(file) is not None:
+                    raise ValueError(
+                        f"`{name}` must not hold {file} yet. Received: {name}={url!r}."
+                    )
+            for file in added:
+                place.put(added[file], file)
 
 
 @contextlib.contextmanager
@@ -246,6 +249,18 @@ def _work(url: str) -> Iterator[str]:
         yield os.path.join(folder, last)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _kept_where_it_fails(path: str) -> Iterator[None]:
+    """Keeps what was written on this machine where it cannot be uploaded."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        kept = tempfile.mkdtemp(prefix="not-uploaded-", dir=staging_dir())
+        kept = os.path.join(kept, os.path.basename(path))
+        os.rename(path, kept)
+        raise type(error)(f"{error}. What was to be uploaded is in {kept}") from error
 
 
 READ = Way("read", _reading)

@@ -41,6 +41,8 @@ class Lease:
             "host": socket.gethostname(),
             "since": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         }
+        # On some storages a file that is being written again is empty for a moment.
+        self._at_work = threading.Lock()
         self._number = self._take()
         self._renewed = time.monotonic()
         self._lost: str | None = None
@@ -137,7 +139,8 @@ class Lease:
                 return
 
     def _is_ours(self):
-        holder = self._read(self._number)
+        with self._at_work:
+            holder = self._read(self._number)
         return holder is not None and holder.get("id") == self._holder["id"]
 
     def _numbers(self):
@@ -157,7 +160,9 @@ class Lease:
             return {}  # It is being written.
 
     def _write(self, number, holder, create=False):
-        self._place.write(_name(number), json.dumps(holder).encode(), create=create)
+        with self._at_work:
+            content = json.dumps(holder).encode()
+            self._place.write(_name(number), content, create=create)
 
     def _age(self, number):
         try:
