@@ -54,10 +54,6 @@ class Place:
             return None
         return Place(self.name, head)
 
-    def join(self, name: str) -> str:
-        """The URL of a name in the folder."""
-        return f"{self.url}/{name}"
-
     def read(self, name: str) -> bytes | None:
         """A small file's content; None if there is none."""
         with self.errors_named():
