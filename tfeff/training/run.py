@@ -162,9 +162,10 @@ class RunDirectory:
         is_unused = self._lock and self._made and self._files() <= {_CONFIG}
         if is_unused:  # Before another process can open it.
             os.remove(self.path(_CONFIG))
+        remote, self._remote = self._remote, None
         try:
-            if self._remote is not None:
-                self._remote.close()
+            if remote is not None:
+                remote.close()
         finally:
             self._lock = None
         if is_unused:
