@@ -12,8 +12,9 @@ Each is taken with `--layers` blocks and with twice as many; the difference is w
 block costs, and 12 layers follow from it. BERT's and BlockBERT's bytes at 4096 tokens
 are split into parts that grow with N and with N² as in the BlockBERT paper, section
 2.2, and the memory of a whole step into model, optimizer and activations as in section
-2.1 and equation 4: what the first two take is counted. On the CPU, fresh processes run
-one step of each preset to check the report.
+2.1 and equation 4: what the first two take is counted. Their attentions form the scores
+of all pairs at once, whatever the length, as the paper's did. On the CPU, fresh
+processes run one step of each preset to check the report.
 
 Rows are added to `memory.csv`, `memory_parts.csv` and `memory_process.csv` in
 `--results` as they come, and rows that are already there are not made again. Needs
@@ -180,9 +181,10 @@ def cached_model(preset: str, layers: int, max_sequence_length: int, policy: str
 
     keras.backend.clear_session()
     keras.config.set_dtype_policy(policy)
-    return make_model(
-        preset, num_layers=layers, dropout=0.0, max_sequence_length=max_sequence_length
-    )
+    sizes = dict(num_layers=layers, max_sequence_length=max_sequence_length)
+    if preset in SPLIT:
+        sizes["query_block_size"] = None
+    return make_model(preset, dropout=0.0, **sizes)
 
 
 def held_bytes(model, batch) -> int:

@@ -34,6 +34,22 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
+@pytest.hookimpl(tryfirst=True)  # Before `-m` chooses.
+def pytest_collection_modifyitems(config, items):
+    unknown = {}
+    for item in items:
+        quick = item.get_closest_marker("quick")
+        if quick is None:
+            continue
+        if item.callspec.id not in quick.args:
+            item.add_marker(pytest.mark.slow)
+        name = item.nodeid.partition("[")[0]
+        unknown.setdefault(name, set(quick.args)).discard(item.callspec.id)
+    wrong = {name: ids for name, ids in unknown.items() if ids}
+    if wrong and not any("::" in argument for argument in config.args):
+        raise pytest.UsageError(f"`quick` must name parameters of the test: {wrong}")
+
+
 def pytest_collection_finish():
     # The half a million objects of imported modules stay to the end: to look through
     # them for garbage again and again takes a tenth of the suite's time.

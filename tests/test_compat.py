@@ -48,6 +48,7 @@ model.fit(np.ones((8, 2)), np.ones((8, 1)), batch_size=2, verbose=0)
 """
 
 
+@pytest.mark.slow
 @wants
 def test_several_steps_an_execution_run_on_several_replicas():
     """`DistributedModel`'s loop; keras-team/keras#19246."""
@@ -241,3 +242,15 @@ def test_gradients_of_weights_with_one_path_are_not_all_cleared_on_pytorch():
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.split()[-1] == "2"  # Of four.
+
+
+@wants
+def test_a_model_is_saved_with_other_values(tmp_path):
+    """`ReadsCopies`: Keras makes a variable to save an optimizer."""
+    model = dense()
+    model.compile("sgd", "mse")
+    try:
+        with keras.StatelessScope():
+            model.save(tmp_path / "model.keras")
+    except ValueError as error:
+        raise AssertionError from error

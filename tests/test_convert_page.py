@@ -34,6 +34,7 @@ def publish(folder):
             shutil.copy(CONVERT / file, folder / name)
 
 
+@pytest.mark.slow
 def test_code_of_the_page(tmp_path):
     publish(tmp_path)
     blocks = python_blocks("docs/CONVERT.md")

@@ -17,7 +17,7 @@ import tfeff
 
 PACKAGES = [
     *("convert", "data", "datasets", "encoders", "export", "layers", "objectives"),
-    *("ops", "plots", "recipes", "tasks", "training"),
+    *("ops", "plots", "recipes", "storage", "tasks", "training"),
 ]
 # Examples may leave out these imports, and those of the package's own names.
 KNOWN = {"keras": keras, "np": np, "ops": keras.ops, "tf": tf, "tfeff": tfeff}
@@ -33,15 +33,19 @@ SCORES = {
     ],
 }
 NEED_NETWORK = {"convert", "hugging_face", "load", "load_replaced_token", "tfds"}
-# Their examples train for half a minute; the recipes' own tests do so, too.
-TRAINING_RECIPES = {"evaluate", "pretrain", "stack"}
+# Their examples train or draw for long; their own tests do so, too.
+SLOW = {
+    *("embed", "evaluate", "finetune", "pretrain", "stack"),
+    *("save_for_serving", "save_version"),
+    *("EncoderMaskedLM", "EncoderTextClassifier"),
+    *("draw_all", "partition_functions", "relative_embeddings"),
+}
 
 
 def symbols():
     for package in PACKAGES:
         for name in getattr(tfeff, package).__all__:
-            slow = name in ("save_for_serving", "save_version", *TRAINING_RECIPES)
-            marks = [pytest.mark.slow] if slow else []
+            marks = [pytest.mark.slow] if name in SLOW else []
             yield pytest.param(package, name, id=f"{package}.{name}", marks=marks)
     yield "data", "Cache.batches"
 

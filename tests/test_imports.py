@@ -14,8 +14,17 @@ import tfeff
 PACKAGE = Path(tfeff.__file__).parent
 # From the ground up: a package imports itself and those before it.
 FLOORS = [
-    *("compat", "utils", "ops", "layers", "encoders", "plots", "data", "datasets"),
-    *("training", "objectives", "tasks", "convert", "export", "recipes", "command"),
+    *("compat", "utils", "storage", "ops", "layers", "encoders", "plots", "data"),
+    *(
+        "datasets",
+        "training",
+        "objectives",
+        "tasks",
+        "convert",
+        "export",
+        "recipes",
+        "command",
+    ),
 ]
 LIGHT = {"keras", "numpy", "tfeff", *sys.stdlib_module_names}
 
@@ -139,6 +148,7 @@ def test_importing_encoders_makes_them_known_to_keras():
     )
 
 
+@pytest.mark.quick("import tfeff; tfeff.layers")
 @pytest.mark.parametrize(
     "statement",
     [

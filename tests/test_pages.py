@@ -34,6 +34,7 @@ MORE_FLAGS = {"help", "list"}
 OWN_TESTS = {"CONTRIBUTING.md", "docs/CONVERT.md", "docs/EXPORT.md"}
 
 
+@pytest.mark.slow
 def test_code_of_the_pages(tmp_path):
     blocks = []
     for page in RUN:
@@ -46,6 +47,7 @@ def test_code_of_the_pages(tmp_path):
             assert text in by_page[page], (page, text, by_page[page])
 
 
+@pytest.mark.slow
 def test_code_of_contributing(tmp_path):
     blocks = python_blocks("CONTRIBUTING.md")
     assert len(blocks) == 3

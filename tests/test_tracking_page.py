@@ -84,6 +84,7 @@ def commands():
     return [shlex.split(block.replace("\\\n", "")) for block in blocks]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -109,12 +110,14 @@ def test_commands(command, folder, monkeypatch):
         assert (folder / "logged.txt").read_text().count("\n") == 2
 
 
+@pytest.mark.slow
 def test_code(folder):
     for block in python_blocks("docs/TRACKING.md")[1:]:
         exec(block, {})
     assert re.fullmatch(r"0 \d\.\d{4}\n.*", (folder / "third.txt").read_text(), re.S)
 
 
+@pytest.mark.slow
 def test_files_that_a_run_writes(folder):
     """Those of the page's first table, after the first command."""
     assert main.main([*commands()[0][1:], *SMALL.split()]) == 0

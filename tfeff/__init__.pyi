@@ -8,6 +8,7 @@ from . import objectives as objectives
 from . import ops as ops
 from . import plots as plots
 from . import recipes as recipes
+from . import storage as storage
 from . import tasks as tasks
 from . import training as training
 

@@ -5,8 +5,11 @@ there fails, its workaround can be removed. This module imports Keras alone.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import keras
+from keras.src.backend.common import global_state
+from keras.src.saving.saving_lib import get_attr_skipset
 
 
 def sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
@@ -205,3 +208,28 @@ class LengthOfPreset:
         length = loader.config["config"]["max_sequence_length"]
         kwargs = {"sequence_length": length, **kwargs}
         return super()._add_missing_kwargs(loader, kwargs)
+
+
+class ReadsCopies(keras.StatelessScope):
+    """In a thread, the variables of a model have the values that were copied of them.
+
+    Keras makes an optimizer to compare with whenever it saves one, which no scope
+    without state allows. It would look for what it found out the last time, if it kept
+    that under the same name.
+
+    Args:
+        copies: pairs of a variable and its value, an array.
+    """
+
+    def __init__(self, copies: Iterable[tuple[keras.Variable, Any]]):
+        super().__init__(copies, initialize_variables=False)
+        global_state.set_global_attribute(
+            "saving_attr_skiplist_Optimizer", get_attr_skipset("Optimizer")
+        )
+
+    def get_current_value(self, variable: keras.Variable) -> Any:
+        """The copy. Without one the value would be that of another moment."""
+        value = super().get_current_value(variable)
+        if value is None:
+            raise ValueError(f"there is no copy of the variable {variable.path}")
+        return value

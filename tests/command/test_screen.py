@@ -113,6 +113,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_pretraining_leaves_progress_alone(tmp_path):
     write_data(tmp_path)
     result = run(shlex.split(COMMANDS["plain"]), tmp_path)

@@ -104,6 +104,7 @@ def examples(encoder, positions):
     return batch | {"mask_positions": positions}, labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -39,6 +39,7 @@ VARIANTS = (
 
 
 # The layers of the slow ones have all of these checks of their own.
+@pytest.mark.quick("shatter_base")
 @pytest.mark.parametrize(
     "preset",
     [
@@ -52,6 +53,7 @@ def test_encoder_checks(preset):
     check_encoder(lambda dtype: build(preset, **TINY, dtype=dtype))
 
 
+@pytest.mark.slow
 def test_factorised_and_mixed_attentions_checks():
     check_encoder(
         lambda dtype: build(

@@ -82,6 +82,7 @@ def test_quantized_classifier(preset, tmp_path):
     check_same_predictions(loaded, model, DOCUMENTS[:2])
 
 
+@pytest.mark.slow
 def test_masked_lm(preset, tmp_path):
     model = keras_hub.models.MaskedLM.from_preset(preset)
     assert type(model) is EncoderMaskedLM

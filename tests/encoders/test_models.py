@@ -108,6 +108,7 @@ SINUSOID = dict(position="sinusoid", embedding_dim=6, num_segments=1)
 WITHOUT_BIASES = {"name": "relative", "method": "xlnet", "query_bias": False}
 
 
+@pytest.mark.slow
 def test_fixed_sinusoids():
     """Huang, equations 1 and 2; texts are longer than the encoder's length."""
     encoder = tiny("huang_absolute_base", **SINUSOID, max_sequence_length=4)
@@ -251,6 +252,7 @@ def test_sharing_is_equal_weights(preset, sharing, shared):
     )
 
 
+@pytest.mark.slow
 def test_shared_layers_train():
     encoder = tiny("shatter_base", num_layers=4, sharing="all", num_segments=3)
     check_encoder(

@@ -87,6 +87,7 @@ def tables(encoder):
     return [w for w in encoder.weights if w.path.endswith("relative/embeddings")]
 
 
+@pytest.mark.slow
 def test_all_attentions_in_one_encoder(tmp_path):
     encoder = build("bert_base", **TINY | {"num_layers": len(KINDS)}, attention=KINDS)
     check_loaded(random(encoder), tmp_path, from_file, from_preset)

@@ -99,6 +99,7 @@ def refused(function, match, **inputs):
         function(**inputs)
 
 
+@pytest.mark.slow
 def test_unequal_numbers_of_rows_are_named(traced):
     two, one, three = texts("a", "b"), texts("a"), texts("a", "b", "c")
     for pair in (one, three, texts()):

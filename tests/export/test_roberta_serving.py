@@ -51,6 +51,7 @@ def served(tmp_path_factory):
     return model, tf.saved_model.load(str(path))
 
 
+@pytest.mark.slow
 def test_fillings_are_words(served):
     model, loaded = served
     text = tf.constant(["The <mask> jumps 🙂.", "[MASK]"])

@@ -205,6 +205,7 @@ def test_fill_mask(exported):
     check_fillings(outputs, expected_fillings(model, masked_rows(), 7), 7)
 
 
+@pytest.mark.slow
 def test_fill_mask_of_a_permutation_language_model(tmp_path):
     relative = {"name": "relative", "method": "xlnet"}
     encoder = make_encoder(relative, position="none")
@@ -273,6 +274,7 @@ def test_encoder_alone_has_the_embeddings_only(tmp_path):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_gives_float32(tmp_path, policy):
     model = make_model(dtype=policy)
@@ -296,6 +298,7 @@ def test_mixed_precision_gives_float32(tmp_path, policy):
     assert np.all(fillings["probabilities"][used] > 0)
 
 
+@pytest.mark.slow
 def test_model_of_two_replicas(tmp_path):
     with two_replicas().scope():
         model = make_model()
@@ -305,6 +308,7 @@ def test_model_of_two_replicas(tmp_path):
     np.testing.assert_allclose(outputs["embeddings"], expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_word_piece_tokenizer(tmp_path):
     words = [
         "[PAD]",

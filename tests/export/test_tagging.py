@@ -123,6 +123,7 @@ def check_all(call, model, tokenizer):
     assert check_entities(outputs, texts, rows, probabilities) > 30
 
 
+@pytest.mark.quick("sentence_piece")
 @pytest.mark.parametrize("kind", ["sentence_piece", "byte_pairs"])
 def test_words_and_entities_are_those_of_python(kind):
     tokenizer = TOKENIZERS[kind]()
@@ -140,6 +141,7 @@ def test_words_and_entities_are_those_of_python(kind):
     check_all(call, model, tokenizer)
 
 
+@pytest.mark.slow
 def test_an_export_of_an_encoder_that_depends_on_the_length(tmp_path):
     tokenizer = word_pieces()
     attention = {"name": "blockwise", "head_blocks": "1:1"}
@@ -174,6 +176,7 @@ def test_entities_are_those_of_conlleval():
     assert ((phrase == -1) == (kinds == -1)).all()
 
 
+@pytest.mark.slow
 def test_labels_that_mark_no_phrases_have_no_entities(tmp_path):
     assert phrase_types(["O", "B-x-y", "I-x-y", "B-"]) is None
     assert phrase_types(["O", "I-x-y", "B-z"]) == ["x-y", "z"]

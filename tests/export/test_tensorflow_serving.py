@@ -79,6 +79,7 @@ def test_the_newest_version_answers_requests(base):
     tfeff.export.check_export(base)
 
 
+@pytest.mark.slow
 def test_an_earlier_version_serves_on_its_own(base, tmp_path):
     # As with `model_version_policy`, or where a second server has it.
     (tmp_path / "1").symlink_to(f"{base}/1")

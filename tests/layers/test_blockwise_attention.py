@@ -70,6 +70,7 @@ def inputs_of(batch, length, size=8):
     return np.random.default_rng(0).normal(size=(batch, length, size)).astype("float32")
 
 
+@pytest.mark.quick("2:1:1")
 @pytest.mark.parametrize("head_blocks", ["3:1", "2:1:1", PERMUTATIONS])
 def test_layer(head_blocks):
     """All checks of a layer, but that more padding changes nothing.

@@ -38,6 +38,7 @@ def shatter_attention(hidden, visible, weights):
     return one_head_attention(hidden, visible, weights, mask, "sigmoid_l2", True, True)
 
 
+@pytest.mark.quick("shatter")
 @pytest.mark.parametrize(
     "make_attention, attention",
     [

@@ -119,6 +119,7 @@ def literal(arrays, hidden_states, visible, kind):
     )
 
 
+@pytest.mark.quick("mixed", "huang4", "shatter", "self")
 @pytest.mark.parametrize("kind", KINDS | WITHOUT_POSITIONS)
 def test_equals_literal_version(kind):
     for dtype, tolerance in (("float32", 1e-5), ("float64", 1e-10)):
@@ -137,6 +138,7 @@ def test_equals_literal_version(kind):
                 assert_close(actual, expected, tolerance)
 
 
+@pytest.mark.quick("self", "shatter")
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients(kind):
     """Zero for partition embeddings, which are not used without positions."""

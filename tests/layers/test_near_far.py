@@ -73,6 +73,15 @@ def parted(monkeypatch):
 QUICK_XLA = {"hard Shatter", "shaw", "rpe", "bias"}
 
 
+@pytest.mark.quick(
+    "hard Shatter-7-XLA",
+    "registered Shatter-4-graph",
+    "rpe-7-XLA",
+    "huang4-4-graph",
+    "one value matrix-4-graph",
+    "xlnet without biases-4-graph",
+    "shaw-4-graph",
+)
 @pytest.mark.parametrize(
     "name, size, way",
     [(name, 4, "graph") for name in ATTENTIONS]

@@ -75,6 +75,15 @@ def at_once(name):
     return run(make(name, query_block_size=None), HIDDEN, VISIBLE)
 
 
+@pytest.mark.quick(
+    "self-4-unknown length",
+    "Shatter-4-unknown length",
+    "huang4-4-unknown length",
+    "xlnet, segments-4-unknown length",
+    "one value matrix-4-unknown length",
+    "sparse-4-unknown length",
+    "blockwise-4-unknown length",
+)
 @pytest.mark.parametrize("size, way", WAYS)
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_any_block_size(name, size, way):
@@ -104,6 +113,7 @@ def test_blocks_of_128(name):
         check(actual, expected, 1e-10)
 
 
+@pytest.mark.quick("huang4-bfloat16", "rpe-float16")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["self", "Shatter", "rpe", "huang4"])
 def test_half_precision(name, dtype):

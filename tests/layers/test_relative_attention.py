@@ -55,6 +55,7 @@ def inputs_of(batch, length, size=8):
 VISIBLE = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], bool)
 
 
+@pytest.mark.quick("xlnet", "bias", "huang2", "huang1", "shaw")
 @pytest.mark.parametrize("method", METHODS)
 def test_layer(method):
     """Methods 1 and 2 are made like method 3, Shaw's like method 4."""
@@ -78,6 +79,7 @@ def test_equations_of_xlnet_not_clipped(num_heads, layout):
     check(check_equations, "xlnet", num_heads, **options)
 
 
+@pytest.mark.quick("2")
 @pytest.mark.parametrize("max_distance", [None, 2])
 def test_xlnet_without_biases(max_distance):
     """Huang, section 3.4: all checks of a layer."""

@@ -148,6 +148,7 @@ def call(layer, hidden, **kwargs):
     return layer(hidden, RANKS, **arguments)
 
 
+@pytest.mark.quick("xlnet", "huang4", "partitioned", "self", "shaw")
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_both_streams(name):
     hidden = inputs_of()
@@ -193,6 +194,7 @@ def test_gradients_of_both_streams(name):
 TARGETS = np.array([[4, 0, 2], [2, 2, 1], [0, 0, 0], [3, 2, 2]], "int32")
 
 
+@pytest.mark.quick("xlnet", "huang4", "partitioned", "self")
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_queries_at_targets_only(name):
     """In any order, and more than once."""

@@ -108,6 +108,7 @@ def terms_of(model, batch):
     return {name.removesuffix("_loss"): value for name, value in logs.items()}
 
 
+@pytest.mark.quick("masked_lm-both-temperatures0", "classes-both-temperatures8")
 @pytest.mark.parametrize(
     ("kind", "soften", "temperatures"),
     [
@@ -368,6 +369,7 @@ def test_directions_of_the_last_states():
     assert found["cosine"] == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_weight_of_0_leaves_a_loss_out():
     pair = make_pair(MAKE["classes"], dtype="float32")
     for arguments, left in (

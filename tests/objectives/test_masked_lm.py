@@ -280,6 +280,7 @@ def test_half_precision_outside_of_a_graph(policy):
     assert reported == pytest.approx(float(loss), 1e-6)
 
 
+@pytest.mark.slow
 def test_where_one_replica_overflows_none_moves():
     with two_replicas().scope():
         model = make_masked_lm("shatter_tiny", encoder=dict(dtype="mixed_float16"))
@@ -298,6 +299,7 @@ def test_where_one_replica_overflows_none_moves():
         np.testing.assert_array_equal(new, old)
 
 
+@pytest.mark.slow
 def test_a_single_batch_on_two_replicas():
     with two_replicas().scope():
         model = make_masked_lm("shatter_tiny")

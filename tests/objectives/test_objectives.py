@@ -43,6 +43,7 @@ def test_padding_changes_nothing(kind):
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", slow_but("replaced_token"))
 def test_half_precision_is_like_float32(kind):
     losses = []
@@ -57,6 +58,7 @@ def test_half_precision_is_like_float32(kind):
     assert losses[1] == pytest.approx(losses[0], rel=2e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", slow_but("permutation_lm"))
 def test_a_saved_model_trains_on_as_if_it_had_not_been_saved(kind, tmp_path):
     model = make_model(kind, dropout=0.3)

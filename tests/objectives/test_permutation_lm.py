@@ -86,6 +86,7 @@ def test_logits_loss_and_accuracy_equal_the_literal_ones(embedding_dim, position
     assert logs["accuracy"] == pytest.approx(right / count, rel=1e-5)
 
 
+@pytest.mark.quick("xlnet_base")
 @pytest.mark.parametrize("preset", ["xlnet_base", "shatter_tiny", "bert_tiny"])
 def test_a_target_sees_neither_itself_nor_later_ones(preset):
     model = PermutationLM(make_encoder(preset, num_layers=2, num_heads=2))

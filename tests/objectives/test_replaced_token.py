@@ -146,6 +146,7 @@ def test_weights_alone_tell_which_slots_count():
         assert found["masked_lm_loss"] == pytest.approx(total / count, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_slots_of_weight_0_replace_nothing_wherever_they_point():
     model = make_model("replaced_token")
     inputs, labels, weights = next(iter(batches("replaced_token", 1)))

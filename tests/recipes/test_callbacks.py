@@ -82,6 +82,7 @@ def test_every_command_that_trains_has_the_flag(name):
     assert "  --callbacks=TEXT\n" in flags.usage(name, settings)
 
 
+@pytest.mark.slow
 def test_a_run_is_tracked_and_goes_on(tmp_path):
     """The next start goes on with the next epoch, also with another callback."""
     path = tmp_path / "seen.jsonl"

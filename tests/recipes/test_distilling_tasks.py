@@ -48,10 +48,10 @@ def spans(path, skip_mismatched):
 
 
 def same_texts(examples, answers):
-    right = [
-        answer.text in question.answers
-        for question, answer in zip(examples.questions, answers)
-    ]
+    texts = answers  # As the baseline has them.
+    if not isinstance(answers, dict):
+        texts = {answer.id: answer.text for answer in answers}
+    right = [texts[question.id] in question.answers for question in examples.questions]
     return {"exact_match": float(np.mean(right))}
 
 
@@ -213,6 +213,7 @@ def test_masked_language_models_as_distilbert(folder, tmp_path):
     assert saved["prediction_weight"] == 20.0
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_leaves_no_folder(folder, tmp_path):
     for task, message, changes in (
         ("Found", "`augment_with` must be None", {"augment_with": str(folder)}),

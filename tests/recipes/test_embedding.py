@@ -55,6 +55,7 @@ def settings(**others):
     return EmbedSettings(**values | others)
 
 
+@pytest.mark.slow
 def test_trains_scores_and_serves(folder, capsys):
     import tensorflow_text  # noqa: F401
 

@@ -43,6 +43,7 @@ def digests(folder):
     return {p: sha256(p) for p in folder.rglob("*") if p.is_file()}
 
 
+@pytest.mark.slow
 def test_the_metrics_of_a_run_on_its_own_validation_text(
     pretrained, corpus, tmp_path, capsys
 ):
@@ -108,6 +109,7 @@ def test_pseudo_perplexity_masks_one_token_at_a_time(pretrained, tmp_path, capsy
     assert by_word == pytest.approx(math.exp(total / 12), 1e-5)
 
 
+@pytest.mark.quick("masked_lm")
 @pytest.mark.parametrize("objective", ["masked_lm", "permutation_lm"])
 def test_a_preset_predicts_each_token_from_all_others(objective, tmp_path):
     """And the unigram baseline is that of the frequencies in the text."""

@@ -81,6 +81,7 @@ def cell(run_dir):
         return folder, list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_a_data_set_that_is_not_registered_in_parts(pretrained, tmp_path, capsys):
     weights = []
     for run_dir, changes in (
@@ -99,6 +100,7 @@ def test_a_data_set_that_is_not_registered_in_parts(pretrained, tmp_path, capsys
     assert whole.num_steps(16, 8, 3.0) == 6
 
 
+@pytest.mark.slow
 def test_a_training_ends_where_nothing_better_comes(pretrained, tmp_path, capsys):
     changes = {"patience": 2, "eval_every": 1, "steps": 50, "learning_rates": (1e-9,)}
     finetune(settings(tmp_path / "run", pretrained, **changes), BOTTLES)
@@ -109,6 +111,7 @@ def test_a_training_ends_where_nothing_better_comes(pretrained, tmp_path, capsys
     assert "nothing better came: the training ended at 3" in text
 
 
+@pytest.mark.slow
 def test_epochs_and_decays_are_axes_where_there_are_several(pretrained, tmp_path):
     changes = dict(steps=None, epochs=(0.25, 0.5), weight_decay=(0.01, 0.1))
     changes |= dict(global_clipnorm=None, epsilon=1e-8, beta_1=0.8, beta_2=0.99)

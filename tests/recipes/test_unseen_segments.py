@@ -87,6 +87,7 @@ def test_runs_of_before_go_on_as_they_began(folder):
     assert FinetuneSettings.upgraded(config)["new_segments"] == "kept"
 
 
+@pytest.mark.slow
 def test_segments_are_of_pairs(folder):
     found = finetune(settings(folder, pooling="segments", pretrained_steps=()))
     assert "dev_spearman" in found["best"]["mean"]

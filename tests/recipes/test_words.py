@@ -144,6 +144,7 @@ def test_what_does_not_fit_words_is_named(data, pretrained, tmp_path):
         refused(match, data=str(tmp_path))
 
 
+@pytest.mark.slow
 def test_the_command_takes_words(data, pretrained, tmp_path, capsys):
     status = main.main(
         [

@@ -157,6 +157,7 @@ def test_texts_alone_are_their_own_partners(tokenizer):
         assert np.array_equal(outputs[:, 0], outputs[:, 1]) is equal
 
 
+@pytest.mark.quick("rows0-0.0")
 @pytest.mark.parametrize(
     ("rows", "dropout"), [(PAIRS, 0.0), (TRIPLETS, 0.0), ([(t,) for t in TEXTS], 0.05)]
 )
@@ -179,6 +180,7 @@ def test_trains_compiled(tokenizer, jit_compile):
     assert np.isfinite(history["loss"]).all()
 
 
+@pytest.mark.slow
 def test_two_replicas_train_as_one_device(tokenizer):
     """The texts that one replica holds are negatives of the other's, too."""
     rows = [(a, b) for a, b in zip(TEXTS, TEXTS[1:])]  # Partners are texts of others.
@@ -192,6 +194,7 @@ def test_two_replicas_train_as_one_device(tokenizer):
     assert logs[0] == pytest.approx(logs[1], rel=1e-4)
 
 
+@pytest.mark.quick("mean")
 @pytest.mark.parametrize("pooling", ["mean", "layerwise"])
 def test_is_saved_as_a_model_and_as_a_preset(tokenizer, tmp_path, pooling):
     model = make_model(pooling, dropout=0.3, num_layers=1)
@@ -226,6 +229,7 @@ def test_embeds_texts_of_any_number(tokenizer):
     assert_close(units @ units.T, literal, 1e-5)
 
 
+@pytest.mark.slow
 def test_mixed_precision(tokenizer):
     dataset = features(tokenizer, PAIRS).dataset(4, repeat=False)
     losses = []

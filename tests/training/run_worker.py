@@ -2,7 +2,9 @@
 
 import ctypes
 import os
+import pathlib
 import signal
+import threading
 import time
 
 import keras
@@ -17,7 +19,7 @@ from tfeff.utils.parallel import end_with_parent
 STEPS, STEPS_PER_EPOCH = 8, 2
 
 
-def make_model():
+def make_model(dropout):
     keras.utils.set_random_seed(0)
     encoder = tfeff.encoders.build(
         "bert_tiny",
@@ -27,7 +29,7 @@ def make_model():
         num_heads=2,
         intermediate_dim=16,
         max_sequence_length=12,
-        dropout=0.1,
+        dropout=dropout,
     )
     model = tfeff.objectives.MaskedLM(encoder)
     model.compile(tfeff.training.adamw(1e-2, 2, STEPS))
@@ -45,22 +47,23 @@ def batches(skip, seed=0):
     }
     weights = rng.integers(0, 2, (60, 3)).astype("float32")
     dataset = tf.data.Dataset.from_tensor_slices((inputs, ids[:, :3], weights))
-    return finalize(dataset.batch(6).repeat().skip(skip))
+    return finalize(dataset.batch(12).repeat().skip(skip))
 
 
 class DieAt(keras.callbacks.Callback):
     """Kills the process in a phase of training."""
 
-    def __init__(self, phase, checkpoints_of_others):
+    def __init__(self, phase, run):
         super().__init__()
         self._phase = phase
-        self._others = checkpoints_of_others
+        self._run = run
         self._step = None
 
     def on_train_begin(self, logs=None):
         self._die_in("before the first step")
         self._save = self.model.save
-        self.model.save = self._watched_save
+        if self._run.is_chief:
+            self.model.save = self._watched_save
 
     def on_train_batch_end(self, batch, logs=None):
         self._step = int(self.model.optimizer.iterations.numpy())
@@ -72,19 +75,37 @@ class DieAt(keras.callbacks.Callback):
         if self._step:
             self._die_in(f"in the validation after step {self._step}")
 
-    def _watched_save(self, path, **kwargs):
-        if self._phase.endswith(f"busy in the save of step {self._step}"):
-            ctypes.PyDLL(None).sleep(20)  # No thread of Python's runs meanwhile.
-        # Keras makes variables in the first save, for which workers wait in turn.
-        self._save(path, **kwargs)
-        if self._phase == f"in the save of step {self._step}":
-            os.truncate(path, os.path.getsize(path) // 2)
-            die()
-        if self._phase == f"when others have saved step {self._step}":
-            name = os.path.basename(path)
-            while not all((folder / name).exists() for folder in self._others):
+    def on_epoch_end(self, epoch, logs=None):
+        folder = pathlib.Path(self._run.path("checkpoints"))
+        name = f"step-{self._step:08d}.keras"
+        path = {
+            f"in the save of step {self._step}": f".partial-*/{name}",
+            f"when step {self._step} is saved": name,
+        }.get(self._phase)
+        if path and not self._run.is_chief:
+            while not any(map(list, (folder.glob(path), folder.glob(name)))):
                 time.sleep(0.01)
             die()
+
+    def _watched_save(self, path, **kwargs):
+        step = int(pathlib.Path(path).stem.partition("-")[2])
+        if self._phase.endswith(f"busy in the save of step {step}"):
+            ctypes.PyDLL(None).sleep(20)  # No thread of Python's runs meanwhile.
+        self._save(path, **kwargs)
+        if self._phase == f"in the save of step {step}":
+            os.truncate(path, os.path.getsize(path) // 2)
+            die()
+        if self._phase == f"told to end in the save of step {step}":
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1)  # The signal would end the process by now.
+        if self._phase == f"when step {step} is saved":
+            threading.Thread(target=self._die_when_there_is, args=(step,)).start()
+
+    def _die_when_there_is(self, step):
+        name = f"step-{step:08d}.keras"
+        while not os.path.exists(self._run.path("checkpoints", name)):
+            time.sleep(0.01)
+        die()
 
     def _die_in(self, phase):
         if self._phase == phase:
@@ -96,8 +117,8 @@ def die():
 
 
 @tfeff.training.lost_workers_named()
-def main(config, directory, phase, log):
-    """Trains in `directory`; those of the other workers are beside it."""
+def main(config, directory, phase, log, dropout):
+    """Trains in `directory`, which is that of all workers."""
     end_with_parent()
     with open(log, "wb") as errors:
         os.dup2(errors.fileno(), 2)
@@ -107,26 +128,29 @@ def main(config, directory, phase, log):
     if phase == "before the run":
         die()
     settings = dict(pair.split("=") for pair in phase.split() if "=" in pair)
-    run = tfeff.training.RunDirectory(directory, {"seed": settings.get("seed", 0)})
-    others = [
-        other / "checkpoints"
-        for other in directory.parent.glob("run*")
-        if other != directory
-    ]
     with strategy.scope():
+        run = tfeff.training.RunDirectory(
+            settings.get("directory", directory), {"seed": settings.get("seed", 0)}
+        )
         model = run.fit(
-            make_model,
+            lambda: make_model(dropout),
             lambda skip: batches(skip, int(settings.get("data", 0))),
             total_steps=STEPS,
             steps_per_epoch=STEPS_PER_EPOCH,
-            tokens_per_step=72,
+            tokens_per_step=144,
             validation_data=batches(0, 1).take(2),
             keep_checkpoints=int(settings.get("keep", 1)),
-            callbacks=[DieAt(phase, others)],
+            callbacks=[DieAt(phase, run)],
         )
         loss, _ = model.evaluate(batches(0, 1).take(2), verbose=0)
-    with atomic_file(run.path("export.npz")) as path:
-        np.savez(path, *model.get_weights(), loss=loss)
-        if phase == "in the export":
-            os.truncate(path, os.path.getsize(path) // 2)
-            die()
+    if phase == "in the export" and not run.is_chief:
+        die()
+
+    def export():
+        with atomic_file(run.path("export.npz")) as path:
+            np.savez(path, *model.get_weights(), loss=loss)
+            if phase == "in the export":
+                os.truncate(path, os.path.getsize(path) // 2)
+                die()
+
+    run.by_chief(export, lambda: None)

@@ -71,6 +71,7 @@ def subject(kind):
     )
 
 
+@pytest.mark.quick("masked_lm")
 @pytest.mark.parametrize(
     "kind",
     [
@@ -135,6 +136,7 @@ def test_updates_against_the_literal_algorithm():
     assert max(np.abs(a - b).max() for a, b in zip(start, weights)) > 5e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [pytest.param({}, marks=pytest.mark.slow), {"steps_per_execution": 2}],
@@ -145,6 +147,7 @@ def test_two_replicas_equal_one_device(options):
     )
 
 
+@pytest.mark.slow
 def test_two_replicas_equal_one_device_with_two_losses():
     check_two_replicas(
         lambda: objectives.make_model(
@@ -155,6 +158,8 @@ def test_two_replicas_equal_one_device_with_two_losses():
     )
 
 
+@pytest.mark.slow
+@pytest.mark.quick("{'jit_compile': True}")
 @pytest.mark.parametrize(
     "options",
     [{"steps_per_execution": 2}, {"run_eagerly": True}, {"jit_compile": True}],
@@ -172,6 +177,7 @@ def test_however_it_runs(options):
         np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_a_saved_model_trains_on_as_if_it_had_not_been_saved(tmp_path):
     batches = masked_lm_batches(batches=6)
     keras.utils.set_random_seed(0)
@@ -187,6 +193,7 @@ def test_a_saved_model_trains_on_as_if_it_had_not_been_saved(tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision(policy):
     keras.utils.set_random_seed(0)
@@ -201,6 +208,7 @@ def test_half_precision(policy):
     assert off < 0.02 * moved
 
 
+@pytest.mark.quick("get_strategy")
 @pytest.mark.parametrize("strategy", [tf.distribute.get_strategy, two_replicas])
 def test_a_part_that_overflows_skips_the_update(strategy):
     with strategy().scope():
@@ -240,6 +248,7 @@ def test_weights_that_the_loss_does_not_reach_stay(recwarn):
     assert same == [False, False, True, True]
 
 
+@pytest.mark.slow
 def test_rows_padded_to_different_lengths():
     """Shapes that are not known before the batch comes."""
 

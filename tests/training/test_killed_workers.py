@@ -1,6 +1,7 @@
 """Workers of a run that are killed, one after another, and started again."""
 
 import multiprocessing
+import shutil
 import signal
 import zipfile
 
@@ -13,39 +14,39 @@ from tests.training import run_worker
 PHASES = [
     "before the run",
     "before the first step",
-    "when others have saved step 2",
+    "in the save of step 2",
     "in the validation after step 4",
-    "when others have saved step 4",
+    "when step 4 is saved",
     "after step 5",
     "frozen after step 5",
+    "told to end in the save of step 6",
     "in the save of step 6",
     "in the save of step 8",
     "in the export",
 ]
 
 
-def train(folder, num_workers, phases=()):
+def train(run, num_workers, phases=(), dropout=0.1):
     """Starts workers, each of which does what `phases` tells it; waits for all.
 
     Returns:
         The exit statuses, and what the workers wrote to standard error.
     """
-    phases = dict(phases)
+    phases = dict.fromkeys(range(num_workers), "") | dict(phases)
     # It imports TensorFlow once for all workers of this file.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([run_worker.__name__])
     processes, logs = [], []
+    run.parent.mkdir(parents=True, exist_ok=True)
     for index, config in enumerate(cluster(num_workers)):
-        run = folder / f"run{index}"
-        run.mkdir(parents=True, exist_ok=True)
-        logs.append(folder / f"errors{index}.txt")
-        arguments = (config, run, phases.get(index, ""), logs[index])
+        logs.append(run.with_name(f"errors{index}.txt"))
+        arguments = (config, run, phases[index], logs[index], dropout)
         processes.append(context.Process(target=run_worker.main, args=arguments))
     try:
         for process in processes:
             process.start()
         for index, process in enumerate(processes):
-            if not phases.get(index, "").startswith("frozen"):
+            if not phases[index].startswith("frozen"):
                 process.join()
     finally:
         for process in processes:  # After an error, or frozen.
@@ -70,50 +71,97 @@ def state(run):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("num_workers", "first_victim", "phases"),
-    [(2, 0, PHASES), (2, 1, PHASES), (3, 0, PHASES[::2])],
-    ids=["2-0", "2-1", "3-0"],
+    [(2, 0, PHASES), (2, 1, PHASES), (4, 0, PHASES)],
+    ids=["2-0", "2-1", "4-0"],
 )
 def test_killed_in_every_phase(tmp_path, num_workers, first_victim, phases):
-    alone = tmp_path / "uninterrupted"
+    alone, run = tmp_path / "uninterrupted" / "run", tmp_path / "killed" / "run"
     # Longer than TensorFlow waits for a worker that gives no sign of life.
-    busy = {0: "keep=9", 1: "busy in the save of step 4"}
+    busy = {0: "keep=9 busy in the save of step 4"}
     statuses, errors = train(alone, num_workers, busy)
     assert statuses == [0] * num_workers, errors
-    checkpoints, metrics = state(alone / "run0")
-    export = np.load(alone / "run0" / "export.npz")
-    tmp_path = tmp_path / "killed"
+    checkpoints, metrics = state(alone)
+    assert len(checkpoints) == 4
     victim = first_victim
     for phase in phases:
-        statuses, errors = train(tmp_path, num_workers, {victim: phase})
-        assert statuses[victim] == -signal.SIGKILL, (phase, errors)
+        # The others save nothing that could be interrupted.
+        victim_now = 0 if phase.startswith("told") else victim
+        statuses, errors = train(run, num_workers, {victim_now: phase})
+        told = phase.startswith("told")
+        expected = -(signal.SIGTERM if told else signal.SIGKILL)
+        assert statuses[victim_now] == expected, (phase, errors)
         for index, (status, text) in enumerate(zip(statuses, errors)):
-            told = "LostWorker: " in text and "start all workers again" in text
-            if index != victim:
-                assert told if status else phase == "in the export", (phase, text)
-            found, _ = state(tmp_path / f"run{index}")
-            assert found.items() <= checkpoints.items(), (phase, found)
+            is_named = "LostWorker: " in text and "start all workers again" in text
+            if index != victim_now:
+                assert status and is_named, (phase, text)
+        found, _ = state(run)
+        assert found.items() <= checkpoints.items(), (phase, found)
+        if told:  # The signal waited for it.
+            assert "step-00000006.keras" in found
+            (run / "checkpoints" / "step-00000006.keras").unlink()
         victim = (victim + 1) % num_workers
-    statuses, errors = train(tmp_path, num_workers)
+    statuses, errors = train(run, num_workers)
     assert statuses == [0] * num_workers, errors
-    for index in range(num_workers):
-        run = tmp_path / f"run{index}"
-        assert not list(run.rglob(".partial-*"))
-        found, table = state(run)
-        assert list(found.items()) == list(checkpoints.items())[-2:]
-        assert table == metrics
-        with np.load(run / "export.npz") as weights:
-            assert weights.files == export.files
-            for name in weights.files:
-                np.testing.assert_array_equal(weights[name], export[name])
+    assert not list(run.rglob(".partial-*"))
+    found, table = state(run)
+    assert list(found.items()) == list(checkpoints.items())[-1:]
+    assert table == metrics
+    with np.load(run / "export.npz") as weights, np.load(alone / "export.npz") as whole:
+        assert weights.files == whole.files
+        for name in weights.files:
+            np.testing.assert_array_equal(weights[name], whole[name])
 
 
 @pytest.mark.slow
-def test_workers_that_differ_are_refused_by_all(tmp_path):
-    statuses, errors = train(tmp_path, 2, {1: "seed=1 data=2"})
+def test_other_numbers_of_workers_go_on(tmp_path):
+    """With the same global batches, to the same weights but for rounding."""
+    alone = tmp_path / "alone" / "run"
+    assert train(alone, 1, dropout=0.0)[0] == [0]
+    with np.load(alone / "export.npz") as whole:
+        whole = dict(whole)
+    run = tmp_path / "2" / "run"
+    statuses, errors = train(run, 2, {1: "after step 5"}, dropout=0.0)
+    assert statuses == [1, -signal.SIGKILL], errors
+    for number in (1, 4):
+        other = tmp_path / str(number) / "run"
+        shutil.copytree(run, other)
+        statuses, errors = train(other, number)
+        assert statuses == [0] * number, errors
+        with np.load(other / "export.npz") as weights:
+            for name in whole:
+                np.testing.assert_allclose(
+                    weights[name], whole[name], rtol=0, atol=1e-6, err_msg=name
+                )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("phase", "message"),
+    [
+        ("seed=1", "ValueError: All workers must have the same settings and data"),
+        ("data=2", "first training batch: worker 0 has "),
+        ("directory=/tmp/none", "worker 1 does not see there that worker 0 has opened"),
+    ],
+)
+def test_workers_that_differ_are_refused_by_all(tmp_path, phase, message):
+    run = tmp_path / "run"
+    statuses, errors = train(run, 2, {1: phase})
     assert statuses == [1, 1]
     for text in errors:
-        assert "ValueError: All workers must have the same settings and data" in text
-        assert "seed: worker 0 has 0, worker 1 has '1'" in text
-        assert "first training batch: worker 0 has " in text
+        assert message in text
+        assert "seed: worker 0 has 0, worker 1 has '1'" in text or phase != "seed=1"
         assert "first validation batch" not in text
-    assert not list(tmp_path.glob("run*/checkpoints"))
+    assert not (run / "checkpoints").exists()
+    assert phase == "data=2" or not run.exists()
+
+
+@pytest.mark.slow
+def test_an_error_of_the_chief_ends_all(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "other.txt").touch()
+    statuses, errors = train(run, 2)
+    assert statuses == [1, 1]
+    for text in errors:
+        assert "`directory` must be a run's" in text
+    assert [path.name for path in run.iterdir()] == ["other.txt"]

@@ -82,7 +82,7 @@ def test_rows_of_checkpoints_that_were_deleted_are_kept(tmp_path, capsys):
 
 
 def test_a_table_that_is_gone_comes_back(tmp_path, capsys):
-    assert restore(str(tmp_path / "metrics.csv"), 10, SAVED) == SAVED
+    assert restore(str(tmp_path / "metrics.csv"), SAVED) == SAVED
     assert (tmp_path / "metrics.csv").read_text() == SAVED
     assert "it is missing" in capsys.readouterr().err
 
@@ -100,7 +100,7 @@ def test_every_flipped_byte_is_found(tmp_path, capsys):
 def test_rows_are_added_to_those_of_the_checkpoint(tmp_path):
     path = tmp_path / "metrics.csv"
     path.write_text(SAVED)
-    file = MetricsFile(str(path), 10, SAVED)
+    file = MetricsFile(str(path), SAVED)
     file.on_epoch_end(2, {"step": 15, "loss": 1 / 3})
     assert file.text() == path.read_text() == f"{SAVED}2,{1 / 3!r},15\n"
     file.on_epoch_end(3, {"step": 20, "loss": 0.25, "val_loss": 0.5})

@@ -87,6 +87,7 @@ def test_a_killed_run_goes_on_to_the_same_numbers(whole_run, tmp_path, dies_afte
         np.testing.assert_array_equal(two, one)
 
 
+@pytest.mark.slow
 def test_steps_to_keep_stay_after_kills(whole_run, tmp_path):
     """Started anew within the second epoch and within the fourth."""
     options = {"keep_steps": (5, 15), "keep_checkpoints": 1}

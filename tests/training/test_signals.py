@@ -9,91 +9,10 @@ import pytest
 import tensorflow as tf
 
 from tests.checks import two_replicas
-from tfeff.training import Checkpoints, DistributedModel, RunDirectory
+from tests.subjects.small_runs import Raises, Small, X, Y, contents, train
+from tfeff.training import Checkpoints, RunDirectory
+from tfeff.training.epochs import _restore_metrics
 from tfeff.training.held_signals import HeldSignals
-
-X = np.linspace(-1, 1, 40, dtype="float32").reshape(20, 2)
-Y = (X.sum(-1, keepdims=True) + 0.3) ** 2
-
-
-class Raises(keras.callbacks.Callback):
-    """Sends this process a signal, or several, after a step or in a validation."""
-
-    def __init__(self, *signals, step=None, validation=None):
-        super().__init__()
-        self.signals, self.step, self.validation = signals, step, validation
-
-    def on_train_batch_end(self, batch, logs=None):
-        if self.step is not None and self.model.optimizer.iterations == self.step:
-            self.send()
-
-    def on_test_begin(self, logs=None):
-        if self.validation is not None and (
-            self.model.optimizer.iterations == self.validation
-        ):
-            self.send()
-
-    def send(self):
-        for number in self.signals:
-            signal.raise_signal(number)
-
-
-@keras.saving.register_keras_serializable("tests")
-class Small(DistributedModel):
-    """The smallest model whose steps can be told apart."""
-
-    def __init__(self, **kwargs):
-        x = keras.Input((2,))
-        y = keras.layers.Dense(3, activation="tanh")(x)
-        y = keras.layers.Dense(1)(keras.layers.Dropout(0.3)(y))
-        super().__init__(inputs=x, outputs=y, **kwargs)
-
-    def get_config(self):
-        return {"name": self.name}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**config)
-
-    def compile_from_config(self, config):
-        config = keras.saving.deserialize_keras_object(config)
-        self.compile(**config)
-        self.optimizer.build(self.trainable_variables)
-
-
-def train(directory, *callbacks, steps_per_execution=1, strategy=None, **kwargs):
-    """3 epochs of 6 steps."""
-
-    def make_model():
-        keras.utils.set_random_seed(1)
-        model = Small()
-        model.compile(
-            keras.optimizers.Adam(0.05),
-            "mse",
-            metrics=["mae"],
-            steps_per_execution=steps_per_execution,
-        )
-        return model
-
-    data = tf.data.Dataset.from_tensor_slices((X, Y)).repeat().batch(4)
-    run = RunDirectory(directory, {})
-    with (strategy or tf.distribute.get_strategy()).scope():
-        model = run.fit(
-            make_model,
-            data.skip,
-            total_steps=18,
-            steps_per_epoch=6,
-            tokens_per_step=1,
-            validation_data=data.take(2),
-            callbacks=callbacks,
-            **kwargs,
-        )
-    return run, model
-
-
-def contents(run):
-    with open(run.path("metrics.csv"), encoding="utf-8") as file:
-        return file.read(), sorted(os.listdir(run.path("checkpoints")))
 
 
 def assert_equal(one, two):
@@ -102,6 +21,7 @@ def assert_equal(one, two):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.quick("1")
 @pytest.mark.parametrize("steps_per_execution", [1, 2])
 def test_a_run_that_signals_end_goes_on_to_the_same_bits(tmp_path, steps_per_execution):
     whole = train(tmp_path / "whole", steps_per_execution=steps_per_execution)
@@ -130,8 +50,22 @@ def test_on_several_replicas(tmp_path):
     assert_equal(train(tmp_path / "run", **settings), whole)
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "one", Raises(signal.SIGINT, step=8), **settings)
-    with pytest.raises(ValueError, match="as many metrics and replicas"):
-        train(tmp_path / "one", steps_per_execution=2)
+    # Another number of replicas goes on, with masks of dropout that are others.
+    table, checkpoints = contents(train(tmp_path / "one", steps_per_execution=2)[0])
+    assert checkpoints == contents(whole[0])[1] and len(table.splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    "state", [[[[6.0]], [[3.0]]], [[[2.0], [4.0]], [[1.0], [2.0]]]]
+)
+@pytest.mark.parametrize("strategy", [tf.distribute.get_strategy, two_replicas])
+def test_metrics_of_other_numbers_of_replicas(state, strategy):
+    with strategy().scope():
+        model = Small()
+        model.compile("sgd", "mse")
+        model.evaluate(X[:2], Y[:2], verbose=0)
+        _restore_metrics(model, state)
+        assert float(model.metrics[0].result()) == 2
 
 
 def test_a_second_signal_ends_at_once(tmp_path):
@@ -186,8 +120,8 @@ def test_a_checkpoint_within_an_epoch_is_one_of_none_that_are_kept(tmp_path):
     checkpoints.set_model(model)
     for step in (1, 2, 4, 5):
         checkpoints.save(step)
-    checkpoints.remove_old()
+    checkpoints.wait()
     assert sorted(os.listdir(tmp_path)) == [f"step-0000000{n}.keras" for n in (2, 4, 5)]
     checkpoints.save(6)
-    checkpoints.remove_old()
+    checkpoints.wait()
     assert sorted(os.listdir(tmp_path)) == [f"step-0000000{n}.keras" for n in (4, 6)]

@@ -9,39 +9,24 @@ import pytest
 import tensorflow as tf
 
 from tfeff.training import LostWorker, lost_workers_named, make_strategy, workers
+from tfeff.training.checkpoints import checkpoint_path
 
-A, B, C = 1, 2, 3  # Checksums.
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "step"),
-    [
-        ({}, {}, 0),
-        ({2: A}, {}, 0),  # Killed in the first save.
-        ({2: A}, {2: A}, 2),
-        ({2: A, 4: B}, {2: A}, 2),
-        ({2: A, 4: B}, {4: B, 6: C}, 4),
-        ({2: A, 4: C}, {2: A, 4: B}, 2),  # A model that has grown at step 4.
-    ],
-)
-def test_the_step_that_all_have(first, second, step):
-    everyone = {"worker 0": first, "worker 1": second, "worker 2": dict(second)}
-    assert workers.agreed_step(everyone, 2) == step
-    assert workers.agreed_step({"worker 0": second, "worker 1": first}, 2) == step
+A, B = [["model.weights.h5", 1]], [["model.weights.h5", 2]]  # Checksums.
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "message"),
+    ("chief", "other", "message"),
     [
-        ({4: A, 6: B}, {}, "worker 0 has steps 4, 6, worker 1 has none. Copy"),
-        ({4: A}, {2: A}, "worker 0 has steps 4, worker 1 has steps 2. Copy"),
-        ({2: A}, {2: B}, "no checkpoint in common"),
-        ({2: A, 4: None}, {2: A}, "corrupted: step 4 of worker 0. Delete them there"),
+        (A, A, None),
+        (None, None, "path is truncated or corrupted. Delete it"),
+        (A, None, "path as worker 0, the chief, does. Received: worker 1 cannot"),
+        (A, B, "path as worker 0, the chief, does. Received: worker 1 cannot"),
     ],
 )
-def test_workers_that_lost_checkpoints_are_refused(first, second, message):
-    with pytest.raises(ValueError, match=message):
-        workers.agreed_step({"worker 0": first, "worker 1": second}, 2)
+def test_a_checkpoint_that_all_see(chief, other, message):
+    everyone = {"worker 0": chief, "worker 1": other, "worker 2": chief}
+    told = workers._disagreement("path", everyone, "worker 0")
+    assert message in told if message else told is None
 
 
 def test_differences_are_named():
@@ -66,10 +51,9 @@ def test_checksums_of_checkpoints(tmp_path):
     content[content.index(b"others")] ^= 1
     path.write_bytes(content)
     (tmp_path / "step-00000008.keras").write_bytes(b"")
-    found = workers._checkpoints(str(tmp_path))
-    assert list(found) == [2, 4, 6, 8] and found[2] != found[4]
-    assert (found[6], found[8]) == (None, None)
-    assert workers._checkpoints(str(tmp_path / "nowhere")) == {}
+    found = [workers._checksum(checkpoint_path(tmp_path, n)) for n in (2, 4, 6, 8, 9)]
+    assert found[0] != found[1] and found[0][0][0] == "model.weights.h5"
+    assert found[2:] == [None] * 3
 
 
 def test_digests_of_data():
@@ -93,7 +77,9 @@ def test_a_worker_alone_reads_no_data_and_keeps_its_checkpoints(strategy, tmp_pa
     with make_strategy(strategy).scope():
         assert not workers.several_workers()
         workers.check_equal_settings({"seed": 0})
-        workers.agree_on_checkpoint(str(tmp_path), 1)
+        assert workers.is_chief() and workers.from_chief(lambda: 3) == 3
+        found = workers.agree_on_checkpoint(str(tmp_path))
+    assert found == (str(tmp_path / "step-00000002.keras"), 2)
     assert os.listdir(tmp_path) == ["step-00000002.keras"]
 
 

@@ -17,6 +17,7 @@ from tfeff.convert.weights import assign
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_heads import save_preset
 from tfeff.objectives.objective import Objective
+from tfeff.storage.arguments import READ, WRITE, paths
 from tfeff.tasks.pretrained import task_config
 from tfeff.utils.files import check_new_path
 
@@ -45,6 +46,7 @@ class Converted:
         return "masked_lm" in self.heads
 
 
+@paths(source=READ)
 def load(source: str | os.PathLike) -> Encoder:
     """Reads a published checkpoint into an encoder.
 
@@ -68,6 +70,7 @@ def load(source: str | os.PathLike) -> Encoder:
     return encoder
 
 
+@paths(source=READ)
 def load_task(
     source: str | os.PathLike,
 ) -> tuple[Objective, keras_hub.tokenizers.Tokenizer | None]:
@@ -106,6 +109,7 @@ def load_task(
     return heads.task, _tokenizer(found, encoder)
 
 
+@paths(source=READ)
 def load_with_heads(
     source: str | os.PathLike, generator: bool = False
 ) -> tuple[
@@ -129,6 +133,7 @@ def load_with_heads(
     return encoder, arrays, _tokenizer(found, encoder)
 
 
+@paths(source=READ, destination=WRITE)
 def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Converted:
     """Writes a published checkpoint as a preset of `tfeff.encoders.Encoder`.
 

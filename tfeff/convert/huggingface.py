@@ -21,6 +21,7 @@ from tfeff.convert.tokenizer_writing import tokenizer_files
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.objectives.objective import Objective
+from tfeff.storage.arguments import READ_MODEL, WRITE, paths
 from tfeff.tasks.pretrained import (
     find_preset,
     head_arrays,
@@ -47,6 +48,7 @@ class Written:
     tokenizer: str | None
 
 
+@paths(source=READ_MODEL, destination=WRITE)
 def to_huggingface(
     source: Encoder | Objective | str | os.PathLike,
     destination: str | os.PathLike,

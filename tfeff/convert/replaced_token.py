@@ -9,6 +9,7 @@ import numpy as np
 from tfeff.convert.conversion import load_with_heads
 from tfeff.encoders import Encoder
 from tfeff.objectives.replaced_token import ReplacedTokenDetection
+from tfeff.storage.arguments import READ, paths
 from tfeff.tasks.pretrained import load_pretrained
 from tfeff.tasks.saved_models import masked_lm_settings, read_heads
 from tfeff.utils.checks import check_path
@@ -25,6 +26,7 @@ _OF_TABLES = (
 )
 
 
+@paths(discriminator=READ, generator=READ)
 def load_replaced_token(
     discriminator: str | os.PathLike,
     generator: str | os.PathLike | None = None,

@@ -10,6 +10,7 @@ from tfeff.convert.json_tokenizer import TokenizerJson
 from tfeff.convert.reading import read_bytes, read_json
 from tfeff.convert.sources import download, module_folder, tokens_family
 from tfeff.convert.tokenizer import make_tokenizer, make_tokenizer_of_file
+from tfeff.storage.arguments import READ_TOKENIZER, paths
 from tfeff.tasks.pretrained import split_step
 from tfeff.tasks.run_tokenizer import (
     has_run_tokenizer,
@@ -37,6 +38,7 @@ _CHOICES = (
 )
 
 
+@paths(source=READ_TOKENIZER)
 def load_tokenizer(source: str | os.PathLike) -> keras_hub.tokenizers.Tokenizer:
     """Reads a tokenizer from whatever holds one.
 

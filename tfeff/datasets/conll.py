@@ -32,6 +32,7 @@ from tfeff.datasets.checks import check_names
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import malformed, numbered_lines
 from tfeff.datasets.submissions import new_file, write_lines
+from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import check_integer, check_iterable, check_path, near_miss
 
 _SUFFIXES = (".txt", ".tsv", ".conll", ".iob2")
@@ -40,6 +41,7 @@ _DOCUMENT = "-DOCSTART-"
 _DEV_EVERY = 10
 
 
+@paths(path=READ)
 def read_conll(
     path: str | os.PathLike,
     label_names: tuple[str, ...],

@@ -24,6 +24,7 @@ from tfeff.datasets.checks import (
 )
 from tfeff.datasets.metrics import METRICS
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
+from tfeff.storage.arguments import ADD, READ, paths
 from tfeff.utils.checks import check_choice, check_path, near_miss
 
 KINDS = (TextExamples, ChoiceExamples, SpanExamples, TokenExamples)
@@ -125,6 +126,7 @@ class Dataset:
             for name in self.metric_names:
                 check_choice("metric_names", name, METRICS)
 
+    @paths(folder=READ)
     def read(
         self, split: str, folder: str | os.PathLike, **options: Any
     ) -> TextExamples | ChoiceExamples | SpanExamples | TokenExamples:
@@ -231,6 +233,7 @@ class Dataset:
         self._check_examples(examples)
         return self.metrics(examples, baseline_predictions(train, examples))
 
+    @paths(folder=ADD)
     def write_predictions(
         self,
         split: str,

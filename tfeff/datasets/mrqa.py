@@ -17,6 +17,7 @@ import unicodedata
 from tfeff.data.finetuning.examples import Question, SpanExamples
 from tfeff.datasets.files import checked, field, json_lines
 from tfeff.datasets.squad import collected, span_dataset
+from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import check_choice, check_path
 
 # The names of the published files.
@@ -31,6 +32,7 @@ _FILES = {
 _FOLDERS = {"train": "train", "dev": "dev", "dev_half": "dev", "test_half": "dev"}
 
 
+@paths(path=READ)
 def read_mrqa(
     path: str | os.PathLike, skip_mismatched: bool = False, half: str | None = None
 ) -> SpanExamples:

@@ -21,12 +21,14 @@ from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import checked, field, json_file
 from tfeff.datasets.metrics import accuracy
 from tfeff.datasets.submissions import new_file, predicted_texts, write_json
+from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import check_choice, check_path
 
 RACE_LEVELS = ("middle", "high")
 _LETTERS = ("A", "B", "C", "D")
 
 
+@paths(folder=READ)
 def read_race(
     split: str, folder: str | os.PathLike, levels: tuple[str, ...] = RACE_LEVELS
 ) -> ChoiceExamples:

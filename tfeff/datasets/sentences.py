@@ -4,6 +4,7 @@ import os
 
 from tfeff.data.finetuning.examples import SentenceExamples
 from tfeff.datasets.files import json_lines, lines, malformed
+from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import check_path
 
 # The columns of a file, by names that sentence-transformers' data sets have.
@@ -11,6 +12,7 @@ _COLUMNS = (("text",), ("anchor", "positive"), ("anchor", "positive", "negative"
 _KNOWN = "'text', or 'anchor' and 'positive', or these and 'negative'"
 
 
+@paths(path=READ)
 def read_sentences(path: str | os.PathLike) -> SentenceExamples:
     """Reads texts, pairs or triplets, one a line.
 

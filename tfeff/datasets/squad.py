@@ -21,6 +21,7 @@ from tfeff.datasets.squad_metrics import (
     squad_v2_metrics,
 )
 from tfeff.datasets.submissions import new_file, write_json
+from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import check_choice, check_mapping, check_path
 
 
@@ -100,6 +101,7 @@ def withhold(answers: Iterable[SpanAnswer], threshold: float) -> tuple[SpanAnswe
     )
 
 
+@paths(path=READ)
 def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanExamples:
     """Reads SQuAD 1.1 or 2.0, or another data set in their layout.
 

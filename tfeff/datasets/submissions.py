@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from tfeff.data.finetuning.examples import ChoiceExamples, TextExamples
+from tfeff.storage.arguments import WRITE, paths
 from tfeff.utils.checks import check_mapping, check_path
 from tfeff.utils.files import atomic_file, check_new_path
 
 
+@paths(path=WRITE)
 def write_tsv(values: Mapping[str, str | float], path: str | os.PathLike) -> str:
     """Writes a header and a line with id and value for each id: GLUE's format.
 
@@ -39,6 +41,7 @@ def write_tsv(values: Mapping[str, str | float], path: str | os.PathLike) -> str
     return write_lines(["index\tprediction", *rows], path)
 
 
+@paths(path=WRITE)
 def write_json(values: Mapping[str, str | float], path: str | os.PathLike) -> str:
     """Writes one JSON object with a value for each id: the format of SQuAD and MRQA.
 

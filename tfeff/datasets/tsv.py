@@ -13,6 +13,7 @@ from tfeff.datasets.checks import check_names
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import first_file, lines, malformed
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
+from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import check_path, near_miss
 
 ANY_RATING = (-math.inf, math.inf)
@@ -73,6 +74,7 @@ def tsv_dataset(
     return Dataset(**(defaults | attributes))
 
 
+@paths(path=READ)
 def read_tsv(
     path: str | os.PathLike,
     texts: tuple[str, ...],

@@ -15,6 +15,7 @@ from tfeff.compat import sublayers
 from tfeff.encoders.onnx_simplify import simplify
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops.kernels.backends import forward_only
+from tfeff.storage.arguments import WRITE, paths
 from tfeff.utils.checks import check_choice
 from tfeff.utils.files import atomic_folder, check_new_path
 
@@ -25,6 +26,7 @@ _DEFAULTS = {"segment_ids": ops.zeros_like, "padding_mask": ops.ones_like}
 _PLACE = re.compile(r'fused\["(\w+):", "([^"@]+)@')
 
 
+@paths(filepath=WRITE)
 def export_model(
     model: keras.Model,
     filepath: str | os.PathLike,

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import keras
 
+from tfeff.storage.arguments import READ_MODEL, WRITE, paths
 from tfeff.utils.digests import (
     FILE_NAME,
     check_digests,
@@ -83,6 +84,7 @@ def saved_dtype(folder: str) -> keras.DTypePolicy:
 class EncoderFiles:
     """The mixin of `Encoder` that saves and loads presets."""
 
+    @paths(preset_dir=WRITE)
     def save_to_preset(self, preset_dir, max_shard_size=10):
         """Writes the encoder to a folder, with the digests of its files.
 
@@ -95,6 +97,7 @@ class EncoderFiles:
         add_digests(preset_dir, lambda name: name in _CONFIGS or is_weights_file(name))
 
     @classmethod
+    @paths(preset=READ_MODEL)
     def from_preset(cls, preset, load_weights=True, **kwargs):
         """Reads an encoder from a preset.
 

@@ -1,7 +1,7 @@
 import os
 
 from tfeff.export.versions import versions
-from tfeff.utils.checks import check_path
+from tfeff.storage.arguments import local_path
 from tfeff.utils.digests import FILE_NAME, check_digests
 
 
@@ -31,8 +31,7 @@ def check_export(path: str | os.PathLike) -> None:
     tfeff.export.check_export("export/1")
     ```
     """
-    path = check_path("path", path)
-    path = ([path] + versions(path))[-1]
+    path = local_path("path", ([path] + versions(path))[-1], whole=True)
     if not os.path.isfile(os.path.join(path, FILE_NAME)):
         raise ValueError(
             f"`path` must be a folder with a file {FILE_NAME}, as `save_for_serving` "

@@ -27,6 +27,8 @@ from tfeff.export.text_encoder import TextEncoder
 from tfeff.export.versions import versions
 from tfeff.objectives import MaskedLM, PermutationLM
 from tfeff.ops.kernels.backends import forward_only
+from tfeff.storage.arguments import WRITE, paths
+from tfeff.storage.fetching import is_published
 from tfeff.tasks import (
     Classifier,
     MultipleChoice,
@@ -36,11 +38,12 @@ from tfeff.tasks import (
     TokenClassifier,
 )
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.checks import check_integer, check_path
+from tfeff.utils.checks import check_integer, check_path, is_url
 from tfeff.utils.digests import write_digests
 from tfeff.utils.files import atomic_folder, check_new_path, write_numbered
 
 
+@paths(path=WRITE)
 def save_for_serving(
     model: keras.Model,
     tokenizer: keras_hub.tokenizers.Tokenizer,
@@ -234,6 +237,8 @@ def save_version(
     Reference:
         "TensorFlow Serving configuration", tensorflow.org/tfx/serving/serving_config.
     """
+    if is_url(path):
+        return _save_remote_version(model, tokenizer, str(path), options)
     path = check_path("path", path)
     is_file = os.path.lexists(path) and not os.path.isdir(path)
     if is_file or versions(path) == [path]:
@@ -243,6 +248,22 @@ def save_version(
         )
     signatures = _signatures(model, tokenizer, **options)
     return write_numbered(path, lambda new: _write(signatures, new))
+
+
+def _save_remote_version(model, tokenizer, url, options):
+    """The next version at a URL, where another process cannot take its number."""
+    found = versions(url)
+    if found == [url]:
+        raise ValueError(
+            "`path` must be a folder of versions, or not there yet. Received: "
+            f"path={url!r}, which is an export itself"
+        )
+    number = max([0, *(int(path.rpartition("/")[2]) for path in found)]) + 1
+    # Listings of some storages lag behind.
+    while is_published(path := f"{url.rstrip('/')}/{number}"):
+        number += 1
+    save_for_serving(model, tokenizer, path, **options)
+    return path
 
 
 def _signatures(model, tokenizer, *, sequence_length=None, encoder=None, **options):

@@ -1,6 +1,8 @@
 import os
+import re
 
-from tfeff.utils.checks import check_path
+from tfeff.storage.fetching import folders
+from tfeff.utils.checks import check_path, is_url
 from tfeff.utils.files import numbers
 
 _SAVED_MODEL = "saved_model.pb"
@@ -30,6 +32,12 @@ def versions(path: str | os.PathLike) -> list[str]:
         tfeff.export.check_export(path)
     ```
     """
+    if is_url(path):
+        found = folders("path", str(path), _SAVED_MODEL)
+        if "" in found:
+            return [str(path)]
+        steps = sorted(int(x) for x in found if re.fullmatch("0|[1-9][0-9]*", x))
+        return [f"{str(path).rstrip('/')}/{number}" for number in steps]
     path = check_path("path", path)
     if os.path.isfile(os.path.join(path, _SAVED_MODEL)):
         return [path]

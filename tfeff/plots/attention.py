@@ -8,9 +8,11 @@ import numpy as np
 
 from tfeff.plots.attention_maps import AttentionMaps, attention_maps
 from tfeff.plots.figure import check_figure_path, check_layer, figure_axes
+from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_integer
 
 
+@paths(path=REPLACE)
 def average_attention(
     encoder: keras.Model,
     batches: Iterable,
@@ -88,6 +90,7 @@ def draw_average(
         panels[-1].legend(fontsize="x-small")
 
 
+@paths(path=REPLACE)
 def diagonal_concentration(
     encoder: keras.Model, batches: Iterable, path: str | os.PathLike, distance: int = 4
 ) -> None:

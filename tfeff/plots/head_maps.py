@@ -11,6 +11,7 @@ from keras import ops
 from tfeff.layers.record_layers import PROBABILITIES
 from tfeff.plots.attention_maps import padded, recordings
 from tfeff.plots.figure import check_figure_path, check_layer, figure_axes
+from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_integer
 
 
@@ -117,6 +118,7 @@ def head_similarity(
         return np.minimum(products / np.outer(norms, norms), 1), heads
 
 
+@paths(path=REPLACE)
 def attention_heads(
     encoder: keras.Model,
     batches: Iterable,
@@ -191,6 +193,7 @@ def _side_by_side(heads):
     return image
 
 
+@paths(path=REPLACE)
 def similar_heads(
     encoder: keras.Model, batches: Iterable, path: str | os.PathLike
 ) -> None:

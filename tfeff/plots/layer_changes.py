@@ -11,6 +11,7 @@ from keras import ops
 from tfeff.layers.encoder_block import blocks_of
 from tfeff.plots.attention_maps import check_batches, recordings
 from tfeff.plots.figure import check_figure_path, figure_axes
+from tfeff.storage.arguments import REPLACE, paths
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +79,7 @@ def layer_changes(encoder: keras.Model, batches: Iterable) -> LayerChanges:
     return LayerChanges(*(totals / count))
 
 
+@paths(path=REPLACE)
 def layer_stability(
     encoders: Mapping[str, object] | object, batches: Iterable, path: str | os.PathLike
 ) -> None:

@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tfeff.plots.figure import check_labelled_files, figure_axes
+from tfeff.storage.arguments import REPLACE, paths
 
 _LABELS = {"loss": "training", "val_loss": "validation"}
 
 
+@paths(path=REPLACE)
 def learning_curves(
     metrics: Mapping[str, str | os.PathLike | Sequence],
     path: str | os.PathLike,

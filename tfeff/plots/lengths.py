@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tfeff.plots.figure import check_figure_path, figure_axes
+from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_integer, check_mapping
 
 
+@paths(path=REPLACE)
 def length_distribution(
     lengths: Mapping[str, Sequence[int]],
     path: str | os.PathLike,

@@ -8,6 +8,7 @@ from keras import ops
 
 from tfeff.layers.encoder_block import blocks_of
 from tfeff.plots.figure import figure_axes
+from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_integer
 
 
@@ -51,6 +52,7 @@ def partition_values(
     }
 
 
+@paths(path=REPLACE)
 def partition_functions(
     encoder: keras.Model, path: str | os.PathLike, max_distance: int = 64
 ) -> None:

@@ -9,6 +9,7 @@ from keras import ops
 from tfeff.layers.encoder_block import blocks_of
 from tfeff.layers.relative_attention import SCALAR_METHODS
 from tfeff.plots.figure import check_layer, figure_axes
+from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_integer
 
 
@@ -57,6 +58,7 @@ def relative_tables(
     return tables
 
 
+@paths(path=REPLACE)
 def relative_embeddings(
     encoder: keras.Model,
     path: str | os.PathLike,

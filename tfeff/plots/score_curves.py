@@ -6,9 +6,11 @@ import os
 from collections.abc import Mapping
 
 from tfeff.plots.figure import check_labelled_files, figure_axes
+from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_path
 
 
+@paths(path=REPLACE)
 def score_curves(
     metrics: Mapping[str, str | os.PathLike],
     path: str | os.PathLike,

@@ -40,7 +40,7 @@ class AnswerSettings(TuningSettings):
         {"train_questions": "train_examples", "dev_questions": "dev_examples"}
     )
 
-    run_dir: str = setting("Folder of the run.", fixed=False)
+    run_dir: str = setting("Folder or URL of the run.", fixed=False)
     task: str = setting(
         "SQuAD1.1 or squad1, SQuAD2.0 or squad2, or a data set of MRQA.", "squad1"
     )

@@ -158,8 +158,8 @@ def answer(
         run.finish()
         for name in dataset.metric_names:
             print(f"{name}: {score(metrics, name, baseline)}")
-        print(f"predictions: {run.path('predictions.json')}")
-        print(f"question and passage in, answer out: {newest_export(run)}")
+        print(f"predictions: {run.shown(run.path('predictions.json'))}")
+        print(f"question and passage in, answer out: {run.shown(newest_export(run))}")
         print_next("compare runs", "report", f"--runs={settings.run_dir}")
         return metrics
 

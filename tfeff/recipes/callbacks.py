@@ -50,22 +50,26 @@ class Callbacks:
 
     @contextlib.contextmanager
     def of_training(
-        self, folder: str, config: Mapping
+        self, folder: str, config: Mapping, is_chief: bool = True
     ) -> Iterator[list[keras.callbacks.Callback]]:
         """The callbacks of one training.
 
         Callbacks of Weights & Biases have a run of theirs, unless one is going: the
-        one of the folder.
+        one of the folder. Of several workers the chief alone has them.
 
         Args:
             folder: the folder of the run, or of the cell of a grid.
             config: the settings, for Weights & Biases.
+            is_chief: whether this process writes the folder.
         """
-        uses_wandb = any(
+        of_wandb = [
             make.func.__module__.partition(".")[0] == "wandb" for make in self._made
-        )
+        ]
+        uses_wandb = any(of_wandb) and is_chief
         with _wandb_run(folder, config) if uses_wandb else contextlib.nullcontext():
-            made = [make() for make in self._made]
+            made = [
+                make() for make, of in zip(self._made, of_wandb) if is_chief or not of
+            ]
             given = [
                 one if isinstance(one, keras.callbacks.Callback) else one()
                 for one in self._given

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import tfeff
 from tfeff.data.text.corpus import Corpus, parts_of
 
+# To train on, and to validate by.
+_CACHES = ("train", "validation")
+
 
 def corpus(names: Sequence[str], settings) -> Corpus:
     """Documents by the names that the settings named `corpus` take, in their order.
@@ -149,30 +152,31 @@ def build_caches(
             cross_documents=cross_documents,
             beam_flags=beam_flags,
         )
-        for name, documents in (("train", train), ("validation", validation))
+        for name, documents in zip(_CACHES, (train, validation))
     )
     _report(trained, validated)
     return trained, validated
 
 
 def open_caches(
-    folder: str, tokenizer, sequence_length: int
+    folder: str, tokenizer, sequence_length: int, verify: bool = True
 ) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
-    """The caches that `build_caches` wrote.
+    """The caches that `build_caches` wrote; `verify` reads them, and says what they are.
 
     Raises:
         ValueError: if they are damaged, or of another tokenizer or sequence length.
     """
     trained, validated = (
-        tfeff.data.open_cache(os.path.join(folder, name), tokenizer)
-        for name in ("train", "validation")
+        tfeff.data.open_cache(os.path.join(folder, name), tokenizer, verify)
+        for name in _CACHES
     )
     if trained.sequence_length != sequence_length:
         raise ValueError(
             "`sequence_length` must be that of `cache_dir`, "
             f"{trained.sequence_length}. Received: sequence_length={sequence_length}"
         )
-    _report(trained, validated)
+    if verify:
+        _report(trained, validated)
     return trained, validated
 
 

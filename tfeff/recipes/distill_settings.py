@@ -54,7 +54,7 @@ class DistillSettings(CallbackSettings):
     after a task `model.keras`, and `export/`: a SavedModel that takes text.
     """
 
-    run_dir: str = setting("Folder of the run.", fixed=False)
+    run_dir: str = setting("Folder or URL of the run.", fixed=False)
     stage: str = setting(
         "The stage: a general encoder, or a task.",
         "general",

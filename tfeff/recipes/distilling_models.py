@@ -108,8 +108,8 @@ def finish(run):
     """Notes the digests of what was written, tells where it is, returns the metrics."""
     run.finish()
     print(
-        f"the student and its tokenizer: {run.path('preset')}\n"
-        f"text in: {newest_export(run)}"
+        f"the student and its tokenizer: {run.shown(run.path('preset'))}\n"
+        f"text in: {run.shown(newest_export(run))}"
     )
     with open(run.path("metrics.json"), encoding="utf-8") as file:
         return json.load(file)

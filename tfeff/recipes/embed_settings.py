@@ -40,7 +40,7 @@ class EmbedSettings(TuningSettings):
     # The texts of a batch are contrasted with each other: it is not divided.
     accumulation_steps: ClassVar[int] = 1
 
-    run_dir: str = setting("Folder of the run.", fixed=False)
+    run_dir: str = setting("Folder or URL of the run.", fixed=False)
     examples: str | None = setting(
         "A file of texts, pairs or triplets; default: none, nothing is trained.", None
     )

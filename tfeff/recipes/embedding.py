@@ -147,8 +147,8 @@ def embed(
                 f"{metrics_line(best['mean'])}"
             )
         print(
-            f"the model: {run.path('model.keras')}\n"
-            f"text in, sentence_embeddings out: {exported}"
+            f"the model: {run.shown(run.path('model.keras'))}\n"
+            f"text in, sentence_embeddings out: {run.shown(exported)}"
         )
         print_finetune_next(settings.run_dir)
         return summary

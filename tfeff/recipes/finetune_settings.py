@@ -53,7 +53,7 @@ class FinetuneSettings(TuningSettings):
 
     recipe = "finetune"
 
-    run_dir: str = setting("Folder of the run.", fixed=False)
+    run_dir: str = setting("Folder or URL of the run.", fixed=False)
     task: str = setting(
         "A task of GLUE, BoolQ, MultiRC, RACE, CoNLL-2003, CoNLL-2000, WikiANN or "
         "WNUT-17."

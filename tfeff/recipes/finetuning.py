@@ -174,8 +174,9 @@ def finetune(
         print(
             f"best setting: {json.dumps(best['setting'])}, "
             f"{scores_line(best['mean'], task.baseline)}\n"
-            f"the best model: {run.path('model.keras')}\n"
-            f"text in, {', '.join(SERVED[type(model).__name__])} out: {exported}"
+            f"the best model: {run.shown(run.path('model.keras'))}\n"
+            f"text in, {', '.join(SERVED[type(model).__name__])} out: "
+            f"{run.shown(exported)}"
         )
         print_next("compare runs", "report", f"--runs={settings.run_dir}")
         return grid.summary

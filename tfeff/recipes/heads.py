@@ -8,6 +8,7 @@ import numpy as np
 from tfeff.encoders.preset_heads import head_names, read_head
 from tfeff.objectives.sentence_pair import OBJECTIVES
 from tfeff.recipes.runs import read_config
+from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.tasks.saved_models import masked_lm_settings, read_heads
 from tfeff.training.checkpoints import (
@@ -28,6 +29,7 @@ class PretrainedHeads:
             another one are not read.
     """
 
+    @paths(pretrained=READ_MODEL)
     def __init__(self, pretrained: str, objective: str):
         self.objective = objective
         run_dir, step = split_step(pretrained)
@@ -80,6 +82,7 @@ class PretrainedHeads:
         return [self.objective]
 
 
+@paths(pretrained=READ_MODEL)
 def read_pooler(pretrained: str) -> dict[str, np.ndarray] | None:
     """The pooler of a preset, to fine-tune with.
 

@@ -60,7 +60,7 @@ class PretrainSettings(OptimizerSettings):
 
     recipe = "pretrain"
 
-    run_dir: str = setting("Folder of the run.", fixed=False)
+    run_dir: str = setting("Folder or URL of the run.", fixed=False)
     preset: str = setting("A name of tfeff.encoders.presets().", "shatter_tiny")
     pretrained: str | None = setting(
         "A preset, a run or RUN@STEP, whose encoder, tokenizer and heads to start "
@@ -163,7 +163,7 @@ class PretrainSettings(OptimizerSettings):
         choices=["float32", "mixed_bfloat16", "mixed_float16"],
     )
     strategy: str = setting(
-        "Where to train; with multi_worker each worker has a run_dir of its own.",
+        "Where to train; with multi_worker all workers have one run_dir.",
         "default",
         choices=["default", "mirrored", "multi_worker", "tpu"],
         fixed=False,

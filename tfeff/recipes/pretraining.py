@@ -153,37 +153,28 @@ def run_pretraining(
     own_callbacks = Callbacks(settings, callbacks)
     if settings.strategy == "multi_worker":
         end_at_once()  # A worker may wait for others for ever.
-    with open_run(settings) as run:
-        strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
-        in_step = examples_in_step(settings, settings.batch_size, strategy)
+    strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
+    with strategy.scope():
+        tfeff.training.check_equal_settings(settings.config())
+    in_step = examples_in_step(settings, settings.batch_size, strategy)
+    with open_run(settings, strategy) as run:
         keras.utils.set_random_seed(settings.seed)
         with strategy.scope():
-            tfeff.training.check_equal_settings(settings.config())
             model = make_model()
-        given = _given_tokenizer(run, settings)
-        tokenizer, train, valid = _tokenizer_and_caches(run, given, settings)
-        with strategy.scope():
-            tfeff.training.check_equal_settings(
-                {
-                    "training text": train.corpus_hash,
-                    "validation text": valid.corpus_hash,
-                }
-            )
-        examples = objective(settings).examples
-        valid_batches = functools.partial(
-            valid.batches,
-            examples,
-            settings.batch_size,
-            shuffle=False,
-            repeat=False,
-            tokenizer=tokenizer,
+        tokenizer, train, valid = run.by_chief(
+            lambda: _make_data(run, settings), lambda: _read_data(run, settings)
         )
+        examples = objective(settings).examples
         with (
-            own_callbacks.of_training(run.directory, settings.config()) as own,
+            own_callbacks.of_training(
+                run.directory, settings.config(), run.is_chief
+            ) as own,
             strategy.scope(),
             tfeff.data.damage_named(train, valid),
         ):
-            validation_data = tfeff.training.distribute(valid_batches)
+            validation_data = tfeff.training.distribute(
+                _valid_batches(settings, valid, tokenizer)
+            )
             model = fit(
                 run,
                 lambda: model,
@@ -207,22 +198,46 @@ def run_pretraining(
                 callbacks=own,
             )
             metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
-        tfeff.training.write_metrics(metrics, run.path("metrics.json"))
-        _report(model, metrics, valid.unigram_entropy())
-        draw(model.encoder, valid_batches(), run, settings.plots)
-        fills = isinstance(model, tfeff.objectives.MaskedLM)
-        make_once(
-            run.path("preset"),
-            lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
+        # Others end with the chief: if it is lost here, all have to start again.
+        run.by_chief(
+            lambda: _finish(run, settings, model, tokenizer, valid, metrics),
+            lambda: None,
         )
-        served = model if fills else model.encoder
-        exported = export_once(run, served, tokenizer)
-        run.finish()
-        print(f"the encoder and its tokenizer, to fine-tune: {run.path('preset')}")
-        outputs = "embeddings and fillings" if fills else "embeddings"
-        print(f"text in, {outputs} out: {exported}")
-        print_finetune_next(settings.run_dir)
         return model
+
+
+def _finish(run, settings, model, tokenizer, valid, metrics):
+    """Writes what the run leaves behind the training, and tells of it."""
+    tfeff.training.write_metrics(metrics, run.path("metrics.json"))
+    _report(model, metrics, valid.unigram_entropy())
+    draw(
+        model.encoder, _valid_batches(settings, valid, tokenizer)(), run, settings.plots
+    )
+    fills = isinstance(model, tfeff.objectives.MaskedLM)
+    make_once(
+        run.path("preset"),
+        lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
+    )
+    served = model if fills else model.encoder
+    exported = export_once(run, served, tokenizer)
+    run.finish()
+    preset = run.shown(run.path("preset"))
+    print(f"the encoder and its tokenizer, to fine-tune: {preset}")
+    outputs = "embeddings and fillings" if fills else "embeddings"
+    print(f"text in, {outputs} out: {run.shown(exported)}")
+    print_finetune_next(settings.run_dir)
+
+
+def _valid_batches(settings, valid, tokenizer):
+    """Makes the batches to validate by."""
+    return functools.partial(
+        valid.batches,
+        objective(settings).examples,
+        settings.batch_size,
+        shuffle=False,
+        repeat=False,
+        tokenizer=tokenizer,
+    )
 
 
 def changed(settings: PretrainSettings) -> set[str]:
@@ -321,11 +336,15 @@ def token_loss(model: keras.Model, metrics: dict[str, float]) -> float | None:
     return metrics.get("masked_lm_loss", metrics["loss"])
 
 
-def _tokenizer_and_caches(run, given, settings):
-    """The run's tokenizer, and its caches or those of `cache_dir`."""
+def _make_data(run, settings):
+    """The tokenizer and the caches of both texts, which an earlier start may have made.
+
+    Some of it is made anew, and some compared with what there is.
+    """
+    given = _given_tokenizer(run, settings)
+    length = settings.sequence_length
     if settings.cache_dir:
         tokenizer = _tokenizer(run, given, None, settings)
-        length = settings.sequence_length
         return tokenizer, *open_caches(settings.cache_dir, tokenizer, length)
     train_text, valid_text = train_and_validation(settings)
     tokenizer = _tokenizer(run, given, train_text, settings)
@@ -334,9 +353,17 @@ def _tokenizer_and_caches(run, given, settings):
         train_text,
         valid_text,
         tokenizer,
-        settings.sequence_length,
+        length,
         settings.cross_documents,
     )
+
+
+def _read_data(run, settings):
+    """What `_make_data` has made or read in another process."""
+    tokenizer = load_run_tokenizer(run.directory)
+    folder = settings.cache_dir or run.path("cache")
+    length = settings.sequence_length
+    return tokenizer, *open_caches(folder, tokenizer, length, verify=False)
 
 
 def _report(model, metrics, entropy):

@@ -8,6 +8,7 @@ import os
 from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.glue import SCORED_TASKS, glue_average
 from tfeff.recipes.report_settings import ReportSettings
+from tfeff.storage.arguments import READ_RESULTS, REPLACE, paths
 from tfeff.utils.files import atomic_file
 
 # In the order of the papers' columns.
@@ -82,12 +83,14 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     text = "\n".join(tables)
     print(text, end="")
     if settings.output is not None:
-        with (
-            atomic_file(settings.output) as new,
-            open(new, "w", encoding="utf-8") as file,
-        ):
-            file.write(text)
+        _write(text, settings.output)
     return found
+
+
+@paths(output=REPLACE)
+def _write(text, output):
+    with atomic_file(output) as new, open(new, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _folders(patterns):
@@ -105,6 +108,7 @@ def _keep_best(found, row, task, scores):
         tasks[task] = scores
 
 
+@paths(folder=READ_RESULTS)
 def _read(folder):
     """The encoder, task, metrics, baseline, and whether it is one of questions.
 

@@ -15,6 +15,7 @@ import tensorflow as tf
 from absl import logging
 
 import tfeff
+from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
@@ -24,10 +25,19 @@ from tfeff.utils.files import atomic_file
 
 
 @contextlib.contextmanager
-def open_run(settings: Any) -> Iterator[tfeff.training.RunDirectory]:
-    """The run directory of settings, which is given back at the end of the block."""
+def open_run(
+    settings: Any, strategy: tf.distribute.Strategy | None = None
+) -> Iterator[tfeff.training.RunDirectory]:
+    """The run directory of settings, which is given back at the end of the block.
+
+    Args:
+        settings: they have `run_dir`.
+        strategy: that of the training, if it may have several workers.
+    """
+    strategy = strategy or tf.distribute.get_strategy()
     with contextlib.ExitStack() as stack:
-        with HeldSignals():  # A signal between the two would leave the folder.
+        # A signal between the two would leave the folder.
+        with HeldSignals(), strategy.scope():
             run = tfeff.training.RunDirectory(
                 settings.run_dir, settings.config(), type(settings).upgraded
             )
@@ -35,6 +45,7 @@ def open_run(settings: Any) -> Iterator[tfeff.training.RunDirectory]:
         yield run
 
 
+@paths(run_dir=READ_MODEL)
 def read_config(run_dir: str) -> dict:
     """The configuration of a run's directory.
 

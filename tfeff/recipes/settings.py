@@ -15,7 +15,13 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from tfeff.recipes.configurations import find
-from tfeff.utils.checks import check_choice, check_integer, check_mapping, check_path
+from tfeff.utils.checks import (
+    check_choice,
+    check_integer,
+    check_mapping,
+    check_path,
+    is_url,
+)
 
 if sys.version_info >= (3, 11):
     from typing import dataclass_transform
@@ -248,7 +254,8 @@ class Field:
         if self.kind is str:
             if self.choices:
                 return check_choice(self.name, value, self.choices)
-            return check_path(self.name, value) if value != "" else ""
+            is_path = value != "" and not is_url(value)
+            return check_path(self.name, value) if is_path else value
         if self.kind is int:
             minimum = -(2**63) if self.minimum is None else self.minimum
             return check_integer(self.name, value, minimum, self.maximum)

@@ -6,12 +6,14 @@ import keras
 
 import tfeff
 from tfeff.recipes.runs import read_config
+from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import split_step
 
 # Their texts are all of segment 0.
 ONE_SEGMENT = ("masked_lm", "replaced_token", "permutation_lm")
 
 
+@paths(pretrained=READ_MODEL)
 def has_unseen_segments(pretrained: str) -> bool:
     """Whether an encoder comes from a run that showed it segment 0 alone.
 

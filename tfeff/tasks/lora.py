@@ -12,6 +12,7 @@ import safetensors.numpy
 from tfeff.encoders import Encoder
 from tfeff.encoders.adapters import adapted_layers, own_weights
 from tfeff.objectives.objective import Objective
+from tfeff.storage.arguments import READ, REPLACE, paths
 from tfeff.utils.checks import check_path
 from tfeff.utils.files import atomic_file
 
@@ -19,6 +20,7 @@ _FORMAT = "tfeff.lora.1"
 _FACTORS = ("lora_kernel_a", "lora_kernel_b")
 
 
+@paths(path=REPLACE)
 def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
     """Writes what was trained beside a frozen encoder: its adapters, and the heads.
 
@@ -84,6 +86,7 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
         safetensors.numpy.save_file(arrays, new, notes)
 
 
+@paths(path=READ)
 def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
     """Gives a model the adapters, and the heads, that `save_lora` wrote.
 

@@ -20,6 +20,7 @@ from tfeff.encoders.preset_heads import save_preset
 from tfeff.encoders.quantization import check_keeps_quantization
 from tfeff.encoders.swap_positions import METHODS
 from tfeff.objectives.objective import Objective
+from tfeff.storage.arguments import READ_MODEL, WRITE, paths
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import load_checkpoint, run_checkpoint
 from tfeff.utils.checks import check_choice, check_integer, check_path, check_rate
@@ -30,6 +31,7 @@ _CONFIG = "config.json"
 _TOKENIZER = "tokenizer.json"
 
 
+@paths(path=WRITE)
 def save_pretrained(
     model: Encoder | Objective,
     tokenizer: keras_hub.tokenizers.Tokenizer,
@@ -115,6 +117,7 @@ def task_config(model: Objective) -> dict:
     }
 
 
+@paths(path=READ_MODEL)
 def load_pretrained(
     path: str | os.PathLike,
     sequence_length: int | None = None,
@@ -234,6 +237,7 @@ def _read_step(run_dir, step, overrides):
     return encoder, load_run_tokenizer(run_dir)
 
 
+@paths(path=READ_MODEL)
 def find_preset(path):
     """The folder of the preset."""
     path = check_path("path", path)

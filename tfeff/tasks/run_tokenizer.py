@@ -13,6 +13,7 @@ import keras_hub
 
 from tfeff import data
 from tfeff.encoders.preset_files import add_digests, check_preset, tokenizer_files
+from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.utils.files import atomic_folder
 
 _FILE, _FOLDER = "tokenizer.spm", "tokenizer"
@@ -34,6 +35,7 @@ def has_run_tokenizer(run_dir: str) -> bool:
     return any(os.path.exists(os.path.join(run_dir, n)) for n in (_FILE, _FOLDER))
 
 
+@paths(run_dir=READ_MODEL)
 def load_run_tokenizer(run_dir: str) -> keras_hub.tokenizers.Tokenizer:
     """Reads the tokenizer of a run directory.
 

@@ -13,6 +13,7 @@ from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.objective import Objective
 from tfeff.objectives.permutation_lm import PermutationLM
 from tfeff.objectives.sentence_pair import SentencePairPrediction
+from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks import (  # noqa: F401
     classifier,
     multiple_choice,
@@ -26,6 +27,7 @@ from tfeff.training.checkpoints import latest_checkpoint, load_checkpoint
 from tfeff.utils.checks import check_choice, check_path
 
 
+@paths(path=READ_MODEL)
 def load_task(
     path: str | os.PathLike, **options: Any
 ) -> tuple[Objective, keras_hub.tokenizers.Tokenizer]:
@@ -81,6 +83,7 @@ def load_task(
     return model, tokenizer
 
 
+@paths(path=READ_MODEL)
 def load_objective(
     path: str | os.PathLike, objective: str
 ) -> tuple[Objective, keras_hub.tokenizers.Tokenizer]:

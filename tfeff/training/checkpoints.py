@@ -10,7 +10,10 @@ from typing import Any
 
 import keras
 
+from tfeff.compat import ReadsCopies
 from tfeff.encoders.quantization import check_keeps_training
+from tfeff.storage.arguments import READ, READ_WHOLE, REPLACE, local_run, paths
+from tfeff.training.background import Background
 from tfeff.utils.checks import (
     check_integer,
     check_iterable,
@@ -23,6 +26,7 @@ _NAME = re.compile(r"step-(\d+)\.keras")
 _NOTES = "run.json"  # A file in the archive beside Keras' own; Keras ignores it.
 
 
+@paths(path=REPLACE)
 def save_checkpoint(
     model: keras.Model, path: str, notes: Mapping | None = None
 ) -> None:
@@ -61,6 +65,7 @@ def save_checkpoint(
             archive.writestr(_NOTES, json.dumps(dict(notes)))
 
 
+@paths(path=READ)
 def load_notes(path: str) -> dict:
     """The notes that `save_checkpoint` saved with the model; may be empty.
 
@@ -76,6 +81,7 @@ def load_notes(path: str) -> dict:
         return json.loads(archive.read(_NOTES))
 
 
+@paths(path=READ)
 def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
     """Loads a model that `save_checkpoint` saved, ready to train on.
 
@@ -132,6 +138,7 @@ def _check_members(path, members):
             raise zipfile.BadZipFile(f"bad size of {member.filename}")
 
 
+@paths(directory=READ_WHOLE)
 def latest_checkpoint(directory: str) -> tuple[str | None, int]:
     """The newest checkpoint of a folder.
 
@@ -167,7 +174,7 @@ def run_checkpoint(run_dir: str, step: int | None = None) -> tuple[str, int]:
         ValueError: if the run has no checkpoint of this step; it names those that
             there are.
     """
-    folder = os.path.join(run_dir, "checkpoints")
+    folder = os.path.join(local_run("run_dir", run_dir, step), "checkpoints")
     steps = checkpoint_steps(folder)
     if not steps or step not in (None, *steps):
         kept = f"those of steps {', '.join(map(str, steps))}" if steps else "none"
@@ -195,6 +202,11 @@ def checkpoint_steps(directory: str) -> list[int]:
 class Checkpoints(keras.callbacks.Callback):
     """Saves the whole model after every epoch; keeps the newest few, and some for good.
 
+    The training waits until the model's variables are copied from the device into
+    memory, no longer: a thread writes the copies to the disk. It writes one checkpoint
+    at a time, and `fit` ends when the last one is written. Its errors, such as that
+    of a full disk, are raised after the next step.
+
     Args:
         directory: folder for `step-NNNNNNNN.keras`; made if missing.
         steps_per_epoch: integer, to count steps in file names.
@@ -203,6 +215,8 @@ class Checkpoints(keras.callbacks.Callback):
         notes: called for the notes to save with each model, see `save_checkpoint`.
         keep_steps: integers, multiples of `steps_per_epoch`: the steps whose
             checkpoints are never deleted.
+        hold_signals: boolean; whether SIGINT and SIGTERM wait for the end of a
+            checkpoint that is being written.
 
     Raises:
         ValueError: if a number is not positive, or one of `keep_steps` is no multiple
@@ -220,8 +234,10 @@ class Checkpoints(keras.callbacks.Callback):
         keep: int = 2,
         notes: Callable[[], Mapping] = dict,
         keep_steps: Sequence[int] = (),
+        hold_signals: bool = False,
     ):
         super().__init__()
+        self._background = Background(hold_signals)
         self._directory = check_path("directory", directory)
         self._steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
         self._keep = check_integer("keep", keep)
@@ -231,15 +247,45 @@ class Checkpoints(keras.callbacks.Callback):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         check_keeps_training(self.model)
 
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        self._background.check()
+
+    def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        self._background.check()
+
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self.save((epoch + 1) * self._steps_per_epoch)
-        self.remove_old()
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        self.wait()
 
     def save(self, step: int, **notes: Any) -> None:
-        """Saves the model as it is after `step` steps, with more notes."""
+        """Saves the model as it is after `step` steps, with more notes.
+
+        A thread writes it, and then deletes older ones; see `wait`.
+        """
+        self.wait()
         os.makedirs(self._directory, exist_ok=True)
-        path = checkpoint_path(self._directory, step)
-        save_checkpoint(self.model, path, {**self._notes(), **notes})
+        model, path = self.model, checkpoint_path(self._directory, step)
+        notes = {**self._notes(), **notes}
+        copies = _copies(model)
+
+        def write():
+            with keras.device("cpu:0"), ReadsCopies(copies):
+                save_checkpoint(model, path, notes)
+            self.remove_old()
+
+        self._background.start(write)
+
+    def wait(self) -> None:
+        """Waits until what is being saved is on the disk.
+
+        Raises:
+            OSError: if it cannot be written; those before it are still there.
+        """
+        self._background.wait()
 
     def remove_old(self) -> None:
         """Deletes checkpoints older than the newest few, but those kept for good."""
@@ -249,6 +295,12 @@ class Checkpoints(keras.callbacks.Callback):
         for step in steps:
             if whole and step not in kept and step < whole[-1]:
                 os.remove(checkpoint_path(self._directory, step))
+
+
+def _copies(model):
+    """All variables that are saved, with their values in memory."""
+    variables = [*model.variables, *getattr(model.optimizer, "variables", ())]
+    return [(variable, variable.numpy()) for variable in variables]
 
 
 def check_kept_steps(

@@ -20,10 +20,9 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
         name: `"default"`, one device; `"mirrored"`, every GPU of the machine, or
             every logical CPU where there is no GPU, by one strategy in a process;
             `"multi_worker"`, those of all machines that the environment variable
-            TF_CONFIG names, where every machine runs the same program with its own run
-            directory, and asks for the strategy before it makes any tensor. Each waits
-            for the others to start, and says so on standard error; `"tpu"`, a TPU or a
-            slice.
+            TF_CONFIG names, where every machine runs the same program, and asks for
+            the strategy before it makes any tensor. Each waits for the others to start,
+            and says so on standard error; `"tpu"`, a TPU or a slice.
         tpu: name or address of the TPU, for `TPUClusterResolver`; empty for the one
             that the environment names.
 

@@ -3,10 +3,12 @@
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tfeff.training.checkpoints import Checkpoints
 from tfeff.training.held_signals import HeldSignals
+from tfeff.training.workers import is_chief, several_workers
 
 
 class StopAtSignal(keras.callbacks.Callback):
@@ -103,15 +105,23 @@ def metrics_state(model: keras.Model) -> list:
 
 def _restore_metrics(model, state):
     parts = _parts(model)
-    numbers, saved = [len(part) for part in parts], [len(part) for part in state]
-    if numbers != saved:
+    if len(parts) != len(state):
         raise ValueError(
-            "The checkpoint within an epoch must be of as many metrics and replicas as "
-            f"the model. Received: variables for {saved}, while there are {numbers}"
+            "The checkpoint within an epoch must be of as many metrics as the model. "
+            f"Received: {len(state)} variables, while there are {len(parts)}"
         )
     for variables, values in zip(parts, state, strict=True):
+        if len(variables) != len(values) or several_workers():
+            values = _in_the_first(values, len(variables))
         for variable, value in zip(variables, values, strict=True):
             variable.assign(tf.constant(value, variable.dtype, variable.shape))
+
+
+def _in_the_first(values, number):
+    """The sum of the replicas' values in the first of all replicas, zeros elsewhere."""
+    total = np.sum(values, axis=0)
+    first = [total if is_chief() else np.zeros_like(total)]
+    return [*first, *[np.zeros_like(total)] * (number - 1)]
 
 
 def _parts(model):

@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tfeff.storage.arguments import REPLACE, paths
 from tfeff.training import run_seal
 from tfeff.utils.checks import check_iterable, check_mapping, check_path
 from tfeff.utils.files import atomic_file
@@ -170,6 +171,7 @@ class Grid:
         return metrics
 
 
+@paths(path=REPLACE)
 def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:
     """Writes metrics as JSON, whole or not at all. Undefined values become null.
 

@@ -15,16 +15,14 @@ class MetricsFile(keras.callbacks.Callback):
     """Writes the metrics of each epoch as a row of a CSV file.
 
     Args:
-        path: the file. It is first restored to its state at the checkpoint, see
-            `restore`.
-        step: as for `restore`.
-        saved: as for `restore`.
+        path: the file.
+        text: its rows so far, which `restore` returns.
     """
 
-    def __init__(self, path: str, step: int, saved: str | None = ""):
+    def __init__(self, path: str, text: str = ""):
         super().__init__()
         self._path = path
-        self._rows = _parse(restore(path, step, saved))
+        self._rows = _parse(text)
 
     def on_epoch_end(self, epoch, logs=None):
         self._rows.append({"epoch": epoch, **dict(sorted(logs.items()))})

@@ -5,11 +5,13 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import keras
+import tensorflow as tf
 
+from tfeff.storage.remote_run import RemoteRun, open_remote_run
 from tfeff.training import run_lock, run_seal
 from tfeff.training.checkpoints import (
     Checkpoints,
@@ -22,18 +24,24 @@ from tfeff.training.divergence import StopWhenDiverged
 from tfeff.training.early_stopping import StopEarly
 from tfeff.training.epochs import ResumeEpoch, StopAtSignal
 from tfeff.training.held_signals import HeldSignals
-from tfeff.training.metrics_file import MetricsFile
+from tfeff.training.metrics_file import MetricsFile, restore
 from tfeff.training.progress import TrainingProgress
 from tfeff.training.workers import (
+    check_equal_settings,
+    from_chief,
+    is_chief,
     join_workers,
     lost_workers_named,
+    open_together,
     several_workers,
+    tell,
 )
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.checks import check_integer, check_mapping, check_path
+from tfeff.utils.checks import check_integer, check_mapping, check_path, is_url
 from tfeff.utils.files import PARTIAL, atomic_file, remove_partial
 
 _CONFIG = "config.json"
+T = TypeVar("T")
 
 
 class RunDirectory:
@@ -56,16 +64,30 @@ class RunDirectory:
     the directory back when it ends, when its last `RunDirectory` of it is closed or
     deleted, or at the end of a `with` block.
 
+    Several workers have one directory, in a folder that all of them see. All make a
+    `RunDirectory` of it, in the scope of their strategy. One of them, the chief, opens
+    and writes it; the others read.
+
     Args:
-        directory: the folder; made if missing.
+        directory: the folder; made if missing. At a URL, this process works on a copy
+            on this machine, which it publishes after each checkpoint; see
+            [Remote storage](STORAGE.md).
         config: what determines the run's numbers, JSON values by name.
         upgrade: called with the configuration of a directory that exists; returns it
             as this version of a program writes it.
 
+    Attributes:
+        is_chief: whether this process writes the run's files: it is the chief of
+            several workers, or alone.
+
     Raises:
-        ValueError: if another process has opened the folder; if it holds a run of
+        ValueError: if another process has opened the folder, or the URL cannot be
+            written to; if it holds a run of
             another configuration (the message lists the differences), or files that
-            are not a run's; if a file whose digest is known is damaged.
+            are not a run's; if a file whose digest is known is damaged. In every
+            worker, if they have other configurations or versions, or one does not see
+            the folder that the chief has opened.
+        LostWorker: if another worker has ended or cannot be reached.
 
     Example:
 
@@ -75,18 +97,47 @@ class RunDirectory:
     'config.json'
     """
 
+    @lost_workers_named()
     def __init__(
         self,
         directory: str | os.PathLike,
         config: Mapping,
         upgrade: Callable[[dict], dict] = dict,
     ):
-        self.directory = check_path("directory", directory)
         check_mapping("config", config, "names to JSON values")
         self.config = json.loads(json.dumps(dict(config)))
+        self.is_chief = is_chief()
+        self._made: list[str] = []
+        self._lock: run_lock.RunLock | None = None
+        self._remote: RemoteRun | None = None
+        # In its scope the chief cannot make a model alone.
+        self._strategy = tf.distribute.get_strategy()
+        self._has_others = several_workers()
+        if not is_url(directory):
+            self.url = self.directory = check_path("directory", directory)
+        elif self._has_others:
+            raise ValueError(
+                "`directory` must be a folder that all workers see. Received: "
+                f"{directory}, of which each would have a copy of its own"
+            )
+        else:
+            self.url = str(directory)
+            self._remote = open_remote_run("directory", self.url)
+            self.directory = self._remote.folder
+        try:
+            if self._has_others:
+                check_equal_settings(self.config)
+                open_together(self.directory, lambda: self._open(upgrade))
+            else:
+                self._open(upgrade)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, upgrade):
         self._check_kind()
         self._made = _make_folders(self.directory)
-        self._lock: run_lock.RunLock | None = run_lock.lock_directory(self.directory)
+        self._lock = run_lock.lock_directory(self.directory)
         remove_partial(self.directory)
         # A configuration alone is of a start that failed before it made anything.
         if self._files() - {_CONFIG}:
@@ -111,7 +162,12 @@ class RunDirectory:
         is_unused = self._lock and self._made and self._files() <= {_CONFIG}
         if is_unused:  # Before another process can open it.
             os.remove(self.path(_CONFIG))
-        self._lock = None
+        remote, self._remote = self._remote, None
+        try:
+            if remote is not None:
+                remote.close()
+        finally:
+            self._lock = None
         if is_unused:
             with contextlib.suppress(OSError):
                 for folder in self._made:
@@ -168,20 +224,68 @@ class RunDirectory:
         """The name of a file in the directory."""
         return os.path.join(self.directory, *parts)
 
+    @lost_workers_named()
+    def by_chief(self, make: Callable[[], T], read: Callable[[], T]) -> T:
+        """What the chief makes in the directory, and the other workers then read.
+
+        Args:
+            make: called in the chief, or by a process alone.
+            read: called in the other workers, when `make` has returned.
+
+        Returns:
+            What `make` or `read` returns.
+
+        Raises:
+            ValueError: in the other workers, with the message of what `make` raises.
+            LostWorker: if another worker has ended or cannot be reached.
+        """
+        if not self._has_others:
+            return make()
+        made: Any = None
+        error = None
+        if self.is_chief:
+            try:
+                made = make()
+            except Exception as raised:
+                error = raised
+        with self._strategy.scope():
+            tell(None, error)
+        return made if self.is_chief else read()
+
     def seal(self, name: str) -> None:
         """Notes the digest of a file that is not to change any more.
 
         Every later start finds out whether it is still as it was, and so does another
-        call.
+        call. Of several workers the chief does it.
 
         Raises:
             ValueError: if the file is no more as it was.
         """
-        run_seal.seal_file(self.path(name))
+        if self.is_chief:
+            run_seal.seal_file(self.path(name))
+
+    def shown(self, path: str) -> str:
+        """A path in the directory as it is printed: where it is published, if it is."""
+        return self.url.rstrip("/") + path[len(self.directory.rstrip("/")) :]
+
+    @contextlib.contextmanager
+    def published(self) -> Iterator[None]:
+        """Publishes what the block has written, where the directory is at a URL."""
+        try:
+            yield
+        finally:
+            if self._remote is not None:
+                self._remote.publish()
 
     def finish(self) -> None:
-        """Notes the digests of all files. The next start checks, then forgets them."""
-        run_seal.seal_folder(self.directory)
+        """Notes the digests of all files. The next start checks, then forgets them.
+
+        Of several workers the chief does it.
+        """
+        if not self.is_chief:
+            return
+        with self.published():
+            run_seal.seal_folder(self.directory)
 
     @lost_workers_named()
     def fit(
@@ -204,11 +308,12 @@ class RunDirectory:
         metrics of one that was not. At most an epoch of work is lost by a kill, and
         none by Ctrl-C or SIGTERM: these wait for the end of the step, or of the
         validation, and for its checkpoint, then do what they would have done at once.
-        A second one does not wait. (On several workers nothing waits: they would wait
-        for each other.)
+        A second one does not wait. (On several workers they wait for the checkpoint
+        that is being written alone: else the workers would wait for each other.)
 
-        Call it in the scope of the distribution strategy. Several workers go on from
-        the newest checkpoint that all of them have; each keeps two at least.
+        Call it in the scope of the distribution strategy. Several workers all call it.
+        The chief writes, and all go on from its newest checkpoint. The number of
+        workers and of replicas may be another one at each start.
 
         Args:
             make_model: makes the compiled model; not called on resuming.
@@ -226,8 +331,9 @@ class RunDirectory:
             keep_checkpoints: integer, how many checkpoints to keep.
             keep_steps: integers, multiples of `steps_per_epoch` up to `total_steps`:
                 the steps whose checkpoints are kept beside those.
-            callbacks: more callbacks. They come before those that write files: what
-                they add to the metrics of an epoch is written too.
+            callbacks: more callbacks, those of each worker. They come before those
+                that write files: what they add to the metrics of an epoch is written
+                too.
 
         Returns:
             The trained model.
@@ -235,8 +341,10 @@ class RunDirectory:
         Raises:
             ValueError: if the steps do not fit each other, or the newest checkpoint
                 is truncated or corrupted; in every worker, if they have not the same
-                settings and data, or no checkpoint in common; on another backend than
-                TensorFlow.
+                data, or do not see the same checkpoint; if this is called in the
+                scope of several workers' strategy, and the directory was not opened
+                there; on another backend than TensorFlow.
+            OSError: if a checkpoint cannot be written, after a step or at the end.
             Diverged: after the first epoch whose loss or weights are not finite. No
                 file is written of it.
             LostWorker: if another worker has ended or cannot be reached.
@@ -257,11 +365,19 @@ class RunDirectory:
                     "`patience` must be None without `validation_data`. "
                     f"Received: patience={patience}"
                 )
-        if several_workers():
-            keep_checkpoints = max(keep_checkpoints, 2)  # One of them is all workers'.
+        if several_workers() != self._has_others:
+            raise ValueError(
+                "`RunDirectory` must be made where `fit` is called: in the scope of "
+                "the strategy, by all of several workers, of one folder. Received: "
+                f"{self.directory}, opened "
+                + ("for several workers" if self._has_others else "by one process")
+            )
+        if self._has_others:
             steps = {"total_steps": total_steps, "steps_per_epoch": steps_per_epoch}
-            join_workers(self, steps, (make_dataset(0), validation_data))
-        checkpoint, step = latest_checkpoint(self.path("checkpoints"))
+            datasets = (make_dataset(0), validation_data)
+            checkpoint, step = join_workers(self, steps, datasets)
+        else:
+            checkpoint, step = latest_checkpoint(self.path("checkpoints"))
         model = load_checkpoint(checkpoint) if checkpoint else make_model()
         if steps_per_epoch % model.steps_per_execution:
             raise ValueError(
@@ -277,9 +393,9 @@ class RunDirectory:
                 f"steps_per_epoch={steps_per_epoch}, a checkpoint of step {step} with "
                 f"steps_per_epoch={notes.get('steps_per_epoch')}"
             )
-        metrics_file = MetricsFile(
-            self.path("metrics.csv"), step, notes.get("metrics.csv")
-        )
+        table = self.path("metrics.csv")
+        text = from_chief(lambda: restore(table, step, notes.get("metrics.csv")))
+        metrics_file = MetricsFile(table, text)
         checkpoints = Checkpoints(
             self.path("checkpoints"),
             steps_per_epoch,
@@ -289,18 +405,23 @@ class RunDirectory:
                 "metrics.csv": metrics_file.text(),
             },
             keep_steps,
+            hold_signals=self._has_others,
         )
-        checkpoints.remove_old()
+        if self.is_chief:
+            checkpoints.remove_old()
         losses = [] if patience is None else metrics_file.column("val_loss")
         stop_early = StopEarly(patience, losses)
         if step == total_steps or stop_early.is_over:
             return model
         progress = TrainingProgress(total_steps, steps_per_epoch, tokens_per_step, step)
         held: Any = contextlib.nullcontext(HeldSignals())
-        if not several_workers():
+        if not self._has_others:
             held = HeldSignals()
         dataset = make_dataset(step)
-        with held as signals, contextlib.closing(progress):
+        # Published before a signal acts, which may end the process.
+        with held as signals, self.published(), contextlib.ExitStack() as stack:
+            stack.callback(checkpoints.wait)
+            stack.callback(progress.close)
             model.fit(
                 dataset,
                 initial_epoch=step // steps_per_epoch,
@@ -313,6 +434,7 @@ class RunDirectory:
                     ResumeEpoch(
                         steps_of_epoch, notes.get("metrics"), dataset.element_spec
                     ),
+                    *([] if self._remote is None else [_Held(self._remote)]),
                     _Rates(steps_per_epoch),
                     *callbacks,
                     stop_early,
@@ -323,23 +445,25 @@ class RunDirectory:
                         "Start a new run with a lower learning rate or a longer "
                         "warm-up."
                     ),
-                    metrics_file,
-                    keras.callbacks.TensorBoard(
-                        self.path("tensorboard"), write_graph=False
-                    ),
-                    *([_Curve(self)] if importlib.util.find_spec("matplotlib") else []),
+                    *(self._writers(metrics_file) if self.is_chief else []),
                     # Last: a checkpoint promises that its row of metrics is there.
-                    checkpoints,
+                    *([checkpoints] if self.is_chief else []),
                     StopAtSignal(signals, checkpoints, steps_per_epoch, step),
                 ],
             )
-        if stop_early.is_over:
+        if stop_early.is_over and self.is_chief:
             print(
                 f"the training ended at step {stop_early.epochs * steps_per_epoch:,}: "
                 f"no new lowest validation loss in {patience} validations",
                 file=sys.stderr,
             )
         return model
+
+    def _writers(self, metrics_file):
+        """The callbacks that write the metrics of each epoch."""
+        board = keras.callbacks.TensorBoard(self.path("tensorboard"), write_graph=False)
+        curve = [_Curve(self)] if importlib.util.find_spec("matplotlib") else []
+        return [metrics_file, board, *curve]
 
 
 def _make_folders(directory):
@@ -350,6 +474,17 @@ def _make_folders(directory):
         folder = os.path.dirname(folder)
     os.makedirs(directory, exist_ok=True)
     return made
+
+
+class _Held(keras.callbacks.Callback):
+    """Ends the training where another process has taken the remote run over."""
+
+    def __init__(self, remote):
+        super().__init__()
+        self._remote = remote
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._remote.check()
 
 
 class _Rates(keras.callbacks.Callback):

@@ -41,6 +41,7 @@ class RunLock:
         }
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, json.dumps(holder).encode() + b"\n", 0)
+        os.fsync(self._descriptor)  # Other machines read it, see `read`.
 
 
 def lock_directory(directory: str) -> RunLock:
@@ -51,6 +52,18 @@ def lock_directory(directory: str) -> RunLock:
     if lock is None:
         lock = _locks[os.getpid(), key] = RunLock(key)
     return lock
+
+
+def read(directory: str) -> str | None:
+    """What the lock of a directory says of its holder; `None` where there is none.
+
+    It tells whether processes, also of several machines, see the same directory.
+    """
+    try:
+        with open(os.path.join(directory, NAME), encoding="utf-8") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return None
 
 
 def _locked_file(path):

@@ -9,7 +9,6 @@ import keras
 
 from tfeff.training.checkpoints import (
     check_kept_steps,
-    latest_checkpoint,
     load_checkpoint,
     load_notes,
     save_checkpoint,
@@ -18,7 +17,11 @@ from tfeff.training.double_depth import double_depth
 from tfeff.training.early_stopping import since_lowest
 from tfeff.training.metrics_file import restore
 from tfeff.training.run import RunDirectory
-from tfeff.training.workers import agree_on_checkpoint, lost_workers_named
+from tfeff.training.workers import (
+    agree_on_checkpoint,
+    from_chief,
+    lost_workers_named,
+)
 from tfeff.utils.checks import check_integer
 
 
@@ -98,13 +101,12 @@ def train_by_stacking(
                 f"Received: patience={patience}"
             )
     checkpoints = run.path("checkpoints")
-    agree_on_checkpoint(checkpoints, steps_per_epoch)
     checkpoint: Any
-    checkpoint, step = latest_checkpoint(checkpoints)
+    checkpoint, step = agree_on_checkpoint(checkpoints)
     model: Any = load_checkpoint(checkpoint) if checkpoint else make_model()
     # The rows tell whether a stage is over.
     saved = load_notes(checkpoint).get("metrics.csv") if checkpoint else ""
-    restore(run.path("metrics.csv"), step, saved)
+    from_chief(lambda: restore(run.path("metrics.csv"), step, saved))
     growths = _growths_left(model.encoder.num_layers, num_layers, len(switch_steps))
     if not checkpoint and growths < len(switch_steps):
         raise ValueError(
@@ -131,11 +133,12 @@ def train_by_stacking(
                 keep_steps=[kept for kept in keep_steps if kept <= last],
                 callbacks=[stage, *callbacks],
             )
-            checkpoint, step = latest_checkpoint(checkpoints)
+            checkpoint, step = agree_on_checkpoint(checkpoints)
         if left:
             optimizer = make_optimizer(total_steps - step) if make_optimizer else "copy"
             model = double_depth(model, optimizer)
-            save_checkpoint(model, checkpoint, load_notes(checkpoint))
+            if run.is_chief:
+                save_checkpoint(model, checkpoint, load_notes(checkpoint))
     return model
 
 

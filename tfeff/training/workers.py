@@ -9,15 +9,17 @@ import hashlib
 import json
 import os
 import re
-import sys
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tfeff.training.checkpoints import checkpoint_path, checkpoint_steps
+import tfeff
+from tfeff.training import run_lock
+from tfeff.training.checkpoints import checkpoint_path, latest_checkpoint
 
 
 class LostWorker(ConnectionError):
@@ -66,7 +68,7 @@ def _raise_named(reason, message):
     raise LostWorker(
         f"{' or '.join(lost) or 'Another worker'} has ended or cannot be reached "
         f"({reason}). See its messages; when all have ended, start all workers again: "
-        "they go on from the newest checkpoint that all of them have."
+        "they go on from the newest checkpoint."
     ) from None
 
 
@@ -77,6 +79,14 @@ def several_workers() -> bool:
         return False
     cluster = strategy.cluster_resolver.cluster_spec().as_dict()
     return sum(len(cluster.get(job, ())) for job in ("chief", "worker")) > 1
+
+
+def is_chief() -> bool:
+    """Whether this worker writes what several have in common; alone, it does.
+
+    The chief is what TF_CONFIG calls so, or the first worker.
+    """
+    return not several_workers() or _name() == _chief()
 
 
 def check_equal_settings(settings: Mapping) -> None:
@@ -97,7 +107,7 @@ def check_equal_settings(settings: Mapping) -> None:
     """
     if not several_workers():
         return
-    versions = {"tensorflow": tf.__version__, "keras": keras.__version__}
+    versions = {m.__name__: m.__version__ for m in (tfeff, tf, keras)}
     everyone = _gather({**versions, **settings})
     differences = _differences(everyone)
     if differences:
@@ -140,13 +150,77 @@ def data_digest(dataset: tf.data.Dataset | None) -> str | None:
     return digest.hexdigest()[:16]
 
 
-def join_workers(run, steps: Mapping, datasets: Iterable) -> None:
+def from_chief(make: Callable[[], Any]) -> Any:
+    """The JSON value that `make()` returns in the chief, in all workers.
+
+    The others wait for it, however long it takes. Alone, a worker is the chief.
+
+    Args:
+        make: called in the chief alone.
+
+    Raises:
+        ValueError: in the other workers, with the message of the chief's error.
+    """
+    if not several_workers():
+        return make()
+    value, error = None, None
+    if is_chief():
+        try:
+            value = make()
+        except Exception as raised:
+            error = raised
+    return tell(value, error)
+
+
+def tell(value: Any, error: Exception | None) -> Any:
+    """The JSON value that the chief calls this with, in all; or its error, in all."""
+    told = _gather({"value": value, "error": error and str(error)})[_chief()]
+    if error is not None:
+        _part()
+        raise error
+    if told["error"] is not None:
+        _raise_together(f"{_chief()}, the chief, has ended: {told['error']}")
+    return told["value"]
+
+
+def open_together(directory: str, open_it: Callable[[], object]) -> None:
+    """Opens a folder in the chief, and makes sure that all workers see that folder.
+
+    Args:
+        directory: the folder, as this worker has been told it.
+        open_it: called in the chief alone; it locks the folder.
+
+    Raises:
+        ValueError: in every worker, if the chief cannot open it, or one does not see
+            the lock of the chief.
+    """
+    from_chief(lambda: open_it() and None)
+    everyone = _gather([os.path.abspath(directory), run_lock.read(directory)])
+    path, lock = everyone[_chief()]
+    others = [
+        f"{worker} does not see there that {_chief()} has opened {path} (it was given "
+        f"{own})"
+        for worker, (own, seen) in everyone.items()
+        if seen != lock
+    ]
+    if others:
+        _raise_together(
+            "`directory` must be one folder that all workers see, such as one on a "
+            f"network file system. Received: {'; '.join(others)}. A run whose workers "
+            f"had a directory each goes on in that of the chief: give it to all."
+        )
+
+
+def join_workers(run, steps: Mapping, datasets: Iterable) -> tuple[str | None, int]:
     """Makes all workers begin a run together: same settings, data and checkpoint.
 
     Args:
-        run: this worker's `RunDirectory`.
-        steps: its numbers of steps by name, `steps_per_epoch` among them.
+        run: the `RunDirectory`.
+        steps: its numbers of steps by name.
         datasets: of training and of validation; `None` where there is none.
+
+    Returns:
+        The newest checkpoint, see `agree_on_checkpoint`.
 
     Raises:
         ValueError: in every worker, see `check_equal_settings` and
@@ -155,109 +229,72 @@ def join_workers(run, steps: Mapping, datasets: Iterable) -> None:
     names = ("first training batch", "first validation batch")
     data = dict(zip(names, map(data_digest, datasets)))
     check_equal_settings({**run.config, **steps, **data})
-    agree_on_checkpoint(run.path("checkpoints"), steps["steps_per_epoch"])
+    return agree_on_checkpoint(run.path("checkpoints"))
 
 
-def agree_on_checkpoint(directory: str, steps_per_epoch: int) -> None:
-    """Leaves the newest checkpoint that all workers have as the newest one of each.
-
-    Newer ones are deleted, and a line on standard error says so. Alone, a worker does
-    nothing.
+def agree_on_checkpoint(directory: str) -> tuple[str | None, int]:
+    """The chief's newest checkpoint and its step, which all workers see alike.
 
     Args:
-        directory: `checkpoints/` of this worker's run.
-        steps_per_epoch: integer, the step of the run's first checkpoint.
+        directory: `checkpoints/` of the run.
+
+    Returns:
+        The file's path and its step; `(None, 0)` where there is none.
 
     Raises:
-        ValueError: in every worker, if any has a damaged checkpoint, or if no
-            checkpoint is common to all although the run was beyond its first one.
+        ValueError: in every worker, if it is damaged, or one does not see it as the
+            chief does.
     """
     if not several_workers():
-        return
-    everyone = {
-        worker: {int(step): content for step, content in found.items()}
-        for worker, found in _gather(_checkpoints(directory)).items()
-    }
-    try:
-        agreed = agreed_step(everyone, steps_per_epoch)
-    except ValueError as error:
-        _raise_together(str(error))
-    newer = [step for step in everyone[_name()] if step > agreed]
-    if newer:
-        print(
-            f"{_name()}: going on from step {agreed}, the newest that all workers "
-            f"have. Steps from there to {max(newer)} are computed again.",
-            file=sys.stderr,
+        return latest_checkpoint(directory)
+    # Others may see an old list of files: network file systems keep them for a while.
+    step = from_chief(lambda: latest_checkpoint(directory)[1])
+    if not step:
+        return None, 0
+    path = checkpoint_path(directory, step)
+    message = _disagreement(path, _gather(_checksum(path)), _chief())
+    if message:
+        _raise_together(message)
+    return path, step
+
+
+def _disagreement(path, everyone, chief):
+    """What is wrong where workers do not see a checkpoint alike; `None` if they do."""
+    if everyone[chief] is None:
+        return (
+            f"The checkpoint {path} is truncated or corrupted. Delete it, and start "
+            "all workers again to go on from the one before it."
         )
-    for step in newer:
-        os.remove(checkpoint_path(directory, step))
-
-
-def agreed_step(
-    everyone: Mapping[str, Mapping[int, int | None]], steps_per_epoch: int
-) -> int:
-    """The newest step whose checkpoint all workers have, the same in all.
-
-    It is 0 if there is none, and none can have been lost: a worker saves its second
-    checkpoint only when all have their first, for a step needs all workers.
-
-    Args:
-        everyone: for each worker a checksum for each step; None for a damaged file.
-        steps_per_epoch: integer, the step of the run's first checkpoint.
-
-    Raises:
-        ValueError: if a checkpoint is damaged, or one that all had is lost.
-
-    Example:
-
-    >>> agreed_step({"worker 0": {2: 111, 4: 222}, "worker 1": {2: 111}}, 2)
-    2
-    """
-    damaged = [
-        f"step {step} of {worker}"
-        for worker, found in everyone.items()
-        for step, content in found.items()
-        if content is None
-    ]
-    if damaged:
-        raise ValueError(
-            f"Checkpoints are truncated or corrupted: {', '.join(damaged)}. Delete "
-            "them there, and start all workers again to go on from the ones before."
-        )
-    common = set.intersection(*(set(found.items()) for found in everyone.values()))
-    if common:
-        return max(step for step, _ in common)
-    newest = max((step for found in everyone.values() for step in found), default=0)
-    if newest <= steps_per_epoch and not all(everyone.values()):
-        return 0
-    raise ValueError(
-        "The workers have no checkpoint in common. Received: "
-        + ", ".join(
-            f"{worker} has {'steps ' + ', '.join(map(str, found)) if found else 'none'}"
-            for worker, found in ((w, sorted(f)) for w, f in everyone.items())
-        )
-        + ". Copy `checkpoints/` of one worker's run directory into those of the "
-        "others, in place of theirs, and start all again; or start a new run."
+    others = [w for w, content in everyone.items() if content != everyone[chief]]
+    if not others:
+        return None
+    return (
+        f"All workers must see the checkpoint {path} as {chief}, the chief, does. "
+        f"Received: {', '.join(others)} cannot read it, or another one. Start all "
+        "workers again when the file system shows the same files to all."
     )
 
 
-def _checkpoints(directory):
-    """For each step a checksum of weights and optimizer; None for a damaged file."""
-    found = {}
-    for step in checkpoint_steps(directory):
-        found[step] = None
-        with (
-            contextlib.suppress(Exception),  # zipfile has many for damaged files.
-            zipfile.ZipFile(checkpoint_path(directory, step)) as archive,
-        ):
-            if archive.testzip() is None:
-                found[step] = archive.getinfo("model.weights.h5").CRC
-    return found
+def _checksum(path):
+    """A checksum of the files in a checkpoint; None if it is damaged or missing."""
+    with (
+        contextlib.suppress(Exception),  # zipfile has many for damaged files.
+        zipfile.ZipFile(path) as archive,
+    ):
+        if archive.testzip() is None:
+            return [[member.filename, member.CRC] for member in archive.infolist()]
+    return None
 
 
 def _name():
     resolver = tf.distribute.get_strategy().cluster_resolver
     return f"{resolver.task_type} {resolver.task_id}"
+
+
+def _chief():
+    """The name of the worker that writes."""
+    cluster = tf.distribute.get_strategy().cluster_resolver.cluster_spec()
+    return "chief 0" if "chief" in cluster.jobs else "worker 0"
 
 
 def _gather(value):
@@ -266,18 +303,36 @@ def _gather(value):
     line = json.dumps({_name(): value}) + "\n"
     codes = tf.constant(np.frombuffer(line.encode(), np.uint8), tf.int32)
     local = strategy.experimental_distribute_values_from_function(lambda _: codes)
-    text = bytes(strategy.gather(local, axis=0).numpy().astype(np.uint8)).decode()
+    with _without_warnings():  # It warns that each call makes a function anew.
+        gathered = strategy.gather(local, axis=0).numpy()
+    text = bytes(gathered.astype(np.uint8)).decode()
     everyone = {}
     for line in text.splitlines():  # One for each replica.
         everyone |= json.loads(line)
     return dict(sorted(everyone.items()))
 
 
+@contextlib.contextmanager
+def _without_warnings():
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel("ERROR")
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def _raise_together(message):
-    """Raises a ValueError that all workers raise.
+    """Raises a ValueError that all workers raise."""
+    _part()
+    raise ValueError(message)
+
+
+def _part():
+    """Waits for the others before an error.
 
     A worker that ended at once could take along what another has not received yet.
     """
     with contextlib.suppress(tf.errors.OpError):
         _gather(None)
-    raise ValueError(message)

@@ -3,6 +3,7 @@
 import difflib
 import numbers
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -104,10 +105,29 @@ def check_keywords(owner: str, keywords: Mapping, known: Iterable[str]) -> None:
 
 
 def check_path(name: str, value: Any) -> str:
-    """Returns `value` as a path string, or raises."""
+    """Returns `value` as the string of a local path, or raises.
+
+    Functions that take URLs, too, have replaced them by local paths before
+    (`tfeff.storage.arguments`).
+    """
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
         raise TypeError(f"`{name}` must be a path. Received: {name}={value!r}")
-    return os.fspath(value)
+    path = os.fspath(value)
+    if is_url(path):
+        raise ValueError(
+            f"`{name}` must be a path on this machine. Received: {name}={path!r}"
+        )
+    if not isinstance(value, str) and re.match(r"(s3a?|gc?s|hdfs|memory):/[^/]", path):
+        raise ValueError(
+            f"`{name}` must be a string where it is a URL: pathlib drops a slash. "
+            f"Received: {name}={value!r}"
+        )
+    return path
+
+
+def is_url(value: Any) -> bool:
+    """Whether a path is a URL, such as `"s3://bucket/run"`."""
+    return isinstance(value, str) and bool(re.match(r"[A-Za-z][\w+.-]*://", value))
 
 
 def near_miss(value: Any, choices: Iterable[str]) -> str:

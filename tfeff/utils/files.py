@@ -14,19 +14,18 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 
+from tfeff.utils.checks import check_path
+
 PARTIAL = ".partial-"
 _LOCK = ".lock"
 
 
 def check_new_path(name: str, path: object) -> str:
     """Returns `path` as an absolute path if it does not exist yet, else raises."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"`{name}` must be a path. Received: {name}={path!r}")
-    absolute = os.path.abspath(os.fspath(path))
+    given = check_path(name, path)
+    absolute = os.path.abspath(given)
     if os.path.lexists(absolute):
-        raise ValueError(
-            f"`{name}` must not exist yet. Received: {name}={os.fspath(path)!r}"
-        )
+        raise ValueError(f"`{name}` must not exist yet. Received: {name}={given!r}")
     return absolute
 
 

@@ -61,6 +61,7 @@ words_of = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(words_of, min_size=1, max_size=3), st.integers(3, 9))
 def test_long_sentences_overlap_and_words_count_once(words, length):

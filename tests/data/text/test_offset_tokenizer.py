@@ -73,6 +73,7 @@ CHARACTERS = st.characters(exclude_categories=["Cs", "Cn"]) | st.sampled_from(FR
 
 
 # SentencePiece's releases differ in which of two equally likely cuts they take.
+@pytest.mark.quick("bert", "unigram")
 @settings(max_examples=60, derandomize=True)
 @given(st.lists(st.lists(CHARACTERS, max_size=30).map("".join), max_size=4))
 def test_any_characters(tokens, batch):

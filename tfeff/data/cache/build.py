@@ -22,7 +22,8 @@ from tfeff.data.cache.shards import (
 from tfeff.data.cache.tokenization import Tokenization
 from tfeff.data.text.documents import check_documents
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
-from tfeff.utils.checks import check_integer, check_path
+from tfeff.storage.arguments import written_or_reused
+from tfeff.utils.checks import check_integer, check_path, is_url
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.parallel import ordered_thread_map
 from tfeff.utils.progress import ProgressReport
@@ -62,7 +63,8 @@ def build_cache(
         tokenizer: a KerasHub tokenizer with `[CLS]`, `[SEP]`, padding and mask
             tokens. One from `train_tokenizer` runs in the threads; any other is
             called in this thread.
-        directory: the folder to create.
+        directory: the folder to create. At a URL, it is built on this machine, then
+            uploaded with a manifest.
         sequence_length: T, tokens in a full sequence, at least 3.
         cross_documents: whether a sequence may hold several documents.
         num_threads: number of writing threads; by default one per core.
@@ -110,6 +112,23 @@ def build_cache(
                 "`num_threads` must be left out with `beam_flags`: the runner's own "
                 f"flags set the number of its workers. Received: {num_threads=}"
             )
+    if is_url(directory):
+        if beam_flags is not None:
+            raise ValueError(
+                "`directory` must be a folder that Beam's workers share. Received: the "
+                f"URL {directory!r} with `beam_flags`"
+            )
+        with written_or_reused("directory", str(directory)) as local:
+            build_cache(
+                documents,
+                tokenizer,
+                local,
+                sequence_length,
+                cross_documents,
+                num_threads,
+                progress,
+            )
+        return open_cache(directory, tokenizer)
     directory = os.path.abspath(check_path("directory", directory))
     pipeline = None if beam_flags is None else CachePipeline(documents, beam_flags)
     special = _special_token_ids(tokenizer)

@@ -14,6 +14,7 @@ from tfeff.data.cache.record_reader import RecordReader
 from tfeff.data.dataset_options import finalize
 from tfeff.data.sampling import check_seed
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
+from tfeff.storage.arguments import READ_WHOLE, paths
 from tfeff.utils.checks import check_integer, check_path
 
 
@@ -220,6 +221,7 @@ def damage_named(*caches: Cache) -> Iterator[None]:
         raise
 
 
+@paths(directory=READ_WHOLE)
 def open_cache(
     directory: str | os.PathLike,
     tokenizer: keras_hub.tokenizers.Tokenizer | None = None,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tfeff.data.text.corpus import Corpus, Part, matching_files, parts_of
 from tfeff.data.text.documents import check_documents
+from tfeff.storage.streams import open_stream
 from tfeff.utils.checks import check_fraction
 
 
@@ -18,7 +19,8 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
     each file once and line by line, so that a corpus may be larger than memory.
 
     Args:
-        patterns: a path or a glob (`**` descends into folders), or a list of them.
+        patterns: a path or a glob (`**` descends into folders), or a list of them. URLs
+            such as `"s3://bucket/corpus/*.txt"` are read as streams, without a copy.
 
     Returns:
         A re-iterable of `str`.
@@ -44,7 +46,7 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
 
 def _read(path: str) -> Iterator[str]:
     lines, offset, found = [], 0, False
-    with open(path, "rb") as file:
+    with open_stream("patterns", path) as file:
         for raw in file:
             try:
                 line = raw.decode("utf-8").rstrip()

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from tfeff.utils.checks import check_iterable
+from tfeff.storage.streams import matching_urls, open_stream
+from tfeff.utils.checks import check_iterable, check_path, is_url
 
 
 class Part(NamedTuple):
@@ -50,7 +51,7 @@ def matching_files(patterns: str | os.PathLike | Sequence) -> list[str]:
         raise ValueError(f"`patterns` must not be empty. Received: {patterns=}")
     for path in paths:
         try:
-            with open(path, "rb") as file:
+            with open_stream("patterns", path) as file:
                 if not file.read(1):
                     raise ValueError(
                         f"`patterns` must match files that hold text. Received: {path} "
@@ -59,13 +60,15 @@ def matching_files(patterns: str | os.PathLike | Sequence) -> list[str]:
         except OSError as error:
             raise ValueError(
                 f"`patterns` must match readable files. Received: {path}: "
-                f"{error.strerror}"
+                f"{error.strerror or error}"
             ) from error
     return paths
 
 
 def _match(pattern: str | os.PathLike) -> list[str]:
-    pattern = os.fspath(pattern)
+    if is_url(pattern):
+        return matching_urls("patterns", str(pattern))
+    pattern = check_path("patterns", pattern)
     found = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
     files = sorted(path for path in found if os.path.isfile(path))
     if not files:

@@ -1,5 +1,6 @@
 """Corpora of records, one field of which is the text: JSON Lines, Parquet, datasets."""
 
+import contextlib
 import functools
 import gzip
 import json
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tfeff.data.text.corpus import Corpus, Part, matching_files
+from tfeff.storage.streams import open_stream
 from tfeff.utils.checks import near_miss
 
 _ROWS = 1024  # of a Parquet file that are in memory at once
@@ -99,7 +101,8 @@ def parquet(
     paths = matching_files(patterns)
     for path in paths:
         try:
-            schema = pyarrow.parquet.read_schema(path)
+            with open_stream("patterns", path) as file:
+                schema = pyarrow.parquet.read_schema(file)
         except pyarrow.ArrowException as error:
             raise ValueError(
                 f"`patterns` must match Parquet files. Received: {path}: {error}"
@@ -163,8 +166,10 @@ def _texts(read: Callable[..., Iterator[str]], *arguments: Any) -> Iterator[str]
 
 
 def _read_json_lines(path: str, field: str) -> Iterator[str]:
-    opened = gzip.open if path.endswith(".gz") else open
-    with opened(path, "rb") as file:
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(open_stream("patterns", path))
+        if path.endswith(".gz"):
+            file = stack.enter_context(gzip.open(file))
         number = 0
         try:
             for number, line in enumerate(file, 1):
@@ -204,7 +209,12 @@ def _read_parquet(path: str, column: str) -> Iterator[str]:
 
     number = 0
     try:
-        with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        with (
+            open_stream("patterns", path) as stream,
+            pyarrow.parquet.ParquetFile(
+                stream, page_checksum_verification=True
+            ) as file,
+        ):
             for batch in file.iter_batches(_ROWS, columns=[column]):
                 for value in batch.column(0).to_pylist():
                     number += 1

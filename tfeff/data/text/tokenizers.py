@@ -16,6 +16,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.documents import check_documents, encoded
 from tfeff.data.text.word_piece_training import train_word_pieces
+from tfeff.storage.arguments import READ, REPLACE, paths
 from tfeff.utils.checks import check_choice, check_integer, check_path
 from tfeff.utils.files import atomic_file
 
@@ -164,6 +165,7 @@ def _too_small(vocabulary_size: int, message: str) -> str:
     return text + f"SentencePiece says: {message}"
 
 
+@paths(path=REPLACE)
 def save_tokenizer(
     tokenizer: keras_hub.tokenizers.Tokenizer, path: str | os.PathLike
 ) -> None:
@@ -218,6 +220,7 @@ def _content(tokenizer) -> bytes:
     )
 
 
+@paths(path=READ)
 def load_tokenizer(
     path: str | os.PathLike,
 ) -> keras_hub.tokenizers.Tokenizer:

@@ -172,6 +172,24 @@ def scan(step, carry, xs, like):
     return carry, [y.stack() for y in outputs]
 
 
+def in_turn(tensors, earlier):
+    """The same tensors, for operations that are not to begin before others are done.
+
+    TensorFlow's executor begins whatever is ready, and holds all of the results. Within
+    XLA this changes nothing.
+
+    Args:
+        tensors: list of tensors.
+        earlier: list of tensors that are formed first.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return tensors
+    import tensorflow as tf
+
+    with tf.control_dependencies(earlier):
+        return [tf.identity(x) for x in tensors]
+
+
 def cuda_capability() -> float:
     """The compute capability of the NVIDIA GPU that JAX runs on, or 0."""
     if keras.backend.backend() != "jax":

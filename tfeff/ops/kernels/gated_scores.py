@@ -5,7 +5,7 @@ import math
 from keras import ops
 
 from tfeff.ops.attention import dot_product_scores, scaled
-from tfeff.ops.kernels.backends import custom_gradient
+from tfeff.ops.kernels.backends import custom_gradient, in_turn, scan
 from tfeff.ops.kernels.near_far import NearFar, add_near, far_rows, near_keys
 from tfeff.ops.masking import at_least_float32
 from tfeff.ops.shifting import relative_unshift, toeplitz
@@ -45,38 +45,44 @@ def _gated(query, key, rows):
     dtype, features = query.dtype, query.shape[1]
     count = ops.shape(query)[-1]
 
-    def add(step, scores):
-        parts = [ops.take(x, step, axis=0) for x in (query, key, rows)]
-        gates = toeplitz(parts[2], count)
+    def add(carry, parts):
+        (scores,) = carry
         for f in range(features):
-            pairs = _outer(parts[0][f], parts[1][f]) * gates[f]
+            one_query, one_key, row = in_turn([x[f] for x in parts], [scores])
+            pairs = _outer(one_query, one_key) * toeplitz(row, count)
             scores = scores + at_least_float32(pairs)
         # TensorFlow requires that the loop keeps the static shape.
-        return ops.reshape(scores, shape)
+        return [ops.reshape(scores, shape)], []
 
     zeros = [at_least_float32(ops.zeros_like(x[0, 0])) for x in (query, key)]
     scores = _outer(*zeros)
     shape = ops.shape(scores)
-    scores = ops.fori_loop(0, query.shape[0], add, scores)
+    (scores,), _ = scan(add, [scores], [query, key, rows], [])
 
     def gradient(upstream):
         shared = rows.shape[2] == 1
 
-        def step_gradients(parts):
-            query, key, rows = parts
-            gates = toeplitz(rows, count)
-            grad_query, grad_key, grad_gates = [], [], []
+        def step_gradients(carry, parts):
+            grads = []
             for f in range(features):
-                gated = upstream * gates[f]
-                grad_query.append(ops.einsum("bnij,bnj->bni", gated, key[f]))
-                grad_key.append(ops.einsum("bnij,bni->bnj", gated, query[f]))
-                pairs = upstream * _outer(query[f], key[f])
+                last = grads[-1] if grads else []
+                one_query, one_key, row = in_turn([x[f] for x in parts], last)
+                gated = upstream * toeplitz(row, count)
+                pairs = upstream * _outer(one_query, one_key)
                 pairs = ops.sum(pairs, axis=(0, 1) if shared else 0)
                 pairs = ops.sum(relative_unshift(pairs), axis=-2)
-                grad_gates.append(pairs[None] if shared else pairs)
-            return tuple(map(ops.stack, (grad_query, grad_key, grad_gates)))
+                grads.append(
+                    [
+                        ops.einsum("bnij,bnj->bni", gated, one_key),
+                        ops.einsum("bnij,bni->bnj", gated, one_query),
+                        pairs[None] if shared else pairs,
+                    ]
+                )
+            return carry, [ops.stack(x) for x in zip(*grads)]
 
-        return ops.map(step_gradients, (query, key, rows))
+        like = [(x.dtype, x.shape[1:]) for x in (query, key, rows)]
+        _, gradients = scan(step_gradients, [], [query, key, rows], like)
+        return tuple(gradients)
 
     return ops.cast(scores, dtype), gradient
 

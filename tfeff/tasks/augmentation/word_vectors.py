@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tfeff.datasets.files import malformed
+from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import check_iterable, check_path
 from tfeff.utils.types import Tensor
 
@@ -83,6 +84,7 @@ def _largest(values, count):
     return indices[np.argsort(-values[indices], kind="stable")][:count]
 
 
+@paths(path=READ)
 def read_word_vectors(path: str | os.PathLike) -> WordVectors:
     """Reads a text file of word vectors, as GloVe's: a word and its numbers a line.
 

@@ -1,0 +1,159 @@
+"""Functions that take paths take URLs; a table says which are read and written."""
+
+import importlib
+import json
+import os
+import pathlib
+import pkgutil
+
+import keras
+import numpy as np
+import pytest
+
+import tfeff
+from tests.subjects.sentences import DOCUMENTS, tokenizer
+from tests.subjects.stores import make_store
+from tfeff import storage
+from tfeff.storage import arguments
+from tfeff.storage.manifest import NAME
+
+URL = "store://bucket/thing"
+
+
+@pytest.fixture(name="store", autouse=True)
+def _store(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return make_store(tmp_path / "store", monkeypatch)
+
+
+def tiny():
+    return tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=60, num_layers=1, hidden_dim=8, num_heads=2
+    )
+
+
+def test_presets(store):
+    encoder = tiny()
+    tfeff.tasks.save_pretrained(encoder, tokenizer(), URL)
+    for found in (
+        tfeff.tasks.load_pretrained(URL)[0],
+        tfeff.encoders.Encoder.from_preset(URL),
+    ):
+        for one, other in zip(encoder.weights, found.weights, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert tfeff.convert.load_tokenizer(URL).vocabulary_size() == 60
+    with pytest.raises(ValueError, match="`path` must not exist yet. .*store://bucket"):
+        tfeff.tasks.save_pretrained(encoder, tokenizer(), URL)
+    os.remove(f"{store.root}/bucket/thing/{NAME}")
+    with pytest.raises(ValueError, match="`path` must be a folder that tfeff has publ"):
+        tfeff.tasks.load_pretrained(URL)
+
+
+def test_nothing_is_computed_where_nothing_can_be_written(store, monkeypatch):
+    def fails(path):
+        raise PermissionError("Access Denied")
+
+    monkeypatch.setattr(store, "fails", staticmethod(fails))
+    with pytest.raises(ValueError, match="`directory` must be a place that may be wri"):
+        tfeff.data.build_cache(["a"], tokenizer(), URL)
+    with pytest.raises(ValueError, match="`path` must be a place that may be written"):
+        tfeff.tasks.save_pretrained(None, None, URL)
+
+
+def test_caches():
+    local = tfeff.data.build_cache(DOCUMENTS, tokenizer(), "local", 16)
+    made = tfeff.data.build_cache(DOCUMENTS, tokenizer(), URL, 16)
+    assert repr(made).partition(",")[2] == repr(local).partition(",")[2]
+    assert tfeff.data.open_cache(URL).directory == made.directory
+    assert tfeff.data.build_cache(DOCUMENTS, tokenizer(), URL, 16).directory == (
+        made.directory
+    )
+    with pytest.raises(ValueError, match="sequence_length is 16, not 8"):
+        tfeff.data.build_cache(DOCUMENTS, tokenizer(), URL, 8)
+
+
+def test_corpora_are_streams(store, tmp_path):
+    folder = pathlib.Path(store.root, "bucket")
+    folder.mkdir()
+    (folder / "a.txt").write_text("One.\n\nTwo.")
+    (folder / "b.jsonl").write_text('{"text": "Three."}\n')
+    for path in folder.iterdir():
+        os.utime(path, (0, 0))
+    assert list(tfeff.data.text_files("store://bucket/*.txt")) == ["One.", "Two."]
+    assert list(tfeff.data.text_files("store://bucket/a.txt")) == ["One.", "Two."]
+    assert list(tfeff.data.json_lines(["store://bucket/b.jsonl"])) == ["Three."]
+    assert not (tmp_path / "copies").exists()
+    with pytest.raises(ValueError, match="`patterns` must match files.*none"):
+        tfeff.data.text_files("store://bucket/*.csv")
+
+
+def test_files(store):
+    tfeff.data.save_tokenizer(tokenizer(), "store://bucket/a.spm")
+    tfeff.data.save_tokenizer(tokenizer(), "store://bucket/a.spm")  # The same again.
+    assert tfeff.data.load_tokenizer("store://bucket/a.spm").vocabulary_size() == 60
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    tfeff.training.save_checkpoint(model, "store://bucket/a.keras")
+    found = tfeff.training.load_checkpoint("store://bucket/a.keras")
+    np.testing.assert_array_equal(found.weights[0], model.weights[0])
+    path = tfeff.datasets.write_tsv({"0": "entailment"}, "store://bucket/RTE.tsv")
+    assert path == "store://bucket/RTE.tsv"
+    with pytest.raises(ValueError, match="`path` must be new"):
+        tfeff.datasets.write_tsv({"0": "entailment"}, path)
+    metrics = "store://bucket/metrics.json"
+    tfeff.training.write_metrics({"f1": 0.5}, metrics)
+    tfeff.training.write_metrics({"f1": 1.0}, metrics)
+    text = pathlib.Path(store.root, "bucket", "metrics.json").read_text()
+    assert text == '{\n  "f1": 1.0\n}\n'
+    assert not list(pathlib.Path(store.root).glob("**/*probe*"))
+
+
+@pytest.mark.slow
+def test_exports(store, monkeypatch):
+    first = tfeff.export.save_version(tiny(), tokenizer(), URL)
+    second = tfeff.export.save_version(tiny(), tokenizer(), URL)
+    assert [first, second] == [f"{URL}/1", f"{URL}/2"]
+    monkeypatch.setattr(store, "lag", 0)
+    assert tfeff.export.versions(URL) == [first, second]
+    tfeff.export.check_export(URL)
+    os.remove(f"{store.root}/bucket/thing/2/{NAME}")
+    assert tfeff.export.versions(URL) == [first]
+
+
+def test_other_arguments_refuse_urls():
+    with pytest.raises(ValueError, match="`directory` must be a path on this machine"):
+        tfeff.training.KeepBest(dict, "f1", 1, URL)
+
+
+def test_the_table_is_of_arguments_that_there_are():
+    for module in pkgutil.walk_packages(tfeff.__path__, "tfeff."):
+        if "__main__" not in module.name:
+            importlib.import_module(module.name)
+    assert len(arguments.TABLE) > 40
+
+
+def test_files_beside_a_tokenizer_count(store, tmp_path):
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "Cat"]
+    folder = pathlib.Path(store.root, "bucket", "bert")
+    folder.mkdir(parents=True)
+    (folder / "vocab.txt").write_text("\n".join(pieces))
+    url = "store://bucket/bert/vocab.txt"
+    assert list(tfeff.convert.load_tokenizer(url)("Cat")) == [6]
+    settings = {"do_lower_case": True, "tokenizer_class": "BertTokenizer"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    for source in (str(folder / "vocab.txt"), url):
+        assert list(tfeff.convert.load_tokenizer(source)("Cat")) == [5], source
+
+
+def test_what_cannot_be_uploaded_is_kept(store, monkeypatch):
+    def fails(path):
+        if path.endswith(".tfrecord"):
+            raise ConnectionResetError("gone")
+
+    monkeypatch.setattr(store, "fails", staticmethod(fails))
+    with pytest.raises(OSError, match="gone. What was to be uploaded is in") as raised:
+        tfeff.data.build_cache(DOCUMENTS, tokenizer(), URL, 16)
+    kept = str(raised.value).rpartition(" ")[2]
+    assert tfeff.data.open_cache(kept).num_sequences >= len(DOCUMENTS)
+    monkeypatch.setattr(store, "fails", staticmethod(lambda path: None))
+    storage.publish(kept, URL)
+    assert tfeff.data.open_cache(URL).num_sequences >= len(DOCUMENTS)

@@ -1,0 +1,207 @@
+"""Folders are published with a manifest, and fetched whole or not at all."""
+
+import importlib
+import json
+import os
+import pathlib
+import sys
+
+import pytest
+
+from tests.subjects.stores import make_store
+from tfeff import storage
+from tfeff.storage.manifest import NAME, UNFINISHED
+
+URL = "store://bucket/folder"
+
+
+@pytest.fixture(name="store")
+def _store(tmp_path, monkeypatch):
+    return make_store(tmp_path / "store", monkeypatch)
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path):
+    return write(tmp_path / "local", {"a.txt": "one", "below/b.txt": "two"})
+
+
+def write(folder, contents):
+    for name, text in contents.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def read(folder):
+    paths = [path for path in pathlib.Path(folder).glob("**/*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_text() for path in paths}
+
+
+def remote(store, name=""):
+    return pathlib.Path(store.root, "bucket", "folder", name)
+
+
+@pytest.mark.parametrize("url", [URL, "memory://bucket/folder"])
+def test_a_folder_is_published_and_fetched(url, store, folder):
+    storage.publish(folder, url)
+    copy = storage.fetch(url)
+    assert read(copy) == {"a.txt": "one", "below/b.txt": "two"}
+    assert os.path.basename(copy) == "folder"
+    assert storage.fetch(url) == copy
+    storage.publish(folder, url)  # The same again.
+    assert pathlib.Path(storage.fetch(f"{url}/below")) == pathlib.Path(copy, "below")
+    assert pathlib.Path(storage.fetch(f"{url}/a.txt")).read_text() == "one"
+
+
+def test_a_published_folder_is_not_replaced(store, folder):
+    storage.publish(folder, URL)
+    (folder / "a.txt").write_text("other")
+    with pytest.raises(ValueError, match="`url` must be new, or hold the same"):
+        storage.publish(folder, URL)
+    assert remote(store, "a.txt").read_text() == "one"
+
+
+def test_files_of_others_are_not_touched(store, folder):
+    write(remote(store), {"a.txt": "theirs"})
+    os.utime(remote(store, "a.txt"), (0, 0))
+    with pytest.raises(ValueError, match="`url` must be new.*where there is a.txt"):
+        storage.publish(folder, URL)
+    assert read(remote(store)) == {"a.txt": "theirs"}
+
+
+@pytest.mark.parametrize("fails_at", ["a.txt", "b.txt", NAME])
+def test_an_upload_that_is_cut_off_is_gone_on_with(
+    fails_at, store, folder, monkeypatch
+):
+    def fails(path):
+        if path.endswith(fails_at):
+            raise ConnectionResetError("gone")
+
+    monkeypatch.setattr(store, "fails", staticmethod(fails))
+    with pytest.raises(OSError, match=f"Writing {URL} failed.*gone"):
+        storage.publish(folder, URL)
+    with pytest.raises(ValueError, match="upload has not ended or was cut off"):
+        storage.fetch(URL)
+    put = []
+    monkeypatch.setattr(store, "fails", staticmethod(put.append))
+    storage.publish(folder, URL)
+    assert read(storage.fetch(URL)) == read(folder)
+    if fails_at == NAME:  # All files were there already.
+        assert not [path for path in put if path.endswith(".txt")]
+    assert not remote(store, UNFINISHED).exists()
+
+
+def test_what_another_upload_left_is_not_taken_for_the_same(store, folder, monkeypatch):
+    def fails(path):
+        if path.endswith(NAME):
+            raise ConnectionResetError
+
+    monkeypatch.setattr(store, "fails", staticmethod(fails))
+    for text in ("one", "six"):  # Of the same size.
+        (folder / "a.txt").write_text(text)
+        with pytest.raises(OSError):
+            storage.publish(folder, URL)
+    (folder / "below" / "b.txt").unlink()
+    monkeypatch.setattr(store, "fails", staticmethod(lambda path: None))
+    storage.publish(folder, URL)
+    assert read(storage.fetch(URL)) == {"a.txt": "six"}
+    assert set(read(remote(store))) == {"a.txt", NAME}
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda p: p.unlink(), "a.txt is missing"),
+        (lambda p: p.write_text("on"), "a.txt has another size"),
+        (lambda p: p.write_text("eno"), "a.txt has another size or SHA-256"),
+    ],
+)
+def test_damage_is_named(damage, message, store, folder):
+    storage.publish(folder, URL)
+    damage(remote(store, "a.txt"))
+    with pytest.raises(ValueError, match=f"`url` must be whole.*{message}"):
+        storage.fetch(URL)
+
+
+def test_a_damaged_copy_is_replaced(store, folder):
+    storage.publish(folder, URL)
+    path = pathlib.Path(storage.fetch(URL), "a.txt")
+    path.write_text("eno")
+    assert pathlib.Path(storage.fetch(URL), "a.txt").read_text() == "one"
+
+
+@pytest.mark.parametrize("name", ["../a.txt", "/a.txt", "a/./b", ""])
+def test_manifests_name_nothing_outside(name, store):
+    entry = {"size": 1, "sha256": "0" * 64}
+    manifest = json.dumps({"format": 1, "files": {name: entry}})
+    write(remote(store), {NAME: manifest})
+    with pytest.raises(ValueError, match=f"whose {NAME} is damaged"):
+        storage.fetch(URL)
+
+
+def test_folders_of_others_are_fetched_by_version(store, folder):
+    write(remote(store), read(folder))
+    for path in (remote(store, "a.txt"), remote(store, "below/b.txt")):
+        os.utime(path, (0, 0))
+    copy = storage.fetch(URL)
+    assert read(copy) == read(folder)
+    remote(store, "a.txt").write_text("other")
+    os.utime(remote(store, "a.txt"), (9, 9))
+    assert read(storage.fetch(URL)) == {"a.txt": "other", "below/b.txt": "two"}
+    assert read(copy) == read(folder)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("store://bucket/nothing", "where there is nothing"),
+        ("strore://bucket", "a scheme that fsspec knows.*Did you mean 'store'"),
+        ("memory://", "must name a file or folder"),
+    ],
+)
+def test_bad_urls(url, message, store):
+    with pytest.raises(ValueError, match=f"`url` .*{message}"):
+        storage.fetch(url)
+
+
+def test_a_scheme_without_its_library(monkeypatch):
+    loaded = importlib.import_module("fsspec.registry")._registry
+    for name, scheme in (("s3fs", "s3"), ("gcsfs", "gs")):
+        monkeypatch.setitem(sys.modules, name, None)
+        monkeypatch.delitem(loaded, scheme, raising=False)
+    with pytest.raises(ValueError, match=r"`url` needs .* pip install tfeff\[s3\]"):
+        storage.fetch("s3://bucket/a")
+    with pytest.raises(ValueError, match=r"`url` needs .* pip install tfeff\[gcs\]"):
+        storage.fetch("gs://bucket/a")
+
+
+def test_a_place_that_is_read_only(store, folder, monkeypatch):
+    def fails(path):
+        raise PermissionError("Access Denied")
+
+    monkeypatch.setattr(store, "fails", staticmethod(fails))
+    with pytest.raises(ValueError, match="may be written to.*Access Denied"):
+        storage.publish(folder, URL)
+
+
+def test_missing_credentials(store, folder, monkeypatch):
+    class NoCredentialsError(Exception):
+        pass
+
+    def fails(path):
+        raise NoCredentialsError("Unable to locate credentials")
+
+    monkeypatch.setattr(store, "fails", staticmethod(fails))
+    with pytest.raises(ValueError, match="`url` needs credentials for store://"):
+        storage.publish(folder, URL)
+
+
+def test_pathlib_drops_a_slash():
+    with pytest.raises(ValueError, match="`folder` must be .*pathlib drops a slash"):
+        storage.publish(pathlib.Path("s3://bucket"), "memory://bucket")
+
+
+def test_empty_folders_are_not_published(tmp_path):
+    with pytest.raises(ValueError, match="`folder` must be a folder with files"):
+        storage.publish(tmp_path, "memory://empty")

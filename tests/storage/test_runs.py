@@ -1,0 +1,228 @@
+"""Run directories at URLs: one process at a time, published, gone on with elsewhere."""
+
+import json
+import os
+import pathlib
+import shutil
+import threading
+import time
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfeff
+from tests.subjects.stores import make_store
+from tfeff import storage
+from tfeff.storage import lease, remote_run
+from tfeff.storage.lease import Lease
+from tfeff.storage.manifest import NAME
+from tfeff.storage.place import Place
+
+URL = "store://bucket/run"
+
+
+@pytest.fixture(name="store", autouse=True)
+def _store(tmp_path, monkeypatch):
+    monkeypatch.setattr(lease, "SECONDS", 30.0)
+    monkeypatch.setattr(lease, "_RENEWALS", 150)
+    monkeypatch.setattr(lease, "_SETTLE", 0.0)
+    monkeypatch.setattr(remote_run, "WATCH_SECONDS", 0.05)
+    store = make_store(tmp_path / "store", monkeypatch)
+    monkeypatch.setattr(store, "lag", 0)
+    return store
+
+
+def place():
+    return Place("directory", URL)
+
+
+def test_one_has_a_lease_at_a_time():
+    first = Lease(place())
+    with pytest.raises(ValueError, match="`directory` must not be in use.*process "):
+        Lease(place())
+    first.check()
+    first.release()
+    second = Lease(place())
+    second.check()
+    second.release()
+
+
+def test_of_many_that_start_at_once_one_has_the_lease():
+    held, refused = [], []
+
+    def start():
+        try:
+            held.append(Lease(place()))
+        except ValueError:
+            refused.append(1)
+
+    threads = [threading.Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(held), len(refused)) == (1, 5)
+    held[0].release()
+
+
+def test_a_lease_that_is_not_renewed_is_taken_over(capsys, monkeypatch):
+    monkeypatch.setattr(lease, "SECONDS", 1.0)
+    monkeypatch.setattr(lease, "_RENEWALS", 5)
+    first = Lease(place())
+    first._released.set()  # Its thread ends, as that of a process which was killed.
+    first._thread.join()
+    second = Lease(place())
+    assert "was left by process" in capsys.readouterr().err
+    second.check()
+    with pytest.raises(ValueError, match="`directory` has been taken over by process"):
+        first.check()
+    second.release()
+
+
+def make_model():
+    keras.utils.set_random_seed(0)
+    inputs = keras.Input((3,))
+    outputs = keras.layers.Dense(1)(inputs)
+    model = keras.Model(inputs, outputs)
+    model.compile(tfeff.training.adamw(0.1, 0, 100), "mse")
+    return model
+
+
+def make_dataset(skipped):
+    x = np.random.default_rng(0).normal(size=(32, 3)).astype("float32")
+    data = tf.data.Dataset.from_tensor_slices((x, x[:, :1]))
+    return data.repeat().batch(4).skip(skipped)
+
+
+def train(url, steps=6, callbacks=()):
+    with tfeff.training.RunDirectory(url, {"a": 1}) as run:
+        model = run.fit(
+            make_model,
+            make_dataset,
+            total_steps=6,
+            steps_per_epoch=2,
+            tokens_per_step=1,
+            callbacks=callbacks,
+        )
+        run.finish()
+    return model
+
+
+class Stop(keras.callbacks.Callback):
+    """Ends the training by an error in the second epoch."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == 1:
+            raise RuntimeError("stopped")
+
+
+def test_a_run_is_published_and_gone_on_with_elsewhere(
+    store, tmp_path, monkeypatch, capsys
+):
+    whole = train(str(tmp_path / "whole"))
+    with pytest.raises(RuntimeError, match="stopped"):
+        train(URL, callbacks=[Stop()])
+    remote = pathlib.Path(store.root, "bucket", "run")
+    manifest = json.loads((remote / NAME).read_text())
+    assert "checkpoints/step-00000002.keras" in manifest["files"]
+    monkeypatch.setenv("TFEFF_CACHE", str(tmp_path / "elsewhere"))
+    model = train(URL)
+    for one, other in zip(whole.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    found = pathlib.Path(storage.fetch(URL))
+    for name in ("metrics.csv", "config.json"):
+        assert (found / name).read_text() == (tmp_path / "whole" / name).read_text()
+    # Old versions of files are gone, and nothing is left unfinished.
+    objects = {
+        f.get("at", n)
+        for n, f in json.loads((remote / NAME).read_text())["files"].items()
+    }
+    there = {str(p.relative_to(remote)) for p in remote.glob("**/*") if p.is_file()}
+    assert {x for x in there if not x.startswith("tfeff-")} == objects
+    # The machine that has the older copy takes the newer run.
+    monkeypatch.setenv("TFEFF_CACHE", str(tmp_path / "copies"))
+    with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+        assert os.path.exists(run.path("checkpoints", "step-00000006.keras"))
+    assert "aside" not in capsys.readouterr().err
+
+
+def test_work_that_was_not_published_is_not_lost(store, tmp_path, monkeypatch, capsys):
+    train(URL)
+
+    def fails(path):
+        if "/run/" in path and "tfeff" not in path:
+            raise ConnectionResetError("gone")
+
+    monkeypatch.setattr(remote_run, "_ATTEMPTS", 1)
+    with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+        pass
+    monkeypatch.setattr(store, "fails", staticmethod(fails))
+    with (
+        pytest.raises(OSError, match="store://bucket/run lacks the newest .*gone"),
+        tfeff.training.RunDirectory(URL, {"a": 1}) as run,
+    ):
+        pathlib.Path(run.path("note.txt")).write_text("new")
+        time.sleep(0.3)  # The thread tries it, too.
+    assert "Writing store://bucket/run failed" in capsys.readouterr().err
+    monkeypatch.setattr(store, "fails", staticmethod(lambda path: None))
+    # The same machine goes on from it ...
+    shutil.copytree(tmp_path / "copies", tmp_path / "kept")
+    with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+        assert pathlib.Path(run.path("note.txt")).read_text() == "new"
+    assert pathlib.Path(storage.fetch(f"{URL}/note.txt")).read_text() == "new"
+    # ... unless another one has gone on before; then it is kept aside.
+    monkeypatch.setenv("TFEFF_CACHE", str(tmp_path / "other"))
+    with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+        pathlib.Path(run.path("other.txt")).write_text("other")
+    monkeypatch.setenv("TFEFF_CACHE", str(tmp_path / "kept"))
+    with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+        assert os.path.exists(run.path("other.txt"))
+    told = capsys.readouterr().err
+    assert "was gone on with elsewhere" in told
+    (aside,) = (tmp_path / "kept").glob("runs/*/run.aside-1")
+    assert (aside / "note.txt").read_text() == "new"
+
+
+def test_a_run_of_other_settings_is_refused():
+    train(URL)
+    with pytest.raises(ValueError, match="belongs to a run of another configuration"):
+        tfeff.training.RunDirectory(URL, {"a": 2})
+    tfeff.training.RunDirectory(URL, {"a": 1}).close()  # The lease was given back.
+
+
+def test_files_of_others_are_refused(store):
+    path = pathlib.Path(store.root, "bucket", "run", "thesis.tex")
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    with pytest.raises(ValueError, match="`directory` must be a run's.*thesis.tex"):
+        tfeff.training.RunDirectory(URL, {"a": 1})
+    assert path.read_text() == "mine"
+
+
+def test_a_training_whose_run_was_taken_over_ends(store):
+    class TakeOver(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == 1:
+                holder = {"id": "other", "pid": 7, "host": "far", "since": "now"}
+                place().write("tfeff-lease/00000009.json", json.dumps(holder).encode())
+
+    with pytest.raises(ValueError, match="has been taken over by process 7 on far"):
+        train(URL, callbacks=[TakeOver()])
+
+
+def test_a_run_may_be_opened_twice():
+    with tfeff.training.RunDirectory(URL, {"a": 1}):
+        with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+            pathlib.Path(run.path("note.txt")).write_text("new")
+        with pytest.raises(ValueError, match="`directory` must not be in use"):
+            Lease(place())
+    assert pathlib.Path(storage.fetch(f"{URL}/note.txt")).read_text() == "new"
+
+
+def test_nothing_is_left_of_a_start_that_made_nothing(store):
+    with tfeff.training.RunDirectory(URL, {"a": 1}):
+        time.sleep(0.2)
+    names = {p.name for p in pathlib.Path(store.root).glob("**/*") if p.is_file()}
+    assert NAME not in names and "config.json" not in names

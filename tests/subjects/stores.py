@@ -1,0 +1,62 @@
+"""A scheme of fsspec over a local folder, as poor as an object store."""
+
+import time
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+
+class Store(LocalFileSystem):
+    """`store://`: nothing can be renamed, and listings lag behind.
+
+    Attributes:
+        root: the folder that it is over.
+        lag: seconds until a listing has a new file.
+        fails: called with each path before it is written; may raise.
+    """
+
+    protocol = "store"
+    root = ""
+    lag = 0.3
+    cachable = False
+
+    @staticmethod
+    def fails(path):
+        del path
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        if path.startswith("store://"):
+            path = f"{cls.root}/{path.removeprefix('store://')}"
+        return super()._strip_protocol(path)
+
+    def unstrip_protocol(self, name):
+        return f"store://{name.removeprefix(self.root).strip('/')}"
+
+    def ls(self, path, detail=False, **kwargs):
+        found = super().ls(path, detail=True, **kwargs)
+        old = time.time() - self.lag
+        found = [x for x in found if x["type"] != "file" or x["mtime"] <= old]
+        return found if detail else [x["name"] for x in found]
+
+    def put_file(self, lpath, rpath, **kwargs):
+        self.fails(rpath)
+        super().put_file(lpath, rpath, **kwargs)
+
+    def pipe_file(self, path, value, mode="overwrite", **kwargs):
+        self.fails(path)
+        super().pipe_file(path, value, mode=mode, **kwargs)
+
+    def mv(self, *_, **__):
+        raise AssertionError("object stores do not rename")
+
+    mv_file = rename = move = mv
+
+
+def make_store(root, monkeypatch) -> type[Store]:
+    """The scheme `store://` over a folder, and copies of it in another one."""
+    root.mkdir()
+    monkeypatch.setattr(Store, "root", str(root))
+    monkeypatch.setenv("TFEFF_CACHE", str(root.parent / "copies"))
+    fsspec.register_implementation("store", Store, clobber=True)
+    return Store

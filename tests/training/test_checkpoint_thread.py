@@ -1,0 +1,148 @@
+"""Checkpoints that a thread writes: of one moment, waited for, and no error lost."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+
+from tests.subjects.clusters import REPOSITORY
+from tests.subjects.small_runs import Raises, Small, contents, train
+from tfeff.training import Checkpoints, load_checkpoint, save_checkpoint
+from tfeff.training.background import Background
+
+
+@pytest.fixture
+def model():
+    model = Small()
+    model.compile("adam", "mse")
+    model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)
+    return model
+
+
+@pytest.fixture
+def checkpoints(model, tmp_path):
+    checkpoints = Checkpoints(str(tmp_path), steps_per_epoch=1, keep=1)
+    checkpoints.set_model(model)
+    return checkpoints
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    """Lets the thread write only when it is set."""
+    gate, save = threading.Event(), keras.Model.save
+
+    def wait_and_save(self, path, **kwargs):
+        gate.wait()
+        save(self, path, **kwargs)
+
+    monkeypatch.setattr(keras.Model, "save", wait_and_save)
+    yield gate
+    gate.set()
+
+
+def test_the_file_is_that_of_the_moment(model, checkpoints, gate, tmp_path):
+    gate.set()
+    save_checkpoint(model, str(tmp_path / "same.keras"))
+    gate.clear()
+    checkpoints.save(1)
+    model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)  # While it is not written.
+    assert not (tmp_path / "step-00000001.keras").exists()
+    gate.set()
+    checkpoints.wait()
+    with (
+        zipfile.ZipFile(tmp_path / "same.keras") as same,
+        zipfile.ZipFile(tmp_path / "step-00000001.keras") as saved,
+    ):
+        for name in ("config.json", "model.weights.h5"):
+            assert same.read(name) == saved.read(name)
+    loaded = load_checkpoint(str(tmp_path / "step-00000001.keras"))
+    assert int(loaded.optimizer.iterations) + 1 == int(model.optimizer.iterations) == 2
+
+
+def test_one_is_written_at_a_time_and_older_ones_go_when_it_is(checkpoints, gate):
+    gate.set()
+    checkpoints.save(1)
+    checkpoints.wait()
+    gate.clear()
+    checkpoints.save(2)
+    names = os.listdir(checkpoints._directory)
+    assert "step-00000001.keras" in names and "step-00000002.keras" not in names
+    second = threading.Thread(target=checkpoints.save, args=(3,))
+    second.start()
+    second.join(0.2)
+    assert second.is_alive()
+    gate.set()
+    second.join()
+    checkpoints.wait()
+    assert os.listdir(checkpoints._directory) == ["step-00000003.keras"]
+
+
+@pytest.mark.parametrize("step", [12, 18])
+def test_a_full_disk_ends_the_training(step, tmp_path, monkeypatch):
+    name, replace = f"step-{step:08d}.keras", os.replace
+
+    def full(source, target):
+        if target.endswith(name):
+            raise OSError(28, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match=f"No space left.*run/checkpoints/{name}"):
+        train(tmp_path / "run")
+    monkeypatch.undo()
+    found = sorted(os.listdir(tmp_path / "run" / "checkpoints"))
+    assert found == [f"step-{n:08d}.keras" for n in (6, 12)[: step // 6 - 1]]
+    run, _ = train(tmp_path / "run")
+    assert contents(run) == contents(train(tmp_path / "whole")[0])
+
+
+def test_a_signal_waits_for_what_is_being_written(tmp_path, gate):
+    class Opens(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if self.model.optimizer.iterations == 8:
+                threading.Timer(0.3, gate.set).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "run", Raises(signal.SIGINT, step=8), Opens())
+    names = sorted(os.listdir(tmp_path / "run" / "checkpoints"))
+    assert names == ["step-00000006.keras", "step-00000008.keras"]
+
+
+def test_held_signals_act_when_the_work_is_done():
+    done = []
+    background = Background(hold_signals=True)
+    background.start(lambda: (signal.raise_signal(signal.SIGINT), done.append(1)))
+    with pytest.raises(KeyboardInterrupt):
+        while not done or background._work:
+            background.check()
+    assert done == [1] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_process_that_ends_waits_for_its_work(tmp_path):
+    code = (
+        "import time; from tfeff.training.background import Background\n"
+        "def work(): time.sleep(0.5); print('done')\n"
+        "Background().start(work)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    result = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+    assert result.stdout == "done\n", result.stderr
+
+
+def test_a_variable_without_a_copy_is_an_error(model, tmp_path):
+    from tfeff.compat import ReadsCopies
+
+    copies = [(v, v.numpy()) for v in model.optimizer.variables]
+    with (
+        ReadsCopies(copies),
+        pytest.raises(ValueError, match="no copy of the variable"),
+    ):
+        model.save(str(tmp_path / "model.keras"))

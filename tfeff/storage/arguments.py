@@ -1,0 +1,276 @@
+"""Arguments that take URLs beside paths: one table of what is read and written."""
+
+import contextlib
+import dataclasses
+import functools
+import inspect
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ParamSpec, TypeVar
+
+from tfeff.storage.fetching import fetch_folder, keep_copy
+from tfeff.storage.manifest import local_files, read_manifest
+from tfeff.storage.place import Place
+from tfeff.storage.publishing import check_new, check_writable, publish_folder
+from tfeff.storage.staging import staged, staging_dir
+from tfeff.utils.checks import is_url
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """How a function uses the file or folder that an argument names.
+
+    Attributes:
+        text: the way in a few words, for the table.
+        open: takes the argument's name and a URL; a context manager with the local path
+            to work on.
+        writes: whether something is written there.
+    """
+
+    text: str
+    open: Callable[[str, str], contextlib.AbstractContextManager[str]]
+    writes: bool = False
+
+
+# Files that tell together which tokenizer it is.
+_BESIDE = (
+    *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "tokenizer.json"),
+    *("tokenizer_config.json", "special_tokens_map.json", "config.json"),
+    *("added_tokens.json", "30k-clean.model", "sentencepiece.bpe.model"),
+)
+# What each public function does with its arguments: `{"module.function": {name: Way}}`.
+TABLE: dict[str, dict[str, Way]] = {}
+
+
+def paths(**ways: Way) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorates a function whose arguments of these names may be URLs.
+
+    The function itself works on local paths.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+        TABLE[f"{function.__module__}.{function.__qualname__}"] = ways
+
+        @functools.wraps(function)
+        def with_local_paths(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                given = signature.bind(*args, **kwargs)
+            except TypeError:
+                return function(*args, **kwargs)  # It says what is wrong.
+            urls: dict[str, str] = {}
+            with contextlib.ExitStack() as stack:
+                for name, way in ways.items():
+                    value: Any = given.arguments.get(name)
+                    if not is_url(value) or _hub(value):
+                        continue
+                    if local := _local(value):
+                        given.arguments[name] = local
+                        continue
+                    path = stack.enter_context(way.open(name, value))
+                    given.arguments[name] = path
+                    if way.writes:
+                        urls[path] = value
+                return _with_urls(function(*given.args, **given.kwargs), urls)
+
+        return with_local_paths
+
+    return decorate
+
+
+def local_path(name: str, value: Any, **options: Any) -> str:
+    """The path itself, or the copy of what is at a URL, see `fetch_folder`."""
+    if not is_url(value):
+        return os.fspath(value)
+    return _local(value) or fetch_folder(name, value, **options)
+
+
+def local_run(name: str, run_dir: str, step: int | None = None) -> str:
+    """The path of a run or preset, or a copy of those files that models are made of.
+
+    Args:
+        name: the argument, for errors.
+        run_dir: the run.
+        step: the step whose checkpoint is read; `None` for the newest.
+    """
+    select = functools.partial(_of_model, step)
+    return local_path(name, run_dir, whole=True, select=select)
+
+
+def _local(url):
+    """The path of a URL of local files; None for others."""
+    scheme, _, path = url.partition("://")
+    return path if scheme.lower() in ("file", "local") else None
+
+
+def _hub(url):
+    """Whether a URL names a preset for KerasHub to download."""
+    return url.startswith(("hf://", "kaggle://", "modelscope://"))
+
+
+def _with_urls(result, urls):
+    """What a function returned, with the URLs that were given in place of paths."""
+    if isinstance(result, tuple) and type(result) is tuple:
+        return tuple(_with_urls(part, urls) for part in result)
+    if isinstance(result, str):
+        for path, url in urls.items():
+            if result == path or result.startswith(f"{path}{os.sep}"):
+                return url.rstrip("/") + result[len(path) :]
+    return result
+
+
+@contextlib.contextmanager
+def _reading(name: str, url: str, **options: Any) -> Iterator[str]:
+    yield local_path(name, url, **options)
+
+
+@contextlib.contextmanager
+def _reading_model(name: str, url: str) -> Iterator[str]:
+    run, at, step = url.rpartition("@")
+    if at and step.isdecimal():
+        yield f"{local_run(name, run, int(step))}@{step}"
+    else:
+        yield local_run(name, url)
+
+
+@contextlib.contextmanager
+def _reading_tokenizer(name: str, url: str) -> Iterator[str]:
+    run, at, step = url.rpartition("@")
+    if at and step.isdecimal():
+        yield f"{local_path(name, run, select=_of_tokenizer)}@{step}"
+        return
+    place = Place(name, url)
+    info, above = place.info(), place.parent
+    if above is None or info is None or info["type"] != "file":
+        yield local_path(name, url, select=_of_tokenizer)
+        return
+    folder, _, last = url.rpartition("/")
+    names = [last, *_BESIDE] if last in _BESIDE or last.endswith(".json") else [last]
+    found = [x for x in names if x == last or above.info(x) is not None]
+    copies = {x: local_path(name, f"{folder}/{x}") for x in dict.fromkeys(found)}
+    with tempfile.TemporaryDirectory() as together:
+        for x, path in copies.items():
+            shutil.copyfile(path, os.path.join(together, x))
+        yield os.path.join(together, last)
+
+
+def _of_tokenizer(names: Iterable[str]) -> list[str]:
+    """Of a run, the files without its checkpoints; of others, all but weights."""
+    weights = (".h5", ".safetensors", ".bin", ".ckpt", ".pt", ".msgpack", ".keras")
+    names = [x for x in names if not x.endswith(weights)]
+    return [x for x in names if not x.startswith(("cache/", "export/", "tensorboard/"))]
+
+
+def _of_model(step: int | None, names: Iterable[str]) -> list[str]:
+    """Of a run, the files that models are loaded from; of a preset, all."""
+    names = list(names)
+    checkpoints = sorted(x for x in names if x.startswith("checkpoints/"))
+    if not checkpoints and "preset/config.json" not in names:
+        return names
+    wanted = checkpoints[-1:]
+    if step is not None:
+        wanted = [x for x in checkpoints if x == f"checkpoints/step-{step:08d}.keras"]
+        wanted = wanted or checkpoints  # Those that there are are named.
+    others = ("cache/", "checkpoints/", "export/", "plots/", "tensorboard/")
+    return [*wanted, *(x for x in names if not x.startswith(others))]
+
+
+def _json_files(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.endswith(".json")]
+
+
+@contextlib.contextmanager
+def _writing(name: str, url: str, replace: bool = False) -> Iterator[str]:
+    """A path for a new file or folder; with `replace`, of a file that may be there."""
+    place = Place(name, url)
+    there = place.info() if replace else None
+    if there is None:
+        check_new(place)
+    else:
+        place.check_writable()
+    with _work(url) as path:
+        if there is not None:
+            place.get("", path)
+        yield path
+        with _kept_where_it_fails(path):
+            if os.path.isdir(path):
+                publish_folder(place, local_files(path))
+            elif os.path.exists(path):
+                place.put(path, "")
+
+
+@contextlib.contextmanager
+def written_or_reused(name: str, url: str) -> Iterator[str]:
+    """The path of a new folder to publish; or of the copy of the one that is there."""
+    if _local(url):
+        yield _local(url)
+        return
+    place = Place(name, url)
+    if read_manifest(place) is not None:
+        yield fetch_folder(name, url, whole=True)
+        return
+    check_writable(place)
+    with _work(url) as path:
+        yield path
+        with _kept_where_it_fails(path):
+            keep_copy(place, publish_folder(place, local_files(path)), path)
+
+
+@contextlib.contextmanager
+def _adding(name: str, url: str) -> Iterator[str]:
+    """A path for new files in a folder that may have others."""
+    place = Place(name, url)
+    place.check_writable()
+    with _work(url) as path:
+        yield path
+        added = local_files(path)
+        with _kept_where_it_fails(path):
+            for file in added:
+                if place.info(file) is not None:
+                    raise ValueError(
+                        f"`{name}` must not hold {file} yet. Received: {name}={url!r}."
+                    )
+            for file in added:
+                place.put(added[file], file)
+
+
+@contextlib.contextmanager
+def _work(url: str) -> Iterator[str]:
+    """A path to write to, with the URL's last name, in a folder for it alone."""
+    parent, last = os.path.split(staged("written", url))
+    os.makedirs(parent, exist_ok=True)
+    folder = tempfile.mkdtemp(dir=parent)
+    try:
+        yield os.path.join(folder, last)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _kept_where_it_fails(path: str) -> Iterator[None]:
+    """Keeps what was written on this machine where it cannot be uploaded."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        kept = tempfile.mkdtemp(prefix="not-uploaded-", dir=staging_dir())
+        kept = os.path.join(kept, os.path.basename(path))
+        os.rename(path, kept)
+        raise type(error)(f"{error}. What was to be uploaded is in {kept}") from error
+
+
+READ = Way("read", _reading)
+READ_WHOLE = Way("read, with its manifest", functools.partial(_reading, whole=True))
+READ_MODEL = Way("read, with its manifest: of a run, the model alone", _reading_model)
+READ_TOKENIZER = Way("read: the tokenizer alone", _reading_tokenizer)
+READ_RESULTS = Way(
+    "read, with its manifest: of a run, the JSON files alone",
+    functools.partial(_reading, whole=True, select=_json_files),
+)
+WRITE = Way("written", _writing, True)
+REPLACE = Way("written or replaced", functools.partial(_writing, replace=True), True)
+ADD = Way("written to", _adding, True)

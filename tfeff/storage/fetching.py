@@ -1,0 +1,228 @@
+"""Remote files and folders to local copies."""
+
+import concurrent.futures
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+
+from tfeff.storage.manifest import (
+    NAME,
+    UNFINISHED,
+    File,
+    Manifest,
+    digest,
+    find_manifest,
+    read_manifest,
+)
+from tfeff.storage.place import Place
+from tfeff.storage.staging import staged
+from tfeff.utils.files import atomic_file
+
+THREADS = 8
+_ATTEMPTS = 5
+# What fsspec's file systems tell of a file that is another one if it was replaced.
+_VERSION = (
+    *("ETag", "etag", "md5Hash", "generation", "LastModified", "last_modified"),
+    *("updated", "mtime", "modified", "created", "size"),
+)
+Select = Callable[[Iterable[str]], Iterable[str]]
+
+
+def fetch(url: str) -> str:
+    """Downloads a file or a folder, and returns the path of the local copy.
+
+    A folder that tfeff has published has a `tfeff-manifest.json`: the copy's files are
+    compared with its digests, now and whenever it is used again. Other files and
+    folders are downloaded again when their storage tells another version. A process
+    that is killed leaves no half file; what it has downloaded is used.
+
+    Args:
+        url: a URL of a scheme that fsspec knows, such as `"s3://bucket/preset"`; or a
+            local path, which is returned as it is.
+
+    Returns:
+        The path of the copy in `TFEFF_CACHE` (by default `~/.cache/tfeff`), which must
+        not be changed.
+
+    Raises:
+        ValueError: if there is nothing at the URL, its upload has not ended, or a file
+            is damaged; if the scheme's library, or credentials, are missing.
+        OSError: if it cannot be read.
+
+    Example:
+
+    >>> import fsspec
+    >>> fsspec.filesystem("memory").pipe("/corpus/a.txt", b"A document.")
+    >>> open(tfeff.storage.fetch("memory://corpus/a.txt")).read()
+    'A document.'
+    """
+    from tfeff.storage.arguments import local_path
+
+    return local_path("url", url)
+
+
+def fetch_folder(
+    name: str, url: str, whole: bool = False, select: Select | None = None
+) -> str:
+    """As `fetch`, of a URL alone.
+
+    Args:
+        name: the argument, for errors.
+        url: the URL.
+        whole: whether it must be a folder that was published with a manifest.
+        select: takes the names of the files, returns those that are needed; by default
+            all.
+    """
+    place = Place(name, url)
+    for _ in range(_ATTEMPTS):
+        found = find_manifest(place)
+        if found is None:
+            return _fetch_foreign(place, whole, select)
+        folder, manifest, inside = found
+        copy = _copy(folder, manifest)
+        files = _selected(manifest.below(inside), select, inside)
+        try:
+            fill(folder, files, copy)
+            return os.path.join(copy, *inside.split("/")) if inside else copy
+        except Changed as error:
+            # A run that goes on may have replaced the files since.
+            if read_manifest(folder) == manifest:
+                raise ValueError(
+                    f"`{name}` must be whole. Received: {name}={url!r}, which is "
+                    f"damaged: {error}"
+                ) from error
+    raise OSError(f"{url} changed {_ATTEMPTS} times while it was read")
+
+
+def is_published(url: str) -> bool:
+    """Whether there is a whole folder at the URL."""
+    return read_manifest(Place("path", url)) is not None
+
+
+def folders(name: str, url: str, file: str) -> list[str]:
+    """The folders in a remote one that hold a file of a name and are whole.
+
+    Args:
+        name: the argument, for errors.
+        url: the folder above them.
+        file: the name of the file.
+
+    Returns:
+        The folders' names; `""` for the remote folder itself.
+    """
+    place = Place(name, url)
+    found = find_manifest(place)
+    if found is None:
+        names = list(place.files())
+        names = [x for x in names if f"{_above(x)}{NAME}" in names]
+    else:
+        _, manifest, inside = found
+        names = [x[len(inside) :].strip("/") for x in manifest.below(inside)]
+    return [_above(x).rstrip("/") for x in names if x in (file, f"{_above(x)}{file}")]
+
+
+def _above(name):
+    return "".join(name.rpartition("/")[:2])
+
+
+def keep_copy(place: Place, manifest: Manifest, path: str) -> None:
+    """Moves a folder that was published to where `fetch` looks for its copy."""
+    copy = _copy(place, manifest)
+    os.makedirs(os.path.dirname(copy), exist_ok=True)
+    with contextlib.suppress(OSError):  # Another process may have fetched it.
+        os.rename(path, copy)
+
+
+def _copy(place, manifest):
+    version = hashlib.sha256(manifest.to_bytes()).hexdigest()
+    return staged("fetched", place.url, version[:16])
+
+
+class Changed(Exception):
+    """A file is missing or not as the manifest has it."""
+
+
+def fill(place: Place, files: Mapping[str, File], folder: str) -> None:
+    """Downloads those files that a local folder does not have, each atomically.
+
+    Raises:
+        Changed: if a file is missing there, or has another size or digest.
+    """
+    missing = [x for x in files if not is_same(os.path.join(folder, x), files[x])]
+
+    def download(name):
+        file, path = files[name], os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with atomic_file(path) as new:
+            try:
+                place.get(file.at, new)
+            except FileNotFoundError:
+                raise Changed(f"{file.at or place.url} is missing") from None
+            if not is_same(new, file):
+                raise Changed(
+                    f"{file.at or place.url} has another size or SHA-256 than expected"
+                )
+
+    os.makedirs(folder, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+        for done in [pool.submit(download, name) for name in missing]:
+            done.result()
+
+
+def is_same(path: str, file: File) -> bool:
+    """Whether a local file has the size and, where it is known, the digest."""
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if status.st_size != file.size or not file.sha256:
+        return status.st_size == file.size
+    return digest(path) == file.sha256
+
+
+def _fetch_foreign(place, whole, select):
+    """A file, or a folder that others have put there, by the versions of its files."""
+    if place.info(UNFINISHED) is not None:
+        raise ValueError(
+            f"`{place.name}` must be whole. Received: {place.name}={place.url!r}, "
+            "whose upload has not ended or was cut off: writing it again goes on"
+        )
+    info = place.info()
+    if info is not None and info["type"] == "file":
+        found = {"": info}
+    else:
+        found = place.files()
+    if not found:
+        raise ValueError(
+            f"`{place.name}` must exist. Received: {place.name}={place.url!r}, where "
+            "there is nothing"
+        )
+    if whole and "" not in found:
+        raise ValueError(
+            f"`{place.name}` must be a folder that tfeff has published. Received: "
+            f"{place.name}={place.url!r}, which has no {NAME}. "
+            "tfeff.storage.publish(folder, url) uploads a local folder with one"
+        )
+    files = {name: File(int(info["size"]), "", name) for name, info in found.items()}
+    told = {n: [str(i[k]) for k in _VERSION if k in i] for n, i in found.items()}
+    version = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    copy = staged("fetched", place.url, version[:16])
+    if "" in files:  # It is a file itself.
+        folder, last = os.path.split(copy)
+        fill(place, {last: File(files[""].size, "", "")}, folder)
+        return copy
+    try:
+        fill(place, _selected(files, select, ""), copy)
+    except Changed as error:
+        raise OSError(f"{place.url} changed while it was read: {error}") from error
+    return copy
+
+
+def _selected(files, select, inside):
+    if select is None or inside in files:
+        return files
+    start = inside and f"{inside}/"
+    kept = {start + name for name in select([x.removeprefix(start) for x in files])}
+    return {name: file for name, file in files.items() if name in kept}

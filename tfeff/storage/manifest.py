@@ -1,0 +1,166 @@
+"""The list of a published folder's files, which is written last."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable, Mapping
+
+from tfeff.storage.place import Place
+from tfeff.utils.digests import sha256
+from tfeff.utils.files import PARTIAL
+
+NAME = "tfeff-manifest.json"
+# The same list, while the files that it names are being uploaded.
+UNFINISHED = "tfeff-unfinished.json"
+_FORMAT = 1
+# Digests that this process has computed, by the file's device, inode, size and time.
+_known: dict[tuple, str] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class File:
+    """A file of a published folder.
+
+    Attributes:
+        size: its bytes.
+        sha256: its digest.
+        at: the name of the object that holds it. A new version of a file is a new
+            object: what a manifest names does not change while the manifest is there.
+    """
+
+    size: int
+    sha256: str
+    at: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """The files of a published folder by name."""
+
+    files: Mapping[str, File]
+
+    def to_bytes(self) -> bytes:
+        """The content of `tfeff-manifest.json`."""
+        files = {}
+        for name, file in sorted(self.files.items()):
+            files[name] = {"size": file.size, "sha256": file.sha256}
+            if file.at != name:
+                files[name]["at"] = file.at
+        return json.dumps({"format": _FORMAT, "files": files}, indent=1).encode()
+
+    @classmethod
+    def parse(cls, content: bytes) -> "Manifest":
+        """The manifest that `to_bytes` gave.
+
+        Raises:
+            ValueError: if it is damaged, or names files outside of the folder.
+        """
+        try:
+            record = json.loads(content)
+            if record["format"] != _FORMAT:
+                raise ValueError(f"its format is {record['format']!r}, not {_FORMAT}")
+            files = {
+                _checked(name): File(
+                    int(file["size"]),
+                    str(file["sha256"]),
+                    _checked(file.get("at", name)),
+                )
+                for name, file in record["files"].items()
+            }
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"{type(error).__name__}: {error}") from error
+        return cls(files)
+
+    def same_content(self, other: "Manifest") -> bool:
+        """Whether the files are the same, wherever they lie."""
+        return same_digests(self.files, other.files)
+
+    def below(self, folder: str) -> dict[str, File]:
+        """The files of a folder in it, by their names in the whole; or one file."""
+        start = folder and f"{folder}/"
+        return {
+            name: file
+            for name, file in self.files.items()
+            if name == folder or name.startswith(start)
+        }
+
+
+def read_manifest(place: Place, name: str = NAME) -> Manifest | None:
+    """The manifest of the folder, or None.
+
+    Raises:
+        ValueError: if it is damaged, or names files outside of the folder.
+    """
+    content = place.read(name)
+    if content is None:
+        return None
+    try:
+        return Manifest.parse(content)
+    except ValueError as error:
+        raise ValueError(
+            f"`{place.name}` must have a whole {name}. Received: "
+            f"{place.name}={place.url!r}, whose {name} is damaged: {error}"
+        ) from error
+
+
+def find_manifest(place: Place) -> tuple[Place, Manifest, str] | None:
+    """The manifest of the place or of a folder above it that has the place.
+
+    Returns:
+        The folder of the manifest, the manifest, and the place's name in it; or None.
+    """
+    folder: Place | None = place
+    while folder is not None:
+        inside = place.url[len(folder.url) :].strip("/")
+        manifest = read_manifest(folder)
+        if manifest is not None and (not inside or manifest.below(inside)):
+            return folder, manifest, inside
+        folder = folder.parent
+    return None
+
+
+def local_files(folder: str, skip: Iterable[str] = ()) -> dict[str, str]:
+    """Paths of a folder's files by name, without what is unfinished or tfeff's own."""
+    own = {NAME, UNFINISHED, *skip}
+    found = {}
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(PARTIAL)]
+        for name in names:
+            path = os.path.join(parent, name)
+            inside = os.path.relpath(path, folder)
+            if inside not in own:
+                found[inside] = path
+    return found
+
+
+def manifest_of(paths: Mapping[str, str]) -> Manifest:
+    """The manifest of local files by name."""
+    return Manifest(
+        {
+            name: File(os.path.getsize(path), digest(path), name)
+            for name, path in paths.items()
+        }
+    )
+
+
+def same_digests(files: Mapping[str, File], others: Mapping[str, File]) -> bool:
+    """Whether there are the same files with the same digests."""
+    return {name: file.sha256 for name, file in files.items()} == {
+        name: file.sha256 for name, file in others.items()
+    }
+
+
+def digest(path: str) -> str:
+    """The SHA-256 of a file, computed once for each version of it."""
+    status = os.stat(path)
+    key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    if key not in _known:
+        _known[key] = sha256(path)
+    return _known[key]
+
+
+def _checked(name):
+    parts = str(name).split("/")
+    if name != str(name) or {"", ".", ".."} & {*parts} or "\0" in name:
+        raise ValueError(f"{name!r} is no name within the folder")
+    return name

@@ -1,0 +1,224 @@
+"""A place at a URL: the file system that fsspec has for its scheme, errors by name."""
+
+import contextlib
+import os
+import re
+import uuid
+from collections.abc import Iterator
+
+import fsspec
+
+from tfeff.utils.checks import near_miss
+
+# Schemes whose first name is a bucket, which is there or not and is never made here.
+_BUCKETS = {"abfs", "abfss", "az", "gcs", "gs", "oss", "s3", "s3a"}
+# The extra of tfeff, or the package, that brings a scheme.
+_INSTALL = {
+    "s3": "tfeff[s3]",
+    "s3a": "tfeff[s3]",
+    "gs": "tfeff[gcs]",
+    "gcs": "tfeff[gcs]",
+    "hdfs": "pyarrow, with Hadoop's libhdfs",
+    "abfs": "adlfs",
+    "az": "adlfs",
+}
+_CREDENTIALS = re.compile(r"Credential|NoAuthToken|TokenRetrieval|RefreshError")
+
+
+class Place:
+    """A file or folder at a URL. Names within it are relative, with slashes.
+
+    Args:
+        name: the argument that the URL was given as, for errors.
+        url: the URL.
+
+    Raises:
+        ValueError: if no library knows its scheme; it names what to install.
+    """
+
+    def __init__(self, name: str, url: str):
+        self.name, self.url = name, url.rstrip("/")
+        self.scheme = url.partition("://")[0].lower()
+        self._files, self.path = _file_system(name, url, self.scheme)
+        if not self.path.strip("/"):
+            raise ValueError(
+                f"`{name}` must name a file or folder in it. Received: {name}={url!r}"
+            )
+
+    @property
+    def parent(self) -> "Place | None":
+        """The folder above; None above a bucket."""
+        head, _, last = self.url.rpartition("/")
+        path = self.path.rstrip("/").rpartition("/")[0]
+        if not last or not path.strip("/") or head.endswith(":/"):
+            return None
+        return Place(self.name, head)
+
+    def read(self, name: str) -> bytes | None:
+        """A small file's content; None if there is none."""
+        with self.errors_named():
+            try:
+                return self._files.cat_file(self._inside(name))
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                return None
+
+    def write(self, name: str, content: bytes, create: bool = False) -> None:
+        """Writes a small file.
+
+        Raises:
+            FileExistsError: with `create`, if the file exists: of several that write at
+                once, one succeeds, where the scheme can tell.
+        """
+        with self.errors_named(writing=True):
+            self._make_folder_of(self._inside(name))
+            mode = "create" if create else "overwrite"
+            self._files.pipe_file(self._inside(name), content, mode=mode)
+
+    def remove(self, name: str) -> None:
+        """Removes a file, if it is there."""
+        with self.errors_named(writing=True), contextlib.suppress(FileNotFoundError):
+            self._files.rm_file(self._inside(name))
+
+    def get(self, name: str, path: str) -> None:
+        """Downloads a file, or the place itself where `name` is empty.
+
+        Raises:
+            FileNotFoundError: if there is none.
+        """
+        with self.errors_named():
+            self._files.get_file(self._inside(name), path)
+
+    def put(self, path: str, name: str) -> None:
+        """Uploads a file."""
+        with self.errors_named(writing=True):
+            self._make_folder_of(self._inside(name))
+            self._files.put_file(path, self._inside(name))
+
+    def open(self):
+        """The file as a stream of bytes."""
+        with self.errors_named():
+            return self._files.open(self.path, "rb")
+
+    def files(self) -> dict[str, dict]:
+        """What fsspec tells of each file in and below the folder, by name."""
+        with self.errors_named():
+            self._files.invalidate_cache()
+            try:
+                found = self._files.find(self.path, detail=True)
+            except (FileNotFoundError, NotADirectoryError):
+                return {}
+        start = self.path.strip("/")
+        names = (path.strip("/").removeprefix(start).strip("/") for path in found)
+        return dict(zip(names, found.values(), strict=True))
+
+    def files_in(self, folder: str) -> list[str]:
+        """Names of the files that are in a folder in it, with the folder's."""
+        with self.errors_named():
+            self._files.invalidate_cache()
+            try:
+                found = self._files.ls(self._inside(folder), detail=False)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        return [f"{folder}/{path.rstrip('/').rpartition('/')[2]}" for path in found]
+
+    def info(self, name: str = "") -> dict | None:
+        """What fsspec tells of a file or folder; None if there is none."""
+        with self.errors_named():
+            self._files.invalidate_cache()
+            try:
+                return self._files.info(self._inside(name))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def age(self, name: str) -> float:
+        """Seconds since a file was written, by the storage's own clock."""
+        probe = f".tfeff-clock-{uuid.uuid4().hex}"
+        self.write(probe, b"")
+        try:
+            with self.errors_named():
+                self._files.invalidate_cache()
+                now = self._files.modified(self._inside(probe))
+                then = self._files.modified(self._inside(name))
+            return (now - then).total_seconds()
+        finally:
+            self.remove(probe)
+
+    def glob(self) -> list[str]:
+        """URLs of the files that the place matches as a pattern, by their names."""
+        with self.errors_named():
+            self._files.invalidate_cache()
+            found = sorted(self._files.glob(self.path, detail=True).items())
+        files = [path for path, info in found if info["type"] == "file"]
+        return [self._files.unstrip_protocol(path) for path in files]
+
+    def check_writable(self) -> None:
+        """Writes and deletes a small file.
+
+        Raises:
+            ValueError: if there is no such bucket, it is read-only, or credentials are
+                missing.
+        """
+        # Beside it, where it may become a file; but a bucket has nothing beside it.
+        beside = "" if "/" in self.path.strip("/") else "/"
+        path = f"{self.path.rstrip('/')}{beside}.tfeff-probe-{uuid.uuid4().hex}"
+        with self.errors_named(writing=True):
+            self._make_folder_of(path)
+            self._files.pipe_file(path, b"")
+            self._files.rm_file(path)
+
+    @contextlib.contextmanager
+    def errors_named(self, writing: bool = False) -> Iterator[None]:
+        """Names the argument, the URL and the cause in errors of fsspec's libraries."""
+        received = f"Received: {self.name}={self.url!r}"
+        try:
+            yield
+        except FileNotFoundError as error:
+            if not writing:
+                raise
+            raise ValueError(
+                f"`{self.name}` must be in a bucket or folder that exists. {received}, "
+                f"where writing found none: {error}"
+            ) from error
+        except (FileExistsError, IsADirectoryError, NotADirectoryError):
+            raise
+        except PermissionError as error:
+            what = "written to" if writing else "read"
+            raise ValueError(
+                f"`{self.name}` must be a place that may be {what}. {received}, which "
+                f"is refused to these credentials: {error}"
+            ) from error
+        except Exception as error:  # Of any library; each has its own kinds.
+            if any(_CREDENTIALS.search(kind.__name__) for kind in type(error).__mro__):
+                raise ValueError(
+                    f"`{self.name}` needs credentials for {self.scheme}://, which are "
+                    f"missing or have expired. {received}: {error}"
+                ) from error
+            raise OSError(
+                f"{'Writing' if writing else 'Reading'} {self.url} failed: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _inside(self, name):
+        return f"{self.path.rstrip('/')}/{name}" if name else self.path
+
+    def _make_folder_of(self, path):
+        if self.scheme not in _BUCKETS:
+            self._files.makedirs(os.path.dirname(path), exist_ok=True)
+
+
+def _file_system(name, url, scheme):
+    try:
+        fsspec.get_filesystem_class(scheme)
+    except ImportError as error:
+        raise ValueError(
+            f"`{name}` needs a library for {scheme}://. Received: {name}={url!r}. "
+            f"pip install {_INSTALL.get(scheme, 'one that fsspec finds')} ({error})"
+        ) from error
+    except ValueError as error:
+        known = {*fsspec.available_protocols(), *fsspec.registry}
+        raise ValueError(
+            f"`{name}` must be a path, or a URL of a scheme that fsspec knows. "
+            f"Received: {name}={url!r}.{near_miss(scheme, known)}"
+        ) from error
+    # What another process has written since must be seen.
+    return fsspec.core.url_to_fs(url, use_listings_cache=False)

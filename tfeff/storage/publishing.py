@@ -1,0 +1,184 @@
+"""Local folders to remote ones: files first, their manifest last."""
+
+import concurrent.futures
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+
+from tfeff.storage.fetching import THREADS
+from tfeff.storage.manifest import (
+    NAME,
+    UNFINISHED,
+    File,
+    Manifest,
+    local_files,
+    manifest_of,
+    read_manifest,
+)
+from tfeff.storage.place import Place
+from tfeff.utils.checks import check_path, is_url
+
+
+def publish(folder: str | os.PathLike, url: str) -> None:
+    """Uploads a local folder, with a `tfeff-manifest.json` that is written last.
+
+    The manifest has the names, sizes and SHA-256 digests of all files. Without it the
+    folder is not whole to those who read it: object stores cannot rename folders. An
+    upload that was cut off is gone on with by the same call, which uploads what is
+    missing.
+
+    Args:
+        folder: the local folder.
+        url: where to; nothing may be there, or the same, or what such a call has left.
+
+    Raises:
+        ValueError: if there is another published folder, or files of others; if
+            nothing can be written there, or `folder` has no file.
+        OSError: if an upload fails.
+
+    Example:
+
+    >>> import os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with open(os.path.join(folder, "a.txt"), "w") as file:
+    ...     _ = file.write("A document.")
+    >>> tfeff.storage.publish(folder, "memory://published")
+    >>> os.listdir(tfeff.storage.fetch("memory://published"))
+    ['a.txt']
+    """
+    paths = local_files(check_path("folder", folder))
+    if not is_url(url):
+        raise ValueError(f"`url` must be a URL. Received: url={url!r}")
+    place = Place("url", url)
+    if not paths:
+        raise ValueError(
+            f"`folder` must be a folder with files. Received: folder={folder!r}"
+        )
+    check_writable(place)
+    publish_folder(place, paths)
+
+
+def check_writable(place: Place) -> None:
+    """Raises unless the place can be written to and has no files of others.
+
+    Raises:
+        ValueError: naming the argument.
+    """
+    if read_manifest(place) is None and place.info(UNFINISHED) is None:
+        info = place.info()
+        is_file = info is not None and info["type"] == "file"
+        found = ["a file"] if is_file else sorted(place.files())
+        if found:
+            shown = ", ".join(found[:5])
+            raise ValueError(
+                f"`{place.name}` must be new, or a folder that tfeff has published. "
+                f"Received: {place.name}={place.url!r}, where there is {shown}"
+            )
+    place.check_writable()
+
+
+def check_new(place: Place) -> None:
+    """Raises unless nothing whole is there and the place can be written to."""
+    if read_manifest(place) is not None:
+        raise ValueError(
+            f"`{place.name}` must not exist yet. Received: {place.name}={place.url!r}"
+        )
+    check_writable(place)
+
+
+def publish_folder(place: Place, paths: Mapping[str, str]) -> Manifest:
+    """Uploads files by name to a place that `check_writable` takes, see `publish`."""
+    manifest, old = manifest_of(paths), read_manifest(place)
+    if old is not None:
+        if not manifest.same_content(old):
+            raise ValueError(
+                f"`{place.name}` must be new, or hold the same. Received: "
+                f"{place.name}={place.url!r}, where there is another published folder"
+            )
+        return old
+    return upload(place, manifest, paths)
+
+
+def upload(
+    place: Place,
+    manifest: Manifest,
+    paths: Mapping[str, str],
+    old: Manifest | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> Manifest:
+    """Makes a place hold the files of a manifest.
+
+    Args:
+        place: the place.
+        manifest: the files.
+        paths: where they are on this machine.
+        old: the manifest that is there now; its files stay as they are until the new
+            one is written.
+        check: called before the manifest is written; raises if it must not be.
+
+    Returns:
+        The manifest that was written.
+    """
+    kept = set() if old is None else {file.at for file in old.files.values()}
+    files = {
+        name: _placed(name, file, None if old is None else old.files.get(name), kept)
+        for name, file in manifest.files.items()
+    }
+    new = Manifest(files)
+    left = clear_unfinished(place, kept, new)
+    place.write(UNFINISHED, new.to_bytes())
+
+    def put(name):
+        file = files[name]
+        if file.at in kept or (file.at in left and _size(place, file.at) == file.size):
+            return
+        place.put(paths[name], file.at)
+
+    with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+        for done in [pool.submit(put, name) for name in files]:
+            done.result()
+    check()
+    place.write(NAME, new.to_bytes())
+    for at in kept - {file.at for file in files.values()}:
+        place.remove(at)
+    place.remove(UNFINISHED)
+    return new
+
+
+def clear_unfinished(place: Place, kept: set[str], new: Manifest | None) -> set[str]:
+    """Removes what an upload that was cut off has left, but what is wanted again.
+
+    Args:
+        place: the place.
+        kept: objects that are part of what is whole there.
+        new: what is to be uploaded; None for nothing.
+
+    Returns:
+        The objects that the upload may have left and that are wanted again.
+    """
+    try:
+        unfinished = read_manifest(place, UNFINISHED)
+    except ValueError:  # It was cut off itself, before any file.
+        unfinished = None
+    if unfinished is None:
+        return set()
+    wanted = {} if new is None else {f.at: f.sha256 for f in new.files.values()}
+    left = {f.at: f.sha256 for f in unfinished.files.values() if f.at not in kept}
+    again = {at for at, digest in left.items() if wanted.get(at) == digest}
+    for at in left.keys() - again:
+        place.remove(at)
+    return again
+
+
+def _placed(name: str, file: File, old: File | None, kept: set[str]) -> File:
+    """The file with the name of its object: a new one, unless it is there already."""
+    if old is not None and old.sha256 == file.sha256:
+        return old
+    at = name if name not in kept else f"{name}~{file.sha256[:12]}"
+    return File(file.size, file.sha256, at)
+
+
+def _size(place, at):
+    with contextlib.suppress(KeyError, TypeError):
+        return int(place.info(at)["size"])
+    return None

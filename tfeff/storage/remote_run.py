@@ -1,0 +1,263 @@
+"""A run directory at a URL: a local copy that a process works on, and publishes."""
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import weakref
+
+from tfeff.storage.fetching import fill
+from tfeff.storage.lease import FOLDER, Lease
+from tfeff.storage.manifest import (
+    NAME,
+    UNFINISHED,
+    Manifest,
+    local_files,
+    manifest_of,
+    read_manifest,
+    same_digests,
+)
+from tfeff.storage.place import Place
+from tfeff.storage.publishing import clear_unfinished, upload
+from tfeff.storage.staging import staged
+from tfeff.utils.files import atomic_file
+
+WATCH_SECONDS = 5.0  # between looks for files that have changed
+_ATTEMPTS = 4
+_OWN = ("run.lock",)
+# Files that grow while they are open, and tell nothing that a run goes on from.
+_GROWING = "tensorboard/"
+
+# The runs of this process by URL: it may open one several times.
+_runs: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+
+
+class RemoteRun:
+    """The local copy of a remote run directory, which this process alone writes.
+
+    A thread looks for files that have changed, as they do with each checkpoint, and
+    publishes them: the manifest names them when all are there. What it publishes is at
+    each time what a killed run would have left, so that another process goes on from
+    it. Uploads that fail are told on standard error and tried again.
+
+    Args:
+        name: the argument that the URL was given as, for errors.
+        url: the run directory.
+
+    Attributes:
+        folder: the local copy.
+        users: how many have opened it in this process.
+
+    Raises:
+        ValueError: if nothing can be written there, another process is at work in it,
+            or it has files that are not a run's.
+    """
+
+    def __init__(self, name: str, url: str):
+        self._place = Place(name, url)
+        self._place.check_writable()
+        self.folder = staged("runs", self._place.url)
+        self._note = f"{self.folder}.published"
+        self._lease = Lease(self._place)
+        try:
+            self._published = self._fetch()
+        except BaseException:
+            self._lease.release()
+            raise
+        self._seen: object = None
+        self._at_work = threading.Lock()
+        self._closed = threading.Event()
+        self.users = 0
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        atexit.register(self._close)
+
+    def check(self) -> None:
+        """Raises if another process has taken the run over."""
+        self._lease.check()
+
+    def publish(self) -> None:
+        """Uploads what has changed, and tries again where that fails.
+
+        Raises:
+            ValueError: if another process has taken the run over.
+            OSError: if it fails again and again; what is on this machine stays.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self._publish()
+            except OSError as error:
+                if attempt + 1 == _ATTEMPTS:
+                    raise OSError(
+                        f"{self._place.url} lacks the newest files of the run, which "
+                        f"are in {self.folder}. A start with the same settings on this "
+                        f"machine goes on from them. {error}"
+                    ) from error
+                print(f"{error}. It is tried again.", file=sys.stderr)
+                time.sleep(2.0**attempt)
+
+    def close(self) -> None:
+        """Publishes what has changed, and gives the run back where no other uses it."""
+        self.users -= 1
+        if self.users == 0:
+            self._close()
+
+    def _close(self):
+        self._closed.set()
+        atexit.unregister(self._close)
+        self._thread.join()
+        try:
+            self.publish()
+        finally:
+            self._lease.release()
+
+    def _fetch(self) -> Manifest | None:
+        """Makes the local copy that of the remote run; returns its manifest."""
+        there = read_manifest(self._place)
+        clear_unfinished(self._place, _objects(there), None)
+        self._place.remove(UNFINISHED)
+        if there is None:
+            others = [
+                name
+                for name in self._place.files()
+                if not name.startswith((f"{FOLDER}/", ".tfeff-", UNFINISHED))
+            ]
+            if others:
+                raise ValueError(
+                    f"`{self._place.name}` must be a run's, empty, or not there yet. "
+                    f"Received: {self._place.url}, which has {', '.join(others[:5])} "
+                    f"and no {NAME}"
+                )
+        now = b"" if there is None else there.to_bytes()
+        noted = self._noted()
+        if noted == now and (there is None or os.path.isdir(self.folder)):
+            return there  # What is here goes on from what is there.
+        if noted is not None and os.path.isdir(self.folder):
+            paths = local_files(self.folder, _OWN)
+            try:
+                before = Manifest.parse(noted).files if noted else {}
+            except ValueError:
+                before = {}
+            if not same_digests(manifest_of(paths).files, before):
+                self._set_aside()
+        if noted is not None:
+            os.remove(self._note)
+        files = {} if there is None else there.files
+        for name, path in local_files(self.folder, _OWN).items():
+            if name not in files:
+                os.remove(path)
+        if there is not None:
+            fill(self._place, files, self.folder)
+        self._write_note(now)
+        return there
+
+    def _noted(self):
+        """The manifest that the local copy goes on from; None if there is none."""
+        try:
+            with open(self._note, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def _write_note(self, content):
+        os.makedirs(os.path.dirname(self._note), exist_ok=True)
+        with atomic_file(self._note) as new, open(new, "wb") as file:
+            file.write(content)
+
+    def _set_aside(self):
+        number = 1
+        while os.path.lexists(f"{self.folder}.aside-{number}"):
+            number += 1
+        os.rename(self.folder, f"{self.folder}.aside-{number}")
+        print(
+            f"{self._place.url} was gone on with elsewhere. What this machine had not "
+            f"published of it is kept in {self.folder}.aside-{number}.",
+            file=sys.stderr,
+        )
+
+    def _watch(self):
+        while not self._closed.wait(WATCH_SECONDS):
+            try:
+                if self._state(local_files(self.folder, _OWN)) != self._seen:
+                    self._publish()
+            except OSError as error:
+                print(f"{error}. It is tried again.", file=sys.stderr)
+            except ValueError as error:
+                print(error, file=sys.stderr)  # `check` raises it in the training.
+                return
+
+    def _publish(self):
+        with self._at_work:
+            state, folder, paths = self._snapshot()
+            try:
+                # A configuration alone is of a start that has not made anything.
+                if "config.json" not in paths or len(paths) == 1:
+                    return
+                manifest = manifest_of(paths)
+                old = self._published
+                if old is None or not manifest.same_content(old):
+                    self._lease.check()
+                    new = upload(self._place, manifest, paths, old, self._lease.check)
+                    self._write_note(new.to_bytes())
+                    self._published = new
+                self._seen = state
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _snapshot(self):
+        """The files at one moment: their state, a folder of links to them, their paths.
+
+        Those of a run are replaced, not changed, so that a link keeps what it has.
+        """
+        parent = os.path.dirname(self.folder)
+        while True:
+            folder = tempfile.mkdtemp(dir=parent)
+            found = local_files(self.folder, _OWN)
+            state, paths = self._state(found), {}
+            try:
+                for name, path in found.items():
+                    paths[name] = os.path.join(folder, name)
+                    os.makedirs(os.path.dirname(paths[name]), exist_ok=True)
+                    _link(path, paths[name], copy=name.startswith(_GROWING))
+                if self._state(local_files(self.folder, _OWN)) == state:
+                    return state, folder, paths
+            except FileNotFoundError:
+                pass  # It was deleted in the meantime.
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _state(self, paths):
+        """What tells whether files have changed, but for those that grow."""
+        found = {}
+        for name, path in paths.items():
+            if not name.startswith(_GROWING) and os.path.exists(path):
+                status = os.stat(path)
+                found[name] = (status.st_ino, status.st_size, status.st_mtime_ns)
+        return found
+
+
+def open_remote_run(name: str, url: str) -> RemoteRun:
+    """The remote run of a URL, which this process may have opened already."""
+    key = (os.getpid(), url.rstrip("/"))
+    run = _runs.get(key)
+    if run is None or not run.users:
+        run = _runs[key] = RemoteRun(name, url)
+    run.users += 1
+    return run
+
+
+def _objects(manifest):
+    return set() if manifest is None else {file.at for file in manifest.files.values()}
+
+
+def _link(path, new, copy):
+    try:
+        if not copy:
+            return os.link(path, new)
+    except FileNotFoundError:
+        raise
+    except OSError:  # A file system without links.
+        pass
+    shutil.copy2(path, new)

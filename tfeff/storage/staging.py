@@ -1,0 +1,21 @@
+"""Where copies of remote files lie on this machine."""
+
+import hashlib
+import os
+
+
+def staging_dir() -> str:
+    """The folder of all copies: `TFEFF_CACHE`, or `tfeff` in the user's cache folder.
+
+    What is in it may be deleted while no process of tfeff is at work.
+    """
+    given = os.environ.get("TFEFF_CACHE")
+    user = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
+    return os.path.abspath(os.path.expanduser(given or os.path.join(user, "tfeff")))
+
+
+def staged(kind: str, url: str, *parts: str) -> str:
+    """A path for a URL's copy, which ends in the URL's last name."""
+    name = url.rstrip("/").rpartition("/")[2]
+    digest = hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:16]
+    return os.path.join(staging_dir(), kind, digest, *parts, name)
