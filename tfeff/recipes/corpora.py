@@ -161,7 +161,7 @@ def build_caches(
 def open_caches(
     folder: str, tokenizer, sequence_length: int, verify: bool = True
 ) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
-    """The caches that `build_caches` wrote; `verify` reads them, and says what they are.
+    """The caches that `build_caches` wrote; `verify` reads and reports them.
 
     Raises:
         ValueError: if they are damaged, or of another tokenizer or sequence length.
