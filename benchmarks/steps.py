@@ -101,20 +101,33 @@ def make_batch(batch_size: int, length: int) -> tuple:
     return inputs, targets, ops.cast(targets, "float32")
 
 
-def compile_jax(model, batch, device):
-    """JAX's program of `model.train_step`, compiled for `device`."""
-    import jax
+def compile_jax(model, batch, *devices):
+    """JAX's program of `model.train_step`, compiled for `devices`.
 
-    sharding = jax.sharding.SingleDeviceSharding(device)
+    Each device has all weights and its share of the batch's rows, in equal parts;
+    XLA's partitioner adds the collective operations that this takes.
+    """
+    import jax
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    mesh = Mesh(np.array(devices), ("replica",))
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    by_rows = NamedSharding(mesh, PartitionSpec("replica"))
     state = (
         model.trainable_variables,
         model.non_trainable_variables,
         model.optimizer.variables,
         model.metrics_variables,
     )
-    shapes = jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
-        (state, batch),
+    state, batch = (
+        jax.tree.map(
+            lambda x, place=place: jax.ShapeDtypeStruct(
+                x.shape, x.dtype, sharding=place
+            ),
+            values,
+        )
+        for values, place in ((state, everywhere), (batch, by_rows))
     )
-    step = jax.jit(model.train_step, donate_argnums=0)
-    return step.lower(*shapes).compile().runtime_executable()
+    step = jax.jit(model.train_step, donate_argnums=0, out_shardings=everywhere)
+    return step.lower(state, batch).compile().runtime_executable()

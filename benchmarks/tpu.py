@@ -13,15 +13,14 @@ there are not made again: delete those that the code has overtaken.
     python benchmarks/tpu.py --layers=2 --presets=bert_base,shatter_base
 """
 
-import math
 import os
-import re
 from importlib.metadata import version
 
 import machine
 from absl import app, flags
 from rows import append, read, write_tables
 from steps import VOCABULARY, compile_jax, in_own_process, make_batch, make_model
+from tpu_costs import corrected, scheduled_cycles, without_tpu
 
 REFERENCE = "bert_base"
 PRESETS = (
@@ -92,8 +91,8 @@ def measure(case: dict[str, str]) -> dict[str, float]:
     `temporary` memory and of `arguments`; and the `cycles` of the final schedule,
     which count the copies between layouts that the estimate knows no cost for.
     """
-    os.environ.update(KERAS_BACKEND=case["backend"], JAX_PLATFORMS="cpu")
-    os.environ.update(TPU_SKIP_MDS_QUERY="1", ALLOW_MULTIPLE_LIBTPU_LOAD="true")
+    os.environ["KERAS_BACKEND"] = case["backend"]
+    without_tpu()
     import keras
     from jax.experimental import topologies
 
@@ -119,23 +118,6 @@ def measure(case: dict[str, str]) -> dict[str, float]:
         "arguments": memory.argument_size_in_bytes,
         "cycles": scheduled_cycles(program),
     }
-
-
-def scheduled_cycles(program) -> float:
-    """The cycles of all operations; NaN if JAX cannot read the schedule (v6e)."""
-    from jax.errors import JaxRuntimeError
-
-    try:
-        schedule = program.hlo_modules()[0].to_string()
-    except JaxRuntimeError as error:
-        print(f"no cycles: {error}", flush=True)
-        return math.nan
-    return sum(map(int, re.findall(r'"estimated_cycles":"(\d+)"', schedule)))
-
-
-def corrected(seconds: float) -> float:
-    """An estimate below 1 s, without −1 s for each operation of unknown cost."""
-    return seconds - math.floor(seconds) if seconds < 0 else seconds
 
 
 def compile_tensorflow(model, batch, device):

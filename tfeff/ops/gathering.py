@@ -1,5 +1,6 @@
 """Rows of a sequence at given positions."""
 
+import keras
 from keras import ops
 
 from tfeff.ops.ids import as_int32, check_range, zeros_outside
@@ -38,8 +39,14 @@ def gather_positions(x: Tensor, positions: Tensor) -> Tensor:
     known = isinstance(length, int) and check_range(
         "positions", positions, 0, length - 1
     )
-    starts = ops.arange(batch, dtype="int32")[:, None] * length
     inside = ops.logical_and(positions >= 0, positions < length)
+    if keras.backend.backend() == "jax":
+        # Sequence by sequence, so that devices which share a batch gather from their
+        # own sequences, and move none.
+        rows = ops.where(inside, positions, length)
+        y = ops.vectorized_map(lambda one: ops.take(*one, axis=0), (x, rows))
+        return y if known else zeros_outside(y, inside)
+    starts = ops.arange(batch, dtype="int32")[:, None] * length
     # Out of range: a row that does not exist, not one of the next sequence.
     rows = ops.where(inside, starts + positions, batch * length)
     y = ops.take(ops.reshape(x, (batch * length, *rest)), rows, axis=0)

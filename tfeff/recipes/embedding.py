@@ -231,7 +231,9 @@ def train(settings, examples, strategy, scored, metric, run, callbacks, untraine
             lambda: tfeff.tasks.SentenceEmbedding(
                 load_pretrained(settings)[0], settings.pooling, settings.temperature
             ),
-            lambda in_step, seed: rows.dataset(in_step, seed, pad_to_longest=True),
+            lambda in_step, seed: rows.dataset(
+                in_step, seed, pad_to_longest=settings.strategy != "tpu"
+            ),
             scored.metrics,
             metric,
             baseline={"name": "before training", "metrics": untrained},

@@ -113,7 +113,7 @@ class FinetuneSettings(TuningSettings):
         "Leave out malformed lines of GLUE; QQP has some.", False
     )
     pad_to_longest: bool | None = setting(
-        "Pad to a batch's longest, not on a TPU; by default for all but BlockBERT, "
+        "Pad to a batch's longest; by default, but on a TPU, for all but BlockBERT, "
         "whose blocks follow the length.",
         None,
     )

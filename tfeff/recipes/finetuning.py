@@ -224,6 +224,11 @@ def make_task(settings, dataset, encoder, tokenizer):
             "`pad_to_longest` must be left out: of this encoder more padding changes "
             "the outputs. Received: pad_to_longest=True"
         )
+    if settings.pad_to_longest and settings.strategy == "tpu":
+        raise ValueError(
+            "`pad_to_longest` must be left out on a TPU, which needs batches of one "
+            "shape. Received: pad_to_longest=True, strategy='tpu'"
+        )
     words = dataset.kind is tfeff.data.TokenExamples
     if words and settings.pooling != "cls":
         raise ValueError(
@@ -233,7 +238,7 @@ def make_task(settings, dataset, encoder, tokenizer):
     metric = best_metric(settings, dataset)
     pad_to_longest = settings.pad_to_longest
     if pad_to_longest is None:
-        pad_to_longest = not encoder.length_dependent
+        pad_to_longest = not (encoder.length_dependent or settings.strategy == "tpu")
     length = settings.sequence_length or encoder.max_sequence_length
     train = read(dataset, "train", settings.data, settings.skip_malformed)
     if settings.train_examples is not None:

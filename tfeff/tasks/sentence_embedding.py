@@ -17,6 +17,7 @@ from tfeff.tasks.in_batch_contrast import (
     nearest_is_partner,
 )
 from tfeff.tasks.task import TEXT_POOLINGS, Task, make_pooling
+from tfeff.training.replicas import needs_static_shapes
 from tfeff.utils.checks import check_choice, check_integer, check_positive
 from tfeff.utils.types import Config
 
@@ -172,8 +173,7 @@ class SentenceEmbedding(Task):
             sequence_length = self.encoder.max_sequence_length
         batch_size = check_integer("batch_size", batch_size)
         features = text_features(texts_alone(texts), tokenizer, sequence_length)
-        # JAX compiles anew for every length.
-        fixed = self.encoder.length_dependent or keras.backend.backend() == "jax"
+        fixed = self.encoder.length_dependent or needs_static_shapes(self)
         batches = features.dataset(
             batch_size, shuffle=False, repeat=False, pad_to_longest=not fixed
         ).map(lambda rows: {name: x[:, None] for name, x in rows.items()})

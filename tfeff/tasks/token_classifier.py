@@ -11,6 +11,7 @@ from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import check_encoder
 from tfeff.tasks.task import Task, check_label_names
+from tfeff.training.replicas import needs_static_shapes
 from tfeff.utils.checks import check_integer, check_rate
 from tfeff.utils.types import Config
 
@@ -102,7 +103,8 @@ class TokenClassifier(Task):
             features: from `tfeff.data.token_features`.
             batch_size: integer, rows in a batch.
             pad_to_longest: whether rows are as long as the longest of their batch. By
-                default they are, unless the encoder depends on the padded length.
+                default they are, unless the encoder depends on the padded length or
+                the model is compiled for each length, as on a TPU.
 
         Returns:
             For each sentence `[W]` int32, as `tfeff.datasets.phrase_metrics` takes
@@ -119,7 +121,8 @@ class TokenClassifier(Task):
             )
         batch_size = check_integer("batch_size", batch_size)
         if pad_to_longest is None:
-            pad_to_longest = not self.encoder.length_dependent
+            fixed = self.encoder.length_dependent or needs_static_shapes(self)
+            pad_to_longest = not fixed
         batches = features.dataset(
             batch_size, shuffle=False, repeat=False, pad_to_longest=pad_to_longest
         )

@@ -26,6 +26,15 @@ def num_replicas(model: keras.Model) -> int:
     return model.distribute_strategy.num_replicas_in_sync
 
 
+def needs_static_shapes(model: keras.Model) -> bool:
+    """Whether a model is compiled anew for each shape: with JAX, and on a TPU."""
+    if keras.backend.backend() != "tensorflow":
+        return keras.backend.backend() == "jax"
+    import tensorflow as tf
+
+    return isinstance(model.distribute_strategy, tf.distribute.TPUStrategy)
+
+
 def looped(model: keras.Model, step, default):
     """A function of an iterator that runs `step` on replicas, in a plain loop.
 

@@ -121,7 +121,7 @@ def padded_inputs(
 
     Where there are no rows, their length is 1, for models that read `[CLS]`.
     """
-    token_ids = rows.to_tensor(pad_token_id, shape=[None, length])
+    token_ids = rows.to_tensor(pad_token_id, shape=[starts.shape[0], length])
     if length is None:
         missing = tf.maximum(1 - tf.shape(token_ids)[1], 0)
         token_ids = tf.pad(

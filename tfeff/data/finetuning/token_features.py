@@ -100,7 +100,7 @@ class TokenFeatures:
             if self.examples.labels is None:
                 return (inputs,)
             targets = tf.gather(self._targets, rows)
-            targets = targets.to_tensor(_NO_TARGET, shape=[None, length])
+            targets = targets.to_tensor(_NO_TARGET, shape=[rows.shape[0], length])
             if length is None:
                 missing = tf.shape(inputs["token_ids"])[1] - tf.shape(targets)[1]
                 targets = tf.pad(
@@ -140,7 +140,8 @@ class TokenFeatures:
 
     def _batch(self, order, length):
         rows = tf.gather(self._rows, order)
-        starts = tf.cast(rows.row_lengths(), tf.int32)  # There is no second segment.
+        # There is no second segment. Lengths forget how many there are.
+        starts = tf.ensure_shape(tf.cast(rows.row_lengths(), tf.int32), order.shape)
         return padded_inputs(rows, starts, self._pad_token_id, length)
 
 
