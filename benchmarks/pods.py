@@ -47,7 +47,7 @@ flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
 
 
 def main(_):
-    """Makes the rows that are missing, and reports after each."""
+    """Makes the rows that are missing; reports in the end."""
     os.makedirs(FLAGS.results, exist_ok=True)
     path = os.path.join(FLAGS.results, "pods.csv")
     settings = {name: str(getattr(FLAGS, name)) for name in SETTINGS}
@@ -59,7 +59,7 @@ def main(_):
             row = {**case, **in_own_process(measure, case)}
             append(path, FIELDS, [row])
             print(", ".join(f"{name} {row[name]}" for name in row), flush=True)
-            write_tables(path, SETTINGS, head(), table)
+    write_tables(path, SETTINGS, head(), table)
 
 
 def measure(case: dict[str, str]) -> dict[str, float]:
@@ -119,9 +119,9 @@ def head() -> list[str]:
     return [
         "# A pretraining step on slices of TPU pods, as the compiler estimates it\n",
         f"Masked language model with {VOCABULARY} tokens, 15 % masked, AdamW, mixed "
-        "bfloat16, Keras' JAX step, the batch divided among all cores. Nothing ran on a "
-        "TPU. The time of collective operations is an assumption: their bytes over the "
-        "published bandwidth of two links a chip, with no overlap and no latency.\n",
+        "bfloat16, Keras' JAX step, the batch divided among all cores. Nothing ran on "
+        "a TPU. The time of collective operations is an assumption: their bytes over "
+        "the published bandwidth of two links a chip, without overlap or latency.\n",
         machine.description() + f"- compiler: libtpu {version('libtpu')}, through "
         f"jax {version('jax')}\n",
     ]
