@@ -299,3 +299,17 @@ def test_bad_flags_leave_no_folder(data, pretrained, tmp_path, task, flags, mess
     assert result.returncode != 0
     assert message in result.stderr + result.stdout
     assert not (tmp_path / "run").exists()
+
+
+def test_batches_of_many_lengths_are_refused_on_a_tpu(pretrained, data, tmp_path):
+    settings = FinetuneSettings(
+        pretrained=str(pretrained / "preset"),
+        task="SST-2",
+        data=str(data),
+        run_dir=str(tmp_path / "run"),
+        strategy="tpu",
+        pad_to_longest=True,
+    )
+    with pytest.raises(ValueError, match="`pad_to_longest` must be left out on a TPU"):
+        tfeff.recipes.finetune(settings)
+    assert not (tmp_path / "run").exists()

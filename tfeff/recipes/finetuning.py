@@ -101,6 +101,11 @@ def finetune(
     """
     own_callbacks = Callbacks(settings, callbacks)
     check_plots(settings.plots)
+    if settings.pad_to_longest and settings.strategy == "tpu":
+        raise ValueError(
+            "`pad_to_longest` must be left out on a TPU, which needs batches of one "
+            "shape. Received: pad_to_longest=True, strategy='tpu'"
+        )
     dataset = find_dataset(
         settings.task,
         tfeff.data.TextExamples,
@@ -223,11 +228,6 @@ def make_task(settings, dataset, encoder, tokenizer):
         raise ValueError(
             "`pad_to_longest` must be left out: of this encoder more padding changes "
             "the outputs. Received: pad_to_longest=True"
-        )
-    if settings.pad_to_longest and settings.strategy == "tpu":
-        raise ValueError(
-            "`pad_to_longest` must be left out on a TPU, which needs batches of one "
-            "shape. Received: pad_to_longest=True, strategy='tpu'"
         )
     words = dataset.kind is tfeff.data.TokenExamples
     if words and settings.pooling != "cls":
