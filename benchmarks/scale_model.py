@@ -8,6 +8,8 @@ import dataclasses
 
 from collectives import CORES, Collective, seconds
 
+from tfeff.data.cache.layout import SIZES
+
 BYTES_A_TOKEN = 4.0  # Of English text, in pieces of 32,000 or so.
 BYTES_A_DOCUMENT = 4_000
 BEAM_FACTOR = 2.0  # Processor time by Beam's workers over that of threads.
@@ -15,7 +17,6 @@ RECORD_FRAME = 3  # int32 words beside the tokens: the document, [CLS], [SEP].
 RECORD_BYTES = 16  # Of a TFRecord beside its content.
 LENGTH_BYTES = 4  # Of a record in lengths.npy.
 CORES_A_HOST = 8  # Replicas of a TPU v3 host, of four chips.
-SHARD_OF_A_SIZE, FIRST_SHARD, LARGEST_SHARD = 64, 1 << 20, 1 << 24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,20 +93,10 @@ def corpus(text: float, length: int) -> Corpus:
         documents,
         tokens,
         sequences,
-        shards(text),
+        SIZES.shard_of(int(text) - 1) + 1,
         records,
         LENGTH_BYTES * sequences,
     )
-
-
-def shards(text: float) -> int:
-    """The number of shards: their sizes double, see `tfeff.data.build_cache`."""
-    count, size = 0, FIRST_SHARD
-    while size < LARGEST_SHARD and text > size * SHARD_OF_A_SIZE:
-        text -= size * SHARD_OF_A_SIZE
-        count += SHARD_OF_A_SIZE
-        size *= 2
-    return count + int(-(-text // size))
 
 
 def caching_hours(tokens: float, rate: float, workers: int) -> float:

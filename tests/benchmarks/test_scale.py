@@ -7,7 +7,6 @@ import pytest
 import tfeff
 from tests.benchmarks.scripts import FOLDER
 from tests.checks.pages import text_of
-from tfeff.data.cache.build import _chunks, _CorpusHash
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +45,6 @@ def test_checkpoints(model, load):
     weights = next(row["weights"] for row in pods if row["preset"] == "bert_base")
     assert model["checkpoint_bytes"](int(weights)) == pytest.approx(float(saved), 0.01)
     assert model["share_of_checkpoints"](10, 100, 0.1) == 0.5
-
-
-@pytest.mark.parametrize("megabytes", [1, 63, 64, 65, 200, 500])
-def test_shards_are_those_of_a_cache(model, megabytes):
-    document = "a" * (1 << 18)
-    chunks = _chunks((document for _ in range(4 * megabytes)), _CorpusHash())
-    assert model["shards"](megabytes << 20) == sum(1 for _ in chunks)
 
 
 def test_a_cache_has_the_bytes_and_sequences(model, tmp_path):
