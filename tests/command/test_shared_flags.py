@@ -41,7 +41,7 @@ DIFFERENT = {
     },
     "kind": {"epochs": "parts of an epoch are for texts alone"},
     "is_tuple": {"weight_decay": "one, or those of a grid"},
-    "fixed": {},
+    "fixed": {"cache_dir": "what is written, or read"},
 }
 
 

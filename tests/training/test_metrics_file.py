@@ -82,7 +82,7 @@ def test_rows_of_checkpoints_that_were_deleted_are_kept(tmp_path, capsys):
 
 
 def test_a_table_that_is_gone_comes_back(tmp_path, capsys):
-    assert restore(str(tmp_path / "metrics.csv"), SAVED) == SAVED
+    assert restore(str(tmp_path / "metrics.csv"), 10, SAVED) == SAVED
     assert (tmp_path / "metrics.csv").read_text() == SAVED
     assert "it is missing" in capsys.readouterr().err
 

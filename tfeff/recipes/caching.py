@@ -42,7 +42,10 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     from tfeff.recipes import CacheSettings, cache
 
     settings = CacheSettings(
-        cache_dir="english", max_characters=200_000, vocabulary_size=300
+        cache_dir="english",
+        max_characters=200_000,
+        validation_fraction=0.3,
+        vocabulary_size=300,
     )
     train, validation = cache(settings)
     assert train.num_tokens > validation.num_tokens
