@@ -1,0 +1,332 @@
+"""What a cell does in a process of its own: its recipe, then its measurements."""
+
+import contextlib
+import csv
+import itertools
+import json
+import math
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evidence.cells import Cell, Context
+from evidence.systems import BERT, SCRATCH, settings_of
+
+# What a text of validation gives, of all that `tfeff evaluate` measures.
+JUDGED = ("final", "held_out", "ptb")
+
+
+def perform(cell: Cell, context: Context, folder: str) -> dict[str, Any]:
+    """Does a cell's work, or the rest of it.
+
+    Args:
+        cell: the cell.
+        context: what it depends on.
+        folder: where its run is, and remains.
+
+    Returns:
+        Dict with `metrics`, numbers by name; `curve`, a list of rows with `step`,
+        `loss` and `val_loss`; and `tokens`, how many it has read in training.
+    """
+    settings = dict(cell.settings(context))
+    curve: list[dict[str, float]] = []
+    tokens = 0
+    if cell.recipe == "timing":
+        return {"metrics": time_step(settings, context), "curve": [], "tokens": 0}
+    if settings.get("pretrained") == SCRATCH:
+        settings["pretrained"] = f"{folder}-scratch"
+        make_scratch(settings["pretrained"], context, cell.seed)
+    if cell.recipe != "positions":
+        run(cell.recipe, settings, folder)
+    if cell.recipe in ("pretrain", "stack"):
+        metrics = judge_text(cell, context, folder)
+        curve = read_curve(folder)
+        size = settings["batch_size"] * settings["sequence_length"]
+        tokens = settings["steps"] * size
+    elif cell.recipe == "finetune":
+        metrics = tuned(folder) | judge_task(settings, context, folder)
+    elif cell.recipe == "answer":
+        metrics = answered(folder)
+    elif cell.recipe == "distill":
+        metrics = numbers(read_json(folder, "metrics.json"))
+        if settings["stage"] == "task":
+            metrics |= judge_task(settings, context, folder)
+    else:
+        metrics = {}
+    if cell.stage == "long":
+        source = settings["pretrained"] if cell.recipe == "positions" else folder
+        metrics |= by_position(source, context)
+    return {"metrics": metrics, "curve": curve, "tokens": tokens}
+
+
+def command(cell: Cell, context: Context, folder: str) -> list[str]:
+    """The command of `tfeff` that does a cell's recipe, as words."""
+    if cell.recipe in ("timing", "positions"):
+        return []
+    words = ["tfeff", cell.recipe, f"--run_dir={folder}"]
+    for name, value in cell.settings(context).items():
+        if value is None:
+            continue
+        if isinstance(value, Mapping):
+            words += [f"--{name}={k}={json.dumps(v)}" for k, v in value.items()]
+        elif isinstance(value, bool):
+            words.append(f"--{'' if value else 'no'}{name}")
+        elif isinstance(value, (list, tuple)):
+            words.append(f"--{name}={','.join(map(str, value))}")
+        else:
+            words.append(f"--{name}={value}")
+    return words
+
+
+def run(recipe: str, settings: Mapping[str, Any], folder: str) -> None:
+    """Calls a recipe of `tfeff.recipes`, which goes on where it was stopped."""
+    from tfeff import recipes
+
+    made = getattr(recipes, f"{recipe.title()}Settings")(run_dir=folder, **settings)
+    getattr(recipes, recipe)(made)
+
+
+def make_scratch(folder: str, context: Context, seed: int) -> None:
+    """Writes a preset of BERT's encoder with random weights, if it is not there."""
+    import keras
+
+    import tfeff
+
+    if os.path.isdir(folder):
+        return
+    settings = settings_of(BERT, context.scale)
+    keras.utils.set_random_seed(seed)
+    encoder = tfeff.encoders.build(
+        settings["preset"],
+        **settings["override"],
+        vocabulary_size=settings["vocabulary_size"],
+        max_sequence_length=settings["sequence_length"],
+        seed=seed,
+    )
+    tokenizer = tfeff.data.load_tokenizer(context.text("tokenizer.spm"))
+    tfeff.tasks.save_pretrained(encoder, tokenizer, folder)
+
+
+def judge_text(cell: Cell, context: Context, folder: str) -> dict[str, float]:
+    """Metrics of texts: `loss` of what judges, and the parts of it by their names."""
+    from tfeff.recipes import EvaluateSettings, evaluate
+
+    found: dict[str, float] = {}
+    for name in ("pilot",) if cell.stage == "pilot" else JUDGED:
+        prefix = "" if name in ("pilot", "final") else f"{name}_"
+        settings = EvaluateSettings(
+            run_dir=folder, corpus=(context.text(f"{name}.jsonl"),)
+        )
+        own = {k: v for k, v in evaluate(settings).items() if k != "step"}
+        found |= {f"{prefix}{metric}": value for metric, value in own.items()}
+    return numbers(found)
+
+
+def read_curve(folder: str) -> list[dict[str, float]]:
+    """Step, loss and validation loss of each validation."""
+    with open(Path(folder, "metrics.csv"), encoding="utf-8", newline="") as file:
+        return [
+            {
+                "step": int(row["step"]),
+                "loss": float(row["loss"]),
+                "val_loss": float(row["val_loss"]),
+            }
+            for row in csv.DictReader(file)
+        ]
+
+
+def tuned(folder: str) -> dict[str, float]:
+    """The rate that was chosen, and what it was chosen by."""
+    found = read_json(folder, "metrics.json")
+    best = numbers(found["best"]["mean"])
+    baseline = numbers(found["baseline"]["metrics"])
+    return {
+        "learning_rate": found["best"]["setting"]["learning_rate"],
+        **{f"chosen_by_{name}": value for name, value in best.items()},
+        **{f"chosen_by_baseline_{name}": value for name, value in baseline.items()},
+    }
+
+
+def judge_task(
+    settings: Mapping[str, Any], context: Context, folder: str
+) -> dict[str, float]:
+    """Metrics of the published development part, which chose nothing."""
+    import tfeff
+    from tfeff.recipes.baselines import make_baseline
+    from tfeff.recipes.finetuning import predict
+
+    dataset = tfeff.datasets.get(settings["task"])
+    judge = dataset.read("dev", context.text("judge"))
+    train = dataset.read("train", context.text("choose"))
+    model = tfeff.training.load_checkpoint(os.path.join(folder, "model.keras"))
+    _, tokenizer = tfeff.tasks.load_pretrained(folder)
+    rows = tfeff.data.text_features(judge, tokenizer, settings["sequence_length"])
+    predictions = predict(model, rows, not model.encoder.length_dependent)
+    scores = dataset.metrics(judge, predictions)
+    baseline = make_baseline(dataset, train, {"": judge})["metrics"]
+    return {
+        "score": scores[dataset.metric_names[0]],
+        "baseline": baseline[dataset.metric_names[0]],
+        **numbers(scores),
+    }
+
+
+def answered(folder: str) -> dict[str, float]:
+    """Metrics of the questions that chose the best, and of those that judge."""
+    found = read_json(folder, "metrics.json")
+    metrics = {f"chosen_by_{k}": v for k, v in numbers(found).items()}
+    judged = Path(folder, "predictions", "dev", "metrics.json")
+    if judged.exists():
+        scores = json.loads(judged.read_text(encoding="utf-8"))
+        metrics |= numbers(scores)
+        metrics["baseline"] = numbers(scores["baseline"]["metrics"])["f1"]
+    return metrics
+
+
+def time_step(settings: Mapping[str, Any], context: Context) -> dict[str, float]:
+    """Seconds of a step, and its cost: the median of its time over BERT's.
+
+    Both take as many steps in turns, so that what else runs meets both.
+    """
+    own = stepper(settings, context)
+    bert = stepper(settings_of(BERT, context.scale), context)
+    pairs = []
+    for _ in range(context.scale.timed_rounds):
+        times = []
+        for step in (own, bert):
+            start = time.perf_counter()
+            for _ in range(context.scale.timed_steps):
+                step()
+            times.append((time.perf_counter() - start) / context.scale.timed_steps)
+        pairs.append(times)
+    ratios = [mine / other for mine, other in pairs]
+    seconds = statistics.median(mine for mine, _ in pairs)
+    low, _, high = statistics.quantiles(ratios, n=4)
+    tokens = settings["batch_size"] * settings["sequence_length"]
+    return {
+        "cost": statistics.median(ratios),
+        "cost_low": low,
+        "cost_high": high,
+        "step_seconds": seconds,
+        "tokens_a_second": tokens / seconds,
+    }
+
+
+def stepper(settings: Mapping[str, Any], context: Context):
+    """A function that takes a step of pretraining with batches of the text."""
+    import tempfile
+
+    import tfeff
+    from tfeff.recipes import PretrainSettings
+    from tfeff.recipes.pretraining import make_model, objective, settle
+
+    whole = settle(PretrainSettings(run_dir="none", **settings))
+    tokenizer = tfeff.data.load_tokenizer(context.text("tokenizer.spm"))
+    with tempfile.TemporaryDirectory() as folder:
+        cache = tfeff.data.build_cache(
+            tfeff.data.json_lines([context.text("pilot.jsonl")]),
+            tokenizer,
+            os.path.join(folder, "cache"),
+            whole.sequence_length,
+        )
+        batches = list(
+            cache.batches(
+                objective(whole).examples, whole.batch_size, tokenizer=tokenizer
+            ).take(4)
+        )
+    model = make_model(whole)
+    endless = itertools.cycle(batches)
+
+    def step():
+        inputs, labels, weights = next(endless)
+        model.train_on_batch(inputs, labels, weights)
+
+    for _ in batches:  # The first compiles.
+        step()
+    return step
+
+
+def by_position(run_dir: str, context: Context) -> dict[str, float]:
+    """The loss of masked tokens by their position, in sequences of several lengths.
+
+    `loss@1024[128:256]` is that of positions 128 to 255 of sequences of 1024 tokens.
+    """
+    import tempfile
+
+    import numpy as np
+    from scipy.special import logsumexp
+
+    import tfeff
+    from tfeff.recipes import PretrainSettings
+    from tfeff.recipes.pretraining import make_model, objective, settle
+
+    found = {}
+    for length in (context.scale.length, *context.scale.long_lengths):
+        settings = settle(
+            PretrainSettings(
+                run_dir="none", pretrained=run_dir, sequence_length=length
+            )
+        )
+        model = make_model(settings)
+        _, tokenizer = tfeff.tasks.load_pretrained(run_dir)
+        with tempfile.TemporaryDirectory() as folder:
+            cache = tfeff.data.build_cache(
+                tfeff.data.json_lines([context.text("final.jsonl")]),
+                tokenizer,
+                os.path.join(folder, "cache"),
+                length,
+                cross_documents=True,
+            )
+            batches = cache.batches(
+                objective(settings).examples,
+                1,
+                shuffle=False,
+                repeat=False,
+                tokenizer=tokenizer,
+            )
+            sums, counts = np.zeros(length), np.zeros(length)
+            for inputs, labels, weights in batches:
+                logits = np.asarray(model.predict_on_batch(inputs), "float64")
+                labels, weights = np.asarray(labels), np.asarray(weights)
+                chosen = np.take_along_axis(logits, labels[..., None], -1)[..., 0]
+                losses = logsumexp(logits, axis=-1) - chosen
+                places = np.asarray(inputs["mask_positions"])
+                np.add.at(sums, places, losses * weights)
+                np.add.at(counts, places, weights)
+        found[f"loss@{length}"] = sums.sum() / counts.sum()
+        start, end = 0, context.scale.length
+        while start < length:
+            total = counts[start:end].sum()
+            if total:
+                loss = sums[start:end].sum() / total
+                found[f"loss@{length}[{start}:{end}]"] = loss
+            start, end = end, 2 * end
+    return numbers(found)
+
+
+def clean(folder: str) -> None:
+    """Removes what nobody reads again: caches, and pictures of TensorBoard."""
+    for name in ("cache", "tensorboard", "export"):
+        shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(os.path.join(folder, "SHA256SUMS"))  # It names what is gone.
+
+
+def read_json(folder: str, name: str) -> dict:
+    """A file of a run."""
+    return json.loads(Path(folder, name).read_text(encoding="utf-8"))
+
+
+def numbers(found: Mapping[str, Any]) -> dict[str, float]:
+    """The finite numbers among values, as Python's own."""
+    return {
+        name: value if isinstance(value, int) else float(value)
+        for name, value in found.items()
+        if hasattr(value, "__float__")
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    }
