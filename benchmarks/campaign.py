@@ -32,6 +32,7 @@ import json
 import os
 import platform
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -56,6 +57,7 @@ ONE_THREAD = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "CUDA_VISIBLE_DEVICES": "-1",
 }
+VALIDATION = 1.15  # What validations add to the time of pretraining, about.
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("scale", "full", list(SCALES), "The sizes.")
@@ -172,6 +174,11 @@ def do_one(cell: Cell, ledger: Ledger) -> None:
     """Does a cell in this process; `FOLDER.json` has the outcome."""
     from evidence import work
 
+    # A process of a campaign that was killed may still be saving its checkpoint.
+    lock = open(f"{FLAGS.folder}.lock", "w", encoding="utf-8")  # noqa: SIM115
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    if read_outcome(FLAGS.folder) is not None:
+        return
     watch_parent(f"{FLAGS.folder}.seconds")
     with contextlib.suppress(OSError):  # Of this process's own session.
         Path("/proc/self/autogroup").write_text("19", encoding="ascii")
@@ -257,6 +264,7 @@ class Campaign:
 
     def __init__(self, wanted: list[Cell], cells: dict[str, Cell], ledger: Ledger):
         self.wanted, self.cells, self.ledger = wanted, cells, ledger
+        self.needed = {need for cell in cells.values() for need in cell.needs}
         self.lock = threading.Condition()
         self.running: dict[str, Process] = {}
         self.taken: set[str] = set()
@@ -390,7 +398,7 @@ class Campaign:
         if found is not None:
             from evidence import work
 
-            work.clean(folder)
+            work.clean(folder, cell.name in self.needed)
         return found
 
 
@@ -481,7 +489,10 @@ def check(wanted: list[Cell], cells: dict[str, Cell], ledger: Ledger) -> None:
             if recorded.get(name) != outcome["metrics"].get(name)
         ]
         print(f"{cell.name}: {'; '.join(other) or 'equal to the last digit'}")
-        different += [cell.name] if other else []
+        if other:
+            different.append(cell.name)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
     if different:
         raise SystemExit(f"different: {', '.join(different)}")
     if not count:
@@ -536,7 +547,9 @@ def estimate(cell: Cell, rows: dict[str, dict]) -> float:
     if cell.system in TIMED and f"timing/{cell.system}/0" in rows:
         measured = rows[f"timing/{cell.system}/0"]["metrics"]["cost"]
         cost = measured / TIMED[cell.system].cost
-    return (cell.tokens * cost / scale.tokens_a_second + scale.overhead) / 3600
+    validation = VALIDATION if cell.recipe in ("pretrain", "stack") else 1.0
+    seconds = cell.tokens * cost * validation / scale.tokens_a_second
+    return (seconds + scale.overhead) / 3600
 
 
 if __name__ == "__main__":

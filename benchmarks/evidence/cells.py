@@ -53,7 +53,7 @@ DISTILLED = {
 }
 # The share of the steps of an equally dear stacked run after which its depth doubles.
 STACKED = {"Stacking, half": 1 / 2, "Stacking, quarter": 1 / 4}
-MLM, RTD = "BERT, equal cost", "BERT, RTD, equal cost"
+RTD = "BERT, RTD, equal cost"
 CONV_RTD = "ConvBERT, RTD, equal cost"
 CHEAP_RTD = {RTD: ELECTRA, CONV_RTD: "ConvBERT, RTD"}
 Settings = Mapping[str, Any]
@@ -268,8 +268,8 @@ def long(scale: Scale) -> Iterator[Cell]:
                 yield Cell(
                     *("long", system, str(length), seed),
                     "positions" if length == scale.length else "pretrain",
-                    lambda context, length=length, source=source, seed=seed: (
-                        _continued(context, length, source, seed)
+                    lambda context, length=length, source=source, seed=seed: _continued(
+                        context, length, source, seed
                     ),
                     (source,),
                     # Attention to many positions is dear.
@@ -360,9 +360,7 @@ def _stacked(context, share, seed):
     steps = context.scale.steps_of(1 / (share * half + 1 - share))
     every = context.scale.eval_every
     switch = max(1, round(share * steps / every)) * every
-    settings = context.pretraining(
-        BERT, seed, steps, context.rate(BERT), "final.jsonl"
-    )
+    settings = context.pretraining(BERT, seed, steps, context.rate(BERT), "final.jsonl")
     return {
         **settings,
         "num_layers": context.scale.layers,
@@ -407,9 +405,7 @@ def _distilled(scale, seed):
             )
         for task in DISTILLED_TASKS:
             if task in scale.tasks:
-                yield _distilled_task(
-                    scale, label, task, seed, general, without, left
-                )
+                yield _distilled_task(scale, label, task, seed, general, without, left)
 
 
 def _distilled_task(scale, label, task, seed, general, without, left):

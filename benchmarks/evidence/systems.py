@@ -155,9 +155,7 @@ SYSTEMS = {
         f"Method {n}": System(f"huang{n}_base", seeds=3, cost=cost)
         for n, cost in ((1, 1.1), (2, 1.1), (3, 4.0))
     },
-    "Absolute + method 4": System(
-        "bert_base", _relative("huang4"), seeds=3, cost=1.8
-    ),
+    "Absolute + method 4": System("bert_base", _relative("huang4"), seeds=3, cost=1.8),
     BLOCK_3: System("blockbert_n3_base", _blocks("6:1:1"), seeds=3, cost=0.9),
     # The paper's stride of 128 in sequences of 512, in proportion.
     SPARSE: System(
@@ -166,9 +164,7 @@ SYSTEMS = {
         seeds=3,
     ),
     **{
-        f"{label}, RTD": System(
-            "convbert_base", override, _RTD, seeds=3, cost=1.6
-        )
+        f"{label}, RTD": System("convbert_base", override, _RTD, seeds=3, cost=1.6)
         for label, override in _CONVBERT.items()
         if label != "ConvBERT"
     },

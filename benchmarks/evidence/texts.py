@@ -56,7 +56,6 @@ def make(folder: str, data: str, docstring_characters: int, vocabulary: int) -> 
         vocabulary: pieces of the tokenizer.
     """
     import tfeff
-
     from evidence import questions
 
     text = Path(data, "text")

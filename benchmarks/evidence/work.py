@@ -168,9 +168,11 @@ def judge_task(
     predictions = predict(model, rows, not model.encoder.length_dependent)
     scores = dataset.metrics(judge, predictions)
     baseline = make_baseline(dataset, train, {"": judge})["metrics"]
+    # A correlation that is undefined, as that of constant predictions, counts as 0.
+    first = dataset.metric_names[0]
     return {
-        "score": scores[dataset.metric_names[0]],
-        "baseline": baseline[dataset.metric_names[0]],
+        "score": numbers(scores).get(first, 0.0),
+        "baseline": numbers(baseline).get(first, 0.0),
         **numbers(scores),
     }
 
@@ -267,9 +269,7 @@ def by_position(run_dir: str, context: Context) -> dict[str, float]:
     found = {}
     for length in (context.scale.length, *context.scale.long_lengths):
         settings = settle(
-            PretrainSettings(
-                run_dir="none", pretrained=run_dir, sequence_length=length
-            )
+            PretrainSettings(run_dir="none", pretrained=run_dir, sequence_length=length)
         )
         model = make_model(settings)
         _, tokenizer = tfeff.tasks.load_pretrained(run_dir)
@@ -308,12 +308,18 @@ def by_position(run_dir: str, context: Context) -> dict[str, float]:
     return numbers(found)
 
 
-def clean(folder: str) -> None:
-    """Removes what nobody reads again: caches, and pictures of TensorBoard."""
-    for name in ("cache", "tensorboard", "export"):
-        shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(os.path.join(folder, "SHA256SUMS"))  # It names what is gone.
+def clean(folder: str, is_needed: bool) -> None:
+    """Removes what nobody reads again: a campaign has hundreds of runs.
+
+    Settings and metrics stay, and the models from which other cells start.
+    """
+    names = ["cache", "tensorboard", "export", "cells"]
+    # The first names files that are gone.
+    names += ["SHA256SUMS", *([] if is_needed else ["checkpoints", "model.keras"])]
+    for path in [os.path.join(folder, name) for name in names]:
+        shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+            os.remove(path)
 
 
 def read_json(folder: str, name: str) -> dict:

@@ -4,7 +4,7 @@ import json
 import random
 from pathlib import Path
 
-WORDS = "a the some one cat dog bird fox sees likes hears and or red old small".split()
+WORDS = ("the", "some", "cat", "dog", "bird", "sees", "likes", "and", "red", "small")
 
 
 def write(folder: Path) -> None:
@@ -24,9 +24,7 @@ def write(folder: Path) -> None:
         "SST-2": ("sentence\tlabel", lambda i: f"{sentence()}\t{i % 2}"),
         "RTE": (
             "index\tsentence1\tsentence2\tlabel",
-            lambda i: (
-                f"{i}\t{sentence()}\t{sentence()}\t{'not_' * (i % 2)}entailment"
-            ),
+            lambda i: f"{i}\t{sentence()}\t{sentence()}\t{'not_' * (i % 2)}entailment",
         ),
         "MRPC": (
             "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",

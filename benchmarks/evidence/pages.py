@@ -1,0 +1,308 @@
+"""The pages of the claims: table, curve and verdict of each, and a summary of all."""
+
+import os
+import statistics
+from pathlib import Path
+
+from evidence.claims import CLAIMS, Claim, Term
+from evidence.ledger import Ledger
+from evidence.systems import Scale
+from evidence.verdicts import NOT_RUN, Evidence, Verdict, combine, judge_claim
+
+MOST_CURVES = 6
+RULE = (
+    "An effect is the difference of the means over seeds, above 0 where the claim "
+    "holds. Its margin is Student's t at 97.5 % times the deviation over seeds, pooled "
+    "over all systems of the stage, times √(Σ weight² / seeds). A comparison is "
+    "confirmed where the effect is above its margin, contradicted where it is below "
+    "the margin's negative, and otherwise not decided; a claim is confirmed where all "
+    "of its comparisons are, and contradicted where one is. Equality is confirmed "
+    "where effect and margin are within the tolerance. Nothing is decided of systems "
+    "that have learnt nothing: the best must be 0.1 nats below the unigram entropy, or "
+    "above the baseline by the margin."
+)
+
+
+def write_pages(ledger: Ledger, results: str, scale: Scale) -> list[str]:
+    """Writes the pages, pictures and the summary; returns the names of the files."""
+    folder = Path(results, "claims")
+    os.makedirs(folder, exist_ok=True)
+    evidence = Evidence(ledger, scale.tasks, scale.steps)
+    written, summary = [], []
+    for claim in CLAIMS:
+        verdicts = judge_claim(claim, evidence)
+        verdict = combine(verdicts)
+        name = claim.sentence
+        if verdict != NOT_RUN:
+            picture = f"{claim.name}.png"
+            drawn = draw(claim, evidence, str(folder / picture), scale)
+            text = page(claim, verdicts, evidence, scale, picture if drawn else None)
+            path = folder / f"{claim.name}.md"
+            path.write_text(text, encoding="utf-8")
+            written.append(str(path))
+            name = f"[{name}]({claim.name}.md)"
+        row = (name, f"{claim.paper}, {claim.section}", figure_text(claim), verdict)
+        summary.append((*row, strongest(claim, verdicts)))
+    path = folder / "README.md"
+    path.write_text(summary_text(summary, ledger, scale), encoding="utf-8")
+    return [*written, str(path)]
+
+
+def summary_text(rows: list[tuple], ledger: Ledger, scale: Scale) -> str:
+    """The page with a row a claim."""
+    done = ledger.rows()
+    head = ("claim", "paper", "figure in the paper", "verdict here", "effect here")
+    return "\n".join(
+        [
+            "# The papers' claims, in small\n",
+            f"{size_text(scale)} {len(done)} cells are recorded in "
+            "[campaign.csv](../campaign.csv), each with its command, seed, commit and "
+            "machine, and their curves in [campaign_curves.csv](../"
+            "campaign_curves.csv). Made by `python benchmarks/campaign.py --report`.\n",
+            f"{RULE}\n",
+            *table(head, rows),
+            "",
+        ]
+    )
+
+
+def size_text(scale: Scale) -> str:
+    """What was trained, in a sentence."""
+    tokens = scale.steps * scale.batch_size * scale.length / 1e6
+    return (
+        f"Encoders of {scale.layers} layers, width {scale.width}, {scale.heads} heads "
+        f"or parts, pretrained on {tokens:.3g} million tokens in sequences of "
+        f"{scale.length}, with one tokenizer of {scale.vocabulary:,} pieces; the peak "
+        "rate of each is the best of three in a pilot, which other documents judged."
+    )
+
+
+def page(
+    claim: Claim,
+    verdicts: list[Verdict],
+    evidence: Evidence,
+    scale: Scale,
+    picture: str | None,
+) -> str:
+    """The page of a claim."""
+    found = figure_text(claim)
+    lines = [
+        f"# {claim.sentence}\n",
+        f"{claim.paper}, {claim.section}. In the paper: {found}.\n",
+        f"**Verdict: {combine(verdicts)}.**\n",
+        f"{size_text(scale)} {claim.note}".strip() + "\n",
+        "## Comparisons\n",
+        *table(
+            ("comparison", "effect", "margin", "deviation", "seeds", "verdict", ""),
+            [
+                (
+                    comparison.label,
+                    *(number(value) for value in (v.effect, v.margin, v.deviation)),
+                    ", ".join(map(str, v.seeds)),
+                    v.verdict,
+                    why(v),
+                )
+                for comparison, v in zip(claim.comparisons, verdicts)
+            ],
+        ),
+        "",
+        "## Values\n",
+        *values_table(claim, evidence),
+        "",
+    ]
+    if picture:
+        lines += [f"![{claim.sentence}]({picture})\n"]
+    return "\n".join([*lines, f"{RULE}\n"])
+
+
+def why(verdict: Verdict) -> str:
+    """Why a comparison is not decided, and what it would take."""
+    if verdict.more_tokens is None:
+        return verdict.reason
+    if verdict.more_tokens > 1e12:
+        return f"{verdict.reason}; no number of tokens would decide"
+    return (
+        f"{verdict.reason}; about {verdict.more_tokens / 1e6:,.0f} million more tokens "
+        "would decide"
+    )
+
+
+def strongest(claim: Claim, verdicts: list[Verdict]) -> str:
+    """Effects and margins, in the order of the comparisons."""
+    return "; ".join(
+        f"{comparison.label}: {number(v.effect)}"
+        + ("" if v.margin is None else f" ± {v.margin:.3f}")
+        for comparison, v in zip(claim.comparisons, verdicts)
+        if v.effect is not None
+    )
+
+
+def figure_text(claim: Claim) -> str:
+    """What the paper measured, in words."""
+    values = ", ".join(f"{name} {value}" for name, value in claim.figure.items())
+    return f"{claim.unit}: {values}" if values else "no single figure"
+
+
+def values_table(claim: Claim, evidence: Evidence) -> list[str]:
+    """Lines of a table: a mean with the values of its seeds in each row."""
+    rows = []
+    for term in terms_of(claim):
+        values = evidence.values(term)
+        if not values:
+            continue
+        each = ", ".join(f"{value:.3f}" for value in values.values())
+        names = [name for name in evidence.rows if is_of(name, term)]
+        rates = {
+            evidence.rows[name]["command"].split("--learning_rate=")[-1].split()[0]
+            for name in names
+            if "--learning_rate=" in evidence.rows[name]["command"]
+        }
+        gains = [last_gain(evidence.curves.get(name, [])) for name in names]
+        known = [gain for gain in gains if gain is not None]
+        cost = evidence.cost(term.system)
+        rows.append(
+            (
+                " ".join(part for part in (term.system, term.task) if part),
+                term.metric.replace("_", " "),
+                f"{statistics.fmean(values.values()):.3f} ({each})",
+                ", ".join(sorted(rates)) or "–",
+                f"{max(known):.3f}" if known else "–",
+                "–" if cost is None else f"{cost:.2f}",
+            )
+        )
+    head = ("system", "metric", "mean (seeds)", "peak rate")
+    return table((*head, "last tenth gained", "step's time, BERT = 1"), rows)
+
+
+def is_of(name: str, term: Term) -> bool:
+    """Whether a cell is one of a term's."""
+    start = "/".join(part for part in (term.stage, term.system, term.task) if part)
+    return name.rpartition("/")[0] == start
+
+
+def last_gain(points: list[dict[str, float]]) -> float | None:
+    """By how much the last tenth of a training lowered its validation loss."""
+    if len(points) < 2:
+        return None
+    before = [p for p in points if p["step"] <= 0.9 * points[-1]["step"]]
+    return (before or points)[-1]["val_loss"] - points[-1]["val_loss"]
+
+
+def terms_of(claim: Claim) -> list[Term]:
+    """What a claim compares, each once, whatever its weight; equal costs are losses."""
+    found: dict[Term, None] = {}
+    for comparison in claim.comparisons:
+        for term in comparison.terms:
+            metric = "loss" if term.metric == "equal_cost" else term.metric
+            found[Term(1, term.stage, term.system, term.task, metric)] = None
+    return list(found)
+
+
+def table(head: tuple, rows: list[tuple]) -> list[str]:
+    """Lines of a Markdown table."""
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    return lines + [f"| {' | '.join(map(str, row))} |" for row in rows]
+
+
+def number(value: float | None) -> str:
+    """A number with its sign, or a dash."""
+    return "–" if value is None else f"{value:+.3f}"
+
+
+def draw(claim: Claim, evidence: Evidence, path: str, scale: Scale) -> bool:
+    """Draws curves of losses, or dots of scores; False if there is nothing to draw."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    terms = terms_of(claim)
+    costs = any(t.metric == "equal_cost" for c in claim.comparisons for t in c.terms)
+    systems = dict.fromkeys((t.stage, t.system) for t in terms)
+    curves = {
+        system: found
+        for stage, system in systems
+        if (found := curves_of(stage, system, evidence))
+    }
+    if terms[0].stage not in ("pretraining", "cheaper") or terms[0].task:
+        curves = {}
+    dots = {t: values for t in terms if (values := evidence.values(t))}
+    if not curves and not dots:
+        return False
+    panels = [
+        dict(list(curves.items())[start : start + MOST_CURVES])
+        for start in range(0, len(curves), MOST_CURVES)
+    ] or [{}]
+    figure, grid = plt.subplots(
+        len(panels), 1, figsize=(9, 4.5 * len(panels)), squeeze=False
+    )
+    for axes, panel in zip(grid[:, 0], panels):
+        if panel:
+            draw_curves(axes, panel, evidence, scale, costs)
+        else:
+            draw_dots(axes, dots)
+    figure.suptitle(f"{claim.paper}: {claim.name.replace('-', ' ')}")
+    figure.tight_layout()
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+    plt.close(figure)
+    return True
+
+
+def curves_of(stage: str, system: str, evidence: Evidence) -> list[list[dict]]:
+    """The curves of a system, one a seed."""
+    return [
+        points
+        for name, points in evidence.curves.items()
+        if is_of(name, Term(1, stage, system))
+    ]
+
+
+def draw_curves(axes, panel, evidence: Evidence, scale: Scale, by_cost: bool) -> None:
+    """Means over the seeds, with a band from the lowest to the highest."""
+    size = scale.batch_size * scale.length / 1e6
+    for system, curves in panel.items():
+        cost = (evidence.cost(system) or 1.0) if by_cost else 1.0
+        steps = [point["step"] for point in curves[0]]
+        seeds = [
+            [p["val_loss"] for p in curve if p["step"] in steps] for curve in curves
+        ]
+        columns = list(zip(*seeds))
+        places = [step * size * cost for step in steps][: len(columns)]
+        means = [statistics.fmean(column) for column in columns]
+        (line,) = axes.plot(places, means, label=f"{system} ({len(curves)} seeds)")
+        axes.fill_between(
+            places,
+            [min(column) for column in columns],
+            [max(column) for column in columns],
+            color=line.get_color(),
+            alpha=0.2,
+            linewidth=0,
+        )
+    entropy = next(
+        (
+            row["metrics"]["unigram_entropy"]
+            for row in evidence.rows.values()
+            if row["stage"] == "pretraining"
+        ),
+        None,
+    )
+    if entropy is not None:
+        axes.axhline(entropy, color="0.5", linestyle="--", label="unigram entropy")
+    axes.set(
+        xlabel="time, as million tokens of BERT" if by_cost else "million tokens",
+        ylabel="validation loss, nats per predicted token",
+    )
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+
+
+def draw_dots(axes, dots) -> None:
+    """A row a system: a dot a seed, and a bar at the mean."""
+    labels = [" ".join(p for p in (t.system, t.task) if p) for t in dots]
+    for place, values in enumerate(dots.values()):
+        found = list(values.values())
+        axes.plot(found, [place] * len(found), "o", color="C0", alpha=0.6)
+        axes.plot([statistics.fmean(found)], [place], "|", color="C1", markersize=18)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.invert_yaxis()
+    metrics = " and ".join(dict.fromkeys(t.metric.replace("_", " ") for t in dots))
+    axes.set(xlabel=f"{metrics}: a dot a seed, a bar at the mean")

@@ -1,0 +1,245 @@
+"""What the recorded numbers say of the claims, by one stated rule.
+
+    effect = Σ weight · mean over seeds
+    deviation² = Σ over systems and seeds (value - mean)² / degrees of freedom
+    margin = t(0.975, degrees of freedom) · deviation · √(Σ weight² / seeds)
+
+The deviation over seeds is pooled over all systems with the metric in the stage, each
+with two seeds at least: that of two seeds alone says nothing. Losses are pooled over
+those that predict masked tokens: others have another quantity by that name. A comparison is confirmed
+where the effect is above the margin, contradicted where it is below its negative, and
+otherwise not decided. Equality is confirmed where effect and margin are within the
+tolerance, and contradicted where they are wholly outside. A claim is confirmed where
+all of its comparisons are, contradicted where one is, and otherwise not decided.
+
+Nothing is decided of systems that have learnt nothing: where even the best of a
+comparison is less than 0.1 nats below the unigram entropy, or not above the baseline by
+the margin.
+"""
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Iterable, Mapping
+
+from scipy import stats
+
+from evidence.cells import CHEAP_RTD, DISTILLED_TASKS
+from evidence.claims import AVERAGE, Claim, Comparison, Term
+from evidence.ledger import Ledger
+from evidence.systems import SYSTEMS
+
+CONFIRMED, CONTRADICTED, OPEN = "confirmed", "contradicted", "not decided"
+NOT_RUN = "not run"
+LEARNT = 0.1  # Nats below the unigram entropy.
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What is known of a comparison, or of a claim.
+
+    Attributes:
+        verdict: one of the four.
+        effect, margin, deviation: as in the rule; `None` where there are too few rows.
+        seeds: of each system of the comparison.
+        more_tokens: about how many tokens more seeds would have to read, until an
+            effect of this size is decided; `None` where it is, or cannot be said.
+        reason: why it is not decided, or empty.
+    """
+
+    verdict: str
+    effect: float | None = None
+    margin: float | None = None
+    deviation: float | None = None
+    seeds: tuple[int, ...] = ()
+    more_tokens: float | None = None
+    reason: str = ""
+
+
+class Evidence:
+    """The recorded values, as the claims name them.
+
+    Args:
+        ledger: the rows and the curves.
+        tasks: those of GLUE over which the average is.
+        steps: of pretraining.
+    """
+
+    def __init__(self, ledger: Ledger, tasks: Iterable[str], steps: int):
+        self.rows, self.curves = ledger.rows(), ledger.curves()
+        self.tasks, self.steps = tuple(tasks), steps
+        self.systems: dict[str, dict[str, set[int]]] = {}
+        for row in self.rows.values():
+            systems = self.systems.setdefault(row["stage"], {})
+            systems.setdefault(row["system"], set()).add(int(row["seed"]))
+
+    def values(self, term: Term, cost: float | None = None) -> dict[int, float]:
+        """The values of a term by seed, of the seeds that have all that it needs."""
+        found = {}
+        for seed in sorted(self.systems.get(term.stage, {}).get(term.system, ())):
+            value = self.value(term, seed, cost)
+            if value is not None:
+                found[seed] = value
+        return found
+
+    def value(self, term: Term, seed: int, cost: float | None = None) -> float | None:
+        """The value of a term with a seed."""
+        tasks = {AVERAGE: self.tasks, "distilled": DISTILLED_TASKS}.get(term.task)
+        if tasks:
+            own = [
+                self.value(dataclasses.replace(term, task=task), seed) for task in tasks
+            ]
+            known = [value for value in own if value is not None]
+            return statistics.fmean(known) if len(known) == len(own) else None
+        parts = (term.stage, term.system, term.task, str(seed))
+        name = "/".join(part for part in parts if part)
+        if name not in self.rows:
+            return None
+        if term.metric == "mean_loss":
+            points = self.curves.get(name, [])
+            return statistics.fmean(p["val_loss"] for p in points) if points else None
+        if term.metric == "equal_cost":
+            own_cost = self.cost(term.system)
+            if cost is None or own_cost is None:
+                return None
+            return loss_at(self.curves.get(name, []), self.steps * cost / own_cost)
+        return self.rows[name]["metrics"].get(term.metric)
+
+    def cost(self, system: str) -> float | None:
+        """The measured time of a system's step over BERT's."""
+        row = self.rows.get(f"timing/{system}/0")
+        return None if row is None else row["metrics"]["cost"]
+
+    def deviation(
+        self, terms: Iterable[Term], cost: float | None
+    ) -> tuple[float, int] | None:
+        """The pooled deviation over seeds, and its degrees of freedom."""
+        groups = {(term.stage, term.task, term.metric) for term in terms}
+        squares, freedom = 0.0, 0
+        for stage, task, metric in groups:
+            for system in self.systems.get(stage, {}):
+                if not task and not predicts_masks(system):
+                    continue  # Its loss is another quantity.
+                values = self.values(Term(1, stage, system, task, metric), cost)
+                if len(values) > 1:
+                    mean = statistics.fmean(values.values())
+                    squares += sum((value - mean) ** 2 for value in values.values())
+                    freedom += len(values) - 1
+        return (math.sqrt(squares / freedom), freedom) if freedom else None
+
+
+def predicts_masks(system: str) -> bool:
+    """Whether the loss of a system is that of masked tokens."""
+    if system in CHEAP_RTD:
+        return False
+    return system not in SYSTEMS or "objective" not in SYSTEMS[system].settings
+
+
+def loss_at(points: list[Mapping[str, float]], step: float) -> float | None:
+    """The validation loss at a step, on the line between two points of a curve."""
+    for before, after in zip(points, points[1:]):
+        if before["step"] <= step <= after["step"]:
+            share = (step - before["step"]) / (after["step"] - before["step"])
+            return before["val_loss"] + share * (after["val_loss"] - before["val_loss"])
+    return points[-1]["val_loss"] if points and step >= points[-1]["step"] else None
+
+
+def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
+    """The verdict of a comparison."""
+    terms = comparison.terms
+    cost = None
+    if any(term.metric == "equal_cost" for term in terms):
+        costs = [evidence.cost(term.system) for term in terms]
+        if None in costs:
+            return Verdict(NOT_RUN, reason="no times are measured")
+        cost = min(value for value in costs if value is not None)
+    values = [evidence.values(term, cost) for term in terms]
+    if not all(values):
+        missing = [term.system for term, found in zip(terms, values) if not found]
+        return Verdict(
+            NOT_RUN, reason=f"no rows of {', '.join(dict.fromkeys(missing))}"
+        )
+    seeds = tuple(len(found) for found in values)
+    effect = sum(
+        term.weight * statistics.fmean(found.values())
+        for term, found in zip(terms, values)
+    )
+    pooled = evidence.deviation(terms, cost)
+    if pooled is None or min(seeds) < 2:
+        reason = "one seed has no deviation"
+        return Verdict(OPEN, effect, seeds=seeds, reason=reason)
+    deviation, freedom = pooled
+    weights = sum(term.weight**2 / count for term, count in zip(terms, seeds))
+    margin = stats.t.ppf(0.975, freedom) * deviation * math.sqrt(weights)
+    found = Verdict(OPEN, effect, margin, deviation, seeds)
+    if reason := nothing_learnt(terms, values, evidence, margin):
+        return dataclasses.replace(found, reason=reason)
+    verdict = decide(effect, margin, comparison.tolerance)
+    if verdict != OPEN:
+        return dataclasses.replace(found, verdict=verdict)
+    wanted = abs(effect)
+    if comparison.tolerance is not None:
+        wanted = abs(comparison.tolerance - abs(effect))
+    needed = math.inf
+    if wanted:
+        squares = sum(term.weight**2 for term in terms)
+        needed = (1.96 * deviation / wanted) ** 2 * squares
+    per_run = max((float(row["tokens"]) for row in evidence.rows.values()), default=0.0)
+    more = sum(max(1.0, needed - count) for count in seeds) * per_run
+    return dataclasses.replace(
+        found, more_tokens=more, reason="the effect is within the margin"
+    )
+
+
+def decide(effect: float, margin: float, tolerance: float | None) -> str:
+    """The verdict of an effect by its margin."""
+    if tolerance is None:
+        if effect > margin:
+            return CONFIRMED
+        return CONTRADICTED if effect < -margin else OPEN
+    if abs(effect) + margin <= tolerance:
+        return CONFIRMED
+    return CONTRADICTED if abs(effect) - margin > tolerance else OPEN
+
+
+def nothing_learnt(terms, values, evidence: Evidence, margin: float) -> str:
+    """Why nothing can be said, or nothing."""
+    means = [statistics.fmean(found.values()) for found in values]
+    if all(term.metric in ("loss", "equal_cost", "mean_loss") for term in terms):
+        if any(term.task for term in terms):
+            return ""
+        entropies = [
+            row["metrics"]["unigram_entropy"]
+            for row in evidence.rows.values()
+            if row["stage"] == terms[0].stage and "unigram_entropy" in row["metrics"]
+        ]
+        if entropies and min(means) > min(entropies) - LEARNT:
+            return "no system is below the unigram entropy by 0.1 nats"
+        return ""
+    if any(term.metric not in ("score", "f1") for term in terms):
+        return ""
+    baselines = [
+        value
+        for term in terms
+        for value in evidence.values(
+            dataclasses.replace(term, metric="baseline")
+        ).values()
+    ]
+    if baselines and max(means) <= max(baselines) + margin:
+        return "no system is above the baseline by the margin"
+    return ""
+
+
+def combine(verdicts: Iterable[Verdict]) -> str:
+    """The verdict of a claim from those of its comparisons."""
+    found = [verdict.verdict for verdict in verdicts]
+    if CONTRADICTED in found:
+        return CONTRADICTED
+    if all(verdict == NOT_RUN for verdict in found):
+        return NOT_RUN
+    return CONFIRMED if all(verdict == CONFIRMED for verdict in found) else OPEN
+
+
+def judge_claim(claim: Claim, evidence: Evidence) -> list[Verdict]:
+    """The verdicts of a claim's comparisons."""
+    return [judge(comparison, evidence) for comparison in claim.comparisons]

@@ -1,0 +1,449 @@
+import csv
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from absl import app, flags
+from absl.testing import flagsaver
+
+from tests.benchmarks.campaign_data import write
+from tests.benchmarks.scripts import FOLDER, cells, run
+
+
+@pytest.fixture(scope="module")
+def campaign(load):
+    return load("campaign.py")
+
+
+@pytest.fixture(scope="module")
+def part(campaign):
+    return lambda name: importlib.import_module(f"evidence.{name}")
+
+
+def a_row(metrics, **others):
+    row = {"metrics": metrics, "tokens": 1000, "seconds": 1, "command": "tfeff"}
+    return row | {"commit": "c", "machine": "m", "versions": "v"} | others
+
+
+def a_cell(system, seed, stage="pretraining", task=""):
+    return {"stage": stage, "system": system, "task": task, "seed": seed}
+
+
+def test_parts_of_the_text_are_disjoint_and_always_the_same(part):
+    texts = part("texts")
+    documents = [f"document {i} of {i * i}" for i in range(2000)]
+    parts = texts.split(documents, ["the street", documents[7]])
+    assert parts == texts.split(list(documents), ["the street", documents[7]])
+    own = [set(parts[name]) for name in ("train", "pilot", "held_out", "ptb")]
+    assert sum(map(len, own)) == len(set.union(*own)) == len(documents) + 1
+    assert set(parts["final"]) == own[2] | own[3]
+    # Where a document goes depends on nothing but itself, and not on its line breaks.
+    backwards = texts.split(documents[::-1] + documents, ["the street", documents[7]])
+    assert [set(p) for p in backwards.values()] == [set(p) for p in parts.values()]
+    assert texts.part_of("a\nb  c") == texts.part_of("a b c")
+    assert 5 < len(parts["pilot"]) < 50 and 5 < len(parts["held_out"]) < 50
+    assert texts.fraction("") == 0xE3B0C44298FC / 2**48  # SHA-256's known start.
+
+
+def test_tasks_are_chosen_by_and_judged_by_different_rows(part, tmp_path):
+    write(tmp_path / "data")
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    part("texts").split_tasks(tmp_path / "data" / "glue", folder)
+    for task, header in (("CoLA", 0), ("MRPC", 1)):
+        glue = tmp_path / "data" / "glue" / task
+        train = (folder / "choose" / task / "train.tsv").read_bytes().splitlines()
+        dev = (folder / "choose" / task / "dev.tsv").read_bytes().splitlines()
+        all_rows = (glue / "train.tsv").read_bytes().splitlines()
+        assert sorted(train[header:] + dev[header:]) == sorted(all_rows[header:])
+        assert train[:header] == dev[:header] == all_rows[:header]
+        assert len(dev) > header
+        judge = folder / "judge" / task / "dev.tsv"
+        assert judge.read_bytes() == (glue / "dev.tsv").read_bytes()
+
+
+def test_gaps_are_answered_where_the_passage_has_the_words(part):
+    questions = part("questions")
+    passage = "The first sentence is not so long. Another one comes after that! Short."
+    (article,) = questions.cloze([passage])
+    (paragraph,) = article["paragraphs"]
+    assert paragraph["context"] == passage and len(paragraph["qas"]) == 2
+    for question in paragraph["qas"]:
+        (answer,) = question["answers"]
+        start = answer["answer_start"]
+        assert passage[start : start + len(answer["text"])] == answer["text"]
+        whole = question["question"].replace("what", answer["text"], 1)
+        assert whole in questions.sentences(passage)
+    assert questions.cloze([passage]) == [article]
+
+
+def test_cells_come_in_an_order_that_can_be_run(part):
+    made = part("cells").make_cells(part("systems").SCALES["full"])
+    names = [cell.name for cell in made]
+    assert len(set(names)) == len(names)
+    assert all(set(cell.needs) <= set(names) for cell in made)
+    systems = part("systems").SYSTEMS
+    seeds = [c.seed for c in made if c.stage == "pretraining"]
+    assert seeds == sorted(seeds) and seeds.count(0) == len(systems) > 30
+    assert names[len(systems) + 1] == "pilot/BERT/0.0005/0"
+    for cell in made:  # Nobody learns from what comes from a later seed.
+        earlier = [made[names.index(need)].seed for need in cell.needs]
+        assert all(seed <= cell.seed for seed in earlier), cell.name
+
+
+def test_claims_are_of_cells_that_there_are(part):
+    scale = part("systems").SCALES["full"]
+    made = {
+        (cell.stage, cell.system, cell.task) for cell in part("cells").make_cells(scale)
+    }
+    claims = part("claims").CLAIMS
+    assert len({claim.name for claim in claims}) == len(claims) > 20
+    several = {"average": scale.tasks, "distilled": ("CoLA", "MRPC", "SST-2")}
+    for claim in claims:
+        for comparison in claim.comparisons:
+            assert sum(term.weight for term in comparison.terms) == 0
+            for term in comparison.terms:
+                for task in several.get(term.task, [term.task]):
+                    assert (term.stage, term.system, task) in made, comparison.label
+
+
+def test_a_pilot_chooses_the_rate_and_the_later_stages_read_it(part):
+    losses = {"0.0005": 5.0, "0.001": 4.0, "0.002": 4.0}
+    context = part("cells").Context(
+        part("systems").SCALES["full"],
+        "texts",
+        lambda name: f"runs/{name}",
+        lambda name, metric: losses[name.split("/")[2]],
+    )
+    assert context.rate("BERT") == 1e-3
+    (cell,) = [
+        cell
+        for cell in part("cells").make_cells(context.scale)
+        if cell.name == "pretraining/BERT/0"
+    ]
+    settings = cell.settings(context)
+    assert settings["learning_rate"] == 1e-3
+    assert settings["corpus"] == ("texts/train.jsonl",)
+    assert settings["validation"] == ("texts/final.jsonl",)
+    tokens = settings["steps"] * settings["batch_size"] * settings["sequence_length"]
+    assert tokens >= 15e6
+    command = part("work").command(cell, context, "runs/x")
+    assert command[:3] == ["tfeff", "pretrain", "--run_dir=runs/x"]
+    assert "--learning_rate=0.001" in command and "--override=num_heads=8" in command
+
+
+def test_rows_are_written_once(part, tmp_path):
+    ledger = part("ledger").Ledger(str(tmp_path), "full")
+    points = [{"step": 2, "tokens": 8, "loss": 2.0, "val_loss": 2.5}]
+    ledger.add(a_cell("BERT", 0), points, a_row({"loss": 0.1 + 0.2}))
+    ledger.add(a_cell("BERT", 1), [], a_row({"loss": 1.0}))
+    with pytest.raises(ValueError, match="a row of pretraining/BERT/0 already"):
+        ledger.add(a_cell("BERT", 0), points, a_row({"loss": 2.0}))
+    rows = ledger.rows()
+    assert list(rows) == ["pretraining/BERT/0", "pretraining/BERT/1"]
+    assert rows["pretraining/BERT/0"]["metrics"] == {"loss": 0.1 + 0.2}
+    assert [p["val_loss"] for p in ledger.curves()["pretraining/BERT/0"]] == [2.5]
+    other = part("ledger").Ledger(str(tmp_path), "toy")
+    assert other.rows() == {}
+    other.add(a_cell("BERT", 0), [], a_row({"loss": 3.0}))
+    assert len(ledger.rows()) == 2 and len(other.rows()) == 1
+    assert other.curves() == {}
+
+
+def test_points_without_a_row_are_none(part, tmp_path):
+    ledger = part("ledger").Ledger(str(tmp_path), "full")
+    point = {"step": 2, "tokens": 8, "loss": 2.0, "val_loss": 2.5}
+    ledger.add(a_cell("BERT", 0), [point], a_row({"loss": 2.0}))
+    os.remove(ledger.path)  # As if the process had been killed in between.
+    assert ledger.curves() == {}
+    ledger.add(a_cell("BERT", 0), [point | {"val_loss": 3.0}], a_row({"loss": 2.0}))
+    with open(ledger.curves_path, encoding="utf-8", newline="") as file:
+        assert [row["val_loss"] for row in csv.DictReader(file)] == ["3.0"]
+
+
+@pytest.mark.parametrize(
+    ("effect", "margin", "tolerance", "verdict"),
+    [
+        (0.2, 0.1, None, "confirmed"),
+        (-0.2, 0.1, None, "contradicted"),
+        (0.1, 0.1, None, "not decided"),
+        (-0.05, 0.1, None, "not decided"),
+        (0.01, 0.03, 0.05, "confirmed"),
+        (-0.03, 0.03, 0.05, "not decided"),
+        (-0.2, 0.1, 0.05, "contradicted"),
+    ],
+)
+def test_the_rule(part, effect, margin, tolerance, verdict):
+    assert part("verdicts").decide(effect, margin, tolerance) == verdict
+
+
+LOSSES = {
+    "BERT": (2.0, 2.2),
+    "No_Position": (5.0, 5.2),
+    "Part_Mask": (2.1, 2.3),
+    "1H_Softmax": (2.1, 2.1),
+}
+
+
+@pytest.fixture
+def recorded(part, tmp_path):
+    """A ledger of made-up losses, with curves of two points."""
+    ledger = part("ledger").Ledger(str(tmp_path), "full")
+    for system, losses in LOSSES.items():
+        for seed, loss in enumerate(losses):
+            curve = [
+                {"step": step, "tokens": step * 2048, "loss": 6.0, "val_loss": value}
+                for step, value in ((3700, 5.5), (7400, loss))
+            ]
+            row = a_row(
+                {"loss": loss, "unigram_entropy": 6.0},
+                tokens=15_155_200,
+                command="tfeff pretrain --learning_rate=0.001 --steps=7400",
+            )
+            ledger.add(a_cell(system, seed), curve, row)
+    for system, cost in (("BERT", 1.0), ("Part_Mask", 2.0)):
+        ledger.add(a_cell(system, 0, "timing"), [], a_row({"cost": cost}))
+    return ledger
+
+
+def test_effect_margin_and_deviation_by_hand(part, recorded):
+    verdicts, claims = part("verdicts"), part("claims")
+    evidence = verdicts.Evidence(recorded, (), 7400)
+    found = verdicts.judge(claims.lower("BERT", "No_Position"), evidence)
+    assert found.verdict == "confirmed" and found.seeds == (2, 2)
+    assert found.effect == pytest.approx(3.0)
+    # Squares 3 × 2 × 0.1² over 4 degrees of freedom; t of them is 2.776.
+    assert found.deviation == pytest.approx(0.015**0.5)
+    assert found.margin == pytest.approx(2.776 * 0.015**0.5, rel=1e-3)
+    assert found.more_tokens is None
+    found = verdicts.judge(claims.lower("No_Position", "BERT"), evidence)
+    assert found.verdict == "contradicted"
+    found = verdicts.judge(claims.lower("BERT", "Part_Mask"), evidence)
+    assert found.verdict == "not decided"
+    seeds = 1.96**2 * 0.015 * 2 / 0.1**2
+    assert found.more_tokens == pytest.approx(2 * (seeds - 2) * 15_155_200)
+    found = verdicts.judge(claims.lower("BERT", "Shatter"), evidence)
+    assert found.verdict == "not run" and found.reason == "no rows of Shatter"
+
+
+def test_another_objectives_loss_has_no_part_in_the_deviation(part, recorded):
+    verdicts, claims = part("verdicts"), part("claims")
+    comparison = claims.lower("BERT", "No_Position")
+    before = verdicts.judge(comparison, verdicts.Evidence(recorded, (), 7400))
+    for seed, loss in enumerate((20.0, 30.0)):
+        for system in ("BERT, RTD", "XLNet, permutation"):
+            recorded.add(a_cell(system, seed), [], a_row({"loss": loss}))
+    after = verdicts.judge(comparison, verdicts.Evidence(recorded, (), 7400))
+    assert after == before
+
+
+def test_equal_cost_reads_the_dearer_curve_earlier(part, recorded):
+    verdicts, claims = part("verdicts"), part("claims")
+    evidence = verdicts.Evidence(recorded, (), 7400)
+    comparison = claims.lower("BERT", "Part_Mask", "equal_cost")
+    # Part_Mask has had 3700 steps in the time of BERT's 7400.
+    assert verdicts.judge(comparison, evidence).effect == pytest.approx(5.5 - 2.1)
+    points = [{"step": 0, "val_loss": 4.0}, {"step": 10, "val_loss": 2.0}]
+    assert verdicts.loss_at(points, 5) == 3.0 and verdicts.loss_at(points, 99) == 2.0
+
+
+def test_nothing_is_decided_of_what_has_learnt_nothing(part, tmp_path):
+    ledger = part("ledger").Ledger(str(tmp_path), "full")
+    for system, loss in (("BERT", 5.95), ("No_Position", 5.99)):
+        for seed in range(2):
+            metrics = {"loss": loss + seed * 1e-6, "unigram_entropy": 6.0}
+            ledger.add(a_cell(system, seed), [], a_row(metrics))
+    for system, score in (("BERT", 0.7), ("From scratch", 0.69)):
+        for seed in range(2):
+            metrics = {"score": score, "baseline": 0.7}
+            ledger.add(a_cell(system, seed, "transfer", "RTE"), [], a_row(metrics))
+    verdicts, claims = part("verdicts"), part("claims")
+    evidence = verdicts.Evidence(ledger, ("RTE",), 7400)
+    found = verdicts.judge(claims.lower("BERT", "No_Position"), evidence)
+    assert found.verdict == "not decided" and "unigram entropy" in found.reason
+    for task in ("RTE", "average"):
+        comparison = claims.higher("BERT", "From scratch", task)
+        found = verdicts.judge(comparison, evidence)
+        assert found.verdict == "not decided" and "baseline" in found.reason
+    comparison = claims.higher("BERT", "From scratch")
+    evidence = verdicts.Evidence(ledger, ("RTE", "CoLA"), 7400)
+    assert verdicts.judge(comparison, evidence).verdict == "not run"
+
+
+def test_a_claim_is_as_good_as_its_worst_comparison(part):
+    verdicts = part("verdicts")
+
+    def combine(*found):
+        return verdicts.combine([verdicts.Verdict(verdict) for verdict in found])
+
+    yes, no, still, none = "confirmed", "contradicted", "not decided", "not run"
+    assert combine(yes, yes) == yes
+    assert combine(yes, still, no) == no
+    assert combine(yes, still) == combine(yes, none) == still
+    assert combine(none, none) == none
+
+
+def test_pages_of_made_up_rows(part, recorded, tmp_path):
+    scale = part("systems").SCALES["full"]
+    written = part("pages").write_pages(recorded, str(tmp_path), scale)
+    names = [path.rsplit("/", 1)[-1] for path in written]
+    assert names[0] == "order-of-words.md" and names[-1] == "README.md"
+    page = (tmp_path / "claims" / "order-of-words.md").read_text(encoding="utf-8")
+    lines = page.splitlines()
+    assert lines[0].startswith("# Without positions an encoder learns far less")
+    assert "**Verdict: not decided.**" in lines
+    assert (
+        "In the paper: validation loss in nats: BERT about 2, No_Position above 6."
+        in page
+    )
+    assert "15.2 million tokens in sequences of 128" in page
+    assert (
+        "| BERT below No_Position | +3.000 | +0.340 | +0.122 | 2, 2 | confirmed |  |"
+        in lines
+    )
+    (open_line,) = (x for x in lines if x.startswith("| BERT below Part_Mask |"))
+    assert cells(open_line)[-1] == (
+        "the effect is within the margin; about 289 million more tokens would decide"
+    )
+    assert "| BERT | loss | 2.100 (2.000, 2.200) | 0.001 | 3.500 | 1.00 |" in lines
+    assert "![" in page and (tmp_path / "claims" / "order-of-words.png").exists()
+    summary = (tmp_path / "claims" / "README.md").read_text(encoding="utf-8")
+    rows = [cells(x) for x in summary.splitlines() if x.startswith("| ")][1:]
+    assert len(rows) == len(part("claims").CLAIMS)
+    verdicts = {row[0]: row[3] for row in rows}
+    assert verdicts["Shatter reaches BERT's validation loss."] == "not run"
+    assert "10 cells are recorded" in summary
+
+
+@flagsaver.flagsaver
+def test_hours_of_cells(campaign, part, recorded, capsys):
+    flags.FLAGS(["campaign.py", "--cells=pretraining/*/0", "--list"])
+    flags.FLAGS.results = os.path.dirname(recorded.path)
+    campaign["main"]([])
+    out = capsys.readouterr().out.splitlines()
+    assert "pretraining/BERT/0 | done | 0.00 hours" in out
+    (line,) = (x for x in out if x.startswith("pretraining/Shatter/0 "))
+    cell = next(
+        cell
+        for cell in part("cells").make_cells(part("systems").SCALES["full"])
+        if cell.name == "pretraining/Shatter/0"
+    )
+    hours = (cell.tokens / 10_000 + 60) / 3600
+    assert line == f"pretraining/Shatter/0 | to do | {hours:.2f} hours"
+    assert out[-1].startswith("in all ") and out[-1].endswith("with --processes=1")
+
+
+@flagsaver.flagsaver
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--cells=pilot/GPT/*"], "--cells must match .*pilot/GPT"),
+        (["--data=nowhere"], "--data=nowhere holds no text/ptb_sample.txt"),
+    ],
+)
+def test_bad_flags(campaign, arguments, message, tmp_path):
+    folders = [f"--runs={tmp_path / 'runs'}", f"--results={tmp_path / 'results'}"]
+    flags.FLAGS(["campaign.py", *arguments, *folders])
+    with pytest.raises(app.UsageError, match=message):
+        campaign["main"]([])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_every_system_can_be_built(part):
+    from tfeff.recipes import PretrainSettings
+    from tfeff.recipes.pretraining import make_model, settle
+
+    for scale in part("systems").SCALES.values():
+        for name in part("systems").TIMED:
+            settings = part("systems").settings_of(name, scale)
+            settings["vocabulary_size"] = 300
+            whole = settle(PretrainSettings(run_dir="none", **settings))
+            assert make_model(whole).encoder.num_layers in (scale.layers, 1, 2), name
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    """The flags of a campaign on small data, in folders of its own."""
+    folder = tmp_path_factory.mktemp("campaign")
+    write(folder / "data")
+    return folder, [
+        "--scale=toy",
+        f"--data={folder / 'data'}",
+        f"--runs={folder / 'runs'}",
+        f"--results={folder / 'results'}",
+    ]
+
+
+@pytest.mark.slow
+def test_a_campaign_that_is_killed_goes_on_to_the_same_numbers(part, toy):
+    folder, arguments = toy
+    wanted = ["--cells=p*/BERT/*0", "--processes=2"]
+    metrics = folder / "runs" / "toy" / "pretraining-BERT-0" / "metrics.csv"
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        process = subprocess.Popen(
+            [sys.executable, str(FOLDER / "campaign.py"), *arguments, *wanted],
+            env=os.environ | {"PYTHONPATH": str(FOLDER.parent)},
+        )
+        while process.poll() is None and not metrics.exists():
+            time.sleep(0.05)
+        process.send_signal(number)
+        process.wait()
+    result = run("campaign.py", *arguments, *wanted)
+    assert result.returncode == 0, result.stdout + result.stderr
+    ledger = part("ledger").Ledger(str(folder / "results"), "toy")
+    assert len(ledger.rows()) == 3 and "3 of 3 cells are done" in result.stdout
+    assert len(ledger.curves()["pretraining/BERT/0"]) == 4
+    result = run("campaign.py", *arguments, *wanted)
+    assert "begins" not in result.stdout and len(ledger.rows()) == 3
+    # The same without a kill.
+    result = run("campaign.py", *arguments, "--cells=pretraining/BERT/0", "--check")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "pretraining/BERT/0: equal to the last digit" in result.stdout
+    with open(ledger.path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows[-1]["metrics"] = json.dumps(json.loads(rows[-1]["metrics"]) | {"loss": 1.0})
+    changed = folder / "changed"
+    changed.mkdir()
+    for name in ("campaign_curves.csv", "campaign_texts_toy.json"):
+        (changed / name).write_bytes((folder / "results" / name).read_bytes())
+    with open(changed / "campaign.csv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    name = part("ledger").name_of(rows[-1])
+    flags_of = [*arguments, f"--results={changed}", f"--cells={name}", "--check"]
+    result = run("campaign.py", *flags_of)
+    assert result.returncode == 1 and "loss 1.0 there" in result.stdout
+
+
+@pytest.mark.slow
+def test_every_kind_of_cell_runs(part, toy):
+    folder, arguments = toy
+    patterns = (
+        "timing/BERT*/0",
+        "p*/BERT/*0",
+        "transfer/From scratch/STS-B/0",
+        "transfer/BERT/CoLA/0",
+        "questions/BERT/*-48/0",
+        "cheaper/Stacking, half/0",
+        "cheaper/TinyBERT/general/0",
+        "cheaper/TinyBERT/CoLA/0",
+        "cheaper/No [PG]*/CoLA/0",
+        "long/BERT/*/0",
+    )
+    for pattern in patterns:
+        result = run("campaign.py", *arguments, f"--cells={pattern}")
+        assert result.returncode == 0, result.stdout + result.stderr
+    rows = part("ledger").Ledger(str(folder / "results"), "toy").rows()
+    assert rows["transfer/BERT/CoLA/0"]["metrics"]["learning_rate"] == 1e-3
+    assert "score" in rows["cheaper/No Pred/CoLA/0"]["metrics"]
+    assert "f1" in rows["questions/BERT/squad-48/0"]["metrics"]
+    assert "loss@64[32:64]" in rows["long/BERT/32/0"]["metrics"]
+    assert rows["long/BERT/64/0"]["command"].startswith("tfeff pretrain --run_dir=")
+    assert all(row["commit"] and row["machine"] for row in rows.values())
