@@ -3,8 +3,8 @@ r"""The papers' claims in small: a campaign of trainings that goes on where it s
 It pretrains every system on the same text, chooses each one's peak rate by a pilot,
 fine-tunes, answers questions, stacks, distils and extends: `evidence/cells.py` has the
 cells, `evidence/claims.py` what the papers claim. A cell's row is written to
-`campaign.csv` in `--results` when it is done, its curve to `campaign_curves.csv`. A
-campaign that was killed goes on with the cells that it was at, from their checkpoints.
+`campaign.csv` in `--results` when it is done, its curve to `campaign_curves.csv`, and the
+rates that the pilots choose to `campaign_rates.json`. A campaign that was killed goes on with the cells that it was at, from their checkpoints.
 
     python benchmarks/campaign.py --list
     python benchmarks/campaign.py --processes=2 --budget_hours=48
@@ -46,7 +46,9 @@ from absl import app, flags
 from evidence import texts
 from evidence.cells import Cell, Context, make_cells
 from evidence.ledger import Ledger
-from evidence.systems import SCALES, TIMED
+from evidence.systems import SCALES, SYSTEMS, TIMED
+
+from tfeff.utils.files import atomic_file
 
 ROOT = Path(__file__).resolve().parents[1]
 # One thread a process: sums come in one order, and metrics are the same every time.
@@ -430,6 +432,22 @@ def record(cell: Cell, outcome: dict, ledger: Ledger) -> None:
         "versions": versions(),
     }
     ledger.add(vars(cell), curve if cell.stage != "long" else [], row)
+    if cell.stage == "pilot":
+        write_rates(ledger)
+
+
+def write_rates(ledger: Ledger) -> None:
+    """Writes which rates the pilots have chosen, for those who read: rows decide."""
+    context, rates = make_context(ledger), {}
+    for system in SYSTEMS:
+        with contextlib.suppress(KeyError):  # Not all of its pilots are done.
+            rates[system] = context.rate(system)
+    path = Path(FLAGS.results, "campaign_rates.json")
+    with (
+        atomic_file(str(path)) as new,
+        open(new, "w", encoding="utf-8") as file,
+    ):
+        file.write(json.dumps(rates, indent=1) + "\n")
 
 
 def read_seconds(folder: str) -> float:

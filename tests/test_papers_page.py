@@ -157,7 +157,6 @@ def check_program(name):
         "presets": tfeff.encoders.presets(),
         "cases": benchmark("cpu_cases")["CASES"],
         "sweeps": benchmark("sweep_table")["SWEEPS"],
-        "stages": re.findall(r'^    "(\w+)": "', source, re.MULTILINE),
     }
     for argument in arguments:
         flag, _, value = argument.removeprefix("--").partition("=")
@@ -240,7 +239,7 @@ def test_what_the_page_names_exists():
         "python benchmarks/tpu.py --preset=bert_base",
         "python benchmarks/tpu.py --presets=brt_base",
         "python benchmarks/cpu.py --cases=block",
-        "python benchmarks/recipes.py --stages=stak",
+        "python benchmarks/campaign.py --cell=stacking",
         "python benchmarks/sweeps.py --sweeps=shatter",
         "tfeff pretrain --config=shater_base",
         'attention={"name": "mixed", "convolutions": "none"}',

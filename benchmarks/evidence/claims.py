@@ -20,6 +20,7 @@ from evidence.systems import (
 )
 
 AVERAGE = "average"  # Over the tasks of GLUE that the campaign has.
+TASK_NAMES = {AVERAGE: "mean of GLUE", "distilled": "mean of tasks"}
 CLOSE = 0.05  # Nats within which two losses are called equal.
 CLOSE_SCORE = 0.02  # The same for scores between 0 and 1.
 
@@ -104,7 +105,7 @@ def higher(
 ) -> Comparison:
     """`better` has the higher score."""
     return Comparison(
-        f"{better} above {worse}, {task}",
+        f"{better} above {worse}, {TASK_NAMES.get(task, task)}",
         (
             Term(1, stage, better, task, metric),
             Term(-1, stage, worse, task, metric),
@@ -115,7 +116,8 @@ def higher(
 def same_score(first: str, second: str, task: str = AVERAGE) -> Comparison:
     """Both have the same score."""
     terms = higher(first, second, task).terms
-    return Comparison(f"{first} equal to {second}, {task}", terms, CLOSE_SCORE)
+    label = f"{first} equal to {second}, {TASK_NAMES.get(task, task)}"
+    return Comparison(label, terms, CLOSE_SCORE)
 
 
 def answers(better: str, worse: str, length: int = 256) -> Comparison:

@@ -2,9 +2,10 @@
 
 import os
 import statistics
+import textwrap
 from pathlib import Path
 
-from evidence.claims import CLAIMS, Claim, Term
+from evidence.claims import CLAIMS, TASK_NAMES, Claim, Term
 from evidence.ledger import Ledger
 from evidence.systems import Scale
 from evidence.verdicts import NOT_RUN, Evidence, Verdict, combine, judge_claim
@@ -97,7 +98,11 @@ def page(
             [
                 (
                     comparison.label,
-                    *(number(value) for value in (v.effect, v.margin, v.deviation)),
+                    number(v.effect),
+                    *(
+                        "–" if x is None else f"{x:.3f}"
+                        for x in (v.margin, v.deviation)
+                    ),
                     ", ".join(map(str, v.seeds)),
                     v.verdict,
                     why(v),
@@ -162,7 +167,7 @@ def values_table(claim: Claim, evidence: Evidence) -> list[str]:
         cost = evidence.cost(term.system)
         rows.append(
             (
-                " ".join(part for part in (term.system, term.task) if part),
+                named(term),
                 term.metric.replace("_", " "),
                 f"{statistics.fmean(values.values()):.3f} ({each})",
                 ", ".join(sorted(rates)) or "–",
@@ -172,6 +177,12 @@ def values_table(claim: Claim, evidence: Evidence) -> list[str]:
         )
     head = ("system", "metric", "mean (seeds)", "peak rate")
     return table((*head, "last tenth gained", "step's time, BERT = 1"), rows)
+
+
+def named(term: Term) -> str:
+    """The system of a term, with the task that it is judged by."""
+    task = TASK_NAMES.get(term.task, term.task)
+    return f"{term.system}, {task}" if task else term.system
 
 
 def is_of(name: str, term: Term) -> bool:
@@ -241,7 +252,8 @@ def draw(claim: Claim, evidence: Evidence, path: str, scale: Scale) -> bool:
             draw_curves(axes, panel, evidence, scale, costs)
         else:
             draw_dots(axes, dots)
-    figure.suptitle(f"{claim.paper}: {claim.name.replace('-', ' ')}")
+    title = textwrap.fill(claim.sentence, 90)
+    figure.suptitle(f"{title}\n({claim.paper}, {claim.section})", fontsize=10)
     figure.tight_layout()
     figure.savefig(path, dpi=120, metadata={"Software": None})
     plt.close(figure)
@@ -297,7 +309,7 @@ def draw_curves(axes, panel, evidence: Evidence, scale: Scale, by_cost: bool) ->
 
 def draw_dots(axes, dots) -> None:
     """A row a system: a dot a seed, and a bar at the mean."""
-    labels = [" ".join(p for p in (t.system, t.task) if p) for t in dots]
+    labels = [named(t) for t in dots]
     for place, values in enumerate(dots.values()):
         found = list(values.values())
         axes.plot(found, [place] * len(found), "o", color="C0", alpha=0.6)

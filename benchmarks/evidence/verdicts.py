@@ -6,11 +6,13 @@
 
 The deviation over seeds is pooled over all systems with the metric in the stage, each
 with two seeds at least: that of two seeds alone says nothing. Losses are pooled over
-those that predict masked tokens: others have another quantity by that name. A comparison is confirmed
-where the effect is above the margin, contradicted where it is below its negative, and
-otherwise not decided. Equality is confirmed where effect and margin are within the
-tolerance, and contradicted where they are wholly outside. A claim is confirmed where
-all of its comparisons are, contradicted where one is, and otherwise not decided.
+those that predict masked tokens: others have another quantity by that name.
+
+A comparison is confirmed where the effect is above the margin, contradicted where it is
+below its negative, and otherwise not decided. Equality is confirmed where effect and
+margin are within the tolerance, and contradicted where they are wholly outside. A claim
+is confirmed where all of its comparisons are, contradicted where one is, and otherwise
+not decided.
 
 Nothing is decided of systems that have learnt nothing: where even the best of a
 comparison is less than 0.1 nats below the unigram entropy, or not above the baseline by

@@ -315,7 +315,8 @@ def clean(folder: str, is_needed: bool) -> None:
     """
     names = ["cache", "tensorboard", "export", "cells"]
     # The first names files that are gone.
-    names += ["SHA256SUMS", *([] if is_needed else ["checkpoints", "model.keras"])]
+    models = ("checkpoints", "model.keras", "preset")
+    names += ["SHA256SUMS", *(() if is_needed else models)]
     for path in [os.path.join(folder, name) for name in names]:
         shutil.rmtree(path, ignore_errors=True)
         with contextlib.suppress(FileNotFoundError, IsADirectoryError):

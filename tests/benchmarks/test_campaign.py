@@ -303,7 +303,7 @@ def test_pages_of_made_up_rows(part, recorded, tmp_path):
     )
     assert "15.2 million tokens in sequences of 128" in page
     assert (
-        "| BERT below No_Position | +3.000 | +0.340 | +0.122 | 2, 2 | confirmed |  |"
+        "| BERT below No_Position | +3.000 | 0.340 | 0.122 | 2, 2 | confirmed |  |"
         in lines
     )
     (open_line,) = (x for x in lines if x.startswith("| BERT below Part_Mask |"))
