@@ -3,8 +3,9 @@ r"""The papers' claims in small: a campaign of trainings that goes on where it s
 It pretrains every system on the same text, chooses each one's peak rate by a pilot,
 fine-tunes, answers questions, stacks, distils and extends: `evidence/cells.py` has the
 cells, `evidence/claims.py` what the papers claim. A cell's row is written to
-`campaign.csv` in `--results` when it is done, its curve to `campaign_curves.csv`, and the
-rates that the pilots choose to `campaign_rates.json`. A campaign that was killed goes on with the cells that it was at, from their checkpoints.
+`campaign.csv` in `--results` when it is done, its curve to `campaign_curves.csv`, and
+the rates that the pilots choose to a file for those who read. A campaign that was
+killed goes on with the cells that it was at, from their checkpoints.
 
     python benchmarks/campaign.py --list
     python benchmarks/campaign.py --processes=2 --budget_hours=48
@@ -47,6 +48,7 @@ from evidence import texts
 from evidence.cells import Cell, Context, make_cells
 from evidence.ledger import Ledger
 from evidence.systems import SCALES, SYSTEMS, TIMED
+from steps import in_own_process
 
 from tfeff.utils.files import atomic_file
 
@@ -136,7 +138,7 @@ def make_texts():
     if not os.path.isdir(folder):
         print("making the texts and the tokenizer", flush=True)
         arguments = (folder, FLAGS.data, scale.docstrings, scale.vocabulary)
-        texts.make(*arguments)
+        in_own_process(texts.make, *arguments)
     path = Path(FLAGS.results, f"campaign_texts_{FLAGS.scale}.json")
     found = texts.digests(folder)
     if not path.exists():
@@ -442,7 +444,7 @@ def write_rates(ledger: Ledger) -> None:
     for system in SYSTEMS:
         with contextlib.suppress(KeyError):  # Not all of its pilots are done.
             rates[system] = context.rate(system)
-    path = Path(FLAGS.results, "campaign_rates.json")
+    path = Path(FLAGS.results, f"campaign_rates_{FLAGS.scale}.json")
     with (
         atomic_file(str(path)) as new,
         open(new, "w", encoding="utf-8") as file,

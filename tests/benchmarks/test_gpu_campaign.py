@@ -1,0 +1,90 @@
+import csv
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.benchmarks.scripts import FOLDER
+
+
+@pytest.fixture(scope="module")
+def gpu_campaign(load):
+    return load("gpu_campaign.py")
+
+
+def test_masks_are_of_the_step_alone(gpu_campaign):
+    rows = np.arange(5, 5 + 40 * 22).reshape(40, 22).astype("uint16")
+    rows[:, 0], rows[:, -1] = 2, 3
+    arguments = (rows, 1000, 8, 3)
+    inputs, labels = gpu_campaign["batch"](*arguments, 7)
+    again, _ = gpu_campaign["batch"](*arguments, 7)
+    np.testing.assert_array_equal(inputs["token_ids"], again["token_ids"])
+    other, _ = gpu_campaign["batch"](*arguments, 8)
+    assert (inputs["token_ids"] != other["token_ids"]).any()
+    assert labels.shape == inputs["mask_positions"].shape == (8, 3)
+    restored = inputs["token_ids"].copy()
+    np.put_along_axis(restored, inputs["mask_positions"], labels, axis=1)
+    assert {tuple(row) for row in restored} <= {tuple(row) for row in rows.tolist()}
+    assert (restored[:, 0] == 2).all() and (inputs["token_ids"][:, -1] == 3).all()
+    # An epoch has each sequence once.
+    epoch = [gpu_campaign["batch"](*arguments, step) for step in range(5)]
+    firsts = []
+    for inputs, labels in epoch:
+        np.put_along_axis(inputs["token_ids"], inputs["mask_positions"], labels, axis=1)
+        firsts += inputs["token_ids"][:, 1].tolist()
+    assert sorted(firsts) == sorted(rows[:, 1].tolist())
+
+
+def test_shares_of_masks(gpu_campaign):
+    rows = np.full((500, 102), 9, "uint16")
+    draw = np.random.default_rng(0)
+    inputs, labels = gpu_campaign["masked"](rows, 50, draw)
+    at = np.take_along_axis(inputs["token_ids"], inputs["mask_positions"], axis=1)
+    assert (labels == 9).all() and labels.shape == (500, 15)
+    assert abs((at == 4).mean() - 0.8) < 0.02 and abs((at == 9).mean() - 0.1) < 0.02
+
+
+@pytest.mark.slow
+def test_a_training_that_was_stopped_ends_with_the_same_loss(tmp_path):
+    pytest.importorskip("jax", reason="jax is not installed (extra tpu)")
+    draw = np.random.default_rng(0)
+    np.savez(
+        tmp_path / "tokens.npz",
+        train=draw.integers(5, 30, size=(40, 16)).astype("uint16"),
+        final=draw.integers(5, 30, size=(8, 16)).astype("uint16"),
+        vocabulary_size=30,
+        unigram_entropy=3.2,
+    )
+
+    def start(name):
+        command = [sys.executable, str(FOLDER / "gpu_campaign.py"), "--allow_cpu"]
+        command += ["--size=toy", "--variants=bert,shatter", "--seeds=0"]
+        command += ["--batch_size=4", "--million_tokens=0.000512", "--points=4"]
+        command += ["--dtype=float32", f"--tokens={tmp_path / 'tokens.npz'}"]
+        command += [f"--runs={tmp_path / name}", f"--results={tmp_path / name}"]
+        environment = {"PYTHONPATH": str(FOLDER.parent), "JAX_PLATFORMS": "cpu"}
+        return subprocess.Popen(command, env=os.environ | environment)
+
+    def rows_of(name):
+        path = tmp_path / name / "gpu_campaign.csv"
+        if not path.exists():
+            return []
+        with open(path, encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    assert start("whole").wait() == 0
+    whole = rows_of("whole")
+    assert [row["variant"] for row in whole] == ["bert", "shatter"]
+    process = start("parts")
+    while not list((tmp_path / "parts").glob("*.npz")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    assert len(rows_of("parts")) < 2
+    assert start("parts").wait() == 0
+    losses = [row["loss"] for row in rows_of("parts")]
+    assert losses == [row["loss"] for row in whole]
