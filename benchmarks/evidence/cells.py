@@ -444,13 +444,9 @@ def _distilled_task(scale, label, task, seed, general, without, left):
 
 
 def _student(context):
+    """A student by its name, which has the teacher's vocabulary."""
     settings = settings_of(TWO_LAYERS, context.scale)
-    size = context.scale.vocabulary, context.scale.length
-    names = ("vocabulary_size", "max_sequence_length")
-    return {
-        "student": settings["preset"],
-        "override": {**settings["override"], **dict(zip(names, size))},
-    }
+    return {"student": settings["preset"], "override": settings["override"]}
 
 
 def _continued(context, length, source, seed):
