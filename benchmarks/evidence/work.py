@@ -105,7 +105,6 @@ def make_scratch(folder: str, context: Context, seed: int) -> None:
         **settings["override"],
         vocabulary_size=settings["vocabulary_size"],
         max_sequence_length=settings["sequence_length"],
-        seed=seed,
     )
     tokenizer = tfeff.data.load_tokenizer(context.text("tokenizer.spm"))
     tfeff.tasks.save_pretrained(encoder, tokenizer, folder)
