@@ -333,7 +333,7 @@ def test_hours_of_cells(campaign, part, recorded, capsys):
         for cell in part("cells").make_cells(part("systems").SCALES["full"])
         if cell.name == "pretraining/Shatter/0"
     )
-    hours = (cell.tokens / 10_000 + 60) / 3600
+    hours = (1.15 * cell.tokens / 10_000 + 60) / 3600  # Validations take time, too.
     assert line == f"pretraining/Shatter/0 | to do | {hours:.2f} hours"
     assert out[-1].startswith("in all ") and out[-1].endswith("with --processes=1")
 
