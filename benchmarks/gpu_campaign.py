@@ -232,7 +232,9 @@ def train(case: dict[str, str], end: float) -> tuple[dict, list[dict]] | None:
         loss = model.fit(batches, steps_per_epoch=every, verbose=0).history["loss"][0]
         seconds += [time.perf_counter() - start]
         step += every
-        value = model.evaluate(iter(validation), steps=len(validation), verbose=0)
+        value = model.evaluate(
+            (pair for pair in validation), steps=len(validation), verbose=0
+        )
         if not math.isfinite(value):
             raise SystemExit(f"{case['variant']} has diverged: use a lower --rate")
         curve.append({"step": step, "loss": float(loss), "val_loss": float(value)})
