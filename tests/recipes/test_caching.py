@@ -59,6 +59,7 @@ def test_other_settings_are_refused(cached, corpus):
     assert contents(cached) == before
 
 
+@pytest.mark.slow
 def test_a_run_from_the_folder(cached, tmp_path):
     run_dir = tmp_path / "run"
     flags = [flag for flag in SMALL if not flag[2:].startswith(TEXT)]

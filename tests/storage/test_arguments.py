@@ -32,7 +32,7 @@ def tiny():
     )
 
 
-def test_presets(store):
+def test_presets(store, monkeypatch):
     encoder = tiny()
     tfeff.tasks.save_pretrained(encoder, tokenizer(), URL)
     for found in (
@@ -44,6 +44,7 @@ def test_presets(store):
     assert tfeff.convert.load_tokenizer(URL).vocabulary_size() == 60
     with pytest.raises(ValueError, match="`path` must not exist yet. .*store://bucket"):
         tfeff.tasks.save_pretrained(encoder, tokenizer(), URL)
+    monkeypatch.setattr(store, "lag", 0.0)  # Its files are to be seen.
     os.remove(f"{store.root}/bucket/thing/{NAME}")
     with pytest.raises(ValueError, match="`path` must be a folder that tfeff has publ"):
         tfeff.tasks.load_pretrained(URL)
