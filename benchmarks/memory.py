@@ -179,11 +179,15 @@ def cached_model(preset: str, layers: int, max_sequence_length: int, policy: str
     """A compiled masked language model; the last one is kept."""
     import keras
 
+    import tfeff
+
     keras.backend.clear_session()
     keras.config.set_dtype_policy(policy)
     sizes = dict(num_layers=layers, max_sequence_length=max_sequence_length)
     if preset in SPLIT:
-        sizes["query_block_size"] = None
+        attention = tfeff.encoders.presets()[preset].get("attention", "self")
+        attention = {"name": attention} if isinstance(attention, str) else attention
+        sizes["attention"] = {**attention, "query_block_size": None}
     return make_model(preset, dropout=0.0, **sizes)
 
 

@@ -1,6 +1,7 @@
 """Progressive stacking: a deep model trained through shallower ones."""
 
 import csv
+import functools
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,10 +9,10 @@ from typing import Any
 import keras
 
 from tfeff.training.checkpoints import (
+    Checkpoints,
     check_kept_steps,
     load_checkpoint,
     load_notes,
-    save_checkpoint,
 )
 from tfeff.training.double_depth import double_depth
 from tfeff.training.early_stopping import since_lowest
@@ -137,9 +138,25 @@ def train_by_stacking(
         if left:
             optimizer = make_optimizer(total_steps - step) if make_optimizer else "copy"
             model = double_depth(model, optimizer)
-            if run.is_chief:
-                save_checkpoint(model, checkpoint, load_notes(checkpoint))
+            saver = Checkpoints(
+                checkpoints,
+                steps_per_epoch,
+                keep_checkpoints,
+                functools.partial(load_notes, checkpoint),
+                keep_steps,
+            )
+            saver.set_model(model)
+            from_chief(functools.partial(_save, saver, step))
     return model
+
+
+def _save(saver, step):
+    """Saves a model in this process alone, and waits until it is on the disk.
+
+    To save it in the strategy's scope would take all workers.
+    """
+    saver.save(step)
+    saver.wait()
 
 
 class _Stage(keras.callbacks.Callback):
