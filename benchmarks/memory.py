@@ -185,7 +185,8 @@ def cached_model(preset: str, layers: int, max_sequence_length: int, policy: str
     keras.config.set_dtype_policy(policy)
     sizes = dict(num_layers=layers, max_sequence_length=max_sequence_length)
     if preset in SPLIT:
-        attention = tfeff.encoders.presets()[preset].get("attention", "self")
+        small = tfeff.encoders.build(preset, vocabulary_size=8, num_layers=1)
+        attention = small.get_config()["attention"]
         attention = {"name": attention} if isinstance(attention, str) else attention
         sizes["attention"] = {**attention, "query_block_size": None}
     return make_model(preset, dropout=0.0, **sizes)
