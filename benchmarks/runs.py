@@ -6,7 +6,9 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 HELD_OUT = "ptb_sample.txt"
@@ -29,6 +31,23 @@ def run(folder: str, command: list[str]) -> None:
             stdout=log,
             stderr=subprocess.STDOUT,
         )
+
+
+def flags_of(settings: Mapping[str, Any]) -> list[str]:
+    """Settings of a recipe as flags of its command; those of None are left out."""
+    flags = []
+    for name, value in settings.items():
+        if value is None:
+            continue
+        if isinstance(value, Mapping):
+            flags += [f"--{name}={k}={json.dumps(v)}" for k, v in value.items()]
+        elif isinstance(value, bool):
+            flags.append(f"--{'' if value else 'no'}{name}")
+        elif isinstance(value, (list, tuple)):
+            flags.append(f"--{name}={','.join(map(str, value))}")
+        else:
+            flags.append(f"--{name}={value}")
+    return flags
 
 
 def metrics(folder: str) -> dict[str, str]:

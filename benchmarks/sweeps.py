@@ -330,17 +330,8 @@ def digest(settings: dict) -> str:
 
 def command_of(program: str, folder: str, settings: dict) -> list[str]:
     """The command of `tfeff` with settings as flags, for Python."""
-    command = ["-m", "tfeff", program, f"--run_dir={os.path.abspath(folder)}"]
-    for name, value in settings.items():
-        if name == "override":
-            command += [f"--override={k}={json.dumps(v)}" for k, v in value.items()]
-        elif isinstance(value, bool):
-            command.append(f"--{'' if value else 'no'}{name}")
-        elif isinstance(value, (list, tuple)):
-            command.append(f"--{name}={','.join(map(str, value))}")
-        else:
-            command.append(f"--{name}={value}")
-    return command
+    settings = {"run_dir": os.path.abspath(folder), **settings}
+    return ["-m", "tfeff", program, *runs.flags_of(settings)]
 
 
 if __name__ == "__main__":

@@ -1,10 +1,8 @@
 """The commands and the code of docs/STORAGE.md run as they stand, on another scheme."""
 
-import importlib
 import json
 import os
 import pathlib
-import pkgutil
 import re
 import shlex
 
@@ -12,6 +10,7 @@ import pytest
 
 import tfeff
 from tests.checks.pages import code_blocks, python_blocks, text_of
+from tests.subjects.modules import import_all
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.stores import make_store
 from tfeff.command import main
@@ -58,13 +57,7 @@ def test_commands_and_code(tmp_path, monkeypatch, capsys):
 
 
 def test_the_table_has_all_arguments():
-    for module in pkgutil.walk_packages(tfeff.__path__, "tfeff."):
-        if "__main__" in module.name:
-            continue
-        try:
-            importlib.import_module(module.name)
-        except ModuleNotFoundError as error:
-            assert error.name == "apache_beam", error
+    import_all()
     public = {
         "tfeff.datasets.dataset.Dataset.read": "tfeff.datasets.Dataset.read",
         "tfeff.datasets.dataset.Dataset.write_predictions": (

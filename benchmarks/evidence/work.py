@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import runs
+
 from evidence.cells import Cell, Context
 from evidence.systems import BERT, SCRATCH, settings_of
 
@@ -67,19 +69,8 @@ def command(cell: Cell, context: Context, folder: str) -> list[str]:
     """The command of `tfeff` that does a cell's recipe, as words."""
     if cell.recipe in ("timing", "positions"):
         return []
-    words = ["tfeff", cell.recipe, f"--run_dir={folder}"]
-    for name, value in cell.settings(context).items():
-        if value is None:
-            continue
-        if isinstance(value, Mapping):
-            words += [f"--{name}={k}={json.dumps(v)}" for k, v in value.items()]
-        elif isinstance(value, bool):
-            words.append(f"--{'' if value else 'no'}{name}")
-        elif isinstance(value, (list, tuple)):
-            words.append(f"--{name}={','.join(map(str, value))}")
-        else:
-            words.append(f"--{name}={value}")
-    return words
+    settings = {"run_dir": folder, **cell.settings(context)}
+    return ["tfeff", cell.recipe, *runs.flags_of(settings)]
 
 
 def run(recipe: str, settings: Mapping[str, Any], folder: str) -> None:

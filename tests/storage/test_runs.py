@@ -10,9 +10,9 @@ import time
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import tfeff
+from tests.subjects.s3_run import make_dataset, make_model
 from tests.subjects.stores import make_store
 from tfeff import storage
 from tfeff.storage import lease, remote_run
@@ -79,21 +79,6 @@ def test_a_lease_that_is_not_renewed_is_taken_over(capsys, monkeypatch):
     with pytest.raises(ValueError, match="`directory` has been taken over by process"):
         first.check()
     second.release()
-
-
-def make_model():
-    keras.utils.set_random_seed(0)
-    inputs = keras.Input((3,))
-    outputs = keras.layers.Dense(1)(inputs)
-    model = keras.Model(inputs, outputs)
-    model.compile(tfeff.training.adamw(0.1, 0, 100), "mse")
-    return model
-
-
-def make_dataset(skipped):
-    x = np.random.default_rng(0).normal(size=(32, 3)).astype("float32")
-    data = tf.data.Dataset.from_tensor_slices((x, x[:, :1]))
-    return data.repeat().batch(4).skip(skipped)
 
 
 def train(url, steps=6, callbacks=()):

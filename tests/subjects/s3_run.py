@@ -16,9 +16,6 @@ import tensorflow as tf
 import tfeff
 from tfeff.storage import lease, publishing, remote_run
 
-lease.SECONDS = 3.0
-remote_run.WATCH_SECONDS = 0.1
-
 
 class Kill(keras.callbacks.Callback):
     """Sends a signal in an epoch, when the checkpoint before it is published."""
@@ -92,6 +89,8 @@ def publish(folder, url, killed_before):
 
 
 if __name__ == "__main__":
+    lease.SECONDS = 3.0
+    remote_run.WATCH_SECONDS = 0.1
     if sys.argv[1] == "publish":
         publish(*sys.argv[2:])
     else:
