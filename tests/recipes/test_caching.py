@@ -115,8 +115,9 @@ def test_bad_settings(corpus, tmp_path, change, message):
 
 
 def test_without_beam(corpus, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "apache_beam.options", None)
-    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    loaded = [name for name in sys.modules if name.startswith("apache_beam.")]
+    for name in ("apache_beam", "apache_beam.options", *loaded):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(
         ImportError, match=r"`beam_flags` need.*pip install tfeff\[beam"
     ):
