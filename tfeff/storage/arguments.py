@@ -69,7 +69,7 @@ def paths(**ways: Way) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     value: Any = given.arguments.get(name)
                     if not is_url(value) or _hub(value):
                         continue
-                    if local := _local(value):
+                    if local := local_of(value):
                         given.arguments[name] = local
                         continue
                     path = stack.enter_context(way.open(name, value))
@@ -87,7 +87,7 @@ def local_path(name: str, value: Any, **options: Any) -> str:
     """The path itself, or the copy of what is at a URL, see `fetch_folder`."""
     if not is_url(value):
         return os.fspath(value)
-    return _local(value) or fetch_folder(name, value, **options)
+    return local_of(value) or fetch_folder(name, value, **options)
 
 
 def local_run(name: str, run_dir: str, step: int | None = None) -> str:
@@ -102,7 +102,7 @@ def local_run(name: str, run_dir: str, step: int | None = None) -> str:
     return local_path(name, run_dir, whole=True, select=select)
 
 
-def _local(url):
+def local_of(url: str) -> str | None:
     """The path of a URL of local files; None for others."""
     scheme, _, path = url.partition("://")
     return path if scheme.lower() in ("file", "local") else None
@@ -207,8 +207,8 @@ def _writing(name: str, url: str, replace: bool = False) -> Iterator[str]:
 @contextlib.contextmanager
 def written_or_reused(name: str, url: str) -> Iterator[str]:
     """The path of a new folder to publish; or of the copy of the one that is there."""
-    if _local(url):
-        yield _local(url)
+    if local := local_of(url):
+        yield local
         return
     place = Place(name, url)
     if read_manifest(place) is not None:

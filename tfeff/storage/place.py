@@ -22,6 +22,8 @@ _INSTALL = {
     "abfs": "adlfs",
     "az": "adlfs",
 }
+# How the names of files begin that are there for a moment, or were left by a kill.
+SCRATCH = ".tfeff-"
 _CREDENTIALS = re.compile(r"Credential|NoAuthToken|TokenRetrieval|RefreshError")
 
 
@@ -132,7 +134,7 @@ class Place:
 
     def age(self, name: str) -> float:
         """Seconds since a file was written, by the storage's own clock."""
-        probe = f".tfeff-clock-{uuid.uuid4().hex}"
+        probe = f"{SCRATCH}clock-{uuid.uuid4().hex}"
         self.write(probe, b"")
         try:
             with self.errors_named():
@@ -160,7 +162,7 @@ class Place:
         """
         # Beside it, where it may become a file; but a bucket has nothing beside it.
         beside = "" if "/" in self.path.strip("/") else "/"
-        path = f"{self.path.rstrip('/')}{beside}.tfeff-probe-{uuid.uuid4().hex}"
+        path = f"{self.path.rstrip('/')}{beside}{SCRATCH}probe-{uuid.uuid4().hex}"
         with self.errors_named(writing=True):
             self._make_folder_of(path)
             self._files.pipe_file(path, b"")

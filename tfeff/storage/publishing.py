@@ -15,7 +15,8 @@ from tfeff.storage.manifest import (
     manifest_of,
     read_manifest,
 )
-from tfeff.storage.place import Place
+from tfeff.storage.place import SCRATCH, Place
+from tfeff.storage.shared_folder import PARTS
 from tfeff.utils.checks import check_path, is_url
 
 
@@ -67,7 +68,8 @@ def check_writable(place: Place) -> None:
     if read_manifest(place) is None and place.info(UNFINISHED) is None:
         info = place.info()
         is_file = info is not None and info["type"] == "file"
-        found = ["a file"] if is_file else sorted(place.files())
+        names = (name for name in place.files() if not name.startswith(SCRATCH))
+        found = ["a file"] if is_file else sorted(names)
         if found:
             shown = ", ".join(found[:5])
             raise ValueError(
@@ -97,6 +99,45 @@ def publish_folder(place: Place, paths: Mapping[str, str]) -> Manifest:
             )
         return old
     return upload(place, manifest, paths)
+
+
+def begin(place: Place) -> None:
+    """Marks a place that `check_writable` takes as one that is being written.
+
+    Until `complete` ends it, what is there is not whole to those who read it.
+    """
+    clear_unfinished(place, set(), None)
+    place.write(UNFINISHED, Manifest({}).to_bytes())
+
+
+def complete(place: Place, manifest: Manifest) -> None:
+    """Makes a whole folder of files that are in it already, in a folder of `PARTS`.
+
+    Of several processes that do so at once, the first one does; the files of others
+    are removed.
+
+    Args:
+        place: the folder, which `begin` has marked.
+        manifest: the files.
+
+    Raises:
+        ValueError: if another process has written other files in the meantime.
+    """
+    try:
+        place.write(NAME, manifest.to_bytes(), create=True)
+        there = manifest
+    except FileExistsError:
+        there = read_manifest(place) or manifest
+    kept = {file.at for file in there.files.values()}
+    for name in place.files():
+        if PARTS.match(name) and name not in kept:
+            place.remove(name)
+    place.remove(UNFINISHED)
+    if not manifest.same_content(there):
+        raise ValueError(
+            f"`{place.name}` must be written by one process at a time. Received: "
+            f"{place.name}={place.url!r}, where another one has written other files"
+        )
 
 
 def upload(

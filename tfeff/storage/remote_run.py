@@ -20,7 +20,7 @@ from tfeff.storage.manifest import (
     read_manifest,
     same_digests,
 )
-from tfeff.storage.place import Place
+from tfeff.storage.place import SCRATCH, Place
 from tfeff.storage.publishing import clear_unfinished, upload
 from tfeff.storage.staging import staged
 from tfeff.utils.files import atomic_file
@@ -123,7 +123,7 @@ class RemoteRun:
             others = [
                 name
                 for name in self._place.files()
-                if not name.startswith((f"{FOLDER}/", ".tfeff-", UNFINISHED))
+                if not name.startswith((f"{FOLDER}/", SCRATCH, UNFINISHED))
             ]
             if others:
                 raise ValueError(

@@ -1,17 +1,25 @@
 """Building of a cache by an Apache Beam pipeline."""
 
-import os
+import contextlib
+import tempfile
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import keras_hub
 import numpy as np
 
 from tfeff.data.cache import layout
 from tfeff.data.cache.finishing import finish
+from tfeff.data.cache.shards import WrittenShard
 from tfeff.data.text.corpus import parts_of
 from tfeff.data.text.packed_tokenizer import PackedTokenizer
+from tfeff.storage.fetching import THREADS
+from tfeff.storage.manifest import File, Manifest, local_files, manifest_of
+from tfeff.storage.place import Place
+from tfeff.storage.publishing import begin, complete
+from tfeff.storage.shared_folder import SharedFolder, new_parts, shared_scratch
 from tfeff.utils.beam import BeamJobs, check_picklable
-from tfeff.utils.files import remove_partial, scratch_folder
+from tfeff.utils.files import remove_partial
 
 
 class CachePipeline:
@@ -33,35 +41,77 @@ class CachePipeline:
     def fill(
         self, directory: str, tokenizer: keras_hub.tokenizers.Tokenizer, wanted: dict
     ) -> None:
-        """Writes the shards and the manifest into a folder that all workers see."""
-        from tfeff.data.cache import beam_steps
-
-        packed = PackedTokenizer.of(tokenizer)
-        report = os.path.join(directory, "report.json")
-        self._jobs.run(
-            beam_steps.write_shards,
-            self._parts,
-            layout.SIZES,
-            packed,
-            wanted,
-            directory,
-            report,
-        )
+        """Writes a cache into a local folder that all workers see."""
+        folder = SharedFolder("directory", directory)
+        self._write(folder, tokenizer, wanted, directory)
         remove_partial(directory)  # Of workers that were killed.
-        shards, token_counts = beam_steps.read_report(report)
-        lengths = []
-        for shard in shards:
-            path = os.path.join(directory, shard.file + beam_steps.LENGTHS)
-            lengths.append(np.load(path))
-            os.remove(path)
-        os.remove(report)
-        finish(directory, wanted, shards, token_counts, lengths)
+
+    def publish(
+        self, place: Place, tokenizer: keras_hub.tokenizers.Tokenizer, wanted: dict
+    ) -> None:
+        """Writes a cache to a place that all workers see, and its manifest last.
+
+        Workers upload their shards, which this process does not download.
+        """
+        begin(place)
+        parts = new_parts()
+        folder = SharedFolder("directory", f"{place.url}/{parts}")
+        try:
+            with tempfile.TemporaryDirectory() as own:
+                shards = self._write(folder, tokenizer, wanted, own)
+                paths = local_files(own)
+                files = {s.file: (s.num_bytes, s.sha256) for s in shards}
+                for name, file in manifest_of(paths).files.items():
+                    place.put(paths[name], f"{parts}/{name}")
+                    files[name] = (file.size, file.sha256)
+            written = {n: File(*told, f"{parts}/{n}") for n, told in files.items()}
+            complete(place, Manifest(written))
+        except BaseException:
+            with contextlib.suppress(OSError, ValueError):  # The first error counts.
+                folder.remove(folder.files())
+            raise
 
     def corpus_hash(self, directory: str) -> str:
         """The hash of the documents; `directory` is that of a cache, seen by all."""
         from tfeff.data.cache import beam_steps
 
-        with scratch_folder(directory) as folder:
-            report = os.path.join(folder, "hashes.json")
-            self._jobs.run(beam_steps.hash_shards, self._parts, layout.SIZES, report)
-            return layout.corpus_hash(beam_steps.read_hashes(report))
+        with shared_scratch("directory", directory) as folder:
+            self._jobs.run(beam_steps.hash_shards, self._parts, layout.SIZES, folder)
+            return layout.corpus_hash(beam_steps.read_hashes(folder))
+
+    def _write(
+        self,
+        folder: SharedFolder,
+        tokenizer: keras_hub.tokenizers.Tokenizer,
+        wanted: dict,
+        own: str,
+    ) -> list[WrittenShard]:
+        """Has workers write the shards; writes the rest of the cache itself.
+
+        Args:
+            folder: of the shards.
+            tokenizer, wanted: of the cache.
+            own: the local folder for the rest.
+        """
+        from tfeff.data.cache import beam_steps
+
+        self._jobs.run(
+            beam_steps.write_shards,
+            self._parts,
+            layout.SIZES,
+            PackedTokenizer.of(tokenizer),
+            wanted,
+            folder,
+        )
+        shards, token_counts = beam_steps.read_report(folder)
+        names = [shard.file + beam_steps.LENGTHS for shard in shards]
+
+        def read(name):
+            with folder.read(name) as path:
+                return np.load(path)
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            lengths = list(pool.map(read, names))
+        folder.remove([*names, beam_steps.REPORT])
+        finish(own, wanted, shards, token_counts, lengths)
+        return shards

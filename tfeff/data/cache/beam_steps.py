@@ -6,7 +6,6 @@ go to their shards, and whoever has all documents of a shard writes it.
 """
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
@@ -24,16 +23,17 @@ from tfeff.data.cache.tokenization import Tokenization
 from tfeff.data.text.beam_parts import Place, check_unchanged, places, read_parts
 from tfeff.data.text.corpus import Part
 from tfeff.data.text.packed_tokenizer import PackedTokenizer
-from tfeff.utils.files import atomic_file
+from tfeff.storage.shared_folder import SharedFolder
 
 LENGTHS = ".lengths.npy"  # Behind the name of a shard's file.
+REPORT = "report.json"
 
 
 class WriteShard(beam.DoFn):
     """Tokenizes the documents of a shard and writes its file into a shared folder."""
 
-    def __init__(self, packed: PackedTokenizer, wanted: dict, directory: str):
-        self._packed, self._wanted, self._directory = packed, wanted, directory
+    def __init__(self, packed: PackedTokenizer, wanted: dict, folder: SharedFolder):
+        self._packed, self._wanted, self._folder = packed, wanted, folder
 
     def setup(self):
         self._tokenization = Tokenization(self._packed.unpack())
@@ -42,9 +42,9 @@ class WriteShard(beam.DoFn):
     def process(self, item) -> Iterator[ShardResult]:
         shard, found = item
         first_document, documents = _joined(found)
-        path = os.path.join(self._directory, shard_file(shard))
+        name = shard_file(shard)
         # A step may run twice, and at once: each time it replaces the same bytes.
-        with atomic_file(path) as unfinished:
+        with self._folder.written(name) as unfinished:
             result = write_shard(
                 ShardTask(
                     unfinished,
@@ -54,7 +54,10 @@ class WriteShard(beam.DoFn):
                     self._tokenization.ids(documents),
                 )
             )
-        with atomic_file(path + LENGTHS) as unfinished, open(unfinished, "wb") as file:
+        with (
+            self._folder.written(name + LENGTHS) as unfinished,
+            open(unfinished, "wb") as file,
+        ):
             np.save(file, result.lengths)
         yield result
 
@@ -65,12 +68,11 @@ def write_shards(
     sizes: ShardSizes,
     packed: PackedTokenizer,
     wanted: dict,
-    directory: str,
-    report: str,
+    folder: SharedFolder,
 ):
-    """Writes the shards, their lengths, and `report`: a JSON file about them all."""
+    """Writes the shards, their lengths, and a JSON file about them all."""
     results = _documents_of_shards(pipeline, parts, sizes) | "Write" >> beam.ParDo(
-        WriteShard(packed, wanted, directory)
+        WriteShard(packed, wanted, folder)
     )
     counts = (
         results
@@ -83,32 +85,32 @@ def write_shards(
         | "All shards" >> beam.combiners.ToList()
     )
     return shards | "Report" >> beam.Map(
-        _report, beam.pvalue.AsSingleton(counts), report
+        _report, beam.pvalue.AsSingleton(counts), folder
     )
 
 
-def hash_shards(pipeline, parts: Iterable[Part], sizes: ShardSizes, report: str):
-    """Writes `report`: a JSON file with the hashes of the shards' text, in order."""
+def hash_shards(
+    pipeline, parts: Iterable[Part], sizes: ShardSizes, folder: SharedFolder
+):
+    """Writes a JSON file with the hashes of the shards' text, in order."""
     hashes = (
         _documents_of_shards(pipeline, parts, sizes)
         | "Hash" >> beam.Map(lambda item: (item[0], text_hash(_joined(item[1])[1])))
         | "All hashes" >> beam.combiners.ToList()
     )
-    return hashes | "Report" >> beam.Map(_write_json, report)
+    return hashes | "Report" >> beam.Map(_write_report, folder)
 
 
-def read_report(report: str) -> tuple[list[WrittenShard], np.ndarray]:
+def read_report(folder: SharedFolder) -> tuple[list[WrittenShard], np.ndarray]:
     """The shards that `write_shards` wrote, in order, and the counts of tokens."""
-    with open(report, encoding="utf-8") as file:
-        content = json.load(file)
+    content = _read_report(folder)
     shards = [WrittenShard(**shard) for shard in content["shards"]]
     return shards, np.array(content["token_counts"])
 
 
-def read_hashes(report: str) -> list[str]:
+def read_hashes(folder: SharedFolder) -> list[str]:
     """The hashes that `hash_shards` wrote."""
-    with open(report, encoding="utf-8") as file:
-        return [digest for _, digest in sorted(json.load(file))]
+    return [digest for _, digest in sorted(_read_report(folder))]
 
 
 def _documents_of_shards(pipeline, parts, sizes):
@@ -141,12 +143,17 @@ def _joined(found: Iterable[tuple[int, list[str]]]) -> tuple[int, list[str]]:
     return pieces[0][0], [document for _, piece in pieces for document in piece]
 
 
-def _report(shards: list[dict], counts: np.ndarray | int, report: str) -> None:
+def _report(shards: list[dict], counts: np.ndarray | int, folder: SharedFolder) -> None:
     shards = sorted(shards, key=lambda shard: shard["first_document"])
     content = {"shards": shards, "token_counts": np.asarray(counts).tolist()}
-    _write_json(content, report)
+    _write_report(content, folder)
 
 
-def _write_json(content: object, path: str) -> None:
-    with atomic_file(path) as unfinished, open(unfinished, "w") as file:
+def _write_report(content: object, folder: SharedFolder) -> None:
+    with folder.written(REPORT) as unfinished, open(unfinished, "w") as file:
         json.dump(content, file)
+
+
+def _read_report(folder: SharedFolder):
+    with folder.read(REPORT) as path, open(path, encoding="utf-8") as file:
+        return json.load(file)

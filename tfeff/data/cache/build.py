@@ -12,7 +12,7 @@ from tfeff.data.cache.beam_pipeline import CachePipeline
 from tfeff.data.cache.cache import Cache, open_cache
 from tfeff.data.cache.finishing import SPECIAL_NAMES, finish
 from tfeff.data.cache.layout import chunks, corpus_hash, shard_file, text_hash
-from tfeff.data.cache.manifest import Manifest
+from tfeff.data.cache.manifest import FILE_NAME, Manifest
 from tfeff.data.cache.shards import (
     ShardTask,
     WrittenShard,
@@ -22,7 +22,11 @@ from tfeff.data.cache.shards import (
 from tfeff.data.cache.tokenization import Tokenization
 from tfeff.data.text.documents import check_documents
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
-from tfeff.storage.arguments import written_or_reused
+from tfeff.storage.arguments import local_of, written_or_reused
+from tfeff.storage.fetching import fetch_folder
+from tfeff.storage.manifest import read_manifest
+from tfeff.storage.place import Place
+from tfeff.storage.publishing import check_writable
 from tfeff.utils.checks import check_integer, check_path, is_url
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.parallel import ordered_thread_map
@@ -55,8 +59,9 @@ def build_cache(
 
     With `beam_flags`, an Apache Beam pipeline writes the same files: its workers read
     the parts of the corpus, which are its files, and tokenize, pack and write the
-    shards. They must see the corpus and `directory` under the same paths as this
-    process.
+    shards. They must see the corpus and `directory` under the same paths or URLs as
+    this process. At a URL, they upload the shards, which are downloaded when the cache
+    is first read.
 
     Args:
         documents: the corpus, an iterable of `str` that can be read more than once.
@@ -64,7 +69,7 @@ def build_cache(
             tokens. One from `train_tokenizer` runs in the threads; any other is
             called in this thread.
         directory: the folder to create. At a URL, it is built on this machine, then
-            uploaded with a manifest.
+            uploaded with a manifest; or by Beam's workers.
         sequence_length: T, tokens in a full sequence, at least 3.
         cross_documents: whether a sequence may hold several documents.
         num_threads: number of writing threads; by default one per core.
@@ -112,13 +117,10 @@ def build_cache(
                 "`num_threads` must be left out with `beam_flags`: the runner's own "
                 f"flags set the number of its workers. Received: {num_threads=}"
             )
-    if is_url(directory):
-        if beam_flags is not None:
-            raise ValueError(
-                "`directory` must be a folder that Beam's workers share. Received: the "
-                f"URL {directory!r} with `beam_flags`"
-            )
-        with written_or_reused("directory", str(directory)) as local:
+    where = str(directory) if is_url(directory) else check_path("directory", directory)
+    where = local_of(where) or where
+    if is_url(where) and beam_flags is None:
+        with written_or_reused("directory", where) as local:
             build_cache(
                 documents,
                 tokenizer,
@@ -128,8 +130,7 @@ def build_cache(
                 num_threads,
                 progress,
             )
-        return open_cache(directory, tokenizer)
-    directory = os.path.abspath(check_path("directory", directory))
+        return open_cache(where, tokenizer)
     pipeline = None if beam_flags is None else CachePipeline(documents, beam_flags)
     special = _special_token_ids(tokenizer)
     wanted = {
@@ -139,6 +140,9 @@ def build_cache(
         "vocabulary_size": tokenizer.vocabulary_size(),
         **special,
     }
+    if is_url(where) and pipeline is not None:
+        return _build_at(where, documents, tokenizer, wanted, pipeline)
+    directory = os.path.abspath(where)
     if os.path.lexists(directory):
         return _reuse(directory, documents, tokenizer, wanted, pipeline)
 
@@ -159,6 +163,34 @@ def build_cache(
         # Another run has built it in the meantime.
         return _reuse(directory, documents, tokenizer, wanted, pipeline)
     return open_cache(directory, verify=False)
+
+
+def _build_at(
+    url: str,
+    documents: Iterable[str],
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    wanted: dict,
+    pipeline: CachePipeline,
+) -> Cache:
+    """Has workers write a cache to a URL, unless it is there already."""
+    place = Place("directory", url)
+    if read_manifest(place) is None:
+        check_writable(place)
+        try:
+            pipeline.publish(place, tokenizer, wanted)
+            return Cache(url, Manifest.read(_manifest_folder(url)))
+        except OSError:
+            if read_manifest(place) is None:
+                raise
+            # Another process has built it in the meantime.
+    manifest = Manifest.read(_manifest_folder(url))
+    _check_same(url, documents, wanted, manifest, pipeline)
+    return Cache(url, manifest)
+
+
+def _manifest_folder(url: str) -> str:
+    """A copy of what a cache at a URL has beside its records."""
+    return fetch_folder("directory", url, whole=True, select=lambda names: [FILE_NAME])
 
 
 def _special_token_ids(tokenizer: keras_hub.tokenizers.Tokenizer) -> dict[str, int]:
@@ -184,7 +216,18 @@ def _reuse(
     pipeline: CachePipeline | None,
 ) -> Cache:
     """Opens an existing cache if it is the wanted one."""
-    manifest = Manifest.read(directory)
+    _check_same(directory, documents, wanted, Manifest.read(directory), pipeline)
+    return open_cache(directory, tokenizer)
+
+
+def _check_same(
+    directory: str,
+    documents: Iterable[str],
+    wanted: dict,
+    manifest: Manifest,
+    pipeline: CachePipeline | None,
+) -> None:
+    """Raises unless the cache of a manifest is the wanted one."""
     differences = [
         f"{key} is {getattr(manifest, key)}, not {value}"
         for key, value in wanted.items()
@@ -201,7 +244,6 @@ def _reuse(
             f"and settings. Received: {directory!r}, where {'; '.join(differences)}. "
             "Choose another directory, or delete this one."
         )
-    return open_cache(directory, tokenizer)
 
 
 def _corpus_hash(

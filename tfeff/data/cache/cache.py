@@ -1,6 +1,7 @@
 """A cache of token ids, opened for training."""
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 
@@ -14,7 +15,7 @@ from tfeff.data.cache.record_reader import RecordReader
 from tfeff.data.dataset_options import finalize
 from tfeff.data.sampling import check_seed
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
-from tfeff.storage.arguments import READ_WHOLE, paths
+from tfeff.storage.arguments import READ_WHOLE, local_path, paths
 from tfeff.utils.checks import check_integer, check_path
 
 
@@ -32,7 +33,8 @@ class Cache:
     permuted.
 
     Attributes:
-        directory: the folder, as an absolute path.
+        directory: the folder, as an absolute path. Of a cache that Beam's workers wrote
+            to a URL it is a copy, which is downloaded when it is first needed.
         sequence_length: T, tokens in a full sequence, with `[CLS]` and `[SEP]`.
         num_sequences: sequences in all.
         num_tokens: tokens of the text, without `[CLS]` and `[SEP]`.
@@ -41,12 +43,12 @@ class Cache:
         corpus_hash: SHA-256 of the documents.
 
     Args:
-        directory: the folder.
+        directory: the folder, or a URL.
         manifest: what its `manifest.json` says.
     """
 
     def __init__(self, directory: str, manifest: Manifest):
-        self.directory = directory
+        self._place = directory
         self.sequence_length = manifest.sequence_length
         self.num_sequences = manifest.num_sequences
         self.num_tokens = manifest.num_tokens
@@ -55,9 +57,13 @@ class Cache:
         self.corpus_hash = manifest.corpus_hash
         self._manifest = manifest
 
+    @functools.cached_property
+    def directory(self) -> str:
+        return local_path("directory", self._place, whole=True)
+
     def __repr__(self) -> str:
         return (
-            f"Cache({self.directory!r}, sequence_length={self.sequence_length}, "
+            f"Cache({self._place!r}, sequence_length={self.sequence_length}, "
             f"num_sequences={self.num_sequences}, num_tokens={self.num_tokens})"
         )
 

@@ -1,7 +1,6 @@
 """Steps of the Beam pipeline that draws documents for a sample."""
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ from tfeff.data.text.beam_parts import Place, places, read_parts
 from tfeff.data.text.corpus import Part
 from tfeff.data.text.documents import encoded
 from tfeff.data.text.samples import KEYS, key
-from tfeff.utils.files import atomic_file
+from tfeff.storage.shared_folder import SharedFolder
 
 
 class Drawn(NamedTuple):
@@ -21,27 +20,33 @@ class Drawn(NamedTuple):
     documents: list[str]
 
 
-def draw(pipeline, parts: Iterable[Part], num_bytes: int, folder: str):
+def draw(pipeline, parts: Iterable[Part], num_bytes: int, folder: SharedFolder):
     """Writes the documents whose keys are the lowest, with about so many bytes."""
     numbered = read_parts(pipeline, parts)
     where = beam.pvalue.AsSingleton(places(numbered))
     return numbered | "Draw" >> beam.Map(_draw, where, num_bytes, folder)
 
 
-def read_drawn(folder: str) -> Iterator[Drawn]:
-    """What `draw` wrote."""
-    for name in sorted(os.listdir(folder)):
-        with open(os.path.join(folder, name), encoding="utf-8") as file:
+def read_drawn(folder: SharedFolder, num_parts: int) -> Iterator[Drawn]:
+    """What `draw` wrote of each part."""
+    for number in range(num_parts):
+        with folder.read(_name(number)) as path, open(path, encoding="utf-8") as file:
             yield Drawn(*json.load(file))
 
 
+def _name(number):
+    return f"{number:06d}.json"
+
+
 def _draw(
-    item: tuple[int, Part], where: dict[int, Place], num_bytes: int, folder: str
+    item: tuple[int, Part],
+    where: dict[int, Place],
+    num_bytes: int,
+    folder: SharedFolder,
 ) -> None:
     number, part = item
     total = sum(place.num_bytes for place in where.values())
     limit = KEYS * num_bytes // max(total, 1)
     found = [d for d, text in encoded(part.read()) if key(text) < limit]
-    path = os.path.join(folder, f"{number:06d}.json")
-    with atomic_file(path) as unfinished, open(unfinished, "w") as file:
+    with folder.written(_name(number)) as unfinished, open(unfinished, "w") as file:
         json.dump(Drawn(limit >= KEYS, found), file)

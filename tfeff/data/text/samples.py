@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from tfeff.data.text.corpus import parts_of
 from tfeff.data.text.documents import check_documents, encoded
+from tfeff.storage.place import Place
+from tfeff.storage.shared_folder import shared_scratch
 from tfeff.utils.beam import BeamJobs, check_picklable
-from tfeff.utils.checks import check_integer, check_path
-from tfeff.utils.files import scratch_folder
+from tfeff.utils.checks import check_integer, check_path, is_url
 
 KEYS = 2**256  # A document's key is below it.
 _FIRST_GUESS = 2  # Times the bytes wanted, of what workers keep.
@@ -35,7 +36,8 @@ def sample(
             them; fewer documents are all in the sample.
         beam_flags: as of `tfeff.data.build_cache`.
         shared_folder: with `beam_flags`, a folder that this process and Beam's workers
-            see, for files that are removed at the end; it is made if it is missing.
+            see, or a URL, for files that are removed at the end; it is made if it is
+            missing.
 
     Returns:
         The sample, in its order.
@@ -66,8 +68,13 @@ def sample(
         )
     first = _First(num_bytes)
     if beam_flags is not None and shared_folder is not None:
-        folder = os.path.abspath(check_path("shared_folder", shared_folder))
-        return _by_beam(documents, first, BeamJobs.of(beam_flags), folder)
+        jobs, folder = BeamJobs.of(beam_flags), str(shared_folder)
+        if not is_url(folder):
+            folder = os.path.abspath(check_path("shared_folder", shared_folder))
+            os.makedirs(folder, exist_ok=True)
+        else:
+            Place("shared_folder", folder).check_writable()
+        return _by_beam(documents, first, jobs, folder)
     for document, text in encoded(documents):
         first.add(document, text)
     return first.documents()
@@ -102,14 +109,15 @@ def _by_beam(documents, first, jobs, folder) -> list[str]:
 
     parts = parts_of(documents)
     check_picklable("documents", parts, "a corpus")
-    os.makedirs(folder, exist_ok=True)
+    # A local one is made beside the path.
+    path = folder if is_url(folder) else os.path.join(folder, "sample")
     wanted = _FIRST_GUESS * first.num_bytes
     while True:
-        with scratch_folder(os.path.join(folder, "sample")) as scratch:
+        with shared_scratch("shared_folder", path) as scratch:
             jobs.run(beam_sample.draw, parts, wanted, scratch)
             found = _First(first.num_bytes)
             whole = True
-            for drawn in beam_sample.read_drawn(scratch):
+            for drawn in beam_sample.read_drawn(scratch, len(parts)):
                 whole = whole and drawn.whole
                 for document, text in encoded(drawn.documents):
                     found.add(document, text)
