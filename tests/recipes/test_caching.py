@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.subjects.recipes import SMALL
+from tests.subjects.stores import make_store
+from tfeff import storage
 from tfeff.command import main
-from tfeff.recipes import CacheSettings, PretrainSettings, cache, pretraining
+from tfeff.recipes import CacheSettings, PretrainSettings, cache, corpora, pretraining
+from tfeff.tasks import run_tokenizer
 
 TEXT = ("vocabulary_size", "sequence_length", "validation_fraction")
 
@@ -112,6 +115,42 @@ def test_bad_settings(corpus, tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         cache(settings(tmp_path / "c", **{"corpus": corpus, **change}))
     assert not os.listdir(tmp_path)
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    return make_store(tmp_path / "store", monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "runner",
+    [None, pytest.param("FnApiRunner", marks=pytest.mark.slow)],
+)
+def test_at_a_url(cached, corpus, store, tmp_path, monkeypatch, runner):
+    if runner:
+        pytest.importorskip("apache_beam")
+    url = "store://bucket/text"
+    same = settings(url, corpus, tokenizer_sample=30_000, runner=runner)
+    written = cache(same)
+    assert [c.num_tokens > 0 for c in written] == [True, True]
+    for part in ("config.json", "tokenizer.spm", "train", "validation"):
+        copy = Path(storage.fetch(f"{url}/{part}"))
+        if copy.is_dir():
+            assert contents(copy) == contents(cached / part)
+        else:
+            assert copy.read_bytes() == (cached / part).read_bytes()
+    before = contents(store.root)
+    cache(same)
+    assert contents(store.root) == before
+    with pytest.raises(ValueError, match="tokenizer_sample is 30000, not None"):
+        cache(settings(url, corpus, runner=runner))
+    # On another machine.
+    monkeypatch.setenv("TFEFF_CACHE", str(tmp_path / "other"))
+    tokenizer = run_tokenizer.load_run_tokenizer(url)
+    trained, validated = corpora.open_caches(url, tokenizer, 24)
+    assert trained.num_tokens == written[0].num_tokens
+    assert validated.num_tokens == written[1].num_tokens
+    assert contents(store.root) == before
 
 
 def test_without_beam(corpus, tmp_path, monkeypatch):

@@ -39,7 +39,7 @@ class CacheSettings(Settings):
     complete.
     """
 
-    cache_dir: str = setting("Folder to write.", fixed=False)
+    cache_dir: str = setting("Folder to write, or a URL.", fixed=False)
     corpus: tuple[str, ...] = setting(CORPUS_HELP, ("docstrings",))
     text_field: str = setting(TEXT_FIELD_HELP, "text")
     validation: tuple[str, ...] = setting(VALIDATION_HELP, ())

@@ -1,5 +1,6 @@
 """Caches that are built before a training, by this process or by Apache Beam."""
 
+import contextlib
 import json
 import os
 
@@ -11,12 +12,14 @@ from tfeff.recipes.corpora import (
     train_and_validation,
     train_tokenizer,
 )
+from tfeff.storage.arguments import written_or_reused
 from tfeff.tasks.run_tokenizer import (
     has_run_tokenizer,
     load_run_tokenizer,
     save_run_tokenizer,
 )
 from tfeff.utils.beam import BeamJobs
+from tfeff.utils.checks import is_url
 from tfeff.utils.files import atomic_file
 
 _CONFIG = "config.json"
@@ -56,14 +59,15 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
         _check_no_training(settings)
     tokenizer = given_tokenizer(settings)
     train, validation = train_and_validation(settings)
-    _check_config(settings)
-    if has_run_tokenizer(settings.cache_dir):
-        tokenizer = load_run_tokenizer(settings.cache_dir)
-    else:
-        if tokenizer is None:
-            sample = _sample(train, settings, jobs)
-            tokenizer = train_tokenizer(sample, settings)
-        save_run_tokenizer(tokenizer, settings.cache_dir)
+    with _settings_folder(settings.cache_dir) as folder:
+        _check_config(folder, settings)
+        if has_run_tokenizer(folder):
+            tokenizer = load_run_tokenizer(folder)
+        else:
+            if tokenizer is None:
+                sample = _sample(train, settings, jobs)
+                tokenizer = train_tokenizer(sample, settings)
+            save_run_tokenizer(tokenizer, folder)
     caches = build_caches(
         settings.cache_dir,
         train,
@@ -80,6 +84,13 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
         f"--vocabulary_size={tokenizer.vocabulary_size()}"
     )
     return caches
+
+
+def _settings_folder(cache_dir: str) -> contextlib.AbstractContextManager[str]:
+    """Where the settings and the tokenizer are written; a copy of what is at a URL."""
+    if is_url(cache_dir):
+        return written_or_reused("cache_dir", cache_dir)
+    return contextlib.nullcontext(cache_dir)
 
 
 def _beam_jobs(settings):
@@ -107,12 +118,12 @@ def _check_no_training(settings):
             )
 
 
-def _check_config(settings):
+def _check_config(folder, settings):
     """Compares the folder's settings with these, or writes them if it has none."""
-    path = os.path.join(settings.cache_dir, _CONFIG)
+    path = os.path.join(folder, _CONFIG)
     wanted = settings.config()
     if not os.path.exists(path):
-        os.makedirs(settings.cache_dir, exist_ok=True)
+        os.makedirs(folder, exist_ok=True)
         with atomic_file(path) as unfinished, open(unfinished, "w") as file:
             json.dump(wanted, file, indent=1)
         return

@@ -59,17 +59,12 @@ class SharedFolder:
             Place(self.name, self.path).get(file, copy)
             yield copy
 
-    def files(self) -> list[str]:
-        """The names of the files, in order."""
-        if is_url(self.path):
-            return sorted(Place(self.name, self.path).files())
-        return sorted(os.listdir(self.path))
-
     def remove(self, files: Iterable[str]) -> None:
-        """Removes files that are there."""
+        """Removes files, if they are there."""
         if not is_url(self.path):
             for file in files:
-                os.remove(os.path.join(self.path, file))
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(os.path.join(self.path, file))
             return
         place = Place(self.name, self.path)
         with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
@@ -78,12 +73,15 @@ class SharedFolder:
 
 
 @contextlib.contextmanager
-def shared_scratch(name: str, path: str) -> Iterator[SharedFolder]:
+def shared_scratch(
+    name: str, path: str, files: Iterable[str]
+) -> Iterator[SharedFolder]:
     """A new folder beside a path, or in a folder at a URL, removed at the end.
 
     Args:
         name: the argument, for errors.
         path: the path beside which it is made; or the URL.
+        files: the names that files in it may have.
     """
     if not is_url(path):
         with scratch_folder(path) as folder:
@@ -94,4 +92,4 @@ def shared_scratch(name: str, path: str) -> Iterator[SharedFolder]:
     try:
         yield scratch
     finally:
-        scratch.remove(scratch.files())
+        scratch.remove(files)

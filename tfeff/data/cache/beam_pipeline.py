@@ -68,14 +68,15 @@ class CachePipeline:
             complete(place, Manifest(written))
         except BaseException:
             with contextlib.suppress(OSError, ValueError):  # The first error counts.
-                folder.remove(folder.files())
+                folder.remove(Place("directory", folder.path).files())
             raise
 
     def corpus_hash(self, directory: str) -> str:
         """The hash of the documents; `directory` is that of a cache, seen by all."""
         from tfeff.data.cache import beam_steps
 
-        with shared_scratch("directory", directory) as folder:
+        files = [beam_steps.REPORT]
+        with shared_scratch("directory", directory, files) as folder:
             self._jobs.run(beam_steps.hash_shards, self._parts, layout.SIZES, folder)
             return layout.corpus_hash(beam_steps.read_hashes(folder))
 

@@ -27,15 +27,16 @@ def draw(pipeline, parts: Iterable[Part], num_bytes: int, folder: SharedFolder):
     return numbered | "Draw" >> beam.Map(_draw, where, num_bytes, folder)
 
 
-def read_drawn(folder: SharedFolder, num_parts: int) -> Iterator[Drawn]:
-    """What `draw` wrote of each part."""
-    for number in range(num_parts):
-        with folder.read(_name(number)) as path, open(path, encoding="utf-8") as file:
-            yield Drawn(*json.load(file))
-
-
-def _name(number):
+def file_of(number: int) -> str:
+    """The name of the file that `draw` writes of a part."""
     return f"{number:06d}.json"
+
+
+def read_drawn(folder: SharedFolder, files: Iterable[str]) -> Iterator[Drawn]:
+    """What `draw` wrote to the files."""
+    for name in files:
+        with folder.read(name) as path, open(path, encoding="utf-8") as file:
+            yield Drawn(*json.load(file))
 
 
 def _draw(
@@ -48,5 +49,5 @@ def _draw(
     total = sum(place.num_bytes for place in where.values())
     limit = KEYS * num_bytes // max(total, 1)
     found = [d for d, text in encoded(part.read()) if key(text) < limit]
-    with folder.written(_name(number)) as unfinished, open(unfinished, "w") as file:
+    with folder.written(file_of(number)) as unfinished, open(unfinished, "w") as file:
         json.dump(Drawn(limit >= KEYS, found), file)

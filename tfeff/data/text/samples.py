@@ -109,15 +109,16 @@ def _by_beam(documents, first, jobs, folder) -> list[str]:
 
     parts = parts_of(documents)
     check_picklable("documents", parts, "a corpus")
+    files = [beam_sample.file_of(number) for number in range(len(parts))]
     # A local one is made beside the path.
     path = folder if is_url(folder) else os.path.join(folder, "sample")
     wanted = _FIRST_GUESS * first.num_bytes
     while True:
-        with shared_scratch("shared_folder", path) as scratch:
+        with shared_scratch("shared_folder", path, files) as scratch:
             jobs.run(beam_sample.draw, parts, wanted, scratch)
             found = _First(first.num_bytes)
             whole = True
-            for drawn in beam_sample.read_drawn(scratch, len(parts)):
+            for drawn in beam_sample.read_drawn(scratch, files):
                 whole = whole and drawn.whole
                 for document, text in encoded(drawn.documents):
                     found.add(document, text)
