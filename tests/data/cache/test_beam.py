@@ -1,6 +1,5 @@
 """Caches that Apache Beam's workers write: the same bytes as those of threads."""
 
-import json
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tfeff
+from tests.subjects.beam import DIRECT, PROCESSES, contents, write_corpus
 from tests.subjects.corpus import make_documents
 from tfeff.data import build_cache, sample
 from tfeff.data.cache import layout
@@ -19,39 +19,10 @@ from tfeff.data.text.corpus import Corpus, Part
 
 pytest.importorskip("apache_beam")
 
-# Each bundle runs twice, as where a worker is slow and another one does its work.
-DIRECT = ["--runner=FnApiRunner", "--direct_runner_bundle_repeat=1"]
-PROCESSES = [
-    "--runner=DirectRunner",
-    "--direct_num_workers=2",
-    "--direct_running_mode=multi_processing",
-]
-
 
 @pytest.fixture
 def small_shards(monkeypatch):
     monkeypatch.setattr(layout, "SIZES", layout.ShardSizes(first=2000))
-
-
-def write_corpus(folder: Path, documents: list[str], files: int) -> Corpus:
-    """Files by turns of text and of JSON Lines, in the order of their names."""
-    parts: list[Part] = []
-    size = -(-len(documents) // files)
-    for number in range(files):
-        own = documents[number * size : (number + 1) * size]
-        if number % 2:
-            path = folder / f"{number}.jsonl"
-            path.write_text("".join(json.dumps({"text": d}) + "\n" for d in own))
-            parts += tfeff.data.json_lines(path).parts
-        else:
-            path = folder / f"{number}.txt"
-            path.write_text("\n\n".join(own))
-            parts += tfeff.data.text_files(path).parts
-    return Corpus(parts)
-
-
-def contents(folder) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.data.cache.test_beam import DIRECT, PROCESSES, contents, write_corpus
+from tests.subjects.beam import DIRECT, PROCESSES, contents, write_corpus
 from tests.subjects.corpus import make_documents
 from tests.subjects.stores import make_store
 from tfeff import storage
