@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.subjects.stores import make_store
+from tfeff import storage
 from tfeff.datasets import glue_average
 from tfeff.recipes import ReportSettings, report
 
@@ -133,3 +135,17 @@ def test_the_average_needs_all_eight_tasks():
     del scores["QQP"]
     with pytest.raises(ValueError, match="Received: none of QQP"):
         glue_average(scores)
+
+
+def test_runs_at_urls(tmp_path, monkeypatch):
+    make_store(tmp_path / "store", monkeypatch).lag = 0
+    for task in ("RTE", "CoLA"):
+        write_texts(tmp_path / task, task, dev_accuracy=0.75)
+        storage.publish(tmp_path / task, f"store://bucket/glue-{task}")
+    storage.publish(tmp_path / "RTE", "store://bucket/other")
+    here = report(ReportSettings(runs=(f"{tmp_path}/[RC]*",)))
+    assert report(ReportSettings(runs=("store://bucket/glue-*",))) == here
+    one = report(ReportSettings(runs=("store://bucket/other",)))
+    assert one == {"shatter": {"RTE": here["shatter"]["RTE"]}}
+    with pytest.raises(ValueError, match=r"`.*` must exist.*store://bucket/none-\*"):
+        report(ReportSettings(runs=("store://bucket/none-*",)))

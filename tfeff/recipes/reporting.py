@@ -9,6 +9,8 @@ from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.glue import SCORED_TASKS, glue_average
 from tfeff.recipes.report_settings import ReportSettings
 from tfeff.storage.arguments import READ_RESULTS, REPLACE, paths
+from tfeff.storage.fetching import matching_folders
+from tfeff.utils.checks import is_url
 from tfeff.utils.files import atomic_file
 
 # In the order of the papers' columns.
@@ -95,7 +97,13 @@ def _write(text, output):
 
 def _folders(patterns):
     folders = [
-        f for pattern in patterns for f in sorted(glob.glob(pattern)) or [pattern]
+        folder
+        for pattern in patterns
+        for folder in (
+            matching_folders("runs", pattern)
+            if is_url(pattern)
+            else sorted(glob.glob(pattern)) or [pattern]
+        )
     ]
     if not folders:
         raise ValueError("`runs` must name a folder. Received: runs=()")

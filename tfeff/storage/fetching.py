@@ -123,6 +123,17 @@ def folders(name: str, url: str, file: str) -> list[str]:
     return [_above(x).rstrip("/") for x in names if x in (file, f"{_above(x)}{file}")]
 
 
+def matching_folders(name: str, pattern: str) -> list[str]:
+    """URLs of the published folders that a glob of a URL matches, by their names.
+
+    Args:
+        name: the argument, for errors.
+        pattern: the glob; a URL without one stands for itself, if nothing is there.
+    """
+    found = Place(name, f"{pattern.rstrip('/')}/{NAME}").glob()
+    return [url.rpartition("/")[0] for url in found] or [pattern]
+
+
 def _above(name):
     return "".join(name.rpartition("/")[:2])
 
