@@ -12,6 +12,7 @@ from tfeff.layers.checks import check_hidden, check_padding_mask
 from tfeff.layers.dropout import Dropout, draw_seeds, drawn_seeds
 from tfeff.layers.head_masks import active_head_mask
 from tfeff.layers.record_layers import active_recording
+from tfeff.ops.kernels.backends import after
 from tfeff.utils.checks import check_integer, check_positive, check_rate
 from tfeff.utils.types import Config, Shape, Tensor
 
@@ -158,7 +159,7 @@ class EncoderBlock(keras.layers.Layer):
         seeds = draw_seeds(sublayers(self))
 
         def run_with_seeds(hidden):
-            with drawn_seeds(seeds):
+            with drawn_seeds(seeds), after([hidden]):
                 return run(hidden)
 
         return keras.remat(run_with_seeds)(hidden)

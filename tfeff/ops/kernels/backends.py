@@ -186,8 +186,24 @@ def in_turn(tensors, earlier):
         return tensors
     import tensorflow as tf
 
-    with tf.control_dependencies(earlier):
+    with after(earlier):
         return [tf.identity(x) for x in tensors]
+
+
+def after(tensors) -> contextlib.AbstractContextManager[None]:
+    """Within it, TensorFlow begins no operation before the tensors are formed.
+
+    What depends on weights or shapes alone, such as rows of relative positions and
+    zeros to add to, would be formed for all layers at the start of a step, and held.
+
+    Args:
+        tensors: list of tensors.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return contextlib.nullcontext()
+    import tensorflow as tf
+
+    return tf.control_dependencies(tensors)
 
 
 def cuda_capability() -> float:

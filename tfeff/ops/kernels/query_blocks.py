@@ -10,7 +10,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
-from tfeff.ops.kernels.backends import custom_gradient, pull_back, scan
+from tfeff.ops.kernels.backends import after, custom_gradient, pull_back, scan
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.masking import at_least_float32
 from tfeff.ops.slicing import slice_axis
@@ -84,7 +84,9 @@ def over_query_blocks(
 
         def gradient(upstream):
             if blocks:
-                return tuple(blocks.gradients(pull, given, floats, context, upstream))
+                with after([upstream]):
+                    found = blocks.gradients(pull, given, floats, context, upstream)
+                return tuple(found)
             # Recomputed, not saved.
             one = barrier_one(upstream)
             delayed = [x * ops.cast(one, x.dtype) for x in values]
