@@ -3,18 +3,22 @@
 Takes the compiler's estimates from `pods.csv` and rates of input from `data.csv`, and
 prints what `scale_model.py` makes of them. With `--measure` it first measures, in
 seconds of the processor, what `scale.csv` in `--results` lacks: saving and loading a
-checkpoint of BERT-base with AdamW, hashing, and what a cache of 1 TB has beside its
-shards.
+checkpoint of BERT-base with AdamW, hashing, what a cache of 1 TB has beside its
+shards, and the input of each of several workers.
 
     python benchmarks/scale.py
 """
 
+import concurrent.futures
 import hashlib
+import multiprocessing
 import os
+import statistics
 import tempfile
 import time
 
 import machine
+import numpy as np
 import scale_model as model
 from absl import app, flags
 from rows import append, read
@@ -26,6 +30,7 @@ flags.DEFINE_bool("measure", False, "Whether to measure what is missing.")
 
 FIELDS = ("what", "value", "machine")
 LENGTH = 512
+WORKERS, ROUNDS, BATCHES, BATCH_SIZE = (1, 2, 4), 7, 100, 256
 TERABYTE = 1e12
 
 
@@ -33,7 +38,7 @@ def main(_):
     """Measures what is missing, if that is wanted; prints the tables."""
     path = os.path.join(FLAGS.results, "scale.csv")
     if FLAGS.measure:
-        for measure in (checkpoint, beside_the_shards, hashing):
+        for measure in (checkpoint, beside_the_shards, hashing, input_in_parts):
             if not any(row["what"].startswith(measure.__name__) for row in read(path)):
                 found = in_own_process(measure)
                 append(
@@ -126,6 +131,70 @@ def hashing() -> dict[str, float]:
     start = time.process_time()
     hashlib.sha256(data).digest()
     return {"bytes a processor s": len(data) / (time.process_time() - start)}
+
+
+def input_in_parts() -> dict[str, float]:
+    """What a worker's part of a global batch costs, of 1, 2 and 4 workers.
+
+    Workers are processes. One after the other is at work, as each has a machine of its
+    own elsewhere.
+    """
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+    import tfeff
+
+    documents = list(tfeff.data.docstrings(max_characters=12_000_000))
+    tokenizer = tfeff.data.train_tokenizer(documents[::10], 4000)
+    documents *= 8  # As the corpus of a pretraining, no epoch is short.
+    rounds = []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        concurrent.futures.ProcessPoolExecutor(
+            1, mp_context=multiprocessing.get_context("spawn")
+        ) as pool,
+    ):
+        path = os.path.join(folder, "cache")
+        tfeff.data.build_cache(
+            documents, tokenizer, path, LENGTH, cross_documents=True, progress=False
+        )
+        for _ in range(ROUNDS + 1):
+            rounds.append(
+                {
+                    count: statistics.mean(
+                        pool.submit(read_part, path, worker, count).result()
+                        for worker in range(count)
+                    )
+                    for count in WORKERS
+                }
+            )
+    rounds = rounds[1:]  # The first one warms up.
+    found = {}
+    for count in WORKERS:
+        cost = statistics.median(costs[count] for costs in rounds)
+        ideal = statistics.median(costs[1] / (count * costs[count]) for costs in rounds)
+        found[f"{count} workers, processor us a batch"] = 1e6 * cost
+        found[f"{count} workers, a part of one's over its cost"] = ideal
+    return found
+
+
+def read_part(path: str, worker: int, count: int) -> float:
+    """Processor seconds of a worker's part of a global batch, once it has begun."""
+    import tensorflow as tf
+
+    import tfeff
+
+    cache = tfeff.data.open_cache(path, verify=False)
+    batches = cache.batches(
+        tfeff.data.MaskedTokens(),
+        BATCH_SIZE,
+        input_context=tf.distribute.InputContext(count, worker, count),
+    )
+    # Inside of TensorFlow, as where several steps are one call.
+    costs = []
+    for number in (BATCHES // 10, BATCHES):
+        start = time.process_time()
+        batches.take(number).reduce(np.int64(0), lambda count, *_: count + 1)
+        costs.append(time.process_time() - start)
+    return (costs[1] - costs[0]) / (number - BATCHES // 10)
 
 
 def tables(results: str) -> dict[str, list[str]]:

@@ -1,5 +1,6 @@
 """The records of an input pipeline: those of its own replicas' rows, and no others."""
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -49,7 +50,7 @@ def part_records(
     total = sum(sizes)
     num_batches = None if repeat else -(-total // batch_size)
 
-    def elements() -> Iterator[tuple]:
+    def turns() -> Iterator[tuple]:
         order = _Numbers(
             sizes, seed if shuffle else None, first_batch * batch_size, repeat
         )
@@ -61,8 +62,8 @@ def part_records(
         while batch != num_batches:
             for replica in range(replicas):
                 first = batch * batch_size + first_row + replica * rows
-                records = reader.read(order.between(first, first + rows))
-                records += (rows - len(records)) * [b""]
+                read = reader.read(order.between(first, first + rows))
+                records = np.array(read + (rows - len(read)) * [b""], object)
                 if others is None:
                     yield first, records
                     continue
@@ -70,15 +71,29 @@ def part_records(
                 start, end = blocks[0] * CANDIDATES, (blocks[-1] + 1) * CANDIDATES
                 candidates = np.array(reader.read(others.between(start, end)), object)
                 candidates = candidates.reshape(-1, CANDIDATES)[blocks - blocks[0]]
-                yield first, (records, candidates)
+                yield first, records, candidates
             batch += 1
 
-    records = tf.TensorSpec([rows], tf.string)
-    if needs_others:
-        records = (records, tf.TensorSpec([rows, CANDIDATES], tf.string))
-    return tf.data.Dataset.from_generator(
-        elements, output_signature=(tf.TensorSpec([], tf.int64), records)
+    def elements() -> Iterator[tuple]:
+        found, count = turns(), max(1, _ROWS_AT_ONCE // rows)
+        while several := list(itertools.islice(found, count)):
+            yield tuple(map(np.stack, zip(*several)))
+
+    signature = (
+        tf.TensorSpec([None], tf.int64),
+        tf.TensorSpec([None, rows], tf.string),
+        tf.TensorSpec([None, rows, CANDIDATES], tf.string),
     )
+    dataset = tf.data.Dataset.from_generator(
+        elements, output_signature=signature if needs_others else signature[:2]
+    ).unbatch()
+    if needs_others:
+        dataset = dataset.map(lambda first, *records: (first, records))
+    return dataset
+
+
+# An element of a generator costs as much as some rows.
+_ROWS_AT_ONCE = 256
 
 
 class _Numbers:
