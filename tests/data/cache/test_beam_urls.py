@@ -10,7 +10,7 @@ from tests.subjects.corpus import make_documents
 from tests.subjects.stores import make_store
 from tfeff import storage
 from tfeff.data import MaskedTokens, build_cache, open_cache, sample
-from tfeff.data.cache import beam_steps, layout
+from tfeff.data.cache import layout
 from tfeff.data.text.corpus import Corpus
 
 pytest.importorskip("apache_beam")
@@ -97,6 +97,8 @@ def test_a_pipeline_that_ends_leaves_nothing_whole(
 def test_of_two_at_once_the_first_one_counts(
     corpus, tokenizer, tmp_path, store, monkeypatch
 ):
+    from tfeff.data.cache import beam_steps
+
     monkeypatch.setattr(store, "lag", 0)
     lengths = [16, 12]  # Of the first and the second process.
     read_report = beam_steps.read_report
