@@ -2,7 +2,7 @@
 PYTHON ?= python3
 # Small enough for two cores, and too short a run to need dropout.
 PRETRAIN_FLAGS ?= --run_dir=runs/pretrain --vocabulary_size=4000 \
-  --override=dropout=0
+  --max_characters=10000000 --override=dropout=0
 PYTEST_FLAGS ?= -n auto
 # XLA's own passes are those of every program; LLVM's optimization of their result, a
 # third of the compilation, is left to the slow tests.

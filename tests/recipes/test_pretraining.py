@@ -19,7 +19,7 @@ import tfeff
 from tests.subjects.files import flip_bit
 from tests.subjects.recipes import ENVIRONMENT, SMALL
 from tfeff.objectives import registry
-from tfeff.recipes import PretrainSettings, pretraining
+from tfeff.recipes import PretrainSettings, corpora, pretraining
 
 
 def command(run_dir, *flags):
@@ -145,6 +145,14 @@ def test_signals_end_a_run_with_one_line_and_a_checkpoint(corpus, tmp_path):
         assert not (tmp_path / "run" / "run.lock").exists()
         steps = [row["step"] for row in metrics(tmp_path / "run")]
         assert steps == [str(step) for step in range(3, 3 * len(steps) + 1, 3)]
+
+
+@pytest.mark.slow
+def test_the_default_corpus_is_enough_for_the_default_vocabulary():
+    defaults = PretrainSettings(run_dir="run")
+    train, _ = corpora.train_and_validation(defaults)
+    tokenizer = corpora.train_tokenizer(train, defaults)
+    assert tokenizer.vocabulary_size() == defaults.vocabulary_size == 32_000
 
 
 @pytest.mark.slow

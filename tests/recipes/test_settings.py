@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.subjects.settings import Example
+from tfeff.recipes import PretrainSettings
 from tfeff.recipes.settings import (
     fields_of,
     parse_argument,
@@ -101,3 +102,16 @@ def test_values_of_overrides():
     assert parse_argument("override", "a=b=c") == ("a", "b=c")
     with pytest.raises(ValueError, match="`override` must be NAME=VALUE. .*'layers'"):
         parse_argument("override", "layers")
+
+
+def test_an_earlier_end_of_the_docstrings_counts_where_they_are_read():
+    new = PretrainSettings(run_dir="a").config()["max_characters"]
+    for corpus, wanted in (
+        (["a.txt"], new),
+        (["docstrings"], 10_000_000),
+        (["a.txt", "docstrings"], 10_000_000),
+    ):
+        config = {"corpus": corpus, "max_characters": 10_000_000}
+        assert PretrainSettings.upgraded(config)["max_characters"] == wanted
+    config = {"corpus": ["a.txt"], "max_characters": 5}
+    assert PretrainSettings.upgraded(config)["max_characters"] == 5

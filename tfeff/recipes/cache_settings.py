@@ -1,8 +1,11 @@
 """Settings of caches that are built before a training."""
 
+from collections.abc import Mapping
+
 from tfeff.recipes.corpus_settings import (
     CORPUS_HELP,
     CROSS_DOCUMENTS_HELP,
+    MAX_CHARACTERS,
     MAX_CHARACTERS_HELP,
     SEQUENCE_LENGTH_HELP,
     TEXT_FIELD_HELP,
@@ -12,6 +15,7 @@ from tfeff.recipes.corpus_settings import (
     VALIDATION_FRACTION_HELP,
     VALIDATION_HELP,
     VOCABULARY_SIZE_HELP,
+    without_old_characters,
 )
 from tfeff.recipes.settings import Settings, setting, settings
 
@@ -44,7 +48,7 @@ class CacheSettings(Settings):
     text_field: str = setting(TEXT_FIELD_HELP, "text")
     validation: tuple[str, ...] = setting(VALIDATION_HELP, ())
     validation_fraction: float = setting(VALIDATION_FRACTION_HELP, 0.02)
-    max_characters: int = setting(MAX_CHARACTERS_HELP, 10_000_000, minimum=1)
+    max_characters: int = setting(MAX_CHARACTERS_HELP, MAX_CHARACTERS, minimum=1)
     tokenizer: str | None = setting(TOKENIZER_HELP, None)
     tokenizer_kind: str = setting(
         TOKENIZER_KIND_HELP, "sentencepiece", choices=TOKENIZER_KINDS
@@ -67,3 +71,7 @@ class CacheSettings(Settings):
     beam_flags: tuple[str, ...] = setting(
         "The runner's flags, as Beam has them.", (), fixed=False, behind_dashes=True
     )
+
+    @classmethod
+    def upgraded(cls, config: Mapping) -> dict:
+        return super().upgraded(without_old_characters(config))

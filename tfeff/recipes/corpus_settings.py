@@ -1,5 +1,7 @@
 """What the settings about text say, in each recipe that reads a corpus."""
 
+from collections.abc import Mapping
+
 CORPUS_HELP = (
     "Text files, JSON Lines (.jsonl, .jsonl.gz, .json.gz), Parquet files (.parquet), "
     "globs of them; or tfds:NAME, hf:NAME, hf:NAME:CONFIGURATION, docstrings."
@@ -10,6 +12,9 @@ TEXT_FIELD_HELP = (
 VALIDATION_HELP = "Like the corpus; by default a part of it."
 VALIDATION_FRACTION_HELP = "Documents held out of the corpus."
 MAX_CHARACTERS_HELP = "Where the docstrings corpus ends."
+# Enough for the default vocabulary.
+MAX_CHARACTERS = 16_000_000
+_BEFORE = 10_000_000
 TOKENIZER_HELP = (
     "A preset, a run, or a tokenizer's file or folder, as of Hugging Face: vocab.txt, "
     "spiece.model, tokenizer.json; by default one is trained."
@@ -19,3 +24,12 @@ TOKENIZER_KINDS = ("sentencepiece", "wordpiece")
 VOCABULARY_SIZE_HELP = "Pieces of the tokenizer to train."
 SEQUENCE_LENGTH_HELP = "Tokens in a sequence."
 CROSS_DOCUMENTS_HELP = "Whether sequences span documents."
+
+
+def without_old_characters(config: Mapping) -> dict:
+    """The configuration of an older version, without a default that had no effect."""
+    names = [config.get("corpus"), config.get("validation")]
+    reads_docstrings = any("docstrings" in (name or ()) for name in names)
+    if config.get("max_characters") != _BEFORE or reads_docstrings or not any(names):
+        return dict(config)
+    return {name: config[name] for name in config if name != "max_characters"}

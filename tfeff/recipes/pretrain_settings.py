@@ -1,8 +1,11 @@
 """Settings of pretraining."""
 
+from collections.abc import Mapping
+
 from tfeff.recipes.corpus_settings import (
     CORPUS_HELP,
     CROSS_DOCUMENTS_HELP,
+    MAX_CHARACTERS,
     MAX_CHARACTERS_HELP,
     SEQUENCE_LENGTH_HELP,
     TEXT_FIELD_HELP,
@@ -12,6 +15,7 @@ from tfeff.recipes.corpus_settings import (
     VALIDATION_FRACTION_HELP,
     VALIDATION_HELP,
     VOCABULARY_SIZE_HELP,
+    without_old_characters,
 )
 from tfeff.recipes.optimizer_settings import OptimizerSettings
 from tfeff.recipes.settings import setting, settings
@@ -79,7 +83,7 @@ class PretrainSettings(OptimizerSettings):
     text_field: str = setting(TEXT_FIELD_HELP, "text")
     validation: tuple[str, ...] = setting(VALIDATION_HELP, ())
     validation_fraction: float = setting(VALIDATION_FRACTION_HELP, 0.02)
-    max_characters: int = setting(MAX_CHARACTERS_HELP, 10_000_000, minimum=1)
+    max_characters: int = setting(MAX_CHARACTERS_HELP, MAX_CHARACTERS, minimum=1)
     cache_dir: str | None = setting(
         "What tfeff cache wrote, in place of a corpus and a tokenizer; of its sequence "
         "length. Default: none.",
@@ -183,3 +187,7 @@ class PretrainSettings(OptimizerSettings):
         False,
         fixed=False,
     )
+
+    @classmethod
+    def upgraded(cls, config: Mapping) -> dict:
+        return super().upgraded(without_old_characters(config))
