@@ -3,6 +3,7 @@
 import gc
 import os
 import random
+import signal
 from pathlib import Path
 
 # TensorFlow reads these once, when it is first imported.
@@ -26,6 +27,9 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration()] * 2,
 )
+# Shells let what they run in the background ignore Ctrl-C, and so do its processes.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # The comparisons are to 1e-5; TensorFloat-32 products are good to 1e-3 only.
 tf.config.experimental.enable_tensor_float_32_execution(False)
 if "PYTEST_XDIST_WORKER" in os.environ:
