@@ -32,6 +32,7 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.settings import fields_of
 from tfeff.tasks.run_tokenizer import (
+    RUN_TOKENIZER,
     has_run_tokenizer,
     load_run_tokenizer,
     save_run_tokenizer,
@@ -162,7 +163,9 @@ def run_pretraining(
         with strategy.scope():
             model = make_model()
         tokenizer, train, valid = run.by_chief(
-            lambda: _make_data(run, settings), lambda: _read_data(run, settings)
+            lambda: _make_data(run, settings),
+            lambda: _read_data(run, settings),
+            files=(*RUN_TOKENIZER, "cache"),
         )
         examples = objective(settings).examples
         with (
@@ -202,6 +205,7 @@ def run_pretraining(
         run.by_chief(
             lambda: _finish(run, settings, model, tokenizer, valid, metrics),
             lambda: None,
+            files=(),
         )
         return model
 

@@ -20,6 +20,7 @@ from tfeff.storage.place import Place
 FOLDER = "tfeff-lease"
 SECONDS = 60.0  # without being renewed, after which a lease may be taken over
 _RENEWALS = 6  # in that time
+_LOOKS = 10  # at a lease that is being written
 _SETTLE = 0.5  # seconds until a storage without conditional writes shows the last one
 
 
@@ -49,6 +50,11 @@ class Lease:
         self._released = threading.Event()
         self._thread = threading.Thread(target=self._renew, daemon=True)
         self._thread.start()
+
+    @property
+    def object(self) -> str:
+        """The name of the object that this process renews, for `holder_id`."""
+        return _name(self._number)
 
     def check(self) -> None:
         """Raises unless the lease is still this process's.
@@ -151,13 +157,7 @@ class Lease:
         return [int(match[1]) for match in found if match]
 
     def _read(self, number) -> dict | None:
-        content = self._place.read(_name(number)) if number else None
-        if content is None:
-            return None
-        try:
-            return dict(json.loads(content))
-        except (TypeError, ValueError):
-            return {}  # It is being written.
+        return _read(self._place, _name(number)) if number else None
 
     def _write(self, number, holder, create=False):
         with self._at_work:
@@ -169,6 +169,33 @@ class Lease:
             return self._place.age(_name(number))
         except FileNotFoundError:
             return 0.0  # It was taken over; the next look tells.
+
+
+def holder_id(place: Place, name: str) -> str | None:
+    """What tells the holder of a lease from all others; None if it is not there.
+
+    It tells whether processes, also of several machines, see the same place.
+
+    Args:
+        place: the folder.
+        name: the lease's `object`.
+    """
+    for _ in range(_LOOKS):
+        holder = _read(place, name)
+        if holder != {}:
+            break
+        time.sleep(_SETTLE)
+    return (holder or {}).get("id")
+
+
+def _read(place, name) -> dict | None:
+    content = place.read(name)
+    if content is None:
+        return None
+    try:
+        return dict(json.loads(content))
+    except (TypeError, ValueError):
+        return {}  # It is being written.
 
 
 def _name(number):

@@ -1,6 +1,7 @@
 """A run directory at a URL: a local copy that a process works on, and publishes."""
 
 import atexit
+import contextlib
 import os
 import shutil
 import sys
@@ -8,6 +9,7 @@ import tempfile
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 
 from tfeff.storage.fetching import fill
 from tfeff.storage.lease import FOLDER, Lease
@@ -22,6 +24,7 @@ from tfeff.storage.manifest import (
 )
 from tfeff.storage.place import SCRATCH, Place
 from tfeff.storage.publishing import clear_unfinished, upload
+from tfeff.storage.run_copy import version_of
 from tfeff.storage.staging import staged
 from tfeff.utils.files import atomic_file
 
@@ -75,9 +78,15 @@ class RemoteRun:
         self._thread.start()
         atexit.register(self._close)
 
+    @property
+    def lease(self) -> str:
+        """The object of the lease, which other workers look for."""
+        return self._lease.object
+
     def check(self) -> None:
-        """Raises if another process has taken the run over."""
-        self._lease.check()
+        """Raises if another process has taken the run over, as far as can be seen."""
+        with contextlib.suppress(OSError):  # The thread that publishes tells of it.
+            self._lease.check()
 
     def publish(self) -> None:
         """Uploads what has changed, and tries again where that fails.
@@ -98,6 +107,20 @@ class RemoteRun:
                     ) from error
                 print(f"{error}. It is tried again.", file=sys.stderr)
                 time.sleep(2.0**attempt)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[str | None]:
+        """Publishes what has changed, and then nothing until the end of the block.
+
+        Returns:
+            The context manager, of the `version_of` the manifest that is there.
+
+        Raises:
+            ValueError, OSError: see `publish`.
+        """
+        self.publish()
+        with self._at_work:
+            yield version_of(self._published)
 
     def close(self) -> None:
         """Publishes what has changed, and gives the run back where no other uses it."""

@@ -17,6 +17,7 @@ from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.utils.files import atomic_folder
 
 _FILE, _FOLDER = "tokenizer.spm", "tokenizer"
+RUN_TOKENIZER = (_FILE, f"{_FILE}.sha256", _FOLDER)
 
 
 def save_run_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer, run_dir: str) -> None:

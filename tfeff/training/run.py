@@ -11,7 +11,10 @@ from typing import Any, TypeVar
 import keras
 import tensorflow as tf
 
+from tfeff.storage.lease import holder_id
+from tfeff.storage.place import Place
 from tfeff.storage.remote_run import RemoteRun, open_remote_run
+from tfeff.storage.run_copy import RunCopy
 from tfeff.training import run_lock, run_seal
 from tfeff.training.checkpoints import (
     Checkpoints,
@@ -34,7 +37,9 @@ from tfeff.training.workers import (
     lost_workers_named,
     open_together,
     several_workers,
+    share,
     tell,
+    worker_name,
 )
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_integer, check_mapping, check_path, is_url
@@ -64,13 +69,14 @@ class RunDirectory:
     the directory back when it ends, when its last `RunDirectory` of it is closed or
     deleted, or at the end of a `with` block.
 
-    Several workers have one directory, in a folder that all of them see. All make a
-    `RunDirectory` of it, in the scope of their strategy. One of them, the chief, opens
-    and writes it; the others read.
+    Several workers have one directory, in a folder that all of them see or at a URL.
+    All make a `RunDirectory` of it, in the scope of their strategy. One of them, the
+    chief, opens and writes it; the others read.
 
     Args:
         directory: the folder; made if missing. At a URL, this process works on a copy
-            on this machine, which it publishes after each checkpoint; see
+            on this machine, which it publishes after each checkpoint; of several
+            workers the chief does, and the others have copies of what they read. See
             [Remote storage](STORAGE.md).
         config: what determines the run's numbers, JSON values by name.
         upgrade: called with the configuration of a directory that exists; returns it
@@ -86,7 +92,7 @@ class RunDirectory:
             another configuration (the message lists the differences), or files that
             are not a run's; if a file whose digest is known is damaged. In every
             worker, if they have other configurations or versions, or one does not see
-            the folder that the chief has opened.
+            the folder or URL that the chief has opened.
         LostWorker: if another worker has ended or cannot be reached.
 
     Example:
@@ -109,32 +115,45 @@ class RunDirectory:
         self.is_chief = is_chief()
         self._made: list[str] = []
         self._lock: run_lock.RunLock | None = None
-        self._remote: RemoteRun | None = None
+        self._remote: RemoteRun | None = None  # Of several workers, the chief's alone.
+        self._copy: RunCopy | None = None
         # In its scope the chief cannot make a model alone.
         self._strategy = tf.distribute.get_strategy()
         self._has_others = several_workers()
-        if not is_url(directory):
-            self.url = self.directory = check_path("directory", directory)
-        elif self._has_others:
-            raise ValueError(
-                "`directory` must be a folder that all workers see. Received: "
-                f"{directory}, of which each would have a copy of its own"
-            )
+        self._is_remote = is_url(directory)
+        if self._is_remote:
+            self.url = self.directory = str(directory)
         else:
-            self.url = str(directory)
-            self._remote = open_remote_run("directory", self.url)
-            self.directory = self._remote.folder
+            self.url = self.directory = check_path("directory", directory)
+        if self._is_remote and not self.is_chief:
+            self._copy = RunCopy("directory", self.url, worker_name())
+            self.directory = self._copy.folder
         try:
             if self._has_others:
                 check_equal_settings(self.config)
-                open_together(self.directory, lambda: self._open(upgrade))
+                given = self.url if self._is_remote else os.path.abspath(self.directory)
+                open_together(given, lambda: self._open(upgrade), self._seen)
             else:
                 self._open(upgrade)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, upgrade):
+    def _open(self, upgrade) -> str | None:
+        """Opens the directory; returns its lease, where it is at a URL."""
+        if self._is_remote:
+            self._remote = open_remote_run("directory", self.url)
+            self.directory = self._remote.folder
+        self._open_folder(upgrade)
+        return self._remote.lease if self._remote else None
+
+    def _seen(self, lease: str | None) -> str | None:
+        """What this worker sees of the chief's lease or lock."""
+        if not self._is_remote:
+            return run_lock.read(self.directory)
+        return lease and holder_id(Place("directory", self.url), lease)
+
+    def _open_folder(self, upgrade):
         self._check_kind()
         self._made = _make_folders(self.directory)
         self._lock = run_lock.lock_directory(self.directory)
@@ -225,18 +244,28 @@ class RunDirectory:
         return os.path.join(self.directory, *parts)
 
     @lost_workers_named()
-    def by_chief(self, make: Callable[[], T], read: Callable[[], T]) -> T:
+    def by_chief(
+        self,
+        make: Callable[[], T],
+        read: Callable[[], T],
+        files: Sequence[str] | None = None,
+    ) -> T:
         """What the chief makes in the directory, and the other workers then read.
 
         Args:
             make: called in the chief, or by a process alone.
             read: called in the other workers, when `make` has returned.
+            files: names of the files and folders in the directory that `read` reads: at
+                a URL the others fetch these alone. `None` for all but checkpoints and
+                TensorBoard's.
 
         Returns:
             What `make` or `read` returns.
 
         Raises:
-            ValueError: in the other workers, with the message of what `make` raises.
+            ValueError: in the other workers, with the message of what `make` raises; in
+                every worker, if the files cannot be published, or one cannot fetch
+                them.
             LostWorker: if another worker has ended or cannot be reached.
         """
         if not self._has_others:
@@ -250,7 +279,34 @@ class RunDirectory:
                 error = raised
         with self._strategy.scope():
             tell(None, error)
+        self._share(files)
         return made if self.is_chief else read()
+
+    @lost_workers_named()
+    def share(self, *files: str) -> None:
+        """Lets all workers read files that the chief has written; all call it.
+
+        Where the directory is at a URL, the chief publishes all files, and the others
+        fetch these. In a folder that all workers see there is nothing to do.
+
+        Args:
+            *files: names of files and folders in the directory.
+
+        Raises:
+            ValueError: in every worker, if the files cannot be published, or one cannot
+                fetch them.
+            LostWorker: if another worker has ended or cannot be reached.
+        """
+        self._share(files)
+
+    def _share(self, files):
+        if self._is_remote and self._has_others:
+            with self._strategy.scope():
+                share(
+                    self.url,
+                    lambda: self._remote.held(),
+                    lambda version: self._copy.fetch(version, files),
+                )
 
     def seal(self, name: str) -> None:
         """Notes the digest of a file that is not to change any more.
@@ -434,7 +490,7 @@ class RunDirectory:
                     ResumeEpoch(
                         steps_of_epoch, notes.get("metrics"), dataset.element_spec
                     ),
-                    *([] if self._remote is None else [_Held(self._remote)]),
+                    *([_Held(self)] if self._is_remote else []),
                     _Rates(steps_per_epoch),
                     *callbacks,
                     stop_early,
@@ -451,6 +507,7 @@ class RunDirectory:
                     StopAtSignal(signals, checkpoints, steps_per_epoch, step),
                 ],
             )
+            self.share()  # The others do not go on where the chief cannot publish.
         if stop_early.is_over and self.is_chief:
             print(
                 f"the training ended at step {stop_early.epochs * steps_per_epoch:,}: "
@@ -479,12 +536,12 @@ def _make_folders(directory):
 class _Held(keras.callbacks.Callback):
     """Ends the training where another process has taken the remote run over."""
 
-    def __init__(self, remote):
+    def __init__(self, run):
         super().__init__()
-        self._remote = remote
+        self._run = run
 
     def on_epoch_end(self, epoch, logs=None):
-        self._remote.check()
+        from_chief(lambda: self._run._remote.check())
 
 
 class _Rates(keras.callbacks.Callback):

@@ -2,7 +2,7 @@
 
 import csv
 import functools
-import os
+import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +11,8 @@ import keras
 from tfeff.training.checkpoints import (
     Checkpoints,
     check_kept_steps,
+    checkpoint_path,
+    latest_checkpoint,
     load_checkpoint,
     load_notes,
 )
@@ -102,12 +104,11 @@ def train_by_stacking(
                 f"Received: patience={patience}"
             )
     checkpoints = run.path("checkpoints")
-    checkpoint: Any
-    checkpoint, step = agree_on_checkpoint(checkpoints)
+    checkpoint, step = agree_on_checkpoint(run)
     model: Any = load_checkpoint(checkpoint) if checkpoint else make_model()
     # The rows tell whether a stage is over.
     saved = load_notes(checkpoint).get("metrics.csv") if checkpoint else ""
-    from_chief(lambda: restore(run.path("metrics.csv"), step, saved))
+    rows = from_chief(lambda: restore(run.path("metrics.csv"), step, saved))
     growths = _growths_left(model.encoder.num_layers, num_layers, len(switch_steps))
     if not checkpoint and growths < len(switch_steps):
         raise ValueError(
@@ -116,8 +117,8 @@ def train_by_stacking(
             f"num_layers={num_layers}, switch_steps={switch_steps}"
         )
     for left in range(growths, -1, -1):
-        stage = _Stage(run, model.encoder.num_layers, patience if left else None)
-        if not stage.is_over(step):
+        stage = _Stage(rows, model.encoder.num_layers, patience if left else None)
+        if not stage.is_over:
             last = switch_steps[-left] if left else total_steps
 
             def grown(model: keras.Model = model) -> keras.Model:
@@ -134,7 +135,7 @@ def train_by_stacking(
                 keep_steps=[kept for kept in keep_steps if kept <= last],
                 callbacks=[stage, *callbacks],
             )
-            checkpoint, step = agree_on_checkpoint(checkpoints)
+            step = from_chief(lambda: latest_checkpoint(checkpoints)[1])
         if left:
             optimizer = make_optimizer(total_steps - step) if make_optimizer else "copy"
             model = double_depth(model, optimizer)
@@ -142,7 +143,7 @@ def train_by_stacking(
                 checkpoints,
                 steps_per_epoch,
                 keep_checkpoints,
-                functools.partial(load_notes, checkpoint),
+                functools.partial(load_notes, checkpoint_path(checkpoints, step)),
                 keep_steps,
             )
             saver.set_model(model)
@@ -162,36 +163,30 @@ def _save(saver, step):
 class _Stage(keras.callbacks.Callback):
     """Notes the depth in the metrics, and ends `fit` where the loss levels off."""
 
-    def __init__(self, run, num_layers, patience):
+    def __init__(self, rows, num_layers, patience):
         super().__init__()
-        self._path = run.path("metrics.csv")
         self._num_layers = num_layers
         self._patience = patience
+        self._losses = []
+        if patience is not None:
+            self._losses = [
+                float(row["val_loss"])
+                for row in csv.DictReader(io.StringIO(rows, newline=""))
+                if int(row["num_layers"]) == num_layers
+            ]
 
-    def is_over(self, step):
-        """Whether the loss had levelled off by the checkpoint of this step."""
+    @property
+    def is_over(self):
+        """Whether the loss has levelled off."""
         return (
-            self._patience is not None
-            and since_lowest(self._losses(step)) >= self._patience
+            self._patience is not None and since_lowest(self._losses) >= self._patience
         )
 
     def on_epoch_end(self, epoch, logs=None):
         logs["num_layers"] = self._num_layers
         if self._patience is not None:
-            losses = [*self._losses(logs["step"] - 1), logs["val_loss"]]
-            self.model.stop_training = since_lowest(losses) >= self._patience
-
-    def _losses(self, last_step):
-        """The validation losses of this stage up to a step."""
-        if not os.path.exists(self._path):
-            return []
-        with open(self._path, encoding="utf-8", newline="") as file:
-            return [
-                float(row["val_loss"])
-                for row in csv.DictReader(file)
-                if int(row["num_layers"]) == self._num_layers
-                and int(row["step"]) <= last_step
-            ]
+            self._losses.append(logs["val_loss"])
+            self.model.stop_training = self.is_over
 
 
 def _growths_left(depth, num_layers, most):

@@ -11,15 +11,16 @@ import os
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 import tfeff
-from tfeff.training import run_lock
 from tfeff.training.checkpoints import checkpoint_path, latest_checkpoint
+
+T = TypeVar("T")
 
 
 class LostWorker(ConnectionError):
@@ -62,7 +63,7 @@ def _raise_named(reason, message):
             "TF_CONFIG must name the same workers everywhere. Received: workers of "
             f"different clusters ({reason})"
         ) from None
-    own = _name() if several_workers() else ""
+    own = worker_name() if several_workers() else ""
     tasks = re.findall(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)", message)
     lost = sorted({f"{job} {index}" for job, index in tasks} - {own})
     raise LostWorker(
@@ -86,7 +87,13 @@ def is_chief() -> bool:
 
     The chief is what TF_CONFIG calls so, or the first worker.
     """
-    return not several_workers() or _name() == _chief()
+    return not several_workers() or worker_name() == _chief()
+
+
+def worker_name() -> str:
+    """The name of this worker of several, such as `"worker 1"`."""
+    resolver = tf.distribute.get_strategy().cluster_resolver
+    return f"{resolver.task_type} {resolver.task_id}"
 
 
 def check_equal_settings(settings: Mapping) -> None:
@@ -183,31 +190,76 @@ def tell(value: Any, error: Exception | None) -> Any:
     return told["value"]
 
 
-def open_together(directory: str, open_it: Callable[[], object]) -> None:
+def open_together(
+    directory: str, open_it: Callable[[], T], seen: Callable[[T], str | None]
+) -> None:
     """Opens a folder in the chief, and makes sure that all workers see that folder.
 
     Args:
         directory: the folder, as this worker has been told it.
-        open_it: called in the chief alone; it locks the folder.
+        open_it: called in the chief alone; it locks the folder. What it returns, a JSON
+            value, is told to all.
+        seen: called in each worker with that value: the text of the lock as it sees it;
+            `None` where it sees none.
 
     Raises:
         ValueError: in every worker, if the chief cannot open it, or one does not see
             the lock of the chief.
     """
-    from_chief(lambda: open_it() and None)
-    everyone = _gather([os.path.abspath(directory), run_lock.read(directory)])
-    path, lock = everyone[_chief()]
+    told = from_chief(open_it)
+    lock, why = None, ""
+    try:
+        lock = seen(told)
+    except (OSError, ValueError) as error:
+        why = f": {error}"
+    everyone = _gather([directory, lock, why])
+    path, lock, _ = everyone[_chief()]
     others = [
         f"{worker} does not see there that {_chief()} has opened {path} (it was given "
-        f"{own})"
-        for worker, (own, seen) in everyone.items()
-        if seen != lock
+        f"{own}){why}"
+        for worker, (own, seen_lock, why) in everyone.items()
+        if lock is None or seen_lock != lock
     ]
     if others:
         _raise_together(
             "`directory` must be one folder that all workers see, such as one on a "
-            f"network file system. Received: {'; '.join(others)}. A run whose workers "
-            f"had a directory each goes on in that of the chief: give it to all."
+            f"network file system or in a bucket. Received: {'; '.join(others)}. A run "
+            "whose workers had a directory each goes on in that of the chief: give it "
+            "to all."
+        )
+
+
+def share(
+    url: str,
+    publish: Callable[[], contextlib.AbstractContextManager[T]],
+    fetch: Callable[[T], None],
+) -> None:
+    """Publishes a run in the chief, and fetches what it has published in the others.
+
+    Args:
+        url: where the run is, for errors.
+        publish: called in the chief alone: it publishes, and then nothing more within
+            the block. Its value, a JSON value, is told to all.
+        fetch: called in the others with that value.
+
+    Raises:
+        ValueError: in every worker, if the chief cannot publish, or another one cannot
+            fetch it. It names all that cannot.
+    """
+    with contextlib.ExitStack() as stack:
+        told = from_chief(lambda: stack.enter_context(publish()))
+        error = None
+        if not is_chief():
+            try:
+                fetch(told)
+            except Exception as raised:
+                error = str(raised)
+        everyone = _gather(error)
+    failed = [f"{worker} cannot: {text}" for worker, text in everyone.items() if text]
+    if failed:
+        _raise_together(
+            f"All workers must be able to read what {_chief()}, the chief, has "
+            f"published in {url}. Received: {'; '.join(failed)}"
         )
 
 
@@ -229,14 +281,14 @@ def join_workers(run, steps: Mapping, datasets: Iterable) -> tuple[str | None, i
     names = ("first training batch", "first validation batch")
     data = dict(zip(names, map(data_digest, datasets)))
     check_equal_settings({**run.config, **steps, **data})
-    return agree_on_checkpoint(run.path("checkpoints"))
+    return agree_on_checkpoint(run)
 
 
-def agree_on_checkpoint(directory: str) -> tuple[str | None, int]:
+def agree_on_checkpoint(run) -> tuple[str | None, int]:
     """The chief's newest checkpoint and its step, which all workers see alike.
 
     Args:
-        directory: `checkpoints/` of the run.
+        run: the `RunDirectory`.
 
     Returns:
         The file's path and its step; `(None, 0)` where there is none.
@@ -245,14 +297,16 @@ def agree_on_checkpoint(directory: str) -> tuple[str | None, int]:
         ValueError: in every worker, if it is damaged, or one does not see it as the
             chief does.
     """
+    directory = run.path("checkpoints")
     if not several_workers():
         return latest_checkpoint(directory)
     # Others may see an old list of files: network file systems keep them for a while.
-    step = from_chief(lambda: latest_checkpoint(directory)[1])
+    of_chief, step = from_chief(lambda: latest_checkpoint(directory))
     if not step:
         return None, 0
     path = checkpoint_path(directory, step)
-    message = _disagreement(path, _gather(_checksum(path)), _chief())
+    run.share(os.path.relpath(path, run.directory))
+    message = _disagreement(of_chief, _gather(_checksum(path)), _chief())
     if message:
         _raise_together(message)
     return path, step
@@ -286,11 +340,6 @@ def _checksum(path):
     return None
 
 
-def _name():
-    resolver = tf.distribute.get_strategy().cluster_resolver
-    return f"{resolver.task_type} {resolver.task_id}"
-
-
 def _chief():
     """The name of the worker that writes."""
     cluster = tf.distribute.get_strategy().cluster_resolver.cluster_spec()
@@ -300,7 +349,7 @@ def _chief():
 def _gather(value):
     """The JSON value that each worker gives, by the worker's name."""
     strategy = tf.distribute.get_strategy()
-    line = json.dumps({_name(): value}) + "\n"
+    line = json.dumps({worker_name(): value}) + "\n"
     codes = tf.constant(np.frombuffer(line.encode(), np.uint8), tf.int32)
     local = strategy.experimental_distribute_values_from_function(lambda _: codes)
     with _without_warnings():  # It warns that each call makes a function anew.
