@@ -18,45 +18,7 @@ from tfeff.storage.lease import Lease
 from tfeff.storage.manifest import NAME, UNFINISHED
 from tfeff.storage.place import Place
 
-pytest.importorskip("s3fs")
-server = pytest.importorskip("moto.server")
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module", name="endpoint")
-def _endpoint():
-    running = server.ThreadedMotoServer(port=0, verbose=False)
-    running.start()
-    host, port = running.get_host_and_port()
-    yield f"http://{host}:{port}"
-    running.stop()
-
-
-@pytest.fixture(name="bucket", autouse=True)
-def _bucket(endpoint, tmp_path, monkeypatch, request):
-    import boto3
-
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": endpoint,
-        "TFEFF_CACHE": str(tmp_path / "copies"),
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(tmp_path)
-    client = boto3.client("s3", endpoint_url=endpoint)
-    name = f"bucket-{abs(hash(request.node.name))}"
-    client.create_bucket(Bucket=name)
-    yield client, name
-    import s3fs
-
-    s3fs.S3FileSystem.clear_instance_cache()
-
-
-@pytest.fixture(name="url")
-def _url(bucket):
-    return f"s3://{bucket[1]}/thing"
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("bucket")]
 
 
 def objects(bucket):

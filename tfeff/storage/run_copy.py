@@ -53,6 +53,7 @@ class RunCopy:
                 "chief has published, or none"
             )
         files = {} if manifest is None else manifest.files
+        os.makedirs(self.folder, exist_ok=True)
         remove_partial(self.folder)
         for name, path in local_files(self.folder).items():
             if name not in files or not is_same(path, files[name]):

@@ -1,0 +1,186 @@
+"""Several workers with one run directory in a bucket, killed and started again."""
+
+import json
+import multiprocessing
+import os
+import pathlib
+import signal
+
+import numpy as np
+import pytest
+
+from tests.subjects import s3_worker
+from tests.subjects.clusters import cluster
+from tests.subjects.s3_worker import MANIFEST, UPLOAD
+from tests.training.test_killed_workers import state
+from tfeff import storage
+from tfeff.storage.manifest import NAME
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("bucket")]
+
+# The worker, and when it is killed.
+PHASES = [
+    (0, "before the first step"),
+    (0, f"{UPLOAD}checkpoints/step-00000002.keras"),
+    (0, f"{MANIFEST}checkpoints/step-00000004.keras"),
+    (1, "after step 5"),
+    (1, "in the validation after step 6"),
+    (0, "after step 7"),
+    (0, "in the save of step 8"),
+    (0, f"{UPLOAD}export.npz"),
+]
+
+
+@pytest.fixture(name="train")
+def _train(tmp_path):
+    def train(
+        directory,
+        num_workers,
+        phases=(),
+        dropout=0.1,
+        machine=0,
+        shared=False,
+        **variables,
+    ):
+        """Starts workers; each has a cache of its own, unless that is `shared`.
+
+        Args:
+            directory: folder or URL.
+            num_workers: how many.
+            phases: what some of the workers do.
+            dropout: of the model.
+            machine: the number of the machine that the chief is on.
+            shared: whether the workers share `TFEFF_CACHE`.
+            **variables: of the environment of the second worker.
+
+        Returns:
+            The exit statuses, and what the workers wrote to standard error.
+        """
+        phases = dict.fromkeys(range(num_workers), "") | dict(phases)
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([s3_worker.__name__])
+        processes, logs = [], []
+        for index, config in enumerate(cluster(num_workers)):
+            logs.append(tmp_path / f"errors{index}.txt")
+            own = {k: v for k, v in os.environ.items() if k.startswith("AWS_")}
+            copies = "copies" if shared else f"copies{index}-{index or machine}"
+            own["TFEFF_CACHE"] = str(tmp_path / copies)
+            own |= variables if index == 1 else {}
+            arguments = (config, str(directory), phases[index], logs[index], dropout)
+            processes.append(
+                context.Process(target=s3_worker.main, args=(*arguments, own))
+            )
+        try:
+            for process in processes:
+                process.start()
+            for process in processes:
+                process.join()
+        finally:
+            for process in processes:
+                process.kill()
+                process.join()
+        statuses = [process.exitcode for process in processes]
+        return statuses, [log.read_text(encoding="utf-8") for log in logs]
+
+    return train
+
+
+def published(url):
+    """What is published now, as a folder."""
+    return pathlib.Path(storage.fetch(url))
+
+
+def weights(run):
+    with np.load(run / "export.npz") as found:
+        return dict(found)
+
+
+def test_killed_in_every_phase(train, url, tmp_path, bucket):
+    alone = tmp_path / "uninterrupted" / "run"
+    alone.parent.mkdir()
+    statuses, errors = train(alone, 2, {0: "keep=9"})
+    assert statuses == [0, 0], errors
+    checkpoints, metrics = state(alone)
+    for number, (victim, phase) in enumerate(PHASES):
+        statuses, errors = train(url, 2, {victim: phase}, machine=number % 2)
+        assert statuses[victim] == -signal.SIGKILL, (phase, errors)
+        other = errors[1 - victim]
+        is_named = "LostWorker: " in other and "start all workers again" in other
+        assert statuses[1 - victim] and is_named, (phase, other)
+        if phase != PHASES[0][1]:
+            found, _ = state(published(url))
+            assert found.items() <= checkpoints.items(), (phase, found)
+    statuses, errors = train(url, 2)
+    assert statuses == [0, 0], errors
+    run = published(url)
+    found, table = state(run)
+    assert list(found.items()) == list(checkpoints.items())[-1:]
+    assert table == metrics
+    for name, value in weights(alone).items():
+        np.testing.assert_array_equal(value, weights(run)[name])
+    assert not objects_beside_the_manifest(bucket)
+    # The second worker has copied what it has gone on from, and nothing else.
+    (copy,) = (tmp_path / "copies1-1").glob("workers/*/worker-1/thing")
+    files = [str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()]
+    assert files == ["checkpoints/step-00000008.keras"]
+
+
+def objects_beside_the_manifest(bucket):
+    client, name = bucket
+    found = client.list_objects_v2(Bucket=name)["Contents"]
+    there = {x["Key"].removeprefix("thing/") for x in found}
+    manifest = client.get_object(Bucket=name, Key=f"thing/{NAME}")["Body"].read()
+    files = json.loads(manifest)["files"]
+    named = {file.get("at", key) for key, file in files.items()}
+    return {x for x in there - named if not x.startswith("tfeff-")}
+
+
+def test_other_numbers_of_workers_go_on(train, url, tmp_path):
+    """Also where the workers share a machine and a folder of copies."""
+    alone = tmp_path / "alone" / "run"
+    alone.parent.mkdir()
+    assert train(alone, 1, dropout=0.0)[0] == [0]
+    statuses, errors = train(url, 1, {0: "after step 3"}, 0.0)
+    assert statuses == [-signal.SIGKILL], errors
+    statuses, errors = train(url, 3, {2: "after step 5"}, 0.0, shared=True)
+    assert statuses[2] == -signal.SIGKILL, errors
+    assert sorted(state(published(url))[0]) == ["step-00000004.keras"]
+    statuses, errors = train(url, 2, {1: "after step 7"}, 0.0, shared=True)
+    assert statuses[1] == -signal.SIGKILL, errors
+    assert sorted(state(published(url))[0]) == ["step-00000006.keras"]
+    statuses, errors = train(url, 1)
+    assert statuses == [0], errors
+    found = weights(published(url))
+    for name, value in weights(alone).items():
+        np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("phase", "variables", "message"),
+    [
+        ("directory=s3://no-bucket-of-ours/thing", {}, "(it was given s3://no-bucket-"),
+        (
+            "",
+            {"AWS_ACCESS_KEY_ID": None, "AWS_EC2_METADATA_DISABLED": "true"},
+            "`directory` needs credentials for s3://",
+        ),
+        ("", {"AWS_ENDPOINT_URL": "http://localhost:9"}, "Reading s3://"),
+        ("directory=nowhere", {}, "nowhere)"),
+    ],
+)
+def test_a_worker_that_sees_another_place_is_named(
+    phase, variables, message, train, url, tmp_path, bucket
+):
+    phase = phase.replace("nowhere", str(tmp_path / "nowhere"))
+    statuses, errors = train(url, 2, {1: phase}, **variables)
+    assert statuses == [1, 1], errors
+    for text in errors:
+        assert "worker 1 does not see there that worker 0 has opened s3://" in text
+        assert message in text
+    assert not objects_but_the_lease(bucket)
+
+
+def objects_but_the_lease(bucket):
+    client, name = bucket
+    found = client.list_objects_v2(Bucket=name).get("Contents", ())
+    return [x["Key"] for x in found if not x["Key"].startswith("thing/tfeff-lease/")]
