@@ -1,18 +1,23 @@
 """Several workers with one run directory in a bucket, killed and started again."""
 
+import contextlib
 import json
 import multiprocessing
 import os
 import pathlib
+import re
+import shutil
 import signal
+import time
 
 import numpy as np
 import pytest
 
+import tfeff
 from tests.subjects import s3_worker
-from tests.subjects.clusters import cluster
+from tests.subjects.clusters import cluster, state, worker
+from tests.subjects.recipes import SMALL
 from tests.subjects.s3_worker import MANIFEST, UPLOAD
-from tests.training.test_killed_workers import state
 from tfeff import storage
 from tfeff.storage.manifest import NAME
 
@@ -121,8 +126,7 @@ def test_killed_in_every_phase(train, url, tmp_path, bucket):
     assert not objects_beside_the_manifest(bucket)
     # The second worker has copied what it has gone on from, and nothing else.
     (copy,) = (tmp_path / "copies1-1").glob("workers/*/worker-1/thing")
-    files = [str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()]
-    assert files == ["checkpoints/step-00000008.keras"]
+    assert files(copy) == ["checkpoints/step-00000008.keras"]
 
 
 def objects_beside_the_manifest(bucket):
@@ -184,3 +188,77 @@ def objects_but_the_lease(bucket):
     client, name = bucket
     found = client.list_objects_v2(Bucket=name).get("Contents", ())
     return [x["Key"] for x in found if not x["Key"].startswith("thing/tfeff-lease/")]
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [("pretrain", []), ("stack", ["--num_layers=4", "--doublings=1"])],
+)
+def test_recipes_from_a_bucket_to_a_bucket(command, flags, url, bucket, tmp_path):
+    client, name = bucket
+    documents = tfeff.data.docstrings(["keras"], max_characters=60_000)
+    text = "\n\n".join(re.sub(r"\n\s*\n", "\n", x) for x in documents)
+    client.put_object(Bucket=name, Key="corpus/text.txt", Body=text.encode())
+    flags = [command, *SMALL, *flags, "--strategy=multi_worker"]
+    flags.append(f"--corpus=s3://{name}/corpus/*.txt")
+    whole = tmp_path / "whole"
+    assert recipe(tmp_path, f"--run_dir={whole}", *flags)[0] == [0, 0]
+    flags.append(f"--run_dir={url}")
+
+    def has_cache():
+        return any(tmp_path.glob("copies1/workers/*/worker-1/thing/cache/*"))
+
+    def has_checkpoint():
+        key = "thing/checkpoints/step-00000003.keras"
+        return client.list_objects_v2(Bucket=name, Prefix=key)["KeyCount"]
+
+    for victim, is_time in ((1, has_cache), (0, has_checkpoint)):
+        statuses, errors = recipe(tmp_path, *flags, victim=victim, is_time=is_time)
+        assert statuses[victim] == -signal.SIGKILL, errors
+        assert "LostWorker: " in errors[1 - victim], errors
+    shutil.rmtree(tmp_path / "copies0")  # The chief is on another machine now.
+    statuses, errors = recipe(tmp_path, *flags)
+    assert statuses == [0, 0], errors
+    run = published(url)
+    assert state(run) == state(whole)
+    same = ("tokenizer.spm", "metrics.json", *files(whole, "cache"))
+    for path in same:
+        assert (run / path).read_bytes() == (whole / path).read_bytes(), path
+    assert files(run, "cache") == files(whole, "cache")
+    assert files(run, "export") == files(whole, "export")
+    assert not objects_beside_the_manifest(bucket)
+    (copy,) = tmp_path.glob("copies1/workers/*/worker-1/thing")
+    assert {path.partition("/")[0] for path in files(copy)} == {
+        "cache",
+        "checkpoints",
+        "tokenizer.spm",
+        "tokenizer.spm.sha256",
+    }
+    shutil.rmtree(tmp_path / "copies1")
+    # Finished, it is only looked at.
+    statuses, errors = recipe(tmp_path, *flags)
+    assert statuses == [0, 0], errors
+
+
+def files(folder, below=""):
+    found = (path for path in (folder / below).rglob("*") if path.is_file())
+    return sorted(str(path.relative_to(folder)) for path in found)
+
+
+def recipe(folder, *flags, victim=None, is_time=None):
+    """Exit statuses and errors of two workers; one is killed when it is time."""
+    logs = [folder / f"errors{index}.txt" for index in range(2)]
+    with contextlib.ExitStack() as stack:
+        processes = []
+        for index, config in enumerate(cluster(2)):
+            errors = stack.enter_context(open(logs[index], "wb"))
+            copies = str(folder / f"copies{index}")
+            arguments = ["tests.subjects.s3_worker", *flags]
+            process = worker("-m", arguments, config, errors, TFEFF_CACHE=copies)
+            processes.append(stack.enter_context(process))
+        if victim is not None:
+            while processes[victim].poll() is None and not is_time():
+                time.sleep(0.01)
+            processes[victim].kill()
+        statuses = [process.wait() for process in processes]
+    return statuses, [log.read_text(encoding="utf-8") for log in logs]

@@ -69,7 +69,9 @@ def share(written, **arguments):
     def work():
         with open_run() as run:
             return run.by_chief(
-                lambda: write(run, **written), lambda: content(run.directory), **arguments
+                lambda: write(run, **written),
+                lambda: content(run.directory),
+                **arguments,
             )
 
     return work

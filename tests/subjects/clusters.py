@@ -7,6 +7,7 @@ import random
 import socket
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,8 +41,22 @@ def free_ports(count: int) -> list[int]:
     raise OSError("no free ports")
 
 
+def state(run: Path) -> tuple[dict[str, int], str]:
+    """Checksums of all checkpoints' weights by step, and the table of metrics."""
+    checkpoints = {}
+    for path in sorted((run / "checkpoints").glob("step-*.keras")):
+        with zipfile.ZipFile(path) as archive:
+            assert archive.testzip() is None
+            checkpoints[path.name] = archive.getinfo("model.weights.h5").CRC
+    metrics = run / "metrics.csv"
+    # Lines may end in two ways.
+    return checkpoints, metrics.read_text("utf-8") if metrics.exists() else ""
+
+
 @contextlib.contextmanager
-def worker(program, arguments, config: str | None, errors) -> Iterator:
+def worker(
+    program, arguments, config: str | None, errors, **variables: str
+) -> Iterator:
     """A process of a worker, which does not outlive the block.
 
     Args:
@@ -50,9 +65,11 @@ def worker(program, arguments, config: str | None, errors) -> Iterator:
         arguments: of the script, or the module and its own.
         config: TF_CONFIG; `None` for a worker alone.
         errors: file for standard error.
+        **variables: of its environment.
     """
     environment = {k: v for k, v in os.environ.items() if k != "TF_CONFIG"}
     environment |= {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(REPOSITORY)}
+    environment |= variables
     if config is not None:
         environment["TF_CONFIG"] = config
     with subprocess.Popen(

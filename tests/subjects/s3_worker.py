@@ -1,8 +1,13 @@
-"""A worker of a run at a URL, which may kill itself while it publishes."""
+"""A worker of a run at a URL, which may kill itself while it publishes.
+
+`python -m tests.subjects.s3_worker` is the command `tfeff`, whose leases expire early.
+"""
 
 import os
+import sys
 
 from tests.training import run_worker
+from tfeff.__main__ import main as command
 from tfeff.storage import lease, publishing, remote_run
 from tfeff.storage.manifest import NAME
 
@@ -19,10 +24,14 @@ def main(config, url, phase, log, dropout, variables):
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-    lease.SECONDS, lease._RENEWALS = 6.0, 20
-    remote_run.WATCH_SECONDS = 0.1
+    _hurry()
     _kill_at(phase)
     run_worker.main(config, url, phase, log, dropout)
+
+
+def _hurry():
+    lease.SECONDS, lease._RENEWALS = 6.0, 20
+    remote_run.WATCH_SECONDS = 0.1
 
 
 def _kill_at(phase):
@@ -40,3 +49,8 @@ def _kill_at(phase):
         put(place, path, name)
 
     publishing.Place.write, publishing.Place.put = killing_write, killing_put
+
+
+if __name__ == "__main__":
+    _hurry()
+    sys.exit(command())

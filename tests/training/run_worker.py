@@ -154,3 +154,4 @@ def main(config, directory, phase, log, dropout):
                 die()
 
     run.by_chief(export, lambda: None, files=())
+    run.close()

@@ -3,12 +3,11 @@
 import multiprocessing
 import shutil
 import signal
-import zipfile
 
 import numpy as np
 import pytest
 
-from tests.subjects.clusters import cluster
+from tests.subjects.clusters import cluster, state
 from tests.training import run_worker
 
 PHASES = [
@@ -54,18 +53,6 @@ def train(run, num_workers, phases=(), dropout=0.1):
             process.join()
     statuses = [process.exitcode for process in processes]
     return statuses, [log.read_text(encoding="utf-8") for log in logs]
-
-
-def state(run):
-    """Checksums of all checkpoints' weights by step, and the table of metrics."""
-    checkpoints = {}
-    for path in sorted((run / "checkpoints").glob("step-*.keras")):
-        with zipfile.ZipFile(path) as archive:
-            assert archive.testzip() is None
-            checkpoints[path.name] = archive.getinfo("model.weights.h5").CRC
-    metrics = run / "metrics.csv"
-    # Lines may end in two ways.
-    return checkpoints, metrics.read_text("utf-8") if metrics.exists() else ""
 
 
 @pytest.mark.slow

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfeff.training import LostWorker, lost_workers_named, make_strategy, workers
+from tfeff.training import (
+    LostWorker,
+    RunDirectory,
+    lost_workers_named,
+    make_strategy,
+    workers,
+)
 from tfeff.training.checkpoints import checkpoint_path
 
 A, B = [["model.weights.h5", 1]], [["model.weights.h5", 2]]  # Checksums.
@@ -73,14 +79,16 @@ def test_digests_of_data():
 
 @pytest.mark.parametrize("strategy", ["default", "mirrored"])
 def test_a_worker_alone_reads_no_data_and_keeps_its_checkpoints(strategy, tmp_path):
-    (tmp_path / "step-00000002.keras").touch()  # Damaged.
+    run = RunDirectory(str(tmp_path / "run"), {})
+    os.mkdir(run.path("checkpoints"))
+    damaged = run.path("checkpoints", "step-00000002.keras")
+    open(damaged, "x").close()
     with make_strategy(strategy).scope():
         assert not workers.several_workers()
         workers.check_equal_settings({"seed": 0})
         assert workers.is_chief() and workers.from_chief(lambda: 3) == 3
-        found = workers.agree_on_checkpoint(str(tmp_path))
-    assert found == (str(tmp_path / "step-00000002.keras"), 2)
-    assert os.listdir(tmp_path) == ["step-00000002.keras"]
+        assert workers.agree_on_checkpoint(run) == (damaged, 2)
+    assert os.listdir(run.path("checkpoints")) == ["step-00000002.keras"]
 
 
 def test_a_worker_says_that_it_waits(monkeypatch, capsys):

@@ -10,7 +10,7 @@ from tfeff.utils.digests import sha256
 from tfeff.utils.files import PARTIAL
 
 NAME = "tfeff-manifest.json"
-# The same list, while the files that it names are being uploaded.
+# A list of all objects, while files are being uploaded or deleted.
 UNFINISHED = "tfeff-unfinished.json"
 _FORMAT = 1
 # Digests that this process has computed, by the file's device, inode, size and time.

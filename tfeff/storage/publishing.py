@@ -167,7 +167,9 @@ def upload(
     }
     new = Manifest(files)
     left = clear_unfinished(place, kept, new)
-    place.write(UNFINISHED, new.to_bytes())
+    # By their objects, with those that are not needed any more when the new ones are.
+    both = [*({} if old is None else old.files).values(), *files.values()]
+    place.write(UNFINISHED, Manifest({file.at: file for file in both}).to_bytes())
 
     def put(name):
         file = files[name]
