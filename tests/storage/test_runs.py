@@ -17,7 +17,7 @@ from tests.subjects.stores import make_store
 from tfeff import storage
 from tfeff.storage import lease, remote_run
 from tfeff.storage.lease import Lease
-from tfeff.storage.manifest import NAME
+from tfeff.storage.manifest import NAME, UNFINISHED
 from tfeff.storage.place import Place
 
 URL = "store://bucket/run"
@@ -211,3 +211,28 @@ def test_nothing_is_left_of_a_start_that_made_nothing(store):
         time.sleep(0.2)
     names = {p.name for p in pathlib.Path(store.root).glob("**/*") if p.is_file()}
     assert NAME not in names and "config.json" not in names
+
+
+def test_what_a_killed_process_did_not_delete_is_deleted(store, monkeypatch):
+    def write(text):
+        with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+            pathlib.Path(run.path("note.txt")).write_text(text)
+
+    def killed(place, name):
+        if name == "note.txt":
+            raise OSError("killed")
+        remove(place, name)
+
+    remove = Place.remove
+    write("one")
+    monkeypatch.setattr(remote_run, "_ATTEMPTS", 1)
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="killed"):
+        patch.setattr(Place, "remove", killed)
+        write("two")
+    folder = pathlib.Path(store.root, "bucket", "run")
+    assert len(list(folder.glob("note.txt*"))) == 2
+    with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+        assert pathlib.Path(run.path("note.txt")).read_text() == "two"
+    (left,) = folder.glob("note.txt*")
+    assert left.read_text() == "two"
+    assert not (folder / UNFINISHED).exists()

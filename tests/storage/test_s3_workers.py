@@ -8,14 +8,18 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
+import sys
+import threading
 import time
 
 import numpy as np
 import pytest
 
 import tfeff
+from tests.checks.pages import REPOSITORY, code_blocks
 from tests.subjects import s3_worker
-from tests.subjects.clusters import cluster, state, worker
+from tests.subjects.clusters import cluster, free_ports, state, worker
 from tests.subjects.recipes import SMALL
 from tests.subjects.s3_worker import MANIFEST, UPLOAD
 from tfeff import storage
@@ -190,15 +194,33 @@ def objects_but_the_lease(bucket):
     return [x["Key"] for x in found if not x["Key"].startswith("thing/tfeff-lease/")]
 
 
+def test_a_run_that_was_taken_over_ends_all(train, url, bucket):
+    client, name = bucket
+
+    def take_over():
+        checkpoint = "thing/checkpoints/step-00000002.keras"
+        while not client.list_objects_v2(Bucket=name, Prefix=checkpoint)["KeyCount"]:
+            time.sleep(0.01)
+        holder = {"id": "other", "pid": 7, "host": "far", "since": "now"}
+        key = "thing/tfeff-lease/00000009.json"
+        client.put_object(Bucket=name, Key=key, Body=json.dumps(holder).encode())
+
+    thread = threading.Thread(target=take_over, daemon=True)
+    thread.start()
+    statuses, errors = train(url, 2)
+    thread.join()
+    assert statuses == [1, 1], errors
+    for text in errors:
+        assert "ValueError: " in text and "taken over by process 7 on far" in text
+
+
 @pytest.mark.parametrize(
     ("command", "flags"),
     [("pretrain", []), ("stack", ["--num_layers=4", "--doublings=1"])],
 )
 def test_recipes_from_a_bucket_to_a_bucket(command, flags, url, bucket, tmp_path):
     client, name = bucket
-    documents = tfeff.data.docstrings(["keras"], max_characters=60_000)
-    text = "\n\n".join(re.sub(r"\n\s*\n", "\n", x) for x in documents)
-    client.put_object(Bucket=name, Key="corpus/text.txt", Body=text.encode())
+    client.put_object(Bucket=name, Key="corpus/text.txt", Body=corpus())
     flags = [command, *SMALL, *flags, "--strategy=multi_worker"]
     flags.append(f"--corpus=s3://{name}/corpus/*.txt")
     whole = tmp_path / "whole"
@@ -262,3 +284,40 @@ def recipe(folder, *flags, victim=None, is_time=None):
             processes[victim].kill()
         statuses = [process.wait() for process in processes]
     return statuses, [log.read_text(encoding="utf-8") for log in logs]
+
+
+def test_the_command_of_the_page(bucket, tmp_path):
+    """As it stands there, but for the hosts, the bucket and a smaller model."""
+    client, name = bucket
+    client.put_object(Bucket=name, Key="corpus/text.txt", Body=corpus())
+    (command,) = [x for x in code_blocks("docs/CLUSTERS.md", "sh") if "s3://" in x]
+    hosts = " ".join(f"localhost:{port}" for port in free_ports(2))
+    for text, other in {
+        "one:2222 two:2222": hosts,
+        "s3://bucket/": f"s3://{name}/",
+        "tfeff pretrain": f'"{sys.executable}" -m tfeff pretrain {" ".join(SMALL)}',
+    }.items():
+        assert text in command
+        command = command.replace(text, other)
+    logs = [tmp_path / f"errors{index}.txt" for index in range(2)]
+    with contextlib.ExitStack() as stack:
+        processes = []
+        for index, log in enumerate(logs):
+            process = subprocess.Popen(
+                ["bash", "-c", f"exec {command.replace('.sh 0', f'.sh {index}')}"],
+                cwd=REPOSITORY,
+                env={**os.environ, "PYTHONPATH": str(REPOSITORY)}
+                | {"TFEFF_CACHE": f"{log}.copies", "CUDA_VISIBLE_DEVICES": ""},
+                stdout=subprocess.DEVNULL,
+                stderr=stack.enter_context(open(log, "wb")),
+            )
+            stack.callback(process.kill)
+            processes.append(process)
+        statuses = [process.wait() for process in processes]
+    assert statuses == [0, 0], logs[0].read_text()
+    assert storage.fetch(f"s3://{name}/run/SHA256SUMS")
+
+
+def corpus():
+    documents = tfeff.data.docstrings(["keras"], max_characters=60_000)
+    return "\n\n".join(re.sub(r"\n\s*\n", "\n", x) for x in documents).encode()
