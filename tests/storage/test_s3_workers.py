@@ -224,7 +224,8 @@ def test_recipes_from_a_bucket_to_a_bucket(command, flags, url, bucket, tmp_path
     flags = [command, *SMALL, *flags, "--strategy=multi_worker"]
     flags.append(f"--corpus=s3://{name}/corpus/*.txt")
     whole = tmp_path / "whole"
-    assert recipe(tmp_path, f"--run_dir={whole}", *flags)[0] == [0, 0]
+    statuses, errors = recipe(tmp_path, *flags, f"--run_dir={whole}")
+    assert statuses == [0, 0], errors
     flags.append(f"--run_dir={url}")
 
     def has_cache():
