@@ -140,19 +140,32 @@ def errors(cluster, *functions):
 
 
 @pytest.mark.parametrize(
-    "other", ["store://bucket/other", "nosuch://bucket/run", "memory://run", "folder"]
+    ("other", "reason"),
+    [
+        ("store://bucket/other", ""),
+        ("memory://run", ""),
+        ("folder", ""),
+        ("nosuch://bucket/run", ": `directory` must be a path, or a URL of a scheme"),
+        ("store://secret/run", ": `directory` must be a place that may be read"),
+    ],
 )
-def test_a_worker_that_sees_another_place_is_named(other, cluster, tmp_path):
+def test_a_worker_that_sees_another_place_is_named(
+    other, reason, cluster, tmp_path, store, monkeypatch
+):
+    def refuses(files, path, **_):
+        if "/secret/" in path:
+            raise PermissionError("403")
+        return read(files, path)
+
+    read = store.cat_file
+    monkeypatch.setattr(store, "cat_file", refuses)
     other = str(tmp_path / other) if other == "folder" else other
     for text in errors(cluster, open_run, lambda: open_run(other)):
         assert "`directory` must be one folder that all workers see" in text
         told = f"worker 1 does not see there that worker 0 has opened {URL} (it was "
-        assert told + f"given {other})" in text
-        assert ("needs a library" in text or "that fsspec knows" in text) == (
-            "nosuch" in other
-        )
+        assert f"{told}given {other}){reason}" in text
     for text in errors(cluster, lambda: open_run(other), open_run):
-        assert ("worker 1" in text) == ("nosuch" not in other)
+        assert ("worker 1 does not see there" in text) == (not reason)
     open_run().close()  # The lease was given back.
     assert not os.path.lexists(tmp_path / "folder")
 
