@@ -23,7 +23,8 @@ from tests.subjects.clusters import cluster, free_ports, state, worker
 from tests.subjects.recipes import SMALL
 from tests.subjects.s3_worker import MANIFEST, UPLOAD
 from tfeff import storage
-from tfeff.storage.manifest import NAME
+from tfeff.storage.manifest import NAME, read_manifest
+from tfeff.storage.place import Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("bucket")]
 
@@ -232,8 +233,8 @@ def test_recipes_from_a_bucket_to_a_bucket(command, flags, url, bucket, tmp_path
         return any(tmp_path.glob("copies1/workers/*/worker-1/thing/cache/*"))
 
     def has_checkpoint():
-        key = "thing/checkpoints/step-00000003.keras"
-        return client.list_objects_v2(Bucket=name, Prefix=key)["KeyCount"]
+        manifest = read_manifest(Place("url", url))
+        return manifest and "checkpoints/step-00000003.keras" in manifest.files
 
     for victim, is_time in ((1, has_cache), (0, has_checkpoint)):
         statuses, errors = recipe(tmp_path, *flags, victim=victim, is_time=is_time)
