@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import threading
 
 import pytest
 
@@ -27,6 +28,19 @@ def _store(tmp_path, monkeypatch):
     store = make_store(tmp_path / "store", monkeypatch)
     monkeypatch.setattr(store, "lag", 0)
     return store
+
+
+@pytest.fixture(autouse=True)
+def _only_the_chief_writes(monkeypatch):
+    def checked(write):
+        def by_chief(*args, **kwargs):
+            assert threading.current_thread().name not in ("worker 1", "worker 2")
+            return write(*args, **kwargs)
+
+        return by_chief
+
+    for name in ("write", "put", "remove", "check_writable", "age"):
+        monkeypatch.setattr(Place, name, checked(getattr(Place, name)))
 
 
 @pytest.fixture(name="fetched")

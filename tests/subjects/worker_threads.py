@@ -9,7 +9,8 @@ from tfeff.training import LostWorker, run, workers
 class WorkerThreads:
     """Threads that `tfeff.training.workers` takes for workers; the first is the chief.
 
-    They agree as workers do, and one that waits for another that has ended raises.
+    They agree as workers do, and one that waits for another that has ended raises. The
+    threads have the workers' names.
     """
 
     def __init__(self, monkeypatch, number=2):
@@ -28,7 +29,11 @@ class WorkerThreads:
         self._rounds, self._ended = {}, set()
         results = [None] * len(functions)
         threads = [
-            threading.Thread(target=self._call, args=(index, function, results))
+            threading.Thread(
+                target=self._call,
+                args=(index, function, results),
+                name=self._names[index],
+            )
             for index, function in enumerate(functions)
         ]
         for thread in threads:
