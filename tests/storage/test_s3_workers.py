@@ -136,7 +136,7 @@ def test_killed_in_every_phase(train, url, tmp_path, bucket):
 
 def objects_beside_the_manifest(bucket):
     client, name = bucket
-    found = client.list_objects_v2(Bucket=name)["Contents"]
+    found = client.list_objects_v2(Bucket=name, Prefix="thing/")["Contents"]
     there = {x["Key"].removeprefix("thing/") for x in found}
     manifest = client.get_object(Bucket=name, Key=f"thing/{NAME}")["Body"].read()
     files = json.loads(manifest)["files"]
