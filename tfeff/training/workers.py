@@ -210,7 +210,7 @@ def open_together(
     lock, why = None, ""
     try:
         lock = seen(told)
-    except (OSError, ValueError) as error:
+    except Exception as error:
         why = f": {error}"
     everyone = _gather([directory, lock, why])
     path, lock, _ = everyone[_chief()]
@@ -253,7 +253,7 @@ def share(
             try:
                 fetch(told)
             except Exception as raised:
-                error = str(raised)
+                error = str(raised) or type(raised).__name__
         everyone = _gather(error)
     failed = [f"{worker} cannot: {text}" for worker, text in everyone.items() if text]
     if failed:
