@@ -136,8 +136,11 @@ def test_a_run_is_published_and_gone_on_with_elsewhere(
 def test_work_that_was_not_published_is_not_lost(store, tmp_path, monkeypatch, capsys):
     train(URL)
 
+    tried = threading.Event()
+
     def fails(path):
         if "/run/" in path and "tfeff" not in path:
+            tried.set()
             raise ConnectionResetError("gone")
 
     monkeypatch.setattr(remote_run, "_ATTEMPTS", 1)
@@ -149,7 +152,7 @@ def test_work_that_was_not_published_is_not_lost(store, tmp_path, monkeypatch, c
         tfeff.training.RunDirectory(URL, {"a": 1}) as run,
     ):
         pathlib.Path(run.path("note.txt")).write_text("new")
-        time.sleep(0.3)  # The thread tries it, too.
+        tried.wait()  # The thread tries it, too.
     assert "Writing store://bucket/run failed" in capsys.readouterr().err
     monkeypatch.setattr(store, "fails", staticmethod(lambda path: None))
     # The same machine goes on from it ...
