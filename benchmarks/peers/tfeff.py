@@ -55,6 +55,11 @@ def build(model, sizes, dtype="float32"):
     )
 
 
+def _merged(context):
+    """`[B, T, D]`, which the context of mixed attention is already."""
+    return context if len(context.shape) == 3 else tfeff.ops.merge_heads(context)
+
+
 def _layer(kind, part, sizes, dtype, batch):
     """One attention of ours on hidden states, for inference.
 
@@ -70,7 +75,7 @@ def _layer(kind, part, sizes, dtype, batch):
     parameters = count(layer)
     if part == "core":
         parameters -= count(layer.output_dense)
-        layer.project_output = tfeff.ops.merge_heads
+        layer.project_output = _merged
     hidden = tf.cast(tf.random.stateless_normal(shape, (0, 0)), layer.compute_dtype)
     mask = tf.constant(batch["padding_mask"])
 
