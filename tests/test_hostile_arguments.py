@@ -397,7 +397,15 @@ LEFT_OUT = {
 }
 
 
-@pytest.mark.parametrize("function", CALLS, ids=lambda function: function.__name__)
+# Their good calls, which come first, train or export.
+LONG = (objectives.Distillation, export.save_for_serving, export.save_version)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [pytest.param(x, marks=pytest.mark.slow) if x in LONG else x for x in CALLS],
+    ids=lambda function: function.__name__,
+)
 def test_names_what_it_does_not_take(function, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # A name that is registered here is gone after the test.

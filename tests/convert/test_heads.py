@@ -111,6 +111,9 @@ def check_task(model, name):
         close(found, golden["logits"], name)
 
 
+@pytest.mark.quick(
+    "bert_classifier", "convbert_choice", "electra_tokens", "albert_questions"
+)
 @pytest.mark.parametrize("name", FINE_TUNED)
 def test_logits_of_fine_tuned_models(name):
     model, tokenizer = tfeff.convert.load_task(GOLDENS / name)
@@ -129,6 +132,7 @@ def test_there_is_a_golden_of_each_head():
     }
 
 
+@pytest.mark.quick("bert_classifier")
 @pytest.mark.parametrize(
     "name",
     [
@@ -162,6 +166,7 @@ def test_tasks_come_back_from_presets(name, tmp_path, capsys):
     assert half.encoder.dtype_policy.name == "mixed_bfloat16"
 
 
+@pytest.mark.quick("bert_pretraining", "electra_generator")
 @pytest.mark.parametrize("name", PRETRAINED)
 def test_logits_of_pretrained_heads(name, tmp_path):
     source = with_tokenizer(name, tmp_path)
@@ -206,6 +211,7 @@ def test_a_head_that_is_asked_for_and_missing_is_an_error(tmp_path):
         tfeff.convert.load_task(GOLDENS / "bert_pretraining")
 
 
+@pytest.mark.quick("bert_classifier-changes2-of 3 numbers")
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [

@@ -98,6 +98,13 @@ def read(name):
     return found, encoder, arrays, task
 
 
+@pytest.mark.quick(
+    "goldens/bert",
+    "goldens/roberta",
+    "goldens/albert",
+    "goldens/convbert_small",
+    "head_goldens/electra_discriminator",
+)
 @pytest.mark.parametrize(
     "name",
     [

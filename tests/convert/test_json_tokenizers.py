@@ -85,6 +85,7 @@ def golden(name):
     return json.loads((FOLDER / name / "ids.json").read_text("utf-8"))
 
 
+@pytest.mark.quick("roberta", "bert", "xlm_roberta")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_ids_are_those_of_hugging_face(name, tmp_path):
     expected = golden(name)
@@ -96,6 +97,7 @@ def test_the_ids_are_those_of_hugging_face(name, tmp_path):
         assert [int(id) for id in tokenizer(text)] == row
 
 
+@pytest.mark.quick("bert")
 @pytest.mark.parametrize("name", ["bert", "roberta", "albert", "xlm_roberta"])
 def test_the_rows_of_pairs_are_those_of_hugging_face(name, tmp_path):
     expected = golden(name)

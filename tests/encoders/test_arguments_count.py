@@ -122,6 +122,7 @@ def is_seen(spec, argument, value):
     return np.abs(output - plain_output).max() > 1e-4
 
 
+@pytest.mark.quick("one_head", "relative", "self")
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_every_argument_of_an_attention(name):
     accepted = _arguments_of(_REGISTRY[name]) - NO_ARGUMENTS

@@ -194,6 +194,17 @@ def check_gradients_of(make, call, shape):
     assert not errors
 
 
+@pytest.mark.quick(
+    "RelativeAttention, rpe",
+    "RelativeAttention, huang4",
+    "OneHeadAttention, sigmoid_l2",
+    "EncoderBlock",
+    "MaskedLMHead",
+    "Dense",
+    "SelfAttention",
+    "EncoderEmbedding",
+    "SpanDynamicConv1D",
+)
 @pytest.mark.parametrize("name", CASES)
 def test_gradients(name):
     make, call = CASES[name]

@@ -313,6 +313,14 @@ def test_unknown_lengths(name):
         check(name, lengths, lambda inputs, dtype: kernel(inputs))
 
 
+@pytest.mark.quick(
+    "over_query_blocks",
+    "part_values",
+    "softmax_values",
+    "relative_products",
+    "gelu",
+    "near_far_part_values",
+)
 @pytest.mark.parametrize("name", KERNELS)
 def test_xla(name):
     compiled = tf.function(kernel_of(name), jit_compile=True, autograph=False)

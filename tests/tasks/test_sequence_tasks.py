@@ -138,13 +138,7 @@ def padded(inputs):
     return longer
 
 
-@pytest.mark.quick(
-    "classifier-cls-tanh",
-    "classifier-segments-tanh",
-    "choice-last-tanh",
-    "regressor-mean-tanh",
-    "regressor-layerwise-tanh",
-)
+@pytest.mark.quick("classifier-cls-tanh", "regressor-mean-tanh")
 @pytest.mark.parametrize(
     ("kind", "pooling", "activation"),
     [

@@ -28,7 +28,7 @@ def test_every_task_has_a_step():
     assert tasks | {"Distillation"} == set(training_steps.TASKS)
 
 
-@pytest.mark.quick("masked_lm")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", training_steps.NAMES)
 def test_a_step(name, tmp_path):
     """Two replicas take two steps in one call; XLA's program of one is static."""
