@@ -43,6 +43,7 @@ from pathlib import Path
 
 import environment
 import machine
+import runs
 from absl import app, flags
 from evidence import texts
 from evidence.cells import Cell, Context, make_cells
@@ -107,8 +108,8 @@ def main(_):
     if FLAGS.list:
         print_list(wanted, ledger)
         return
-    if not Path(FLAGS.data, "text", texts.HELD_OUT).exists():
-        raise app.UsageError(f"--data={FLAGS.data} holds no text/{texts.HELD_OUT}")
+    if not Path(FLAGS.data, "text", runs.HELD_OUT).exists():
+        raise app.UsageError(f"--data={FLAGS.data} holds no text/{runs.HELD_OUT}")
     os.makedirs(FLAGS.runs, exist_ok=True)
     os.makedirs(FLAGS.results, exist_ok=True)
     with only_one_campaign():
@@ -191,9 +192,8 @@ def do_one(cell: Cell, ledger: Ledger) -> None:
     if FLAGS.core is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, [FLAGS.core])
     outcome = work.perform(cell, make_context(ledger), FLAGS.folder)
-    path = Path(f"{FLAGS.folder}.json")
-    path.with_suffix(".new").write_text(json.dumps(outcome), encoding="utf-8")
-    path.with_suffix(".new").rename(path)
+    with atomic_file(f"{FLAGS.folder}.json") as new:
+        Path(new).write_text(json.dumps(outcome), encoding="utf-8")
 
 
 def watch_parent(path: str) -> None:
@@ -445,11 +445,8 @@ def write_rates(ledger: Ledger) -> None:
         with contextlib.suppress(KeyError):  # Not all of its pilots are done.
             rates[system] = context.rate(system)
     path = Path(FLAGS.results, f"campaign_rates_{FLAGS.scale}.json")
-    with (
-        atomic_file(str(path)) as new,
-        open(new, "w", encoding="utf-8") as file,
-    ):
-        file.write(json.dumps(rates, indent=1) + "\n")
+    with atomic_file(path) as new:
+        Path(new).write_text(json.dumps(rates, indent=1) + "\n", encoding="utf-8")
 
 
 def read_seconds(folder: str) -> float:

@@ -12,12 +12,14 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+import runs
+
+from tfeff.utils.digests import sha256
 from tfeff.utils.files import atomic_folder
 
 PARTS = ("train", "pilot", "held_out", "ptb", "final")
 SHARE = 0.01  # Of the documents, for each of the two parts to validate by.
 CHOOSE_SHARE = 0.1  # Of the training parts of tasks, to choose rates by.
-HELD_OUT = "ptb_sample.txt"
 
 
 def fraction(text: str | bytes) -> float:
@@ -58,13 +60,12 @@ def make(folder: str, data: str, docstring_characters: int, vocabulary: int) -> 
     import tfeff
     from evidence import questions
 
-    text = Path(data, "text")
-    files = sorted(str(path) for path in text.glob("*.txt") if path.name != HELD_OUT)
+    files, ptb = runs.texts(data)
     documents = [
         *tfeff.data.text_files(files),
         *tfeff.data.docstrings(max_characters=docstring_characters),
     ]
-    parts = split(documents, tfeff.data.text_files([str(text / HELD_OUT)]))
+    parts = split(documents, tfeff.data.text_files([ptb]))
     with atomic_folder(os.path.abspath(folder)) as new:
         os.makedirs(new, exist_ok=True)
         for name, found in parts.items():
@@ -111,6 +112,5 @@ def digests(folder: str) -> dict[str, str]:
     found = {}
     for path in sorted(Path(folder).rglob("*")):
         if path.suffix in (".jsonl", ".tsv", ".json", ".spm"):
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            found[path.relative_to(folder).as_posix()] = digest
+            found[path.relative_to(folder).as_posix()] = sha256(path)
     return found
