@@ -147,8 +147,7 @@ def keep_copy(place: Place, manifest: Manifest, path: str) -> None:
 
 
 def _copy(place, manifest):
-    version = hashlib.sha256(manifest.to_bytes()).hexdigest()
-    return staged("fetched", place.url, version[:16])
+    return staged("fetched", place.url, manifest.version[:16])
 
 
 class Changed(Exception):

@@ -1,6 +1,7 @@
 """The list of a published folder's files, which is written last."""
 
 import dataclasses
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -70,6 +71,11 @@ class Manifest:
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from error
         return cls(files)
+
+    @property
+    def version(self) -> str:
+        """What tells it from all other manifests."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def same_content(self, other: "Manifest") -> bool:
         """Whether the files are the same, wherever they lie."""

@@ -24,7 +24,6 @@ from tfeff.storage.manifest import (
 )
 from tfeff.storage.place import SCRATCH, Place
 from tfeff.storage.publishing import clear_unfinished, upload
-from tfeff.storage.run_copy import version_of
 from tfeff.storage.staging import staged
 from tfeff.utils.files import atomic_file
 
@@ -113,14 +112,14 @@ class RemoteRun:
         """Publishes what has changed, and then nothing until the end of the block.
 
         Returns:
-            The context manager, of the `version_of` the manifest that is there.
+            The context manager, of the `version` of the manifest; None without one.
 
         Raises:
             ValueError, OSError: see `publish`.
         """
         self.publish()
         with self._at_work:
-            yield version_of(self._published)
+            yield self._published.version if self._published else None
 
     def close(self) -> None:
         """Publishes what has changed, and gives the run back where no other uses it."""

@@ -1,11 +1,10 @@
 """What a worker that is not the chief has of a run directory at a URL."""
 
-import hashlib
 import os
 from collections.abc import Iterable
 
 from tfeff.storage.fetching import Changed, fill, is_same
-from tfeff.storage.manifest import Manifest, local_files, read_manifest
+from tfeff.storage.manifest import local_files, read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.staging import staged
 from tfeff.utils.files import remove_partial
@@ -46,7 +45,7 @@ class RunCopy:
         """
         place = Place(self._name, self._url)
         manifest = read_manifest(place)
-        if version_of(manifest) != version:
+        if (manifest.version if manifest else None) != version:
             raise ValueError(
                 f"`{self._name}` must be one for all workers. Received: "
                 f"{self._name}={self._url!r}, which has another manifest than the "
@@ -71,10 +70,3 @@ class RunCopy:
                 f"`{self._name}` must be whole. Received: {self._name}={self._url!r}, "
                 f"which is damaged: {error}"
             ) from error
-
-
-def version_of(manifest: Manifest | None) -> str | None:
-    """What tells a manifest from all others; None for none."""
-    if manifest is None:
-        return None
-    return hashlib.sha256(manifest.to_bytes()).hexdigest()

@@ -1,6 +1,7 @@
 """Building of a cache by an Apache Beam pipeline."""
 
 import contextlib
+import dataclasses
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -58,14 +59,17 @@ class CachePipeline:
         folder = SharedFolder("directory", f"{place.url}/{parts}")
         try:
             with tempfile.TemporaryDirectory() as own:
-                shards = self._write(folder, tokenizer, wanted, own)
+                files = {
+                    shard.file: File(
+                        shard.num_bytes, shard.sha256, f"{parts}/{shard.file}"
+                    )
+                    for shard in self._write(folder, tokenizer, wanted, own)
+                }
                 paths = local_files(own)
-                files = {s.file: (s.num_bytes, s.sha256) for s in shards}
                 for name, file in manifest_of(paths).files.items():
-                    place.put(paths[name], f"{parts}/{name}")
-                    files[name] = (file.size, file.sha256)
-            written = {n: File(*told, f"{parts}/{n}") for n, told in files.items()}
-            complete(place, Manifest(written))
+                    files[name] = dataclasses.replace(file, at=f"{parts}/{name}")
+                    place.put(paths[name], files[name].at)
+            complete(place, Manifest(files))
         except BaseException:
             with contextlib.suppress(OSError, ValueError):  # The first error counts.
                 folder.remove(Place("directory", folder.path).files())

@@ -77,19 +77,15 @@ def part_records(
     def elements() -> Iterator[tuple]:
         found, count = turns(), max(1, _ROWS_AT_ONCE // rows)
         while several := list(itertools.islice(found, count)):
-            yield tuple(map(np.stack, zip(*several)))
+            first, records, *candidates = map(np.stack, zip(*several))
+            yield first, (records, *candidates) if needs_others else records
 
-    signature = (
-        tf.TensorSpec([None], tf.int64),
-        tf.TensorSpec([None, rows], tf.string),
-        tf.TensorSpec([None, rows, CANDIDATES], tf.string),
-    )
-    dataset = tf.data.Dataset.from_generator(
-        elements, output_signature=signature if needs_others else signature[:2]
-    ).unbatch()
+    records = tf.TensorSpec([None, rows], tf.string)
     if needs_others:
-        dataset = dataset.map(lambda first, *records: (first, records))
-    return dataset
+        records = (records, tf.TensorSpec([None, rows, CANDIDATES], tf.string))
+    return tf.data.Dataset.from_generator(
+        elements, output_signature=(tf.TensorSpec([None], tf.int64), records)
+    ).unbatch()
 
 
 # An element of a generator costs as much as some rows.
