@@ -2,19 +2,14 @@
 
 import json
 import shlex
-from pathlib import Path
 
 import pytest
 
 from tests.checks.pages import code_blocks, printed_by, python_blocks
 from tests.subjects.corpus import make_documents
+from tests.subjects.files import contents
 
 PAGE = "docs/CORPORA_AT_SCALE.md"
-
-
-def contents(folder) -> dict[str, bytes]:
-    paths = [path for path in Path(folder).glob("**/*") if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 def commands() -> list[list[str]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.subjects.files import contents
 from tests.subjects.recipes import SMALL
 from tests.subjects.stores import make_store
 from tfeff import storage
@@ -16,11 +17,6 @@ from tfeff.recipes import CacheSettings, PretrainSettings, cache, corpora, pretr
 from tfeff.tasks import run_tokenizer
 
 TEXT = ("vocabulary_size", "sequence_length", "validation_fraction")
-
-
-def contents(folder) -> dict[str, bytes]:
-    paths = [path for path in Path(folder).glob("**/*") if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 def settings(folder, corpus, **others):

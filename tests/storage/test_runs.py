@@ -13,7 +13,7 @@ import pytest
 
 import tfeff
 from tests.subjects.s3_run import make_dataset, make_model
-from tests.subjects.stores import make_store
+from tests.subjects.stores import make_quick_store
 from tfeff import storage
 from tfeff.storage import lease, remote_run
 from tfeff.storage.lease import Lease
@@ -25,13 +25,8 @@ URL = "store://bucket/run"
 
 @pytest.fixture(name="store", autouse=True)
 def _store(tmp_path, monkeypatch):
-    monkeypatch.setattr(lease, "SECONDS", 30.0)
     monkeypatch.setattr(lease, "_RENEWALS", 150)
-    monkeypatch.setattr(lease, "_SETTLE", 0.0)
-    monkeypatch.setattr(remote_run, "WATCH_SECONDS", 0.05)
-    store = make_store(tmp_path / "store", monkeypatch)
-    monkeypatch.setattr(store, "lag", 0)
-    return store
+    return make_quick_store(tmp_path / "store", monkeypatch)
 
 
 def place():

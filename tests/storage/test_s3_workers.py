@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import multiprocessing
 import os
 import pathlib
 import re
@@ -19,7 +18,7 @@ import pytest
 import tfeff
 from tests.checks.pages import REPOSITORY, code_blocks
 from tests.subjects import s3_worker
-from tests.subjects.clusters import cluster, free_ports, state, worker
+from tests.subjects.clusters import cluster, free_ports, run_workers, state, worker
 from tests.subjects.recipes import SMALL
 from tests.subjects.s3_worker import MANIFEST, UPLOAD
 from tfeff import storage
@@ -67,9 +66,7 @@ def _train(tmp_path):
             The exit statuses, and what the workers wrote to standard error.
         """
         phases = dict.fromkeys(range(num_workers), "") | dict(phases)
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([s3_worker.__name__])
-        processes, logs = [], []
+        calls, logs = [], []
         for index, config in enumerate(cluster(num_workers)):
             logs.append(tmp_path / f"errors{index}.txt")
             own = {k: v for k, v in os.environ.items() if k.startswith("AWS_")}
@@ -77,19 +74,8 @@ def _train(tmp_path):
             own["TFEFF_CACHE"] = str(tmp_path / copies)
             own |= variables if index == 1 else {}
             arguments = (config, str(directory), phases[index], logs[index], dropout)
-            processes.append(
-                context.Process(target=s3_worker.main, args=(*arguments, own))
-            )
-        try:
-            for process in processes:
-                process.start()
-            for process in processes:
-                process.join()
-        finally:
-            for process in processes:
-                process.kill()
-                process.join()
-        statuses = [process.exitcode for process in processes]
+            calls.append((*arguments, own))
+        statuses = run_workers(s3_worker.main, calls)
         return statuses, [log.read_text(encoding="utf-8") for log in logs]
 
     return train

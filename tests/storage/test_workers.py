@@ -9,9 +9,9 @@ import threading
 import pytest
 
 import tfeff
-from tests.subjects.stores import make_store
+from tests.subjects.stores import make_quick_store
 from tests.subjects.worker_threads import WorkerThreads
-from tfeff.storage import lease, remote_run, run_copy
+from tfeff.storage import remote_run, run_copy
 from tfeff.storage.place import Place
 from tfeff.training import workers
 from tfeff.training.run import _Held
@@ -21,13 +21,8 @@ URL = "store://bucket/run"
 
 @pytest.fixture(name="store", autouse=True)
 def _store(tmp_path, monkeypatch):
-    monkeypatch.setattr(lease, "SECONDS", 30.0)
-    monkeypatch.setattr(lease, "_SETTLE", 0.0)
-    monkeypatch.setattr(remote_run, "WATCH_SECONDS", 0.05)
     monkeypatch.setattr(remote_run, "_ATTEMPTS", 1)
-    store = make_store(tmp_path / "store", monkeypatch)
-    monkeypatch.setattr(store, "lag", 0)
-    return store
+    return make_quick_store(tmp_path / "store", monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,3 @@ def write_corpus(folder: Path, documents: list[str], files: int) -> Corpus:
             path.write_text("\n\n".join(own))
             parts += tfeff.data.text_files(path).parts
     return Corpus(parts)
-
-
-def contents(folder) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}

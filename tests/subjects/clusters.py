@@ -2,13 +2,14 @@
 
 import contextlib
 import json
+import multiprocessing
 import os
 import random
 import socket
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -51,6 +52,38 @@ def state(run: Path) -> tuple[dict[str, int], str]:
     metrics = run / "metrics.csv"
     # Lines may end in two ways.
     return checkpoints, metrics.read_text("utf-8") if metrics.exists() else ""
+
+
+def run_workers(
+    main: Callable, calls: Sequence[tuple], frozen: Sequence[int] = ()
+) -> list[int | None]:
+    """Calls a function in a process for each worker, and waits for all.
+
+    The module of the function is imported once for all workers of a file of tests.
+
+    Args:
+        main: the function.
+        calls: its arguments in each process.
+        frozen: the indices of the processes that do not end by themselves.
+
+    Returns:
+        The exit statuses.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([main.__module__])
+    processes = [context.Process(target=main, args=arguments) for arguments in calls]
+    try:
+        for process in processes:
+            process.start()
+        for index, process in enumerate(processes):
+            if index not in frozen:
+                process.join()
+    finally:
+        for process in processes:  # After an error, or frozen.
+            if process.pid is not None:
+                process.kill()
+                process.join()
+    return [process.exitcode for process in processes]
 
 
 @contextlib.contextmanager

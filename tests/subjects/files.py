@@ -1,4 +1,12 @@
-"""Damage of files."""
+"""Files of folders: what they hold, and damage."""
+
+from pathlib import Path
+
+
+def contents(folder) -> dict[str, bytes]:
+    """The files in and below a folder by their names in it."""
+    paths = [path for path in Path(folder).rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 def flip_bit(path, index, bit=0):

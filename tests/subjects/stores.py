@@ -5,6 +5,8 @@ import time
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
+from tfeff.storage import lease, remote_run
+
 
 class Store(LocalFileSystem):
     """`store://`: nothing can be renamed, and listings lag behind.
@@ -51,6 +53,16 @@ class Store(LocalFileSystem):
         raise AssertionError("object stores do not rename")
 
     mv_file = rename = move = mv
+
+
+def make_quick_store(root, monkeypatch) -> type[Store]:
+    """As `make_store`, without lags, for runs that are published at once."""
+    monkeypatch.setattr(lease, "SECONDS", 30.0)
+    monkeypatch.setattr(lease, "_SETTLE", 0.0)
+    monkeypatch.setattr(remote_run, "WATCH_SECONDS", 0.05)
+    store = make_store(root, monkeypatch)
+    monkeypatch.setattr(store, "lag", 0)
+    return store
 
 
 def make_store(root, monkeypatch) -> type[Store]:

@@ -1,13 +1,12 @@
 """Workers of a run that are killed, one after another, and started again."""
 
-import multiprocessing
 import shutil
 import signal
 
 import numpy as np
 import pytest
 
-from tests.subjects.clusters import cluster, state
+from tests.subjects.clusters import cluster, run_workers, state
 from tests.training import run_worker
 
 PHASES = [
@@ -32,26 +31,14 @@ def train(run, num_workers, phases=(), dropout=0.1):
         The exit statuses, and what the workers wrote to standard error.
     """
     phases = dict.fromkeys(range(num_workers), "") | dict(phases)
-    # It imports TensorFlow once for all workers of this file.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([run_worker.__name__])
-    processes, logs = [], []
     run.parent.mkdir(parents=True, exist_ok=True)
-    for index, config in enumerate(cluster(num_workers)):
-        logs.append(run.with_name(f"errors{index}.txt"))
-        arguments = (config, run, phases[index], logs[index], dropout)
-        processes.append(context.Process(target=run_worker.main, args=arguments))
-    try:
-        for process in processes:
-            process.start()
-        for index, process in enumerate(processes):
-            if not phases[index].startswith("frozen"):
-                process.join()
-    finally:
-        for process in processes:  # After an error, or frozen.
-            process.kill()
-            process.join()
-    statuses = [process.exitcode for process in processes]
+    logs = [run.with_name(f"errors{index}.txt") for index in range(num_workers)]
+    calls = [
+        (config, run, phases[index], logs[index], dropout)
+        for index, config in enumerate(cluster(num_workers))
+    ]
+    frozen = [index for index in phases if phases[index].startswith("frozen")]
+    statuses = run_workers(run_worker.main, calls, frozen)
     return statuses, [log.read_text(encoding="utf-8") for log in logs]
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import tfeff
-from tests.subjects.beam import DIRECT, PROCESSES, contents, write_corpus
+from tests.subjects.beam import DIRECT, PROCESSES, write_corpus
 from tests.subjects.corpus import make_documents
+from tests.subjects.files import contents
 from tfeff.data import build_cache, sample
 from tfeff.data.cache import layout
 from tfeff.data.text.corpus import Corpus, Part

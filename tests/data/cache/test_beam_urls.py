@@ -1,12 +1,11 @@
 """Caches that Apache Beam's workers write to a URL: the same bytes, or nothing."""
 
-import os
 from pathlib import Path
 
 import pytest
 
-from tests.subjects.beam import DIRECT, PROCESSES, contents, write_corpus
-from tests.subjects.corpus import make_documents
+from tests.subjects.beam import DIRECT, write_corpus
+from tests.subjects.files import contents
 from tests.subjects.stores import make_store
 from tfeff import storage
 from tfeff.data import MaskedTokens, build_cache, open_cache, sample
@@ -145,46 +144,3 @@ def test_the_same_sample(corpus, store):
     drawn = sample(corpus, 3000, beam_flags=DIRECT, shared_folder=URL)
     assert drawn == sample(corpus, 3000)
     assert there(store) == []
-
-
-@pytest.mark.slow
-def test_by_processes_on_a_server(tmp_path, tokenizer, monkeypatch):
-    """A real S3 server; the corpus, the sample and the cache lie on it."""
-    pytest.importorskip("s3fs")
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        for name, value in {
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-            "TFEFF_CACHE": str(tmp_path / "copies"),
-        }.items():
-            monkeypatch.setenv(name, value)
-        import boto3
-
-        client = boto3.client("s3")
-        client.create_bucket(Bucket="bucket")
-        documents = make_documents(2000, 60)
-        for number in range(4):
-            text = "\n\n".join(documents[500 * number : 500 * (number + 1)])
-            client.put_object(Bucket="bucket", Key=f"{number}.txt", Body=text.encode())
-        from tfeff.data import text_files
-
-        corpus = text_files("s3://bucket/*.txt")
-        drawn = sample(
-            corpus, 3000, beam_flags=PROCESSES, shared_folder="s3://bucket/scratch"
-        )
-        assert drawn == sample(corpus, 3000)
-        build_cache(corpus, tokenizer, tmp_path / "t", 16)
-        built = build_cache(
-            corpus, tokenizer, "s3://bucket/c", 16, beam_flags=PROCESSES
-        )
-        assert contents(built.directory) == contents(tmp_path / "t")
-        keys = [x["Key"] for x in client.list_objects_v2(Bucket="bucket")["Contents"]]
-        left = [k for k in keys if not k.startswith("c/") and not k.endswith(".txt")]
-        assert not left and len(keys) == 4 + 1 + len(os.listdir(tmp_path / "t"))
-    finally:
-        server.stop()

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 import tfeff
 from tests.subjects.corpus import make_documents, token_lists
+from tests.subjects.files import contents
 from tfeff.data import build_cache, open_cache, tokenizer_fingerprint
 from tfeff.data.cache import layout
 
@@ -28,10 +29,6 @@ def small_shards(monkeypatch):
 def build(documents, tokenizer, directory, **settings):
     settings = {"sequence_length": 16, "num_threads": 1, "progress": False} | settings
     return build_cache(documents, tokenizer, directory, **settings)
-
-
-def contents(directory) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in Path(directory).iterdir()}
 
 
 def read_records(cache) -> list[list[int]]:
