@@ -36,3 +36,21 @@ def test_nothing_in_nothing_out(name):
             gradients = tape.gradient(output, layer.trainable_variables)
             for gradient in gradients:
                 assert gradient is None or not np.any(tf.convert_to_tensor(gradient))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_replica_without_rows_has_no_gradient(name):
+    """In a graph that knows no sizes, as the last batch of an epoch leaves it."""
+    layer = LAYERS[name]()
+    layer(np.ones((2, 4, 8), "float32"))
+
+    @tf.function(input_signature=[tf.TensorSpec((None, None, 8))], autograph=False)
+    def gradients(hidden):
+        with tf.GradientTape() as tape:
+            output = layer(hidden)
+        found = tape.gradient(output, layer.trainable_variables)
+        return [tf.convert_to_tensor(x) for x in found]
+
+    for gradient in gradients(tf.zeros((0, 4, 8))):
+        assert not np.any(gradient)
+    assert any(np.any(x) for x in gradients(tf.ones((1, 4, 8))))

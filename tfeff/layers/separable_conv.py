@@ -1,17 +1,31 @@
 import keras
 from keras import ops
 
+from tfeff.ops.kernels.backends import custom_gradient
+
 
 class SeparableConv1D(keras.layers.SeparableConv1D):
-    """Keras' layer, with the right output shape for an empty batch or sequence, too.
+    """Keras' layer, right for an empty batch or sequence, too.
 
-    A convolution of TensorFlow with oneDNN returns an empty tensor in its input shape.
-    Here the pointwise convolution is a matrix product. Only the arguments of
-    `Attention.make_separable` are supported.
+    A convolution of TensorFlow with oneDNN returns an empty tensor in its input shape;
+    here the pointwise convolution is a matrix product. And the gradient of a depthwise
+    kernel by TensorFlow is memory that nothing was written to; here it is 0. Only the
+    arguments of `Attention.make_separable` are supported.
     """
 
     def call(self, inputs):
-        outputs = ops.depthwise_conv(
-            inputs, self.depthwise_kernel, padding=self.padding
-        )
+        kernel = _without_gradient_of_nothing(self.depthwise_kernel, inputs)
+        outputs = ops.depthwise_conv(inputs, kernel, padding=self.padding)
         return ops.matmul(outputs, self.pointwise_kernel[0]) + self.bias
+
+
+def _without_gradient_of_nothing(kernel, inputs):
+    """`kernel`, whose gradient is 0 if there are no inputs, as on an idle replica."""
+    if None not in inputs.shape and 0 not in inputs.shape:
+        return kernel
+
+    def gradient(upstream):
+        return ops.where(ops.size(inputs) > 0, upstream, ops.zeros_like(upstream))
+
+    same = custom_gradient(lambda kernel: (kernel, gradient))
+    return same(ops.convert_to_tensor(kernel))
