@@ -7,6 +7,7 @@ from tests.checks.numeric import (
     assert_close,
     check_gradients,
     randomize,
+    rounding_to_nearest,
     variables_of,
 )
 from tests.checks.replicas import check_two_replicas, two_replicas
@@ -20,6 +21,7 @@ __all__ = [
     "check_layer",
     "check_two_replicas",
     "randomize",
+    "rounding_to_nearest",
     "two_replicas",
     "variables_of",
 ]

@@ -1,5 +1,7 @@
 """Comparing numbers, weights and gradients."""
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 
@@ -31,6 +33,23 @@ def flat(arrays):
     """
     # The gradient of a table of embeddings comes as slices of it.
     return np.concatenate([np.ravel(tf.convert_to_tensor(array)) for array in arrays])
+
+
+def rounding_to_nearest(function):
+    """`function`, compiled by XLA where TensorFlow truncates products in bfloat16.
+
+    It does so on processors without instructions for bfloat16. A truncated product is
+    off by twice as much, and always towards 0, so that sums of them are off, too.
+    """
+    return tf.function(function, jit_compile=True) if _truncates() else function
+
+
+@functools.cache
+def _truncates():
+    x = tf.cast(np.random.default_rng(0).normal(size=(64, 1)), "bfloat16")
+    exact = tf.cast(x, "float32") * tf.cast(tf.transpose(x), "float32")
+    product = tf.matmul(x, tf.transpose(x))
+    return bool(tf.reduce_any(product != tf.cast(exact, "bfloat16")))
 
 
 def variables_of(layer, prefix=""):

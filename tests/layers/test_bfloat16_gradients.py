@@ -3,12 +3,13 @@
 import functools
 
 import keras
+import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import tfeff
-from tests.checks import variables_of
+from tests.checks import rounding_to_nearest, variables_of
 from tests.subjects.attentions import attention_classes
 from tfeff import layers
 from tfeff.layers.dense import Dense
@@ -129,7 +130,7 @@ CASES |= {
 
 
 def rounded(array):
-    return np.asarray(tf.cast(tf.cast(array, "bfloat16"), "float64"))
+    return np.asarray(array, ml_dtypes.bfloat16).astype("float64")
 
 
 def normal(seed, shape):
@@ -144,16 +145,21 @@ def made(make, call, hidden, dtype):
 
 def gradients_of(layer, call, hidden, upstream):
     """Of all weights and, where it is read, of the input, by name."""
-    hidden = tf.constant(hidden, layer.compute_dtype)
-    sources = {name: v.value for name, v in variables_of(layer).items()}
-    with tf.GradientTape() as tape:
-        tape.watch(hidden)
-        output = tf.cast(call(layer, hidden), "float64")
-        loss = tf.reduce_sum(output * upstream(output.shape))
-    found = tape.gradient(loss, {"hidden": hidden, **sources})
-    if found["hidden"] is None:
-        del found["hidden"]
-    return {n: np.asarray(tf.convert_to_tensor(g), "float64") for n, g in found.items()}
+    variables = variables_of(layer)
+
+    @rounding_to_nearest
+    def gradients(hidden):
+        sources = {name: v.value for name, v in variables.items()}
+        with tf.GradientTape() as tape:
+            tape.watch(hidden)
+            output = tf.cast(call(layer, hidden), "float64")
+            loss = tf.reduce_sum(output * upstream(output.shape))
+        found = tape.gradient(loss, {"hidden": hidden, **sources})
+        return {n: tf.convert_to_tensor(g) for n, g in found.items() if g is not None}
+
+    found = gradients(tf.constant(hidden, layer.compute_dtype))
+    assert {*found} >= {*variables}
+    return {name: np.asarray(g, "float64") for name, g in found.items()}
 
 
 def size_of_like(name, gradients):

@@ -131,8 +131,11 @@ def test_soft_partitions_to_the_rounding_of_their_dtype(name, layer_index, parte
     parted.clear()
     of_parted = errors(64)
     assert parted
-    for error, other, value in zip(of_parted, of_whole, expected):
-        assert error < 2 * other + 1e-6 * np.linalg.norm(value)
+    sizes = np.array([np.linalg.norm(value) for value in expected])
+    # Some gradients vanish, such as that of a key's bias under a softmax.
+    sizes = np.where(sizes > 1e-9 * max(sizes), sizes, max(sizes))
+    for error, other, size in zip(of_parted, of_whole, sizes):
+        assert error < 2 * other + 1e-6 * size
 
 
 @pytest.mark.parametrize("num_parts, layer_index", [(2, 0), (4, 0), (12, 0), (12, 11)])
