@@ -17,7 +17,7 @@ from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.utils.files import atomic_folder
 
 _FILE, _FOLDER = "tokenizer.spm", "tokenizer"
-RUN_TOKENIZER = (_FILE, _FOLDER)
+RUN_TOKENIZER = (_FILE, f"{_FILE}.sha256", _FOLDER)
 
 
 def save_run_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer, run_dir: str) -> None:
@@ -33,7 +33,7 @@ def save_run_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer, run_dir: str) 
 
 def has_run_tokenizer(run_dir: str) -> bool:
     """Whether a run directory has its tokenizer."""
-    return any(os.path.exists(os.path.join(run_dir, n)) for n in RUN_TOKENIZER)
+    return any(os.path.exists(os.path.join(run_dir, n)) for n in (_FILE, _FOLDER))
 
 
 @paths(run_dir=READ_MODEL)
