@@ -31,7 +31,7 @@ def test_a_sample_by_processes(bucket, corpus):
 
 
 def test_a_cache_by_processes(bucket, corpus, url, tmp_path):
-    tokenizer = train_tokenizer(DOCUMENTS[:200], vocabulary_size=300)
+    tokenizer = train_tokenizer(DOCUMENTS[:200], vocabulary_size=150)
     build_cache(corpus, tokenizer, tmp_path / "t", 16)
     built = build_cache(corpus, tokenizer, url, 16, beam_flags=PROCESSES)
     assert contents(built.directory) == contents(tmp_path / "t")
