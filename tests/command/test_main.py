@@ -71,6 +71,7 @@ def test_unknown_commands_and_flags_name_a_near_miss(capsys):
     assert len(error.splitlines()) == 1 and "tfeff convert --help" in error
 
 
+@pytest.mark.quick("--help", "pretrain --help")
 @pytest.mark.parametrize("command", ["--help", "pretrain --help", "presets"])
 def test_a_reader_that_ends_early_gets_no_trace(command):
     with subprocess.Popen(

@@ -120,6 +120,7 @@ def test_the_command_says_what_it_wrote_and_left_out(tmp_path, capsys):
     assert [entry.name for entry in destination.parent.iterdir()] == ["preset"]
 
 
+@pytest.mark.slow
 def test_the_command_in_a_process_of_its_own(tmp_path):
     destination = tmp_path / "preset"
     command = [sys.executable, "-m", "tfeff", "convert", GOLDENS / "albert_groups"]

@@ -185,6 +185,7 @@ def test_alone_and_with_its_settings(tmp_path):
     assert make_tokenizer(str(tmp_path), "bert") is None
 
 
+@pytest.mark.slow
 def test_presets_and_run_directories(tmp_path):
     tokenizer = make_tokenizer(str(copied("roberta", tmp_path)), "roberta")
     encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=400)
@@ -291,6 +292,7 @@ def test_damaged_files(tmp_path):
             make_tokenizer(str(source), "roberta")
 
 
+@pytest.mark.slow
 def test_truncation_and_padding_of_the_file_are_not_used(tmp_path):
     source = copied("roberta", tmp_path)
 

@@ -64,6 +64,7 @@ def test_logits_of_both_networks():
     close(found[real], golden["replaced"][real], "discriminator")
 
 
+@pytest.mark.slow
 def test_presets_keep_the_heads_and_then_both_networks(tmp_path):
     expected, _ = load_replaced_token(*PAIR)
     presets = []

@@ -42,6 +42,7 @@ def check_same_predictions(loaded, model, inputs):
     )
 
 
+@pytest.mark.slow
 def test_classifier(preset, tmp_path):
     model = keras_hub.models.TextClassifier.from_preset(preset, num_classes=2)
     assert type(model) is EncoderTextClassifier

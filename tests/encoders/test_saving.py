@@ -215,6 +215,7 @@ def check_resumed(encoder, folder):
     return model
 
 
+@pytest.mark.slow
 def test_training_of_a_shared_table_goes_on(tmp_path):
     encoder = tiny("bert_rab_base", num_layers=3, dropout=0.2)
     check_resumed(encoder, tmp_path)

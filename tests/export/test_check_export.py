@@ -37,6 +37,7 @@ def test_every_file_has_a_digest(export):
     assert sha256sum(export).returncode == 0
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_is_found_and_named(export):
     """All bytes of files up to 2,000, 300 of each larger one; one bit at a time."""
     source, flips = random.Random(0), 0

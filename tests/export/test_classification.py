@@ -74,6 +74,7 @@ def test_a_model_gives_its_own_label_names(tmp_path):
     assert serve(path, "classify", ["a"])["labels"].tolist() == [[b"down", b"up"]]
 
 
+@pytest.mark.slow
 def test_blockwise_attention_reads_rows_of_the_length_it_was_trained_on(tmp_path):
     attention = {"name": "blockwise", "head_blocks": "3:1"}
     encoder = make_encoder(attention=attention)
@@ -91,6 +92,7 @@ def test_blockwise_attention_reads_rows_of_the_length_it_was_trained_on(tmp_path
     np.testing.assert_allclose(outputs, hidden[:1], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_classify_pairs_of_word_pieces(tmp_path):
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s", "."]
     pieces = keras_hub.tokenizers.BertTokenizer(vocabulary=words, lowercase=True)

@@ -75,6 +75,7 @@ def test_fillings_are_words(served):
     np.testing.assert_allclose(outputs["probabilities"][0, 0], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_texts_of_any_bytes(served):
     _, loaded = served
     texts = [

@@ -192,6 +192,7 @@ def test_labels_that_mark_no_phrases_have_no_entities(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_bad_requests_and_options_are_named(tmp_path):
     tokenizer = word_pieces()
     model = make_model(tokenizer)

@@ -138,7 +138,7 @@ def test_equals_literal_version(kind):
                 assert_close(actual, expected, tolerance)
 
 
-@pytest.mark.quick("self", "shatter")
+@pytest.mark.quick("shatter")
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients(kind):
     """Zero for partition embeddings, which are not used without positions."""

@@ -112,6 +112,7 @@ def test_heads_of_size_one():
     check(check_equations, "huang4", num_heads=4, max_distance=1)
 
 
+@pytest.mark.quick("interleaved-True")
 @pytest.mark.parametrize(
     "layout, query_bias",
     [("interleaved", True), ("concatenated", True), ("interleaved", False)],

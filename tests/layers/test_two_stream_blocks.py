@@ -285,6 +285,7 @@ def test_identity_permutation_is_causal_attention(name):
     assert moved == [[3, 4, 5], [4, 5]]
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.permutations(range(6)), st.integers(0, 5))
 def test_what_a_token_changes(ranks, at):

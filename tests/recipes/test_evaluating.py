@@ -63,6 +63,7 @@ def test_the_metrics_of_a_run_on_its_own_validation_text(
     assert digests(pretrained) == before
 
 
+@pytest.mark.slow
 def test_pseudo_perplexity_masks_one_token_at_a_time(pretrained, tmp_path, capsys):
     (tmp_path / "text.txt").write_text(TEXT)
     found = evaluate(

@@ -215,6 +215,7 @@ def test_is_saved_as_a_model_and_as_a_preset(tokenizer, tmp_path, pooling):
     assert histories[0] == histories[1]
 
 
+@pytest.mark.slow
 def test_embeds_texts_of_any_number(tokenizer):
     model = make_model()
     everything = model.embed(TEXTS, tokenizer, batch_size=4)

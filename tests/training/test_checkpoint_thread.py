@@ -83,6 +83,7 @@ def test_one_is_written_at_a_time_and_older_ones_go_when_it_is(checkpoints, gate
     assert os.listdir(checkpoints._directory) == ["step-00000003.keras"]
 
 
+@pytest.mark.quick("18")
 @pytest.mark.parametrize("step", [12, 18])
 def test_a_full_disk_ends_the_training(step, tmp_path, monkeypatch):
     name, replace = f"step-{step:08d}.keras", os.replace
@@ -124,6 +125,7 @@ def test_held_signals_act_when_the_work_is_done():
     assert done == [1] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_waits_for_its_work(tmp_path):
     code = (
         "import time; from tfeff.training.background import Background\n"

@@ -195,6 +195,7 @@ def test_function_of_seed_and_example_number(cache):
         )
 
 
+@pytest.mark.slow
 def test_two_documents_suffice(tokenizer, tmp_path):
     """Nearly half of the pairs are wrong even if there is but one other piece."""
     documents = ["the of and a to in is was", "him been has when who will no more"] * 2

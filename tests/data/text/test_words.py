@@ -40,6 +40,7 @@ def test_words_of_texts(text, words):
     assert [text[a:b] for a, b in zip(starts, ends)] == found
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(TEXTS)
 def test_words_are_those_of_the_reference(texts):
