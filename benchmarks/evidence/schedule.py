@@ -1,0 +1,174 @@
+"""The order in which a campaign's cells are run, several at a time."""
+
+import functools
+import os
+import signal
+import threading
+from pathlib import Path
+
+from evidence.cells import Cell
+from evidence.places import Places
+from evidence.processes import Process, read_outcome, read_seconds
+from evidence.recording import record, summary
+
+
+class Campaign:
+    """Runs cells as soon as those that they need are there.
+
+    Args:
+        wanted: the cells to run, in this order.
+        cells: all cells by name.
+        places: where everything is.
+    """
+
+    def __init__(self, wanted: list[Cell], cells: dict[str, Cell], places: Places):
+        self.wanted, self.cells, self.places = wanted, cells, places
+        self.ledger = places.ledger
+        self.needed = {need for cell in cells.values() for need in cell.needs}
+        self.lock = threading.Condition()
+        self.running: dict[str, Process] = {}
+        self.taken: set[str] = set()
+        self.failed: set[str] = set()
+        self.is_over = False
+
+    def run(self, count: int, budget_hours: float | None) -> None:
+        """Runs all that can be run, until the budget is spent or a signal comes.
+
+        Args:
+            count: cells at a time, a core each.
+            budget_hours: after which no cell is begun, and what runs is stopped.
+        """
+        stop = functools.partial(self.stop, "stopped")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop())
+        timer = None
+        if budget_hours is not None:
+            timer = threading.Timer(
+                3600 * budget_hours, self.stop, ["the budget is spent"]
+            )
+            timer.daemon = True
+            timer.start()
+        # What is timed has the machine to itself.
+        timed = [cell for cell in self.wanted if cell.recipe == "timing"]
+        others = [cell for cell in self.wanted if cell.recipe != "timing"]
+        cores = sorted(os.sched_getaffinity(0))
+        for cells, at_a_time in ((timed, 1), (others, count)):
+            slots = [
+                threading.Thread(target=self.work, args=[cells, cores[i % len(cores)]])
+                for i in range(at_a_time)
+            ]
+            for slot in slots:
+                slot.start()
+            for slot in slots:
+                slot.join()
+        if timer:
+            timer.cancel()
+        rows = self.ledger.rows()
+        left = [cell.name for cell in self.wanted if cell.name not in rows]
+        missing = {
+            need
+            for cell in self.wanted
+            if cell.name in left
+            for need in cell.needs
+            if need not in rows and need not in left
+        }
+        print(f"{len(self.wanted) - len(left)} of {len(self.wanted)} cells are done")
+        if self.failed:
+            logs = ", ".join(
+                f"{self.places.run(name)}.log" for name in sorted(self.failed)
+            )
+            raise SystemExit(f"cells failed; see {logs}")
+        if missing and not self.is_over:
+            raise SystemExit(
+                f"cells are left, which need others first: {', '.join(sorted(missing))}"
+            )
+
+    def stop(self, why: str) -> None:
+        """Begins no more cells, and lets those that run save a checkpoint and end."""
+        print(why, flush=True)
+        # No lock: a signal may come to the thread that holds it.
+        self.is_over = True
+        for process in list(self.running.values()):
+            process.process.terminate()
+
+    def work(self, cells: list[Cell], core: int) -> None:
+        """Does one cell after the other on a core."""
+        while cell := self.take(cells):
+            found = None
+            try:
+                found = self.do(cell, core)
+            finally:
+                with self.lock:
+                    self.taken.discard(cell.name)
+                    if not found and not self.is_over:
+                        self.failed.add(cell.name)
+                        print(f"{cell.name} failed: {self.places.run(cell.name)}.log")
+                    self.lock.notify_all()
+
+    def take(self, cells: list[Cell]) -> Cell | None:
+        """The first cell that can be run; waits for one if others are running."""
+        with self.lock:
+            while not self.is_over:
+                rows = self.ledger.rows()
+                left = [
+                    cell
+                    for cell in cells
+                    if cell.name not in rows
+                    and cell.name not in self.taken
+                    and cell.name not in self.failed
+                ]
+                for cell in left:
+                    if all(need in rows for need in cell.needs):
+                        self.taken.add(cell.name)
+                        return cell
+                if not left or not self.taken:
+                    return None
+                self.lock.wait(timeout=1)
+        return None
+
+    def do(self, cell: Cell, core: int) -> bool:
+        """Runs a cell to its row; False if it did not come to its end."""
+        for need in cell.needs:  # Rows may be there where folders are gone.
+            lost = self.cells[need]
+            if self.is_folder_lost(lost):
+                print(f"{need}: again, for its folder", flush=True)
+                if not self.do_again(lost, core):
+                    return False
+        print(f"{cell.name}: begins", flush=True)
+        outcome = self.perform(cell, self.places.run(cell.name), core)
+        if outcome is None:
+            return False
+        with self.lock:
+            record(cell, outcome, self.places)
+        seconds = read_seconds(self.places.run(cell.name))
+        print(f"{cell.name}: {summary(outcome)}, {seconds:.0f} s", flush=True)
+        return True
+
+    def do_again(self, cell: Cell, core: int) -> bool:
+        """Runs a cell that has a row for its folder; False if that failed."""
+        Path(f"{self.places.run(cell.name)}.json").unlink(missing_ok=True)
+        lost = [self.cells[n] for n in cell.needs if self.is_folder_lost(self.cells[n])]
+        if not all(self.do_again(need, core) for need in lost):
+            return False
+        return self.perform(cell, self.places.run(cell.name), core) is not None
+
+    def perform(self, cell: Cell, folder: str, core: int) -> dict | None:
+        """The outcome of a cell's process, or of one that ended before its row."""
+        if (found := read_outcome(folder)) is not None:
+            return found
+        process = Process(cell, self.places, folder, core)
+        self.running[cell.name] = process
+        if self.is_over:  # It came in between.
+            process.process.terminate()
+        found = process.outcome()
+        del self.running[cell.name]
+        if found is not None:
+            from evidence import work
+
+            work.clean(folder, cell.name in self.needed)
+        return found
+
+    def is_folder_lost(self, cell: Cell) -> bool:
+        """Whether what others start from is not there any more."""
+        is_made = cell.recipe not in ("timing", "positions") and cell.stage != "pilot"
+        return is_made and not Path(self.places.run(cell.name), "preset").exists()
