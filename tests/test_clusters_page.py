@@ -94,6 +94,7 @@ def test_the_manifest_follows_the_schemas():
         validate.validate(parts[1], validate.latest_version(), strict=True)
 
 
+@pytest.mark.slow
 def test_code_of_the_page(tmp_path):
     assert printed_by(python_blocks(PAGE), tmp_path) == "writes\n"
 

@@ -141,6 +141,7 @@ def test_importing_tfeff_loads_no_library():
     assert not {"keras", "tensorflow", "numpy"} & loaded_after("import tfeff")
 
 
+@pytest.mark.slow
 def test_importing_encoders_makes_them_known_to_keras():
     assert "keras_hub" in loaded_after(
         "import keras, tfeff.encoders; "

@@ -85,6 +85,7 @@ print(type(classifier).__name__, classifier.preprocessor.sequence_length)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "imports",
     [

@@ -58,6 +58,7 @@ def test_special_tokens_of_xlnet(preset):
     assert ids == [3, 4, 5, 6]
 
 
+@pytest.mark.slow
 def test_a_tokenizer_serves_text(preset, tmp_path):
     directory = preset("bert")
     tokenizer = keras_hub.tokenizers.Tokenizer.from_preset(directory)

@@ -311,6 +311,7 @@ def test_tensors_of_heads_are_all_there_and_known(tmp_path):
     assert converted.heads == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bert_pretraining", "xlnet_lm"])
 def test_heads_with_a_table_of_their_own_are_left_out(name, tmp_path):
     source = changed(name, tmp_path, tie_word_embeddings=False)

@@ -425,7 +425,7 @@ def xlm_roberta_tokenizer():
     return XLMRobertaTokenizer(model.SerializeToString())
 
 
-@pytest.mark.quick("roberta_tokenizer")
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [roberta_tokenizer, xlm_roberta_tokenizer])
 def test_tokenizers_of_roberta_come_in_again(make, tmp_path):
     tokenizer = make()

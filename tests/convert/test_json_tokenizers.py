@@ -117,6 +117,7 @@ def test_the_rows_of_pairs_are_those_of_hugging_face(name, tmp_path):
         assert found == (segments or [0] * len(row))
 
 
+@pytest.mark.slow
 def test_vocab_json_and_merges_txt(tmp_path):
     source = copied("roberta", tmp_path)
     values = json.loads((source / "tokenizer.json").read_text("utf-8"))["model"]

@@ -134,6 +134,7 @@ def test_xlnet_without_biases():
 
 
 # The layers of the slow ones have all of these checks of their own.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "preset",
     [
@@ -146,6 +147,7 @@ def test_encoder_checks(preset):
     check_encoder(partial(tiny, preset))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "preset",
     ["blockbert_n2_base", pytest.param("blockbert_n3_base", marks=pytest.mark.slow)],

@@ -175,6 +175,7 @@ def check_export(encoder, folder):
         assert_close(outputs[name], state, 1e-5, name)
 
 
+@pytest.mark.slow
 def test_exported_encoder(tmp_path):
     check_export(random(tiny("bert_rab_base", num_layers=3)), tmp_path)
 

@@ -20,6 +20,7 @@ def masked(text_encoder, texts):
     return tf.function(text_encoder.with_masks)(tf.constant(texts)).to_list()
 
 
+@pytest.mark.slow
 def test_masks_in_texts():
     text_encoder = TextEncoder(tokenizer(), 64)
     texts = {

@@ -77,7 +77,7 @@ def numbers(outputs):
     return {name: value.numpy() for name, value in outputs.items()}
 
 
-@pytest.mark.quick("word_piece")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sentence_piece", "word_piece"])
 def test_answers_are_those_of_python(kind):
     tokenizer = make_tokenizer(kind)
@@ -106,6 +106,7 @@ def test_answers_are_those_of_python(kind):
         answer(tf.constant(["fox " * 30]), tf.constant(["fox"]))
 
 
+@pytest.mark.slow
 def test_windows_of_blockwise_attention_are_of_full_length():
     tokenizer = make_tokenizer("word_piece")
     attention = {"name": "blockwise", "head_blocks": "1:1"}

@@ -79,7 +79,7 @@ def test_equations_of_xlnet_not_clipped(num_heads, layout):
     check(check_equations, "xlnet", num_heads, **options)
 
 
-@pytest.mark.quick("2")
+@pytest.mark.slow
 @pytest.mark.parametrize("max_distance", [None, 2])
 def test_xlnet_without_biases(max_distance):
     """Huang, section 3.4: all checks of a layer."""

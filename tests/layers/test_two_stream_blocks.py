@@ -351,6 +351,7 @@ def test_is_shift_invariant(name):
         assert_close(actual[:, 3:], expected, 1e-5)
 
 
+@pytest.mark.slow
 def test_one_trace_serves_all_shapes_and_compiles():
     layer, named = two_streams("xlnet")
     ids = tf.TensorSpec((None, None), tf.int32)

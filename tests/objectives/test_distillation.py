@@ -126,6 +126,7 @@ def test_a_copy_of_the_teacher_has_no_loss_and_stays_one():
         np.testing.assert_allclose(one, two, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_only_the_student_learns_and_a_saved_model_goes_on(tmp_path):
     keras.utils.set_random_seed(0)
     student, teacher = make_encoder(1, dropout=0.1), make_encoder(1, 12, dropout=0.9)
@@ -261,6 +262,7 @@ def test_what_does_not_fit_is_named():
         model.compile(metrics=["mae"])
 
 
+@pytest.mark.slow
 def test_the_maps_that_two_encoders_have_are_compared():
     plain, one_head, mixed = (
         make_encoder(1, attention=name) for name in ("self", "one_head", "mixed")

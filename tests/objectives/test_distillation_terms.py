@@ -331,6 +331,7 @@ def test_weights_of_layers_and_losses(reduction):
         assert_close(gradient, literal, 1e-6)  # The mean is in float32.
 
 
+@pytest.mark.slow
 def test_options_of_questions_are_compared_layer_by_layer():
     """As sequences of their own, whose weights are those of the question."""
     student, teacher = make_pair(MAKE["choice"])
@@ -446,6 +447,7 @@ def test_a_saved_model_keeps_its_weights(tmp_path):
     assert histories[0] == histories[1]
 
 
+@pytest.mark.slow
 def test_models_of_before_there_were_weights_load():
     config = Distillation(*make_pair(MAKE["classes"]), layer_map=[1, 3]).get_config()
     for name in ("cosine", "label", "loss_weights", "layer_weights"):

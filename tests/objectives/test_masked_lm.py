@@ -201,6 +201,7 @@ def test_compiled_training_equals_uncompiled(preset):
         np.testing.assert_allclose(two, one, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_saved_model_trains_on_as_if_it_had_not_been_saved(tmp_path):
     keras.utils.set_random_seed(0)
     model = make_masked_lm("shatter_tiny", dropout=0.3)

@@ -63,7 +63,7 @@ def test_losses_and_metrics_equal_the_literal_ones(kind):
         assert logs[name] == pytest.approx(value, rel=1e-5), name
 
 
-@pytest.mark.quick("1")
+@pytest.mark.slow
 @pytest.mark.parametrize("num_segments", [0, 1])
 def test_an_encoder_of_one_segment_tells_sentences_by_separators(num_segments):
     model = make_model("sentence_alone", num_segments=num_segments)

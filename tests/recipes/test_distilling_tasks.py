@@ -235,6 +235,7 @@ def general(**changes):
     return DistillSettings(run_dir="x", teacher="y", student="bert_tiny", **changes)
 
 
+@pytest.mark.slow
 def test_weights_are_those_of_the_settings():
     """Of TinyBERT's table 6, and of DistilBERT."""
     pair = [make_encoder(), make_encoder()]

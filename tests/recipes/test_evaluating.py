@@ -224,6 +224,7 @@ def test_batches_of_a_step_are_one_batch(pretrained, corpus, tmp_path):
             assert float(one[name]) == pytest.approx(float(other[name]), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_what_is_no_such_run_is_named(pretrained, corpus, tmp_path):
     def check(message, run_dir, **settings):
         settings = EvaluateSettings(run_dir=str(run_dir), corpus=(corpus,), **settings)

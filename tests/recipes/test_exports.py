@@ -26,6 +26,7 @@ def test_a_run_exports_once(run):
     assert tfeff.export.versions(run.path("export")) == [first]
 
 
+@pytest.mark.slow
 def test_the_export_of_a_run_of_before_there_were_versions_stays(run):
     flat = run.path("export")
     tfeff.export.save_for_serving(make_encoder(), tokenizer(), flat)

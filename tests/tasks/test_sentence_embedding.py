@@ -157,7 +157,7 @@ def test_texts_alone_are_their_own_partners(tokenizer):
         assert np.array_equal(outputs[:, 0], outputs[:, 1]) is equal
 
 
-@pytest.mark.quick("rows0-0.0")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "dropout"), [(PAIRS, 0.0), (TRIPLETS, 0.0), ([(t,) for t in TEXTS], 0.05)]
 )
@@ -194,7 +194,7 @@ def test_two_replicas_train_as_one_device(tokenizer):
     assert logs[0] == pytest.approx(logs[1], rel=1e-4)
 
 
-@pytest.mark.quick("mean")
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", ["mean", "layerwise"])
 def test_is_saved_as_a_model_and_as_a_preset(tokenizer, tmp_path, pooling):
     model = make_model(pooling, dropout=0.3, num_layers=1)

@@ -173,7 +173,7 @@ def test_head_loss_and_metrics_are_literal(kind, pooling, activation):
     assert logs == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.quick("1")
+@pytest.mark.slow
 @pytest.mark.parametrize("num_segments", [0, 1])
 def test_pairs_train_an_encoder_of_one_segment(num_segments):
     """As those of Huang et al.: the ids of second texts, 1, change nothing."""

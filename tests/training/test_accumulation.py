@@ -71,7 +71,7 @@ def subject(kind):
     )
 
 
-@pytest.mark.quick("masked_lm")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [

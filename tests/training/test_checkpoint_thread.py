@@ -83,7 +83,7 @@ def test_one_is_written_at_a_time_and_older_ones_go_when_it_is(checkpoints, gate
     assert os.listdir(checkpoints._directory) == ["step-00000003.keras"]
 
 
-@pytest.mark.quick("18")
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [12, 18])
 def test_a_full_disk_ends_the_training(step, tmp_path, monkeypatch):
     name, replace = f"step-{step:08d}.keras", os.replace

@@ -89,6 +89,7 @@ def test_a_killed_run_ends_where_it_would_have(tmp_path, dies_in):
     assert rows == whole
 
 
+@pytest.mark.slow
 def test_without_patience_nothing_is_counted(tmp_path):
     rows, said = train(tmp_path / "run", [1.0] * 6, patience=None)
     assert len(rows) == 6 and "validations_since_lowest" not in rows[0]

@@ -40,6 +40,7 @@ def loss_of(model, mask):
     return -np.mean([row[label] for row, label in zip(logs, LABELS)])
 
 
+@pytest.mark.slow
 def test_every_head():
     attention = ["self", {"name": "self", "disabled_heads": [1]}]
     model = compiled(tiny("bert_base", attention=attention, num_heads=2))

@@ -50,6 +50,7 @@ def one_step(model, batch):
     return [g.numpy() for g in gradients]
 
 
+@pytest.mark.slow
 def test_each_layer_has_its_rate_also_after_saving(tmp_path):
     """Against the literal algorithm, with and without the trip to disk."""
     model = model_of(dict(embedding_dim=6), bias_correction=False)

@@ -132,6 +132,7 @@ def test_what_a_run_leaves_behind(whole_run):
     assert metrics(run) == before
 
 
+@pytest.mark.slow
 def test_a_row_without_its_checkpoint_is_written_again(whole_run, tmp_path):
     """Killed between the row of metrics and the checkpoint, or within a row."""
     expected = metrics(whole_run[0])

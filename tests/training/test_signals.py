@@ -21,7 +21,7 @@ def assert_equal(one, two):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.quick("1")
+@pytest.mark.slow
 @pytest.mark.parametrize("steps_per_execution", [1, 2])
 def test_a_run_that_signals_end_goes_on_to_the_same_bits(tmp_path, steps_per_execution):
     whole = train(tmp_path / "whole", steps_per_execution=steps_per_execution)

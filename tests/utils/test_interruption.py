@@ -40,6 +40,7 @@ def test_a_signal_that_is_ignored_stays_so():
     assert result.returncode == 0 and result.stdout == "on\n"
 
 
+@pytest.mark.slow
 def test_imports_change_no_handler():
     result = run(
         "before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]\n"

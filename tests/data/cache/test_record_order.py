@@ -82,6 +82,7 @@ def test_a_single_epoch_ends():
     assert numbers([3, 2], repeat=False, first=5) == []
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.lists(st.integers(1, 12), min_size=1, max_size=8),

@@ -130,6 +130,7 @@ def test_words_without_tokens_are_unknown():
     assert found[0][1] == tokenizer.token_to_id("[UNK]")
 
 
+@pytest.mark.slow
 def test_roberta_reads_a_space_before_each_word():
     words = (("Ada", "wrote"), ("it",))
     examples = TokenExamples(words, None, NAMES, ("0", "1"))
