@@ -90,14 +90,15 @@ def yield_to_others(core: int | None) -> None:
 def watch_parent(path: str) -> None:
     """Ends this process soon after its parent, and counts its seconds over all starts.
 
-    A recipe that is told to end saves a checkpoint first.
+    They are the processor's: others may use it in between. A recipe that is told to end
+    saves a checkpoint first.
     """
-    parent, start = os.getppid(), time.monotonic()
-    start -= read_number(path)
+    parent, before = os.getppid(), read_number(path)
 
     def watch():
         while os.getppid() == parent:
-            Path(path).write_text(f"{time.monotonic() - start:.0f}", encoding="ascii")
+            seconds = before + sum(os.times()[:4])  # Those of its children, too.
+            Path(path).write_text(f"{seconds:.0f}", encoding="ascii")
             time.sleep(1)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(300)  # A recipe ends by itself.
@@ -115,7 +116,7 @@ def read_outcome(folder: str) -> dict | None:
 
 
 def read_seconds(folder: str) -> float:
-    """The seconds of a cell's process, over all its starts."""
+    """The processor time of a cell's process in seconds, over all its starts."""
     return read_number(f"{folder}.seconds")
 
 
