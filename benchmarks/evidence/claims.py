@@ -14,6 +14,7 @@ from evidence.systems import (
     BLOCK_3,
     ELECTRA,
     METHOD_4,
+    NO_POSITION,
     SCRATCH,
     SHATTER,
     SPARSE,
@@ -175,10 +176,10 @@ CLAIMS = (
         *(_SHATTER, "Section 3, Figure 1"),
         "Without positions an encoder learns far less than BERT, and a partition of "
         "the relative positions closes much of the gap.",
-        *(_LOSS, {BERT: "about 2", "No_Position": "above 6"}),
+        *(_LOSS, {BERT: "about 2", NO_POSITION: "above 6"}),
         (
-            lower(BERT, "No_Position"),
-            lower("Part_Mask", "No_Position"),
+            lower(BERT, NO_POSITION),
+            lower("Part_Mask", NO_POSITION),
             lower(BERT, "Part_Mask"),
         ),
     ),

@@ -8,6 +8,7 @@ from typing import Any
 BERT, SHATTER, METHOD_4 = "BERT", "Shatter", "Method 4"
 BLOCK_2, BLOCK_3, SPARSE = "BlockBERT n=2", "BlockBERT n=3", "SparseBERT"
 ELECTRA = "BERT, RTD"
+NO_POSITION = "No_Position"  # Sees words without their order.
 SCRATCH = "From scratch"  # BERT's encoder with random weights.
 TWO_LAYERS = "BERT, 2 layers"  # Half of the layers of the scale.
 
@@ -138,7 +139,7 @@ _CONVBERT: dict[str, dict] = {
 SYSTEMS = {
     BERT: System("bert_base", seeds=3),
     SHATTER: System("shatter_base", seeds=3, cost=1.1),
-    "No_Position": System("no_position_base", seeds=3),
+    NO_POSITION: System("no_position_base", seeds=3),
     "Part_Mask": System("part_mask_base", seeds=3, cost=1.1),
     "1H_Softmax": System("one_head_softmax_base", seeds=3),
     "1H_Sigmoid": System("one_head_sigmoid_base", seeds=3),

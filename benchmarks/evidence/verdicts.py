@@ -16,7 +16,9 @@ not decided.
 
 Nothing is decided of systems that have learnt nothing: where even the best of a
 comparison is less than 0.1 nats below the unigram entropy, or not above the baseline by
-the margin.
+the margin. Nor is a system called worse, or unequal, that has not learnt the order of
+words yet: whose loss is less than 0.1 nats below that of the encoder without positions,
+which cannot learn it.
 """
 
 import dataclasses
@@ -29,11 +31,12 @@ from scipy import stats
 from evidence.cells import CHEAP_RTD, DISTILLED_TASKS
 from evidence.claims import AVERAGE, Claim, Comparison, Term
 from evidence.ledger import Ledger
-from evidence.systems import SYSTEMS
+from evidence.systems import NO_POSITION, SYSTEMS
 
 CONFIRMED, CONTRADICTED, OPEN = "confirmed", "contradicted", "not decided"
 NOT_RUN = "not run"
-LEARNT = 0.1  # Nats below the unigram entropy.
+LEARNT = 0.1  # Nats below the unigram entropy, or the loss without positions.
+LOSSES = ("loss", "equal_cost", "mean_loss")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,6 +180,8 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
     if reason := nothing_learnt(terms, values, evidence, margin):
         return dataclasses.replace(found, reason=reason)
     verdict = decide(effect, margin, comparison.tolerance)
+    if verdict == CONTRADICTED and (reason := no_order_learnt(comparison, evidence)):
+        return dataclasses.replace(found, reason=reason)
     if verdict != OPEN:
         return dataclasses.replace(found, verdict=verdict)
     wanted = abs(effect)
@@ -207,7 +212,7 @@ def decide(effect: float, margin: float, tolerance: float | None) -> str:
 def nothing_learnt(terms, values, evidence: Evidence, margin: float) -> str:
     """Why nothing can be said, or nothing."""
     means = [statistics.fmean(found.values()) for found in values]
-    if all(term.metric in ("loss", "equal_cost", "mean_loss") for term in terms):
+    if all(term.metric in LOSSES for term in terms):
         if any(term.task for term in terms):
             return ""
         entropies = [
@@ -229,6 +234,26 @@ def nothing_learnt(terms, values, evidence: Evidence, margin: float) -> str:
     ]
     if baselines and max(means) <= max(baselines) + margin:
         return "no system is above the baseline by the margin"
+    return ""
+
+
+def no_order_learnt(comparison: Comparison, evidence: Evidence) -> str:
+    """Why the loss of a system says nothing of it yet, or nothing."""
+    own = [term for term in comparison.terms if term.metric in LOSSES and not term.task]
+    if not own or NO_POSITION in (term.system for term in own):
+        return ""
+    bag = evidence.values(Term(1, "pretraining", NO_POSITION))
+    if not bag:
+        return f"{NO_POSITION} is not run, which tells whether order is learnt"
+    most = statistics.fmean(bag.values()) - LEARNT
+    for term in own:
+        found = evidence.values(dataclasses.replace(term, metric="loss"))
+        is_judged = term.weight < 0 or comparison.tolerance is not None
+        if is_judged and statistics.fmean(found.values()) > most:
+            return (
+                f"{term.system} has not learnt the order of words in this budget: its "
+                f"loss is not {LEARNT} nats below that of {NO_POSITION}"
+            )
     return ""
 
 

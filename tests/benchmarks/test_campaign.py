@@ -275,6 +275,38 @@ def test_nothing_is_decided_of_what_has_learnt_nothing(part, tmp_path):
     assert verdicts.judge(comparison, evidence).verdict == "not run"
 
 
+def test_what_has_not_learnt_the_order_of_words_is_not_called_worse(part, tmp_path):
+    ledger = part("ledger").Ledger(str(tmp_path), "full")
+
+    def add(system, loss):
+        for seed in range(2):
+            metrics = {"loss": loss + seed * 1e-6, "unigram_entropy": 6.6}
+            ledger.add(a_cell(system, seed), [], a_row(metrics))
+
+    verdicts, claims = part("verdicts"), part("claims")
+
+    def judge(comparison):
+        return verdicts.judge(comparison, verdicts.Evidence(ledger, (), 7400))
+
+    for system, loss in (("BERT", 6.08), ("Shatter", 4.27), ("Part_Mask", 4.5)):
+        add(system, loss)
+    found = judge(claims.equal("Shatter", "BERT"))
+    assert found.verdict == "not decided" and "No_Position is not run" in found.reason
+    add("No_Position", 6.1)
+    for comparison in (
+        claims.equal("Shatter", "BERT"),
+        claims.equal("BERT", "Shatter"),
+        claims.lower("BERT", "Part_Mask"),
+    ):
+        found = judge(comparison)
+        assert found.verdict == "not decided"
+        assert found.reason.startswith("BERT has not learnt the order of words")
+        assert found.effect and found.margin
+    assert judge(claims.lower("Shatter", "BERT")).verdict == "confirmed"
+    assert judge(claims.lower("Part_Mask", "Shatter")).verdict == "contradicted"
+    assert judge(claims.lower("No_Position", "BERT")).verdict == "contradicted"
+
+
 def test_a_claim_is_as_good_as_its_worst_comparison(part):
     verdicts = part("verdicts")
 
