@@ -11,6 +11,8 @@ import threading
 import time
 from pathlib import Path
 
+import environment
+
 from evidence.cells import Cell
 from evidence.places import Places
 from tfeff.utils.files import atomic_file
@@ -47,7 +49,12 @@ class Process:
                 command,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **ONE_THREAD, "PYTHONPATH": str(SCRIPT.parents[1])},
+                env={
+                    **os.environ,
+                    **environment.VARIABLES,
+                    **ONE_THREAD,
+                    "PYTHONPATH": str(SCRIPT.parents[1]),
+                },
                 # A priority of its own, where the system schedules sessions.
                 start_new_session=True,
             )
