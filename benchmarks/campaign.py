@@ -53,7 +53,9 @@ flags.DEFINE_string(
 )
 flags.DEFINE_string("runs", "runs/campaign", "Folder of the texts and the runs.")
 flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
-flags.DEFINE_string("cells", "*", "Pattern of the names of the cells to run.")
+flags.DEFINE_multi_string(
+    "cells", ["*"], "Pattern of the names of the cells to run; several are tried."
+)
 flags.DEFINE_integer("processes", 1, "Cells at a time, a core each.", lower_bound=1)
 flags.DEFINE_float(
     "budget_hours", None, "No cell is begun later; what runs then is stopped."
@@ -73,12 +75,17 @@ def main(_):
     if FLAGS.one:
         do_one(cells[FLAGS.one], places, FLAGS.folder, FLAGS.core)
         return
-    wanted = [cells[name] for name in cells if fnmatch.fnmatchcase(name, FLAGS.cells)]
-    if not wanted:
-        raise app.UsageError(
-            "--cells must match the name of a cell, which --list prints. "
-            f"Received: {FLAGS.cells!r}"
-        )
+    for pattern in FLAGS.cells:
+        if not fnmatch.filter(cells, pattern):
+            raise app.UsageError(
+                "--cells must match the name of a cell, which --list prints. "
+                f"Received: {pattern!r}"
+            )
+    wanted = [
+        cell
+        for name, cell in cells.items()
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in FLAGS.cells)
+    ]
     if FLAGS.report:
         from evidence.pages import write_pages
 
