@@ -283,7 +283,8 @@ def draw_curves(axes, panel, evidence: Evidence, scale: Scale, by_cost: bool) ->
         columns = list(zip(*seeds))
         places = [step * size * cost for step in steps][: len(columns)]
         means = [statistics.fmean(column) for column in columns]
-        (line,) = axes.plot(places, means, label=f"{system} ({len(curves)} seeds)")
+        count = f"{len(curves)} seed{'s' if len(curves) > 1 else ''}"
+        (line,) = axes.plot(places, means, label=f"{system} ({count})")
         axes.fill_between(
             places,
             [min(column) for column in columns],
