@@ -75,17 +75,16 @@ def main(_):
     if FLAGS.one:
         do_one(cells[FLAGS.one], places, FLAGS.folder, FLAGS.core)
         return
+    chosen: set[str] = set()
     for pattern in FLAGS.cells:
-        if not fnmatch.filter(cells, pattern):
+        found = fnmatch.filter(cells, pattern)
+        if not found:
             raise app.UsageError(
                 "--cells must match the name of a cell, which --list prints. "
                 f"Received: {pattern!r}"
             )
-    wanted = [
-        cell
-        for name, cell in cells.items()
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in FLAGS.cells)
-    ]
+        chosen.update(found)
+    wanted = [cell for name, cell in cells.items() if name in chosen]
     if FLAGS.report:
         from evidence.pages import write_pages
 

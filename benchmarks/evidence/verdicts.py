@@ -16,9 +16,9 @@ not decided.
 
 Nothing is decided of systems that have learnt nothing: where even the best of a
 comparison is less than 0.1 nats below the unigram entropy, or not above the baseline by
-the margin. Nor is a system called worse, or unequal, that has not learnt the order of
-words yet: whose loss is less than 0.1 nats below that of the encoder without positions,
-which cannot learn it.
+the margin. Nor is a comparison contradicted by a system that has not learnt the order
+of words yet, where it is to be the better or the equal one: whose loss is less than
+0.1 nats below that of the encoder without positions, which cannot learn it.
 """
 
 import dataclasses
@@ -238,7 +238,7 @@ def nothing_learnt(terms, values, evidence: Evidence, margin: float) -> str:
 
 
 def no_order_learnt(comparison: Comparison, evidence: Evidence) -> str:
-    """Why the loss of a system says nothing of it yet, or nothing."""
+    """Why losses do not contradict what is claimed of a system yet, or nothing."""
     own = [term for term in comparison.terms if term.metric in LOSSES and not term.task]
     if not own or NO_POSITION in (term.system for term in own):
         return ""
@@ -247,9 +247,10 @@ def no_order_learnt(comparison: Comparison, evidence: Evidence) -> str:
         return f"{NO_POSITION} is not run, which tells whether order is learnt"
     most = statistics.fmean(bag.values()) - LEARNT
     for term in own:
+        if term.weight > 0 and comparison.tolerance is None:
+            continue  # It is to be the worse one.
         found = evidence.values(dataclasses.replace(term, metric="loss"))
-        is_judged = term.weight < 0 or comparison.tolerance is not None
-        if is_judged and statistics.fmean(found.values()) > most:
+        if statistics.fmean(found.values()) > most:
             return (
                 f"{term.system} has not learnt the order of words in this budget: its "
                 f"loss is not {LEARNT} nats below that of {NO_POSITION}"
