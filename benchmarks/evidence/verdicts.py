@@ -16,9 +16,9 @@ not decided.
 
 Nothing is decided of systems that have learnt nothing: where even the best of a
 comparison is less than 0.1 nats below the unigram entropy, or not above the baseline by
-the margin. Nor is a comparison contradicted by a system that has not learnt the order
-of words yet, where it is to be the better or the equal one: whose loss is less than
-0.1 nats below that of the encoder without positions, which cannot learn it.
+the margin. Nor is a comparison of losses decided before the system that is to be the
+better, or both that are to be equal, have learnt the order of words: before their loss
+is 0.1 nats below that of the encoder without positions, which cannot learn it.
 """
 
 import dataclasses
@@ -177,11 +177,11 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
     weights = sum(term.weight**2 / count for term, count in zip(terms, seeds))
     margin = stats.t.ppf(0.975, freedom) * deviation * math.sqrt(weights)
     found = Verdict(OPEN, effect, margin, deviation, seeds)
-    if reason := nothing_learnt(terms, values, evidence, margin):
+    reason = nothing_learnt(terms, values, evidence, margin)
+    reason = reason or no_order_learnt(comparison, evidence)
+    if reason:
         return dataclasses.replace(found, reason=reason)
     verdict = decide(effect, margin, comparison.tolerance)
-    if verdict == CONTRADICTED and (reason := no_order_learnt(comparison, evidence)):
-        return dataclasses.replace(found, reason=reason)
     if verdict != OPEN:
         return dataclasses.replace(found, verdict=verdict)
     wanted = abs(effect)
@@ -238,9 +238,9 @@ def nothing_learnt(terms, values, evidence: Evidence, margin: float) -> str:
 
 
 def no_order_learnt(comparison: Comparison, evidence: Evidence) -> str:
-    """Why losses do not contradict what is claimed of a system yet, or nothing."""
+    """Why losses do not decide what is claimed of a system yet, or nothing."""
     own = [term for term in comparison.terms if term.metric in LOSSES and not term.task]
-    if not own or NO_POSITION in (term.system for term in own):
+    if not own:
         return ""
     bag = evidence.values(Term(1, "pretraining", NO_POSITION))
     if not bag:
