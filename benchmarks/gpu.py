@@ -30,8 +30,6 @@ What fusion gives, by length:
 import importlib.metadata
 import math
 import os
-import shlex
-import sys
 import tempfile
 import time
 
@@ -39,6 +37,7 @@ os.environ["KERAS_BACKEND"] = "jax"
 
 import jax
 import keras
+import machine
 import numpy as np
 from absl import app, flags
 from gpu_device import find_gpu
@@ -255,7 +254,7 @@ def report(path: str) -> None:
     """Writes the Markdown tables, one for each of the settings in the CSV file."""
     packages = ("jax", "jaxlib", "keras", "numpy")
     versions = (f"{name} {importlib.metadata.version(name)}" for name in packages)
-    command = shlex.join(["python", os.path.relpath(sys.argv[0]), *sys.argv[1:]])
+    command = machine.command()
     lines = [
         "# A pretraining step and inference on a GPU\n",
         f"Masked language model with {VOCABULARY} tokens, 15 % masked, AdamW, mixed "

@@ -17,11 +17,10 @@ have had.
 import json
 import math
 import os
-import shlex
-import sys
 import time
 from pathlib import Path
 
+import machine
 import numpy as np
 from absl import app, flags
 from rows import append, read
@@ -246,7 +245,7 @@ def train(case: dict[str, str], end: float) -> tuple[dict, list[dict]] | None:
         # The first compiles.
         "tokens_a_second": round(every * size * length / float(np.median(seconds))),
         "dtype": FLAGS.dtype,
-        "command": shlex.join(["python", os.path.relpath(sys.argv[0]), *sys.argv[1:]]),
+        "command": machine.command(),
     }
     return row, [{**case, **point} for point in curve]
 

@@ -15,12 +15,16 @@ def description() -> str:
         f"{name} {importlib.metadata.version(name)}" for name in packages
     )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    command = shlex.join(["python", os.path.relpath(sys.argv[0]), *sys.argv[1:]])
     return (
         f"- machine: {processor()}, {memory:.0f} GiB\n"
         f"- versions: Python {platform.python_version()}, {versions}\n"
-        f"- command: `{command}`\n"
+        f"- command: `{command()}`\n"
     )
+
+
+def command() -> str:
+    """The command that runs the program."""
+    return shlex.join(["python", os.path.relpath(sys.argv[0]), *sys.argv[1:]])
 
 
 def processor() -> str:
