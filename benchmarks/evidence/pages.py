@@ -12,9 +12,11 @@ from evidence.verdicts import NOT_RUN, Evidence, Verdict, combine, judge_claim
 
 MOST_CURVES = 6
 RULE = (
-    "An effect is the difference of the means over seeds, above 0 where the claim "
-    "holds. Its margin is Student's t at 97.5 % times the deviation over seeds, pooled "
-    "over all systems of the stage, times √(Σ weight² / seeds). A comparison is "
+    "An effect is the difference of the means over the seeds that all have, above 0 "
+    "where the claim holds. Its margin is Student's t at 97.5 % times the deviation, "
+    "pooled over all systems of the stage, times √(Σ weight² / seeds). A seed is the "
+    "order of the texts, too, the same for all systems: the deviation is of what a "
+    "system's mean and, where it cancels, a seed's effect leave. A comparison is "
     "confirmed where the effect is above its margin, contradicted where it is below "
     "the margin's negative, and otherwise not decided; a claim is confirmed where all "
     "of its comparisons are, and contradicted where one is. Equality is confirmed "
@@ -105,7 +107,7 @@ def page(
                         "–" if x is None else f"{x:.3f}"
                         for x in (v.margin, v.deviation)
                     ),
-                    ", ".join(map(str, v.seeds)),
+                    v.seeds or "–",
                     v.verdict,
                     why(v),
                 )

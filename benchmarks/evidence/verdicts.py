@@ -1,12 +1,16 @@
 """What the recorded numbers say of the claims, by one stated rule.
 
     effect = Σ weight · mean over seeds
-    deviation² = Σ over systems and seeds (value - mean)² / degrees of freedom
+    deviation² = Σ over systems and seeds (rest of the value)² / degrees of freedom
     margin = t(0.975, degrees of freedom) · deviation · √(Σ weight² / seeds)
 
-The deviation over seeds is pooled over all systems with the metric in the stage, each
-with two seeds at least: that of two seeds alone says nothing. Losses are pooled over
-those that predict masked tokens: others have another quantity by that name.
+The seeds are those that all systems of a comparison have. A seed is the order of the
+texts, too, the same for all systems, and its effect cancels in a difference: it is a
+block of the design. So the rest of a value is what the system's mean and the seed's
+effect leave, fitted by least squares; without the seed's effect where it does not
+cancel, as between two stages. The deviation is pooled over all systems with the metric
+in the stage: that of two seeds alone says nothing. Losses are pooled over those that
+predict masked tokens: others have another quantity by that name.
 
 A comparison is confirmed where the effect is above the margin, contradicted where it is
 below its negative, and otherwise not decided. Equality is confirmed where effect and
@@ -26,6 +30,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping
 
+import numpy as np
 from scipy import stats
 
 from evidence.cells import CHEAP_RTD, DISTILLED_TASKS
@@ -46,7 +51,7 @@ class Verdict:
     Attributes:
         verdict: one of the four.
         effect, margin, deviation: as in the rule; `None` where there are too few rows.
-        seeds: of each system of the comparison.
+        seeds: how many all systems of the comparison have.
         more_tokens: about how many tokens more seeds would have to read, until an
             effect of this size is decided; `None` where it is, or cannot be said.
         reason: why it is not decided, or empty.
@@ -56,7 +61,7 @@ class Verdict:
     effect: float | None = None
     margin: float | None = None
     deviation: float | None = None
-    seeds: tuple[int, ...] = ()
+    seeds: int = 0
     more_tokens: float | None = None
     reason: str = ""
 
@@ -118,19 +123,48 @@ class Evidence:
     def deviation(
         self, terms: Iterable[Term], cost: float | None
     ) -> tuple[float, int] | None:
-        """The pooled deviation over seeds, and its degrees of freedom."""
-        groups = {(term.stage, term.task, term.metric) for term in terms}
+        """The pooled deviation of the rests, and its degrees of freedom."""
+        groups: dict[tuple[str, str, str], float] = {}
+        for term in terms:
+            group = (term.stage, term.task, term.metric)
+            groups[group] = groups.get(group, 0.0) + term.weight
         squares, freedom = 0.0, 0
-        for stage, task, metric in groups:
-            for system in self.systems.get(stage, {}):
-                if not task and not predicts_masks(system):
-                    continue  # Its loss is another quantity.
-                values = self.values(Term(1, stage, system, task, metric), cost)
-                if len(values) > 1:
-                    mean = statistics.fmean(values.values())
-                    squares += sum((value - mean) ** 2 for value in values.values())
-                    freedom += len(values) - 1
+        for (stage, task, metric), weight in groups.items():
+            values = {
+                system: self.values(Term(1, stage, system, task, metric), cost)
+                for system in self.systems.get(stage, {})
+                # Otherwise its loss is another quantity.
+                if task or predicts_masks(system)
+            }
+            own, count = rest(values, blocks=weight == 0)
+            squares, freedom = squares + own, freedom + count
         return (math.sqrt(squares / freedom), freedom) if freedom else None
+
+
+def rest(values: Mapping[str, Mapping[int, float]], blocks: bool) -> tuple[float, int]:
+    """The sum of squares of the rests, and its degrees of freedom.
+
+    Args:
+        values: for each system, a value a seed.
+        blocks: whether a seed has an effect.
+    """
+    cells = [(system, seed) for system, own in values.items() for seed in own]
+    if not cells:
+        return 0.0, 0
+    effects = [list(values), sorted({seed for _, seed in cells}) if blocks else []]
+    design = np.array(
+        [
+            [
+                float(name == level)
+                for name, levels in zip(cell, effects)
+                for level in levels
+            ]
+            for cell in cells
+        ]
+    )
+    found = np.array([values[system][seed] for system, seed in cells])
+    fitted, _, rank, _ = np.linalg.lstsq(design, found)
+    return float(np.sum((found - design @ fitted) ** 2)), len(cells) - int(rank)
 
 
 def predicts_masks(system: str) -> bool:
@@ -164,18 +198,21 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
         return Verdict(
             NOT_RUN, reason=f"no rows of {', '.join(dict.fromkeys(missing))}"
         )
-    seeds = tuple(len(found) for found in values)
+    common = set.intersection(*map(set, values))
+    if not common:
+        return Verdict(NOT_RUN, reason="no seed is run of all systems")
+    seeds = len(common)
     effect = sum(
-        term.weight * statistics.fmean(found.values())
+        term.weight * statistics.fmean(found[seed] for seed in common)
         for term, found in zip(terms, values)
     )
     pooled = evidence.deviation(terms, cost)
-    if pooled is None or min(seeds) < 2:
+    if pooled is None or seeds < 2:
         reason = "one seed has no deviation"
         return Verdict(OPEN, effect, seeds=seeds, reason=reason)
     deviation, freedom = pooled
-    weights = sum(term.weight**2 / count for term, count in zip(terms, seeds))
-    margin = stats.t.ppf(0.975, freedom) * deviation * math.sqrt(weights)
+    squares = sum(term.weight**2 for term in terms)
+    margin = stats.t.ppf(0.975, freedom) * deviation * math.sqrt(squares / seeds)
     found = Verdict(OPEN, effect, margin, deviation, seeds)
     reason = nothing_learnt(terms, values, evidence, margin)
     reason = reason or no_order_learnt(comparison, evidence)
@@ -189,10 +226,9 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
         wanted = abs(comparison.tolerance - abs(effect))
     needed = math.inf
     if wanted:
-        squares = sum(term.weight**2 for term in terms)
         needed = (1.96 * deviation / wanted) ** 2 * squares
     per_run = max((float(row["tokens"]) for row in evidence.rows.values()), default=0.0)
-    more = sum(max(1.0, needed - count) for count in seeds) * per_run
+    more = max(1.0, needed - seeds) * len(terms) * per_run
     return dataclasses.replace(
         found, more_tokens=more, reason="the effect is within the margin"
     )

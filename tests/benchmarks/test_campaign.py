@@ -215,18 +215,60 @@ def test_effect_margin_and_deviation_by_hand(part, recorded):
     verdicts, claims = part("verdicts"), part("claims")
     evidence = verdicts.Evidence(recorded, (), 7400)
     found = verdicts.judge(claims.lower("BERT", "No_Position"), evidence)
-    assert found.verdict == "confirmed" and found.seeds == (2, 2)
+    assert found.verdict == "confirmed" and found.seeds == 2
     assert found.effect == pytest.approx(3.0)
-    # Squares 3 × 2 × 0.1² over 4 degrees of freedom; t of them is 2.776.
-    assert found.deviation == pytest.approx(0.015**0.5)
-    assert found.margin == pytest.approx(2.776 * 0.015**0.5, rel=1e-3)
+    # The second seed is worse by 0.2, 0.2, 0.2 and 0, by 0.15 in the mean: squares
+    # 2 × (3 × 0.025² + 0.075²) over 3 degrees of freedom; t of them is 3.182.
+    assert found.deviation == pytest.approx(0.005**0.5)
+    assert found.margin == pytest.approx(3.182 * 0.005**0.5, rel=1e-3)
     assert found.more_tokens is None
     found = verdicts.judge(claims.lower("BERT", "Part_Mask"), evidence)
     assert found.verdict == "not decided"
-    seeds = 1.96**2 * 0.015 * 2 / 0.1**2
+    seeds = 1.96**2 * 0.005 * 2 / 0.1**2
     assert found.more_tokens == pytest.approx(2 * (seeds - 2) * 15_155_200)
     found = verdicts.judge(claims.lower("BERT", "Shatter"), evidence)
     assert found.verdict == "not run" and found.reason == "no rows of Shatter"
+
+
+def test_a_seeds_effect_is_no_deviation_where_it_cancels(part):
+    rest = part("verdicts").rest
+    values = {"a": {0: 1.0, 1: 1.5}, "b": {0: 3.0, 1: 3.5}, "c": {1: 9.0}}
+    assert rest(values, blocks=True) == (pytest.approx(0.0, abs=1e-20), 1)
+    # 4 × 0.25² about two means; a system with one seed has no rest.
+    assert rest(values, blocks=False) == (pytest.approx(0.25), 2)
+    assert rest({"a": values["a"]}, blocks=True)[1] == 0
+    assert rest({}, blocks=True) == (0.0, 0)
+
+
+def test_a_comparison_is_over_the_seeds_that_all_have(part, recorded):
+    verdicts, claims = part("verdicts"), part("claims")
+    metrics = {"loss": 99.0, "unigram_entropy": 6.0}
+    recorded.add(a_cell("BERT", 2), [], a_row(metrics))
+    evidence = verdicts.Evidence(recorded, (), 7400)
+    found = verdicts.judge(claims.lower("BERT", "No_Position"), evidence)
+    assert found.seeds == 2 and found.effect == pytest.approx(3.0)
+    assert found.deviation == pytest.approx(0.005**0.5)
+    recorded.add(a_cell("Shatter", 2), [], a_row(metrics))
+    evidence = verdicts.Evidence(recorded, (), 7400)
+    found = verdicts.judge(claims.lower("No_Position", "Shatter"), evidence)
+    assert found.verdict == "not run" and "no seed" in found.reason
+
+
+def test_between_stages_a_seeds_effect_does_not_cancel(part, recorded):
+    verdicts, claims = part("verdicts"), part("claims")
+    for seed, loss in enumerate((1.0, 1.2)):
+        recorded.add(a_cell("Stacking", seed, "cheaper"), [], a_row({"loss": loss}))
+    comparison = claims.Comparison(
+        "Stacking below BERT",
+        (
+            claims.Term(1, "pretraining", "BERT"),
+            claims.Term(-1, "cheaper", "Stacking"),
+        ),
+    )
+    evidence = verdicts.Evidence(recorded, (), 7400)
+    found = verdicts.judge(comparison, evidence)
+    # Squares 4 × 2 × 0.1² over 5 degrees of freedom: 1H_Softmax has none.
+    assert found.deviation == pytest.approx((0.08 / 5) ** 0.5)
 
 
 def test_another_objectives_loss_has_no_part_in_the_deviation(part, recorded):
@@ -342,12 +384,12 @@ def test_pages_of_made_up_rows(part, recorded, tmp_path):
     )
     assert "15.2 million tokens in sequences of 128" in page
     assert (
-        "| BERT below No_Position | +3.000 | 0.340 | 0.122 | 2, 2 | confirmed |  |"
+        "| BERT below No_Position | +3.000 | 0.225 | 0.071 | 2 | confirmed |  |"
         in lines
     )
     (open_line,) = (x for x in lines if x.startswith("| BERT below Part_Mask |"))
     assert cells(open_line)[-1] == (
-        "the effect is within the margin; about 289 million more tokens would decide"
+        "the effect is within the margin; about 56 million more tokens would decide"
     )
     assert "| BERT | loss | 2.100 (2.000, 2.200) | 0.001 | 3.500 | 1.00 |" in lines
     assert "![" in page and (tmp_path / "claims" / "order-of-words.png").exists()
