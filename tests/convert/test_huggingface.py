@@ -387,6 +387,7 @@ def test_arguments(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.quick("wordpiece-True", "sentencepiece-False")
 @pytest.mark.parametrize("lowercase", [True, False])
 @pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece"])
 def test_trained_tokenizers_are_written(kind, lowercase, tmp_path):

@@ -48,6 +48,7 @@ def inputs_of(batch, length, size=8):
     return np.random.default_rng(0).normal(size=(batch, length, size)).astype("float32")
 
 
+@pytest.mark.quick("span_dynamic")
 @pytest.mark.parametrize("kind", LAYERS)
 def test_layer(kind):
     check(check_layer, kind, kernel_size=3)

@@ -85,6 +85,7 @@ def test_values_gradients_and_seeds(way, attention, efficient):
         np.testing.assert_array_equal(state, same)
 
 
+@pytest.mark.quick("mixed_bfloat16")
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
 def test_half_precision(dtype):
     encoder = make_encoder(True, dtype=dtype)

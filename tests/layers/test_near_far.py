@@ -76,11 +76,8 @@ QUICK_XLA = {"hard Shatter", "shaw", "rpe", "bias"}
 @pytest.mark.quick(
     "hard Shatter-7-XLA",
     "registered Shatter-4-graph",
-    "rpe-7-XLA",
     "huang4-4-graph",
-    "one value matrix-4-graph",
     "xlnet without biases-4-graph",
-    "shaw-4-graph",
 )
 @pytest.mark.parametrize(
     "name, size, way",
@@ -100,6 +97,7 @@ def test_equals_attention_at_once(name, size, way, parted):
     assert parted
 
 
+@pytest.mark.quick("2-Shatter", "0-Part_Mask")
 @pytest.mark.parametrize("name", ["Part_Mask", "Shatter"])
 @pytest.mark.parametrize("layer_index", [0, 2])
 def test_soft_partitions_to_the_rounding_of_their_dtype(name, layer_index, parted):
@@ -157,6 +155,7 @@ def test_beyond_its_reach_a_partition_has_one_part_a_side(
         assert_close(mirrored[left], functions[right], 1e-12)
 
 
+@pytest.mark.quick("arguments1")
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -77,12 +77,9 @@ def at_once(name):
 
 @pytest.mark.quick(
     "self-4-unknown length",
-    "Shatter-4-unknown length",
     "huang4-4-unknown length",
-    "xlnet, segments-4-unknown length",
-    "one value matrix-4-unknown length",
-    "sparse-4-unknown length",
     "blockwise-4-unknown length",
+    "one value matrix-4-unknown length",
 )
 @pytest.mark.parametrize("size, way", WAYS)
 @pytest.mark.parametrize("name", ATTENTIONS)

@@ -162,6 +162,7 @@ def test_both_streams(name):
             assert_close(actual, expected, tolerance)
 
 
+@pytest.mark.quick("xlnet", "self")
 @pytest.mark.parametrize("name", ["self", "xlnet", "xlnet, without biases", "one_head"])
 def test_gradients_of_both_streams(name):
     """One block in full; deeper ones go through the same code."""

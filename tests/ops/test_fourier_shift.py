@@ -55,6 +55,15 @@ def spread(of_pairs, block, keys):
     return windows
 
 
+@pytest.mark.quick(
+    "8-8-False-False",
+    "5-9-True-True",
+    "1-1-False-True",
+    "1-3-True-False",
+    "16-96-True-True",
+    "4-1024-True-False",
+    "2-1022-False-False",
+)
 @pytest.mark.parametrize("xla", [False, True])
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("block, keys", SIZES)
@@ -72,6 +81,9 @@ def test_products(block, keys, shared, xla):
     check(shifted_products, xla, weight, [x, windows], expected)
 
 
+@pytest.mark.quick(
+    "8-8-False", "5-9-True", "1-1-True", "16-96-True", "4-1024-False", "2-1022-False"
+)
 @pytest.mark.parametrize("xla", [False, True])
 @pytest.mark.parametrize("block, keys", SIZES)
 def test_values_and_sums(block, keys, xla):

@@ -328,6 +328,23 @@ def test_xla(name):
         check(name, lengths, compiled)
 
 
+@pytest.mark.quick(
+    "gated_scores-float16-0.005",
+    "over_query_blocks, one block-float16-0.005",
+    "softmax_values-float16-0.005",
+    "part_values-float16-0.005",
+    "l2_normalized_sigmoid-float16-0.005",
+    "relative_products-float16-0.005",
+    "activated_product-float16-0.005",
+    "near_far_part_values-float16-0.005",
+    "xlnet_scores-float16-0.005",
+    "gelu-float16-0.005",
+    "part_values-bfloat16-0.015",
+    "relative_products-bfloat16-0.015",
+    "masked_softmax-bfloat16-0.015",
+    "gelu-bfloat16-0.015",
+    "softmax_values-bfloat16-0.015",
+)
 @pytest.mark.parametrize("dtype, tolerance", [("float16", 5e-3), ("bfloat16", 0.015)])
 @pytest.mark.parametrize("name", KERNELS)
 def test_half_precision(name, dtype, tolerance):

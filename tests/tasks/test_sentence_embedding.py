@@ -110,6 +110,7 @@ def test_is_the_loss_of_sentence_transformers():
     assert float(value) == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.quick("mean", "layerwise")
 @pytest.mark.parametrize("pooling", TEXT_POOLINGS)
 def test_embeddings_and_logs_are_literal(tokenizer, pooling):
     model = make_model(pooling)

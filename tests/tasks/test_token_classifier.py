@@ -112,6 +112,7 @@ def test_a_saved_model_is_the_same(tmp_path):
     np.testing.assert_array_equal(loaded(inputs), model(inputs))
 
 
+@pytest.mark.quick("False")
 @pytest.mark.parametrize("length_dependent", [False, True])
 def test_labels_of_words_are_those_of_their_first_tokens(length_dependent):
     attention = {"name": "blockwise", "head_blocks": "1:1"}

@@ -168,6 +168,7 @@ def test_shuffling_mixes_the_shards(cache, sequences):
     assert (np.abs(np.diff(moved)) == 1).mean() < 0.1  # neighbours are parted
 
 
+@pytest.mark.quick("True")
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_skipping_goes_on_exactly(cache, sequences, shuffle):
     """An epoch is 29 batches and six examples of the next."""
