@@ -39,6 +39,9 @@ SLOW = {
     *("save_for_serving", "save_version"),
     *("EncoderMaskedLM", "EncoderTextClassifier"),
     *("draw_all", "partition_functions", "relative_embeddings"),
+    *("average_attention", "diagonal_concentration", "layer_stability"),
+    *("attention_heads", "similar_heads", "check_export", "export_model"),
+    *("PermutationLM", "generator_for", "augment"),
 }
 
 

@@ -40,6 +40,7 @@ def test_there_is_a_golden_of_each_kind():
         assert outputs.std() > 0.5
 
 
+@pytest.mark.quick("albert", "bert", "bert_pretraining", "electra_discriminator")
 @pytest.mark.parametrize("name", WITH_TOKENS)
 def test_tokenizers_give_the_ids_of_hugging_face(name, preset):
     tokenizer = keras_hub.tokenizers.Tokenizer.from_preset(preset(name))

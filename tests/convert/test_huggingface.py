@@ -194,6 +194,16 @@ def drop(config, name):
     return {key: value for key, value in config.items() if key != name}
 
 
+@pytest.mark.quick(
+    "bert-overrides0",
+    "bert-overrides3",
+    "bert-overrides6",
+    "bert-overrides9",
+    "electra-overrides12",
+    "albert-overrides15",
+    "convbert-overrides18",
+    "xlnet-overrides21",
+)
 @pytest.mark.parametrize(
     "name, overrides",
     [
@@ -287,6 +297,7 @@ def test_encoders_that_transformers_lack_are_refused(overrides, message, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_weights_that_the_format_lacks_are_refused(tmp_path):
     encoder = Encoder(**TINY | XLNET)
     bias = encoder.blocks[1].attention.value_dense.bias
@@ -387,7 +398,7 @@ def test_arguments(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.quick("wordpiece-True", "sentencepiece-False")
+@pytest.mark.quick("wordpiece-True")
 @pytest.mark.parametrize("lowercase", [True, False])
 @pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece"])
 def test_trained_tokenizers_are_written(kind, lowercase, tmp_path):

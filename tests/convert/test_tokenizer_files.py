@@ -55,6 +55,7 @@ def test_settings_give_the_ids_of_hugging_face(tmp_path):
             assert ids(tokenizer, text) == expected, (row["settings"], text)
 
 
+@pytest.mark.slow
 def test_sentencepiece_settings_count(tmp_path):
     source = copied("albert", tmp_path)
     settings = dict(do_lower_case=False, keep_accents=True)

@@ -99,6 +99,7 @@ def test_arguments():
         get("MRPC").baseline(train, dev)
 
 
+@pytest.mark.slow
 def test_baselines_of_real_data(data_dir):
     def of(name, folder):
         dataset = get(name)

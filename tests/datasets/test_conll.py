@@ -206,6 +206,7 @@ def test_real_files(data_dir, name, folder, split, sentences, words, label, coun
     assert scores == dict.fromkeys(("f1", "precision", "recall", "accuracy"), 1.0)
 
 
+@pytest.mark.slow
 def test_a_part_of_real_training_sentences_is_dev(data_dir):
     folder = os.path.join(data_dir, "ner", "conll2000")
     train, dev = (get("CoNLL-2000").read(split, folder) for split in ("train", "dev"))

@@ -122,7 +122,7 @@ def is_seen(spec, argument, value):
     return np.abs(output - plain_output).max() > 1e-4
 
 
-@pytest.mark.quick("one_head", "relative", "self")
+@pytest.mark.quick("self")
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_every_argument_of_an_attention(name):
     accepted = _arguments_of(_REGISTRY[name]) - NO_ARGUMENTS
@@ -272,6 +272,7 @@ def _sizes():
     return {name: TINY[name] for name in (*names, "intermediate_dim")}
 
 
+@pytest.mark.slow
 def test_models_refuse_what_they_do_not_have():
     """Keras' functional models ignore such arguments."""
     for owner, make in models().items():

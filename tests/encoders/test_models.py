@@ -223,6 +223,11 @@ def test_tables_of_an_encoder_reach_over_its_length():
 SHARED = ("attention", "feedforward", "attention_norm", "feedforward_norm")
 
 
+@pytest.mark.quick(
+    "shatter_base-none-shared0",
+    "shatter_base-all-shared3",
+    "albert_base-feedforward-shared2",
+)
 @pytest.mark.parametrize(
     ("sharing", "shared"),
     [

@@ -93,6 +93,7 @@ def test_layers_of_a_list_have_their_own():
     assert_close(outputs(encoder, batch), expected, 1e-5)
 
 
+@pytest.mark.slow
 def test_every_way_of_saving(tmp_path):
     encoder = make([ONE, "one_head", ONE])
     batch = batch_of(encoder)

@@ -30,6 +30,7 @@ def _counted(encoder) -> int:
     )
 
 
+@pytest.mark.quick("shatter_base-78.0", "bert_rpe_base-87.3")
 @pytest.mark.parametrize(
     ("preset", "millions"),
     [

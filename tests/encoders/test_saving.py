@@ -111,6 +111,7 @@ def test_tables_of_two_sizes(tmp_path):
     check_loaded(random(encoder), tmp_path, from_file)
 
 
+@pytest.mark.slow
 def test_models_of_the_papers_by_arguments(tmp_path):
     """Sinusoids, XLNet's terms without biases, and permutations of blocks."""
     attention = [

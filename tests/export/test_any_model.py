@@ -106,7 +106,7 @@ def features(pairs):
     return text_features(examples, tokenizer(), LENGTH).inputs
 
 
-@pytest.mark.quick("functional", "ByName", "of_token_ids")
+@pytest.mark.quick("ByName", "of_token_ids")
 @pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__)
 def test_outputs_are_those_of_the_model_by_name(make):
     sees_segments, by_name = KINDS[make]
@@ -145,6 +145,7 @@ def test_outputs_are_those_of_the_model_by_name(make):
     assert all(value.shape[0] == 0 for value in empty.values())
 
 
+@pytest.mark.slow
 def test_an_export_of_a_fixed_length_and_of_pairs(tmp_path):
     encoder = make_encoder()
     inputs = make_inputs(*NAMES, length=LENGTH)

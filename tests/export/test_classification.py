@@ -68,6 +68,7 @@ def test_classify_texts(tmp_path):
     assert serve(path, "classify", [])["probabilities"].shape == (0, 3)
 
 
+@pytest.mark.slow
 def test_a_model_gives_its_own_label_names(tmp_path):
     model = Classifier(make_encoder(), 2, label_names=["down", "up"])
     path = export(tmp_path, model)

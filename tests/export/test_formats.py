@@ -119,6 +119,7 @@ def test_texts_of_one_segment_without_padding_need_no_more_than_ids(format, tmp_
     check_same(run(path, {"token_ids": batch["token_ids"]}), expected)
 
 
+@pytest.mark.slow
 def test_litert_of_a_fixed_shape_and_of_any(tmp_path):
     encoder = randomized(make_encoder())
     batch = batch_of(encoder, (5,), 5)

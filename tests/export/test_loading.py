@@ -10,7 +10,7 @@ import tfeff
 from tests.subjects.sentences import tokenizer
 
 
-@pytest.mark.quick("True-shatter_tiny", "False-bert_tiny")
+@pytest.mark.quick("False-bert_tiny")
 @pytest.mark.parametrize(
     "preset", ["shatter_tiny", "bert_tiny", "huang4_base", "convbert_small"]
 )

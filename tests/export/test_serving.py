@@ -147,6 +147,7 @@ for path, target in ((one, "0.npz"), (other, "1.npz")):
 """
 
 
+@pytest.mark.slow
 def test_a_process_with_tensorflow_alone_agrees(exports, tmp_path):
     texts = [*TEXTS[:-1], *MASKED]
     paths = [str(path) for _, path in exports.values()]
@@ -240,6 +241,7 @@ def test_texts_without_masks_have_no_fillings(exported):
     assert serve(exported[1], "fill_mask", TEXTS[:2])["fillings"].shape == (2, 0, 7)
 
 
+@pytest.mark.slow
 def test_truncation_drops_what_does_not_fit(tmp_path):
     model = make_model()
     path = tmp_path / "model"
@@ -255,6 +257,7 @@ def test_truncation_drops_what_does_not_fit(tmp_path):
     check_fillings(serve(path, "fill_mask", [text]), expected, 5)
 
 
+@pytest.mark.slow
 def test_positions_none_serve_texts_longer_than_trained_on(tmp_path):
     encoder = make_encoder("one_head", position="none", max_sequence_length=6)
     path = tmp_path / "model"

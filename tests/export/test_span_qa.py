@@ -120,6 +120,7 @@ def test_windows_of_blockwise_attention_are_of_full_length():
         check(numbers(answer(*texts_of(questions[:count]))), expected[:count])
 
 
+@pytest.mark.slow
 def test_real_passages(data_dir):
     path = data_dir / "squad" / "dev-v1.1.json"
     if not path.is_file():

@@ -148,6 +148,7 @@ def test_steps_between(step, normalizer, bias, value, checks):
     checks(partial(layer, **arguments), reference)
 
 
+@pytest.mark.slow
 def test_own_constants_and_functions():
     """The partition is that of the arguments, in scores, bias and values."""
     constants = (-2.0, None, 5.0)

@@ -187,6 +187,13 @@ class LateAttention(keras.layers.Layer):
         return self.dense(hidden)
 
 
+@pytest.mark.quick(
+    "False-shape0-float32",
+    "False-shape0-bfloat16",
+    "False-shape1-mixed_float16",
+    "True-shape0-mixed_bfloat16",
+    "True-shape1-float64",
+)
 @pytest.mark.parametrize(
     "dtype", ["float32", "float64", "mixed_bfloat16", "mixed_float16", "bfloat16"]
 )

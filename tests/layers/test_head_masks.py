@@ -129,6 +129,7 @@ def test_shatter_without_a_part_in_every_respect():
     check_layer(*shatter_without_a_part())
 
 
+@pytest.mark.quick("self", "rpe", "xlnet", "mixed", "dynamic_conv")
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_every_attention(name):
     """The heads that are off, and factors in a call, are factors of rows of `W^O`."""
@@ -229,6 +230,7 @@ def assert_same(encoder, expected):
         assert_close(one, other, 1e-5)
 
 
+@pytest.mark.quick("bert_base")
 @pytest.mark.parametrize("preset", ["bert_base", "shatter_base", "convbert_base"])
 def test_an_encoder_without_heads(preset, tmp_path):
     """Off by masks, by the configuration and after loading: all the same."""
@@ -274,6 +276,7 @@ def test_layers_that_share_weights_have_masks_of_their_own():
         assert_same(smaller, states(shared))
 
 
+@pytest.mark.quick("xlnet_base")
 @pytest.mark.parametrize("preset", ["bert_base", "xlnet_base", "part_bias_base"])
 def test_pooling_and_two_streams(preset):
     encoder, expected = randomized(preset), randomized(preset)

@@ -179,6 +179,7 @@ def test_adds_one_vector_of_weights():
     assert pooling.initial_vector.shape == (8,)
 
 
+@pytest.mark.quick("shatter")
 @pytest.mark.parametrize("kind", ["self", "shatter"])
 def test_xla_dynamic_shapes_and_half_precision(kind):
     pooling, blocks = make(kind)
@@ -254,6 +255,7 @@ def test_a_convolution_has_no_queries_without_a_position():
         pooling(states(num_layers=1))
 
 
+@pytest.mark.slow
 def test_a_model_of_an_encoder_and_its_pooling_is_saved_whole(tmp_path):
     encoder = tfeff.encoders.build(
         "bert_tiny", vocabulary_size=9, hidden_dim=8, intermediate_dim=8

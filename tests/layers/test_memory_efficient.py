@@ -52,7 +52,7 @@ def run(encoder):
     return hidden, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
 
-@pytest.mark.quick("graph-one_head-attention", "eager-one_head-block")
+@pytest.mark.quick("eager-one_head-block")
 @pytest.mark.parametrize(
     "way, attention, efficient",
     [

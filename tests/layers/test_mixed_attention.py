@@ -43,7 +43,7 @@ def inputs_of(batch, length, size=8, dtype="float32"):
     return np.random.default_rng(0).normal(size=(batch, length, size)).astype(dtype)
 
 
-@pytest.mark.quick("dynamic", "span_dynamic")
+@pytest.mark.quick("dynamic")
 @pytest.mark.parametrize("kind", KINDS)
 def test_layer(kind):
     """Four heads, of which the bottleneck leaves two of either kind."""

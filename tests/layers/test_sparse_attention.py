@@ -53,6 +53,7 @@ def test_equations(pattern, stride, expressivity):
     check(check_equations, stride=stride, expressivity=expressivity, pattern=pattern)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.data())
 def test_pattern(data):

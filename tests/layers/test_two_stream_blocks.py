@@ -212,6 +212,7 @@ def test_queries_at_targets_only(name):
         assert_close(rows, expected, tolerance)
 
 
+@pytest.mark.quick("one_head")
 @pytest.mark.parametrize("name", ["xlnet", "one_head"])
 def test_gradients_of_queries_at_targets(name):
     layer, named = two_streams(name, num_blocks=1, size=4, dtype="float64")

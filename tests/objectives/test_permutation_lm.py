@@ -58,7 +58,7 @@ def literal_logits(model, inputs):
     return logits
 
 
-@pytest.mark.quick("None-absolute", "6-sinusoid")
+@pytest.mark.quick("6-sinusoid")
 @pytest.mark.parametrize(
     "embedding_dim, position", [(None, "absolute"), (6, "absolute"), (6, "sinusoid")]
 )

@@ -105,6 +105,7 @@ def test_settings_that_an_objective_lacks_are_named(name, settings, message):
         get(name).override(**settings)
 
 
+@pytest.mark.slow
 def test_an_objective_of_ones_own(cache, monkeypatch):
     @dataclasses.dataclass(frozen=True)
     class LastTokens(tfeff.data.Examples):

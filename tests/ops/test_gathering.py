@@ -18,6 +18,20 @@ def loop(x, positions):
     return np.array(rows, x.dtype).reshape(*np.shape(positions), *x.shape[2:])
 
 
+@pytest.mark.quick(
+    "False-int32-rest0-some",
+    "False-int32-rest1-some",
+    "False-int32-rest2-some",
+    "False-int64-rest0-some",
+    "False-int64-rest1-some",
+    "False-int64-rest2-some",
+    "True-int32-rest0-some",
+    "True-int32-rest1-some",
+    "True-int32-rest2-some",
+    "True-int64-rest0-some",
+    "True-int64-rest1-some",
+    "True-int64-rest2-some",
+)
 @pytest.mark.parametrize("positions", POSITIONS.values(), ids=POSITIONS)
 @pytest.mark.parametrize("rest", [(), (3,), (2, 3)])
 @pytest.mark.parametrize("dtype", ["int32", "int64"])

@@ -298,6 +298,23 @@ def test_eager(name):
     check(name, ODD, kernel_of(name), "float32", 1e-5)
 
 
+@pytest.mark.quick(
+    "activated_product",
+    "gated_scores",
+    "gelu",
+    "key_products",
+    "masked_softmax",
+    "near_far_part_values",
+    "over_query_blocks, one block",
+    "part_values, softmax",
+    "relative_products",
+    "relative_values",
+    "toeplitz_rows",
+    "scaled_scores",
+    "xlnet_scores",
+    "softmax_values",
+    "window_values",
+)
 @pytest.mark.parametrize("name", KERNELS)
 def test_unknown_lengths(name):
     axes, sizes = KERNELS[name].axes, sizes_of(None, None, None)

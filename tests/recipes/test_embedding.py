@@ -96,6 +96,7 @@ def test_pairs_in_half_precision_on_the_training_part(folder):
     assert set(summary["best"]["mean"]) == {"train_pearson", "train_spearman"}
 
 
+@pytest.mark.slow
 def test_without_examples_the_encoder_is_scored(folder):
     summary = embed(settings())
     assert list(summary) == ["untrained"]

@@ -110,7 +110,7 @@ def test_pseudo_perplexity_masks_one_token_at_a_time(pretrained, tmp_path, capsy
     assert by_word == pytest.approx(math.exp(total / 12), 1e-5)
 
 
-@pytest.mark.quick("masked_lm")
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["masked_lm", "permutation_lm"])
 def test_a_preset_predicts_each_token_from_all_others(objective, tmp_path):
     """And the unigram baseline is that of the frequencies in the text."""

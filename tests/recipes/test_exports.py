@@ -15,6 +15,7 @@ def run(tmp_path):
         yield run
 
 
+@pytest.mark.slow
 def test_a_run_exports_once(run):
     assert newest_export(run) == run.path("export")
     first = export_once(run, make_encoder(), tokenizer(), sequence_length=8)

@@ -204,6 +204,13 @@ class Model:
         np.testing.assert_allclose(states[real], expected[real], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.quick(
+    "enable_lora-float8",
+    "enable_lora-fit with checkpoints",
+    "int8-enable_lora-.keras",
+    "float8-enable_lora",
+    "gptq",
+)
 @pytest.mark.parametrize(
     ("order", "outcome"),
     [

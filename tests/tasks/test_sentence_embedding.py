@@ -110,7 +110,7 @@ def test_is_the_loss_of_sentence_transformers():
     assert float(value) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.quick("mean", "layerwise")
+@pytest.mark.quick("mean")
 @pytest.mark.parametrize("pooling", TEXT_POOLINGS)
 def test_embeddings_and_logs_are_literal(tokenizer, pooling):
     model = make_model(pooling)
@@ -172,6 +172,7 @@ def test_training_brings_partners_nearer(tokenizer, rows, dropout):
     assert after["loss"] < 0.5 * before and after["accuracy"] == 1
 
 
+@pytest.mark.quick("False")
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_trains_compiled(tokenizer, jit_compile):
     model = SentenceEmbedding(make_encoder())

@@ -102,6 +102,7 @@ def test_parts_train_as_the_whole_batch(kind):
     assert max(np.abs(a - b).max() for a, b in zip(expected, start)) > 1e-4
 
 
+@pytest.mark.slow
 def test_updates_against_the_literal_algorithm():
     """The gradient is added up target by target; one clipping, decay, rate a step."""
     keras.utils.set_random_seed(0)
@@ -270,6 +271,7 @@ def test_rows_padded_to_different_lengths():
         np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_named():
     with pytest.raises(ValueError, match="`accumulation_steps` must be .*0"):
         masked_lm(0)

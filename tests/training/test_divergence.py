@@ -59,7 +59,7 @@ class Ruins(keras.callbacks.Callback):
                 weight.assign(weight * np.inf)
 
 
-@pytest.mark.quick("how2-epoch 1: val_loss is nan")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "message"),
     [

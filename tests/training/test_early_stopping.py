@@ -59,6 +59,7 @@ def train(directory, losses, patience=2, dies_in=None):
         return list(csv.DictReader(file)), said.getvalue()
 
 
+@pytest.mark.quick("losses0-counts0")
 @pytest.mark.parametrize(
     ("losses", "counts"),
     [
@@ -78,7 +79,7 @@ def test_a_run_ends_after_validations_without_a_lower_loss(tmp_path, losses, cou
     assert again == rows
 
 
-@pytest.mark.quick("2")
+@pytest.mark.slow
 @pytest.mark.parametrize("dies_in", [1, 2, 3])
 def test_a_killed_run_ends_where_it_would_have(tmp_path, dies_in):
     losses = [3.0, 2.0, 2.5, 2.0, 1.0, 0.5]

@@ -198,6 +198,7 @@ def test_skipping_far_is_arithmetic(cache, sequences):
     assert sorted(found) == sorted(sequences)
 
 
+@pytest.mark.slow
 def test_seeds(cache):
     first = take(cache.batches(MASKED, B, seed=1), 5)
     assert_equal(take(cache.batches(MASKED, B, seed=1), 5), first)

@@ -37,7 +37,10 @@ from tfeff.data.text.offset_tokenizer import OffsetTokenizer, encode_with_offset
 from tfeff.datasets import read_squad
 
 
-@pytest.fixture(scope="module", params=["unigram", "cased", "bert", "kerashub"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("cased", "kerashub")]
+
+
+@pytest.fixture(scope="module", params=["unigram", "bert", *SLOW])
 def any_tokenizer(request):
     if request.param in ("unigram", "cased"):
         lowercase = request.param == "unigram"

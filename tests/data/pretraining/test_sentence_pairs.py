@@ -180,6 +180,7 @@ def test_masks_on_top(cache, tokenizer):
             np.testing.assert_array_equal(one[name], other[name])
 
 
+@pytest.mark.slow
 def test_function_of_seed_and_example_number(cache):
     """Across the end of an epoch, in other batches, and when batches are skipped."""
     for kind in ("order", "next"):

@@ -108,6 +108,7 @@ def test_words_are_replaced_by_their_candidates_alone(masked_lm, tokenizer):
     assert seen(second, 2) == set(expected)
 
 
+@pytest.mark.slow
 def test_it_follows_from_the_seed_and_the_place_alone(masked_lm, tokenizer):
     def run(**arguments):
         return augment(examples(), masked_lm, tokenizer, **{"copies": 5, **arguments})
