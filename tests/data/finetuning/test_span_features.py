@@ -36,7 +36,6 @@ from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.offset_tokenizer import OffsetTokenizer, encode_with_offsets
 from tfeff.datasets import read_squad
 
-
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("cased", "kerashub")]
 
 
