@@ -274,6 +274,18 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.quick(
+    "bert-make-normalizer' must have 'type'",
+    "bert-make-clean_text=False",
+    "bert-make-prefix='@@'",
+    "bert-make-be a file of the `tokenizers`1",
+    "roberta-make-type='NFC'",
+    "roberta-make-dropout=0.1",
+    "roberta-make-suffix='</w>'",
+    "albert-make-replacement='_'",
+    "albert-make-be a file of the `tokenizers`",
+    "albert-make-byte_fallback=True",
+)
 @pytest.mark.parametrize("name, make, message", HOSTILE)
 def test_what_is_not_supported_is_named(name, make, message, tmp_path):
     source = copied(name, tmp_path)

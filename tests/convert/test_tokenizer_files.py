@@ -70,6 +70,16 @@ def test_sentencepiece_settings_count(tmp_path):
     assert ids(tokenizer, "caf\u00e9") != ids(tokenizer, "cafe")
 
 
+@pytest.mark.quick(
+    "bert-settings0-do_basic_tokenize=False",
+    "xlnet-settings3-remove_space=False",
+    "bert-settings6-auto_map=",
+    "bert-settings9-word_tokenizer_type='mecab'",
+    "bert-settings12-mask_token='<mask>'",
+    "bert-settings15-adds '\\\\[E1\\\\]'",
+    "bert-settings18-is damaged",
+    "albert-settings21-unk_token='\\\\[UNK\\\\]'",
+)
 @pytest.mark.parametrize(
     "name, settings, message",
     [

@@ -184,6 +184,11 @@ def test_examples_are_checked():
         examples.labels[0][0] = 2
 
 
+@pytest.mark.quick(
+    "WikiANN-wikiann_en-train-20000-160394-B-PER-9164",
+    "WNUT-17-wnut17-train-3394-62730-B-person-660",
+    "CoNLL-2000-conll2000-test-2012-47377-B-NP-12422",
+)
 @pytest.mark.parametrize(
     ("name", "folder", "split", "sentences", "words", "label", "count"),
     [

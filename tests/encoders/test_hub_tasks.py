@@ -98,6 +98,7 @@ def test_masked_lm(preset, tmp_path):
     check_same_predictions(loaded, model, inputs)
 
 
+@pytest.mark.quick("9-False-tokenizer", "9-True-word_pieces", "40-True-tokenizer")
 @pytest.mark.parametrize("make", [tokenizer, word_pieces])
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("length", [9, 40])

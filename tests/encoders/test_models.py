@@ -99,6 +99,9 @@ def check_hidden_states(encoder, attention):
             assert_close(states[index + 1][row], hidden, 2e-5, f"block {index}")
 
 
+@pytest.mark.quick(
+    "bert_rpe_base", "huang2_base", "blockbert_n2_base", "convbert_medium_small"
+)
 @pytest.mark.parametrize("preset", SYSTEMS)
 def test_all_hidden_states_are_those_of_the_equations(preset):
     check_hidden_states(tiny(preset), partial(attention_of, preset))

@@ -140,6 +140,7 @@ def test_sizes_of_students(preset, millions, with_pooler):
     assert encoder.num_segments == (0 if preset == "distilbert_base" else 2)
 
 
+@pytest.mark.quick("shaw-9427968", "huang3-9427968")
 @pytest.mark.parametrize(
     ("method", "entries"),
     [

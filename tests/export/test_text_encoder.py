@@ -62,6 +62,7 @@ def test_masked_text_is_the_text_with_whole_pieces_replaced():
     assert ids == expected
 
 
+@pytest.mark.quick("-pieces0", " [MASK] \\t [MASK]\\n-pieces3", "[MASK]\\nwas-pieces6")
 @pytest.mark.parametrize(
     "text, pieces",
     [

@@ -76,6 +76,7 @@ def test_partitioned_attention():
     )
 
 
+@pytest.mark.quick("2-0-12-None")
 @pytest.mark.parametrize(
     "num_heads, layer_index, num_layers, boundaries",
     [(2, 0, 12, None), (8, 11, 12, None), (4, 0, 1, (-2, 0, 3)), (1, 0, 1, ())],

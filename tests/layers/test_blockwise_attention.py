@@ -107,6 +107,7 @@ def test_padding_changes_nothing_while_the_blocks_stay():
     assert_close(longer[:, :7], expected, 1e-5)
 
 
+@pytest.mark.quick("4", "1:2:1")
 @pytest.mark.parametrize(
     "head_blocks", ["4", "4:0", "0:4", "1:2:1", "1:0:2", "0:1:0:1"]
 )
@@ -215,6 +216,7 @@ def test_forms_of_the_assignment_are_the_same_config():
     assert copy.get_config() == configs[0]
 
 
+@pytest.mark.quick("64")
 @pytest.mark.parametrize("length", [64, 61])
 def test_never_computes_a_matrix_of_all_pairs(length):
     """The program has the blocks, N T T / n elements, and nothing larger."""

@@ -23,6 +23,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.quick("self", "partitioned", "mixed", "dynamic", "rpe", "huang2", "xlnet")
 @pytest.mark.parametrize("name", LAYERS)
 def test_nothing_in_nothing_out(name):
     layer = LAYERS[name]()
@@ -38,7 +39,7 @@ def test_nothing_in_nothing_out(name):
                 assert gradient is None or not np.any(tf.convert_to_tensor(gradient))
 
 
-@pytest.mark.quick("huang4", "one head", "self", "blockwise", "span dynamic")
+@pytest.mark.quick("self", "span dynamic")
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_replica_without_rows_has_no_gradient(name):
     """In a graph that knows no sizes, as the last batch of an epoch leaves it."""

@@ -54,6 +54,7 @@ def test_layer(kind):
         check_equations(make, reference(kind, 2), hidden_dim=4)
 
 
+@pytest.mark.quick("1-2-1")
 @pytest.mark.parametrize(
     "num_heads, head_ratio, heads", [(1, 2, 1), (2, 1, 2), (2, 2, 1), (4, 4, 1)]
 )
@@ -80,6 +81,7 @@ def test_defaults_are_those_of_convbert():
         assert_close(actual, literal, 1e-5)
 
 
+@pytest.mark.quick("span_dynamic", "lightweight")
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_mask_conv_padding_leaks_into_the_convolution(kind):
     """The attention heads keep their mask. Values and gradients."""

@@ -75,12 +75,7 @@ def at_once(name):
     return run(make(name, query_block_size=None), HIDDEN, VISIBLE)
 
 
-@pytest.mark.quick(
-    "self-4-unknown length",
-    "huang4-4-unknown length",
-    "blockwise-4-unknown length",
-    "one value matrix-4-unknown length",
-)
+@pytest.mark.quick("self-4-unknown length", "huang4-4-unknown length")
 @pytest.mark.parametrize("size, way", WAYS)
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_any_block_size(name, size, way):
@@ -90,6 +85,7 @@ def test_any_block_size(name, size, way):
     check(run(layer, HIDDEN, VISIBLE, way), expected, 1e-11)
 
 
+@pytest.mark.quick("Shatter")
 @pytest.mark.parametrize(
     "name",
     [
@@ -136,6 +132,14 @@ def test_half_precision(name, dtype):
         assert error < 1.5 * of_whole + rounding * float(tf.norm(other))
 
 
+@pytest.mark.quick(
+    "self-eager",
+    "Part_Bias-eager",
+    "shaw-eager",
+    "huang2-eager",
+    "huang3, shared-eager",
+    "xlnet, segments without biases-eager",
+)
 @pytest.mark.parametrize("way", ["eager", pytest.param("XLA", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_recomputed(name, way):
@@ -176,6 +180,7 @@ def test_context_equals_its_equation(name):
             assert_close(one, other, 1e-11)
 
 
+@pytest.mark.quick("self", "shaw")
 @pytest.mark.parametrize("name", ["self", "Shatter", "xlnet", "shaw", "sparse"])
 def test_two_streams_in_blocks(name):
     """Masks of pairs, and queries at a few positions."""

@@ -63,11 +63,13 @@ def test_layer(method):
     check(check_equations if alike else check_layer, method, **CLIPPED[method])
 
 
+@pytest.mark.quick("shaw", "huang3")
 @pytest.mark.parametrize("method", ["shaw", "huang1", "huang2", "huang3", "huang4"])
 def test_equations_of_heads_that_share_a_table(method):
     check(check_equations, method, max_distance=3, shared_heads=True)
 
 
+@pytest.mark.quick("shaw", "huang1")
 @pytest.mark.parametrize("method", ["shaw", "rpe", "huang1", "huang4"])
 def test_equations_not_clipped(method):
     check(check_equations, method, max_distance=7)
@@ -211,6 +213,7 @@ def test_weights():
     assert shapes(method="xlnet", relative_segments=True, query_bias=False) == bare
 
 
+@pytest.mark.quick("shaw-False", "huang2-False", "huang4-False")
 @pytest.mark.parametrize("shared_heads", [False, True])
 @pytest.mark.parametrize("method", ["shaw", "huang1", "huang2", "huang3", "huang4"])
 @settings(max_examples=4)

@@ -47,6 +47,7 @@ def test_layer(pattern):
     check(check_layer, stride=3, expressivity=1, pattern=pattern)
 
 
+@pytest.mark.quick("2-1-fairseq", "4-2-sparse_transformer")
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("stride, expressivity", [(2, 1), (4, 2), (100, 30)])
 def test_equations(pattern, stride, expressivity):

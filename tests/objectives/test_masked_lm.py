@@ -66,6 +66,7 @@ def test_reported_loss_counts_targets_not_batches():
     assert logs["accuracy"] == pytest.approx(right / count, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_two_replicas_equal_one_device_with_clipping(preset):
     def make():

@@ -291,6 +291,23 @@ def test_arguments_are_those_of_the_equation(name):
     assert kernel.__doc__.startswith(f"Equals `tfeff.ops.{name}`")
 
 
+@pytest.mark.quick(
+    "activated_product",
+    "gated_scores",
+    "gelu",
+    "key_products",
+    "masked_softmax",
+    "near_far_part_values",
+    "over_query_blocks, one block",
+    "part_values, softmax",
+    "relative_products",
+    "relative_values",
+    "toeplitz_rows",
+    "scaled_scores",
+    "xlnet_scores",
+    "softmax_values",
+    "window_values",
+)
 @pytest.mark.parametrize("name", KERNELS)
 def test_eager(name):
     for lengths in (ODD, ONE, MIDDLE, IN_BLOCKS):
@@ -346,20 +363,13 @@ def test_xla(name):
 
 
 @pytest.mark.quick(
-    "gated_scores-float16-0.005",
-    "over_query_blocks, one block-float16-0.005",
-    "softmax_values-float16-0.005",
-    "part_values-float16-0.005",
-    "l2_normalized_sigmoid-float16-0.005",
-    "relative_products-float16-0.005",
     "activated_product-float16-0.005",
-    "near_far_part_values-float16-0.005",
-    "xlnet_scores-float16-0.005",
     "gelu-float16-0.005",
-    "part_values-bfloat16-0.015",
-    "relative_products-bfloat16-0.015",
-    "masked_softmax-bfloat16-0.015",
-    "gelu-bfloat16-0.015",
+    "l2_normalized_sigmoid-float16-0.005",
+    "near_far_part_values-float16-0.005",
+    "part_values-float16-0.005",
+    "relative_products-float16-0.005",
+    "xlnet_scores-float16-0.005",
     "softmax_values-bfloat16-0.015",
 )
 @pytest.mark.parametrize("dtype, tolerance", [("float16", 5e-3), ("bfloat16", 0.015)])

@@ -44,6 +44,7 @@ def test_toeplitz(length):
     assert_close(tape.gradient(loss, variable), slope, 1e-12)
 
 
+@pytest.mark.quick("1-False", "7-True", "256-False", "384-True")
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("length", LENGTHS)
 def test_products(length, shared):

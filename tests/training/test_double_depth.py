@@ -44,6 +44,7 @@ def seeds(layer):
     ]
 
 
+@pytest.mark.quick("ConvBERT")
 @pytest.mark.parametrize(
     "name",
     [

@@ -65,6 +65,15 @@ def cut(text, places):
     return [text[start:end] for start, end in places]
 
 
+@pytest.mark.quick(
+    "The fox-expected0",
+    "fox,fox.-expected2",
+    "Cafe\\u0301 fox-expected4",
+    "cafe\\u0301s-expected6",
+    "(\\u5b57)fox-expected8",
+    "\\U0001f600x-expected10",
+    " \\u200b -expected12",
+)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -129,6 +138,7 @@ texts = st.lists(
 ).map("".join)
 
 
+@pytest.mark.quick("unigram")
 @settings(max_examples=40)
 @given(st.lists(texts, min_size=1, max_size=4))
 def test_any_text(any_tokenizer, encode, batch):
