@@ -22,7 +22,7 @@ class WorkerThreads:
             monkeypatch.setattr(module, "several_workers", self._is_worker)
             monkeypatch.setattr(module, "worker_name", lambda: self._local.name)
         monkeypatch.setattr(workers, "_chief", lambda: self._names[0])
-        monkeypatch.setattr(workers, "_gather", self._gather)
+        monkeypatch.setattr(workers, "gather", self._gather)
 
     def run(self, *functions):
         """Calls a function in each worker; returns what they return or raise."""

@@ -1,4 +1,4 @@
-"""A worker of a run, which kills itself where `test_killed_workers` tells it to."""
+"""A worker of a run, which a signal ends where the tests tell it to."""
 
 import ctypes
 import os
@@ -51,7 +51,7 @@ def batches(skip, seed=0):
 
 
 class DieAt(keras.callbacks.Callback):
-    """Kills the process in a phase of training."""
+    """Kills the process in a phase of training, or tells it to end there."""
 
     def __init__(self, phase, run):
         super().__init__()
@@ -68,8 +68,6 @@ class DieAt(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         self._step = int(self.model.optimizer.iterations.numpy())
         self._die_in(f"after step {self._step}")
-        if self._phase == f"frozen after step {self._step}":
-            os.kill(os.getpid(), signal.SIGSTOP)
 
     def on_test_batch_end(self, batch, logs=None):
         if self._step:
@@ -95,7 +93,7 @@ class DieAt(keras.callbacks.Callback):
         if self._phase == f"in the save of step {step}":
             os.truncate(path, os.path.getsize(path) // 2)
             die()
-        if self._phase == f"told to end in the save of step {step}":
+        if self._phase == f"told in the save of step {step}":
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(1)  # The signal would end the process by now.
         if self._phase == f"when step {step} is saved":
@@ -110,6 +108,11 @@ class DieAt(keras.callbacks.Callback):
     def _die_in(self, phase):
         if self._phase == phase:
             die()
+        if self._phase == f"told {phase}":
+            self._phase = ""  # A second signal would act at once.
+            os.kill(os.getpid(), signal.SIGTERM)
+        if self._phase == f"frozen {phase}":
+            os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def die():

@@ -14,7 +14,6 @@ import pytest
 from tests.subjects.clusters import REPOSITORY
 from tests.subjects.small_runs import Raises, Small, contents, train
 from tfeff.training import Checkpoints, load_checkpoint, save_checkpoint
-from tfeff.training.background import Background
 
 
 @pytest.fixture
@@ -113,16 +112,6 @@ def test_a_signal_waits_for_what_is_being_written(tmp_path, gate):
         train(tmp_path / "run", Raises(signal.SIGINT, step=8), Opens())
     names = sorted(os.listdir(tmp_path / "run" / "checkpoints"))
     assert names == ["step-00000006.keras", "step-00000008.keras"]
-
-
-def test_held_signals_act_when_the_work_is_done():
-    done = []
-    background = Background(hold_signals=True)
-    background.start(lambda: (signal.raise_signal(signal.SIGINT), done.append(1)))
-    with pytest.raises(KeyboardInterrupt):
-        while not done or background._work:
-            background.check()
-    assert done == [1] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.slow

@@ -215,8 +215,6 @@ class Checkpoints(keras.callbacks.Callback):
         notes: called for the notes to save with each model, see `save_checkpoint`.
         keep_steps: integers, multiples of `steps_per_epoch`: the steps whose
             checkpoints are never deleted.
-        hold_signals: boolean; whether SIGINT and SIGTERM wait for the end of a
-            checkpoint that is being written.
 
     Raises:
         ValueError: if a number is not positive, or one of `keep_steps` is no multiple
@@ -234,10 +232,9 @@ class Checkpoints(keras.callbacks.Callback):
         keep: int = 2,
         notes: Callable[[], Mapping] = dict,
         keep_steps: Sequence[int] = (),
-        hold_signals: bool = False,
     ):
         super().__init__()
-        self._background = Background(hold_signals)
+        self._background = Background()
         self._directory = check_path("directory", directory)
         self._steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
         self._keep = check_integer("keep", keep)

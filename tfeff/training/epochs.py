@@ -1,5 +1,6 @@
 """Epochs that a signal ends, and that another start goes on with."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -7,8 +8,13 @@ import numpy as np
 import tensorflow as tf
 
 from tfeff.training.checkpoints import Checkpoints
-from tfeff.training.held_signals import HeldSignals
-from tfeff.training.workers import is_chief, several_workers
+from tfeff.training.workers import (
+    gather,
+    is_chief,
+    several_workers,
+    worker_name,
+    worker_names,
+)
 
 
 class StopAtSignal(keras.callbacks.Callback):
@@ -19,8 +25,9 @@ class StopAtSignal(keras.callbacks.Callback):
     the epoch come first. Place it after all callbacks that write at an epoch's end.
 
     Args:
-        signals: where signals arrive.
-        checkpoints: the callback that saves.
+        is_over: called after each step and each epoch, by all of several workers at
+            the same moments: whether the training ends now. See `joint_end`.
+        checkpoints: the callback that saves; of several workers the chief's.
         steps_per_epoch: integer, steps of an epoch.
         first_step: integer, steps that are done when the training begins.
 
@@ -30,30 +37,34 @@ class StopAtSignal(keras.callbacks.Callback):
 
     def __init__(
         self,
-        signals: HeldSignals,
+        is_over: Callable[[], bool],
         checkpoints: Checkpoints,
         steps_per_epoch: int,
         first_step: int,
     ):
         super().__init__()
-        self._signals = signals
+        self._is_over = is_over
         self._checkpoints = checkpoints
         self._steps_per_epoch = steps_per_epoch
         self._first_step = first_step
 
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch = epoch
+        self._ends = False
 
     def on_train_batch_end(self, batch, logs=None):
-        step = self._epoch * self._steps_per_epoch + batch + 1
-        if self._signals.received is None or batch + 1 >= self._steps_per_epoch:
+        self._ends = self._is_over()
+        if not self._ends or batch + 1 >= self._steps_per_epoch:
             return
+        step = self._epoch * self._steps_per_epoch + batch + 1
         if step > self._first_step:
-            self._checkpoints.save(step, metrics=metrics_state(self.model))
+            state = metrics_state(self.model)
+            if is_chief():
+                self._checkpoints.save(step, metrics=state)
         raise KeyboardInterrupt
 
     def on_epoch_end(self, epoch, logs=None):
-        if self._signals.received is not None:
+        if self._ends or self._is_over():
             raise KeyboardInterrupt
 
 
@@ -99,8 +110,14 @@ class ResumeEpoch(keras.callbacks.Callback):
 
 
 def metrics_state(model: keras.Model) -> list:
-    """The variables of a model's metrics, of each replica, as lists of numbers."""
-    return [[part.numpy().tolist() for part in parts] for parts in _parts(model)]
+    """The variables of a model's metrics, of each replica, as lists of numbers.
+
+    All of several workers call it: the replicas are those of all.
+    """
+    state = [[part.numpy().tolist() for part in parts] for parts in _parts(model)]
+    if not several_workers():
+        return state
+    return [sum(parts, []) for parts in zip(*gather(state).values())]
 
 
 def _restore_metrics(model, state):
@@ -111,20 +128,26 @@ def _restore_metrics(model, state):
             f"Received: {len(state)} variables, while there are {len(parts)}"
         )
     for variables, values in zip(parts, state, strict=True):
-        if len(variables) != len(values) or several_workers():
-            values = _in_the_first(values, len(variables))
-        for variable, value in zip(variables, values, strict=True):
+        for variable, value in zip(variables, _of_here(values, model), strict=False):
             variable.assign(tf.constant(value, variable.dtype, variable.shape))
 
 
-def _in_the_first(values, number):
-    """The sum of the replicas' values in the first of all replicas, zeros elsewhere."""
-    total = np.sum(values, axis=0)
-    first = [total if is_chief() else np.zeros_like(total)]
-    return [*first, *[np.zeros_like(total)] * (number - 1)]
+def _of_here(values, model):
+    """The values of this worker's replicas, of those of all.
+
+    Of another number of replicas, the sum is in the first of all, zeros elsewhere.
+    """
+    number = model.distribute_strategy.num_replicas_in_sync
+    if len(values) != number:
+        total = np.sum(values, axis=0)
+        values = [total, *[np.zeros_like(total)] * (number - 1)]
+    if not several_workers():
+        return values
+    names = worker_names()
+    return values[names.index(worker_name()) * number // len(names) :]
 
 
 def _parts(model):
-    """Each variable of the metrics, as one for every replica."""
+    """Each variable of the metrics, as one for every replica of this worker."""
     local = model.distribute_strategy.experimental_local_results
     return [local(v.value) for m in model.metrics for v in m.variables]

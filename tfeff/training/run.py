@@ -27,6 +27,7 @@ from tfeff.training.divergence import StopWhenDiverged
 from tfeff.training.early_stopping import StopEarly
 from tfeff.training.epochs import ResumeEpoch, StopAtSignal
 from tfeff.training.held_signals import HeldSignals
+from tfeff.training.joint_end import joint_end
 from tfeff.training.metrics_file import MetricsFile, restore
 from tfeff.training.progress import TrainingProgress
 from tfeff.training.workers import (
@@ -364,8 +365,8 @@ class RunDirectory:
         metrics of one that was not. At most an epoch of work is lost by a kill, and
         none by Ctrl-C or SIGTERM: these wait for the end of the step, or of the
         validation, and for its checkpoint, then do what they would have done at once.
-        A second one does not wait. (On several workers they wait for the checkpoint
-        that is being written alone: else the workers would wait for each other.)
+        A second one does not wait. A signal to one of several workers ends all of them
+        after the same step.
 
         Call it in the scope of the distribution strategy. Several workers all call it.
         The chief writes, and all go on from its newest checkpoint. The number of
@@ -403,7 +404,8 @@ class RunDirectory:
             OSError: if a checkpoint cannot be written, after a step or at the end.
             Diverged: after the first epoch whose loss or weights are not finite. No
                 file is written of it.
-            LostWorker: if another worker has ended or cannot be reached.
+            LostWorker: if another worker has ended, was told to end by a signal, or
+                cannot be reached.
         """
         check_tensorflow("`RunDirectory.fit`")
         steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
@@ -461,7 +463,6 @@ class RunDirectory:
                 "metrics.csv": metrics_file.text(),
             },
             keep_steps,
-            hold_signals=self._has_others,
         )
         if self.is_chief:
             checkpoints.remove_old()
@@ -470,12 +471,11 @@ class RunDirectory:
         if step == total_steps or stop_early.is_over:
             return model
         progress = TrainingProgress(total_steps, steps_per_epoch, tokens_per_step, step)
-        held: Any = contextlib.nullcontext(HeldSignals())
-        if not self._has_others:
-            held = HeldSignals()
         dataset = make_dataset(step)
-        # Published before a signal acts, which may end the process.
-        with held as signals, self.published(), contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack:
+            is_over = stack.enter_context(joint_end(stack.enter_context(HeldSignals())))
+            # Published before a signal acts, which may end the process.
+            stack.enter_context(self.published())
             stack.callback(checkpoints.wait)
             stack.callback(progress.close)
             model.fit(
@@ -504,7 +504,7 @@ class RunDirectory:
                     *(self._writers(metrics_file) if self.is_chief else []),
                     # Last: a checkpoint promises that its row of metrics is there.
                     *([checkpoints] if self.is_chief else []),
-                    StopAtSignal(signals, checkpoints, steps_per_epoch, step),
+                    StopAtSignal(is_over, checkpoints, steps_per_epoch, step),
                 ],
             )
             self.share()  # The others do not go on where the chief cannot publish.

@@ -78,8 +78,7 @@ def several_workers() -> bool:
     strategy = tf.distribute.get_strategy()
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return False
-    cluster = strategy.cluster_resolver.cluster_spec().as_dict()
-    return sum(len(cluster.get(job, ())) for job in ("chief", "worker")) > 1
+    return len(worker_names()) > 1
 
 
 def is_chief() -> bool:
@@ -94,6 +93,17 @@ def worker_name() -> str:
     """The name of this worker of several, such as `"worker 1"`."""
     resolver = tf.distribute.get_strategy().cluster_resolver
     return f"{resolver.task_type} {resolver.task_id}"
+
+
+def worker_names() -> list[str]:
+    """The names of all workers, in the order of `gather`."""
+    cluster = tf.distribute.get_strategy().cluster_resolver.cluster_spec()
+    return sorted(
+        f"{job} {index}"
+        for job in ("chief", "worker")
+        if job in cluster.jobs
+        for index in range(cluster.num_tasks(job))
+    )
 
 
 def check_equal_settings(settings: Mapping) -> None:
@@ -115,7 +125,7 @@ def check_equal_settings(settings: Mapping) -> None:
     if not several_workers():
         return
     versions = {m.__name__: m.__version__ for m in (tfeff, tf, keras)}
-    everyone = _gather({**versions, **settings})
+    everyone = gather({**versions, **settings})
     differences = _differences(everyone)
     if differences:
         _raise_together(
@@ -181,7 +191,7 @@ def from_chief(make: Callable[[], Any]) -> Any:
 
 def tell(value: Any, error: Exception | None) -> Any:
     """The JSON value that the chief calls this with, in all; or its error, in all."""
-    told = _gather({"value": value, "error": error and str(error)})[_chief()]
+    told = gather({"value": value, "error": error and str(error)})[_chief()]
     if error is not None:
         _part()
         raise error
@@ -212,7 +222,7 @@ def open_together(
         lock = seen(told)
     except Exception as error:
         why = f": {error}"
-    everyone = _gather([directory, lock, why])
+    everyone = gather([directory, lock, why])
     path, lock, _ = everyone[_chief()]
     others = [
         f"{worker} does not see there that {_chief()} has opened {path} (it was given "
@@ -254,7 +264,7 @@ def share(
                 fetch(told)
             except Exception as raised:
                 error = str(raised) or type(raised).__name__
-        everyone = _gather(error)
+        everyone = gather(error)
     failed = [f"{worker} cannot: {text}" for worker, text in everyone.items() if text]
     if failed:
         _raise_together(
@@ -306,7 +316,7 @@ def agree_on_checkpoint(run) -> tuple[str | None, int]:
         return None, 0
     path = checkpoint_path(directory, step)
     run.share(os.path.relpath(path, run.directory))
-    message = _disagreement(of_chief, _gather(_checksum(path)), _chief())
+    message = _disagreement(of_chief, gather(_checksum(path)), _chief())
     if message:
         _raise_together(message)
     return path, step
@@ -346,8 +356,8 @@ def _chief():
     return "chief 0" if "chief" in cluster.jobs else "worker 0"
 
 
-def _gather(value):
-    """The JSON value that each worker gives, by the worker's name."""
+def gather(value: Any) -> dict[str, Any]:
+    """The JSON value that each worker gives, by the worker's name, in all workers."""
     strategy = tf.distribute.get_strategy()
     line = json.dumps({worker_name(): value}) + "\n"
     codes = tf.constant(np.frombuffer(line.encode(), np.uint8), tf.int32)
@@ -355,7 +365,7 @@ def _gather(value):
     with _without_warnings():  # It warns that each call makes a function anew.
         gathered = strategy.gather(local, axis=0).numpy()
     text = bytes(gathered.astype(np.uint8)).decode()
-    everyone = {}
+    everyone: dict[str, Any] = {}
     for line in text.splitlines():  # One for each replica.
         everyone |= json.loads(line)
     return dict(sorted(everyone.items()))
@@ -384,4 +394,4 @@ def _part():
     A worker that ended at once could take along what another has not received yet.
     """
     with contextlib.suppress(tf.errors.OpError):
-        _gather(None)
+        gather(None)
