@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfeff
+from tests.subjects.clusters import cluster, run_workers
 from tfeff.data.dataset_options import finalize
 from tfeff.utils.files import atomic_file
 from tfeff.utils.parallel import end_with_parent
@@ -158,3 +159,21 @@ def main(config, directory, phase, log, dropout):
 
     run.by_chief(export, lambda: None, files=())
     run.close()
+
+
+def train(run, num_workers, phases=(), dropout=0.1):
+    """Starts workers, each of which does what `phases` tells it; waits for all.
+
+    Returns:
+        The exit statuses, and what the workers wrote to standard error.
+    """
+    phases = dict.fromkeys(range(num_workers), "") | dict(phases)
+    run.parent.mkdir(parents=True, exist_ok=True)
+    logs = [run.with_name(f"errors{index}.txt") for index in range(num_workers)]
+    calls = [
+        (config, run, phases[index], logs[index], dropout)
+        for index, config in enumerate(cluster(num_workers))
+    ]
+    frozen = [index for index in phases if phases[index].startswith("frozen")]
+    statuses = run_workers(main, calls, frozen)
+    return statuses, [log.read_text(encoding="utf-8") for log in logs]

@@ -6,8 +6,8 @@ import signal
 import numpy as np
 import pytest
 
-from tests.subjects.clusters import cluster, run_workers, state
-from tests.training import run_worker
+from tests.subjects.clusters import state
+from tests.training.run_worker import train
 
 PHASES = [
     "before the run",
@@ -21,24 +21,6 @@ PHASES = [
     "in the save of step 8",
     "in the export",
 ]
-
-
-def train(run, num_workers, phases=(), dropout=0.1):
-    """Starts workers, each of which does what `phases` tells it; waits for all.
-
-    Returns:
-        The exit statuses, and what the workers wrote to standard error.
-    """
-    phases = dict.fromkeys(range(num_workers), "") | dict(phases)
-    run.parent.mkdir(parents=True, exist_ok=True)
-    logs = [run.with_name(f"errors{index}.txt") for index in range(num_workers)]
-    calls = [
-        (config, run, phases[index], logs[index], dropout)
-        for index, config in enumerate(cluster(num_workers))
-    ]
-    frozen = [index for index in phases if phases[index].startswith("frozen")]
-    statuses = run_workers(run_worker.main, calls, frozen)
-    return statuses, [log.read_text(encoding="utf-8") for log in logs]
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.subjects.clusters import state
-from tests.training.test_killed_workers import train
+from tests.training.run_worker import train
 
 TOLD = "was told to end by SIGTERM, and all workers have ended"
 
