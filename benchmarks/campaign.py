@@ -13,6 +13,7 @@ killed goes on with the cells that it was at, from their checkpoints.
 
 A part of it, and again what is recorded, whose metrics must be equal to the last digit:
 
+    python benchmarks/campaign.py --claims=one-head
     python benchmarks/campaign.py --cells='pretraining/Shatter/*'
     python benchmarks/campaign.py --cells='pretraining/Shatter/0' --check
 
@@ -29,15 +30,18 @@ import fcntl
 import fnmatch
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import environment
 import runs
 from absl import app, flags
 from evidence import texts
-from evidence.cells import make_cells
+from evidence.cells import Cell, make_cells
 from evidence.checking import check
-from evidence.listing import print_list
+from evidence.claims import CLAIMS
+from evidence.deciding import cells_of
+from evidence.listing import print_claims, print_list
 from evidence.places import Places
 from evidence.processes import do_one
 from evidence.schedule import Campaign
@@ -54,13 +58,20 @@ flags.DEFINE_string(
 flags.DEFINE_string("runs", "runs/campaign", "Folder of the texts and the runs.")
 flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
 flags.DEFINE_multi_string(
-    "cells", ["*"], "Pattern of the names of the cells to run; several are tried."
+    "cells", [], "Pattern of the names of the cells to run; by default all of them."
+)
+flags.DEFINE_multi_string(
+    "claims",
+    [],
+    "Claim whose cells to run, by the name of its page; with --cells, too.",
 )
 flags.DEFINE_integer("processes", 1, "Cells at a time, a core each.", lower_bound=1)
 flags.DEFINE_float(
     "budget_hours", None, "No cell is begun later; what runs then is stopped."
 )
-flags.DEFINE_boolean("list", False, "Print the cells, their state and hours; run none.")
+flags.DEFINE_boolean(
+    "list", False, "Print cells and claims, their state and hours; run none."
+)
 flags.DEFINE_boolean("check", False, "Run recorded cells again and compare; no rows.")
 flags.DEFINE_boolean("report", False, "Write the pages of the claims; run nothing.")
 flags.DEFINE_string("one", None, "For the campaign itself: the cell of this process.")
@@ -75,15 +86,7 @@ def main(_):
     if FLAGS.one:
         do_one(cells[FLAGS.one], places, FLAGS.folder, FLAGS.core)
         return
-    chosen: set[str] = set()
-    for pattern in FLAGS.cells:
-        found = fnmatch.filter(cells, pattern)
-        if not found:
-            raise app.UsageError(
-                "--cells must match the name of a cell, which --list prints. "
-                f"Received: {pattern!r}"
-            )
-        chosen.update(found)
+    chosen = choose(cells, places)
     wanted = [cell for name, cell in cells.items() if name in chosen]
     if FLAGS.report:
         from evidence.pages import write_pages
@@ -93,6 +96,7 @@ def main(_):
         return
     if FLAGS.list:
         print_list(wanted, places, FLAGS.processes)
+        print_claims(CLAIMS, cells, places)
         return
     if not Path(places.data, "text", runs.HELD_OUT).exists():
         raise app.UsageError(f"--data={places.data} holds no text/{runs.HELD_OUT}")
@@ -105,6 +109,27 @@ def main(_):
         else:
             campaign = Campaign(wanted, cells, places)
             campaign.run(FLAGS.processes, FLAGS.budget_hours)
+
+
+def choose(cells: Mapping[str, Cell], places: Places) -> set[str]:
+    """The names of the cells that the flags ask for, all without them."""
+    claims = {claim.name: claim for claim in CLAIMS}
+    chosen: set[str] = set()
+    for pattern in FLAGS.cells:
+        found = fnmatch.filter(cells, pattern)
+        if not found:
+            raise app.UsageError(
+                "--cells must match the name of a cell, which --list prints. "
+                f"Received: {pattern!r}"
+            )
+        chosen.update(found)
+    for name in FLAGS.claims:
+        if name not in claims:
+            raise app.UsageError(
+                f"--claims must be of {', '.join(claims)}. Received: {name!r}"
+            )
+        chosen |= cells_of(claims[name], cells, places.scale)
+    return chosen or set(cells)
 
 
 @contextlib.contextmanager

@@ -1,8 +1,11 @@
 """The list of a campaign's cells, with the hours that they take."""
 
 import os
+from collections.abc import Iterable, Mapping
 
 from evidence.cells import Cell
+from evidence.claims import Claim
+from evidence.deciding import cells_of
 from evidence.places import Places
 from evidence.systems import TIMED, Scale
 
@@ -40,6 +43,27 @@ def print_list(wanted: list[Cell], places: Places, processes: int) -> None:
         f"in all {left:.1f} hours of a core left, "
         f"{left / processes:.1f} with --processes={processes}"
     )
+
+
+def print_claims(
+    claims: Iterable[Claim], cells: Mapping[str, Cell], places: Places
+) -> None:
+    """Prints claims, how many of their cells are done, and the hours that are left.
+
+    Args:
+        claims: the claims.
+        cells: all cells by name.
+        places: where everything is.
+    """
+    rows = places.ledger.rows()
+    for claim in claims:
+        names = cells_of(claim, cells, places.scale)
+        left = [cells[name] for name in names if name not in rows]
+        hours = sum(estimate(cell, rows, places.scale) for cell in left)
+        print(
+            f"{claim.name} | {len(names) - len(left)} of {len(names)} cells done | "
+            f"{hours:.1f} hours of a core left"
+        )
 
 
 def estimate(cell: Cell, rows: dict[str, dict], scale: Scale) -> float:

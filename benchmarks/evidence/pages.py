@@ -22,9 +22,10 @@ RULE = (
     "of its comparisons are, and contradicted where one is. Equality is confirmed "
     "where effect and margin are within the tolerance. Nothing is decided of systems "
     "that have learnt nothing: the best must be 0.1 nats below the unigram entropy, or "
-    "above the baseline by the margin. A comparison of losses is decided only where "
-    "the system that is to be the better, or both that are to be equal, have learnt "
-    "the order of words: their loss must be 0.1 nats below that of No_Position."
+    "above the baseline by the margin. A comparison is decided only where the system "
+    "that is to be the better, both that are to be equal, and those of whose positions "
+    "something is said have learnt the order of words: their loss in pretraining must "
+    "be 0.1 nats below that of No_Position."
 )
 
 

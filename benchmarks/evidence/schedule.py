@@ -72,7 +72,7 @@ class Campaign:
             for need in cell.needs
             if need not in rows and need not in left
         }
-        print(f"{len(self.wanted) - len(left)} of {len(self.wanted)} cells are done")
+        say(f"{len(self.wanted) - len(left)} of {len(self.wanted)} cells are done")
         if self.failed:
             logs = ", ".join(
                 f"{self.places.run(name)}.log" for name in sorted(self.failed)
@@ -85,7 +85,7 @@ class Campaign:
 
     def stop(self, why: str) -> None:
         """Begins no more cells, and lets those that run save a checkpoint and end."""
-        print(why, flush=True)
+        say(why)
         # No lock: a signal may come to the thread that holds it.
         self.is_over = True
         for process in list(self.running.values()):
@@ -102,7 +102,7 @@ class Campaign:
                     self.taken.discard(cell.name)
                     if not found and not self.is_over:
                         self.failed.add(cell.name)
-                        print(f"{cell.name} failed: {self.places.run(cell.name)}.log")
+                        say(f"{cell.name} failed: {self.places.run(cell.name)}.log")
                     self.lock.notify_all()
 
     def take(self, cells: list[Cell]) -> Cell | None:
@@ -131,17 +131,17 @@ class Campaign:
         for need in cell.needs:  # Rows may be there where folders are gone.
             lost = self.cells[need]
             if self.is_folder_lost(lost):
-                print(f"{need}: again, for its folder", flush=True)
+                say(f"{need}: again, for its folder")
                 if not self.do_again(lost, core):
                     return False
-        print(f"{cell.name}: begins", flush=True)
+        say(f"{cell.name}: begins")
         outcome = self.perform(cell, self.places.run(cell.name), core)
         if outcome is None:
             return False
         with self.lock:
             record(cell, outcome, self.places)
         seconds = read_seconds(self.places.run(cell.name))
-        print(f"{cell.name}: {summary(outcome)}, {seconds:.0f} s", flush=True)
+        say(f"{cell.name}: {summary(outcome)}, {seconds:.0f} s")
         return True
 
     def do_again(self, cell: Cell, core: int) -> bool:
@@ -172,3 +172,8 @@ class Campaign:
         """Whether what others start from is not there any more."""
         is_made = cell.recipe not in ("timing", "positions") and cell.stage != "pilot"
         return is_made and not Path(self.places.run(cell.name), "preset").exists()
+
+
+def say(text: str) -> None:
+    """Prints a line as a whole, whatever other threads print."""
+    print(f"{text}\n", end="", flush=True)

@@ -20,9 +20,11 @@ not decided.
 
 Nothing is decided of systems that have learnt nothing: where even the best of a
 comparison is less than 0.1 nats below the unigram entropy, or not above the baseline by
-the margin. Nor is a comparison of losses decided before the system that is to be the
-better, or both that are to be equal, have learnt the order of words: before their loss
-is 0.1 nats below that of the encoder without positions, which cannot learn it.
+the margin. Nor is a comparison decided before the system that is to be the better, both
+that are to be equal, and those of whose positions something is said have learnt the
+order of words: before their loss in pretraining is 0.1 nats below that of the encoder
+without positions, which cannot learn it. Those that predict no masked tokens have no
+such loss.
 """
 
 import dataclasses
@@ -33,8 +35,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from scipy import stats
 
-from evidence.cells import CHEAP_RTD, DISTILLED_TASKS
-from evidence.claims import AVERAGE, Claim, Comparison, Term
+from evidence.cells import CHEAP_RTD
+from evidence.claims import Claim, Comparison, Term
+from evidence.deciding import tasks_of
 from evidence.ledger import Ledger
 from evidence.systems import NO_POSITION, SYSTEMS
 
@@ -94,8 +97,8 @@ class Evidence:
 
     def value(self, term: Term, seed: int, cost: float | None = None) -> float | None:
         """The value of a term with a seed."""
-        tasks = {AVERAGE: self.tasks, "distilled": DISTILLED_TASKS}.get(term.task)
-        if tasks:
+        tasks = tasks_of(term, self.tasks)
+        if tasks != (term.task,):
             own = [
                 self.value(dataclasses.replace(term, task=task), seed) for task in tasks
             ]
@@ -274,19 +277,17 @@ def nothing_learnt(terms, values, evidence: Evidence, margin: float) -> str:
 
 
 def no_order_learnt(comparison: Comparison, evidence: Evidence) -> str:
-    """Why losses do not decide what is claimed of a system yet, or nothing."""
-    own = [term for term in comparison.terms if term.metric in LOSSES and not term.task]
-    if not own:
-        return ""
+    """Why a comparison says nothing of its systems yet, or nothing."""
+    # The loss of other objectives is another quantity.
+    learnt = [term for term in comparison.learnt if predicts_masks(term.system)]
     bag = evidence.values(Term(1, "pretraining", NO_POSITION))
-    if not bag:
+    if learnt and not bag:
         return f"{NO_POSITION} is not run, which tells whether order is learnt"
-    most = statistics.fmean(bag.values()) - LEARNT
-    for term in own:
-        if term.weight > 0 and comparison.tolerance is None:
-            continue  # It is to be the worse one.
-        found = evidence.values(dataclasses.replace(term, metric="loss"))
-        if statistics.fmean(found.values()) > most:
+    for term in learnt:
+        found = evidence.values(term)
+        if not found:
+            return f"the loss of {term.system} is not recorded"
+        if statistics.fmean(found.values()) > statistics.fmean(bag.values()) - LEARNT:
             return (
                 f"{term.system} has not learnt the order of words in this budget: its "
                 f"loss is not {LEARNT} nats below that of {NO_POSITION}"

@@ -354,6 +354,24 @@ def test_what_has_not_learnt_the_order_of_words_decides_nothing(part, tmp_path):
     assert judge(claims.lower("Shatter", "BERT")).verdict == "confirmed"
     assert judge(claims.lower("Part_Mask", "Shatter")).verdict == "contradicted"
     assert judge(claims.lower("Shatter", "No_Position")).verdict == "confirmed"
+    # Scores, and losses of far positions: what BERT cannot lose, it does not keep.
+    for seed in range(2):
+        for system, score in (("BERT", 0.6), ("Shatter", 0.8), ("BERT, RTD", 0.7)):
+            metrics = {"score": score + seed * 1e-6, "baseline": 0.5}
+            ledger.add(a_cell(system, seed, "transfer", "RTE"), [], a_row(metrics))
+        for system, near, far in (("BERT", 6.1, 6.2), ("Shatter", 4.2, 4.2)):
+            metrics = {
+                "loss@1024[0:128]": near,
+                "loss@1024[128:256]": far + seed * 1e-6,
+            }
+            ledger.add(a_cell(system, seed, "long", "128"), [], a_row(metrics))
+    (long,) = (claim for claim in claims.CLAIMS if claim.name == "long-documents")
+    for comparison in (claims.higher("BERT", "BERT, RTD", "RTE"), long.comparisons[0]):
+        found = judge(comparison)
+        assert found.verdict == "not decided"
+        assert found.reason.startswith("BERT has not learnt the order of words")
+    for better in ("Shatter", "BERT, RTD"):
+        assert judge(claims.higher(better, "BERT", "RTE")).verdict == "confirmed"
 
 
 def test_a_claim_is_as_good_as_its_worst_comparison(part):
@@ -416,7 +434,34 @@ def test_hours_of_cells(campaign, part, recorded, capsys):
     )
     hours = (1.15 * cell.tokens / 10_000 + 60) / 3600  # Validations take time, too.
     assert line == f"pretraining/Shatter/0 | to do | {hours:.2f} hours"
-    assert out[-1].startswith("in all ") and out[-1].endswith("with --processes=1")
+    (total,) = (x for x in out if x.startswith("in all "))
+    assert total.endswith("with --processes=1")
+    (line,) = (x for x in out if x.startswith("faster-than-rab | "))
+    # Of three seeds and pilots of three systems, those of No_Position decide, too.
+    assert line.startswith("faster-than-rab | 2 of 18 cells done | ")
+
+
+@flagsaver.flagsaver
+def test_the_cells_of_a_claim(campaign, part, capsys):
+    scale = part("systems").SCALES["full"]
+    cells = {cell.name: cell for cell in part("cells").make_cells(scale)}
+    claims = {claim.name: claim for claim in part("claims").CLAIMS}
+    for claim in claims.values():
+        names = part("deciding").cells_of(claim, cells, scale)
+        assert all(set(cells[name].needs) <= names for name in names), claim.name
+    found = part("deciding").cells_of(claims["pretraining-transfers"], cells, scale)
+    assert "questions/BERT/cloze-256/1" in found  # What is read starts from it.
+    assert {f"transfer/From scratch/{task}/2" for task in scale.tasks} <= found
+    assert "pretraining/No_Position/0" in found and "pretraining/Shatter/0" not in found
+    found = part("deciding").cells_of(claims["shatter-for-its-cost"], cells, scale)
+    assert {x for x in found if x.startswith("timing/")} == {
+        f"timing/{system}/0" for system in ("BERT", "Shatter", "BERT-RAB", "BERT-RPE")
+    }
+    flags.FLAGS(["campaign.py", "--claims=one-head", "--cells=long/Shatter/128/0"])
+    places = part("places").Places("full", "", "", "")
+    chosen = campaign["choose"](cells, places)
+    own = part("deciding").cells_of(claims["one-head"], cells, scale)
+    assert chosen == own | {"long/Shatter/128/0"}
 
 
 @flagsaver.flagsaver
@@ -424,6 +469,7 @@ def test_hours_of_cells(campaign, part, recorded, capsys):
     ("arguments", "message"),
     [
         (["--cells=pilot/GPT/*"], "--cells must match .*pilot/GPT"),
+        (["--claims=two-heads"], "--claims must be of order-of-words, .*two-heads"),
         (["--data=nowhere"], "--data=nowhere holds no text/ptb_sample.txt"),
     ],
 )

@@ -1,0 +1,48 @@
+"""Which cells decide about a claim."""
+
+from collections.abc import Iterator, Mapping
+
+from evidence.cells import DISTILLED_TASKS, Cell
+from evidence.claims import AVERAGE, STUDENTS, Claim, Term, pretrained
+from evidence.systems import NO_POSITION, Scale
+
+
+def tasks_of(term: Term, tasks: tuple[str, ...]) -> tuple[str, ...]:
+    """The tasks of a term, of which it is the mean.
+
+    Args:
+        term: a mean over seeds.
+        tasks: those of GLUE that the campaign has.
+    """
+    means = {AVERAGE: tasks, STUDENTS: DISTILLED_TASKS}
+    return means.get(term.task, (term.task,))
+
+
+def cells_of(claim: Claim, cells: Mapping[str, Cell], scale: Scale) -> set[str]:
+    """The names of the cells that a claim's verdict reads, and of all that they need.
+
+    Args:
+        claim: the claim.
+        cells: all cells by name.
+        scale: the sizes.
+    """
+    wanted = set(_read(claim, scale))
+    found: set[str] = set()
+    left = [n for n, c in cells.items() if (c.stage, c.system, c.task) in wanted]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += cells[name].needs
+    return found
+
+
+def _read(claim: Claim, scale: Scale) -> Iterator[tuple[str, str, str]]:
+    """Stage, system and task of the rows that the rule reads."""
+    for comparison in claim.comparisons:
+        learnt = comparison.learnt and (*comparison.learnt, *pretrained(NO_POSITION))
+        for term in (*comparison.terms, *learnt):
+            for task in tasks_of(term, scale.tasks):
+                yield term.stage, term.system, task
+            if term.metric == "equal_cost":
+                yield "timing", term.system, ""
