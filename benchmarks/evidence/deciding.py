@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from evidence.cells import DISTILLED_TASKS, Cell
-from evidence.claims import AVERAGE, STUDENTS, Claim, Term, pretrained
+from evidence.claims import AVERAGE, STUDENTS, TIMED_METRICS, Claim, Term, pretrained
 from evidence.systems import NO_POSITION, Scale
 
 
@@ -44,5 +44,5 @@ def _read(claim: Claim, scale: Scale) -> Iterator[tuple[str, str, str]]:
         for term in (*comparison.terms, *learnt):
             for task in tasks_of(term, scale.tasks):
                 yield term.stage, term.system, task
-            if term.metric == "equal_cost":
+            if term.metric in TIMED_METRICS:
                 yield "timing", term.system, ""

@@ -5,10 +5,17 @@ import statistics
 import textwrap
 from pathlib import Path
 
-from evidence.claims import CLAIMS, TASK_NAMES, Claim, Term
+from evidence.claims import CLAIMS, TASK_NAMES, TIMED_METRICS, Claim, Term
 from evidence.ledger import Ledger
 from evidence.systems import Scale
-from evidence.verdicts import NOT_RUN, Evidence, Verdict, combine, judge_claim
+from evidence.verdicts import (
+    NOT_RUN,
+    Evidence,
+    Verdict,
+    combine,
+    is_of,
+    judge_claim,
+)
 
 MOST_CURVES = 6
 RULE = (
@@ -190,12 +197,6 @@ def named(term: Term) -> str:
     return f"{term.system}, {task}" if task else term.system
 
 
-def is_of(name: str, term: Term) -> bool:
-    """Whether a cell is one of a term's."""
-    start = "/".join(part for part in (term.stage, term.system, term.task) if part)
-    return name.rpartition("/")[0] == start
-
-
 def last_gain(points: list[dict[str, float]]) -> float | None:
     """By how much the last tenth of a training lowered its validation loss."""
     if len(points) < 2:
@@ -205,11 +206,11 @@ def last_gain(points: list[dict[str, float]]) -> float | None:
 
 
 def terms_of(claim: Claim) -> list[Term]:
-    """What a claim compares, each once, whatever its weight; equal costs are losses."""
+    """What a claim compares, each once, whatever its weight; of times the losses."""
     found: dict[Term, None] = {}
     for comparison in claim.comparisons:
         for term in comparison.terms:
-            metric = "loss" if term.metric == "equal_cost" else term.metric
+            metric = "loss" if term.metric in TIMED_METRICS else term.metric
             found[Term(1, term.stage, term.system, term.task, metric)] = None
     return list(found)
 
@@ -233,12 +234,12 @@ def draw(claim: Claim, evidence: Evidence, path: str, scale: Scale) -> bool:
     import matplotlib.pyplot as plt
 
     terms = terms_of(claim)
-    costs = any(t.metric == "equal_cost" for c in claim.comparisons for t in c.terms)
+    timed = any(t.metric in TIMED_METRICS for c in claim.comparisons for t in c.terms)
     systems = dict.fromkeys((t.stage, t.system) for t in terms)
     curves = {
         system: found
         for stage, system in systems
-        if (found := curves_of(stage, system, evidence))
+        if (found := curves_of(stage, system, evidence, timed))
     }
     if terms[0].stage not in ("pretraining", "cheaper") or terms[0].task:
         curves = {}
@@ -254,7 +255,7 @@ def draw(claim: Claim, evidence: Evidence, path: str, scale: Scale) -> bool:
     )
     for axes, panel in zip(grid[:, 0], panels):
         if panel:
-            draw_curves(axes, panel, evidence, scale, costs)
+            draw_curves(axes, panel, evidence, scale, timed)
         else:
             draw_dots(axes, dots)
     title = textwrap.fill(claim.sentence, 90)
@@ -265,26 +266,29 @@ def draw(claim: Claim, evidence: Evidence, path: str, scale: Scale) -> bool:
     return True
 
 
-def curves_of(stage: str, system: str, evidence: Evidence) -> list[list[dict]]:
-    """The curves of a system, one a seed."""
-    return [
-        points
+def curves_of(
+    stage: str, system: str, evidence: Evidence, timed: bool
+) -> list[list[dict]]:
+    """The curves of a system, one a seed; if `timed`, those with times."""
+    found = [
+        evidence.over_time(name) if timed else points
         for name, points in evidence.curves.items()
         if is_of(name, Term(1, stage, system))
     ]
+    return [points for points in found if points]
 
 
-def draw_curves(axes, panel, evidence: Evidence, scale: Scale, by_cost: bool) -> None:
+def draw_curves(axes, panel, evidence: Evidence, scale: Scale, timed: bool) -> None:
     """Means over the seeds, with a band from the lowest to the highest."""
-    size = scale.batch_size * scale.length / 1e6
+    whole = scale.steps * scale.batch_size * scale.length / 1e6
+    place, size = ("time", whole) if timed else ("tokens", 1e-6)
     for system, curves in panel.items():
-        cost = (evidence.cost(system) or 1.0) if by_cost else 1.0
         steps = [point["step"] for point in curves[0]]
         seeds = [
             [p["val_loss"] for p in curve if p["step"] in steps] for curve in curves
         ]
         columns = list(zip(*seeds))
-        places = [step * size * cost for step in steps][: len(columns)]
+        places = [point[place] * size for point in curves[0]][: len(columns)]
         means = [statistics.fmean(column) for column in columns]
         count = f"{len(curves)} seed{'s' if len(curves) > 1 else ''}"
         (line,) = axes.plot(places, means, label=f"{system} ({count})")
@@ -307,7 +311,7 @@ def draw_curves(axes, panel, evidence: Evidence, scale: Scale, by_cost: bool) ->
     if entropy is not None:
         axes.axhline(entropy, color="0.5", linestyle="--", label="unigram entropy")
     axes.set(
-        xlabel="time, as million tokens of BERT" if by_cost else "million tokens",
+        xlabel="time, as million tokens of BERT" if timed else "million tokens",
         ylabel="validation loss, nats per predicted token",
     )
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)

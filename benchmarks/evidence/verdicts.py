@@ -29,6 +29,7 @@ such loss.
 
 import dataclasses
 import math
+import shlex
 import statistics
 from collections.abc import Iterable, Mapping
 
@@ -36,15 +37,15 @@ import numpy as np
 from scipy import stats
 
 from evidence.cells import CHEAP_RTD
-from evidence.claims import Claim, Comparison, Term
+from evidence.claims import TIMED_METRICS, Claim, Comparison, Term
 from evidence.deciding import tasks_of
 from evidence.ledger import Ledger
-from evidence.systems import NO_POSITION, SYSTEMS
+from evidence.systems import BERT, NO_POSITION, SYSTEMS, TWO_LAYERS
 
 CONFIRMED, CONTRADICTED, OPEN = "confirmed", "contradicted", "not decided"
 NOT_RUN = "not run"
 LEARNT = 0.1  # Nats below the unigram entropy, or the loss without positions.
-LOSSES = ("loss", "equal_cost", "mean_loss")
+LOSSES = ("loss", "mean_loss", *TIMED_METRICS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,16 +87,22 @@ class Evidence:
             systems = self.systems.setdefault(row["stage"], {})
             systems.setdefault(row["system"], set()).add(int(row["seed"]))
 
-    def values(self, term: Term, cost: float | None = None) -> dict[int, float]:
-        """The values of a term by seed, of the seeds that have all that it needs."""
+    def values(self, term: Term, level: float | None = None) -> dict[int, float]:
+        """The values of a term by seed, of the seeds that have all that it needs.
+
+        Args:
+            term: a mean over seeds.
+            level: the time at which `equal_cost` is read, or the loss to which
+                `same_loss` takes the time.
+        """
         found = {}
         for seed in sorted(self.systems.get(term.stage, {}).get(term.system, ())):
-            value = self.value(term, seed, cost)
+            value = self.value(term, seed, level)
             if value is not None:
                 found[seed] = value
         return found
 
-    def value(self, term: Term, seed: int, cost: float | None = None) -> float | None:
+    def value(self, term: Term, seed: int, level: float | None = None) -> float | None:
         """The value of a term with a seed."""
         tasks = tasks_of(term, self.tasks)
         if tasks != (term.task,):
@@ -111,11 +118,13 @@ class Evidence:
         if term.metric == "mean_loss":
             points = self.curves.get(name, [])
             return statistics.fmean(p["val_loss"] for p in points) if points else None
-        if term.metric == "equal_cost":
-            own_cost = self.cost(term.system)
-            if cost is None or own_cost is None:
+        if term.metric in TIMED_METRICS:
+            points = self.over_time(name)
+            if level is None or not points:
                 return None
-            return loss_at(self.curves.get(name, []), self.steps * cost / own_cost)
+            if term.metric == "equal_cost":
+                return crossing(points, "time", level, "val_loss")
+            return crossing(points, "val_loss", level, "time")
         return self.rows[name]["metrics"].get(term.metric)
 
     def cost(self, system: str) -> float | None:
@@ -123,8 +132,49 @@ class Evidence:
         row = self.rows.get(f"timing/{system}/0")
         return None if row is None else row["metrics"]["cost"]
 
+    def over_time(self, name: str) -> list[dict[str, float]]:
+        """A cell's curve with `time`, as a share of BERT's pretraining.
+
+        Empty where no times are measured.
+        """
+        row, points = self.rows[name], self.curves.get(name, [])
+        switch, whole = switch_step(row["command"]), self.cost(row["system"])
+        early = whole
+        if switch is not None:  # Half of the layers up to there.
+            early, whole = self.cost(TWO_LAYERS), self.cost(BERT)
+        if early is None or whole is None:
+            return []
+        return [
+            {
+                **point,
+                "time": (
+                    early * min(point["step"], switch or 0)
+                    + whole * max(0, point["step"] - (switch or 0))
+                )
+                / self.steps,
+            }
+            for point in points
+        ]
+
+    def level(self, terms: Iterable[Term]) -> float | None:
+        """What `equal_cost` and `same_loss` of a comparison are read at, if it can be.
+
+        The time that the cheapest takes in all, or the highest of the last losses.
+        """
+        found = []
+        for term in terms:
+            names = [name for name in self.rows if is_of(name, term)]
+            curves = [points for name in names if (points := self.over_time(name))]
+            if not curves:
+                return None
+            if term.metric == "equal_cost":
+                found += [-points[-1]["time"] for points in curves]
+            else:
+                found += [points[-1]["val_loss"] for points in curves]
+        return abs(max(found))
+
     def deviation(
-        self, terms: Iterable[Term], cost: float | None
+        self, terms: Iterable[Term], level: float | None
     ) -> tuple[float, int] | None:
         """The pooled deviation of the rests, and its degrees of freedom."""
         groups: dict[tuple[str, str, str], float] = {}
@@ -134,7 +184,7 @@ class Evidence:
         squares, freedom = 0.0, 0
         for (stage, task, metric), weight in groups.items():
             values = {
-                system: self.values(Term(1, stage, system, task, metric), cost)
+                system: self.values(Term(1, stage, system, task, metric), level)
                 for system in self.systems.get(stage, {})
                 # Otherwise its loss is another quantity.
                 if task or predicts_masks(system)
@@ -177,25 +227,49 @@ def predicts_masks(system: str) -> bool:
     return system not in SYSTEMS or "objective" not in SYSTEMS[system].settings
 
 
-def loss_at(points: list[Mapping[str, float]], step: float) -> float | None:
-    """The validation loss at a step, on the line between two points of a curve."""
+def is_of(name: str, term: Term) -> bool:
+    """Whether a cell is one of a term's."""
+    start = "/".join(part for part in (term.stage, term.system, term.task) if part)
+    return name.rpartition("/")[0] == start
+
+
+def switch_step(command: str) -> int | None:
+    """The step at which a stacked run doubles its layers; `None` for other runs."""
+    flag = "--switch_steps="
+    words = [word for word in shlex.split(command) if word.startswith(flag)]
+    return int(words[-1].removeprefix(flag)) if words else None
+
+
+def crossing(
+    points: list[dict[str, float]], by: str, level: float, wanted: str
+) -> float | None:
+    """Where a curve first meets a level of one of its numbers, the value of another.
+
+    It is a line between two points; `None` where it does not meet the level.
+
+    Args:
+        points: of the curve, in their order.
+        by: the name of the number that meets the level.
+        level: the level.
+        wanted: the name of the other number.
+    """
     for before, after in zip(points, points[1:]):
-        if before["step"] <= step <= after["step"]:
-            share = (step - before["step"]) / (after["step"] - before["step"])
-            return before["val_loss"] + share * (after["val_loss"] - before["val_loss"])
-    return points[-1]["val_loss"] if points and step >= points[-1]["step"] else None
+        low, high = sorted((before[by], after[by]))
+        if low <= level <= high:
+            share = (level - before[by]) / (after[by] - before[by] or 1.0)
+            return before[wanted] + share * (after[wanted] - before[wanted])
+    return None
 
 
 def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
     """The verdict of a comparison."""
     terms = comparison.terms
-    cost = None
-    if any(term.metric == "equal_cost" for term in terms):
-        costs = [evidence.cost(term.system) for term in terms]
-        if None in costs:
+    level = None
+    if any(term.metric in TIMED_METRICS for term in terms):
+        level = evidence.level(terms)
+        if level is None:
             return Verdict(NOT_RUN, reason="no times are measured")
-        cost = min(value for value in costs if value is not None)
-    values = [evidence.values(term, cost) for term in terms]
+    values = [evidence.values(term, level) for term in terms]
     if not all(values):
         missing = [term.system for term, found in zip(terms, values) if not found]
         return Verdict(
@@ -209,7 +283,7 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
         term.weight * statistics.fmean(found[seed] for seed in common)
         for term, found in zip(terms, values)
     )
-    pooled = evidence.deviation(terms, cost)
+    pooled = evidence.deviation(terms, level)
     if pooled is None or seeds < 2:
         reason = "one seed has no deviation"
         return Verdict(OPEN, effect, seeds=seeds, reason=reason)

@@ -289,7 +289,34 @@ def test_equal_cost_reads_the_dearer_curve_earlier(part, recorded):
     # Part_Mask has had 3700 steps in the time of BERT's 7400.
     assert verdicts.judge(comparison, evidence).effect == pytest.approx(5.5 - 2.1)
     points = [{"step": 0, "val_loss": 4.0}, {"step": 10, "val_loss": 2.0}]
-    assert verdicts.loss_at(points, 5) == 3.0 and verdicts.loss_at(points, 99) == 2.0
+    assert verdicts.crossing(points, "step", 5, "val_loss") == 3.0
+    assert verdicts.crossing(points, "val_loss", 2.5, "step") == 7.5
+    assert verdicts.crossing(points, "step", 99, "val_loss") is None
+
+
+def test_time_to_the_same_loss(part, recorded):
+    verdicts, claims = part("verdicts"), part("claims")
+    recorded.add(a_cell("BERT, 2 layers", 0, "timing"), [], a_row({"cost": 0.6}))
+    for seed, loss in enumerate((1.8, 1.9)):
+        curve = [
+            {"step": step, "tokens": step * 2048, "loss": 6.0, "val_loss": value}
+            for step, value in ((1850, 5.7), (3700, 5.0), (7400, loss))
+        ]
+        command = "tfeff stack --switch_steps=3700 --steps=7400"
+        row = a_row({"loss": loss, "unigram_entropy": 6.0}, command=command)
+        recorded.add(a_cell("Stacking, half", seed, "cheaper"), curve, row)
+    evidence = verdicts.Evidence(recorded, (), 7400)
+    times = [p["time"] for p in evidence.over_time("cheaper/Stacking, half/0")]
+    assert times == pytest.approx([0.15, 0.3, 0.8])
+    (claim,) = (claim for claim in claims.CLAIMS if claim.name == "stacking")
+    comparison = claim.comparisons[2]
+    assert comparison.label == "Stacking, half before BERT at the same loss"
+    # The highest last loss is 2.2, of BERT's second seed, whose time is 1.
+    first = 0.5 + 0.5 * (5.5 - 2.2) / (5.5 - 2.0)
+    own = [0.3 + 0.5 * (5.0 - 2.2) / (5.0 - loss) for loss in (1.8, 1.9)]
+    found = verdicts.judge(comparison, evidence)
+    assert found.effect == pytest.approx((first + 1 - sum(own)) / 2)
+    assert found.seeds == 2 and found.margin
 
 
 def test_nothing_is_decided_of_what_has_learnt_nothing(part, tmp_path):
