@@ -7,7 +7,7 @@ that whatever has run when the time is over is a picture of all stages.
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from evidence.systems import (
     BERT,
@@ -55,8 +55,25 @@ DISTILLED = {
 STACKED = {"Stacking, half": 1 / 2, "Stacking, quarter": 1 / 4}
 RTD = "BERT, RTD, equal cost"
 CONV_RTD = "ConvBERT, RTD, equal cost"
-CHEAP_RTD = {RTD: ELECTRA, CONV_RTD: "ConvBERT, RTD"}
+CHEAP_RPE = "BERT-RPE, equal cost"
 Settings = Mapping[str, Any]
+
+
+class Cheaper(NamedTuple):
+    """A system with as many steps as cost what another's whole pretraining does."""
+
+    system: str
+    other: str
+    tasks: bool  # Whether it is fine-tuned, too.
+
+
+# A schedule of its own, where a curve that is read earlier would say too little: the
+# rate would not have decayed.
+CHEAPER = {
+    RTD: Cheaper(ELECTRA, BERT, True),
+    CONV_RTD: Cheaper("ConvBERT, RTD", BERT, True),
+    CHEAP_RPE: Cheaper("BERT-RPE", SHATTER, False),
+}
 
 
 class Context:
@@ -241,19 +258,26 @@ def cheaper(scale: Scale) -> Iterator[Cell]:
                 (*_pilots_of(BERT, scale), f"timing/{TWO_LAYERS}/0"),
                 _tokens(scale, scale.steps, BERT),
             )
-        for label, system in CHEAP_RTD.items():
+        for label, (system, other, has_tasks) in CHEAPER.items():
             yield Cell(
                 *("cheaper", label, "", seed, "pretrain"),
-                lambda context, system=system, seed=seed: context.pretraining(
-                    *(system, seed),
-                    context.scale.steps_of(1 / context.cost(system)),
-                    *(context.rate(system), "final.jsonl"),
+                lambda context, system=system, other=other, seed=seed: (
+                    context.pretraining(
+                        *(system, seed),
+                        context.scale.steps_of(
+                            context.cost(other) / context.cost(system)
+                        ),
+                        *(context.rate(system), "final.jsonl"),
+                    )
                 ),
-                (*_pilots_of(system, scale), f"timing/{system}/0"),
-                _tokens(scale, scale.steps, BERT),
+                (
+                    *_pilots_of(system, scale),
+                    *(f"timing/{name}/0" for name in (system, other)),
+                ),
+                _tokens(scale, scale.steps, other),
                 1,
             )
-            for task in scale.tasks:
+            for task in scale.tasks if has_tasks else ():
                 source = f"cheaper/{label}/{seed}"
                 yield _task(scale, "cheaper", label, task, seed, 2, source)
         yield from _distilled(scale, seed)

@@ -7,10 +7,9 @@
 The seeds are those that all systems of a comparison have. A seed is the order of the
 texts, too, the same for all systems, and its effect cancels in a difference: it is a
 block of the design. So the rest of a value is what the system's mean and the seed's
-effect leave, fitted by least squares; without the seed's effect where it does not
-cancel, as between two stages. The deviation is pooled over all systems with the metric
-in the stage: that of two seeds alone says nothing. Losses are pooled over those that
-predict masked tokens: others have another quantity by that name.
+effect leave, fitted by least squares. The deviation is pooled over all systems with the
+metric: that of two seeds alone says nothing. Losses are pooled over those that predict
+masked tokens: others have another quantity by that name.
 
 A comparison is confirmed where the effect is above the margin, contradicted where it is
 below its negative, and otherwise not decided. Equality is confirmed where effect and
@@ -32,11 +31,12 @@ import math
 import shlex
 import statistics
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from evidence.cells import CHEAP_RTD
+from evidence.cells import CHEAPER
 from evidence.claims import TIMED_METRICS, Claim, Comparison, Term
 from evidence.deciding import tasks_of
 from evidence.ledger import Ledger
@@ -129,7 +129,7 @@ class Evidence:
 
     def cost(self, system: str) -> float | None:
         """The measured time of a system's step over BERT's."""
-        row = self.rows.get(f"timing/{system}/0")
+        row = self.rows.get(f"timing/{whole_system(system)}/0")
         return None if row is None else row["metrics"]["cost"]
 
     def over_time(self, name: str) -> list[dict[str, float]]:
@@ -177,34 +177,32 @@ class Evidence:
         self, terms: Iterable[Term], level: float | None
     ) -> tuple[float, int] | None:
         """The pooled deviation of the rests, and its degrees of freedom."""
-        groups: dict[tuple[str, str, str], float] = {}
-        for term in terms:
-            group = (term.stage, term.task, term.metric)
-            groups[group] = groups.get(group, 0.0) + term.weight
         squares, freedom = 0.0, 0
-        for (stage, task, metric), weight in groups.items():
+        for task, metric in dict.fromkeys((term.task, term.metric) for term in terms):
             values = {
-                system: self.values(Term(1, stage, system, task, metric), level)
-                for system in self.systems.get(stage, {})
+                (stage, system): self.values(
+                    Term(1, stage, system, task, metric), level
+                )
+                for stage, systems in self.systems.items()
+                for system in systems
                 # Otherwise its loss is another quantity.
                 if task or predicts_masks(system)
             }
-            own, count = rest(values, blocks=weight == 0)
+            own, count = rest(values)
             squares, freedom = squares + own, freedom + count
         return (math.sqrt(squares / freedom), freedom) if freedom else None
 
 
-def rest(values: Mapping[str, Mapping[int, float]], blocks: bool) -> tuple[float, int]:
+def rest(values: Mapping[Any, Mapping[int, float]]) -> tuple[float, int]:
     """The sum of squares of the rests, and its degrees of freedom.
 
     Args:
         values: for each system, a value a seed.
-        blocks: whether a seed has an effect.
     """
     cells = [(system, seed) for system, own in values.items() for seed in own]
     if not cells:
         return 0.0, 0
-    effects = [list(values), sorted({seed for _, seed in cells}) if blocks else []]
+    effects = [list(values), sorted({seed for _, seed in cells})]
     design = np.array(
         [
             [
@@ -222,9 +220,13 @@ def rest(values: Mapping[str, Mapping[int, float]], blocks: bool) -> tuple[float
 
 def predicts_masks(system: str) -> bool:
     """Whether the loss of a system is that of masked tokens."""
-    if system in CHEAP_RTD:
-        return False
+    system = whole_system(system)
     return system not in SYSTEMS or "objective" not in SYSTEMS[system].settings
+
+
+def whole_system(system: str) -> str:
+    """A system, of one with other steps that with the usual ones."""
+    return CHEAPER[system].system if system in CHEAPER else system
 
 
 def is_of(name: str, term: Term) -> bool:
