@@ -590,11 +590,14 @@ def test_every_kind_of_cell_runs(part, toy):
     folder, arguments = toy
     patterns = (
         "timing/BERT*/0",
+        "timing/Shatter/0",
         "p*/BERT/*0",
+        "pilot/BERT-RPE/*",
         "transfer/From scratch/STS-B/0",
         "transfer/BERT/CoLA/0",
         "questions/BERT/*-48/0",
         "cheaper/Stacking, half/0",
+        "cheaper/BERT-RPE, equal cost/0",
         "cheaper/TinyBERT/general/0",
         "cheaper/TinyBERT/CoLA/0",
         "cheaper/No [PG]*/CoLA/0",
