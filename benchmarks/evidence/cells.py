@@ -307,6 +307,17 @@ def pretrained(system: str, seed: int) -> str:
     return f"pretraining/{system}/{seed % SYSTEMS[system].seeds}"
 
 
+def predicts_masks(system: str) -> bool:
+    """Whether the loss of a system is that of masked tokens."""
+    system = whole_system(system)
+    return system not in SYSTEMS or "objective" not in SYSTEMS[system].settings
+
+
+def whole_system(system: str) -> str:
+    """A system, of one with other steps that with the usual ones."""
+    return CHEAPER[system].system if system in CHEAPER else system
+
+
 def _pilots_of(system, scale):
     return tuple(f"pilot/{system}/{rate:g}/0" for rate in scale.rates)
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import runs
 
-from evidence.cells import Cell, Context
+from evidence import measuring
+from evidence.cells import Cell, Context, predicts_masks
 from evidence.systems import BERT, SCRATCH, settings_of
 
 # What a text of validation gives, of all that `tfeff evaluate` measures.
@@ -46,6 +47,8 @@ def perform(cell: Cell, context: Context, folder: str) -> dict[str, Any]:
         run(cell.recipe, settings, folder)
     if cell.recipe in ("pretrain", "stack"):
         metrics = judge_text(cell, context, folder)
+        if cell.stage != "pilot" and predicts_masks(cell.system):
+            metrics["order"] = measuring.use_of_order(folder, context)
         curve = read_curve(folder)
         size = settings["batch_size"] * settings["sequence_length"]
         tokens = settings["steps"] * size
@@ -61,7 +64,7 @@ def perform(cell: Cell, context: Context, folder: str) -> dict[str, Any]:
         metrics = {}
     if cell.stage == "long":
         source = settings["pretrained"] if cell.recipe == "positions" else folder
-        metrics |= by_position(source, context)
+        metrics |= numbers(measuring.loss_by_position(source, context))
     return {"metrics": metrics, "curve": curve, "tokens": tokens}
 
 
@@ -240,62 +243,6 @@ def stepper(settings: Mapping[str, Any], context: Context):
     for _ in batches:  # The first compiles.
         step()
     return step
-
-
-def by_position(run_dir: str, context: Context) -> dict[str, float]:
-    """The loss of masked tokens by their position, in sequences of several lengths.
-
-    `loss@1024[128:256]` is that of positions 128 to 255 of sequences of 1024 tokens.
-    """
-    import tempfile
-
-    import numpy as np
-    from scipy.special import logsumexp
-
-    import tfeff
-    from tfeff.recipes import PretrainSettings
-    from tfeff.recipes.pretraining import make_model, objective, settle
-
-    found = {}
-    for length in (context.scale.length, *context.scale.long_lengths):
-        settings = settle(
-            PretrainSettings(run_dir="none", pretrained=run_dir, sequence_length=length)
-        )
-        model = make_model(settings)
-        _, tokenizer = tfeff.tasks.load_pretrained(run_dir)
-        with tempfile.TemporaryDirectory() as folder:
-            cache = tfeff.data.build_cache(
-                tfeff.data.json_lines([context.text("final.jsonl")]),
-                tokenizer,
-                os.path.join(folder, "cache"),
-                length,
-                cross_documents=True,
-            )
-            batches = cache.batches(
-                objective(settings).examples,
-                1,
-                shuffle=False,
-                repeat=False,
-                tokenizer=tokenizer,
-            )
-            sums, counts = np.zeros(length), np.zeros(length)
-            for inputs, labels, weights in batches:
-                logits = np.asarray(model.predict_on_batch(inputs), "float64")
-                labels, weights = np.asarray(labels), np.asarray(weights)
-                chosen = np.take_along_axis(logits, labels[..., None], -1)[..., 0]
-                losses = logsumexp(logits, axis=-1) - chosen
-                places = np.asarray(inputs["mask_positions"])
-                np.add.at(sums, places, losses * weights)
-                np.add.at(counts, places, weights)
-        found[f"loss@{length}"] = sums.sum() / counts.sum()
-        start, end = 0, context.scale.length
-        while start < length:
-            total = counts[start:end].sum()
-            if total:
-                loss = sums[start:end].sum() / total
-                found[f"loss@{length}[{start}:{end}]"] = loss
-            start, end = end, 2 * end
-    return numbers(found)
 
 
 def clean(folder: str, is_needed: bool) -> None:

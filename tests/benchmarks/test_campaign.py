@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from absl import app, flags
 from absl.testing import flagsaver
@@ -410,6 +411,41 @@ def test_what_has_not_learnt_the_order_of_words_decides_nothing(part, tmp_path):
         assert judge(claims.higher(better, "BERT", "RTE")).verdict == "confirmed"
 
 
+def test_what_is_measured_of_order_decides(part, recorded):
+    verdicts, claims = part("verdicts"), part("claims")
+    for system, loss, order in (("Shatter", 4.9, 2.0), ("Part_Bias", 4.5, 0.05)):
+        for seed in range(2):
+            metrics = {"loss": loss + seed * 0.2, "unigram_entropy": 6.0}
+            metrics["order"] = order + seed * 0.02
+            recorded.add(a_cell(system, seed), [], a_row(metrics))
+    evidence = verdicts.Evidence(recorded, (), 7400)
+    # Shatter's loss is not 0.1 nats below No_Position's, Part_Bias' is.
+    found = verdicts.judge(claims.lower("Part_Bias", "Shatter"), evidence)
+    assert found.verdict == "not decided"
+    assert found.reason == (
+        "Part_Bias has not learnt the order of words in this budget: its loss rises by "
+        "0.060 nats without it"
+    )
+    found = verdicts.judge(claims.lower("Shatter", "No_Position"), evidence)
+    assert "learnt the order" not in found.reason
+
+
+def test_tokens_change_places(part):
+    generator = np.random.default_rng(0)
+    ids = np.array([[2, *range(10, 40), 4, 3, 0, 0], [2, 3, *[0] * 33]])
+    places = np.array([[5, 7, 0], [0, 0, 0]])
+    weights = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    inputs = {"token_ids": ids.copy(), "mask_positions": places}
+    moved = part("measuring").shuffled(inputs, weights, (0, 2, 3, 4), generator)
+    np.testing.assert_array_equal(inputs["token_ids"], ids)  # A copy.
+    new = moved["token_ids"]
+    np.testing.assert_array_equal(new[1], ids[1])
+    stays = [0, 5, 7, 31, 32, 33, 34]
+    np.testing.assert_array_equal(new[0, stays], ids[0, stays])
+    np.testing.assert_array_equal(np.sort(new[0]), np.sort(ids[0]))
+    assert np.mean(new[0] != ids[0]) > 0.6
+
+
 def test_a_claim_is_as_good_as_its_worst_comparison(part):
     verdicts = part("verdicts")
 
@@ -607,6 +643,8 @@ def test_every_kind_of_cell_runs(part, toy):
         result = run("campaign.py", *arguments, f"--cells={pattern}")
         assert result.returncode == 0, result.stdout + result.stderr
     rows = part("ledger").Ledger(str(folder / "results"), "toy").rows()
+    assert "order" in rows["pretraining/BERT/0"]["metrics"]
+    assert "order" in rows["cheaper/Stacking, half/0"]["metrics"]
     assert rows["transfer/BERT/CoLA/0"]["metrics"]["learning_rate"] == 1e-3
     assert "score" in rows["cheaper/No Pred/CoLA/0"]["metrics"]
     assert "f1" in rows["questions/BERT/squad-48/0"]["metrics"]
