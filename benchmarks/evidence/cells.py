@@ -26,7 +26,7 @@ from evidence.systems import (
 )
 
 # The first of the systems of each paper: they are first in all stages.
-CORE = tuple(SYSTEMS)[:15]
+CORE = tuple(SYSTEMS)[:14]
 STAGES = ("timing", "pilot", "pretraining", "transfer", "questions", "cheaper", "long")
 # What is fine-tuned on GLUE, and by what window lengths questions are answered.
 TRANSFERRED = (
@@ -128,16 +128,6 @@ class Context:
             "keep_checkpoints": 1,
         }
 
-    def short(
-        self, system: str, seed: int, steps: int, rate: float, validation: str
-    ) -> Settings:
-        """The same in sequences of a quarter of the length, as many tokens in all."""
-        return {
-            **self.pretraining(system, seed, steps, rate, validation),
-            "sequence_length": self.scale.length // 4,
-            "batch_size": self.scale.batch_size * 4,
-        }
-
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
@@ -151,7 +141,6 @@ class Cell:
         tokens: about how many tokens BERT would read in the same time, for `--list`.
         priority: what comes first within a stage.
         tier: 0 for what tells most, which all stages have before the rest.
-        steps_before: the steps of the cell from whose run it goes on.
     """
 
     stage: str
@@ -164,7 +153,6 @@ class Cell:
     tokens: float = 0.0
     priority: float = 0.0
     tier: int = 0
-    steps_before: int = 0
 
     @property
     def name(self) -> str:
@@ -207,23 +195,18 @@ def timing(scale: Scale) -> Iterator[Cell]:
 
 
 def pilots(scale: Scale) -> Iterator[Cell]:
-    """Three peak rates a system, on a share of the steps and other documents.
-
-    Of a system that begins with short sequences, all steps in them: no order is learnt
-    before, and by the loss of a bag of words the rates are not chosen.
-    """
-    for index, (name, system) in enumerate(SYSTEMS.items()):
-        steps = short_steps(scale, name) or scale.steps_of(scale.pilot_share)
-        train = Context.short if system.short else Context.pretraining
+    """Three peak rates a system, on a share of the steps and other documents."""
+    steps = scale.steps_of(scale.pilot_share)
+    for index, system in enumerate(SYSTEMS):
         for rate in scale.rates:
             yield Cell(
-                *("pilot", name, f"{rate:g}", 0, "pretrain"),
-                lambda context, name=name, steps=steps, rate=rate, train=train: train(
-                    context, name, 0, steps, rate, "pilot.jsonl"
+                *("pilot", system, f"{rate:g}", 0, "pretrain"),
+                lambda context, system=system, rate=rate: context.pretraining(
+                    system, 0, steps, rate, "pilot.jsonl"
                 ),
-                tokens=_tokens(scale, steps, name),
+                tokens=_tokens(scale, steps, system),
                 priority=index,
-                tier=int(name not in CORE),
+                tier=int(system not in CORE),
             )
 
 
@@ -231,49 +214,16 @@ def pretraining(scale: Scale) -> Iterator[Cell]:
     """Every system on the same text for the same number of steps."""
     for index, (name, system) in enumerate(SYSTEMS.items()):
         for seed in range(min(system.seeds, scale.seeds)):
-            yield from _pretraining(scale, name, seed, index)
-
-
-def _pretraining(scale, name, seed, index):
-    """A pretraining, or both parts of one that begins with short sequences."""
-    short = short_steps(scale, name)
-    needs = _pilots_of(name, scale)
-    rank = (index, int(name not in CORE))
-    if short:
-        part = Cell(
-            *("pretraining", name, "short", seed, "pretrain"),
-            lambda context: context.short(
-                name, seed, short, context.rate(name), "final.jsonl"
-            ),
-            *(needs, _tokens(scale, short, name), *rank),
-        )
-        yield part
-        needs = (part.name,)
-
-    def settings(context):
-        whole = context.pretraining(
-            name, seed, scale.steps - short, context.rate(name), "final.jsonl"
-        )
-        return _going_on(whole, context.folder(part.name)) if short else whole
-
-    yield Cell(
-        *("pretraining", name, "", seed, "pretrain", settings),
-        *(needs, _tokens(scale, scale.steps - short, name), *rank),
-        steps_before=short,
-    )
-
-
-def short_steps(scale: Scale, name: str) -> int:
-    """The steps in short sequences with which a system begins; not quite all."""
-    share = SYSTEMS[name].short
-    return min(scale.steps_of(share), scale.steps - scale.eval_every) if share else 0
-
-
-def _going_on(settings, source):
-    """Settings of a pretraining from a run, whose encoder and tokenizer it keeps."""
-    own = ("preset", "override", "tokenizer", "vocabulary_size")
-    kept = {name: value for name, value in settings.items() if name not in own}
-    return {"pretrained": source, **kept}
+            yield Cell(
+                *("pretraining", name, "", seed, "pretrain"),
+                lambda context, name=name, seed=seed: context.pretraining(
+                    name, seed, context.scale.steps, context.rate(name), "final.jsonl"
+                ),
+                _pilots_of(name, scale),
+                _tokens(scale, scale.steps, name),
+                index,
+                int(name not in CORE),
+            )
 
 
 def transfer(scale: Scale) -> Iterator[Cell]:

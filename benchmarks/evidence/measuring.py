@@ -48,19 +48,15 @@ def loss_by_position(run_dir: str, context: Context) -> dict[str, float]:
     return found
 
 
-def use_of_order(run_dir: str, context: Context, length: int) -> float:
+def use_of_order(run_dir: str, context: Context) -> float:
     """By how many nats the loss rises where the tokens around change places.
 
     A model that predicts by which tokens there are, wherever they are, has 0.
-
-    Args:
-        run_dir: a run of pretraining.
-        context: of the campaign.
-        length: of the sequences, at most that of the run.
     """
     generator = np.random.default_rng(0)
     rise = count = 0.0
-    with pretrained(run_dir, context, length, context.scale.batch_size) as subject:
+    length, batch_size = context.scale.length, context.scale.batch_size
+    with pretrained(run_dir, context, length, batch_size) as subject:
         for inputs, labels, weights in subject.batches:
             inputs = {name: np.asarray(value) for name, value in inputs.items()}
             weights = np.asarray(weights)

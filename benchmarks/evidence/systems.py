@@ -6,7 +6,6 @@ from typing import Any
 
 # Where one system has a name in several claims.
 BERT, SHATTER, METHOD_4 = "BERT", "Shatter", "Method 4"
-SHORT_FIRST = "BERT, short first"  # Shorter sequences first, as BERT's authors train.
 BLOCK_2, BLOCK_3, SPARSE = "BlockBERT n=2", "BlockBERT n=3", "SparseBERT"
 ELECTRA = "BERT, RTD"
 NO_POSITION = "No_Position"  # Sees words without their order.
@@ -22,8 +21,6 @@ class System:
         preset: a name of `tfeff.encoders.presets()`, made small by the scale.
         override: arguments of the encoder.
         settings: settings of `tfeff pretrain`.
-        short: the share of its steps with which it begins, in sequences of a quarter of
-            the length, four times as many in a batch.
         seeds: seeds of its pretraining; three where a paper claims an order.
         cost: an estimate of its step's time over BERT's, until it is measured.
     """
@@ -31,7 +28,6 @@ class System:
     preset: str
     override: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    short: float = 0.0
     seeds: int = 2
     cost: float = 1.0
 
@@ -142,7 +138,6 @@ _CONVBERT: dict[str, dict] = {
 # In the order in which they are run.
 SYSTEMS = {
     BERT: System("bert_base", seeds=3),
-    SHORT_FIRST: System("bert_base", short=0.9, seeds=3),
     SHATTER: System("shatter_base", seeds=3, cost=1.1),
     NO_POSITION: System("no_position_base", seeds=3),
     "Part_Mask": System("part_mask_base", seeds=3, cost=1.1),

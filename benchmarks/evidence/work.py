@@ -48,14 +48,10 @@ def perform(cell: Cell, context: Context, folder: str) -> dict[str, Any]:
     if cell.recipe in ("pretrain", "stack"):
         metrics = judge_text(cell, context, folder)
         if cell.stage != "pilot" and predicts_masks(cell.system):
-            length = settings["sequence_length"]
-            metrics["order"] = measuring.use_of_order(folder, context, length)
-        curve = [
-            {**point, "step": point["step"] + cell.steps_before}
-            for point in read_curve(folder)
-        ]
+            metrics["order"] = measuring.use_of_order(folder, context)
+        curve = read_curve(folder)
         size = settings["batch_size"] * settings["sequence_length"]
-        tokens = (settings["steps"] + cell.steps_before) * size
+        tokens = settings["steps"] * size
     elif cell.recipe == "finetune":
         metrics = tuned(folder) | judge_task(settings, context, folder)
     elif cell.recipe == "answer":
