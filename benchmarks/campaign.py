@@ -39,8 +39,7 @@ from absl import app, flags
 from evidence import texts
 from evidence.cells import Cell, make_cells
 from evidence.checking import check
-from evidence.claims import CLAIMS
-from evidence.deciding import cells_of
+from evidence.deciding import cells_of, claims_at
 from evidence.listing import print_claims, print_list
 from evidence.places import Places
 from evidence.processes import do_one
@@ -96,7 +95,8 @@ def main(_):
         return
     if FLAGS.list:
         print_list(wanted, places, FLAGS.processes)
-        print_claims(CLAIMS, cells, places)
+        claims = claims_at(cells.values(), places.scale)
+        print_claims(claims, cells, places)
         return
     if not Path(places.data, "text", runs.HELD_OUT).exists():
         raise app.UsageError(f"--data={places.data} holds no text/{runs.HELD_OUT}")
@@ -113,7 +113,7 @@ def main(_):
 
 def choose(cells: Mapping[str, Cell], places: Places) -> set[str]:
     """The names of the cells that the flags ask for, all without them."""
-    claims = {claim.name: claim for claim in CLAIMS}
+    claims = {c.name: c for c in claims_at(cells.values(), places.scale)}
     chosen: set[str] = set()
     for pattern in FLAGS.cells:
         found = fnmatch.filter(cells, pattern)

@@ -196,13 +196,14 @@ def timing(scale: Scale) -> Iterator[Cell]:
 
 def pilots(scale: Scale) -> Iterator[Cell]:
     """Three peak rates a system, on a share of the steps and other documents."""
-    steps = scale.steps_of(scale.pilot_share)
     for index, system in enumerate(SYSTEMS):
+        late = SYSTEMS[system].late
+        steps = scale.steps_of(scale.late_pilot_share if late else scale.pilot_share)
         for rate in scale.rates:
             yield Cell(
                 *("pilot", system, f"{rate:g}", 0, "pretrain"),
-                lambda context, system=system, rate=rate: context.pretraining(
-                    system, 0, steps, rate, "pilot.jsonl"
+                lambda context, system=system, steps=steps, rate=rate: (
+                    context.pretraining(system, 0, steps, rate, "pilot.jsonl")
                 ),
                 tokens=_tokens(scale, steps, system),
                 priority=index,
@@ -236,7 +237,7 @@ def transfer(scale: Scale) -> Iterator[Cell]:
 
 def questions(scale: Scale) -> Iterator[Cell]:
     """Questions: gaps in passages first, then real ones."""
-    for index, system in enumerate(ANSWERED):
+    for index, system in enumerate(ANSWERED if scale.lengths else ()):
         # All at the middle length, which those that are compared by length have, too.
         middle = scale.lengths[min(1, len(scale.lengths) - 1)]
         for length in scale.lengths if system in EXTENDED else (middle,):
@@ -280,12 +281,13 @@ def cheaper(scale: Scale) -> Iterator[Cell]:
             for task in scale.tasks if has_tasks else ():
                 source = f"cheaper/{label}/{seed}"
                 yield _task(scale, "cheaper", label, task, seed, 2, source)
-        yield from _distilled(scale, seed)
+        if scale.tasks:
+            yield from _distilled(scale, seed)
 
 
 def long(scale: Scale) -> Iterator[Cell]:
     """Longer sequences than in pretraining: loss by position, and trained on."""
-    for index, system in enumerate(LONG):
+    for index, system in enumerate(LONG if scale.long_lengths else ()):
         for seed in range(min(2, scale.seeds)):
             source = pretrained(system, seed)
             for length in (scale.length, *scale.long_lengths):

@@ -1,9 +1,18 @@
 """Which cells decide about a claim."""
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
 
 from evidence.cells import DISTILLED_TASKS, Cell
-from evidence.claims import AVERAGE, STUDENTS, TIMED_METRICS, Claim, Term, pretrained
+from evidence.claims import (
+    AVERAGE,
+    CLAIMS,
+    STUDENTS,
+    TIMED_METRICS,
+    Claim,
+    Term,
+    pretrained,
+)
 from evidence.systems import NO_POSITION, Scale
 
 
@@ -16,6 +25,25 @@ def tasks_of(term: Term, tasks: tuple[str, ...]) -> tuple[str, ...]:
     """
     means = {AVERAGE: tasks, STUDENTS: DISTILLED_TASKS}
     return means.get(term.task, (term.task,))
+
+
+def claims_at(cells: Iterable[Cell], scale: Scale) -> list[Claim]:
+    """The claims, with those of their comparisons whose cells a scale has."""
+    there = {(cell.stage, cell.system, cell.task) for cell in cells}
+    found = []
+    for claim in CLAIMS:
+        kept = tuple(
+            comparison
+            for comparison in claim.comparisons
+            if all(
+                (term.stage, term.system, task) in there
+                for term in comparison.terms
+                for task in tasks_of(term, scale.tasks) or [None]
+            )
+        )
+        if kept:
+            found.append(dataclasses.replace(claim, comparisons=kept))
+    return found
 
 
 def cells_of(claim: Claim, cells: Mapping[str, Cell], scale: Scale) -> set[str]:

@@ -5,7 +5,9 @@ import statistics
 import textwrap
 from pathlib import Path
 
-from evidence.claims import CLAIMS, TASK_NAMES, TIMED_METRICS, Claim, Term
+from evidence.cells import make_cells
+from evidence.claims import TASK_NAMES, TIMED_METRICS, Claim, Term
+from evidence.deciding import claims_at
 from evidence.ledger import Ledger
 from evidence.systems import Scale
 from evidence.verdicts import (
@@ -39,11 +41,11 @@ RULE = (
 
 def write_pages(ledger: Ledger, results: str, scale: Scale) -> list[str]:
     """Writes the pages, pictures and the summary; returns the names of the files."""
-    folder = Path(results, "claims")
+    folder = Path(results, claims_folder(ledger.scale))
     os.makedirs(folder, exist_ok=True)
     evidence = Evidence(ledger, scale.tasks, scale.steps)
     written, summary = [], []
-    for claim in CLAIMS:
+    for claim in claims_at(make_cells(scale), scale):
         verdicts = judge_claim(claim, evidence)
         verdict = combine(verdicts)
         name = claim.sentence
@@ -62,6 +64,11 @@ def write_pages(ledger: Ledger, results: str, scale: Scale) -> list[str]:
     return [*written, str(path)]
 
 
+def claims_folder(scale_name: str) -> str:
+    """The name of the folder of a scale's pages."""
+    return "claims" if scale_name == "full" else f"claims_{scale_name}"
+
+
 def summary_text(rows: list[tuple], ledger: Ledger, scale: Scale) -> str:
     """The page with a row a claim."""
     done = ledger.rows()
@@ -72,7 +79,8 @@ def summary_text(rows: list[tuple], ledger: Ledger, scale: Scale) -> str:
             f"{size_text(scale)} {len(done)} cells are recorded in "
             "[campaign.csv](../campaign.csv), each with its command, seed, commit and "
             "machine, and their curves in [campaign_curves.csv](../"
-            "campaign_curves.csv). Made by `python benchmarks/campaign.py --report`.\n",
+            "campaign_curves.csv). Made by `python benchmarks/campaign.py "
+            f"--scale={ledger.scale} --report`.\n",
             f"{RULE}\n",
             *table(head, rows),
             "",

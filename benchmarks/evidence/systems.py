@@ -21,6 +21,7 @@ class System:
         preset: a name of `tfeff.encoders.presets()`, made small by the scale.
         override: arguments of the encoder.
         settings: settings of `tfeff pretrain`.
+        late: whether it learns the order of words late, from absolute positions alone.
         seeds: seeds of its pretraining; three where a paper claims an order.
         cost: an estimate of its step's time over BERT's, until it is measured.
     """
@@ -28,6 +29,7 @@ class System:
     preset: str
     override: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    late: bool = False
     seeds: int = 2
     cost: float = 1.0
 
@@ -41,14 +43,15 @@ class Scale:
         vocabulary: pieces of the one tokenizer.
         docstrings: characters of the corpus of documentation strings.
         length, batch_size, steps, eval_every: of pretraining.
-        pilot_share: the share of the steps that a pilot has.
+        pilot_share: the share of the steps that a pilot has; `late_pilot_share` that of
+            the systems that learn order late.
         rates: peak rates, of which a pilot chooses each system's.
         seeds: the most seeds that anything has.
         tuning_rates, tuning_epochs: of tasks; `short_epochs` those of SST-2.
-        tasks: of GLUE.
+        tasks: of GLUE, or none.
         cloze_epochs, question_epochs: of the two trainings to answer questions.
-        lengths: of windows of questions; the first is that of pretraining.
-        long_lengths, long_tokens: of continued pretraining.
+        lengths: of windows of questions, the first that of pretraining; or none.
+        long_lengths, long_tokens: of continued pretraining, or none.
         distil_share: the share of the steps that general distillation has.
         timed_steps, timed_rounds: of the measurement of costs.
         tokens_a_second: of BERT's pretraining on a core, an estimate for `--list`.
@@ -65,6 +68,7 @@ class Scale:
     steps: int = 7400
     eval_every: int = 200
     pilot_share: float = 0.1
+    late_pilot_share: float = 0.1
     rates: tuple[float, ...] = (5e-4, 1e-3, 2e-3)
     seeds: int = 3
     tuning_rates: tuple[float, ...] = (1e-4, 3e-4, 1e-3)
@@ -89,6 +93,15 @@ class Scale:
 
 SCALES = {
     "full": Scale(),
+    # Absolute positions are learnt within the budget where there are few of them.
+    "short": Scale(
+        length=32,
+        batch_size=64,
+        late_pilot_share=0.5,
+        tasks=(),
+        lengths=(),
+        long_lengths=(),
+    ),
     "toy": Scale(
         layers=2,
         width=16,
@@ -99,6 +112,7 @@ SCALES = {
         steps=8,
         eval_every=2,
         pilot_share=0.5,
+        late_pilot_share=0.5,
         rates=(1e-3, 2e-3),
         tuning_rates=(1e-3,),
         tuning_epochs=1.0,
@@ -137,7 +151,7 @@ _CONVBERT: dict[str, dict] = {
 }
 # In the order in which they are run.
 SYSTEMS = {
-    BERT: System("bert_base", seeds=3),
+    BERT: System("bert_base", late=True, seeds=3),
     SHATTER: System("shatter_base", seeds=3, cost=1.1),
     NO_POSITION: System("no_position_base", seeds=3),
     "Part_Mask": System("part_mask_base", seeds=3, cost=1.1),
@@ -147,35 +161,47 @@ SYSTEMS = {
     "BERT-RPE": System("bert_rpe_base", seeds=3, cost=1.6),
     "BERT-RAB": System("bert_rab_base", seeds=3, cost=1.1),
     METHOD_4: System("huang4_base", seeds=3, cost=1.8),
-    BLOCK_2: System("blockbert_n2_base", _blocks("6:2"), seeds=3, cost=0.9),
-    ELECTRA: System("bert_base", settings=_RTD, seeds=3, cost=1.5),
-    "ConvBERT, RTD": System("convbert_base", settings=_RTD, seeds=3, cost=1.7),
-    "ALBERT, all shared": System("albert_base", seeds=3),
+    BLOCK_2: System("blockbert_n2_base", _blocks("6:2"), late=True, seeds=3, cost=0.9),
+    ELECTRA: System("bert_base", settings=_RTD, late=True, seeds=3, cost=1.5),
+    "ConvBERT, RTD": System(
+        "convbert_base", settings=_RTD, late=True, seeds=3, cost=1.7
+    ),
+    "ALBERT, all shared": System("albert_base", late=True, seeds=3),
     "Shaw": System("shaw_base", seeds=3, cost=1.4),
     **{
         f"Method {n}": System(f"huang{n}_base", seeds=3, cost=cost)
         for n, cost in ((1, 1.1), (2, 1.1), (3, 4.0))
     },
     "Absolute + method 4": System("bert_base", _relative("huang4"), seeds=3, cost=1.8),
-    BLOCK_3: System("blockbert_n3_base", _blocks("6:1:1"), seeds=3, cost=0.9),
+    BLOCK_3: System(
+        "blockbert_n3_base", _blocks("6:1:1"), late=True, seeds=3, cost=0.9
+    ),
     # The paper's stride of 128 in sequences of 512, in proportion.
     SPARSE: System(
         "sparsebert_base",
         {"attention": {"name": "sparse", "stride": 32, "expressivity": 8}},
+        late=True,
         seeds=3,
     ),
     **{
-        f"{label}, RTD": System("convbert_base", override, _RTD, seeds=3, cost=1.6)
+        f"{label}, RTD": System(
+            "convbert_base", override, _RTD, late=True, seeds=3, cost=1.6
+        )
         for label, override in _CONVBERT.items()
         if label != "ConvBERT"
     },
     **{
-        label: System("convbert_base", override, cost=1.2)
+        label: System("convbert_base", override, late=True, cost=1.2)
         for label, override in _CONVBERT.items()
     },
-    "ALBERT, shared attention": System("albert_base", {"sharing": "attention"}),
-    "ALBERT, shared FFN": System("albert_base", {"sharing": "feedforward"}),
-    "ALBERT, groups of 2": System("albert_base", {"sharing_group_size": 2}),
+    **{
+        f"ALBERT, {label}": System("albert_base", override, late=True)
+        for label, override in (
+            ("shared attention", {"sharing": "attention"}),
+            ("shared FFN", {"sharing": "feedforward"}),
+            ("groups of 2", {"sharing_group_size": 2}),
+        )
+    },
     "XLNet, masking": System("xlnet_base", cost=1.7),
     "XLNet, permutation": System(
         "xlnet_base", settings={"objective": "permutation_lm"}, cost=2.5

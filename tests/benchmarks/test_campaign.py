@@ -97,6 +97,27 @@ def test_cells_come_in_an_order_that_can_be_run(part):
         assert all(seed <= cell.seed for seed in earlier), cell.name
 
 
+def test_a_scale_of_short_sequences(part):
+    scales, cells = part("systems").SCALES, part("cells")
+    short, full = scales["short"], scales["full"]
+    assert short.length * short.batch_size == full.length * full.batch_size
+    made = cells.make_cells(short)
+    assert {cell.stage for cell in made} == {
+        *("timing", "pilot", "pretraining", "cheaper")
+    }
+    context = cells.Context(short, "texts", str, lambda name, metric: 0.0)
+    steps = {c.name: c.settings(context)["steps"] for c in made if c.stage == "pilot"}
+    # What learns order late has pilots that are long enough to see it.
+    assert steps["pilot/BERT/0.001/0"] == 3600 and steps["pilot/Shatter/0.001/0"] == 800
+    claims = {c.name: c for c in part("deciding").claims_at(made, short)}
+    assert "order-of-words" in claims and "shatter-on-glue" not in claims
+    assert len(claims["shared-weights"].comparisons) == 3  # GLUE is left out.
+    everything = part("deciding").claims_at(cells.make_cells(full), full)
+    assert everything == list(part("claims").CLAIMS)
+    folders = [part("pages").claims_folder(name) for name in ("full", "short")]
+    assert folders == ["claims", "claims_short"]
+
+
 def test_claims_are_of_cells_that_there_are(part):
     scale = part("systems").SCALES["full"]
     made = {
