@@ -23,9 +23,10 @@ MOST_CURVES = 6
 RULE = (
     "An effect is the difference of the means over the seeds that all have, above 0 "
     "where the claim holds. Its margin is Student's t at 97.5 % times the deviation, "
-    "pooled over all systems with the metric, times √(Σ weight² / seeds). A seed is "
-    "the order of the texts, too, the same for all systems: the deviation is of what "
-    "a system's mean and a seed's effect leave. A comparison is confirmed where the "
+    "which is pooled over all systems with the metric, or that of the compared "
+    "systems alone where it is larger, times √(Σ weight² / seeds). A seed is the "
+    "order of the texts, too, the same for all systems: the deviation is of what a "
+    "system's mean and a seed's effect leave. A comparison is confirmed where the "
     "effect is above its margin, contradicted where it is below the margin's "
     "negative, and otherwise not decided; a claim is confirmed where all of its "
     "comparisons are, and contradicted where one is. Equality is confirmed where "

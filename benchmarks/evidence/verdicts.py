@@ -8,8 +8,9 @@ The seeds are those that all systems of a comparison have. A seed is the order o
 texts, too, the same for all systems, and its effect cancels in a difference: it is a
 block of the design. So the rest of a value is what the system's mean and the seed's
 effect leave, fitted by least squares. The deviation is pooled over all systems with the
-metric: that of two seeds alone says nothing. Losses are pooled over those that predict
-masked tokens: others have another quantity by that name.
+metric, as that of two seeds alone says little; where that of the systems that are
+compared is larger, it counts. Losses are pooled over those that predict masked tokens:
+others have another quantity by that name.
 
 A comparison is confirmed where the effect is above the margin, contradicted where it is
 below its negative, and otherwise not decided. Equality is confirmed where effect and
@@ -176,8 +177,9 @@ class Evidence:
     def deviation(
         self, terms: Iterable[Term], level: float | None
     ) -> tuple[float, int] | None:
-        """The pooled deviation of the rests, and its degrees of freedom."""
-        squares, freedom = 0.0, 0
+        """The deviation of the rests, and the degrees of freedom of the pooled one."""
+        pooled, own = np.zeros(2), np.zeros(2)
+        compared = {(term.stage, term.system) for term in terms}
         for task, metric in dict.fromkeys((term.task, term.metric) for term in terms):
             values = {
                 (stage, system): self.values(
@@ -188,9 +190,10 @@ class Evidence:
                 # Otherwise its loss is another quantity.
                 if task or predicts_masks(system)
             }
-            own, count = rest(values)
-            squares, freedom = squares + own, freedom + count
-        return (math.sqrt(squares / freedom), freedom) if freedom else None
+            pooled += rest(values)
+            own += rest({name: values.get(name, {}) for name in compared})
+        deviations = [math.sqrt(s / count) for s, count in (pooled, own) if count]
+        return (max(deviations), int(pooled[1])) if deviations else None
 
 
 def rest(values: Mapping[Any, Mapping[int, float]]) -> tuple[float, int]:

@@ -263,6 +263,22 @@ def test_a_seeds_effect_is_no_deviation(part):
     assert rest({}) == (0.0, 0)
 
 
+def test_systems_that_differ_more_than_others_count_for_themselves(part, recorded):
+    verdicts, claims = part("verdicts"), part("claims")
+    for seed, loss in enumerate((1.0, 2.2)):
+        metrics = {"loss": loss, "unigram_entropy": 6.0, "order": 1.0}
+        recorded.add(a_cell("Shatter", seed), [], a_row(metrics))
+    evidence = verdicts.Evidence(recorded, (), 7400)
+    quiet = verdicts.judge(claims.lower("BERT", "No_Position"), evidence)
+    loud = verdicts.judge(claims.lower("Shatter", "No_Position"), evidence)
+    # Second seeds are worse by 0.2, 0.2, 0.2, 0 and 1.2, by 0.36 in the mean.
+    squares = 2 * (3 * 0.08**2 + 0.18**2 + 0.42**2)
+    assert quiet.deviation == pytest.approx((squares / 4) ** 0.5)
+    # The two alone: by 1.2 and 0.2, one degree of freedom.
+    assert loud.deviation == pytest.approx(2 * 0.25)
+    assert loud.margin / quiet.margin == pytest.approx(loud.deviation / quiet.deviation)
+
+
 def test_a_comparison_is_over_the_seeds_that_all_have(part, recorded):
     verdicts, claims = part("verdicts"), part("claims")
     metrics = {"loss": 99.0, "unigram_entropy": 6.0}
