@@ -58,6 +58,20 @@ def shared_config(layer: keras.layers.Layer) -> dict:
     return config
 
 
+def untracked(value):
+    """A copy of nested dicts, lists and tuples, in plain containers.
+
+    A layer keeps containers as Keras' tracked ones, and a configuration that had these
+    would change the layer with it.
+    """
+    if isinstance(value, dict):
+        return {name: untracked(below) for name, below in value.items()}
+    if isinstance(value, (list, tuple)):
+        kind = tuple if isinstance(value, tuple) else list
+        return kind(untracked(below) for below in value)
+    return value
+
+
 def inputs_in_order(inputs: Mapping, names: Iterable[str]) -> dict:
     """The inputs of these names, in this order, without others.
 

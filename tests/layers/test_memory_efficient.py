@@ -7,7 +7,13 @@ import tensorflow as tf
 
 import tfeff
 from tests.checks import assert_close
-from tfeff.layers import Dropout
+from tfeff.layers import (
+    Dropout,
+    EncoderBlock,
+    FeedForward,
+    SelfAttention,
+    masked_heads,
+)
 
 INPUTS = {
     "token_ids": np.random.default_rng(0).integers(0, 50, (2, 9)).astype("int32"),
@@ -44,6 +50,13 @@ def generators_of(encoder):
     return [layer.seed_generator.state for layer in layers]
 
 
+def begin_alike(model, other):
+    """Gives another model the weights, and the states of dropout."""
+    other.set_weights(model.get_weights())
+    for state, same in zip(*map(generators_of, (model, other))):
+        same.assign(state)
+
+
 def run(encoder):
     with tf.GradientTape() as tape:
         hidden = encoder(INPUTS, training=True)["sequence_output"]
@@ -66,9 +79,7 @@ def run(encoder):
 )
 def test_values_gradients_and_seeds(way, attention, efficient):
     encoders = [make_encoder(memory, attention) for memory in (False, efficient)]
-    encoders[1].set_weights(encoders[0].get_weights())
-    for states in zip(*map(generators_of, encoders)):
-        states[1].assign(states[0])
+    begin_alike(*encoders)
     steps = [
         WRAPPERS[way](lambda encoder=encoder: run(encoder)) for encoder in encoders
     ]
@@ -83,6 +94,112 @@ def test_values_gradients_and_seeds(way, attention, efficient):
     assert len(generators_of(encoders[0])) == 7
     for state, same in zip(*map(generators_of, encoders)):
         np.testing.assert_array_equal(state, same)
+
+
+@pytest.mark.parametrize("way", ["eager", "graph"])
+@pytest.mark.parametrize("attention", ["self", "one_head", "mixed"])
+def test_gradients_of_head_masks(attention, way):
+    """Every tensor that a block closes over and that has a gradient keeps it."""
+    encoders = [make_encoder(memory, attention) for memory in (False, "block")]
+    begin_alike(*encoders)
+    heads = encoders[0].blocks[0].attention.output_heads
+    mask = tf.Variable(np.linspace(0.5, 1.5, heads), dtype="float32")
+
+    def gradient(encoder):
+        with tf.GradientTape() as tape, masked_heads(encoder, [mask * 1.0, None]):
+            hidden = encoder(INPUTS, training=True)["sequence_output"]
+            loss = tf.reduce_sum(tf.sin(hidden))
+        return tape.gradient(loss, mask)
+
+    found = [
+        WRAPPERS[way](lambda encoder=encoder: gradient(encoder))().numpy()
+        for encoder in encoders
+    ]
+    assert np.abs(found[0]).max() > 0.01
+    assert_close(found[1], found[0], 1e-5)
+
+
+def two_streams(memory_efficient, attention):
+    """A step of a permutation language model."""
+    encoder = make_encoder(memory_efficient, attention)
+    model = tfeff.objectives.PermutationLM(encoder)
+    inputs = {
+        **INPUTS,
+        "ranks": np.array([[-1, 1, 0, -1, -1, 2, -1, -1, -1]] * 2, "int32"),
+        "mask_positions": np.array([[1, 2, 5]] * 2, "int32"),
+    }
+
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.sin(model(inputs, training=True)))
+        return loss, tape.gradient(loss, [w.value for w in model.trainable_weights])
+
+    return model, step
+
+
+@pytest.mark.quick("self-block")
+@pytest.mark.parametrize("memory_efficient", ["attention", "block"])
+@pytest.mark.parametrize("attention", ["self", ATTENTIONS[-1]], ids=str)
+def test_two_streams(attention, memory_efficient):
+    """Values and gradients are the same, and exponentials are computed once more."""
+    models, steps = zip(*(two_streams(m, attention) for m in (False, memory_efficient)))
+    begin_alike(*models)
+    graphs = [tf.function(step) for step in steps]
+    counts = [
+        sum(kind in ("Exp", "Softmax") for kind in operations(graph))
+        for graph in graphs
+    ]
+    assert counts[1] > counts[0]
+    (loss, gradients), (same_loss, same_gradients) = (graph() for graph in graphs)
+    assert_close(same_loss, loss, 1e-6)
+    for same, gradient in zip(same_gradients, gradients, strict=True):
+        assert_close(tf.convert_to_tensor(same), tf.convert_to_tensor(gradient), 1e-5)
+
+
+def operations(function):
+    """The kinds of the operations of a graph, and of the functions that it calls."""
+    definition = function.get_concrete_function().graph.as_graph_def()
+    nodes = [
+        definition.node,
+        *(inner.node_def for inner in definition.library.function),
+    ]
+    return [node.op for of_one in nodes for node in of_one]
+
+
+def block(feedforward=(), attention=None):
+    attention = attention or SelfAttention(2)
+    network = FeedForward(12, **dict(feedforward))
+    return EncoderBlock(attention, network, memory_efficient="block")
+
+
+class Noisy(keras.layers.Layer):
+    """An attention that draws random numbers in Keras' way."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.noise = keras.layers.Dropout(0.5)
+
+    def call(self, hidden, padding_mask=None, training=None):
+        return self.noise(hidden, training=training)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: block(attention=Noisy()), "another layer than .* draws random numb"),
+        (
+            lambda: block({"activity_regularizer": keras.regularizers.L2(0.1)}),
+            "layers of the block add losses.*, and 1 losses",
+        ),
+    ],
+)
+@pytest.mark.parametrize("way", ["eager", "graph"])
+def test_what_cannot_be_recomputed(make, message, way):
+    layer, hidden = make(), tf.random.normal((2, 5, 8))
+    layer(hidden)
+    step = WRAPPERS[way](lambda: layer(hidden, training=True))
+    with pytest.raises(ValueError, match=f"`memory_efficient` must be .*{message}"):
+        step()
 
 
 @pytest.mark.quick("mixed_bfloat16")

@@ -10,7 +10,13 @@ from tests.checks import assert_close, check_two_replicas, randomize
 from tests.reference import distillation as reference
 from tests.subjects.batches import masked_lm_batches
 from tests.subjects.distillation import arrays, make_encoder, make_inputs
-from tfeff.objectives import Distillation, common_maps
+from tfeff.objectives import (
+    Distillation,
+    PermutationLM,
+    ReplacedTokenDetection,
+    common_maps,
+    generator_for,
+)
 from tfeff.objectives.distillation.layer_map import make_layer_map
 from tfeff.tasks import Classifier, Regressor
 
@@ -316,3 +322,68 @@ def test_half_precision_trains_like_float32(jit_compile):
         history = model.fit(masked_lm_batches(), shuffle=False, verbose=0).history
         losses.append(history["loss"])
     np.testing.assert_allclose(losses[1], losses[0], rtol=2e-2)
+
+
+def replaced_token(num_layers):
+    discriminator = make_encoder(num_layers)
+    generator = generator_for(discriminator, 1 / 2)
+    return ReplacedTokenDetection(generator, discriminator)
+
+
+def test_layers_of_the_encoder_alone_are_compared():
+    """A replaced-token model calls a generator first, whose layers are not meant."""
+    student, teacher = replaced_token(1), replaced_token(2)
+    model = Distillation(
+        student, teacher, layer_map="top", prediction=False, reduction="sum_squares"
+    )
+    inputs, _ = make_inputs()
+    inputs = {**inputs, "mask_positions": np.array([[1, 2]] * 3, "int32")}
+    recordings = []
+    for one in (student, teacher):
+        with tfeff.layers.record_layers("scores", one.encoder) as recording:
+            one(inputs)
+        recordings.append(recording)
+    states = [recording.hidden_states for recording in recordings]
+    assert [len(of_one) for of_one in states] == [2, 3]
+    real = inputs["padding_mask"][..., None]
+    squares = [
+        ((x - y) ** 2 * real).numpy().sum() for x, y in zip(states[0], states[1][::2])
+    ]
+    terms = model(inputs)
+    for name, value in zip(("embedding", "hidden"), squares, strict=True):
+        assert_close(np.sum(terms[name]), value, 1e-5)
+
+
+def test_a_model_whose_encoder_is_not_called():
+    def model(num_layers):
+        return PermutationLM(make_encoder(num_layers))
+
+    with pytest.raises(
+        TypeError, match="`student` must call its encoder.* two streams"
+    ):
+        Distillation(model(1), model(2))
+
+
+def test_an_encoder_that_is_called_twice_is_not_recorded():
+    encoder, (inputs, _) = make_encoder(), make_inputs()
+    with (
+        tfeff.layers.record_layers("scores", encoder),
+        pytest.raises(ValueError, match="`encoder` must be called once"),
+    ):
+        encoder(inputs)
+        encoder(inputs)
+    with pytest.raises(TypeError, match="`encoder` must be a `tfeff.encoders.Enc"):
+        tfeff.layers.record_layers("scores", 3).__enter__()
+
+
+@tfeff.encoders.register_attention("without_maps")
+class _WithoutMaps(tfeff.layers.SelfAttention):
+    def call(self, hidden, padding_mask=None, training=None):
+        return super().call(hidden, padding_mask, training)
+
+
+def test_an_attention_without_maps():
+    encoders = [make_encoder(n, attention="without_maps") for n in (1, 2)]
+    assert common_maps(*encoders) is None
+    with pytest.raises(ValueError, match="`attention` must be None here: _Wi"):
+        Distillation(*encoders)

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import keras_hub
 
-from tfeff.compat import inputs_in_order
+from tfeff.compat import inputs_in_order, untracked
 from tfeff.encoders.adapters import Adapters
 from tfeff.encoders.attentions import earlier_spec
 from tfeff.encoders.formats import export_outputs
@@ -215,8 +215,8 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
         self.max_sequence_length = max_sequence_length
         self.num_segments = num_segments
         self.embedding_dim = embedding.embedding_dim
-        self.attention = attention
-        self.feedforward = feedforward
+        self.attention = untracked(attention)
+        self.feedforward = untracked(feedforward)
         self.position = position
         self.sharing = sharing
         self.sharing_group_size = sharing_group_size
@@ -336,7 +336,7 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
             attention_dropout=self.attention_dropout,
             memory_efficient=self.memory_efficient,
         )
-        return config
+        return untracked(config)
 
     def _feedforward_config(self):
         """The arguments of the feed-forward networks, a function by its name."""

@@ -5,6 +5,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
+from tfeff.compat import untracked
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.utils.checks import check_integer
@@ -127,7 +128,7 @@ class BlockwiseAttention(SelfAttention):
 
     def get_config(self) -> Config:
         config = super().get_config()
-        config.update(head_blocks=self.head_blocks)
+        config.update(head_blocks=untracked(self.head_blocks))
         return config
 
 

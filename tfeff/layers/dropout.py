@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.compat import DrawnSeed
+from tfeff.compat import DrawnSeed, is_seed_state, sublayers
 from tfeff.layers.checks import check_layer_seed
 from tfeff.utils.checks import check_rate
 from tfeff.utils.types import Shape, Tensor
@@ -81,6 +81,23 @@ class Dropout(keras.layers.Dropout):
         keep = functional.keep_mask_from_bits(bits, length, self.rate)
         scaled = inputs * (1.0 / (1.0 - self.rate))
         return ops.where(keep, scaled, ops.zeros_like(inputs))
+
+
+def check_seeds(layer: keras.layers.Layer) -> None:
+    """Raises if a layer draws random numbers that `drawn_seeds` cannot draw again."""
+    known = {
+        id(below.seed_generator.state)
+        for below in sublayers(layer)
+        if isinstance(below, Dropout) and below.rate
+    }
+    for variable in layer.variables:
+        if is_seed_state(variable) and id(variable) not in known:
+            raise ValueError(
+                "`memory_efficient` must be False or 'attention' where another layer "
+                "than `tfeff.layers.Dropout` draws random numbers: a recomputation "
+                "would draw others. Received: memory_efficient='block', and "
+                f"{variable.path}"
+            )
 
 
 def draw_seeds(layers) -> dict:

@@ -9,7 +9,7 @@ from tfeff.compat import sublayers
 from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import check_hidden, check_padding_mask
-from tfeff.layers.dropout import Dropout, draw_seeds, drawn_seeds
+from tfeff.layers.dropout import Dropout, check_seeds, draw_seeds, drawn_seeds
 from tfeff.layers.head_masks import active_head_mask
 from tfeff.layers.record_layers import active_recording
 from tfeff.ops.kernels.backends import after
@@ -35,7 +35,9 @@ class EncoderBlock(keras.layers.Layer):
         memory_efficient: what the backward pass recomputes instead of saving it:
             nothing (`False`), scores and weights of the attention (`"attention"`), or
             everything but the block's input (`"block"`, or `True`), in about a third
-            more time. Values and gradients are the same, dropout included.
+            more time. Values and gradients are the same, dropout included. A block that
+            is recomputed draws random numbers by `tfeff.layers.Dropout` alone, and adds
+            no losses, such as those of activity regularizers.
         layer_index: integer, the index that the attention gets in every call, instead
             of the block's index in its stack: so all layers of a stack may have the
             same partition. `None` for the block's.
@@ -55,8 +57,9 @@ class EncoderBlock(keras.layers.Layer):
 
     Raises:
         TypeError: if `attention` or `feedforward` is not a Keras layer.
-        ValueError: if `memory_efficient` is another value, or `"attention"` for an
-            attention without scores; and as the attention layer.
+        ValueError: if `memory_efficient` is another value, `"attention"` for an
+            attention without scores, or `"block"` for layers that draw random numbers
+            otherwise or add losses; and as the attention layer.
 
     Example:
 
@@ -133,7 +136,7 @@ class EncoderBlock(keras.layers.Layer):
         layer_index: int | None = None,
         training: bool | None = None,
     ) -> Tensor:
-        recording = active_recording()
+        recording = active_recording(self)
         attend = self.attention
         if recording is not None:
             attend = functools.partial(recording.attend, self.attention)
@@ -141,28 +144,53 @@ class EncoderBlock(keras.layers.Layer):
             "segment_ids": segment_ids,
             "layer_index": self.attention_index(layer_index),
             "recompute": self.memory_efficient == "attention",
-            "head_mask": active_head_mask(self, layer_index),
         }
+        tensors = {"hidden": hidden}
+        head_mask = active_head_mask(self, layer_index)
+        if head_mask is not None:  # An attention without such masks has none.
+            tensors["head_mask"] = head_mask
         arguments = {k: v for k, v in arguments.items() if k in self._accepted}
 
-        def run(hidden):
+        def run(hidden, **tensors):
             output = attend(
-                hidden, padding_mask=padding_mask, training=training, **arguments
+                hidden,
+                padding_mask=padding_mask,
+                training=training,
+                **arguments,
+                **tensors,
             )
             return self._add(hidden, output, training)
 
         if recording is not None:
-            recording.hidden_states.append(run(hidden))
+            recording.hidden_states.append(run(**tensors))
             return recording.hidden_states[-1]
+        return self._run(run, tensors, training)
+
+    def _run(self, function, tensors, training):
+        """`function(**tensors)`, recomputed in the backward pass if that is asked for.
+
+        Only these tensors, and weights, get gradients then.
+        """
         if self.memory_efficient != "block" or not training:
-            return run(hidden)
+            return function(**tensors)
+        check_seeds(self)
         seeds = draw_seeds(sublayers(self))
+        losses = len(self.losses)
 
-        def run_with_seeds(hidden):
-            with drawn_seeds(seeds), after([hidden]):
-                return run(hidden)
+        def run_with_seeds(*values):
+            with drawn_seeds(seeds), after(values):
+                return function(**dict(zip(tensors, values)))
 
-        return keras.remat(run_with_seeds)(hidden)
+        output = keras.remat(run_with_seeds)(*tensors.values())
+        if len(self.losses) > losses:
+            raise ValueError(
+                "`memory_efficient` must be False or 'attention' where layers of the "
+                "block add losses, such as activity regularizers: a block that is "
+                "recomputed gives them no gradients. Received: memory_efficient="
+                f"'block', and {len(self.losses) - losses} losses added in "
+                f"{self.path}"
+            )
+        return output
 
     def compute_output_spec(
         self,
@@ -200,9 +228,21 @@ class EncoderBlock(keras.layers.Layer):
         if inputs.head_mask is None:
             head_mask = active_head_mask(self, inputs.layer_index)
             inputs = inputs._replace(head_mask=head_mask)
-        layer_index = self.attention_index(inputs.layer_index)
-        output, _ = self.attention.attend(inputs._replace(layer_index=layer_index))
-        return self._add(inputs.query, output, inputs.training)
+        inputs = inputs._replace(
+            layer_index=self.attention_index(inputs.layer_index),
+            recompute=self.memory_efficient == "attention",
+        )
+
+        def run(**tensors):
+            output, _ = self.attention.attend(inputs._replace(**tensors))
+            return self._add(tensors["query"], output, inputs.training)
+
+        tensors = {
+            name: value
+            for name in ("query", "hidden", "head_mask")
+            if (value := getattr(inputs, name)) is not None
+        }
+        return self._run(run, tensors, inputs.training)
 
     def attention_index(self, layer_index: int | None) -> int | None:
         """The index that the attention gets in a call of the block with this one."""

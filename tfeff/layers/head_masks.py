@@ -11,7 +11,6 @@ from keras import ops
 
 from tfeff.layers.checks import check_head_mask
 
-# The blocks of an encoder and the mask of each, while masks are in use.
 # The blocks of an encoder, and the mask of each.
 _ACTIVE: contextvars.ContextVar[tuple[Sequence, list] | None] = contextvars.ContextVar(
     "head_masks", default=None

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
+from tfeff.compat import untracked
 from tfeff.layers.partition_registry import RegisteredPartition
 from tfeff.ops.partition import SPACING, check_partition
 from tfeff.utils.checks import check_integer
@@ -95,7 +96,7 @@ class PartitionOfUnityMask(keras.layers.Layer):
         self.alpha = None if alpha is None else float(alpha)
         self.beta = None if beta is None else float(beta)
         self.spacing = float(spacing)
-        self.partition = dict(partition) if isinstance(partition, dict) else partition
+        self.partition = untracked(partition)
         if partition is not None:
             self._registered = RegisteredPartition(
                 partition, self.num_parts, self.num_layers, self.compute_dtype
@@ -180,13 +181,11 @@ class PartitionOfUnityMask(keras.layers.Layer):
         return dict(
             layer_index=self.layer_index,
             num_layers=self.num_layers,
-            boundaries=self.boundaries,
+            boundaries=untracked(self.boundaries),
             alpha=self.alpha,
             beta=self.beta,
             spacing=self.spacing,
-            partition=dict(self.partition)
-            if isinstance(self.partition, dict)
-            else self.partition,
+            partition=untracked(self.partition),
         )
 
     def get_config(self) -> Config:

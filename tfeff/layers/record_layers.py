@@ -2,7 +2,9 @@
 
 import contextlib
 import contextvars
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import keras
 
 from tfeff.layers.attention import declares
 from tfeff.utils.checks import check_choice
@@ -26,15 +28,25 @@ class Recording:
             was requested.
     """
 
-    def __init__(self, attention: str | None):
+    def __init__(self, attention: str | None, blocks: Sequence | None = None):
         self.hidden_states: list[Tensor] = []
         self.attention: list[Tensor] = []
         self._kind = attention
+        self._blocks = blocks
+
+    def records(self, block) -> bool:
+        """Whether calls of the block are recorded."""
+        return self._blocks is None or any(own is block for own in self._blocks)
 
     def attend(self, attention, hidden, **arguments):
         """`attention(hidden, ...)`, with its map recorded."""
         if not self.hidden_states:
             self.hidden_states.append(hidden)
+        elif self._blocks and len(self.hidden_states) > len(self._blocks):
+            raise ValueError(
+                "`encoder` must be called once while its layers are recorded. "
+                "Received: another call of its first layer"
+            )
         if self._kind is None:
             return attention(hidden, **arguments)
         before_softmax = self._kind == SCORES
@@ -54,23 +66,29 @@ class Recording:
 
 
 @contextlib.contextmanager
-def record_layers(attention: str | None = PROBABILITIES) -> Iterator[Recording]:
+def record_layers(
+    attention: str | None = PROBABILITIES, encoder: keras.Model | None = None
+) -> Iterator[Recording]:
     """Records hidden states and attention maps of one encoder call.
 
-    The encoder may be called alone or in a model. `memory_efficient` has no effect
-    meanwhile.
+    The encoder may be called alone or in a model, but not by the model's `fit`,
+    `evaluate` or `predict`, which run what is compiled once. `memory_efficient` has no
+    effect meanwhile.
 
     Args:
         attention: `"probabilities"`, the normalised scores without dropout;
             `"scores"`, those before the softmax, scaled, 0 where the key is hidden;
             or `None` for no maps.
+        encoder: the `tfeff.encoders.Encoder` whose call is recorded, of several in a
+            model, such as a generator and a discriminator; `None` where there is one.
 
     Yields:
         A `Recording`, filled when the encoder has run.
 
     Raises:
+        TypeError: if `encoder` has no blocks.
         ValueError: if `attention` is something else. The encoder's call raises where
-            an attention has no such map.
+            an attention has no such map, and where `encoder` is called again.
 
     Example:
 
@@ -85,7 +103,11 @@ def record_layers(attention: str | None = PROBABILITIES) -> Iterator[Recording]:
     """
     if attention is not None:
         check_choice("attention", attention, (SCORES, PROBABILITIES))
-    recording = Recording(attention)
+    if encoder is not None and not hasattr(encoder, "blocks"):
+        raise TypeError(
+            f"`encoder` must be a `tfeff.encoders.Encoder`. Received: {encoder=}"
+        )
+    recording = Recording(attention, encoder and tuple(encoder.blocks))
     token = _ACTIVE.set(recording)
     try:
         yield recording
@@ -93,6 +115,7 @@ def record_layers(attention: str | None = PROBABILITIES) -> Iterator[Recording]:
         _ACTIVE.reset(token)
 
 
-def active_recording() -> Recording | None:
-    """The current recording, if any."""
-    return _ACTIVE.get()
+def active_recording(block) -> Recording | None:
+    """The current recording, if there is one that records calls of the block."""
+    recording = _ACTIVE.get()
+    return recording if recording is not None and recording.records(block) else None

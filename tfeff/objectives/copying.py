@@ -10,23 +10,46 @@ from tfeff.objectives.heads import weights_by_name
 from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.objective import check_encoder
 
+_PARTS = ("attention", "feedforward", "attention_norm", "feedforward_norm")
+# Settings of a layer that leave its weights what they are. Of a table that layers share
+# the settings are the attention's, too, and the others tell places and costs.
+_WITHOUT_MEANING = frozenset(
+    [
+        "name",
+        "trainable",
+        "dtype",
+        "dropout",
+        "layer_index",
+        "num_layers",
+        "disabled_heads",
+        "query_block_size",
+        "relative_embedding",
+        "axis",
+        "epsilon",
+    ]
+)
+
 
 def copy_layers(
     student: Encoder, teacher: Encoder, layer_map: str | Sequence[int] = "uniform"
 ) -> None:
     """Copies the teacher's embedding, and layer g(m) to layer m of the student.
 
-    Tables that the student does not have, such as that of segments, are left out; of
-    a longer table of positions the first rows are copied.
+    Tables of the embedding that the student does not have, such as that of segments,
+    are left out; of a longer table of positions the first rows are copied.
 
     Args:
         student: a `tfeff.encoders.Encoder` with the teacher's kind of layer and widths.
+            Weights that its layers share must come from one layer of the teacher, or
+            from weights that the teacher's layers share.
         teacher: another one.
         layer_map: g, as in `tfeff.objectives.Distillation`.
 
     Raises:
         TypeError: if an argument is of another type.
-        ValueError: if weights differ in their shapes, or the layer map does not fit.
+        ValueError: if layers differ in their kind, settings or shapes, the layer map
+            does not fit, or weights that the student's layers share would come from
+            different ones. No weight is changed.
 
     Example:
 
@@ -48,9 +71,13 @@ def copy_layers(
     check_encoder("student", student)
     check_encoder("teacher", teacher)
     layers = make_layer_map(layer_map, student.num_layers, teacher.num_layers)
-    pairs = [(student.embedding, teacher.embedding)]
-    pairs += [(s, teacher.blocks[n - 1]) for s, n in zip(student.blocks, layers)]
-    _copy([_same_weights(*pair) for pair in pairs])
+    triples = _tables(student.embedding, teacher.embedding)
+    for m, n in enumerate(layers, start=1):
+        one, other = student.blocks[m - 1], teacher.blocks[n - 1]
+        for part in _PARTS:
+            name = f"{part} of layer {m}"
+            triples += _of_layer(name, getattr(one, part), getattr(other, part))
+    _copy(triples)
 
 
 def copy_head(student: MaskedLM, teacher: MaskedLM) -> None:
@@ -80,11 +107,11 @@ def copy_head(student: MaskedLM, teacher: MaskedLM) -> None:
                 f"Received: {name}={model!r}"
             )
     one, other = student.head.own_weights(), teacher.head.own_weights()
-    _copy([[(name, one[name], other[name]) for name in one]])
+    _copy([(name, one[name], other[name]) for name in one])
 
 
-def _same_weights(student, teacher):
-    """Triples of name, student's weight and teacher's."""
+def _tables(student, teacher):
+    """Triples of name, weight of the student's embedding and of the teacher's."""
     one, other = weights_by_name(student), weights_by_name(teacher)
     if missing := sorted(set(one) - set(other)):
         raise ValueError(
@@ -94,9 +121,43 @@ def _same_weights(student, teacher):
     return [(name, weight, other[name]) for name, weight in one.items()]
 
 
-def _copy(groups):
+def _of_layer(name, student, teacher):
+    """The same triples of a part of a layer."""
+    one, other = (_meaning(layer) for layer in (student, teacher))
+    differences = [
+        f"{key} {one.get(key)!r} in the student, {other.get(key)!r} in the teacher"
+        for key in sorted({*one, *other})
+        if one.get(key) != other.get(key)
+    ]
+    if differences:
+        raise ValueError(
+            "`student` must have layers like the teacher's to copy them. Received: "
+            f"{name} with {'; '.join(differences)}"
+        )
+    pairs = zip(student.weights, teacher.weights)
+    return [(f"{name}: {weight.name}", weight, source) for weight, source in pairs]
+
+
+def _meaning(layer):
+    """What the weights of a layer mean: its kind, and its settings but these."""
+    config = {
+        name: value
+        for name, value in layer.get_config().items()
+        if name not in _WITHOUT_MEANING and not name.endswith("initializer")
+    }
+    names = [weight.name for weight in layer.weights]
+    return {"kind": type(layer).__name__, "weights": names, **config}
+
+
+def _copy(triples):
     """Copies all weights, or none."""
-    triples = [triple for group in groups for triple in group]
+    sources = {}
+    for name, to, source in triples:
+        if sources.setdefault(id(to), source) is not source:
+            raise ValueError(
+                "`student` must not share weights that would come from different "
+                f"layers of the teacher. Received: {name}"
+            )
     values = []
     for name, to, source in triples:
         value = keras.ops.convert_to_numpy(source)

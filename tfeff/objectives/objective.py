@@ -34,10 +34,12 @@ class Objective(DistributedModel):
     `output_weights`, the weight of each output's loss by the output's name, and
     override `default_loss` and `default_metrics`, which then are dicts of the same
     names. Those that are made of the encoder by another argument than `encoder` set
-    `encoder_argument`.
+    `encoder_argument`; those that run its blocks in another way than its call does set
+    `calls_encoder`.
     """
 
     encoder_argument = "encoder"
+    calls_encoder = True
     output_weights: Any = None
     _weights_of_means: tuple | None = None
 

@@ -78,6 +78,8 @@ class PermutationLM(Objective):
         Yang et al., "XLNet", sections 2.2 and 2.3.
     """
 
+    calls_encoder = False
+
     def __init__(self, encoder: Encoder, **kwargs: Any):
         check_encoder("encoder", encoder)
         _check_attentions(encoder)

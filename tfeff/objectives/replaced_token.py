@@ -3,6 +3,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfeff.compat import untracked
 from tfeff.encoders import Encoder
 from tfeff.encoders.quantization import quantization_config
 from tfeff.layers.checks import check_activation_name
@@ -261,7 +262,7 @@ class ReplacedTokenDetection(Objective):
             "temperature": self.temperature,
             "seed": self.seed,
             "activation": self.activation,
-            "generator_head": self.generator_head,
+            "generator_head": untracked(self.generator_head),
             **quantization_config(self),
         }
 

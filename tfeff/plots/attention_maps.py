@@ -177,7 +177,7 @@ def recordings(
         inputs = _inputs(batch)
         mask = np.asarray(ops.convert_to_numpy(inputs["padding_mask"])).astype(bool)
         any_token |= bool(mask.any())
-        with record_layers(attention) as recording:
+        with record_layers(attention, encoder) as recording:
             encoder(inputs, training=False)
         yield mask, recording
     if not any_token:

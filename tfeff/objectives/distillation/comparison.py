@@ -59,6 +59,7 @@ class Comparison(keras.layers.Layer):
         super().__init__(name="comparison", dtype=encoders[0].dtype_policy)
         self.student = student
         self.teacher = teacher
+        self.encoders = dict(zip(("student", "teacher"), encoders))
         self.layer_map = layers
         self.weights_of_terms = weights
         self.layer_weights = layer_weights
@@ -92,8 +93,8 @@ class Comparison(keras.layers.Layer):
         pass  # The constructor has built the projections.
 
     def call(self, inputs, training=None):
-        student, student_output = self._run(self.student, inputs, training)
-        teacher, teacher_output = self._run(self.teacher, inputs, False)
+        student, student_output = self._run("student", inputs, training)
+        teacher, teacher_output = self._run("teacher", inputs, False)
         for tensors in (teacher.hidden_states, teacher.attention):
             tensors[:] = [ops.stop_gradient(tensor) for tensor in tensors]
         # Options of a question are sequences of their own.
@@ -177,10 +178,16 @@ class Comparison(keras.layers.Layer):
             sums["cosine"] = cosine_distances(states[0][-1], states[1][-1], real)
         return sums
 
-    def _run(self, model, inputs, training):
-        """A forward pass: the recording of its layers, and its output."""
-        with record_layers(self.attention) as recording:
+    def _run(self, role, inputs, training):
+        """A forward pass: the recording of its encoder's layers, and its output."""
+        model, encoder = getattr(self, role), self.encoders[role]
+        with record_layers(self.attention, encoder) as recording:
             output = model(inputs, training=training)
+        if len(recording.hidden_states) != encoder.num_layers + 1:
+            raise TypeError(
+                f"`{role}` must call its encoder once, on all positions, for its layers "
+                f"to be compared. Received: {role}={model!r}"
+            )
         return recording, output
 
     def _compare_states(self, projection, student, teacher, real):

@@ -1,5 +1,6 @@
 """Checks of student and teacher, and the map between their layers."""
 
+import inspect
 from collections.abc import Sequence
 
 import keras
@@ -64,7 +65,7 @@ def check_maps(role: str, encoder: Encoder, kind: str) -> None:
         kinds = _map_kinds(block.attention)
         if kind in kinds:
             continue
-        what, setting = "no attention map, because it is a convolution", "None"
+        what, setting = "no attention map that can be compared", "None"
         if kinds:
             what = "no scores before a softmax"
             setting = " or ".join(f'"{other}"' for other in kinds)
@@ -108,6 +109,8 @@ def common_maps(student: keras.Model, teacher: keras.Model) -> str | None:
 def _map_kinds(attention: keras.layers.Layer) -> tuple[str, ...]:
     if isinstance(attention, (Convolution, MixedAttention)):
         return ()
+    if "return_attention_scores" not in inspect.signature(attention.call).parameters:
+        return ()
     if declares(attention, "has_softmax_scores"):
         return (SCORES, PROBABILITIES)
     return (PROBABILITIES,)
@@ -122,6 +125,12 @@ def paired_encoders(student, teacher) -> tuple[Encoder, Encoder]:
             raise TypeError(
                 f"`{name}` must be a `tfeff.encoders.Encoder`, or a task's model with "
                 f"one as `.encoder`. Received: {name}={model!r}"
+            )
+        if not getattr(model, "calls_encoder", True):
+            raise TypeError(
+                f"`{name}` must call its encoder, whose layers are compared. A "
+                f"{type(model).__name__} runs its blocks on two streams. "
+                f"Received: {name}={model!r}"
             )
         encoders.append(encoder)
     received = f"Received: student={student!r}, teacher={teacher!r}"

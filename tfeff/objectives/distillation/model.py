@@ -4,7 +4,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.compat import inputs_in_order
+from tfeff.compat import inputs_in_order, untracked
 from tfeff.encoders import Encoder
 from tfeff.encoders.quantization import make_quantized, quantization_config
 from tfeff.objectives.distillation.comparison import Comparison
@@ -219,7 +219,7 @@ class Distillation(DistributedModel):
         self.comparison = comparison
         self.layer_map = layers
         self.settings: Config = {
-            "layer_map": layer_map,
+            "layer_map": untracked(layer_map),
             **settings,
             **{name: chosen[name] for name in chosen if name != "attention"},
             "loss_weights": None if loss_weights is None else dict(loss_weights),
@@ -344,7 +344,7 @@ class Distillation(DistributedModel):
             "trainable": self.trainable,
             "student": keras.saving.serialize_keras_object(self.student),
             "teacher": keras.saving.serialize_keras_object(self.teacher),
-            **self.settings,
+            **untracked(self.settings),
             **quantization_config(self),
         }
 
