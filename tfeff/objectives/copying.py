@@ -13,20 +13,10 @@ from tfeff.objectives.objective import check_encoder
 _PARTS = ("attention", "feedforward", "attention_norm", "feedforward_norm")
 # Settings of a layer that leave its weights what they are. Of a table that layers share
 # the settings are the attention's, too, and the others tell places and costs.
-_WITHOUT_MEANING = frozenset(
-    [
-        "name",
-        "trainable",
-        "dtype",
-        "dropout",
-        "layer_index",
-        "num_layers",
-        "disabled_heads",
-        "query_block_size",
-        "relative_embedding",
-        "axis",
-        "epsilon",
-    ]
+_WITHOUT_MEANING = (
+    *("name", "trainable", "dtype", "dropout", "axis", "epsilon"),
+    *("layer_index", "num_layers", "disabled_heads", "query_block_size"),
+    "relative_embedding",
 )
 
 

@@ -185,8 +185,8 @@ class Comparison(keras.layers.Layer):
             output = model(inputs, training=training)
         if len(recording.hidden_states) != encoder.num_layers + 1:
             raise TypeError(
-                f"`{role}` must call its encoder once, on all positions, for its layers "
-                f"to be compared. Received: {role}={model!r}"
+                f"`{role}` must call its encoder once, for its layers to be compared. "
+                f"Received: {role}={model!r}"
             )
         return recording, output
 
