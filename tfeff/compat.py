@@ -4,6 +4,7 @@
 there fails, its workaround can be removed. This module imports Keras alone.
 """
 
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -56,6 +57,40 @@ def shared_config(layer: keras.layers.Layer) -> dict:
     config = keras.layers.serialize(layer)
     config["shared_object_id"] = id(layer)
     return config
+
+
+class SavedReference:
+    """A layer that another one shares weights with, for configurations of models.
+
+    Neither layer is within the other, and only the configuration of a whole model that
+    is saved names it: there the loaded one shares the weights, too.
+
+    Args:
+        layer: the layer, or `None`.
+    """
+
+    def __init__(self, layer: keras.layers.Layer | None):
+        # A strong reference would make its weights those of the other layer.
+        self._layer = (lambda: None) if layer is None else weakref.ref(layer)
+
+    def config(self, name: str) -> dict:
+        """The entry of a configuration, `{}` where it names no other layer."""
+        layer = self._layer()
+        saves = global_state.get_global_attribute("shared_objects/id_to_config_map")
+        if layer is None or saves is None:
+            return {}
+        return {name: shared_config(layer)}
+
+    @staticmethod
+    def revived(cls, config: dict, name: str) -> dict:
+        """The configuration with the layer in place of its own configuration."""
+        value = config.get(name)
+        is_one = isinstance(value, dict) and (
+            value.get("registered_name") == keras.saving.get_registered_name(cls)
+        )
+        if not is_one:
+            return config
+        return {**config, name: keras.saving.deserialize_keras_object(value)}
 
 
 def untracked(value):

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import keras_hub
 
-from tfeff.compat import inputs_in_order, untracked
+from tfeff.compat import SavedReference, inputs_in_order, untracked
 from tfeff.encoders.adapters import Adapters
 from tfeff.encoders.attentions import earlier_spec
 from tfeff.encoders.formats import export_outputs
@@ -80,7 +80,8 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
             about a third more time. Values and gradients are the same.
         tables_of: an `Encoder` whose embedding tables and embedding norm this one uses
             instead of its own, as a generator does (`tfeff.objectives.generator_for`).
-            Not part of the config: a copy has its own tables.
+            A model that has both is saved with what they share; otherwise it is not
+            part of the config, and a copy has its own tables.
         dtype: dtype or dtype policy, such as `"mixed_bfloat16"`.
         **kwargs: `name` and `trainable`.
 
@@ -203,6 +204,7 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
             dtype=dtype,
             **kwargs,
         )
+        self._tables_of = SavedReference(tables_of)
         self.embedding: EncoderEmbedding = embedding
         self.token_embedding = embedding.token_embedding
         self.blocks = blocks
@@ -335,6 +337,7 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
             dropout=self.dropout,
             attention_dropout=self.attention_dropout,
             memory_efficient=self.memory_efficient,
+            **self._tables_of.config("tables_of"),
         )
         return untracked(config)
 
@@ -348,6 +351,7 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
     @classmethod
     def from_config(cls, config: Config) -> "Encoder":
         config = {**config, "dtype": keras.dtype_policies.get(config.get("dtype"))}
+        config = SavedReference.revived(cls, config, "tables_of")
         if "attention" in config and "attention_dropout" not in config:
             config["attention"] = earlier_spec(config["attention"])
         return make_quantized(cls, config)

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
+from tfeff.compat import SavedReference
 from tfeff.layers.checks import check_initializer, check_same_shape, check_token_ids
 from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
@@ -57,8 +58,9 @@ class EncoderEmbedding(keras.layers.Layer):
         layer_norm_epsilon: float added to the variance.
         embeddings_initializer: initializer of the tables and of the projection.
         tables_of: an `EncoderEmbedding` whose tables and norm this one uses instead
-            of its own; the projection and dropout stay its own. It is not in the
-            config: a layer that is made from the config has tables of its own.
+            of its own; the projection and dropout stay its own. A model that has both
+            is saved with what they share; otherwise it is not in the config, and a
+            layer that is made from the config has tables of its own.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
@@ -138,6 +140,7 @@ class EncoderEmbedding(keras.layers.Layer):
         self.shares_tables = tables_of is not None
         if self.shares_tables:
             self._take_tables(tables_of)
+        self._tables_of = SavedReference(tables_of)
 
     def _take_tables(self, other):
         """Makes the tables and the norm of a built `EncoderEmbedding` this layer's."""
@@ -285,8 +288,13 @@ class EncoderEmbedding(keras.layers.Layer):
             embeddings_initializer=keras.initializers.serialize(
                 self.embeddings_initializer
             ),
+            **self._tables_of.config("tables_of"),
         )
         return config
+
+    @classmethod
+    def from_config(cls, config: Config) -> "EncoderEmbedding":
+        return cls(**SavedReference.revived(cls, config, "tables_of"))
 
 
 class _Sinusoids(keras.layers.Layer):
