@@ -129,6 +129,18 @@ def test_unused_slots_replace_nothing():
     assert np.asarray(samples).tolist() == [[8, 9, 8], [9, 9, 9]]
 
 
+def test_a_repeated_position_has_its_first_token():
+    ids = np.array([[2, 5, 6, 3]], "int32")
+    positions = np.array([[2, 1, 2]], "int32")
+    text, samples = TokenReplacement(1e-3)(
+        ids, positions, 9 * keras.ops.one_hot([[7, 4, 8]], 10)
+    )
+    assert np.asarray(text).tolist() == [[2, 4, 7, 3]]
+    none = np.zeros((1, 0), "int32")
+    text, _ = TokenReplacement()(ids, none, np.zeros((1, 0, 10), "float32"))
+    np.testing.assert_array_equal(text, ids)
+
+
 def test_weights_alone_tell_which_slots_count():
     """Also at position 0; without weights, all slots count."""
     model = make_model("replaced_token", compiled={"run_eagerly": True})

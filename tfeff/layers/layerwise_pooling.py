@@ -25,9 +25,10 @@ class LayerwisePooling(SharedBlocks):
     not used. The blocks' weights are shared with the encoder, not copied.
 
     Args:
-        blocks: a `tfeff.encoders.Encoder`, or `EncoderBlock`s in order. A model that
-            has the encoder as a layer must pass the encoder: a reloaded model would
-            otherwise have copies of its blocks.
+        blocks: a `tfeff.encoders.Encoder`, or all `EncoderBlock`s of a stack in order:
+            the place of a block is its layer's index. A model that has the encoder as a
+            layer must pass the encoder: a reloaded model would otherwise have copies of
+            its blocks.
         initializer: initializer of `y⁰`.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 

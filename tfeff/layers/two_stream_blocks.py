@@ -32,9 +32,10 @@ class TwoStreamBlocks(SharedBlocks):
     relative and sparse, but not blockwise attention or convolutions.
 
     Args:
-        blocks: a `tfeff.encoders.Encoder`, or `EncoderBlock`s in order. A model that
-            has the encoder as a layer must pass the encoder: a reloaded model would
-            otherwise have copies of its blocks.
+        blocks: a `tfeff.encoders.Encoder`, or all `EncoderBlock`s of a stack in order:
+            the place of a block is its layer's index. A model that has the encoder as a
+            layer must pass the encoder: a reloaded model would otherwise have copies of
+            its blocks.
         initializer: initializer of `g⁰`.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 

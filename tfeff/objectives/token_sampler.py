@@ -76,10 +76,18 @@ class TokenReplacement(keras.layers.Layer):
 
 
 def at_positions(values, positions, length):
-    """Values `[B, M]` at their positions in `[B, T]`, 0 elsewhere and at position 0."""
+    """Values `[B, M]` at their positions in `[B, T]`, 0 elsewhere and at position 0.
+
+    Of a position that is repeated it is the first value.
+    """
+    positions = ops.cast(positions, "int32")[..., None]
+    slots = ops.arange(ops.shape(positions)[1])
+    equal = positions == ops.swapaxes(positions, 1, 2)
+    earlier = ops.logical_and(equal, slots < slots[:, None])
+    first = ops.logical_not(ops.any(earlier, axis=2, keepdims=True))
     indices = ops.arange(length, dtype="int32")
-    here = ops.cast(positions, "int32")[..., None] == indices
-    here = ops.logical_and(here, indices > 0)
+    here = ops.logical_and(positions == indices, indices > 0)
+    here = ops.logical_and(here, first)
     return ops.sum(
         ops.where(here, values[..., None], ops.zeros_like(values[..., None])), axis=1
     )
