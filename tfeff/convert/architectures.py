@@ -32,7 +32,8 @@ _METHODS = (None, "shaw", "huang4")
 _OF_ROBERTA = ("RobertaTokenizer", "XLMRobertaTokenizer")
 # What changes no hidden state, and is in no checkpoint.
 _FREE = {
-    *("name", "trainable", "dtype", "memory_efficient", "quantized_layers"),
+    *("name", "trainable", "dtype", "memory_efficient"),
+    *("quantized_layers", "frozen_layers"),
     *("kernel_initializer", "bias_initializer", "query_block_size"),
 }
 _OF_BLOCKS = set(inspect.signature(make_blocks).parameters)

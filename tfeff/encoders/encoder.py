@@ -9,13 +9,9 @@ from tfeff.compat import SavedReference, inputs_in_order, untracked
 from tfeff.encoders.adapters import Adapters
 from tfeff.encoders.attentions import earlier_spec
 from tfeff.encoders.formats import export_outputs
+from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.preset_files import EncoderFiles
-from tfeff.encoders.quantization import (
-    ChecksBeforeSaving,
-    check_keeps_quantization,
-    make_quantized,
-    quantization_config,
-)
+from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
 from tfeff.encoders.stack import apply_blocks, make_blocks
 from tfeff.layers import EncoderEmbedding
 from tfeff.layers.attention import declares
@@ -316,7 +312,7 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
             "name": self.name,
             "trainable": self.trainable,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-            **quantization_config(self),
+            **layer_states(self),
         }
         config.update(
             vocabulary_size=self.vocabulary_size,
@@ -354,4 +350,4 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
         config = SavedReference.revived(cls, config, "tables_of")
         if "attention" in config and "attention_dropout" not in config:
             config["attention"] = earlier_spec(config["attention"])
-        return make_quantized(cls, config)
+        return make_with_states(cls, config)

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 
 from tfeff.encoders.encoder import Encoder
-from tfeff.encoders.quantization import quantization_config
+from tfeff.encoders.layer_states import QUANTIZED
 from tfeff.layers import RelativeAttention
 from tfeff.layers.initializer import bert_initializer
 from tfeff.utils.checks import check_integer
@@ -66,7 +66,7 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
     table: Any = None
     if has_table:
         table = extended.embedding.position_embedding.embeddings
-    quantized = bool(quantization_config(encoder))
+    quantized = QUANTIZED in config
     if quantized or len(encoder.weights) != len(extended.weights):
         raise ValueError(
             "`encoder` must have the weights that its configuration says, without "

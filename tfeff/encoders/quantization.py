@@ -1,6 +1,4 @@
-"""Quantized layers in a model's configuration, and checks before saving."""
-
-from collections.abc import Iterator
+"""Checks of quantized and adapted layers, before they are saved."""
 
 import keras
 
@@ -9,48 +7,6 @@ from tfeff.encoders.adapters import adapted_layers
 
 # The modes that Keras can restore from a configuration, without data.
 _MODES = ("int8", "int4", "float8")
-_KEY = "quantized_layers"
-
-
-def quantization_config(model: keras.Model) -> dict:
-    """The part of a model's configuration about its quantized layers.
-
-    It leaves out the layers of models inside it, which have their own configurations.
-
-    Args:
-        model: a model of tfeff.
-
-    Returns:
-        Dict of `quantized_layers`, the serialized `keras.quantizers.QuantizationConfig`
-        by the layer's path; an empty dict where there are none.
-    """
-    quantized = {
-        layer.path: keras.saving.serialize_keras_object(layer.quantization_config)
-        for layer in _own_layers(model)
-        if layer.quantization_mode is not None
-        # A map of the policies of all layers is in the model's dtype already.
-        and not isinstance(layer.dtype_policy, keras.dtype_policies.DTypePolicyMap)
-    }
-    return {_KEY: quantized} if quantized else {}
-
-
-def make_quantized(cls: type, config: dict) -> keras.Model:
-    """A model from its configuration, with quantized layers, without their weights.
-
-    Args:
-        cls: the model's class.
-        config: its arguments, with `quantization_config`'s among them.
-    """
-    config = dict(config)
-    quantized = config.pop(_KEY, {})
-    model = cls(**config)
-    for layer in _own_layers(model):
-        # Tables that two encoders share may be quantized already.
-        if layer.path in quantized and layer.quantization_mode is None:
-            layer.quantize(
-                config=keras.saving.deserialize_keras_object(quantized[layer.path])
-            )
-    return model
 
 
 class ChecksBeforeSaving:
@@ -162,13 +118,3 @@ def check_keeps_training(model: keras.Model) -> None:
             "`tfeff.tasks.save_lora` its adapters. "
             f"Received: an adapter on the layer {layer.path}"
         )
-
-
-def _own_layers(model) -> Iterator[keras.layers.Layer]:
-    """The layers of a model that are not in a model inside it."""
-    _, *layers = sublayers(model)
-    parts = [layer for layer in layers if isinstance(layer, keras.Model)]
-    inside = {id(layer) for part in parts for layer in sublayers(part)}
-    for layer in layers:
-        if id(layer) not in inside:
-            yield layer

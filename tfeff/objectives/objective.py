@@ -8,7 +8,7 @@ from keras import ops
 from tfeff.compat import inputs_in_order
 from tfeff.encoders import Encoder
 from tfeff.encoders.formats import export_outputs
-from tfeff.encoders.quantization import make_quantized, quantization_config
+from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.objectives.heads import Head
 from tfeff.ops.ids import check_range, exact_input
 from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy
@@ -222,7 +222,7 @@ class Objective(DistributedModel):
             "name": self.name,
             "trainable": self.trainable,
             "encoder": keras.saving.serialize_keras_object(self.encoder),
-            **quantization_config(self),
+            **layer_states(self),
         }
 
     @classmethod
@@ -234,7 +234,7 @@ class Objective(DistributedModel):
     @classmethod
     def of_encoder(cls, encoder: Encoder, config: dict) -> "Objective":
         """The model of an encoder and of the rest of its configuration."""
-        return make_quantized(cls, {**config, cls.encoder_argument: encoder})
+        return make_with_states(cls, {**config, cls.encoder_argument: encoder})
 
 
 def check_encoder(name: str, encoder) -> Encoder:

@@ -5,7 +5,7 @@ from keras import ops
 
 from tfeff.compat import untracked
 from tfeff.encoders import Encoder
-from tfeff.encoders.quantization import quantization_config
+from tfeff.encoders.layer_states import layer_states
 from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
@@ -263,7 +263,7 @@ class ReplacedTokenDetection(Objective):
             "seed": self.seed,
             "activation": self.activation,
             "generator_head": untracked(self.generator_head),
-            **quantization_config(self),
+            **layer_states(self),
         }
 
     @classmethod

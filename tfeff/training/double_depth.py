@@ -11,6 +11,7 @@ from tfeff.compat import (
     trained_variables,
 )
 from tfeff.encoders import Encoder
+from tfeff.encoders.layer_states import FROZEN, layer_states
 from tfeff.training.model import DistributedModel
 from tfeff.utils.checks import check_choice
 
@@ -112,11 +113,12 @@ def _check(model, encoders):
                 "is no more than a number, and there is nothing to copy. "
                 f"Received: encoder.sharing={encoder.sharing!r}"
             )
-        if not encoder.trainable:
+        frozen = layer_states(encoder).get(FROZEN)
+        if frozen or not encoder.trainable:
+            parts = ", ".join(frozen or [f"the encoder {encoder.name!r}"])
             raise ValueError(
-                "`model` must be trained as a whole: an encoder that is frozen, such "
-                "as a teacher, cannot grow. "
-                f"Received: encoder.trainable=False in {encoder.name!r}"
+                "`model` must be trained as a whole: what is frozen cannot grow. "
+                f"Received: trainable=False of {parts}"
             )
 
 

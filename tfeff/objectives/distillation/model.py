@@ -6,7 +6,7 @@ from keras import ops
 
 from tfeff.compat import inputs_in_order, untracked
 from tfeff.encoders import Encoder
-from tfeff.encoders.quantization import make_quantized, quantization_config
+from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.objectives.distillation.comparison import Comparison
 from tfeff.objectives.distillation.layer_map import (
     check_maps,
@@ -345,7 +345,7 @@ class Distillation(DistributedModel):
             "student": keras.saving.serialize_keras_object(self.student),
             "teacher": keras.saving.serialize_keras_object(self.teacher),
             **untracked(self.settings),
-            **quantization_config(self),
+            **layer_states(self),
         }
 
     @classmethod
@@ -353,7 +353,7 @@ class Distillation(DistributedModel):
         config = dict(config)
         for name in ("student", "teacher"):
             config[name] = keras.saving.deserialize_keras_object(config[name])
-        return make_quantized(cls, config)
+        return make_with_states(cls, config)
 
 
 def _weights_of_terms(chosen, loss_weights, layer_weights):

@@ -1,0 +1,91 @@
+"""Parts of a model that are frozen stay so when it is saved, and training goes on."""
+
+import keras
+import numpy as np
+import pytest
+
+from tests.subjects.distillation import make_encoder
+from tests.subjects.objectives import batches, make_model
+from tfeff.encoders import Encoder, disable_heads, extend_length
+from tfeff.tasks import Classifier
+from tfeff.training import double_depth, load_checkpoint, save_checkpoint
+
+KINDS = ("masked_lm", "replaced_token", "permutation_lm")
+
+
+def trainable(model):
+    return [(w.path, w.trainable) for w in model.weights]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_goes_on(kind, tmp_path):
+    model = make_model(kind)
+    model.encoder.embedding.trainable = False
+    model.encoder.blocks[0].attention.trainable = False
+    model.compile()
+    data = batches(kind, 2)
+    model.fit(data, verbose=0)
+    save_checkpoint(model, str(tmp_path / "model.keras"))
+    loaded = load_checkpoint(str(tmp_path / "model.keras"))
+    assert trainable(loaded) == trainable(model)
+    assert len(loaded.trainable_weights) < len(loaded.weights)
+    for variable, same in zip(
+        model.optimizer.variables, loaded.optimizer.variables, strict=True
+    ):
+        np.testing.assert_array_equal(variable, same)
+    for one in (model, loaded):
+        one.fit(data, verbose=0)
+    for weight, same in zip(model.get_weights(), loaded.get_weights(), strict=True):
+        np.testing.assert_allclose(same, weight, rtol=1e-6, atol=1e-7)
+
+
+def partly_frozen():
+    encoder = make_encoder(position="absolute")
+    encoder.embedding.token_embedding.trainable = False
+    encoder.blocks[1].trainable = False
+    return encoder
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda encoder: Encoder.from_config(encoder.get_config()),
+        lambda encoder: disable_heads(encoder, {0: [0]}),
+        lambda encoder: extend_length(encoder, 2 * encoder.max_sequence_length),
+        lambda encoder: Classifier(encoder, 2).encoder,
+        lambda encoder: (
+            Classifier.from_config(Classifier(encoder, 2).get_config()).encoder
+        ),
+    ],
+    ids=["config", "heads", "length", "task", "config of a task"],
+)
+def test_what_is_made_of_it_is_frozen_alike(change):
+    encoder = partly_frozen()
+    changed = change(encoder)
+    assert [w.trainable for w in changed.weights] == [
+        w.trainable for w in encoder.weights
+    ]
+
+
+def test_a_head_alone(tmp_path):
+    model = Classifier(make_encoder(), 2)
+    model.layers[-1].trainable = False
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert trainable(loaded) == trainable(model)
+
+
+def test_it_cannot_grow():
+    with pytest.raises(ValueError, match="`model` must be trained .* block_1"):
+        double_depth(partly_frozen())
+
+
+def test_the_configuration_names_the_highest_layers():
+    encoder = partly_frozen()
+    assert encoder.get_config()["frozen_layers"] == [
+        "block_1",
+        "embedding/token_embedding",
+    ]
+    encoder.trainable = False
+    encoder.trainable = True
+    assert "frozen_layers" not in encoder.get_config()
