@@ -111,6 +111,30 @@ def test_layers_serialize_an_object_that_they_share_once():
 
 
 @wants
+def test_a_layer_that_another_refers_to_is_part_of_it():
+    """`SavedReference`."""
+    layer, other = keras.layers.Dense(2), keras.layers.Dense(2)
+    other.build((None, 1))
+    layer.reference = other
+    layer.build((None, 1))
+    assert len(layer.weights) == 2
+
+
+class WithList(keras.layers.Layer):
+    def __init__(self, values):
+        super().__init__()
+        self.values = values
+
+
+@wants
+def test_a_list_of_a_layer_is_a_plain_one():
+    """`untracked`."""
+    given = [1]
+    layer = WithList(given)
+    assert type(layer.values) is list and layer.values is not given
+
+
+@wants
 def test_a_layer_lists_all_layers_within_it():
     """`sublayers`."""
     inner = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
