@@ -69,7 +69,9 @@ def test_what_another_process_writes_is_left_alone(tmp_path):
 
 def test_what_cannot_be_locked_is_left_alone(tmp_path, monkeypatch):
     """As what other users write, who may not lock it either."""
-    (tmp_path / ".partial-other").mkdir()
+    partial = tmp_path / ".partial-12345678"
+    partial.mkdir()
+    (partial / ".lock").touch()
 
     def denied(*_):
         raise PermissionError(13, "Permission denied")
@@ -77,10 +79,33 @@ def test_what_cannot_be_locked_is_left_alone(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("fcntl.flock", denied)
         remove_partial(str(tmp_path))
-    assert os.listdir(tmp_path) == [".partial-other"]
+    assert os.listdir(tmp_path) == [partial.name]
     with atomic_file(tmp_path / "mine") as new, open(new, "w") as file:
         file.write("whole")
     assert os.listdir(tmp_path) == ["mine"]
+
+
+def test_folders_of_such_a_name_that_others_made_stay(tmp_path):
+    for name in (".partial-download", ".partial-x", ".partial-"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "thesis.tex").write_text("text")
+    (tmp_path / ".partial-x" / ".lock").touch()
+    before = sorted(tmp_path.rglob("*"))
+    with atomic_file(tmp_path / "mine") as new, open(new, "w") as file:
+        file.write("whole")
+    with atomic_folder(str(tmp_path / "ours")) as new:
+        os.mkdir(new)
+    write_numbered(str(tmp_path), write_text("1"))
+    remove_partial(str(tmp_path))
+    for name in ("mine", "ours", "1/text", "1"):
+        before.append(tmp_path / name)
+    assert sorted(tmp_path.rglob("*")) == sorted(before)
+
+
+def test_what_was_killed_before_it_had_a_lock_is_removed(tmp_path):
+    (tmp_path / ".partial-12345678").mkdir()
+    remove_partial(str(tmp_path))
+    assert os.listdir(tmp_path) == []
 
 
 def test_an_error_leaves_what_was_there(tmp_path):

@@ -115,6 +115,7 @@ class RunDirectory:
         self.config = json.loads(json.dumps(dict(config)))
         self.is_chief = is_chief()
         self._made: list[str] = []
+        self._is_new = False
         self._lock: run_lock.RunLock | None = None
         self._remote: RemoteRun | None = None  # Of several workers, the chief's alone.
         self._copy: RunCopy | None = None
@@ -158,11 +159,11 @@ class RunDirectory:
         self._check_kind()
         self._made = _make_folders(self.directory)
         self._lock = run_lock.lock_directory(self.directory)
-        remove_partial(self.directory)
-        # A configuration alone is of a start that failed before it made anything.
-        if self._files() - {_CONFIG}:
+        self._is_new = not self._files()
+        if not self._is_new:
             self._compare(self.path(_CONFIG), upgrade)
             run_seal.check_folder(self.directory)
+            remove_partial(self.directory)
             run_seal.unseal_folder(self.directory)
             return
         with (
@@ -178,10 +179,11 @@ class RunDirectory:
         self.close()
 
     def close(self) -> None:
-        """Releases the directory; removes it if the run made it and it is empty."""
-        is_unused = self._lock and self._made and self._files() <= {_CONFIG}
+        """Releases the directory; a start that made nothing leaves nothing there."""
+        is_unused = self._lock and self._is_new and self._files() <= {_CONFIG}
         if is_unused:  # Before another process can open it.
-            os.remove(self.path(_CONFIG))
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.path(_CONFIG))
         remote, self._remote = self._remote, None
         try:
             if remote is not None:
