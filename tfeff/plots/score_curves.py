@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from tfeff.plots.figure import check_labelled_files, figure_axes
 from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_path
+from tfeff.utils.digests import check_file
 
 
 @paths(path=REPLACE)
@@ -108,6 +109,7 @@ def _read(path):
     path = check_path("metrics", path)
     if not os.path.isfile(path):
         raise ValueError(f"`metrics` must be files. Received: {path}, which is no file")
+    check_file(path)
     try:
         with open(path, encoding="utf-8") as file:
             summary = json.load(file)

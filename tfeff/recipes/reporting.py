@@ -11,6 +11,7 @@ from tfeff.recipes.report_settings import ReportSettings
 from tfeff.storage.arguments import READ_RESULTS, REPLACE, paths
 from tfeff.storage.fetching import matching_folders
 from tfeff.utils.checks import is_url
+from tfeff.utils.digests import check_file
 from tfeff.utils.files import atomic_file
 
 # In the order of the papers' columns.
@@ -124,8 +125,7 @@ def _read(folder):
     """
     try:
         config, metrics = (
-            _json(os.path.join(folder, name))
-            for name in ("config.json", "metrics.json")
+            _json(folder, name) for name in ("config.json", "metrics.json")
         )
         task = ALIASES.get(config["task"], config["task"])
         is_question = "grid" in metrics
@@ -143,7 +143,9 @@ def _read(folder):
         ) from error
 
 
-def _json(path):
+def _json(folder, name):
+    path = os.path.join(folder, name)
+    check_file(path, folder)
     with open(path, encoding="utf-8") as file:
         return json.load(file)
 
@@ -160,8 +162,8 @@ def _of_texts(summary):
 
 def _predicted(folder, metrics):
     """The metrics of a part that is predicted, else those of the development set."""
-    paths = sorted(glob.glob(os.path.join(folder, "predictions", "*", "metrics.json")))
-    return _json(paths[0]) if paths else metrics
+    names = sorted(glob.glob("predictions/*/metrics.json", root_dir=folder))
+    return _json(folder, names[0]) if names else metrics
 
 
 def _table(found, columns):

@@ -20,7 +20,7 @@ from tfeff.training.held_signals import HeldSignals
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_choice
-from tfeff.utils.digests import FILE_NAME, check_digests
+from tfeff.utils.digests import FILE_NAME, check_digests, check_file
 from tfeff.utils.files import atomic_file
 
 
@@ -58,6 +58,7 @@ def read_config(run_dir: str) -> dict:
             "`run_dir` must be the folder of a run, which has a config.json. "
             f"Received: run_dir={run_dir!r}"
         )
+    check_file(path)
     try:
         with open(path, encoding="utf-8") as file:
             config = json.load(file)

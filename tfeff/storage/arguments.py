@@ -180,8 +180,8 @@ def _of_model(step: int | None, names: Iterable[str]) -> list[str]:
     return [*wanted, *(x for x in names if not x.startswith(others))]
 
 
-def _json_files(names: Iterable[str]) -> list[str]:
-    return [name for name in names if name.endswith(".json")]
+def _of_results(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.endswith((".json", "SHA256SUMS"))]
 
 
 @contextlib.contextmanager
@@ -268,8 +268,8 @@ READ_WHOLE = Way("read, with its manifest", functools.partial(_reading, whole=Tr
 READ_MODEL = Way("read, with its manifest: of a run, the model alone", _reading_model)
 READ_TOKENIZER = Way("read: the tokenizer alone", _reading_tokenizer)
 READ_RESULTS = Way(
-    "read, with its manifest: of a run, the JSON files alone",
-    functools.partial(_reading, whole=True, select=_json_files),
+    "read, with its manifest: of a run, the JSON files and digests",
+    functools.partial(_reading, whole=True, select=_of_results),
 )
 WRITE = Way("written", _writing, True)
 REPLACE = Way("written or replaced", functools.partial(_writing, replace=True), True)

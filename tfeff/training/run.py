@@ -44,6 +44,7 @@ from tfeff.training.workers import (
 )
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_integer, check_mapping, check_path, is_url
+from tfeff.utils.digests import check_file
 from tfeff.utils.files import PARTIAL, atomic_file, remove_partial
 
 _CONFIG = "config.json"
@@ -216,6 +217,7 @@ class RunDirectory:
         }
 
     def _compare(self, path, upgrade):
+        check_file(path)
         try:
             with open(path, encoding="utf-8") as file:
                 saved = json.load(file)
