@@ -117,6 +117,7 @@ class RunDirectory:
         self.is_chief = is_chief()
         self._made: list[str] = []
         self._is_new = False
+        self._digests: dict[str, str] = {}  # Those of a finished run that is open.
         self._lock: run_lock.RunLock | None = None
         self._remote: RemoteRun | None = None  # Of several workers, the chief's alone.
         self._copy: RunCopy | None = None
@@ -165,7 +166,7 @@ class RunDirectory:
             self._compare(self.path(_CONFIG), upgrade)
             run_seal.check_folder(self.directory)
             remove_partial(self.directory)
-            run_seal.unseal_folder(self.directory)
+            self._digests = run_seal.unseal_folder(self.directory)
             return
         with (
             atomic_file(self.path(_CONFIG)) as new,
@@ -186,10 +187,12 @@ class RunDirectory:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self.path(_CONFIG))
         remote, self._remote = self._remote, None
+        digests, self._digests = self._digests, {}
         try:
+            run_seal.reseal_folder(self.directory, digests)
+        finally:
             if remote is not None:
                 remote.close()
-        finally:
             self._lock = None
         if is_unused:
             with contextlib.suppress(OSError):
@@ -339,9 +342,10 @@ class RunDirectory:
                 self._remote.publish()
 
     def finish(self) -> None:
-        """Notes the digests of all files. The next start checks, then forgets them.
+        """Notes the digests of all files.
 
-        Of several workers the chief does it.
+        The next start compares them. Where it does not finish, there are those of the
+        files that it left as they were. Of several workers the chief does it.
         """
         if not self.is_chief:
             return

@@ -4,6 +4,7 @@
 """
 
 import os
+from collections.abc import Mapping
 
 from tfeff.training import run_lock
 from tfeff.utils.digests import (
@@ -11,6 +12,7 @@ from tfeff.utils.digests import (
     SUFFIX,
     compare,
     files_below,
+    read_list,
     sha256,
 )
 from tfeff.utils.files import PARTIAL, atomic_file
@@ -60,10 +62,26 @@ def check_folder(folder: str) -> None:
             compare(os.path.join(folder, name))
 
 
-def unseal_folder(folder: str) -> None:
-    """Forgets the digests of all files, which may change from now on."""
-    if os.path.exists(os.path.join(folder, FILE_NAME)):
-        os.remove(os.path.join(folder, FILE_NAME))
+def unseal_folder(folder: str) -> dict[str, str]:
+    """Forgets the digests of all files, which may change from now on; returns them."""
+    path = os.path.join(folder, FILE_NAME)
+    if not os.path.exists(path):
+        return {}
+    digests = {name: digest for digest, name in read_list(path)}
+    os.remove(path)
+    return digests
+
+
+def reseal_folder(folder: str, digests: Mapping[str, str]) -> None:
+    """Notes digests again that were forgotten, of the files that did not change."""
+    if not digests or os.path.exists(os.path.join(folder, FILE_NAME)):
+        return
+    unchanged = {}
+    for name, digest in digests.items():
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and sha256(path) == digest:
+            unchanged[name] = digest
+    _write(os.path.join(folder, FILE_NAME), unchanged)
 
 
 def _write(list_path, digests):
