@@ -1,13 +1,15 @@
 """The papers' tables of finished runs."""
 
 import json
+import os
 
 import pytest
 
+import tfeff
 from tests.subjects.stores import make_store
 from tfeff import storage
 from tfeff.datasets import glue_average
-from tfeff.recipes import ReportSettings, report
+from tfeff.recipes import EvaluateSettings, ReportSettings, report
 
 GLUE = ("CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI", "QNLI", "RTE")
 
@@ -149,6 +151,17 @@ def test_what_is_no_finished_run_is_named(tmp_path, capsys):
     assert capsys.readouterr().err.splitlines() == [
         f"{tmp_path}/{name} is left out: {reason}" for name, reason in left_out.items()
     ]
+
+
+@pytest.mark.parametrize("recipe", ["report", "evaluate"])
+def test_an_output_that_cannot_be_written_is_found_before_the_work(tmp_path, recipe):
+    wrong = {"report": {"runs": ()}, "evaluate": {"corpus": ("none",)}}
+    cls = {"report": ReportSettings, "evaluate": EvaluateSettings}[recipe]
+    for output in (tmp_path / "none" / "a.json", tmp_path, f"file://{tmp_path}"):
+        settings = cls(output=str(output), **wrong[recipe])
+        with pytest.raises(ValueError, match=f"`output` must be a file, .*{output}"):
+            getattr(tfeff.recipes, recipe)(settings)
+    assert not os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize(

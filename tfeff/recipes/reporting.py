@@ -9,7 +9,7 @@ from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.files import json_file
 from tfeff.datasets.glue import SCORED_TASKS, glue_average
 from tfeff.recipes.report_settings import ReportSettings
-from tfeff.storage.arguments import READ_RESULTS, REPLACE, paths
+from tfeff.storage.arguments import READ_RESULTS, REPLACE, check_replaceable, paths
 from tfeff.storage.fetching import matching_folders
 from tfeff.utils.checks import is_url
 from tfeff.utils.digests import check_file
@@ -43,7 +43,8 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     Raises:
         ValueError: if there is no run; if a folder that is named alone is not of a
             finished run of `finetune` or `answer` (what globs match beside such runs
-            is left out, and told on standard error); or if a file is damaged.
+            is left out, and told on standard error); if a file is damaged; or if there
+            is no folder for `output`.
 
     Example:
     ```python
@@ -68,6 +69,8 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
         Tian et al., "Shatter", tables 2 to 5; Qiu et al., "BlockBERT", tables 3 and 4;
         Jiang et al., "ConvBERT", section 4.2, for the average.
     """
+    if settings.output is not None:
+        check_replaceable("output", settings.output)
     found: dict[str, dict[str, dict[str, float]]] = {}
     baselines: dict[str, dict[str, dict[str, float]]] = {}
     of_questions = set()

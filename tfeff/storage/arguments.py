@@ -15,7 +15,7 @@ from tfeff.storage.manifest import local_files, read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_new, check_writable, publish_folder
 from tfeff.storage.staging import staged, staging_dir
-from tfeff.utils.checks import is_url
+from tfeff.utils.checks import check_path, is_url
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -88,6 +88,20 @@ def local_path(name: str, value: Any, **options: Any) -> str:
     if not is_url(value):
         return os.fspath(value)
     return local_of(value) or fetch_folder(name, value, **options)
+
+
+def check_replaceable(name: str, value: str) -> None:
+    """Raises where no file can be written or replaced, before there is one to write."""
+    if is_url(value) and not local_of(value):
+        Place(name, value).check_writable()
+        return
+    path = os.path.abspath(local_of(value) or check_path(name, value))
+    if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path)):
+        raise ValueError(
+            f"`{name}` must be a file, in a folder that exists. Received: "
+            f"{name}={value!r}, "
+            + ("which is a folder" if os.path.isdir(path) else "without that folder")
+        )
 
 
 def local_run(name: str, run_dir: str, step: int | None = None) -> str:
