@@ -6,7 +6,6 @@ import os
 import sys
 
 from tfeff.datasets.aliases import ALIASES
-from tfeff.datasets.files import json_file
 from tfeff.datasets.glue import SCORED_TASKS, glue_average
 from tfeff.recipes.report_settings import ReportSettings
 from tfeff.storage.arguments import READ_RESULTS, REPLACE, check_replaceable, paths
@@ -14,6 +13,7 @@ from tfeff.storage.fetching import matching_folders
 from tfeff.utils.checks import is_url
 from tfeff.utils.digests import check_file
 from tfeff.utils.files import atomic_file
+from tfeff.utils.json_files import read_object
 
 # In the order of the papers' columns.
 _QUESTIONS = (
@@ -171,7 +171,7 @@ def _json(folder, name):
     if not os.path.isfile(path):
         raise _NoScores(f"it has no {name}")
     check_file(path, folder)
-    return json_file(path)
+    return read_object(path)
 
 
 def _of_texts(summary):

@@ -44,8 +44,8 @@ from tfeff.training.workers import (
 )
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_integer, check_mapping, check_path, is_url
-from tfeff.utils.digests import check_file
 from tfeff.utils.files import PARTIAL, atomic_file, remove_partial
+from tfeff.utils.json_files import read_object
 
 _CONFIG = "config.json"
 T = TypeVar("T")
@@ -220,15 +220,7 @@ class RunDirectory:
         }
 
     def _compare(self, path, upgrade):
-        check_file(path)
-        try:
-            with open(path, encoding="utf-8") as file:
-                saved = json.load(file)
-        except ValueError as error:
-            raise ValueError(f"{path} is not valid JSON: {error}") from error
-        if not isinstance(saved, dict):
-            raise ValueError(f"{path} must hold settings by name. Received: {saved!r}")
-        saved = upgrade(saved)
+        saved = upgrade(read_object(path))
         differences = [
             f"{name}: there {saved.get(name)!r}, now {self.config.get(name)!r}"
             for name in sorted({*saved, *self.config})
