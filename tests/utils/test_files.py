@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tfeff.training import RunDirectory
 from tfeff.utils import files
 from tfeff.utils.digests import check_digests, write_digests
 from tfeff.utils.files import (
     atomic_file,
     atomic_folder,
+    make_folder,
     numbers,
     remove_partial,
     write_numbered,
@@ -106,6 +108,21 @@ def test_what_was_killed_before_it_had_a_lock_is_removed(tmp_path):
     (tmp_path / ".partial-12345678").mkdir()
     remove_partial(str(tmp_path))
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "path", ["file/x", "file/x/y", "a/b/" + 300 * "x", "/proc/x", "/proc/x/y", "a\0b"]
+)
+def test_folders_that_cannot_be_made(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    for name, make in (
+        ("name", lambda: make_folder("name", path)),
+        ("directory", lambda: RunDirectory(path, {})),
+    ):
+        with pytest.raises(ValueError, match=f"`{name}` must be"):
+            make()
+    assert os.listdir(tmp_path) == ["file"]
 
 
 def test_an_error_leaves_what_was_there(tmp_path):

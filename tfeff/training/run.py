@@ -44,7 +44,7 @@ from tfeff.training.workers import (
 )
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_integer, check_mapping, check_path, is_url
-from tfeff.utils.files import PARTIAL, atomic_file, remove_partial
+from tfeff.utils.files import PARTIAL, atomic_file, make_folder, remove_partial
 from tfeff.utils.json_files import read_object
 
 _CONFIG = "config.json"
@@ -159,7 +159,7 @@ class RunDirectory:
 
     def _open_folder(self, upgrade):
         self._check_kind()
-        self._made = _make_folders(self.directory)
+        self._made = make_folder("directory", self.directory)
         self._lock = run_lock.lock_directory(self.directory)
         self._is_new = not self._files()
         if not self._is_new:
@@ -521,16 +521,6 @@ class RunDirectory:
         board = keras.callbacks.TensorBoard(self.path("tensorboard"), write_graph=False)
         curve = [_Curve(self)] if importlib.util.find_spec("matplotlib") else []
         return [metrics_file, board, *curve]
-
-
-def _make_folders(directory):
-    """Makes a folder and those above it; returns those it made, inner ones first."""
-    made, folder = [], os.path.abspath(directory)
-    while not os.path.isdir(folder):
-        made.append(folder)
-        folder = os.path.dirname(folder)
-    os.makedirs(directory, exist_ok=True)
-    return made
 
 
 class _Held(keras.callbacks.Callback):

@@ -31,6 +31,33 @@ def check_new_path(name: str, path: object) -> str:
     return absolute
 
 
+def make_folder(name: str, path: str) -> list[str]:
+    """Makes a folder and those above it; returns those that it made, inner ones first.
+
+    Args:
+        name: the argument that the folder was given as, for errors.
+        path: the folder.
+
+    Raises:
+        ValueError: if it cannot be made; then none of those above is.
+    """
+    missing, folder = [], os.path.abspath(check_path(name, path))
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        for folder in missing:
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        raise ValueError(
+            f"`{name}` must be a folder, or can be made one. Received: "
+            f"{name}={path!r}: {error.strerror}"
+        ) from error
+    return missing
+
+
 @contextlib.contextmanager
 def atomic_folder(path: str) -> Iterator[str]:
     """Yields a path to write a folder to, which is renamed to `path` at the end.
