@@ -111,7 +111,16 @@ def test_what_was_killed_before_it_had_a_lock_is_removed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "path", ["file/x", "file/x/y", "a/b/" + 300 * "x", "/proc/x", "/proc/x/y", "a\0b"]
+    "path",
+    [
+        "file/x",
+        "file/x/y",
+        "a/b/" + 300 * "x",
+        "/proc/x",
+        "/proc/x/y",
+        "a\0b",
+        "a\udcff",
+    ],
 )
 def test_folders_that_cannot_be_made(tmp_path, monkeypatch, path):
     monkeypatch.chdir(tmp_path)

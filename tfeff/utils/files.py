@@ -42,6 +42,12 @@ def make_folder(name: str, path: str) -> list[str]:
         ValueError: if it cannot be made; then none of those above is.
     """
     missing, folder = [], os.path.abspath(check_path(name, path))
+    try:
+        folder.encode("utf-8")
+    except UnicodeEncodeError as error:  # TensorFlow takes no other names.
+        raise ValueError(
+            f"`{name}` must be UTF-8. Received: {name}={path!r}"
+        ) from error
     while not os.path.isdir(folder):
         missing.append(folder)
         folder = os.path.dirname(folder)
