@@ -231,10 +231,10 @@ class RunDirectory:
             if os.path.isdir(self.path("preset")):
                 start = (
                     " A recipe trains its encoder on in another directory by "
-                    f"--pretrained={self.directory}."
+                    f"--pretrained={self.url}."
                 )
             raise ValueError(
-                f"`directory` {self.directory} belongs to a run of another "
+                f"`directory` {self.url} belongs to a run of another "
                 f"configuration. Differences: {'; '.join(differences)}. Use another "
                 f"directory, or the same settings to go on with that run.{start}"
             )
@@ -427,7 +427,7 @@ class RunDirectory:
             raise ValueError(
                 "`RunDirectory` must be made where `fit` is called: in the scope of "
                 "the strategy, by all of several workers, of one folder. Received: "
-                f"{self.directory}, opened "
+                f"{self.url}, opened "
                 + ("for several workers" if self._has_others else "by one process")
             )
         if self._has_others:
@@ -497,9 +497,9 @@ class RunDirectory:
                     progress,
                     # Before all files: none of them is of an epoch that is not finite.
                     StopWhenDiverged(
-                        f"{self.path('checkpoints')} keeps what was saved before. "
-                        "Start a new run with a lower learning rate or a longer "
-                        "warm-up."
+                        f"{self.shown(self.path('checkpoints'))} keeps what was saved "
+                        "before. Start a new run with a lower learning rate or a "
+                        "longer warm-up."
                     ),
                     *(self._writers(metrics_file) if self.is_chief else []),
                     # Last: a checkpoint promises that its row of metrics is there.
