@@ -89,10 +89,10 @@ class RunDirectory:
             several workers, or alone.
 
     Raises:
-        ValueError: if another process has opened the folder, or the URL cannot be
-            written to; if it holds a run of
-            another configuration (the message lists the differences), or files that
-            are not a run's; if a file whose digest is known is damaged. In every
+        ValueError: if the folder cannot be made, another process has opened it, or the
+            URL cannot be written to; if it holds a run of another configuration (the
+            message lists the differences), or files that are not a run's; if a file
+            whose digest is known is damaged. In every
             worker, if they have other configurations or versions, or one does not see
             the folder or URL that the chief has opened.
         LostWorker: if another worker has ended or cannot be reached.
