@@ -157,11 +157,13 @@ def test_what_is_no_finished_run_is_named(tmp_path, capsys):
 def test_an_output_that_cannot_be_written_is_found_before_the_work(tmp_path, recipe):
     wrong = {"report": {"runs": ()}, "evaluate": {"corpus": ("none",)}}
     cls = {"report": ReportSettings, "evaluate": EvaluateSettings}[recipe]
-    for output in (tmp_path / "none" / "a.json", tmp_path, f"file://{tmp_path}"):
+    (tmp_path / "file").touch()
+    below = [tmp_path / name for name in ("none/a.json", "file/a.json", "")]
+    for output in (*below, f"file://{tmp_path}", "/proc/a.json"):
         settings = cls(output=str(output), **wrong[recipe])
-        with pytest.raises(ValueError, match=f"`output` must be a file, .*{output}"):
+        with pytest.raises(ValueError, match=f"`output` must be a file .*{output}"):
             getattr(tfeff.recipes, recipe)(settings)
-    assert not os.listdir(tmp_path)
+    assert os.listdir(tmp_path) == ["file"]
 
 
 @pytest.mark.parametrize(

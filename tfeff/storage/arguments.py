@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import functools
 import inspect
 import os
@@ -96,12 +97,15 @@ def check_replaceable(name: str, value: str) -> None:
         Place(name, value).check_writable()
         return
     path = os.path.abspath(local_of(value) or check_path(name, value))
-    if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path)):
+    try:
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        tempfile.TemporaryFile(dir=os.path.dirname(path)).close()
+    except OSError as error:
         raise ValueError(
-            f"`{name}` must be a file, in a folder that exists. Received: "
-            f"{name}={value!r}, "
-            + ("which is a folder" if os.path.isdir(path) else "without that folder")
-        )
+            f"`{name}` must be a file that can be written. Received: "
+            f"{name}={value!r}: {error.strerror}"
+        ) from error
 
 
 def local_run(name: str, run_dir: str, step: int | None = None) -> str:
