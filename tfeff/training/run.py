@@ -113,6 +113,10 @@ class RunDirectory:
         upgrade: Callable[[dict], dict] = dict,
     ):
         check_mapping("config", config, "names to JSON values")
+        if not callable(upgrade):
+            raise TypeError(
+                f"`upgrade` must be a function. Received: upgrade={upgrade!r}"
+            )
         self.config = json.loads(json.dumps(dict(config)))
         self.is_chief = is_chief()
         self._made: list[str] = []
