@@ -153,6 +153,26 @@ def test_only_line_feeds_end_a_line_and_quotes_are_text(tmp_path):
     assert get("SST-2").read("dev", tmp_path).first == (odd,)
 
 
+def test_blank_lines_shift_no_ids(tmp_path):
+    path = tmp_path / "SST-2" / "test.tsv"
+    write(path, "\n\nsentence\na\n \nb\n")
+    with pytest.raises(ValueError, match=r"test\.tsv, line 5: must hold a text"):
+        get("SST-2").read("test", tmp_path)
+    write(path, "\nsentence\na\nb\n\n \n")
+    assert get("SST-2").read("test", tmp_path).ids == ("0", "1")
+    write(path, "sentence\tnote\na\tx\n\nb\ty\n\t\nc\tz\n")
+    examples = get("SST-2").read("test", tmp_path)
+    assert examples.first == ("a", "b", "", "c")
+    assert examples.ids == ("0", "1", "2", "3")
+
+
+def test_microsofts_training_part_needs_its_ids(tmp_path):
+    path = tmp_path / "MRPC" / "msr_paraphrase_train.txt"
+    write(path, rows(["Quality", *MRPC[1:]], ["1", "18", "A", "B"]))
+    with pytest.raises(ValueError, match="train.txt, line 1: must name #1 ID and #2"):
+        get("MRPC").read("train", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("task", "split", "message"),
     [

@@ -58,6 +58,28 @@ def test_other_settings_are_refused(cached, corpus):
     assert contents(cached) == before
 
 
+@pytest.mark.parametrize("name", ["tokenizer.spm", "tokenizer", "train", "validation"])
+def test_what_others_have_put_there_is_refused(corpus, tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(ValueError, match=f"`cache_dir` must be new.*has {name}"):
+        cache(settings(tmp_path, corpus))
+    assert contents(tmp_path) == {name: b"mine"}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"corpus": ["x"', "null", '{"a": 1}'])
+def test_a_configuration_that_is_damaged_or_of_others_is_named(corpus, tmp_path, text):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ValueError, match=f"{tmp_path}"):
+        cache(settings(tmp_path, corpus))
+    assert contents(tmp_path) == {"config.json": text.encode()}
+
+
+def test_a_start_that_fails_leaves_no_settings(corpus, tmp_path):
+    with pytest.raises(ValueError, match="vocabulary_size"):
+        cache(settings(tmp_path, corpus, vocabulary_size=10_000_000))
+    cache(settings(tmp_path, corpus))
+
+
 @pytest.mark.slow
 def test_a_run_from_the_folder(cached, tmp_path):
     run_dir = tmp_path / "run"

@@ -1,13 +1,15 @@
 """The papers' tables of finished runs."""
 
 import json
+import os
 
 import pytest
 
+import tfeff
 from tests.subjects.stores import make_store
 from tfeff import storage
 from tfeff.datasets import glue_average
-from tfeff.recipes import ReportSettings, report
+from tfeff.recipes import EvaluateSettings, ReportSettings, report
 
 GLUE = ("CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI", "QNLI", "RTE")
 
@@ -116,15 +118,74 @@ def test_baselines_are_rows_below(tmp_path, capsys):
     )
 
 
-def test_what_is_no_finished_run_is_named(tmp_path):
+def test_what_is_no_finished_run_is_named(tmp_path, capsys):
     (tmp_path / "run").mkdir()
-    with pytest.raises(ValueError, match="`runs` must be .*FileNotFoundError"):
-        report(ReportSettings(runs=(str(tmp_path / "run"),)))
     write(tmp_path / "mlm", {"objective": "masked_lm"}, {"loss": 3.0})
-    with pytest.raises(ValueError, match="`runs` must be .*KeyError: 'task'"):
-        report(ReportSettings(runs=(str(tmp_path / "mlm"),)))
-    with pytest.raises(ValueError, match="`runs` must name a folder"):
+    # As `embed` leaves it, which chooses by another metric of the same task.
+    config = {"task": "STS-B", "pretrained": "shatter"}
+    best = {"metric": "dev_spearman", "best": {"mean": {"dev_spearman": 0.9}}}
+    write(tmp_path / "embed", config, {"untrained": {}, **best})
+    write(tmp_path / "untrained", config, {"untrained": {"dev_spearman": 0.9}})
+    config = {"task": "RTE", "teacher": "bert", "student": "tiny"}
+    write(tmp_path / "distil", config, {"accuracy": 0.5})
+    (tmp_path / "notes.txt").touch()
+    left_out = {
+        "distil": "a run of another command",
+        "embed": "a run of another command",
+        "mlm": "a run of another command",
+        "notes.txt": "it has no config.json",
+        "run": "it has no config.json",
+        "untrained": "a run of another command",
+    }
+    for name, reason in left_out.items():
+        with pytest.raises(ValueError, match=f"`runs` must be .*/{name}', {reason}"):
+            report(ReportSettings(runs=(str(tmp_path / name),)))
+    with pytest.raises(ValueError, match=r"`runs` must be .*\*'\], without one"):
+        report(ReportSettings(runs=(f"{tmp_path}/*",)))
+    with pytest.raises(ValueError, match=r"`runs` must be .*\[\], without one"):
         report(ReportSettings(runs=()))
+    capsys.readouterr()
+    write_texts(tmp_path / "sts", "STS-B", "dev_pearson", dev_pearson=0.5)
+    found = report(ReportSettings(runs=(f"{tmp_path}/*",)))
+    assert found == {"shatter": {"STS-B": {"dev_pearson": 0.5}}}
+    assert capsys.readouterr().err.splitlines() == [
+        f"{tmp_path}/{name} is left out: {reason}" for name, reason in left_out.items()
+    ]
+
+
+@pytest.mark.parametrize("recipe", ["report", "evaluate"])
+def test_an_output_that_cannot_be_written_is_found_before_the_work(tmp_path, recipe):
+    wrong = {"report": {"runs": ()}, "evaluate": {"corpus": ("none",)}}
+    cls = {"report": ReportSettings, "evaluate": EvaluateSettings}[recipe]
+    (tmp_path / "file").touch()
+    below = [tmp_path / name for name in ("none/a.json", "file/a.json", "")]
+    for output in (*below, f"file://{tmp_path}", "/proc/a.json"):
+        settings = cls(output=str(output), **wrong[recipe])
+        with pytest.raises(ValueError, match=f"`output` must be a file .*{output}"):
+            getattr(tfeff.recipes, recipe)(settings)
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"metric": "dev_f1", "best": {}},
+        {"metric": "dev_f1", "best": None},
+        {"metric": "dev_f1", "best": {"mean": {"dev_f1": "high"}}},
+        {"metric": "dev_f1", "best": {"mean": {"dev_f1": 1}}, "baseline": {}},
+        {"grid": {}, "f1": 0.5},
+        {"grid": {}, "f1": 0.5, "exact_match": []},
+    ],
+)
+def test_metrics_that_are_damaged_are_named_by_a_glob_too(tmp_path, metrics):
+    write(tmp_path / "run", {"task": "RTE", "pretrained": "bert"}, metrics)
+    with pytest.raises(
+        ValueError, match="`runs` must be .*/run', whose metrics are da"
+    ):
+        report(ReportSettings(runs=(f"{tmp_path}/*",)))
+    (tmp_path / "run" / "metrics.json").write_text("{")
+    with pytest.raises(ValueError, match="run/metrics.json is not valid JSON"):
+        report(ReportSettings(runs=(f"{tmp_path}/*",)))
 
 
 def test_the_average_needs_all_eight_tasks():

@@ -1,8 +1,12 @@
 """One training of a task from Python: data sets as objects, parts, early ends."""
 
+import contextlib
 import csv
 import json
+import sys
+import types
 
+import keras
 import numpy as np
 import pytest
 
@@ -79,6 +83,30 @@ def cell(run_dir):
     (folder,) = (run_dir / "cells").iterdir()
     with open(folder / "dev_metrics.csv", encoding="utf-8", newline="") as file:
         return folder, list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+def test_a_cell_that_was_killed_goes_on_in_weights_and_biases(
+    pretrained, tmp_path, monkeypatch
+):
+    class Logger(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            if len(ids) == 1:
+                raise OSError("pulled the plug")
+
+    def init(**settings):
+        ids.append(settings["id"])
+        return contextlib.nullcontext()
+
+    ids, wandb = [], types.ModuleType("wandb")
+    wandb.run, wandb.init, wandb.Logger = None, init, Logger
+    Logger.__module__ = "wandb"
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    tried = settings(tmp_path / "run", pretrained, callbacks=("wandb.Logger",))
+    with pytest.raises(OSError, match="plug"):
+        finetune(tried, BOTTLES)
+    finetune(tried, BOTTLES)
+    assert len(ids) == 2 and len(ids[0]) == 8 and ids[0] == ids[1]
 
 
 @pytest.mark.slow

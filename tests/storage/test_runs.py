@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import threading
 import time
+import types
 
 import keras
 import numpy as np
@@ -15,10 +16,12 @@ import tfeff
 from tests.subjects.s3_run import make_dataset, make_model
 from tests.subjects.stores import make_quick_store
 from tfeff import storage
+from tfeff.recipes import finetuning
 from tfeff.storage import lease, remote_run
 from tfeff.storage.lease import Lease
 from tfeff.storage.manifest import NAME, UNFINISHED
 from tfeff.storage.place import Place
+from tfeff.storage.staging import staged
 
 URL = "store://bucket/run"
 
@@ -126,6 +129,47 @@ def test_a_run_is_published_and_gone_on_with_elsewhere(
     with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
         assert os.path.exists(run.path("checkpoints", "step-00000006.keras"))
     assert "aside" not in capsys.readouterr().err
+
+
+def test_a_start_that_is_refused_names_the_url_and_leaves_the_digests():
+    train(URL)
+    before = (pathlib.Path(storage.fetch(URL)) / "SHA256SUMS").read_text()
+    with pytest.raises(ValueError, match=f"`directory` {URL} belongs to"):
+        tfeff.training.RunDirectory(URL, {"a": 2})
+    with pytest.raises(KeyError), tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+        (pathlib.Path(run.directory) / "new").touch()
+        raise KeyError
+    found = pathlib.Path(storage.fetch(URL))
+    assert (found / "new").exists()
+    assert (found / "SHA256SUMS").read_text() == before
+
+
+def test_a_start_that_was_killed_before_it_made_anything_is_forgotten():
+    folder = pathlib.Path(staged("runs", URL))
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"a": 2}')
+    train(URL)
+    assert json.loads((folder / "config.json").read_text()) == {"a": 1}
+
+
+def test_predictions_are_told_by_the_url(monkeypatch, capsys):
+    examples = tfeff.data.TextExamples(
+        first=("a", "b"),
+        second=None,
+        labels=None,
+        label_names=("0", "1"),
+        ids=("0", "1"),
+    )
+    part = finetuning.Part(examples, None)
+    dataset = tfeff.datasets.get("SST-2")
+    task = types.SimpleNamespace(dataset=dataset, to_predict=part, pad_to_longest=True)
+    monkeypatch.setattr(finetuning, "predict", lambda *_: np.zeros(2, int))
+    with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+        finetuning.write_predictions(task, None, "test", run)
+    told = f"predictions: {URL}/predictions/test/SST-2.tsv\n"
+    assert capsys.readouterr().out == told
+    found = pathlib.Path(storage.fetch(URL))
+    assert (found / "predictions" / "test" / "SST-2.tsv").exists()
 
 
 def test_work_that_was_not_published_is_not_lost(store, tmp_path, monkeypatch, capsys):

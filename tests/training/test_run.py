@@ -256,7 +256,20 @@ def test_strategies():
 
 
 def test_a_start_that_failed_at_once_does_not_spend_the_folder(tmp_path):
-    RunDirectory(tmp_path / "run", {"seed": 0})
-    run = RunDirectory(tmp_path / "run", {"seed": 1})
-    with open(run.path("config.json"), encoding="utf-8") as file:
-        assert json.load(file) == {"seed": 1}
+    for seed in (0, 1):
+        with RunDirectory(tmp_path, {"seed": seed}):
+            config = json.loads((tmp_path / "config.json").read_text())
+            assert config == {"seed": seed}
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_configuration_of_something_else_is_left_alone(tmp_path):
+    for config in ('{"mine": 1}', '{"seed": 0}', "{", "[]"):
+        (tmp_path / "config.json").write_text(config)
+        (tmp_path / ".partial-12345678").mkdir()
+        (tmp_path / ".partial-12345678" / ".lock").touch()
+        with pytest.raises(ValueError, match="config.json|seed: there .*, now 1"):
+            RunDirectory(tmp_path, {"seed": 1})
+        assert (tmp_path / "config.json").read_text() == config
+        assert sorted(os.listdir(tmp_path)) == [".partial-12345678", "config.json"]
+        shutil.rmtree(tmp_path / ".partial-12345678")

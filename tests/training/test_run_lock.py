@@ -92,7 +92,7 @@ def test_a_run_in_which_nothing_was_made_leaves_nothing(tmp_path):
     (tmp_path / "mine").mkdir()
     with RunDirectory(tmp_path / "mine", {}):
         pass
-    assert os.listdir(tmp_path / "mine") == ["config.json"]
+    assert os.listdir(tmp_path / "mine") == []
 
 
 def test_a_start_that_was_killed_does_not_spend_the_folder(tmp_path, monkeypatch):
@@ -111,17 +111,16 @@ def test_a_start_that_was_killed_does_not_spend_the_folder(tmp_path, monkeypatch
         assert len(os.listdir(tmp_path / "run")) == 2  # The lock and a part of a file.
     with RunDirectory(tmp_path / "run", {"seed": 1}):
         pass
-    assert os.listdir(tmp_path / "run") == ["config.json"]
+    assert os.listdir(tmp_path / "run") == []
 
 
 def test_what_killed_processes_left_is_removed_everywhere(tmp_path):
-    (tmp_path / "run").mkdir()
     run = RunDirectory(tmp_path / "run", {})
-    run.close()
     for parent in (run.directory, run.path("cells", "seed=0"), run.path("checkpoints")):
-        os.makedirs(os.path.join(parent, ".partial-abc"))
-        with open(os.path.join(parent, ".partial-abc", "model.keras"), "w") as file:
-            file.write("half")
+        os.makedirs(os.path.join(parent, ".partial-12345678"))
+        for name in (".lock", "model.keras"):
+            with open(os.path.join(parent, ".partial-12345678", name), "w") as file:
+                file.write("half")
     with RunDirectory(tmp_path / "run", {}):
         left = [name for _, names, files in os.walk(run.directory) for name in names]
     assert sorted(left) == ["cells", "checkpoints", "seed=0"]

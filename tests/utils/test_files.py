@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tfeff.training import RunDirectory
 from tfeff.utils import files
 from tfeff.utils.digests import check_digests, write_digests
 from tfeff.utils.files import (
     atomic_file,
     atomic_folder,
+    make_folder,
     numbers,
     remove_partial,
     write_numbered,
@@ -69,7 +71,9 @@ def test_what_another_process_writes_is_left_alone(tmp_path):
 
 def test_what_cannot_be_locked_is_left_alone(tmp_path, monkeypatch):
     """As what other users write, who may not lock it either."""
-    (tmp_path / ".partial-other").mkdir()
+    partial = tmp_path / ".partial-12345678"
+    partial.mkdir()
+    (partial / ".lock").touch()
 
     def denied(*_):
         raise PermissionError(13, "Permission denied")
@@ -77,10 +81,57 @@ def test_what_cannot_be_locked_is_left_alone(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("fcntl.flock", denied)
         remove_partial(str(tmp_path))
-    assert os.listdir(tmp_path) == [".partial-other"]
+    assert os.listdir(tmp_path) == [partial.name]
     with atomic_file(tmp_path / "mine") as new, open(new, "w") as file:
         file.write("whole")
     assert os.listdir(tmp_path) == ["mine"]
+
+
+def test_folders_of_such_a_name_that_others_made_stay(tmp_path):
+    for name in (".partial-download", ".partial-x", ".partial-"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "thesis.tex").write_text("text")
+    (tmp_path / ".partial-x" / ".lock").touch()
+    before = sorted(tmp_path.rglob("*"))
+    with atomic_file(tmp_path / "mine") as new, open(new, "w") as file:
+        file.write("whole")
+    with atomic_folder(str(tmp_path / "ours")) as new:
+        os.mkdir(new)
+    write_numbered(str(tmp_path), write_text("1"))
+    remove_partial(str(tmp_path))
+    for name in ("mine", "ours", "1/text", "1"):
+        before.append(tmp_path / name)
+    assert sorted(tmp_path.rglob("*")) == sorted(before)
+
+
+def test_what_was_killed_before_it_had_a_lock_is_removed(tmp_path):
+    (tmp_path / ".partial-12345678").mkdir()
+    remove_partial(str(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "file/x",
+        "file/x/y",
+        "a/b/" + 300 * "x",
+        "/proc/x",
+        "/proc/x/y",
+        "a\0b",
+        "a\udcff",
+    ],
+)
+def test_folders_that_cannot_be_made(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    for name, make in (
+        ("name", lambda: make_folder("name", path)),
+        ("directory", lambda: RunDirectory(path, {})),
+    ):
+        with pytest.raises(ValueError, match=f"`{name}` must be"):
+            make()
+    assert os.listdir(tmp_path) == ["file"]
 
 
 def test_an_error_leaves_what_was_there(tmp_path):

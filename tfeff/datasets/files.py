@@ -51,7 +51,7 @@ def json_lines(path: str | os.PathLike) -> Iterator[tuple[str, dict]]:
     for number, line in lines(path):
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise malformed(path, number, "must be JSON", str(error)) from error
         where = f"{os.fspath(path)}, line {number}"
         yield where, checked(record, dict, where)
@@ -69,6 +69,8 @@ def json_file(path: str | os.PathLike) -> dict:
         raise malformed(path, number, "must be UTF-8 text", str(error)) from error
     except json.JSONDecodeError as error:
         raise malformed(path, error.lineno, "must be JSON", error.msg) from error
+    except RecursionError as error:
+        raise malformed(path, 1, "must be JSON", str(error)) from error
     return checked(record, dict, os.fspath(path))
 
 

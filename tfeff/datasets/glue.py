@@ -21,7 +21,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tfeff.datasets.files import first_file, lines
+from tfeff.datasets.files import first_file, lines, malformed
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.datasets.tsv import read_tsv, tsv_dataset
 from tfeff.utils.checks import check_mapping
@@ -39,6 +39,7 @@ _MRPC: dict[str, Any] = dict(
 _COLA_HEADER = ("source", "label", "mark", "sentence")
 _MRPC_TRAIN = os.path.join("MRPC", "msr_paraphrase_train.txt")
 _MRPC_TEST = os.path.join("MRPC", "msr_paraphrase_test.txt")
+_MRPC_IDS = ("#1 ID", "#2 ID")
 _MRPC_DEV_IDS = os.path.join("MRPC", "dev_ids.tsv")
 
 
@@ -99,6 +100,9 @@ def _read_mrpc(split, folder, skip_malformed=False):
     )
     keep = None
     if path.endswith(_MRPC_TRAIN):
+        number, names = next(lines(path))
+        if not {*_MRPC_IDS} <= set(names.split("\t")):
+            raise malformed(path, number, f"must name {' and '.join(_MRPC_IDS)}", names)
         dev_ids = lines(first_file(folder, _MRPC_DEV_IDS))
         dev = {tuple(line.split("\t")) for _, line in dev_ids}
         keep = functools.partial(_in_mrpc_part, dev, split == "dev")
@@ -113,7 +117,7 @@ def _read_mrpc(split, folder, skip_malformed=False):
 
 def _in_mrpc_part(dev, of_dev, cells):
     """Whether a row of Microsoft's training file belongs to GLUE's split."""
-    return ((cells["#1 ID"], cells["#2 ID"]) in dev) == of_dev
+    return (tuple(cells[name] for name in _MRPC_IDS) in dev) == of_dev
 
 
 def _write_mnli(split, examples, predictions, folder):

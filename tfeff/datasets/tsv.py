@@ -1,6 +1,7 @@
 """Examples in tab-separated files, one for each split, as in GLUE."""
 
 import functools
+import itertools
 import math
 import os
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import numpy as np
 from tfeff.data.finetuning.examples import TextExamples
 from tfeff.datasets.checks import check_names
 from tfeff.datasets.dataset import Dataset
-from tfeff.datasets.files import first_file, lines, malformed
+from tfeff.datasets.files import first_file, malformed, numbered_lines
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import check_path, near_miss
@@ -89,7 +90,8 @@ def read_tsv(
     """Reads texts and labels from a tab-separated file. Quotes have no meaning.
 
     Args:
-        path: the file, UTF-8, a line for each example.
+        path: the file, UTF-8, a line for each example. Blank lines count for nothing,
+            but are errors among texts alone, where they might be examples.
         texts: the names of the columns of one text or two.
         label: the name of the label's column.
         label_names: all labels, in the order of their ids; None for ratings.
@@ -127,7 +129,7 @@ def read_tsv(
     if keep is not None and not callable(keep):
         raise TypeError(f"`keep` must be callable. Received: keep={keep!r}")
     needed = {*texts} if label_optional else {*texts, label}
-    rows = lines(path)
+    rows = _without_blank_ends(numbered_lines(path))
     if header is None:
         names = next(rows)[1].split("\t")
     else:
@@ -147,6 +149,10 @@ def read_tsv(
     found, labels, skipped = [], [], []
     ids: list[str] = []
     for number, line in rows:
+        if not line.strip() and "\t" not in line:
+            if len(names) == 1:  # An example, whose number its prediction needs.
+                raise malformed(path, number, "must hold a text", "a blank line")
+            continue
         cells = line.split("\t")
         if len(cells) != len(names):
             error = malformed(
@@ -174,6 +180,18 @@ def read_tsv(
         ids=tuple(ids),
         skipped=tuple(skipped),
     )
+
+
+def _without_blank_ends(numbered):
+    """The lines from the first to the last that is not blank."""
+    found = list(itertools.dropwhile(_is_blank, numbered))
+    while _is_blank(found[-1]):
+        del found[-1]
+    return iter(found)
+
+
+def _is_blank(numbered):
+    return not numbered[1].strip()
 
 
 def _label(text, path, number, label_names, ratings, **_):

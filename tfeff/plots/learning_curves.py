@@ -9,6 +9,7 @@ import numpy as np
 
 from tfeff.plots.figure import check_labelled_files, figure_axes
 from tfeff.storage.arguments import REPLACE, paths
+from tfeff.utils.digests import check_file
 
 _LABELS = {"loss": "training", "val_loss": "validation"}
 
@@ -115,6 +116,7 @@ def _read(path, columns):
     path = os.fspath(path)
     if not os.path.isfile(path):
         raise ValueError(f"`metrics` must be files. Received: {path}, which is no file")
+    check_file(path)
     with open(path, encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         if not {"step", "loss"} <= set(reader.fieldnames or ()):

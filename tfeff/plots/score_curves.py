@@ -1,6 +1,5 @@
 """Scores of fine-tuning over the steps of pretraining."""
 
-import json
 import math
 import os
 from collections.abc import Mapping
@@ -8,6 +7,7 @@ from collections.abc import Mapping
 from tfeff.plots.figure import check_labelled_files, figure_axes
 from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_path
+from tfeff.utils.json_files import read_object
 
 
 @paths(path=REPLACE)
@@ -108,12 +108,8 @@ def _read(path):
     path = check_path("metrics", path)
     if not os.path.isfile(path):
         raise ValueError(f"`metrics` must be files. Received: {path}, which is no file")
-    try:
-        with open(path, encoding="utf-8") as file:
-            summary = json.load(file)
-    except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(summary, dict) or not {"metric", "rows"} <= set(summary):
+    summary = read_object(path)
+    if not {"metric", "rows"} <= set(summary):
         raise ValueError(
             "`metrics` must be the metrics.json of runs of `tfeff finetune`. "
             f"Received: {path}"

@@ -251,7 +251,7 @@ def write_predictions(settings, run, dataset, train, part, metrics):
             {**scores, "baseline": baseline}, os.path.join(folder, "metrics.json")
         )
         print(f"{split}: {scores_line(scores, baseline)}")
-    print(f"predictions of {split}: {folder}")
+    print(f"predictions of {split}: {run.shown(folder)}")
 
 
 def texts(answers):

@@ -7,6 +7,7 @@ import os
 import tfeff
 from tfeff.recipes.cache_settings import CacheSettings
 from tfeff.recipes.corpora import (
+    CACHES,
     build_caches,
     given_tokenizer,
     train_and_validation,
@@ -14,13 +15,15 @@ from tfeff.recipes.corpora import (
 )
 from tfeff.storage.arguments import written_or_reused
 from tfeff.tasks.run_tokenizer import (
+    RUN_TOKENIZER,
     has_run_tokenizer,
     load_run_tokenizer,
     save_run_tokenizer,
 )
 from tfeff.utils.beam import BeamJobs
 from tfeff.utils.checks import is_url
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import atomic_file, make_folder
+from tfeff.utils.json_files import read_object
 
 _CONFIG = "config.json"
 
@@ -60,13 +63,20 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     tokenizer = given_tokenizer(settings)
     train, validation = train_and_validation(settings)
     with _settings_folder(settings.cache_dir) as folder:
-        _check_config(folder, settings)
+        make_folder("cache_dir", folder)
+        is_new = not os.path.exists(os.path.join(folder, _CONFIG))
+        if is_new:
+            _check_new(folder, settings)
+        else:
+            _compare(folder, settings)
         if has_run_tokenizer(folder):
             tokenizer = load_run_tokenizer(folder)
         else:
             if tokenizer is None:
                 sample = _sample(train, settings, jobs)
                 tokenizer = train_tokenizer(sample, settings)
+            if is_new:
+                _write_config(folder, settings)
             save_run_tokenizer(tokenizer, folder)
     caches = build_caches(
         settings.cache_dir,
@@ -118,17 +128,28 @@ def _check_no_training(settings):
             )
 
 
-def _check_config(folder, settings):
-    """Compares the folder's settings with these, or writes them if it has none."""
+def _check_new(folder, settings):
+    """Raises where a folder without settings has what is written to it."""
+    names = (*RUN_TOKENIZER, *CACHES)
+    found = [name for name in names if os.path.lexists(os.path.join(folder, name))]
+    if found:
+        raise ValueError(
+            "`cache_dir` must be new, or have been begun with the same settings. "
+            f"Received: {settings.cache_dir!r}, which has {', '.join(found)} and no "
+            f"{_CONFIG}"
+        )
+
+
+def _write_config(folder, settings):
     path = os.path.join(folder, _CONFIG)
+    with atomic_file(path) as unfinished, open(unfinished, "w") as file:
+        json.dump(settings.config(), file, indent=1)
+
+
+def _compare(folder, settings):
+    """Raises where the folder's settings are not these."""
     wanted = settings.config()
-    if not os.path.exists(path):
-        os.makedirs(folder, exist_ok=True)
-        with atomic_file(path) as unfinished, open(unfinished, "w") as file:
-            json.dump(wanted, file, indent=1)
-        return
-    with open(path, encoding="utf-8") as file:
-        found = CacheSettings.upgraded(json.load(file))
+    found = CacheSettings.upgraded(read_object(os.path.join(folder, _CONFIG)))
     differences = [
         f"{name} is {found.get(name)!r}, not {wanted.get(name)!r}"
         for name in sorted({*found, *wanted})

@@ -50,7 +50,11 @@ class Callbacks:
 
     @contextlib.contextmanager
     def of_training(
-        self, folder: str, config: Mapping, is_chief: bool = True
+        self,
+        folder: str,
+        config: Mapping,
+        is_chief: bool = True,
+        id_file: str | None = None,
     ) -> Iterator[list[keras.callbacks.Callback]]:
         """The callbacks of one training.
 
@@ -61,12 +65,16 @@ class Callbacks:
             folder: the folder of the run, or of the cell of a grid.
             config: the settings, for Weights & Biases.
             is_chief: whether this process writes the folder.
+            id_file: where the identifier for Weights & Biases is kept; `None` means
+                in the folder.
         """
+        id_file = id_file or os.path.join(folder, _WANDB_ID)
         of_wandb = [
             make.func.__module__.partition(".")[0] == "wandb" for make in self._made
         ]
         uses_wandb = any(of_wandb) and is_chief
-        with _wandb_run(folder, config) if uses_wandb else contextlib.nullcontext():
+        of_folder = _wandb_run(folder, config, id_file) if uses_wandb else None
+        with of_folder or contextlib.nullcontext():
             made = [
                 make() for make, of in zip(self._made, of_wandb) if is_chief or not of
             ]
@@ -161,7 +169,7 @@ def _check_callback(one, is_made=False):
 
 
 @contextlib.contextmanager
-def _wandb_run(folder, config):
+def _wandb_run(folder, config, id_file):
     """A run of Weights & Biases, which a killed training goes on with."""
     import wandb
 
@@ -171,18 +179,17 @@ def _wandb_run(folder, config):
     with wandb.init(
         name=os.environ.get("WANDB_NAME", folder),
         config=dict(config),
-        id=os.environ.get("WANDB_RUN_ID") or _wandb_id(folder),
+        id=os.environ.get("WANDB_RUN_ID") or _wandb_id(id_file),
         # Without a connection there is nothing to go on with.
         resume=None if os.environ.get("WANDB_MODE") == "offline" else "allow",
     ):
         yield
 
 
-def _wandb_id(folder):
-    """The identifier that the folder keeps; a new one at first."""
-    path = os.path.join(folder, _WANDB_ID)
+def _wandb_id(path):
+    """The identifier that the file keeps; a new one at first."""
     if not os.path.exists(path):
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         with atomic_file(path) as new, open(new, "w", encoding="utf-8") as file:
             file.write(secrets.token_hex(4))
     with open(path, encoding="utf-8") as file:

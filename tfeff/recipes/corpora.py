@@ -8,7 +8,7 @@ import tfeff
 from tfeff.data.text.corpus import Corpus, parts_of
 
 # To train on, and to validate by.
-_CACHES = ("train", "validation")
+CACHES = ("train", "validation")
 
 
 def corpus(names: Sequence[str], settings) -> Corpus:
@@ -152,7 +152,7 @@ def build_caches(
             cross_documents=cross_documents,
             beam_flags=beam_flags,
         )
-        for name, documents in zip(_CACHES, (train, validation))
+        for name, documents in zip(CACHES, (train, validation))
     )
     _report(trained, validated)
     return trained, validated
@@ -168,7 +168,7 @@ def open_caches(
     """
     trained, validated = (
         tfeff.data.open_cache(os.path.join(folder, name), tokenizer, verify)
-        for name in _CACHES
+        for name in CACHES
     )
     if trained.sequence_length != sequence_length:
         raise ValueError(

@@ -17,6 +17,7 @@ from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining import objective, token_loss
 from tfeff.recipes.runs import read_config, recipe_running
 from tfeff.recipes.stack_settings import StackSettings
+from tfeff.storage.arguments import check_replaceable
 from tfeff.tasks.pretrained import find_preset
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import run_checkpoint
@@ -75,6 +76,8 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
         Salazar et al., "Masked language model scoring", ACL 2020, sections 2 and 2.3,
         for the pseudo-perplexity.
     """
+    if settings.output is not None:
+        check_replaceable("output", settings.output)
     model, tokenizer, step, examples, cut = _subject(settings)
     if settings.pseudo_perplexity and _token_logits(model) is None:
         raise ValueError(

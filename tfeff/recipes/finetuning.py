@@ -408,8 +408,9 @@ def write_predictions(task, model, split, run):
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory() as new:
         for path in task.dataset.write_predictions(split, examples, predictions, new):
-            copy(path, os.path.join(folder, os.path.basename(path)))
-            print(f"predictions: {os.path.join(folder, os.path.basename(path))}")
+            copied = os.path.join(folder, os.path.basename(path))
+            copy(path, copied)
+            print(f"predictions: {run.shown(copied)}")
     if examples.labels is not None:
         scores = task.dataset.metrics(examples, predictions)
         baseline = make_baseline(task.dataset, task.train.examples, {"": examples})

@@ -17,7 +17,8 @@ class ReportSettings(Settings):
     `predict_split`, such as test_half of MRQA, where the run has them, and of the
     development set otherwise. Of several runs of a task the best counts. Below stand
     the baselines, which read no text: the commonest class or answer of the training
-    part, the mean rating, each word's commonest label. Nothing is changed.
+    part, the mean rating, each word's commonest label. What a glob matches beside such
+    runs, as those of pretraining, is left out, and told. Nothing is changed.
     """
 
     runs: tuple[str, ...] = setting("Folders of finished runs, and globs.")

@@ -1,23 +1,32 @@
 """The papers' tables of finished runs."""
 
 import glob
-import json
 import math
 import os
+import sys
 
 from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.glue import SCORED_TASKS, glue_average
 from tfeff.recipes.report_settings import ReportSettings
-from tfeff.storage.arguments import READ_RESULTS, REPLACE, paths
+from tfeff.storage.arguments import READ_RESULTS, REPLACE, check_replaceable, paths
 from tfeff.storage.fetching import matching_folders
 from tfeff.utils.checks import is_url
+from tfeff.utils.digests import check_file
 from tfeff.utils.files import atomic_file
+from tfeff.utils.json_files import read_object
 
 # In the order of the papers' columns.
 _QUESTIONS = (
     *("SQuAD1.1", "SQuAD2.0"),
     *("SearchQA", "TriviaQA", "NewsQA", "NaturalQuestions", "HotpotQA"),
 )
+_EXPECTED = (
+    "`runs` must be folders of finished runs of `tfeff finetune` or `tfeff answer`"
+)
+
+
+class _NoScores(Exception):
+    """A folder is not one of a finished run of `finetune` or `answer`."""
 
 
 def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
@@ -32,8 +41,10 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
         a baseline, such as `"majority baseline"`, and task, its best of all runs.
 
     Raises:
-        ValueError: if there is no run, or a folder is not of a finished run of
-            `finetune` or `answer`.
+        ValueError: if there is no run; if a folder that is named alone is not of a
+            finished run of `finetune` or `answer` (what globs match beside such runs
+            is left out, and told on standard error); if a file is damaged; or if there
+            is no folder for `output`.
 
     Example:
     ```python
@@ -58,17 +69,17 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
         Tian et al., "Shatter", tables 2 to 5; Qiu et al., "BlockBERT", tables 3 and 4;
         Jiang et al., "ConvBERT", section 4.2, for the average.
     """
+    if settings.output is not None:
+        check_replaceable("output", settings.output)
     found: dict[str, dict[str, dict[str, float]]] = {}
     baselines: dict[str, dict[str, dict[str, float]]] = {}
     of_questions = set()
-    for folder in _folders(settings.runs):
-        model, task, scores, baseline, is_question = _read(folder)
+    for model, task, scores, baseline, is_question in _runs(settings.runs):
         if is_question:
             of_questions.add(task)
         _keep_best(found, model, task, scores)
         if baseline is not None:
-            own = {name: _number(baseline["metrics"][name]) for name in scores}
-            _keep_best(baselines, baseline["name"], task, own)
+            _keep_best(baselines, baseline["name"], task, baseline["metrics"])
     found |= baselines
     for tasks in found.values():
         scores = {task: _first(metrics) for task, metrics in tasks.items()}
@@ -95,19 +106,26 @@ def _write(text, output):
         file.write(text)
 
 
-def _folders(patterns):
-    folders = [
-        folder
-        for pattern in patterns
+def _runs(patterns):
+    """What `_read` gives of the runs, without what is none and no pattern names."""
+    found = []
+    for pattern in patterns:
         for folder in (
             matching_folders("runs", pattern)
             if is_url(pattern)
             else sorted(glob.glob(pattern)) or [pattern]
-        )
-    ]
-    if not folders:
-        raise ValueError("`runs` must name a folder. Received: runs=()")
-    return folders
+        ):
+            try:
+                found.append(_read(folder))
+            except _NoScores as error:
+                if folder == pattern:
+                    raise ValueError(
+                        f"{_EXPECTED}. Received: {folder!r}, {error}"
+                    ) from error
+                print(f"{folder} is left out: {error}", file=sys.stderr)
+    if not found:
+        raise ValueError(f"{_EXPECTED}. Received: runs={list(patterns)}, without one")
+    return found
 
 
 def _keep_best(found, row, task, scores):
@@ -122,30 +140,38 @@ def _read(folder):
 
     Runs of before there were baselines have none.
     """
+    config, metrics = (_json(folder, name) for name in ("config.json", "metrics.json"))
+    is_question = "grid" in metrics
+    # Of `embed`, too, metrics have a best cell, beside those before the training.
+    is_text = "best" in metrics and "untrained" not in metrics
+    if not ("task" in config and "pretrained" in config and (is_question or is_text)):
+        raise _NoScores("a run of another command")
+    if is_question:
+        metrics = _predicted(folder, metrics)
     try:
-        config, metrics = (
-            _json(os.path.join(folder, name))
-            for name in ("config.json", "metrics.json")
-        )
         task = ALIASES.get(config["task"], config["task"])
-        is_question = "grid" in metrics
         if is_question:
-            metrics = _predicted(folder, metrics)
             scores = {name: _number(metrics[name]) for name in ("f1", "exact_match")}
         else:
             scores = _of_texts(metrics)
         baseline = metrics.get("baseline")
+        if baseline is not None:
+            of_baseline = {name: _number(baseline["metrics"][name]) for name in scores}
+            baseline = {"name": baseline["name"], "metrics": of_baseline}
         return config["pretrained"], task, scores, baseline, is_question
-    except (KeyError, OSError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            "`runs` must be folders of finished runs of `tfeff finetune` or `tfeff "
-            f"answer`. Received: {folder!r} ({type(error).__name__}: {error})"
+            f"{_EXPECTED}. Received: {folder!r}, whose metrics are damaged "
+            f"({type(error).__name__}: {error})"
         ) from error
 
 
-def _json(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+def _json(folder, name):
+    path = os.path.join(folder, name)
+    if not os.path.isfile(path):
+        raise _NoScores(f"it has no {name}")
+    check_file(path, folder)
+    return read_object(path)
 
 
 def _of_texts(summary):
@@ -160,8 +186,8 @@ def _of_texts(summary):
 
 def _predicted(folder, metrics):
     """The metrics of a part that is predicted, else those of the development set."""
-    paths = sorted(glob.glob(os.path.join(folder, "predictions", "*", "metrics.json")))
-    return _json(paths[0]) if paths else metrics
+    names = sorted(glob.glob("predictions/*/metrics.json", root_dir=folder))
+    return _json(folder, names[0]) if names else metrics
 
 
 def _table(found, columns):

@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib.util
-import json
 import math
 import os
 import shlex
@@ -22,6 +21,7 @@ from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_choice
 from tfeff.utils.digests import FILE_NAME, check_digests
 from tfeff.utils.files import atomic_file
+from tfeff.utils.json_files import read_object
 
 
 @contextlib.contextmanager
@@ -58,14 +58,7 @@ def read_config(run_dir: str) -> dict:
             "`run_dir` must be the folder of a run, which has a config.json. "
             f"Received: run_dir={run_dir!r}"
         )
-    try:
-        with open(path, encoding="utf-8") as file:
-            config = json.load(file)
-    except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(config, dict):
-        raise ValueError(f"{path} must hold settings by name. Received: {config!r}")
-    return config
+    return read_object(path)
 
 
 @contextlib.contextmanager

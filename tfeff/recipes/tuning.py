@@ -125,7 +125,12 @@ def train_cell(
     steps = settings.num_steps(num_examples, in_step, epochs)
     cell = dict(learning_rate=learning_rate, batch_size=batch_size, seed=seed)
     with (
-        callbacks.of_training(folder, {**settings.config(), **cell, **others}) as own,
+        callbacks.of_training(
+            folder,
+            {**settings.config(), **cell, **others},
+            # The folder is made anew where a killed training begins again.
+            id_file=f"{folder}.wandb_id.txt",
+        ) as own,
         strategy.scope(),
     ):
         model = make_model()

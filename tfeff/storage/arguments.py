@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import functools
 import inspect
 import os
@@ -15,7 +16,7 @@ from tfeff.storage.manifest import local_files, read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_new, check_writable, publish_folder
 from tfeff.storage.staging import staged, staging_dir
-from tfeff.utils.checks import is_url
+from tfeff.utils.checks import check_path, is_url
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -88,6 +89,23 @@ def local_path(name: str, value: Any, **options: Any) -> str:
     if not is_url(value):
         return os.fspath(value)
     return local_of(value) or fetch_folder(name, value, **options)
+
+
+def check_replaceable(name: str, value: str) -> None:
+    """Raises where no file can be written or replaced, before there is one to write."""
+    if is_url(value) and not local_of(value):
+        Place(name, value).check_writable()
+        return
+    path = os.path.abspath(local_of(value) or check_path(name, value))
+    try:
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        tempfile.TemporaryFile(dir=os.path.dirname(path)).close()
+    except OSError as error:
+        raise ValueError(
+            f"`{name}` must be a file that can be written. Received: "
+            f"{name}={value!r}: {error.strerror}"
+        ) from error
 
 
 def local_run(name: str, run_dir: str, step: int | None = None) -> str:
@@ -180,8 +198,8 @@ def _of_model(step: int | None, names: Iterable[str]) -> list[str]:
     return [*wanted, *(x for x in names if not x.startswith(others))]
 
 
-def _json_files(names: Iterable[str]) -> list[str]:
-    return [name for name in names if name.endswith(".json")]
+def _of_results(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.endswith((".json", "SHA256SUMS"))]
 
 
 @contextlib.contextmanager
@@ -268,8 +286,8 @@ READ_WHOLE = Way("read, with its manifest", functools.partial(_reading, whole=Tr
 READ_MODEL = Way("read, with its manifest: of a run, the model alone", _reading_model)
 READ_TOKENIZER = Way("read: the tokenizer alone", _reading_tokenizer)
 READ_RESULTS = Way(
-    "read, with its manifest: of a run, the JSON files alone",
-    functools.partial(_reading, whole=True, select=_json_files),
+    "read, with its manifest: of a run, the JSON files and digests",
+    functools.partial(_reading, whole=True, select=_of_results),
 )
 WRITE = Way("written", _writing, True)
 REPLACE = Way("written or replaced", functools.partial(_writing, replace=True), True)

@@ -194,7 +194,7 @@ def _read(place, name) -> dict | None:
         return None
     try:
         return dict(json.loads(content))
-    except (TypeError, ValueError):
+    except (RecursionError, TypeError, ValueError):
         return {}  # It is being written.
 
 

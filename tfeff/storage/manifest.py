@@ -68,7 +68,7 @@ class Manifest:
                 )
                 for name, file in record["files"].items()
             }
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, KeyError, RecursionError, TypeError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from error
         return cls(files)
 

@@ -153,6 +153,9 @@ class RemoteRun:
                     f"Received: {self._place.url}, which has {', '.join(others[:5])} "
                     f"and no {NAME}"
                 )
+        # A configuration alone is of a start that has not made anything.
+        if there is None and set(local_files(self.folder, _OWN)) == {"config.json"}:
+            os.remove(os.path.join(self.folder, "config.json"))
         now = b"" if there is None else there.to_bytes()
         noted = self._noted()
         if noted == now and (there is None or os.path.isdir(self.folder)):
@@ -215,7 +218,6 @@ class RemoteRun:
         with self._at_work:
             state, folder, paths = self._snapshot()
             try:
-                # A configuration alone is of a start that has not made anything.
                 if "config.json" not in paths or len(paths) == 1:
                     return
                 manifest = manifest_of(paths)

@@ -13,6 +13,7 @@ from tfeff.storage.arguments import REPLACE, paths
 from tfeff.training import run_seal
 from tfeff.utils.checks import check_iterable, check_mapping, check_path
 from tfeff.utils.files import atomic_file
+from tfeff.utils.json_files import read_object
 
 METRICS = "metrics.json"
 
@@ -205,12 +206,8 @@ def metrics_json(metrics: Mapping) -> str:
 
 def read_metrics(path: str | os.PathLike) -> dict[str, float]:
     """The metrics of a cell, NaN where one is null."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            metrics = json.load(file)
-    except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(metrics, dict) or not all(
+    metrics = read_object(os.fspath(path))
+    if not all(
         value is None or isinstance(value, (int, float)) for value in metrics.values()
     ):
         raise ValueError(f"{path} must hold numbers by name. Received: {metrics}")

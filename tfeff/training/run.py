@@ -44,7 +44,8 @@ from tfeff.training.workers import (
 )
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_integer, check_mapping, check_path, is_url
-from tfeff.utils.files import PARTIAL, atomic_file, remove_partial
+from tfeff.utils.files import PARTIAL, atomic_file, make_folder, remove_partial
+from tfeff.utils.json_files import read_object
 
 _CONFIG = "config.json"
 T = TypeVar("T")
@@ -88,10 +89,10 @@ class RunDirectory:
             several workers, or alone.
 
     Raises:
-        ValueError: if another process has opened the folder, or the URL cannot be
-            written to; if it holds a run of
-            another configuration (the message lists the differences), or files that
-            are not a run's; if a file whose digest is known is damaged. In every
+        ValueError: if the folder cannot be made, another process has opened it, or the
+            URL cannot be written to; if it holds a run of another configuration (the
+            message lists the differences), or files that are not a run's; if a file
+            whose digest is known is damaged. In every
             worker, if they have other configurations or versions, or one does not see
             the folder or URL that the chief has opened.
         LostWorker: if another worker has ended or cannot be reached.
@@ -112,9 +113,15 @@ class RunDirectory:
         upgrade: Callable[[dict], dict] = dict,
     ):
         check_mapping("config", config, "names to JSON values")
+        if not callable(upgrade):
+            raise TypeError(
+                f"`upgrade` must be a function. Received: upgrade={upgrade!r}"
+            )
         self.config = json.loads(json.dumps(dict(config)))
         self.is_chief = is_chief()
         self._made: list[str] = []
+        self._is_new = False
+        self._digests: dict[str, str] = {}  # Those of a finished run that is open.
         self._lock: run_lock.RunLock | None = None
         self._remote: RemoteRun | None = None  # Of several workers, the chief's alone.
         self._copy: RunCopy | None = None
@@ -156,14 +163,14 @@ class RunDirectory:
 
     def _open_folder(self, upgrade):
         self._check_kind()
-        self._made = _make_folders(self.directory)
+        self._made = make_folder("directory", self.directory)
         self._lock = run_lock.lock_directory(self.directory)
-        remove_partial(self.directory)
-        # A configuration alone is of a start that failed before it made anything.
-        if self._files() - {_CONFIG}:
+        self._is_new = not self._files()
+        if not self._is_new:
             self._compare(self.path(_CONFIG), upgrade)
             run_seal.check_folder(self.directory)
-            run_seal.unseal_folder(self.directory)
+            remove_partial(self.directory)
+            self._digests = run_seal.unseal_folder(self.directory)
             return
         with (
             atomic_file(self.path(_CONFIG)) as new,
@@ -178,15 +185,18 @@ class RunDirectory:
         self.close()
 
     def close(self) -> None:
-        """Releases the directory; removes it if the run made it and it is empty."""
-        is_unused = self._lock and self._made and self._files() <= {_CONFIG}
+        """Releases the directory; a start that made nothing leaves nothing there."""
+        is_unused = self._lock and self._is_new and self._files() <= {_CONFIG}
         if is_unused:  # Before another process can open it.
-            os.remove(self.path(_CONFIG))
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.path(_CONFIG))
         remote, self._remote = self._remote, None
+        digests, self._digests = self._digests, {}
         try:
+            run_seal.reseal_folder(self.directory, digests)
+        finally:
             if remote is not None:
                 remote.close()
-        finally:
             self._lock = None
         if is_unused:
             with contextlib.suppress(OSError):
@@ -214,14 +224,7 @@ class RunDirectory:
         }
 
     def _compare(self, path, upgrade):
-        try:
-            with open(path, encoding="utf-8") as file:
-                saved = json.load(file)
-        except ValueError as error:
-            raise ValueError(f"{path} is not valid JSON: {error}") from error
-        if not isinstance(saved, dict):
-            raise ValueError(f"{path} must hold settings by name. Received: {saved!r}")
-        saved = upgrade(saved)
+        saved = upgrade(read_object(path))
         differences = [
             f"{name}: there {saved.get(name)!r}, now {self.config.get(name)!r}"
             for name in sorted({*saved, *self.config})
@@ -232,10 +235,10 @@ class RunDirectory:
             if os.path.isdir(self.path("preset")):
                 start = (
                     " A recipe trains its encoder on in another directory by "
-                    f"--pretrained={self.directory}."
+                    f"--pretrained={self.url}."
                 )
             raise ValueError(
-                f"`directory` {self.directory} belongs to a run of another "
+                f"`directory` {self.url} belongs to a run of another "
                 f"configuration. Differences: {'; '.join(differences)}. Use another "
                 f"directory, or the same settings to go on with that run.{start}"
             )
@@ -335,9 +338,10 @@ class RunDirectory:
                 self._remote.publish()
 
     def finish(self) -> None:
-        """Notes the digests of all files. The next start checks, then forgets them.
+        """Notes the digests of all files.
 
-        Of several workers the chief does it.
+        The next start compares them. Where it does not finish, there are those of the
+        files that it left as they were. Of several workers the chief does it.
         """
         if not self.is_chief:
             return
@@ -427,7 +431,7 @@ class RunDirectory:
             raise ValueError(
                 "`RunDirectory` must be made where `fit` is called: in the scope of "
                 "the strategy, by all of several workers, of one folder. Received: "
-                f"{self.directory}, opened "
+                f"{self.url}, opened "
                 + ("for several workers" if self._has_others else "by one process")
             )
         if self._has_others:
@@ -497,9 +501,9 @@ class RunDirectory:
                     progress,
                     # Before all files: none of them is of an epoch that is not finite.
                     StopWhenDiverged(
-                        f"{self.path('checkpoints')} keeps what was saved before. "
-                        "Start a new run with a lower learning rate or a longer "
-                        "warm-up."
+                        f"{self.shown(self.path('checkpoints'))} keeps what was saved "
+                        "before. Start a new run with a lower learning rate or a "
+                        "longer warm-up."
                     ),
                     *(self._writers(metrics_file) if self.is_chief else []),
                     # Last: a checkpoint promises that its row of metrics is there.
@@ -521,16 +525,6 @@ class RunDirectory:
         board = keras.callbacks.TensorBoard(self.path("tensorboard"), write_graph=False)
         curve = [_Curve(self)] if importlib.util.find_spec("matplotlib") else []
         return [metrics_file, board, *curve]
-
-
-def _make_folders(directory):
-    """Makes a folder and those above it; returns those it made, inner ones first."""
-    made, folder = [], os.path.abspath(directory)
-    while not os.path.isdir(folder):
-        made.append(folder)
-        folder = os.path.dirname(folder)
-    os.makedirs(directory, exist_ok=True)
-    return made
 
 
 class _Held(keras.callbacks.Callback):

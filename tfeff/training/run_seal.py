@@ -1,36 +1,44 @@
 """Digests of files that are finished, to find what was damaged since.
 
-Both kinds are as `sha256sum --check` reads them: `tokenizer.spm.sha256` is of one file,
-`SHA256SUMS` of all files of a folder and below.
+`tokenizer.spm.sha256` is of one file, `SHA256SUMS` of all files of a folder and below.
 """
 
 import os
+from collections.abc import Mapping
 
 from tfeff.training import run_lock
-from tfeff.utils.digests import FILE_NAME, sha256
+from tfeff.utils.digests import (
+    FILE_NAME,
+    SUFFIX,
+    compare,
+    files_below,
+    read_list,
+    sha256,
+)
 from tfeff.utils.files import PARTIAL, atomic_file
-
-_SUFFIX = ".sha256"
 
 
 def seal_file(path: str) -> None:
     """Notes the digest of a file beside it, or compares it with the one noted."""
-    if os.path.exists(path + _SUFFIX):
-        _compare(path + _SUFFIX)
+    if os.path.exists(path + SUFFIX):
+        compare(path + SUFFIX)
     else:
-        _write(path + _SUFFIX, [path])
+        _write(path + SUFFIX, {os.path.basename(path): sha256(path)})
 
 
 def seal_folder(folder: str) -> None:
-    """Notes the digests of all files of a folder and below."""
-    paths = [
-        os.path.join(parent, name)
-        for parent, _, names in os.walk(folder)
-        for name in names
-        if PARTIAL not in parent
-    ]
-    own = {os.path.join(folder, name) for name in (FILE_NAME, run_lock.NAME)}
-    _write(os.path.join(folder, FILE_NAME), sorted({*paths} - own))
+    """Notes the digests of all files of a folder and below.
+
+    But of what is unfinished, is no file, or has a name that is no line.
+    """
+    digests = {
+        name: sha256(os.path.join(folder, name))
+        for name in files_below(folder)
+        if name != run_lock.NAME
+        and not (PARTIAL in name or "\n" in name)
+        and os.path.isfile(os.path.join(folder, name))
+    }
+    _write(os.path.join(folder, FILE_NAME), digests)
 
 
 def seal_folder_once(folder: str) -> None:
@@ -50,38 +58,34 @@ def check_folder(folder: str) -> None:
         ValueError: naming the files that differ.
     """
     for name in sorted(os.listdir(folder)):
-        if name == FILE_NAME or name.endswith(_SUFFIX):
-            _compare(os.path.join(folder, name))
+        if name == FILE_NAME or name.endswith(SUFFIX):
+            compare(os.path.join(folder, name))
 
 
-def unseal_folder(folder: str) -> None:
-    """Forgets the digests of all files, which may change from now on."""
-    if os.path.exists(os.path.join(folder, FILE_NAME)):
-        os.remove(os.path.join(folder, FILE_NAME))
+def unseal_folder(folder: str) -> dict[str, str]:
+    """Forgets the digests of all files, which may change from now on; returns them."""
+    path = os.path.join(folder, FILE_NAME)
+    if not os.path.exists(path):
+        return {}
+    digests = {name: digest for digest, name in read_list(path)}
+    os.remove(path)
+    return digests
 
 
-def _write(list_path, paths):
-    folder = os.path.dirname(list_path)
-    lines = [f"{sha256(path)}  {os.path.relpath(path, folder)}\n" for path in paths]
-    with atomic_file(list_path) as new, open(new, "w", encoding="utf-8") as file:
-        file.writelines(lines)
-
-
-def _compare(list_path):
-    folder = os.path.dirname(list_path)
-    with open(list_path, encoding="utf-8", errors="surrogateescape") as file:
-        lines = file.read().splitlines()
-    damaged = []
-    for line in lines:
-        digest, _, name = line.partition("  ")
+def reseal_folder(folder: str, digests: Mapping[str, str]) -> None:
+    """Notes digests again that were forgotten, of the files that did not change."""
+    if not digests or os.path.exists(os.path.join(folder, FILE_NAME)):
+        return
+    unchanged = {}
+    for name, digest in digests.items():
         path = os.path.join(folder, name)
-        if not name or "\0" in name:
-            damaged.append(list_path)
-        elif os.path.isfile(path) and sha256(path) != digest:
-            damaged.append(path)
-    if damaged:
-        raise ValueError(
-            f"Damaged since it was written: {', '.join(damaged)}. It is not as "
-            f"{os.path.basename(list_path)} has it, unless that file is the damaged "
-            "one. Restore the file, or delete it to have it made again."
-        )
+        if os.path.isfile(path) and sha256(path) == digest:
+            unchanged[name] = digest
+    _write(os.path.join(folder, FILE_NAME), unchanged)
+
+
+def _write(list_path, digests):
+    lines = [f"{digest}  {name}\n" for name, digest in digests.items()]
+    with atomic_file(list_path) as new, open(new, "wb") as file:
+        # Names of files need not be UTF-8.
+        file.write("".join(lines).encode("utf-8", "surrogateescape"))

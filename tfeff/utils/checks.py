@@ -113,6 +113,10 @@ def check_path(name: str, value: Any) -> str:
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
         raise TypeError(f"`{name}` must be a path. Received: {name}={value!r}")
     path = os.fspath(value)
+    if "\0" in os.fsdecode(path):
+        raise ValueError(
+            f"`{name}` must be a path, without NUL. Received: {name}={path!r}"
+        )
     if is_url(path):
         raise ValueError(
             f"`{name}` must be a path on this machine. Received: {name}={path!r}"

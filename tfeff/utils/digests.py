@@ -1,4 +1,7 @@
-"""SHA-256 digests of a folder's files, in a file that `sha256sum --check` reads."""
+"""SHA-256 digests of files, in files that `sha256sum --check` reads.
+
+`SHA256SUMS` is of the files of a folder and below, `tokenizer.spm.sha256` of one file.
+"""
 
 import hashlib
 import os
@@ -7,6 +10,7 @@ from collections.abc import Container, Iterable
 from tfeff.utils.files import atomic_file
 
 FILE_NAME = "SHA256SUMS"
+SUFFIX = ".sha256"
 
 
 def write_digests(folder: str, names: Iterable[str] | None = None) -> None:
@@ -54,6 +58,63 @@ def check_digests(folder: str, names: Container[str] | None = None) -> None:
             f"{folder} is damaged. These files are missing or differ from "
             f"{FILE_NAME}: {', '.join(damaged)}"
         )
+
+
+def check_file(path: str, folder: str | None = None) -> None:
+    """Compares a file with the digests that lie beside it, if there are any.
+
+    Args:
+        path: the file; it may be missing.
+        folder: where its `SHA256SUMS` is; `None` means the file's folder.
+
+    Raises:
+        ValueError: if it differs.
+    """
+    for list_path in (
+        path + SUFFIX,
+        os.path.join(folder or os.path.dirname(path), FILE_NAME),
+    ):
+        if os.path.isfile(list_path):
+            compare(list_path, os.path.relpath(path, os.path.dirname(list_path) or "."))
+
+
+def compare(list_path: str, only: str | None = None) -> None:
+    """Compares files with the digests that a file has of them.
+
+    Files that are missing were deleted by somebody, which is no damage.
+
+    Args:
+        list_path: the file of digests, in the folder that its names start from.
+        only: the name of the file to compare; `None` means all.
+
+    Raises:
+        ValueError: naming the files that differ.
+    """
+    folder = os.path.dirname(list_path)
+    damaged = []
+    for digest, name in read_list(list_path):
+        path = os.path.join(folder, name)
+        if only not in (None, name):
+            continue
+        if not name or "\0" in name:
+            damaged.append(list_path)
+        elif os.path.isfile(path) and sha256(path) != digest:
+            damaged.append(path)
+    if damaged:
+        raise ValueError(
+            f"Damaged since it was written: {', '.join(damaged)}. It is not as "
+            f"{os.path.basename(list_path)} has it, unless that file is the damaged "
+            "one. Restore the file, or delete it where a run makes it again. If it was "
+            f"changed on purpose, delete {list_path}."
+        )
+
+
+def read_list(list_path: str) -> list[tuple[str, str]]:
+    """The digests and names of a file of digests; no name where a line is damaged."""
+    with open(list_path, "rb") as file:
+        text = file.read().decode("utf-8", "surrogateescape")
+    parts = (line.partition("  ") for line in text.removesuffix("\n").split("\n"))
+    return [(digest, name) for digest, _, name in parts]
 
 
 def read_digests(folder: str) -> dict[str, str]:

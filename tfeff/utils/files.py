@@ -2,7 +2,8 @@
 
 Incomplete content is in a folder `.partial-…` beside the destination, which the writing
 process keeps locked. The lock ends with the process, however it ends. A partial folder
-without a lock is therefore that of a killed process, and is removed.
+whose lock nobody holds is therefore that of a killed process, and is removed. A folder
+of such a name without the file of a lock is somebody else's, and stays.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator
 from tfeff.utils.checks import check_path
 
 PARTIAL = ".partial-"
+_MADE = re.compile(re.escape(PARTIAL) + "[a-z0-9_]{8}")  # As `tempfile` names folders.
 _LOCK = ".lock"
 
 
@@ -27,6 +29,39 @@ def check_new_path(name: str, path: object) -> str:
     if os.path.lexists(absolute):
         raise ValueError(f"`{name}` must not exist yet. Received: {name}={given!r}")
     return absolute
+
+
+def make_folder(name: str, path: str) -> list[str]:
+    """Makes a folder and those above it; returns those that it made, inner ones first.
+
+    Args:
+        name: the argument that the folder was given as, for errors.
+        path: the folder.
+
+    Raises:
+        ValueError: if it cannot be made; then none of those above is.
+    """
+    missing, folder = [], os.path.abspath(check_path(name, path))
+    try:
+        folder.encode("utf-8")
+    except UnicodeEncodeError as error:  # TensorFlow takes no other names.
+        raise ValueError(
+            f"`{name}` must be UTF-8. Received: {name}={path!r}"
+        ) from error
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        for folder in missing:
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        raise ValueError(
+            f"`{name}` must be a folder, or can be made one. Received: "
+            f"{name}={path!r}: {error.strerror}"
+        ) from error
+    return missing
 
 
 @contextlib.contextmanager
@@ -149,7 +184,7 @@ def _partial(path):
 def _locked_folder(parent):
     while True:
         folder = tempfile.mkdtemp(prefix=PARTIAL, dir=parent)
-        lock = _lock(folder)
+        lock = _lock(folder, os.O_CREAT)
         # Before it was locked, another process may have removed it as unlocked.
         if lock is not None and os.path.exists(folder):
             return folder, lock
@@ -157,11 +192,14 @@ def _locked_folder(parent):
             os.close(lock)
 
 
-def _lock(folder):
-    """A file descriptor that locks the folder; None if another process holds it."""
+def _lock(folder, flags=0):
+    """A file descriptor that locks the folder; None if another process holds it.
+
+    None, too, if there is no file to lock, unless the flags make one.
+    """
     # The file is opened for writing: network file systems lock no others.
     try:
-        lock = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.open(os.path.join(folder, _LOCK), os.O_RDWR | flags, 0o600)
     except FileNotFoundError:
         return None
     try:
@@ -176,14 +214,15 @@ def _lock(folder):
 
 def _remove_dead(parent, names):
     for name in names:
-        if not name.startswith(PARTIAL):
+        if not _MADE.fullmatch(name):
             continue
         folder = os.path.join(parent, name)
-        try:
+        # It may be another user's, or the file system may have no locks.
+        with contextlib.suppress(OSError):
             lock = _lock(folder)
-        except OSError:  # It is another user's, or the file system has no locks.
-            continue
-        if lock is not None:
+            if lock is None:
+                os.rmdir(folder)  # If it is empty: killed before it had a lock.
+                continue
             shutil.rmtree(folder, ignore_errors=True)
             os.close(lock)
 

@@ -84,7 +84,13 @@ class Manifest:
                 "`directory` must be a cache made by `build_cache`. Received: "
                 f"{directory!r}, whose {FILE_NAME} cannot be read: {error.strerror}"
             ) from error
-        except (ValueError, KeyError, AttributeError, TypeError) as error:
+        except (
+            AttributeError,
+            KeyError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ) as error:
             raise ValueError(damaged(path, "it is not a manifest")) from error
         if version not in _FORMATS:
             raise ValueError(

@@ -187,7 +187,7 @@ def _field(line: bytes, field: str, path: str, number: int) -> str:
     place = f"Line {number} of {path}"
     try:
         record = json.loads(line.decode("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{place} must be a JSON object in UTF-8. Received: {line[:60]!r}: {error}"
         ) from error

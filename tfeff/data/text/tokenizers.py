@@ -18,6 +18,7 @@ from tfeff.data.text.documents import check_documents, encoded
 from tfeff.data.text.word_piece_training import train_word_pieces
 from tfeff.storage.arguments import READ, REPLACE, paths
 from tfeff.utils.checks import check_choice, check_integer, check_path
+from tfeff.utils.digests import check_file
 from tfeff.utils.files import atomic_file
 
 _SPECIAL_PIECES = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
@@ -239,6 +240,7 @@ def load_tokenizer(
     Example: see `save_tokenizer`.
     """
     path = check_path("path", path)
+    check_file(path)
     try:
         with open(path, "rb") as file:
             content = file.read()
