@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 
 from tests.subjects.settings import Example
 from tfeff.recipes import PretrainSettings
-from tfeff.recipes.settings import (
-    fields_of,
-    parse_argument,
-)
+from tfeff.recipes.settings import fields_of, parse_argument
 
 
 def test_values_have_the_types_of_their_fields():
@@ -37,6 +34,8 @@ def test_values_have_the_types_of_their_fields():
         (ValueError, "`rate` must .* of at most 1. Received: rate=2", {"rate": 2}),
         (ValueError, "`rate` must be a finite number", {"rate": float("nan")}),
         (TypeError, "`rate` must be a finite number", {"rate": "fast"}),
+        (ValueError, "`share` must .* above 0 and below 1. .*=0$", {"share": 0}),
+        (ValueError, "`share` must .* above 0 and below 1. .*=1.0", {"share": 1.0}),
         (TypeError, "`sizes` must be a list of `int`. .*'3'", {"sizes": "3"}),
         (TypeError, "`sizes` must be an integer .*sizes=True", {"sizes": True}),
         (TypeError, "`sizes` must be an integer .*sizes=3.5", {"sizes": 3.5}),

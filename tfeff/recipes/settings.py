@@ -8,6 +8,7 @@ import inspect
 import json
 import math
 import numbers
+import operator
 import sys
 import types
 import typing
@@ -30,6 +31,7 @@ else:
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Settings")
+MAX_SEED = 2**32 - 1  # NumPy's.
 
 
 def setting(
@@ -39,6 +41,8 @@ def setting(
     choices: Sequence[str] = (),
     minimum: float | None = None,
     maximum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
     fixed: bool = True,
     positional: bool = False,
     repeated: bool = False,
@@ -52,6 +56,7 @@ def setting(
         choices: all values that a string may have.
         minimum, maximum: the bounds of a number, or of each number of a tuple; they
             are within.
+        above, below: bounds of a float that are not within.
         fixed: whether a run keeps it: part of `config.json`, and not to be changed
             where the run goes on.
         positional: whether the command line takes it without the flag's name.
@@ -65,6 +70,8 @@ def setting(
         "choices": tuple(choices),
         "minimum": minimum,
         "maximum": maximum,
+        "above": above,
+        "below": below,
         "fixed": fixed,
         "positional": positional,
         "repeated": repeated,
@@ -200,8 +207,8 @@ class Field:
         is_tuple: whether it is a tuple of those.
         optional: whether it may be `None`.
         default: its value where none is given; `dataclasses.MISSING` if there is none.
-        help, choices, minimum, maximum, fixed, positional, repeated, behind_dashes: as
-            given to `setting`.
+        help, choices, minimum, maximum, above, below, fixed, positional, repeated,
+            behind_dashes: as given to `setting`.
     """
 
     name: str
@@ -213,6 +220,8 @@ class Field:
     choices: tuple[str, ...]
     minimum: float | None
     maximum: float | None
+    above: float | None
+    below: float | None
     fixed: bool
     positional: bool
     repeated: bool
@@ -262,23 +271,28 @@ class Field:
         return self._checked_float(value)
 
     def _checked_float(self, value):
-        low, high = self.minimum, self.maximum
-        expected = " ".join(
-            [
-                "a finite number",
-                *([] if low is None else [f"of at least {low:g}"]),
-                *([] if high is None else [f"of at most {high:g}"]),
-            ]
+        bounds = [
+            (text, bound, holds)
+            for text, bound, holds in (
+                ("of at least", self.minimum, operator.ge),
+                ("above", self.above, operator.gt),
+                ("of at most", self.maximum, operator.le),
+                ("below", self.below, operator.lt),
+            )
+            if bound is not None
+        ]
+        expected = " and ".join(f"{text} {bound:g}" for text, bound, _ in bounds)
+        received = (
+            f"`{self.name}` must be {f'a finite number {expected}'.rstrip()}. "
+            f"Received: {self.name}={value!r}"
         )
-        received = f"`{self.name}` must be {expected}. Received: {self.name}={value!r}"
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(received)
-        value = float(value)
-        if not math.isfinite(value):
+        number = float(value)
+        holds = all(holds(number, bound) for _, bound, holds in bounds)
+        if not math.isfinite(number) or not holds:
             raise ValueError(received)
-        if (low is not None and value < low) or (high is not None and value > high):
-            raise ValueError(received)
-        return value
+        return number
 
     def to_json(self, value):
         """A value as `config.json` has it."""
