@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +44,9 @@ def test_values_have_the_types_of_their_fields():
         (TypeError, "`names` must be a list of `str`.*names='ab'", {"names": "ab"}),
         (TypeError, "`exact` must be a bool. Received: exact=1", {"exact": 1}),
         (TypeError, "`override` must be a mapping", {"override": ["a=1"]}),
+        (TypeError, "`override` must .* JSON .*{1: 2}", {"override": {1: 2}}),
+        (TypeError, "`override` must .* JSON", {"override": {"a": {"full"}}}),
+        (TypeError, "`override` .*int64", {"override": {"a": np.int64(1)}}),
     ],
 )
 def test_wrong_values_are_named(error, message, arguments):
@@ -79,6 +83,14 @@ def test_a_configuration_is_read_back(override):
     config = json.loads(json.dumps(values.config()))
     assert "folder" not in config
     assert Example.from_config(config, folder="x") == values
+
+
+def test_the_order_of_overrides_is_none_of_the_configuration():
+    texts = ["b=1", "a=2"]
+    wanted = Example.upgraded({"override": texts})
+    assert wanted == Example.upgraded({"override": texts[::-1]})
+    for override in ({"a": 2, "b": 1}, {"b": 1, "a": 2}):
+        assert Example(folder="x", override=override).config() == wanted
 
 
 def test_a_configuration_may_lack_settings_but_not_have_others():

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tfeff.recipes.callback_settings import CallbackSettings
-from tfeff.recipes.settings import setting, settings
+from tfeff.recipes.settings import DTYPES, setting, settings
 
 
 @settings
@@ -83,9 +83,7 @@ class TuningSettings(OptimizerSettings):
         minimum=0.0,
         below=1.0,
     )
-    dtype: str = setting(
-        "Precision.", "float32", choices=("float32", "mixed_bfloat16", "mixed_float16")
-    )
+    dtype: str = setting("Precision.", "float32", choices=DTYPES)
     lora_rank: int | None = setting(
         "Rank of LoRA adapters, which train with the head in place of the encoder's "
         "weights; default: none.",

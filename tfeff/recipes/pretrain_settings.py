@@ -18,7 +18,7 @@ from tfeff.recipes.corpus_settings import (
     without_old_characters,
 )
 from tfeff.recipes.optimizer_settings import OptimizerSettings
-from tfeff.recipes.settings import MAX_SEED, setting, settings
+from tfeff.recipes.settings import DTYPES, MAX_SEED, setting, settings
 
 OBJECTIVE = (
     "mask_rate",
@@ -178,7 +178,7 @@ class PretrainSettings(OptimizerSettings):
     dtype: str = setting(
         "Precision.",
         "float32",
-        choices=["float32", "mixed_bfloat16", "mixed_float16"],
+        choices=DTYPES,
     )
     strategy: str = setting(
         "Where to train; with multi_worker all workers have one run_dir.",

@@ -31,6 +31,7 @@ else:
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Settings")
+DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 MAX_SEED = 2**32 - 1  # NumPy's.
 
 
@@ -237,7 +238,7 @@ class Field:
             return None
         if self.kind is dict:
             check_mapping(self.name, value, "arguments to JSON values")
-            return types.MappingProxyType(dict(value))
+            return types.MappingProxyType(self._checked_json(dict(value)))
         if not self.is_tuple:
             return self._checked_one(value)
         if self._is_one(value):
@@ -248,6 +249,21 @@ class Field:
                 f"Received: {self.name}={value!r}"
             )
         return tuple(self._checked_one(item) for item in value)
+
+    def _checked_json(self, value):
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            is_json = False
+        else:
+            is_json = all(isinstance(name, str) for name in value)
+        if not is_json:
+            raise TypeError(
+                f"`{self.name}` must be a mapping of arguments to JSON values: "
+                "strings, Python's numbers, bools, None, lists and dicts of these. "
+                f"Received: {self.name}={value!r}"
+            )
+        return value
 
     def _is_one(self, value):
         """Whether a number stands for a tuple of one."""
@@ -297,7 +313,7 @@ class Field:
     def to_json(self, value):
         """A value as `config.json` has it."""
         if self.kind is dict and value is not None:
-            return [f"{name}={_text(item)}" for name, item in value.items()]
+            return [f"{name}={_text(item)}" for name, item in sorted(value.items())]
         return list(value) if isinstance(value, tuple) else value
 
     def from_json(self, value):
