@@ -100,4 +100,12 @@ def _switch_steps(settings):
             "`switch_steps` must be one for each of `doublings`. Received: "
             f"switch_steps={settings.switch_steps}, doublings={settings.doublings}"
         )
+    steps = [*settings.switch_steps, settings.steps]
+    multiples = not any(step % settings.eval_every for step in steps)
+    if not multiples or sorted(set(steps)) != steps:
+        raise ValueError(
+            "`switch_steps` must increase up to below `steps`, all multiples of "
+            f"`eval_every`. Received: switch_steps={settings.switch_steps}, "
+            f"steps={settings.steps}, eval_every={settings.eval_every}"
+        )
     return list(settings.switch_steps)
