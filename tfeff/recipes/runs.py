@@ -123,8 +123,9 @@ def examples_in_step(
     """The number of examples in a step: those of all batches of an update.
 
     Raises:
-        ValueError: if several batches cannot be divided among the replicas, or a batch
-            among the replicas of several workers, each of which reads its own rows.
+        ValueError: if they are more than a tensor can hold; if several batches
+            cannot be divided among the replicas, or a batch among the replicas of
+            several workers, each of which reads its own rows.
     """
     replicas = strategy.num_replicas_in_sync
     with strategy.scope():
@@ -136,7 +137,14 @@ def examples_in_step(
             f"{batch_size}, {replicas} replicas, "
             f"accumulation_steps={settings.accumulation_steps}"
         )
-    return batch_size * settings.accumulation_steps
+    in_step = batch_size * settings.accumulation_steps
+    if in_step * (settings.sequence_length or 1) > tf.int32.max:
+        raise ValueError(
+            f"`accumulation_steps` must make steps of at most {tf.int32.max:,} tokens. "
+            f"Received: accumulation_steps={settings.accumulation_steps}, batches of "
+            f"{batch_size}, sequence_length={settings.sequence_length}"
+        )
+    return in_step
 
 
 def make_optimizer(settings: Any, learning_rate: float, steps: int, **others):
