@@ -85,13 +85,13 @@ def _distill_in_general(settings, strategy, callbacks):
     in_step = examples_in_step(settings, settings.batch_size, strategy)
     every = eval_every(settings.steps, settings.eval_every)
     settings = dataclasses.replace(settings, eval_every=every)
+    with strategy.scope():
+        model, tokenizer = _make_model(settings)
+        model.compile(
+            make_optimizer(settings, settings.learning_rate, settings.steps),
+            accumulation_steps=settings.accumulation_steps,
+        )
     with open_run(settings) as run:
-        with strategy.scope():
-            model, tokenizer = _make_model(settings)
-            model.compile(
-                make_optimizer(settings, settings.learning_rate, settings.steps),
-                accumulation_steps=settings.accumulation_steps,
-            )
         train, valid = build_caches(
             run.path("cache"),
             *split_corpus(settings.corpus, settings),

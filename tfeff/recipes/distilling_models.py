@@ -3,19 +3,18 @@
 import json
 
 import tfeff
+from tfeff.recipes.overrides import check_override
 from tfeff.recipes.runs import export_once, make_once, newest_export
 
 
 def make_student_encoder(settings, teacher):
     """The student's encoder by its name, for the teacher's vocabulary."""
-    student = tfeff.encoders.build(
-        settings.student,
-        **{
-            "vocabulary_size": teacher.vocabulary_size,
-            "max_sequence_length": settings.sequence_length,
-            **settings.override,
-        },
-    )
+    sizes = {
+        "vocabulary_size": teacher.vocabulary_size,
+        "max_sequence_length": settings.sequence_length,
+    }
+    check_override(settings.override, {}, sizes)
+    student = tfeff.encoders.build(settings.student, **sizes | settings.override)
     if settings.copy_layers:
         tfeff.objectives.copy_layers(student, teacher, parse_layer_map(settings))
     return student

@@ -19,6 +19,7 @@ from tfeff.recipes.corpora import (
 )
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.intervals import eval_every
+from tfeff.recipes.overrides import check_override
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
 from tfeff.recipes.runs import (
     check_plots,
@@ -96,7 +97,10 @@ def settle(settings: S, stages: int = 1) -> S:
     settings = dataclasses.replace(
         settings, eval_every=every, warmup_steps=warmup_steps
     )
-    objective(settings)
+    _check_overrides(settings)
+    examples = objective(settings).examples
+    if isinstance(examples, tfeff.data.SentencePairs):
+        examples.check(settings.sequence_length, settings.cross_documents)
     check_plots(settings.plots)
     own = ("preset", "override", "tokenizer", "tokenizer_kind", "vocabulary_size")
     if settings.pretrained and (given := sorted(changed(settings) & {*own})):
@@ -127,12 +131,31 @@ def settle(settings: S, stages: int = 1) -> S:
             "the positions of its `preset` and `override`. "
             f"Received: swap_positions={settings.swap_positions!r}"
         )
+    if every % settings.steps_per_execution:
+        raise ValueError(
+            "`steps_per_execution` must divide `eval_every`. Received: "
+            f"steps_per_execution={settings.steps_per_execution}, eval_every={every}"
+        )
     if warmup_steps >= settings.steps:
         raise ValueError(
             "`warmup_steps` must be below `steps`. Received: "
             f"warmup_steps={warmup_steps}, steps={settings.steps}"
         )
     return settings
+
+
+def _check_overrides(settings):
+    """Raises where an override gives what other settings give, or is too small."""
+    names = ("dtype", "dropout", "attention_dropout", "num_layers")
+    given = {name: getattr(settings, name, None) for name in names}
+    least = {
+        "vocabulary_size": settings.vocabulary_size,
+        "max_sequence_length": settings.sequence_length,
+    }
+    check_override(settings.override, given, least)
+    # Its tables are the encoder's.
+    of_tables = {"dtype": settings.dtype, **least}
+    check_override(settings.generator_override, of_tables, {}, "generator_override")
 
 
 @recipe_running()
@@ -158,10 +181,10 @@ def run_pretraining(
     with strategy.scope():
         tfeff.training.check_equal_settings(settings.config())
     in_step = examples_in_step(settings, settings.batch_size, strategy)
+    keras.utils.set_random_seed(settings.seed)
+    with strategy.scope():
+        model = make_model()  # Before the folder: not all settings make one.
     with open_run(settings, strategy) as run:
-        keras.utils.set_random_seed(settings.seed)
-        with strategy.scope():
-            model = make_model()
         tokenizer, train, valid = run.by_chief(
             lambda: _make_data(run, settings),
             lambda: _read_data(run, settings),

@@ -1,0 +1,91 @@
+"""Flags that cannot be are named in a line, before a folder is made or text is read."""
+
+import pytest
+
+import tfeff
+from tfeff.command import main
+
+TEXTS = [f"{i} green bottles hanging on the wall" for i in range(16)]
+SIZES = dict(num_layers=1, hidden_dim=16, num_heads=2, intermediate_dim=16)
+OVERRIDES = [f"--override={name}={size}" for name, size in SIZES.items()]
+SMALL = [
+    *("--steps=4", "--batch_size=4", "--sequence_length=16", "--corpus=text.txt"),
+    *("--validation_fraction=0.2", *OVERRIDES),
+]
+PRETRAIN = [
+    *("pretrain", *SMALL, "--eval_every=2", "--preset=bert_tiny"),
+    "--vocabulary_size=36",
+]
+STACK = ["stack", *PRETRAIN[1:], "--override=num_layers=2"]
+STACK = [flag for flag in STACK if "num_layers" not in flag] + ["--num_layers=2"]
+DISTILL = ["distill", *SMALL, "--teacher=preset", "--student=bert_tiny"]
+PAIRS = "--objective=sentence_order"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Of a text, and of a preset that has read it."""
+    folder = tmp_path_factory.mktemp("work")
+    (folder / "text.txt").write_text("\n\n".join(TEXTS))
+    sizes = dict(vocabulary_size=36, max_sequence_length=24, **SIZES)
+    tfeff.tasks.save_pretrained(
+        tfeff.encoders.build("bert_tiny", **sizes),
+        tfeff.data.train_tokenizer(TEXTS * 4, 30),
+        folder / "preset",
+    )
+    return folder
+
+
+def refusal(command, flags, capsys):
+    """The line of an error."""
+    status = main.main([*command, "--run_dir=run", *flags])
+    error = capsys.readouterr().err
+    assert status in (1, 2) and error.startswith("error: ")
+    assert len(error.splitlines()) == 1
+    return error
+
+
+@pytest.mark.parametrize(
+    ("command", "flags", "named"),
+    [
+        (PRETRAIN, ["--objective=next_sentence", "--cross_documents"], "cross_docum"),
+        (PRETRAIN, [PAIRS, "--sequence_length=4"], "sequence_length"),
+        (PRETRAIN, ["--steps_per_execution=3"], "steps_per_execution"),
+        (PRETRAIN, ["--accumulation_steps=1000000000"], "accumulation_steps"),
+        (PRETRAIN, ["--seed=-1"], "seed"),
+        (PRETRAIN, ["--override=vocabulary_size=20"], "override"),
+        (PRETRAIN, ["--override=max_sequence_length=8"], "override"),
+        (PRETRAIN, ["--override=dropout=0.5", "--dropout=0.0"], "override"),
+        (PRETRAIN, ["--override=attention_dropout=0", "--attention_dropout=0"], "over"),
+        (PRETRAIN, ["--override=dtype=mixed_float16"], "override"),
+        (PRETRAIN, ["--override=dtype=banana"], "override"),
+        (PRETRAIN, ["--override=name=a b/c"], "override"),
+        (PRETRAIN, ["--override=trainable=false"], "override"),
+        (PRETRAIN, ["--override=hidden_dim=15"], "num_heads"),
+        *(
+            (
+                [*PRETRAIN, "--objective=replaced_token"],
+                [f"--generator_override={argument}"],
+                "generator_override",
+            )
+            for argument in ("dtype=float16", "vocabulary_size=9", "name=a b/c")
+        ),
+        (STACK, ["--override=num_layers=8"], "override"),
+        *((STACK, [f"--switch_steps={steps}"], "switch_steps") for steps in "0346"),
+        (DISTILL, ["--override=vocabulary_size=20"], "override"),
+        (DISTILL, ["--override=max_sequence_length=8"], "override"),
+        (DISTILL, ["--override=dtype=banana"], "dtype"),
+        (DISTILL, ["--override=name=a b/c"], "override"),
+        (DISTILL, ["--seed=-1"], "seed"),
+        (DISTILL, ["--accumulation_steps=1000000000"], "accumulation_steps"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_settings_are_tried_before_a_folder_is_made(
+    folder, monkeypatch, capsys, command, flags, named
+):
+    monkeypatch.chdir(folder)
+    for recipe in ("pretraining", "distilling"):
+        monkeypatch.delattr(f"tfeff.recipes.{recipe}.open_run")
+    assert f"`{named}" in refusal(command, flags, capsys)
+    assert not (folder / "run").exists()
