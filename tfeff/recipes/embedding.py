@@ -98,6 +98,13 @@ def embed(
             "`task` must be a data set of pairs with ratings, such as STS-B. "
             f"Received: task={settings.task!r}, whose labels are {dataset.label_names}"
         )
+    if examples is None and settings.examples is None:
+        for name in ("lora_rank", "save_lora", "train_examples"):
+            if value := getattr(settings, name):
+                raise ValueError(
+                    f"`{name}` must be left out without `examples`: nothing is "
+                    f"trained. Received: {name}={value!r}"
+                )
     metric = f"{settings.split}_{best_metric(settings, dataset)}"
     if settings.examples is not None and examples is None:
         examples = tfeff.datasets.read_sentences(settings.examples)
@@ -168,6 +175,12 @@ def read_pairs(settings, dataset):
 def check_contrast(settings, examples, encoder):
     """Raises where a text has nothing to be contrasted with."""
     size = len(examples.rows[0])
+    if size < 3 and len(set(examples.rows)) < 2:
+        raise ValueError(
+            "`examples` must hold two different texts or pairs at least: the other "
+            "texts of the batch are what each is contrasted with. Received: "
+            f"{len(examples)} times {examples.rows[0]!r:.80}"
+        )
     for batch_size in settings.batch_sizes:
         if batch_size < 2 and size < 3:
             raise ValueError(
