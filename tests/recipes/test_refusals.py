@@ -1,5 +1,7 @@
 """Flags that cannot be are named in a line, before a folder is made or text is read."""
 
+import json
+
 import pytest
 
 import tfeff
@@ -20,6 +22,11 @@ STACK = ["stack", *PRETRAIN[1:], "--override=num_layers=2"]
 STACK = [flag for flag in STACK if "num_layers" not in flag] + ["--num_layers=2"]
 DISTILL = ["distill", *SMALL, "--teacher=preset", "--student=bert_tiny"]
 PAIRS = "--objective=sentence_order"
+TUNE = ["--pretrained=preset", "--steps=2", "--eval_every=1"]
+FINETUNE = ["finetune", *TUNE, "--task=SST-2", "--data=glue", "--batch_sizes=4"]
+ANSWER = ["answer", *TUNE, "--task=squad1", "--train=squad.json", "--dev=squad.json"]
+ANSWER += ["--sequence_length=24", "--stride=4"]
+EMBED = ["embed", *TUNE, "--data=glue", "--batch_sizes=2", "--dropout=0.1"]
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +34,23 @@ def folder(tmp_path_factory):
     """Of a text, and of a preset that has read it."""
     folder = tmp_path_factory.mktemp("work")
     (folder / "text.txt").write_text("\n\n".join(TEXTS))
+    (folder / "one.txt").write_text(f"{TEXTS[0]}\n{TEXTS[0]}\n")
+    write_questions(folder / "squad.json", ["the wall", "7"])
+    write_questions(folder / "half.json", ["the wall", None])
+    rows = [f"{text}\t{i % 2}" for i, text in enumerate(TEXTS)]
+    ids = ["7", *range(1, 16)]
+    for task, files in {
+        "SST-2": {
+            "train": ["sentence\tlabel", *rows],
+            "dev": ["sentence\tlabel", *rows],
+            "test": ["index\tsentence", *map("{}\t{}".format, ids, TEXTS)],
+        },
+        "STS-B": {"dev": ["sentence1\tsentence2\tscore", *map("a\t{}".format, rows)]},
+    }.items():
+        (folder / "glue" / task).mkdir(parents=True)
+        for split, lines in files.items():
+            path = folder / "glue" / task / f"{split}.tsv"
+            path.write_text("\n".join(lines) + "\n")
     sizes = dict(vocabulary_size=36, max_sequence_length=24, **SIZES)
     tfeff.tasks.save_pretrained(
         tfeff.encoders.build("bert_tiny", **sizes),
@@ -34,6 +58,21 @@ def folder(tmp_path_factory):
         folder / "preset",
     )
     return folder
+
+
+def write_questions(path, answers):
+    """Questions of the SQuAD format; those of the answer None have none."""
+    passage = "7 green bottles hanging on the wall"
+    found = [
+        [] if text is None else [{"text": text, "answer_start": passage.index(text)}]
+        for text in answers
+    ]
+    questions = [
+        {"id": str(i), "question": "on what", "answers": one}
+        for i, one in enumerate(found)
+    ]
+    data = [{"paragraphs": [{"context": passage, "qas": questions}]}]
+    path.write_text(json.dumps({"version": "1.1", "data": data}))
 
 
 def refusal(command, flags, capsys):
@@ -88,4 +127,26 @@ def test_settings_are_tried_before_a_folder_is_made(
     for recipe in ("pretraining", "distilling"):
         monkeypatch.delattr(f"tfeff.recipes.{recipe}.open_run")
     assert f"`{named}" in refusal(command, flags, capsys)
+    assert not (folder / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "flags", "named"),
+    [
+        (FINETUNE, ["--predict_split=test"], "predict_split"),
+        (ANSWER, ["--predict_split=dev", "--test=half.json"], "predict_split"),
+        (ANSWER, ["--test=nowhere.json"], "test"),
+        (EMBED, ["--save_lora"], "save_lora"),
+        (EMBED, ["--lora_rank=3"], "lora_rank"),
+        (EMBED, ["--train_examples=5"], "train_examples"),
+        (EMBED, ["--examples=one.txt"], "examples"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_a_grid_is_tried_before_its_first_training(
+    folder, monkeypatch, capsys, command, flags, named
+):
+    monkeypatch.chdir(folder)
+    monkeypatch.delattr(tfeff.training.Grid, "run")
+    assert f"`{named}`" in refusal(command, flags, capsys)
     assert not (folder / "run").exists()

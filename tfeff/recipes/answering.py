@@ -14,7 +14,12 @@ import numpy as np
 import tfeff
 from tfeff.datasets.squad import withhold
 from tfeff.recipes.answer_settings import AnswerSettings
-from tfeff.recipes.baselines import make_baseline, score, scores_line
+from tfeff.recipes.baselines import (
+    baseline_to_predict,
+    make_baseline,
+    score,
+    scores_line,
+)
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.runs import (
     best_metric,
@@ -69,6 +74,11 @@ def answer(
     """
     own_callbacks = Callbacks(settings, callbacks)
     check_plots(settings.plots)
+    if settings.test and not settings.predict_split:
+        raise ValueError(
+            "`test` must be left out without `predict_split`, which says what of it to "
+            f"predict. Received: test={settings.test!r}"
+        )
     dataset = find_dataset(settings.task, tfeff.data.SpanExamples, given=dataset)
     metric = best_metric(settings, dataset)
     dev_split = settings.dev_split or dataset.dev_splits[0]
@@ -110,6 +120,15 @@ def answer(
         baseline = make_baseline(
             dataset, examples, {"": tfeff.data.SpanExamples(dev.questions)}
         )
+        baselines = [
+            baseline_to_predict(
+                dataset,
+                examples,
+                settings.predict_split or "",
+                tfeff.data.SpanExamples(part.questions),
+            )
+            for part in to_predict
+        ]
         grid = tfeff.training.Grid(
             run.path("cells"),
             {
@@ -153,8 +172,8 @@ def answer(
         )
         with open(run.path("metrics.json"), encoding="utf-8") as file:
             metrics = json.load(file)
-        for part in to_predict:
-            write_predictions(settings, run, dataset, examples, part, metrics)
+        for part, its_baseline in zip(to_predict, baselines):
+            write_predictions(settings, run, dataset, part, metrics, its_baseline)
         run.finish()
         for name in dataset.metric_names:
             print(f"{name}: {score(metrics, name, baseline)}")
@@ -226,7 +245,7 @@ def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary, basel
     )
 
 
-def write_predictions(settings, run, dataset, train, part, metrics):
+def write_predictions(settings, run, dataset, part, metrics, baseline):
     """Answers of a part as the benchmark wants them, and metrics where it has them.
 
     What SQuAD 2.0 leaves without an answer is decided by the threshold of `metrics`,
@@ -244,14 +263,13 @@ def write_predictions(settings, run, dataset, train, part, metrics):
     with tempfile.TemporaryDirectory() as new:
         for path in dataset.write_predictions(split, examples, answers, new):
             copy(path, os.path.join(folder, os.path.basename(path)))
-    if any(question.answers for question in part.questions):
+    if baseline:
         scores = dataset.metrics(examples, texts(answers))
-        baseline = make_baseline(dataset, train, {"": examples})
         tfeff.training.write_metrics(
             {**scores, "baseline": baseline}, os.path.join(folder, "metrics.json")
         )
         print(f"{split}: {scores_line(scores, baseline)}")
-    print(f"predictions of {split}: {folder}")
+    print(f"predictions of {split}: {run.shown(folder)}")
 
 
 def texts(answers):

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfeff
-from tfeff.recipes.baselines import make_baseline, scores_line
+from tfeff.recipes.baselines import baseline_to_predict, make_baseline, scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.heads import read_pooler
@@ -208,6 +208,7 @@ class Task:
         train: what to train on.
         dev: the parts to choose the best by, by name.
         to_predict: what to predict in the end, or `None`.
+        predicted_baseline: as `baseline`, of what to predict; `None` without labels.
         metric: the metric that tells the best, as `evaluate` names it.
         baseline: what the labels of `train` alone predict, as of `make_baseline`.
     """
@@ -218,6 +219,7 @@ class Task:
     train: Part
     dev: dict[str, Part]
     to_predict: Part | None
+    predicted_baseline: dict | None
     metric: str
     baseline: dict
 
@@ -247,9 +249,12 @@ def make_task(settings, dataset, encoder, tokenizer):
         split: read(dataset, split, settings.data, settings.skip_malformed)
         for split in dataset.dev_splits
     }
-    to_predict = None
+    to_predict = predicted_baseline = None
     if settings.predict_split:
         to_predict = read(dataset, settings.predict_split, settings.data)
+        predicted_baseline = baseline_to_predict(
+            dataset, train, settings.predict_split, to_predict
+        )
 
     def part(examples):
         features = tfeff.data.token_features if words else tfeff.data.text_features
@@ -265,6 +270,7 @@ def make_task(settings, dataset, encoder, tokenizer):
         train=part(train),
         dev={split: part(examples) for split, examples in dev.items()},
         to_predict=None if to_predict is None else part(to_predict),
+        predicted_baseline=predicted_baseline,
         metric=f"{dataset.dev_splits[0]}_{metric}",
         baseline=make_baseline(
             dataset, train, {f"{split}_": part for split, part in dev.items()}
@@ -409,10 +415,10 @@ def write_predictions(task, model, split, run):
     with tempfile.TemporaryDirectory() as new:
         for path in task.dataset.write_predictions(split, examples, predictions, new):
             copy(path, os.path.join(folder, os.path.basename(path)))
-            print(f"predictions: {os.path.join(folder, os.path.basename(path))}")
-    if examples.labels is not None:
+            shown = run.shown(os.path.join(folder, os.path.basename(path)))
+            print(f"predictions: {shown}")
+    if baseline := task.predicted_baseline:
         scores = task.dataset.metrics(examples, predictions)
-        baseline = make_baseline(task.dataset, task.train.examples, {"": examples})
         tfeff.training.write_metrics(
             {**scores, "baseline": baseline}, os.path.join(folder, "metrics.json")
         )
