@@ -15,7 +15,7 @@ from tfeff.recipes.corpora import corpus
 from tfeff.recipes.evaluate_settings import EvaluateSettings
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining import objective, token_loss
-from tfeff.recipes.runs import read_config, recipe_running
+from tfeff.recipes.runs import read_config, recipe_running, upgraded
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.tasks.pretrained import find_preset
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
@@ -264,7 +264,7 @@ def read_settings(run_dir: str) -> PretrainSettings:
             f"--predict_split` predicts other parts. Received: run_dir={run_dir!r}"
         )
     cls = StackSettings if "doublings" in config else PretrainSettings
-    return cls.from_config(cls.upgraded(config), run_dir=run_dir)
+    return cls.from_config(upgraded(cls, run_dir, config), run_dir=run_dir)
 
 
 def perplexity(loss: float) -> float:

@@ -1,6 +1,7 @@
 """Run directories of recipes, and checks that several recipes share."""
 
 import contextlib
+import functools
 import importlib.util
 import json
 import math
@@ -15,6 +16,7 @@ import tensorflow as tf
 from absl import logging
 
 import tfeff
+from tfeff.recipes.settings import Settings
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.workers import several_workers
@@ -39,10 +41,30 @@ def open_run(
         # A signal between the two would leave the folder.
         with HeldSignals(), strategy.scope():
             run = tfeff.training.RunDirectory(
-                settings.run_dir, settings.config(), type(settings).upgraded
+                settings.run_dir,
+                settings.config(),
+                functools.partial(upgraded, type(settings), settings.run_dir),
             )
             stack.enter_context(run)
         yield run
+
+
+def upgraded(cls: type[Settings], run_dir: str, config: dict) -> dict:
+    """The configuration of a run as this version writes it.
+
+    Args:
+        cls: its settings.
+        run_dir: the run's directory.
+        config: what its `config.json` holds.
+
+    Raises:
+        ValueError: if a value is none that the setting can have; it names the file.
+    """
+    try:
+        return cls.upgraded(config)
+    except (TypeError, ValueError) as error:
+        path = os.path.join(run_dir, "config.json")
+        raise ValueError(f"{path} must hold a run's settings: {error}") from error
 
 
 @paths(run_dir=READ_MODEL)

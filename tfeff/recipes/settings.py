@@ -9,6 +9,7 @@ import json
 import math
 import numbers
 import operator
+import os
 import sys
 import types
 import typing
@@ -248,6 +249,11 @@ class Field:
                 f"`{self.name}` must be a list of `{self.kind.__name__}`. "
                 f"Received: {self.name}={value!r}"
             )
+        if not len(value) and self.default != ():
+            raise ValueError(
+                f"`{self.name}` must be a list of at least one. "
+                f"Received: {self.name}={value!r}"
+            )
         return tuple(self._checked_one(item) for item in value)
 
     def _checked_json(self, value):
@@ -279,6 +285,12 @@ class Field:
         if self.kind is str:
             if self.choices:
                 return check_choice(self.name, value, self.choices)
+            is_empty = value == "" and self.default != ""
+            if is_empty or not isinstance(value, (str, os.PathLike)):
+                raise TypeError(
+                    f"`{self.name}` must be a string that is not empty. "
+                    f"Received: {self.name}={value!r}"
+                )
             is_path = value != "" and not is_url(value)
             return check_path(self.name, value) if is_path else value
         if self.kind is int:
@@ -320,13 +332,28 @@ class Field:
         """A value that `to_json` gave, or that an older version did.
 
         Lists of numbers may have them as text, or be one number.
+
+        Raises:
+            TypeError, ValueError: if it is neither; not all of them are found here,
+                but by `checked`.
         """
-        if self.kind is dict and value is not None:
+        if self.kind is dict and isinstance(value, (list, tuple)):
             return dict(parse_argument(self.name, text) for text in value)
-        if self.is_tuple and value is not None:
-            values = [value] if self._is_one(value) else value
-            return [self.kind(item) for item in values]
+        if self.is_tuple and isinstance(value, (list, tuple)):
+            return [self._number(item) for item in value]
         return value
+
+    def _number(self, item):
+        """The number of a text; other items as they are."""
+        if self.kind is str or not isinstance(item, str):
+            return item
+        try:
+            return self.kind(item)
+        except ValueError:
+            raise ValueError(
+                f"`{self.name}` must be a list of `{self.kind.__name__}`. "
+                f"Received: {item!r}"
+            ) from None
 
 
 def fields_of(cls: type) -> list[Field]:
@@ -354,7 +381,7 @@ def parse_argument(name: str, text: str) -> tuple[str, object]:
     Raises:
         ValueError: if there is no `=`.
     """
-    argument, equals, value = text.partition("=")
+    argument, equals, value = str(text).partition("=")
     if not equals:
         raise ValueError(f"`{name}` must be NAME=VALUE. Received: {text!r}")
     try:
