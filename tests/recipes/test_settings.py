@@ -42,6 +42,10 @@ def test_values_have_the_types_of_their_fields():
         (TypeError, "`sizes` must be an integer .*sizes=3.5", {"sizes": 3.5}),
         (ValueError, "`sizes` must be an integer of at least 1", {"sizes": [4, 0]}),
         (TypeError, "`names` must be a list of `str`.*names='ab'", {"names": "ab"}),
+        (TypeError, "`names` must be a string .*names=3", {"names": [3]}),
+        (TypeError, "`names` must be a string .* not empty", {"names": ["a", ""]}),
+        (TypeError, "`folder` must be a string .*folder=''", {"folder": ""}),
+        (ValueError, "`sizes` must be a list of at least one", {"sizes": []}),
         (TypeError, "`exact` must be a bool. Received: exact=1", {"exact": 1}),
         (TypeError, "`override` must be a mapping", {"override": ["a=1"]}),
         (TypeError, "`override` must .* JSON .*{1: 2}", {"override": {1: 2}}),
@@ -51,7 +55,7 @@ def test_values_have_the_types_of_their_fields():
 )
 def test_wrong_values_are_named(error, message, arguments):
     with pytest.raises(error, match=message):
-        Example(folder="x", **arguments)
+        Example(**{"folder": "x"} | arguments)
 
 
 def test_a_number_stands_for_a_tuple_of_one():
