@@ -1,11 +1,14 @@
 """Flags that cannot be are named in a line, before a folder is made or text is read."""
 
+import inspect
 import json
+import re
 
 import pytest
 
 import tfeff
 from tfeff.command import main
+from tfeff.recipes.settings import fields_of
 
 TEXTS = [f"{i} green bottles hanging on the wall" for i in range(16)]
 SIZES = dict(num_layers=1, hidden_dim=16, num_heads=2, intermediate_dim=16)
@@ -26,6 +29,8 @@ TUNE = ["--pretrained=preset", "--steps=2", "--eval_every=1"]
 FINETUNE = ["finetune", *TUNE, "--task=SST-2", "--data=glue", "--batch_sizes=4"]
 ANSWER = ["answer", *TUNE, "--task=squad1", "--train=squad.json", "--dev=squad.json"]
 ANSWER += ["--sequence_length=24", "--stride=4"]
+TASK = ["--stage=task", "--task=SST-2", "--data=glue", "--teacher=preset"]
+TASK = ["distill", *TASK, "--student=preset", "--steps=2", "--prediction_steps=2"]
 EMBED = ["embed", *TUNE, "--data=glue", "--batch_sizes=2", "--dropout=0.1"]
 
 
@@ -34,6 +39,10 @@ def folder(tmp_path_factory):
     """Of a text, and of a preset that has read it."""
     folder = tmp_path_factory.mktemp("work")
     (folder / "text.txt").write_text("\n\n".join(TEXTS))
+    (folder / "few").mkdir()
+    (folder / "few" / "train.txt").write_text("the O\n\ncat B-PER\n")
+    pairs = ["anchor\tpositive", *map("{}\ta".format, TEXTS)]
+    (folder / "pairs.tsv").write_text("\n".join(pairs))
     (folder / "one.txt").write_text(f"{TEXTS[0]}\n{TEXTS[0]}\n")
     write_questions(folder / "squad.json", ["the wall", "7"])
     write_questions(folder / "half.json", ["the wall", None])
@@ -76,11 +85,15 @@ def write_questions(path, answers):
 
 
 def refusal(command, flags, capsys):
-    """The line of an error."""
+    """The line of an error, which names a flag, or an argument that `override` has."""
     status = main.main([*command, "--run_dir=run", *flags])
     error = capsys.readouterr().err
     assert status in (1, 2) and error.startswith("error: ")
     assert len(error.splitlines()) == 1
+    fields = fields_of(main._load(main.COMMANDS[command[0]].settings))
+    known = {field.name for field in fields}
+    known |= set(inspect.signature(tfeff.encoders.Encoder).parameters)
+    assert re.search(r"`(\w+)`", error)[1] in known
     return error
 
 
@@ -149,4 +162,61 @@ def test_a_grid_is_tried_before_its_first_training(
     monkeypatch.chdir(folder)
     monkeypatch.delattr(tfeff.training.Grid, "run")
     assert f"`{named}`" in refusal(command, flags, capsys)
+    assert not (folder / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "flags", "named"),
+    [
+        *(
+            (command, [f"--run_dir={path}"], "run_dir")
+            for command in (PRETRAIN, STACK, DISTILL, FINETUNE, ANSWER, EMBED, TASK)
+            for path in ("", "text.txt", "glue")
+        ),
+        *(
+            (command, [f"--pretrained={path}"], "pretrained")
+            for command in (FINETUNE, ANSWER, EMBED, ["pretrain", "--steps=4"])
+            for path in ("", "nowhere", "nowhere@3")
+        ),
+        (FINETUNE, ["--pretrained_steps=7"], "pretrained_steps"),
+        *(
+            (command, [f"--data={path}"], "data")
+            for command in (FINETUNE, EMBED)
+            for path in ("", "nowhere")
+        ),
+        (FINETUNE, ["--predict_split=tset"], "predict_split"),
+        (FINETUNE, ["--train_examples=1000"], "train_examples"),
+        (FINETUNE, ["--task=WikiANN", "--data=few"], "data"),
+        (EMBED, ["--examples=pairs.tsv", "--train_examples=99"], "train_examples"),
+        (EMBED, ["--split=tset"], "split"),
+        *((ANSWER, [f"--{part}=glue"], part) for part in ("train", "dev")),
+        (ANSWER, ["--predict_split=dev", "--test=glue"], "test"),
+        (ANSWER, ["--predict_split=tset"], "predict_split"),
+        (ANSWER, ["--dev_split=tset"], "dev_split"),
+        *(
+            (command, [f"--corpus={name}"], "corpus")
+            for command in (PRETRAIN, STACK, DISTILL)
+            for name in ("", "nowhere/*.txt", "text.txt,")
+        ),
+        (PRETRAIN, ["--validation=nowhere.txt"], "validation"),
+        (PRETRAIN, ["--generator_ratio=0.3", "--objective=replaced_token"], "generat"),
+        (
+            PRETRAIN,
+            ["--generator_override=banana=1", "--objective=replaced_token"],
+            "generator_override",
+        ),
+        *(
+            (command, ["--override=banana=1"], "override")
+            for command in (STACK, DISTILL)
+        ),
+        (DISTILL, ["--teacher=nowhere"], "teacher"),
+        (DISTILL, ["--teacher=nowhere@3"], "teacher"),
+        (TASK, ["--teacher=nowhere"], "teacher"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_messages_name_the_flag(folder, monkeypatch, capsys, command, flags, named):
+    monkeypatch.chdir(folder)
+    monkeypatch.delattr(tfeff.training.Grid, "run")
+    assert f"`{named}" in refusal(command, flags, capsys)
     assert not (folder / "run").exists()

@@ -21,6 +21,7 @@ from tfeff.recipes.baselines import (
     scores_line,
 )
 from tfeff.recipes.callbacks import Callbacks
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import (
     best_metric,
     check_finite,
@@ -86,25 +87,26 @@ def answer(
         strategy = tfeff.training.make_strategy(settings.strategy)
         for batch_size in settings.batch_sizes:
             examples_in_step(settings, batch_size, strategy)
-        encoder, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
+        with named_as(path="pretrained", step="pretrained"):
+            encoder, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
         check_lora(settings, encoder)
         length: int = settings.sequence_length or encoder.max_sequence_length
         settings = dataclasses.replace(settings, sequence_length=length)
         parts = [
-            ("train", settings.train, settings.train_examples),
-            (dev_split, settings.dev, settings.dev_examples),
+            ("train", "train", settings.train_examples),
+            (dev_split, "dev", settings.dev_examples),
         ]
         if settings.predict_split:
-            path = settings.test or settings.dev
-            parts.append((settings.predict_split, path, None))
+            given = "test" if settings.test else "dev"
+            parts.append((settings.predict_split, given, None))
         train, dev, *to_predict = (
             tfeff.data.make_span_features(
-                read(dataset, split, path, count, settings.skip_mismatched),
+                read(settings, dataset, split, given, count),
                 tokenizer,
                 length,
                 settings.stride,
             )
-            for split, path, count in parts
+            for split, given, count in parts
         )
         print(
             f"{len(train.questions):,} questions in {len(train):,} windows to train "
@@ -183,10 +185,13 @@ def answer(
         return metrics
 
 
-def read(dataset, split, path, count, skip_mismatched):
-    """The first `count` questions of a part, or all."""
-    options = {"skip_mismatched": True} if skip_mismatched else {}
-    found = dataset.read(split, path, **options)
+def read(settings, dataset, split, given, count):
+    """The first `count` questions of a part of the file `given`, or all."""
+    options = {"skip_mismatched": True} if settings.skip_mismatched else {}
+    path = getattr(settings, given)
+    of_split = "predict_split" if split == settings.predict_split else "dev_split"
+    with named_as(split=of_split, folder=given):
+        found = dataset.read(split, path, **options)
     if found.skipped:
         print(f"{path}: {len(found.skipped)} questions left out. {found.skipped[0]}")
     return found.questions[:count]

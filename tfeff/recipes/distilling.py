@@ -20,6 +20,7 @@ from tfeff.recipes.distilling_models import (
 )
 from tfeff.recipes.distilling_tasks import distill_on_a_task
 from tfeff.recipes.intervals import eval_every
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import (
     check_plots,
     draw,
@@ -147,7 +148,8 @@ def _make_model(settings):
         if settings.prediction_loss
         else tfeff.tasks.load_pretrained
     )
-    teacher, tokenizer = load(settings.teacher)
+    with named_as(path="teacher", step="teacher"):
+        teacher, tokenizer = load(settings.teacher)
     encoder = getattr(teacher, "encoder", teacher)
     check_length(encoder, settings.sequence_length)
     student = make_student_encoder(settings, encoder)

@@ -3,6 +3,7 @@
 import json
 
 import tfeff
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.overrides import check_override
 from tfeff.recipes.runs import export_once, make_once, newest_export
 
@@ -14,7 +15,8 @@ def make_student_encoder(settings, teacher):
         "max_sequence_length": settings.sequence_length,
     }
     check_override(settings.override, {}, sizes)
-    student = tfeff.encoders.build(settings.student, **sizes | settings.override)
+    with named_as(overrides="override"):
+        student = tfeff.encoders.build(settings.student, **sizes | settings.override)
     if settings.copy_layers:
         tfeff.objectives.copy_layers(student, teacher, parse_layer_map(settings))
     return student

@@ -11,6 +11,7 @@ import numpy as np
 import tfeff
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.embed_settings import EmbedSettings
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import (
     best_metric,
     check_finite,
@@ -107,9 +108,11 @@ def embed(
                 )
     metric = f"{settings.split}_{best_metric(settings, dataset)}"
     if settings.examples is not None and examples is None:
-        examples = tfeff.datasets.read_sentences(settings.examples)
+        with named_as(path="examples"):
+            examples = tfeff.datasets.read_sentences(settings.examples)
     if examples is not None and settings.train_examples is not None:
-        examples = examples.sample(settings.train_examples)
+        with named_as(count="train_examples"):
+            examples = examples.sample(settings.train_examples)
     pairs = read_pairs(settings, dataset)
     with open_run(settings) as run:
         strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
@@ -163,7 +166,8 @@ def embed(
 
 def read_pairs(settings, dataset):
     """The rated pairs to score by."""
-    pairs = dataset.read(settings.split, settings.data)
+    with named_as(folder="data"):
+        pairs = dataset.read(settings.split, settings.data)
     if pairs.second is None or pairs.labels is None:
         raise ValueError(
             "`task` must be a data set of pairs, and `split` one with ratings. "

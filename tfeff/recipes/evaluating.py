@@ -13,6 +13,7 @@ import tfeff
 from tfeff.encoders.preset_heads import head_names
 from tfeff.recipes.corpora import corpus
 from tfeff.recipes.evaluate_settings import EvaluateSettings
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining import objective, token_loss
 from tfeff.recipes.runs import read_config, recipe_running, upgraded
@@ -151,7 +152,8 @@ def _subject(settings):
 
 
 def _subject_of_preset(settings):
-    names = head_names(find_preset(settings.pretrained))
+    with named_as(path="pretrained"):
+        names = head_names(find_preset(settings.pretrained))
     name = next((name for name in _OF_PRESETS if name in names), None)
     if name is None:
         raise ValueError(
@@ -161,7 +163,8 @@ def _subject_of_preset(settings):
             f"pretrain` give `run_dir`. Received: pretrained={settings.pretrained!r}, "
             f"with {f'the heads {names}' if names else 'no heads'}"
         )
-    model, tokenizer = tfeff.tasks.load_objective(settings.pretrained, name)
+    with named_as(path="pretrained"):
+        model, tokenizer = tfeff.tasks.load_objective(settings.pretrained, name)
     longest = model.encoder.max_sequence_length
     length = settings.sequence_length or longest
     if model.encoder.position == "absolute" and length > longest:

@@ -16,6 +16,7 @@ from tfeff.recipes.baselines import baseline_to_predict, make_baseline, scores_l
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.heads import read_pooler
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import (
     best_metric,
     check_finite,
@@ -117,8 +118,9 @@ def finetune(
         strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
         for batch_size in settings.batch_sizes:
             examples_in_step(settings, batch_size, strategy)
-        for step in settings.pretrained_steps:
-            run_checkpoint(settings.pretrained, step)
+        with named_as(step="pretrained_steps", run_dir="pretrained"):
+            for step in settings.pretrained_steps:
+                run_checkpoint(settings.pretrained, step)
         encoder, tokenizer = load_pretrained(settings, *settings.pretrained_steps[:1])
         check_lora(settings, encoder)
         task = make_task(settings, dataset, encoder, tokenizer)
@@ -244,7 +246,8 @@ def make_task(settings, dataset, encoder, tokenizer):
     length = settings.sequence_length or encoder.max_sequence_length
     train = read(dataset, "train", settings.data, settings.skip_malformed)
     if settings.train_examples is not None:
-        train = train.sample(settings.train_examples)
+        with named_as(count="train_examples"):
+            train = train.sample(settings.train_examples)
     dev = {
         split: read(dataset, split, settings.data, settings.skip_malformed)
         for split in dataset.dev_splits
@@ -297,7 +300,8 @@ def check_segments(dataset, train, tokenizer):
 def read(dataset, split, folder, skip_malformed=False):
     """The examples of a part of the data set."""
     options = {"skip_malformed": True} if skip_malformed else {}
-    examples = dataset.read(split, folder, **options)
+    with named_as(split="predict_split", folder="data"):
+        examples = dataset.read(split, folder, **options)
     if examples.skipped:
         print(f"{len(examples.skipped):,} lines left out, first {examples.skipped[0]}")
     return examples

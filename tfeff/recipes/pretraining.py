@@ -19,6 +19,7 @@ from tfeff.recipes.corpora import (
 )
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.intervals import eval_every
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.overrides import check_override
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
 from tfeff.recipes.runs import (
@@ -297,31 +298,34 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
     names = ("dropout", "attention_dropout")
     rates = {name: getattr(settings, name) for name in names}
     if settings.pretrained:
-        encoder, _ = tfeff.tasks.load_pretrained(
-            settings.pretrained,
-            sequence_length=settings.sequence_length,
-            dtype=settings.dtype,
-            seed=settings.seed,
-            **rates,
-            swap_positions=settings.swap_positions,
-        )
+        with named_as(path="pretrained", step="pretrained"):
+            encoder, _ = tfeff.tasks.load_pretrained(
+                settings.pretrained,
+                sequence_length=settings.sequence_length,
+                dtype=settings.dtype,
+                seed=settings.seed,
+                **rates,
+                swap_positions=settings.swap_positions,
+            )
     else:
-        encoder = tfeff.encoders.build(
-            settings.preset,
-            **{
-                "vocabulary_size": settings.vocabulary_size,
-                "max_sequence_length": settings.sequence_length,
-                "dtype": settings.dtype,
-                **{name: rate for name, rate in rates.items() if rate is not None},
-                **settings.override,
-                **changes,
-            },
-        )
+        with named_as(overrides="override"):
+            encoder = tfeff.encoders.build(
+                settings.preset,
+                **{
+                    "vocabulary_size": settings.vocabulary_size,
+                    "max_sequence_length": settings.sequence_length,
+                    "dtype": settings.dtype,
+                    **{name: rate for name, rate in rates.items() if rate is not None},
+                    **settings.override,
+                    **changes,
+                },
+            )
     chosen = objective(settings)
-    if settings.pretrained:
-        model = _with_heads(settings, chosen, encoder)
-    else:
-        model = chosen.make_model(encoder)
+    with named_as(overrides="generator_override", ratio="generator_ratio"):
+        if settings.pretrained:
+            model = _with_heads(settings, chosen, encoder)
+        else:
+            model = chosen.make_model(encoder)
     model.compile(
         optimizer=make_optimizer(settings, settings.steps),
         steps_per_execution=settings.steps_per_execution,
@@ -372,7 +376,8 @@ def _make_data(run, settings):
     length = settings.sequence_length
     if settings.cache_dir:
         tokenizer = _tokenizer(run, given, None, settings)
-        return tokenizer, *open_caches(settings.cache_dir, tokenizer, length)
+        with named_as(directory="cache_dir"):
+            return tokenizer, *open_caches(settings.cache_dir, tokenizer, length)
     train_text, valid_text = train_and_validation(settings)
     tokenizer = _tokenizer(run, given, train_text, settings)
     return tokenizer, *build_caches(

@@ -16,6 +16,7 @@ import tensorflow as tf
 from absl import logging
 
 import tfeff
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.settings import Settings
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.training.held_signals import HeldSignals
@@ -39,7 +40,7 @@ def open_run(
     strategy = strategy or tf.distribute.get_strategy()
     with contextlib.ExitStack() as stack:
         # A signal between the two would leave the folder.
-        with HeldSignals(), strategy.scope():
+        with HeldSignals(), strategy.scope(), named_as(directory="run_dir"):
             run = tfeff.training.RunDirectory(
                 settings.run_dir,
                 settings.config(),
