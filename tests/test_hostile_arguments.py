@@ -28,10 +28,12 @@ from tfeff import (
     layers,
     objectives,
     plots,
+    recipes,
     tasks,
     training,
 )
 from tfeff.datasets.glue import SCORED_TASKS
+from tfeff.recipes.settings import fields_of
 
 HOSTILE = (None, -1, 0, 1.5, "x", [], np.int64(2), float("nan"))
 # A good call of each function; arguments that are functions are made at first use.
@@ -158,10 +160,25 @@ def shaw():
     return tiny(attention={"name": "relative", "method": "shaw"})
 
 
+def described(recipe):
+    """The settings of a recipe: those that must be given, of what is not there."""
+    cls = getattr(recipes, f"{recipe.__name__.capitalize()}Settings")
+    given = {
+        field.name: ["none"] if field.is_tuple else "none"
+        for field in fields_of(cls)
+        if field.required
+    }
+    return cls(**given)
+
+
 def generator(encoder=None):
     return objectives.generator_for(encoder or tiny(), 0.5)
 
 
+RECIPES = [
+    *(recipes.answer, recipes.cache, recipes.distill, recipes.embed, recipes.evaluate),
+    *(recipes.finetune, recipes.pretrain, recipes.report, recipes.stack),
+]
 CALLS = {
     # An attention needs a number of heads or parts; those that need more follow.
     **{
@@ -373,6 +390,7 @@ CALLS = {
     plots.relative_tables: dict(encoder=shaw),
     plots.relative_embeddings: dict(encoder=shaw, path="l.png"),
     plots.score_curves: dict(metrics=saved_scores, path="s.png"),
+    **{recipe: dict(settings=described(recipe)) for recipe in RECIPES},
 }
 LEFT_OUT = {
     # Keras' own argument and message.
@@ -391,6 +409,9 @@ LEFT_OUT = {
     *((datasets.read_squad, name) for name in ("skip_mismatched",)),
     # The words are no labels then, which the error says.
     (datasets.read_conll, "label_column", "0"),
+    # Right in themselves: the recipe goes on, to what is not there.
+    *((recipe, "callbacks", "[]") for recipe in RECIPES),
+    *((recipe, name, "None") for recipe in RECIPES for name in ("dataset", "examples")),
     # Right in itself; another such call has written the folder.
     (export.save_for_serving, "encoder", "None"),
     (export.export_model, "input_signature", "None"),
@@ -465,6 +486,7 @@ def test_all_public_functions_are_called():
         "datasets": set(),
         "export": set(),
         "plots": {"AttentionMaps", "LayerChanges", "learning_curves"},
+        "recipes": {f"{recipe.__name__.capitalize()}Settings" for recipe in RECIPES},
     }
     for module, others in known.items():
         module = getattr(tfeff, module)
@@ -475,6 +497,13 @@ def test_all_public_functions_are_called():
         }
         public = {n for n in module.__all__ if callable(getattr(module, n))}
         assert public - called == others, module.__name__
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+def test_recipes_take_settings_of_their_own_alone(recipe):
+    for other in {*RECIPES} - {recipe}:
+        with pytest.raises(TypeError, match="`settings` must be"):
+            recipe(described(other))
 
 
 @pytest.mark.parametrize("seed", [np.int64(2), np.uint8(2), 2])

@@ -36,6 +36,7 @@ from tfeff.recipes.runs import (
     print_next,
     recipe_running,
 )
+from tfeff.recipes.settings import check_settings
 from tfeff.recipes.tuning import (
     check_lora,
     copy_lora,
@@ -73,6 +74,7 @@ def answer(
 
     Example: see `examples/answer.py` in the repository.
     """
+    check_settings(settings, AnswerSettings)
     own_callbacks = Callbacks(settings, callbacks)
     check_plots(settings.plots)
     if settings.test and not settings.predict_split:

@@ -12,6 +12,7 @@ from tfeff.recipes.corpora import (
     train_and_validation,
     train_tokenizer,
 )
+from tfeff.recipes.settings import check_settings
 from tfeff.storage.arguments import written_or_reused
 from tfeff.tasks.run_tokenizer import (
     has_run_tokenizer,
@@ -54,6 +55,7 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     assert train.num_tokens > validation.num_tokens
     ```
     """
+    check_settings(settings, CacheSettings)
     jobs = _beam_jobs(settings)
     if settings.tokenizer:
         _check_no_training(settings)

@@ -31,6 +31,7 @@ from tfeff.recipes.runs import (
     print_finetune_next,
     recipe_running,
 )
+from tfeff.recipes.settings import check_settings
 
 
 @recipe_running()
@@ -67,6 +68,7 @@ def distill(
 
     Example: see `examples/distill.py`.
     """
+    check_settings(settings, DistillSettings)
     own_callbacks = Callbacks(settings, callbacks)
     check_plots(settings.plots)
     keras.utils.set_random_seed(settings.seed)

@@ -24,6 +24,7 @@ from tfeff.recipes.runs import (
     print_finetune_next,
     recipe_running,
 )
+from tfeff.recipes.settings import check_settings
 from tfeff.recipes.tuning import (
     check_lora,
     copy_lora,
@@ -92,6 +93,7 @@ def embed(
     assert os.path.isdir("run/export/1")
     ```
     """
+    check_settings(settings, EmbedSettings)
     own_callbacks = Callbacks(settings, callbacks)
     dataset = find_dataset(settings.task, tfeff.data.TextExamples, given=dataset)
     if dataset.label_names is not None:
@@ -107,6 +109,11 @@ def embed(
                     f"trained. Received: {name}={value!r}"
                 )
     metric = f"{settings.split}_{best_metric(settings, dataset)}"
+    kind = tfeff.data.SentenceExamples
+    if examples is not None and not isinstance(examples, kind):
+        raise TypeError(
+            f"`examples` must be `{kind.__name__}`. Received: examples={examples!r:.80}"
+        )
     if settings.examples is not None and examples is None:
         with named_as(path="examples"):
             examples = tfeff.datasets.read_sentences(settings.examples)

@@ -17,6 +17,7 @@ from tfeff.recipes.naming import named_as
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining import objective, token_loss
 from tfeff.recipes.runs import read_config, recipe_running, upgraded
+from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.tasks.pretrained import find_preset
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
@@ -76,6 +77,7 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
         Salazar et al., "Masked language model scoring", ACL 2020, sections 2 and 2.3,
         for the pseudo-perplexity.
     """
+    check_settings(settings, EvaluateSettings)
     model, tokenizer, step, examples, cut = _subject(settings)
     if settings.pseudo_perplexity and _token_logits(model) is None:
         raise ValueError(

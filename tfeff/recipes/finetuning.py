@@ -32,6 +32,7 @@ from tfeff.recipes.runs import (
     print_next,
     recipe_running,
 )
+from tfeff.recipes.settings import check_settings
 from tfeff.recipes.tuning import (
     check_lora,
     copy_lora,
@@ -100,6 +101,7 @@ def finetune(
     assert os.path.isdir("run/export/1")
     ```
     """
+    check_settings(settings, FinetuneSettings)
     own_callbacks = Callbacks(settings, callbacks)
     check_plots(settings.plots)
     if settings.pad_to_longest and settings.strategy == "tpu":

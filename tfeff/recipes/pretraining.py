@@ -32,7 +32,7 @@ from tfeff.recipes.runs import (
     print_finetune_next,
     recipe_running,
 )
-from tfeff.recipes.settings import fields_of
+from tfeff.recipes.settings import check_settings, fields_of
 from tfeff.tasks.run_tokenizer import (
     RUN_TOKENIZER,
     has_run_tokenizer,
@@ -76,6 +76,7 @@ def pretrain(
     encoder, tokenizer = tfeff.tasks.load_pretrained("first")
     ```
     """
+    check_settings(settings, PretrainSettings)
     settings = settle(settings)
     return run_pretraining(
         settings,

@@ -356,6 +356,22 @@ class Field:
             ) from None
 
 
+def check_settings(settings: object, cls: type[Settings]) -> None:
+    """Raises unless a recipe's settings are its own: those of others say other things.
+
+    Args:
+        settings: what the recipe was called with.
+        cls: the class of its settings.
+
+    Raises:
+        TypeError: if they are of another class.
+    """
+    if type(settings) is not cls:
+        raise TypeError(
+            f"`settings` must be `{cls.__name__}`. Received: settings={settings!r:.80}"
+        )
+
+
 def fields_of(cls: type) -> list[Field]:
     """The fields of a settings class: its own, then those that it shares."""
     hints = typing.get_type_hints(cls)

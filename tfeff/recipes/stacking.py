@@ -12,6 +12,7 @@ from tfeff.recipes.pretraining import (
     run_pretraining,
     settle,
 )
+from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
 
 
@@ -52,6 +53,7 @@ def stack(
     Reference:
         Gong et al., "Efficient training of BERT by progressively stacking", 2019.
     """
+    check_settings(settings, StackSettings)
     settings = settle(settings, settings.doublings + 1)
     if settings.pretrained:
         raise ValueError(
