@@ -171,7 +171,7 @@ def test_a_grid_is_tried_before_its_first_training(
         *(
             (command, [f"--run_dir={path}"], "run_dir")
             for command in (PRETRAIN, STACK, DISTILL, FINETUNE, ANSWER, EMBED, TASK)
-            for path in ("", "text.txt", "glue")
+            for path in ("", "text.txt", "glue", "s3:/bucket/run")
         ),
         *(
             (command, [f"--pretrained={path}"], "pretrained")
