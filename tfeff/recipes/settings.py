@@ -249,7 +249,7 @@ class Field:
                 f"`{self.name}` must be a list of `{self.kind.__name__}`. "
                 f"Received: {self.name}={value!r}"
             )
-        if not len(value) and self.default != ():
+        if not len(value) and not self.required and self.default != ():
             raise ValueError(
                 f"`{self.name}` must be a list of at least one. "
                 f"Received: {self.name}={value!r}"
