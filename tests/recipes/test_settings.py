@@ -101,6 +101,8 @@ def test_a_configuration_may_lack_settings_but_not_have_others():
     assert Example.from_config({"steps": 3}, folder="x") == Example(folder="x", steps=3)
     with pytest.raises(ValueError, match="settings of Example. Received: stepps"):
         Example.from_config({"stepps": 3}, folder="x")
+    with pytest.raises(TypeError, match="`config` must be a mapping"):
+        Example.from_config([1], folder="x")
 
 
 def test_a_configuration_of_an_older_version_is_upgraded():

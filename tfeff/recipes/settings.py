@@ -178,8 +178,10 @@ class Settings:
             **others: settings that a run does not keep.
 
         Raises:
+            TypeError: if it is no mapping.
             ValueError: if it has settings that there are not.
         """
+        check_mapping("config", config, "names to JSON values")
         known = {field.name: field for field in fields_of(cls) if field.fixed}
         if unknown := sorted(set(config) - set(known)):
             raise ValueError(
