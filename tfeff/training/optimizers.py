@@ -204,7 +204,7 @@ def adamw(
     """
     learning_rate = check_positive("learning_rate", learning_rate)
     if global_clipnorm is not None:
-        check_positive("global_clipnorm", global_clipnorm)
+        global_clipnorm = check_positive("global_clipnorm", global_clipnorm)
     return AdamW(
         LinearWarmupDecay(learning_rate, warmup_steps, total_steps),
         weight_decay=check_weight("weight_decay", weight_decay),
