@@ -8,16 +8,37 @@ needs a network.
 import inspect
 import json
 import sys
-from pathlib import Path
 
 import keras
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
 import tfeff
+from tests.subjects.arguments import (
+    Stream,
+    adapted,
+    batches,
+    cache,
+    compiled,
+    described,
+    exported,
+    frozen,
+    generator,
+    labelled,
+    saved_lines,
+    saved_lora,
+    saved_model,
+    saved_parquet,
+    saved_preset,
+    saved_preset_with_head,
+    saved_scores,
+    saved_table,
+    saved_tokenizer,
+    saved_words,
+    shaw,
+    tiny,
+)
 from tests.subjects.attentions import attention_classes
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff import (
@@ -28,6 +49,7 @@ from tfeff import (
     layers,
     objectives,
     plots,
+    recipes,
     tasks,
     training,
 )
@@ -46,122 +68,10 @@ CLASSES = np.array([0, 1])
 VECTORS = np.ones((2, 3))
 
 
-def tiny(**changes):
-    sizes = dict(vocabulary_size=60, num_layers=1, hidden_dim=8, num_heads=2)
-    sizes |= dict(intermediate_dim=8, dropout=0.0)
-    return encoders.build("bert_tiny", **sizes | changes)
-
-
-def batches():
-    ids = np.ones((1, 6), "int32")
-    return [{"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids}]
-
-
-def labelled():
-    return tf.data.Dataset.from_tensors((batches()[0], np.array([1])))
-
-
-def cache():
-    options = dict(sequence_length=16, num_threads=1, progress=False)
-    data.build_cache(DOCUMENTS, tokenizer(), "cache", **options)
-    return "cache"
-
-
-def saved_tokenizer():
-    data.save_tokenizer(tokenizer(), "t.spm")
-    return "t.spm"
-
-
-def compiled():
-    model = tasks.Classifier(tiny(), 2)
-    model.compile()
-    return model
-
-
-def saved_model():
-    training.save_checkpoint(compiled(), "m.keras")
-    return "m.keras"
-
-
-def saved_scores():
-    row = {"setting": {"pretrained_step": 2}, "mean": {"m": 1.0}, "deviation": {}}
-    training.write_metrics({"metric": "m", "rows": [row]}, "scores.json")
-    return {"a": "scores.json"}
-
-
-def saved_table():
-    with open("t.tsv", "w") as file:
-        file.write("a\tb\nthe cat\t1.5\n")
-    return "t.tsv"
-
-
-def saved_preset():
-    tasks.save_pretrained(tiny(), tokenizer(), "preset")
-    return "preset"
-
-
-def saved_preset_with_head():
-    tasks.save_pretrained(objectives.MaskedLM(tiny()), tokenizer(), "preset")
-    return "preset"
-
-
-def adapted():
-    encoder = tiny()
-    encoder.enable_lora(2)
-    return encoder
-
-
-def frozen():
-    """The same weights every time, without adapters."""
-    encoder = tiny()
-    encoder.set_weights([0.1 * np.ones(w.shape) for w in encoder.weights])
-    return encoder
-
-
-def saved_lora():
-    encoder = frozen()
-    encoder.enable_lora(2)
-    tasks.save_lora(encoder, "l.safetensors")
-    return "l.safetensors"
-
-
-def saved_lines():
-    Path("a.jsonl").write_text('{"text": "a"}\n')
-    return "a.jsonl"
-
-
-def saved_parquet():
-    pyarrow.parquet.write_table(pyarrow.table({"text": ["a"]}), "a.parquet")
-    return "a.parquet"
-
-
-def saved_words():
-    Path("words.txt").write_text("the O\ncat B-PER\n")
-    return "words.txt"
-
-
-class Stream:
-    """What a data set of Hugging Face does."""
-
-    column_names = ("text",)
-
-    def select_columns(self, columns):
-        return [{"text": "a"}]
-
-
-def exported():
-    export.save_for_serving(tiny(), tokenizer(), "export")
-    return "export"
-
-
-def shaw():
-    return tiny(attention={"name": "relative", "method": "shaw"})
-
-
-def generator(encoder=None):
-    return objectives.generator_for(encoder or tiny(), 0.5)
-
-
+RECIPES = [
+    *(recipes.answer, recipes.cache, recipes.distill, recipes.embed, recipes.evaluate),
+    *(recipes.finetune, recipes.pretrain, recipes.report, recipes.stack),
+]
 CALLS = {
     # An attention needs a number of heads or parts; those that need more follow.
     **{
@@ -373,6 +283,7 @@ CALLS = {
     plots.relative_tables: dict(encoder=shaw),
     plots.relative_embeddings: dict(encoder=shaw, path="l.png"),
     plots.score_curves: dict(metrics=saved_scores, path="s.png"),
+    **{recipe: dict(settings=described(recipe)) for recipe in RECIPES},
 }
 LEFT_OUT = {
     # Keras' own argument and message.
@@ -391,6 +302,9 @@ LEFT_OUT = {
     *((datasets.read_squad, name) for name in ("skip_mismatched",)),
     # The words are no labels then, which the error says.
     (datasets.read_conll, "label_column", "0"),
+    # Right in themselves: the recipe goes on, to what is not there.
+    *((recipe, "callbacks", "[]") for recipe in RECIPES),
+    *((recipe, name, "None") for recipe in RECIPES for name in ("dataset", "examples")),
     # Right in itself; another such call has written the folder.
     (export.save_for_serving, "encoder", "None"),
     (export.export_model, "input_signature", "None"),
@@ -465,6 +379,7 @@ def test_all_public_functions_are_called():
         "datasets": set(),
         "export": set(),
         "plots": {"AttentionMaps", "LayerChanges", "learning_curves"},
+        "recipes": {f"{recipe.__name__.capitalize()}Settings" for recipe in RECIPES},
     }
     for module, others in known.items():
         module = getattr(tfeff, module)
@@ -475,6 +390,13 @@ def test_all_public_functions_are_called():
         }
         public = {n for n in module.__all__ if callable(getattr(module, n))}
         assert public - called == others, module.__name__
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+def test_recipes_take_settings_of_their_own_alone(recipe):
+    for other in {*RECIPES} - {recipe}:
+        with pytest.raises(TypeError, match="`settings` must be"):
+            recipe(described(other))
 
 
 @pytest.mark.parametrize("seed", [np.int64(2), np.uint8(2), 2])

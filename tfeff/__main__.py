@@ -1,5 +1,6 @@
 """`python -m tfeff` is the command `tfeff`."""
 
+import io
 import os
 import sys
 
@@ -12,6 +13,8 @@ def main() -> int:
     """Runs the command of the process's command line; returns its exit status."""
     end_with_a_line()  # Before what takes long to import.
     set_log_level()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # Terminals lack some characters.
     try:
         status = run_command()
         sys.stdout.flush()

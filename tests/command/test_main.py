@@ -71,6 +71,17 @@ def test_unknown_commands_and_flags_name_a_near_miss(capsys):
     assert len(error.splitlines()) == 1 and "tfeff convert --help" in error
 
 
+def test_a_terminal_without_a_character_shows_another_one():
+    result = subprocess.run(
+        [sys.executable, "-m", "tfeff", "configs"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "| ? |" in result.stdout and not result.stderr
+
+
 @pytest.mark.quick("--help", "pretrain --help")
 @pytest.mark.parametrize("command", ["--help", "pretrain --help", "presets"])
 def test_a_reader_that_ends_early_gets_no_trace(command):

@@ -217,6 +217,10 @@ RTE = ["index", "sentence1", "sentence2", "label"]
         ),
         (rows(RTE[:-1], ["0", "A", "B"]), r"line 1: must name the column 'label'"),
         (
+            rows([*RTE, "label"], ["0", "A", "B", "entailment", "entailment"]),
+            r"line 1: must name the column 'label' once. Received: \['index'",
+        ),
+        (
             rows(RTE, ["0", "A", "B", "entailment"], ["1", "A", "entailment"]),
             r"dev\.tsv, line 3: must have 4 columns. Received: 3",
         ),

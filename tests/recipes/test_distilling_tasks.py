@@ -220,7 +220,11 @@ def test_what_does_not_fit_leaves_no_folder(folder, tmp_path):
         ("Rated", "`override` can be given", {"override": {"num_layers": 2}}),
         ("Rated", "`copy_layers` can be given", {"copy_layers": True}),
         ("Rated", "`teacher` must be a Classifier", {"teacher": str(folder / "Found")}),
-        ("Rated", "`path` must be a run of the objective", {"augment_with": "student"}),
+        (
+            "Rated",
+            "`augment_with` must be a run",
+            {"augment_with": "student"},
+        ),
         ("Rated", "`layer_weights` must have one entry", {"layer_weights": [1, 1]}),
     ):
         if changes.get("augment_with") == "student":

@@ -120,11 +120,11 @@ def test_without_examples_the_encoder_is_scored(folder):
         ),
         (dict(task="SST-2"), "`task` must be a data set of pairs with ratings"),
         (dict(metric="accuracy"), "`metric` must be one of"),
-        (dict(split="test"), "`folder` must hold"),
+        (dict(split="test"), "`data` must hold"),
         (dict(split="tset"), "`split` must be one of"),
         (dict(examples="none.txt"), "cannot read 'none.txt'"),
         (dict(temperature=0.0, examples="pairs.tsv"), "`temperature` must"),
-        (dict(train_examples=99, examples="pairs.tsv"), "`count` must"),
+        (dict(train_examples=99, examples="pairs.tsv"), "`train_examples` must"),
     ],
 )
 def test_bad_settings_are_named_before_any_work(folder, others, message):

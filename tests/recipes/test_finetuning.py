@@ -289,7 +289,7 @@ def test_options_of_race(data, pretrained, tmp_path):
         ("squad1", (), "task='squad1', a data set of `SpanExamples`"),
         ("RACE", ("--skip_malformed",), "RACE is read with the options ['levels']"),
         ("CoLA", (), "CoLA"),  # There is no such folder.
-        ("SST-2", ("--pretrained=nowhere",), "`path` must be a preset"),
+        ("SST-2", ("--pretrained=nowhere",), "`pretrained` must be a preset"),
         ("SST-2", ("--learning_rates=fast",), "must be numbers. Received: fast"),
         ("SST-2", ("--sequence_length=2",), "`sequence_length` must be"),
     ],

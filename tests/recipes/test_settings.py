@@ -3,16 +3,14 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.subjects.settings import Example
 from tfeff.recipes import PretrainSettings
-from tfeff.recipes.settings import (
-    fields_of,
-    parse_argument,
-)
+from tfeff.recipes.settings import fields_of, parse_argument
 
 
 def test_values_have_the_types_of_their_fields():
@@ -37,18 +35,27 @@ def test_values_have_the_types_of_their_fields():
         (ValueError, "`rate` must .* of at most 1. Received: rate=2", {"rate": 2}),
         (ValueError, "`rate` must be a finite number", {"rate": float("nan")}),
         (TypeError, "`rate` must be a finite number", {"rate": "fast"}),
+        (ValueError, "`share` must .* above 0 and below 1. .*=0$", {"share": 0}),
+        (ValueError, "`share` must .* above 0 and below 1. .*=1.0", {"share": 1.0}),
         (TypeError, "`sizes` must be a list of `int`. .*'3'", {"sizes": "3"}),
         (TypeError, "`sizes` must be an integer .*sizes=True", {"sizes": True}),
         (TypeError, "`sizes` must be an integer .*sizes=3.5", {"sizes": 3.5}),
         (ValueError, "`sizes` must be an integer of at least 1", {"sizes": [4, 0]}),
         (TypeError, "`names` must be a list of `str`.*names='ab'", {"names": "ab"}),
+        (TypeError, "`names` must be a string .*names=3", {"names": [3]}),
+        (TypeError, "`names` must be a string .* not empty", {"names": ["a", ""]}),
+        (TypeError, "`folder` must be a string .*folder=''", {"folder": ""}),
+        (ValueError, "`sizes` must be a list of at least one", {"sizes": []}),
         (TypeError, "`exact` must be a bool. Received: exact=1", {"exact": 1}),
         (TypeError, "`override` must be a mapping", {"override": ["a=1"]}),
+        (TypeError, "`override` must .* JSON .*{1: 2}", {"override": {1: 2}}),
+        (TypeError, "`override` must .* JSON", {"override": {"a": {"full"}}}),
+        (TypeError, "`override` .*int64", {"override": {"a": np.int64(1)}}),
     ],
 )
 def test_wrong_values_are_named(error, message, arguments):
     with pytest.raises(error, match=message):
-        Example(folder="x", **arguments)
+        Example(**{"folder": "x"} | arguments)
 
 
 def test_a_number_stands_for_a_tuple_of_one():
@@ -82,10 +89,20 @@ def test_a_configuration_is_read_back(override):
     assert Example.from_config(config, folder="x") == values
 
 
+def test_the_order_of_overrides_is_none_of_the_configuration():
+    texts = ["b=1", "a=2"]
+    wanted = Example.upgraded({"override": texts})
+    assert wanted == Example.upgraded({"override": texts[::-1]})
+    for override in ({"a": 2, "b": 1}, {"b": 1, "a": 2}):
+        assert Example(folder="x", override=override).config() == wanted
+
+
 def test_a_configuration_may_lack_settings_but_not_have_others():
     assert Example.from_config({"steps": 3}, folder="x") == Example(folder="x", steps=3)
     with pytest.raises(ValueError, match="settings of Example. Received: stepps"):
         Example.from_config({"stepps": 3}, folder="x")
+    with pytest.raises(TypeError, match="`config` must be a mapping"):
+        Example.from_config([1], folder="x")
 
 
 def test_a_configuration_of_an_older_version_is_upgraded():

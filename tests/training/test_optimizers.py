@@ -118,6 +118,15 @@ def test_bad_betas_are_named(name, value):
         adamw(0.1, 2, 10, **{name: value})
 
 
+@pytest.mark.parametrize("value", [0, -1, float("nan"), "high"])
+def test_norms_and_decays_that_would_do_nothing_or_harm_are_named(value):
+    with pytest.raises(ValueError, match="`global_clipnorm` must be a positive"):
+        adamw(0.1, 2, 10, global_clipnorm=value)
+    if value != 0:
+        with pytest.raises((TypeError, ValueError), match="`weight_decay` must have"):
+            adamw(0.1, 2, 10, weight_decay=value)
+
+
 def test_gradients_of_repeated_rows_are_summed_before_their_norm_is_taken():
     import tensorflow as tf
 

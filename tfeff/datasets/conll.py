@@ -183,6 +183,12 @@ def conll_dataset(
         examples = read_conll(
             path, label_names, word_column, label_column, split.startswith("test")
         )
+        if part and len(examples) < _DEV_EVERY:
+            raise ValueError(
+                f"`folder` must hold dev{' or '.join(_SUFFIXES)}, or at least "
+                f"{_DEV_EVERY} sentences to train on, of which every tenth is set "
+                f"aside. Received: {len(examples)} of them in {path}"
+            )
         return _every_tenth(examples, split == "dev") if part else examples
 
     defaults: dict[str, Any] = {

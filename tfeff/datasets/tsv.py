@@ -138,9 +138,9 @@ def read_tsv(
             raise ValueError(f"`header` must name {sorted(needed)}. Received: {names}")
     labelled = label in names or not label_optional
     for column in (*texts, *[label] * labelled):
-        if column not in names:
-            expected = f"must name the column {column!r}"
-            near = near_miss(column, names)
+        if names.count(column) != 1:
+            expected = f"must name the column {column!r}{' once' * (column in names)}"
+            near = "" if column in names else near_miss(column, names)
             raise malformed(path, 1, expected, f"{names}.{near}")
     text_indices = [names.index(column) for column in texts]
     label_index = names.index(label) if labelled else -1

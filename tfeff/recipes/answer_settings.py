@@ -3,7 +3,7 @@
 import types
 
 from tfeff.recipes.optimizer_settings import TuningSettings
-from tfeff.recipes.settings import setting, settings
+from tfeff.recipes.settings import MAX_SEED, setting, settings
 
 
 @settings
@@ -83,7 +83,7 @@ class AnswerSettings(TuningSettings):
         minimum=1,
     )
     seeds: tuple[int, ...] = setting(
-        "Seeds of head, order and dropout.", (0,), minimum=0
+        "Seeds of head, order and dropout.", (0,), minimum=0, maximum=MAX_SEED
     )
     epochs: tuple[int, ...] = setting(
         "Passes over the windows to try.", (2,), minimum=1
@@ -96,7 +96,7 @@ class AnswerSettings(TuningSettings):
         "The metric that tells the best; default: the data set's first, f1.", None
     )
     dropout: float | None = setting(
-        "The encoder's rate; default: as pretrained.", None, minimum=0.0, maximum=0.99
+        "The encoder's rate; default: as pretrained.", None, minimum=0.0, below=1.0
     )
     strategy: str = setting(
         "Where to train.", "default", choices=("default", "mirrored"), fixed=False

@@ -14,8 +14,14 @@ import numpy as np
 import tfeff
 from tfeff.datasets.squad import withhold
 from tfeff.recipes.answer_settings import AnswerSettings
-from tfeff.recipes.baselines import make_baseline, score, scores_line
+from tfeff.recipes.baselines import (
+    baseline_to_predict,
+    make_baseline,
+    score,
+    scores_line,
+)
 from tfeff.recipes.callbacks import Callbacks
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import (
     best_metric,
     check_finite,
@@ -30,6 +36,7 @@ from tfeff.recipes.runs import (
     print_next,
     recipe_running,
 )
+from tfeff.recipes.settings import check_settings
 from tfeff.recipes.tuning import (
     check_lora,
     copy_lora,
@@ -67,8 +74,14 @@ def answer(
 
     Example: see `examples/answer.py` in the repository.
     """
+    check_settings(settings, AnswerSettings)
     own_callbacks = Callbacks(settings, callbacks)
     check_plots(settings.plots)
+    if settings.test and not settings.predict_split:
+        raise ValueError(
+            "`test` must be left out without `predict_split`, which says what of it to "
+            f"predict. Received: test={settings.test!r}"
+        )
     dataset = find_dataset(settings.task, tfeff.data.SpanExamples, given=dataset)
     metric = best_metric(settings, dataset)
     dev_split = settings.dev_split or dataset.dev_splits[0]
@@ -76,25 +89,26 @@ def answer(
         strategy = tfeff.training.make_strategy(settings.strategy)
         for batch_size in settings.batch_sizes:
             examples_in_step(settings, batch_size, strategy)
-        encoder, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
+        with named_as(path="pretrained", step="pretrained"):
+            encoder, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
         check_lora(settings, encoder)
         length: int = settings.sequence_length or encoder.max_sequence_length
         settings = dataclasses.replace(settings, sequence_length=length)
         parts = [
-            ("train", settings.train, settings.train_examples),
-            (dev_split, settings.dev, settings.dev_examples),
+            ("train", "train", settings.train_examples),
+            (dev_split, "dev", settings.dev_examples),
         ]
         if settings.predict_split:
-            path = settings.test or settings.dev
-            parts.append((settings.predict_split, path, None))
+            given = "test" if settings.test else "dev"
+            parts.append((settings.predict_split, given, None))
         train, dev, *to_predict = (
             tfeff.data.make_span_features(
-                read(dataset, split, path, count, settings.skip_mismatched),
+                read(settings, dataset, split, given, count),
                 tokenizer,
                 length,
                 settings.stride,
             )
-            for split, path, count in parts
+            for split, given, count in parts
         )
         print(
             f"{len(train.questions):,} questions in {len(train):,} windows to train "
@@ -110,6 +124,15 @@ def answer(
         baseline = make_baseline(
             dataset, examples, {"": tfeff.data.SpanExamples(dev.questions)}
         )
+        baselines = [
+            baseline_to_predict(
+                dataset,
+                examples,
+                settings.predict_split or "",
+                tfeff.data.SpanExamples(part.questions),
+            )
+            for part in to_predict
+        ]
         grid = tfeff.training.Grid(
             run.path("cells"),
             {
@@ -153,8 +176,8 @@ def answer(
         )
         with open(run.path("metrics.json"), encoding="utf-8") as file:
             metrics = json.load(file)
-        for part in to_predict:
-            write_predictions(settings, run, dataset, examples, part, metrics)
+        for part, its_baseline in zip(to_predict, baselines):
+            write_predictions(settings, run, dataset, part, metrics, its_baseline)
         run.finish()
         for name in dataset.metric_names:
             print(f"{name}: {score(metrics, name, baseline)}")
@@ -164,10 +187,13 @@ def answer(
         return metrics
 
 
-def read(dataset, split, path, count, skip_mismatched):
-    """The first `count` questions of a part, or all."""
-    options = {"skip_mismatched": True} if skip_mismatched else {}
-    found = dataset.read(split, path, **options)
+def read(settings, dataset, split, given, count):
+    """The first `count` questions of a part of the file `given`, or all."""
+    options = {"skip_mismatched": True} if settings.skip_mismatched else {}
+    path = getattr(settings, given)
+    of_split = "predict_split" if split == settings.predict_split else "dev_split"
+    with named_as(split=of_split, folder=given):
+        found = dataset.read(split, path, **options)
     if found.skipped:
         print(f"{path}: {len(found.skipped)} questions left out. {found.skipped[0]}")
     return found.questions[:count]
@@ -226,7 +252,7 @@ def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary, basel
     )
 
 
-def write_predictions(settings, run, dataset, train, part, metrics):
+def write_predictions(settings, run, dataset, part, metrics, baseline):
     """Answers of a part as the benchmark wants them, and metrics where it has them.
 
     What SQuAD 2.0 leaves without an answer is decided by the threshold of `metrics`,
@@ -244,9 +270,8 @@ def write_predictions(settings, run, dataset, train, part, metrics):
     with tempfile.TemporaryDirectory() as new:
         for path in dataset.write_predictions(split, examples, answers, new):
             copy(path, os.path.join(folder, os.path.basename(path)))
-    if any(question.answers for question in part.questions):
+    if baseline:
         scores = dataset.metrics(examples, texts(answers))
-        baseline = make_baseline(dataset, train, {"": examples})
         tfeff.training.write_metrics(
             {**scores, "baseline": baseline}, os.path.join(folder, "metrics.json")
         )

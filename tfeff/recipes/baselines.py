@@ -1,6 +1,7 @@
 """What training labels alone predict, beside the scores of a recipe."""
 
 import math
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,38 @@ def make_baseline(
         for name, value in dataset.baseline(train, examples).items()
     }
     return {"name": tfeff.datasets.baseline_name(train), "metrics": metrics}
+
+
+def baseline_to_predict(
+    dataset: tfeff.datasets.Dataset, train: Any, split: str, examples: Any
+) -> dict | None:
+    """The baseline of a part that a recipe will predict, before it trains.
+
+    Args:
+        dataset, train: as of `make_baseline`.
+        split: the name of the part.
+        examples: its examples.
+
+    Returns:
+        As of `make_baseline`; `None` for a part without labels.
+
+    Raises:
+        ValueError: if predictions of the part could not be written or scored.
+    """
+    if isinstance(examples, tfeff.data.SpanExamples):
+        labelled = any(question.answers for question in examples.questions)
+    else:
+        labelled = examples.labels is not None
+    try:
+        guesses = tfeff.datasets.baseline_predictions(train, examples)
+        with tempfile.TemporaryDirectory() as folder:
+            dataset.write_predictions(split, examples, guesses, folder)
+        return make_baseline(dataset, train, {"": examples}) if labelled else None
+    except ValueError as error:
+        raise ValueError(
+            "`predict_split` must be a part whose predictions can be written and "
+            f"scored. Received: predict_split={split!r}: {error}"
+        ) from error
 
 
 def scores_line(metrics: Mapping[str, float], baseline: Mapping) -> str:

@@ -47,7 +47,9 @@ class CacheSettings(Settings):
     corpus: tuple[str, ...] = setting(CORPUS_HELP, ("docstrings",))
     text_field: str = setting(TEXT_FIELD_HELP, "text")
     validation: tuple[str, ...] = setting(VALIDATION_HELP, ())
-    validation_fraction: float = setting(VALIDATION_FRACTION_HELP, 0.02)
+    validation_fraction: float = setting(
+        VALIDATION_FRACTION_HELP, 0.02, above=0.0, below=1.0
+    )
     max_characters: int = setting(MAX_CHARACTERS_HELP, MAX_CHARACTERS, minimum=1)
     tokenizer: str | None = setting(TOKENIZER_HELP, None)
     tokenizer_kind: str = setting(
@@ -59,7 +61,7 @@ class CacheSettings(Settings):
         None,
         minimum=1,
     )
-    vocabulary_size: int = setting(VOCABULARY_SIZE_HELP, 32_000)
+    vocabulary_size: int = setting(VOCABULARY_SIZE_HELP, 32_000, minimum=1)
     sequence_length: int = setting(SEQUENCE_LENGTH_HELP, 128, minimum=3)
     cross_documents: bool = setting(CROSS_DOCUMENTS_HELP, False)
     runner: str | None = setting(

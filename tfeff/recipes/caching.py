@@ -13,6 +13,7 @@ from tfeff.recipes.corpora import (
     train_and_validation,
     train_tokenizer,
 )
+from tfeff.recipes.settings import check_settings
 from tfeff.storage.arguments import written_or_reused
 from tfeff.tasks.run_tokenizer import (
     RUN_TOKENIZER,
@@ -57,6 +58,7 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     assert train.num_tokens > validation.num_tokens
     ```
     """
+    check_settings(settings, CacheSettings)
     jobs = _beam_jobs(settings)
     if settings.tokenizer:
         _check_no_training(settings)

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 
 import tfeff
 from tfeff.data.text.corpus import Corpus, parts_of
+from tfeff.recipes.naming import named_as
 
 # To train on, and to validate by.
 CACHES = ("train", "validation")
 
 
-def corpus(names: Sequence[str], settings) -> Corpus:
+def corpus(names: Sequence[str], settings, setting: str = "corpus") -> Corpus:
     """Documents by the names that the settings named `corpus` take, in their order.
 
     Args:
         names: the names.
         settings: they have `max_characters` and `text_field`.
+        setting: the setting that has the names.
     """
     groups = [(kind, list(group)) for kind, group in itertools.groupby(names, _kind)]
     read = {
@@ -34,7 +36,9 @@ def corpus(names: Sequence[str], settings) -> Corpus:
         "parquet": lambda group: tfeff.data.parquet(group, settings.text_field),
         "text": tfeff.data.text_files,
     }
-    return _joined(read[kind](group) for kind, group in groups)
+    of_text = dict.fromkeys(("field", "column", "feature"), "text_field")
+    with named_as(patterns=setting, **of_text):
+        return _joined(read[kind](group) for kind, group in groups)
 
 
 def _kind(name):
@@ -88,7 +92,8 @@ def train_and_validation(settings):
     if not settings.validation:
         return split_corpus(settings.corpus, settings)
     return tuple(
-        corpus(names, settings) for names in (settings.corpus, settings.validation)
+        corpus(getattr(settings, name), settings, name)
+        for name in ("corpus", "validation")
     )
 
 

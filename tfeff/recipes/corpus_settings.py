@@ -28,8 +28,9 @@ CROSS_DOCUMENTS_HELP = "Whether sequences span documents."
 
 def without_old_characters(config: Mapping) -> dict:
     """The configuration of an older version, without a default that had no effect."""
-    names = [config.get("corpus"), config.get("validation")]
-    reads_docstrings = any("docstrings" in (name or ()) for name in names)
+    given = [config.get("corpus"), config.get("validation")]
+    names = [names for names in given if isinstance(names, (list, str))]
+    reads_docstrings = any("docstrings" in each for each in names)
     if config.get("max_characters") != _BEFORE or reads_docstrings or not any(names):
         return dict(config)
     return {name: config[name] for name in config if name != "max_characters"}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from tfeff.recipes.callback_settings import CallbackSettings
 from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
-from tfeff.recipes.settings import fields_of, setting, settings
+from tfeff.recipes.settings import MAX_SEED, fields_of, setting, settings
 
 # The settings that one stage alone has.
 _STAGES = {
@@ -107,14 +107,14 @@ class DistillSettings(CallbackSettings):
         0.0,
         minimum=0.0,
     )
-    temperature: float = setting("Of the softmax of predictions.", 1.0)
+    temperature: float = setting("Of the softmax of predictions.", 1.0, above=0.0)
     soften: str = setting(
         "Logits to be divided by it.", "both", choices=["both", "student"]
     )
     corpus: tuple[str, ...] = setting(f"general: {CORPUS_HELP}", ("docstrings",))
     text_field: str = setting(f"general: {TEXT_FIELD_HELP}", "text")
     validation_fraction: float = setting(
-        "general: documents held out of the corpus.", 0.02
+        "general: documents held out of the corpus.", 0.02, above=0.0, below=1.0
     )
     max_characters: int = setting(
         "general: where the docstrings corpus ends.", 10_000_000, minimum=1
@@ -150,7 +150,7 @@ class DistillSettings(CallbackSettings):
         "task: how many of the training part.", None, minimum=1
     )
     prediction_steps: int = setting("task: steps on predictions.", 1000, minimum=1)
-    prediction_rate: float = setting("task: peak rate on predictions.", 3e-5)
+    prediction_rate: float = setting("task: peak rate on predictions.", 3e-5, above=0.0)
     sequence_length: int = setting("Tokens in a sequence.", 128, minimum=3)
     batch_size: int = setting("Sequences in a batch, over all replicas.", 16, minimum=1)
     accumulation_steps: int = setting(
@@ -172,12 +172,19 @@ class DistillSettings(CallbackSettings):
         None,
         minimum=1,
     )
-    learning_rate: float = setting("Peak learning rate on layers.", 5e-4)
+    learning_rate: float = setting("Peak learning rate on layers.", 5e-4, above=0.0)
     warmup: float = setting(
-        "Share of the steps up to the peak.", 0.1, minimum=0.0, maximum=0.99
+        "Share of the steps up to the peak.", 0.1, minimum=0.0, below=1.0
     )
-    weight_decay: float = setting("Decay of all but biases and norms.", 0.01)
-    seed: int = setting("Seed of weights, order, replaced words, dropout.", 0)
+    weight_decay: float = setting(
+        "Decay of all but biases and norms.", 0.01, minimum=0.0
+    )
+    seed: int = setting(
+        "Seed of weights, order, replaced words, dropout.",
+        0,
+        minimum=0,
+        maximum=MAX_SEED,
+    )
     strategy: str = setting(
         "Where to train.",
         "default",

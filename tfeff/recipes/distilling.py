@@ -20,6 +20,7 @@ from tfeff.recipes.distilling_models import (
 )
 from tfeff.recipes.distilling_tasks import distill_on_a_task
 from tfeff.recipes.intervals import eval_every
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import (
     check_plots,
     draw,
@@ -30,6 +31,7 @@ from tfeff.recipes.runs import (
     print_finetune_next,
     recipe_running,
 )
+from tfeff.recipes.settings import check_settings
 
 
 @recipe_running()
@@ -66,6 +68,7 @@ def distill(
 
     Example: see `examples/distill.py`.
     """
+    check_settings(settings, DistillSettings)
     own_callbacks = Callbacks(settings, callbacks)
     check_plots(settings.plots)
     keras.utils.set_random_seed(settings.seed)
@@ -85,13 +88,13 @@ def _distill_in_general(settings, strategy, callbacks):
     in_step = examples_in_step(settings, settings.batch_size, strategy)
     every = eval_every(settings.steps, settings.eval_every)
     settings = dataclasses.replace(settings, eval_every=every)
+    with strategy.scope():
+        model, tokenizer = _make_model(settings)
+        model.compile(
+            make_optimizer(settings, settings.learning_rate, settings.steps),
+            accumulation_steps=settings.accumulation_steps,
+        )
     with open_run(settings) as run:
-        with strategy.scope():
-            model, tokenizer = _make_model(settings)
-            model.compile(
-                make_optimizer(settings, settings.learning_rate, settings.steps),
-                accumulation_steps=settings.accumulation_steps,
-            )
         train, valid = build_caches(
             run.path("cache"),
             *split_corpus(settings.corpus, settings),
@@ -147,7 +150,8 @@ def _make_model(settings):
         if settings.prediction_loss
         else tfeff.tasks.load_pretrained
     )
-    teacher, tokenizer = load(settings.teacher)
+    with named_as(path="teacher", step="teacher"):
+        teacher, tokenizer = load(settings.teacher)
     encoder = getattr(teacher, "encoder", teacher)
     check_length(encoder, settings.sequence_length)
     student = make_student_encoder(settings, encoder)

@@ -3,19 +3,20 @@
 import json
 
 import tfeff
+from tfeff.recipes.naming import named_as
+from tfeff.recipes.overrides import check_override
 from tfeff.recipes.runs import export_once, make_once, newest_export
 
 
 def make_student_encoder(settings, teacher):
     """The student's encoder by its name, for the teacher's vocabulary."""
-    student = tfeff.encoders.build(
-        settings.student,
-        **{
-            "vocabulary_size": teacher.vocabulary_size,
-            "max_sequence_length": settings.sequence_length,
-            **settings.override,
-        },
-    )
+    sizes = {
+        "vocabulary_size": teacher.vocabulary_size,
+        "max_sequence_length": settings.sequence_length,
+    }
+    check_override(settings.override, {}, sizes)
+    with named_as(overrides="override"):
+        student = tfeff.encoders.build(settings.student, **sizes | settings.override)
     if settings.copy_layers:
         tfeff.objectives.copy_layers(student, teacher, parse_layer_map(settings))
     return student

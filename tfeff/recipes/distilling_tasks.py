@@ -25,6 +25,7 @@ from tfeff.recipes.distilling_models import (
     prediction_settings,
     write,
 )
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import (
     check_finite,
     draw,
@@ -202,7 +203,8 @@ class _Part:
 
 def _load_teacher(settings, dataset):
     path = os.path.join(settings.teacher, "model.keras")
-    teacher = tfeff.training.load_checkpoint(path)
+    with named_as(path="teacher"):
+        teacher = tfeff.training.load_checkpoint(path)
     known = _MODELS[dataset.kind]
     if not isinstance(teacher, known):
         raise ValueError(
@@ -218,7 +220,8 @@ def _load_student(settings, teacher):
     """The student's encoder, its tokenizer, and the teacher's."""
     by_name = settings.student in tfeff.encoders.presets()
     if by_name and not os.path.exists(settings.student):
-        _, tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
+        with named_as(path="teacher", step="teacher"):
+            _, tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
         return make_student_encoder(settings, teacher.encoder), tokenizer, tokenizer
     for name, value in (
         ("override", dict(settings.override)),
@@ -229,9 +232,11 @@ def _load_student(settings, teacher):
                 f"`{name}` can be given with a `student` by its name only. Received: "
                 f"{name}={value!r}, student={settings.student!r}"
             )
-    encoder, tokenizer = tfeff.tasks.load_pretrained(settings.student)
+    with named_as(path="student", step="student"):
+        encoder, tokenizer = tfeff.tasks.load_pretrained(settings.student)
     check_length(encoder, settings.sequence_length)
-    _, teachers_tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
+    with named_as(path="teacher", step="teacher"):
+        _, teachers_tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
     return encoder, tokenizer, teachers_tokenizer
 
 
@@ -271,14 +276,16 @@ def _read_examples(dataset, settings, tokenizer):
     """The examples to train on, sampled and with their copies, and those of dev."""
     names = ("skip_malformed", "skip_mismatched")
     options = {name: True for name in names if getattr(settings, name)}
-    train, dev = (
-        dataset.read(split, settings.data, **options)
-        for split in ("train", dataset.dev_splits[0])
-    )
+    with named_as(folder="data"):
+        train, dev = (
+            dataset.read(split, settings.data, **options)
+            for split in ("train", dataset.dev_splits[0])
+        )
     if count := len(train.skipped) + len(dev.skipped):
         print(f"{count:,} lines left out, such as {(*train.skipped, *dev.skipped)[0]}")
     if settings.train_examples is not None:
-        train = train.sample(settings.train_examples, settings.seed)
+        with named_as(count="train_examples"):
+            train = train.sample(settings.train_examples, settings.seed)
     if settings.augment_with:
         train = _augmented(train, settings, tokenizer)
     return train, dev
@@ -293,23 +300,25 @@ def _augmented(examples, settings, tokenizer):
             f"change answers and options. Received: augment_with={folder!r}, "
             f"task={settings.task!r}"
         )
-    masked_lm, known = tfeff.tasks.load_masked_lm(folder)
+    with named_as(path="augment_with", step="augment_with"):
+        masked_lm, known = tfeff.tasks.load_masked_lm(folder)
     fingerprint = tfeff.data.tokenizer_fingerprint
     if fingerprint(tokenizer) != fingerprint(known):
         raise ValueError(
             "`augment_with` must have the student's tokenizer. "
             f"Received: augment_with={folder!r}, student={settings.student!r}"
         )
-    return tfeff.tasks.augment(
-        examples,
-        masked_lm,
-        tokenizer,
-        copies=settings.copies,
-        rate=settings.threshold,
-        candidates=settings.candidates,
-        word_vectors=tfeff.tasks.read_word_vectors(vectors) if vectors else None,
-        seed=settings.seed,
-    )
+    with named_as(path="word_vectors", rate="threshold"):
+        return tfeff.tasks.augment(
+            examples,
+            masked_lm,
+            tokenizer,
+            copies=settings.copies,
+            rate=settings.threshold,
+            candidates=settings.candidates,
+            word_vectors=tfeff.tasks.read_word_vectors(vectors) if vectors else None,
+            seed=settings.seed,
+        )
 
 
 def _fit(

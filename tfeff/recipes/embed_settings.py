@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from tfeff.recipes.optimizer_settings import TuningSettings
-from tfeff.recipes.settings import setting, settings
+from tfeff.recipes.settings import MAX_SEED, setting, settings
 
 
 @settings
@@ -52,21 +52,27 @@ class EmbedSettings(TuningSettings):
         "mean",
         choices=("mean", "cls", "last", "layerwise"),
     )
-    temperature: float = setting("Cosines are divided by it in the loss.", 0.05)
+    temperature: float = setting(
+        "Cosines are divided by it in the loss.", 0.05, above=0.0
+    )
     sequence_length: int | None = setting(
         "Tokens of a text; default: as pretrained.", None, minimum=3
     )
     batch_sizes: tuple[int, ...] = setting("Batch sizes to try.", (64,), minimum=1)
-    seeds: tuple[int, ...] = setting("Seeds of order and dropout.", (0,), minimum=0)
+    seeds: tuple[int, ...] = setting(
+        "Seeds of order and dropout.", (0,), minimum=0, maximum=MAX_SEED
+    )
     epochs: tuple[float, ...] = setting(
-        "Passes over the examples to try.", (1.0,), minimum=0.0
+        "Passes over the examples to try.", (1.0,), above=0.0
     )
     steps: int | None = setting(
         "Steps, each an update, instead of `epochs`.", None, minimum=1
     )
     eval_every: int = setting("Steps between evaluations.", 125, minimum=1)
     metric: str = setting("The metric that tells the best.", "spearman")
-    dropout: float | None = setting("The encoder's rate; default: as pretrained.", None)
+    dropout: float | None = setting(
+        "The encoder's rate; default: as pretrained.", None, minimum=0.0, below=1.0
+    )
     train_examples: int | None = setting(
         "Train on a sample of so many; default: on all.", None, minimum=1
     )

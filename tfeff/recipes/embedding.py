@@ -11,6 +11,7 @@ import numpy as np
 import tfeff
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.embed_settings import EmbedSettings
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import (
     best_metric,
     check_finite,
@@ -23,6 +24,7 @@ from tfeff.recipes.runs import (
     print_finetune_next,
     recipe_running,
 )
+from tfeff.recipes.settings import check_settings
 from tfeff.recipes.tuning import (
     check_lora,
     copy_lora,
@@ -91,6 +93,7 @@ def embed(
     assert os.path.isdir("run/export/1")
     ```
     """
+    check_settings(settings, EmbedSettings)
     own_callbacks = Callbacks(settings, callbacks)
     dataset = find_dataset(settings.task, tfeff.data.TextExamples, given=dataset)
     if dataset.label_names is not None:
@@ -98,11 +101,25 @@ def embed(
             "`task` must be a data set of pairs with ratings, such as STS-B. "
             f"Received: task={settings.task!r}, whose labels are {dataset.label_names}"
         )
+    if examples is None and settings.examples is None:
+        for name in ("lora_rank", "save_lora", "train_examples"):
+            if value := getattr(settings, name):
+                raise ValueError(
+                    f"`{name}` must be left out without `examples`: nothing is "
+                    f"trained. Received: {name}={value!r}"
+                )
     metric = f"{settings.split}_{best_metric(settings, dataset)}"
+    kind = tfeff.data.SentenceExamples
+    if examples is not None and not isinstance(examples, kind):
+        raise TypeError(
+            f"`examples` must be `{kind.__name__}`. Received: examples={examples!r:.80}"
+        )
     if settings.examples is not None and examples is None:
-        examples = tfeff.datasets.read_sentences(settings.examples)
+        with named_as(path="examples"):
+            examples = tfeff.datasets.read_sentences(settings.examples)
     if examples is not None and settings.train_examples is not None:
-        examples = examples.sample(settings.train_examples)
+        with named_as(count="train_examples"):
+            examples = examples.sample(settings.train_examples)
     pairs = read_pairs(settings, dataset)
     with open_run(settings) as run:
         strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
@@ -156,7 +173,8 @@ def embed(
 
 def read_pairs(settings, dataset):
     """The rated pairs to score by."""
-    pairs = dataset.read(settings.split, settings.data)
+    with named_as(folder="data"):
+        pairs = dataset.read(settings.split, settings.data)
     if pairs.second is None or pairs.labels is None:
         raise ValueError(
             "`task` must be a data set of pairs, and `split` one with ratings. "
@@ -168,6 +186,12 @@ def read_pairs(settings, dataset):
 def check_contrast(settings, examples, encoder):
     """Raises where a text has nothing to be contrasted with."""
     size = len(examples.rows[0])
+    if size < 3 and len(set(examples.rows)) < 2:
+        raise ValueError(
+            "`examples` must hold two different texts or pairs at least: the other "
+            "texts of the batch are what each is contrasted with. Received: "
+            f"{len(examples)} times {examples.rows[0]!r:.80}"
+        )
     for batch_size in settings.batch_sizes:
         if batch_size < 2 and size < 3:
             raise ValueError(

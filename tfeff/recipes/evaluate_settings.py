@@ -1,7 +1,7 @@
 """Settings of evaluating a pretrained model on text."""
 
 from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
-from tfeff.recipes.settings import Settings, setting, settings
+from tfeff.recipes.settings import MAX_SEED, Settings, setting, settings
 
 
 @settings
@@ -58,5 +58,5 @@ class EvaluateSettings(Settings):
         False,
     )
     batch_size: int = setting("Sequences in a batch.", 16, minimum=1)
-    seed: int = setting("Seed of what is masked.", 0)
+    seed: int = setting("Seed of what is masked.", 0, minimum=0, maximum=MAX_SEED)
     output: str | None = setting("A file for the metrics, too; default: none.", None)

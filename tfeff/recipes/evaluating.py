@@ -13,9 +13,11 @@ import tfeff
 from tfeff.encoders.preset_heads import head_names
 from tfeff.recipes.corpora import corpus
 from tfeff.recipes.evaluate_settings import EvaluateSettings
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining import objective, token_loss
-from tfeff.recipes.runs import read_config, recipe_running
+from tfeff.recipes.runs import read_config, recipe_running, upgraded
+from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.storage.arguments import check_replaceable
 from tfeff.tasks.pretrained import find_preset
@@ -76,6 +78,7 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
         Salazar et al., "Masked language model scoring", ACL 2020, sections 2 and 2.3,
         for the pseudo-perplexity.
     """
+    check_settings(settings, EvaluateSettings)
     if settings.output is not None:
         check_replaceable("output", settings.output)
     model, tokenizer, step, examples, cut = _subject(settings)
@@ -154,7 +157,8 @@ def _subject(settings):
 
 
 def _subject_of_preset(settings):
-    names = head_names(find_preset(settings.pretrained))
+    with named_as(path="pretrained"):
+        names = head_names(find_preset(settings.pretrained))
     name = next((name for name in _OF_PRESETS if name in names), None)
     if name is None:
         raise ValueError(
@@ -164,7 +168,8 @@ def _subject_of_preset(settings):
             f"pretrain` give `run_dir`. Received: pretrained={settings.pretrained!r}, "
             f"with {f'the heads {names}' if names else 'no heads'}"
         )
-    model, tokenizer = tfeff.tasks.load_objective(settings.pretrained, name)
+    with named_as(path="pretrained"):
+        model, tokenizer = tfeff.tasks.load_objective(settings.pretrained, name)
     longest = model.encoder.max_sequence_length
     length = settings.sequence_length or longest
     if model.encoder.position == "absolute" and length > longest:
@@ -267,7 +272,7 @@ def read_settings(run_dir: str) -> PretrainSettings:
             f"--predict_split` predicts other parts. Received: run_dir={run_dir!r}"
         )
     cls = StackSettings if "doublings" in config else PretrainSettings
-    return cls.from_config(cls.upgraded(config), run_dir=run_dir)
+    return cls.from_config(upgraded(cls, run_dir, config), run_dir=run_dir)
 
 
 def perplexity(loss: float) -> float:

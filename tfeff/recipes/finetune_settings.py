@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tfeff.recipes.optimizer_settings import TuningSettings
-from tfeff.recipes.settings import setting, settings
+from tfeff.recipes.settings import MAX_SEED, setting, settings
 
 
 @settings
@@ -87,10 +87,10 @@ class FinetuneSettings(TuningSettings):
         minimum=1,
     )
     seeds: tuple[int, ...] = setting(
-        "Seeds of head, order and dropout.", (0,), minimum=0
+        "Seeds of head, order and dropout.", (0,), minimum=0, maximum=MAX_SEED
     )
     epochs: tuple[float, ...] = setting(
-        "Passes over the training part to try.", (3.0,), minimum=0.0
+        "Passes over the training part to try.", (3.0,), above=0.0
     )
     steps: int | None = setting(
         "Training steps, each an update, in place of `epochs`.", None, minimum=1
@@ -99,9 +99,11 @@ class FinetuneSettings(TuningSettings):
     metric: str | None = setting(
         "The metric of the task that tells the best; default: its first.", None
     )
-    dropout: float | None = setting("The encoder's rate; default: as pretrained.", None)
+    dropout: float | None = setting(
+        "The encoder's rate; default: as pretrained.", None, minimum=0.0, below=1.0
+    )
     head_dropout: float = setting(
-        "Rate before the last layer.", 0.1, minimum=0.0, maximum=1.0
+        "Rate before the last layer.", 0.1, minimum=0.0, below=1.0
     )
     train_examples: int | None = setting(
         "Train on a sample of so many; default: on all.", None, minimum=1

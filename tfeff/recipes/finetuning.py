@@ -12,10 +12,11 @@ import numpy as np
 import tensorflow as tf
 
 import tfeff
-from tfeff.recipes.baselines import make_baseline, scores_line
+from tfeff.recipes.baselines import baseline_to_predict, make_baseline, scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.heads import read_pooler
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import (
     best_metric,
     check_finite,
@@ -31,6 +32,7 @@ from tfeff.recipes.runs import (
     print_next,
     recipe_running,
 )
+from tfeff.recipes.settings import check_settings
 from tfeff.recipes.tuning import (
     check_lora,
     copy_lora,
@@ -99,6 +101,7 @@ def finetune(
     assert os.path.isdir("run/export/1")
     ```
     """
+    check_settings(settings, FinetuneSettings)
     own_callbacks = Callbacks(settings, callbacks)
     check_plots(settings.plots)
     if settings.pad_to_longest and settings.strategy == "tpu":
@@ -117,8 +120,9 @@ def finetune(
         strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
         for batch_size in settings.batch_sizes:
             examples_in_step(settings, batch_size, strategy)
-        for step in settings.pretrained_steps:
-            run_checkpoint(settings.pretrained, step)
+        with named_as(step="pretrained_steps", run_dir="pretrained"):
+            for step in settings.pretrained_steps:
+                run_checkpoint(settings.pretrained, step)
         encoder, tokenizer = load_pretrained(settings, *settings.pretrained_steps[:1])
         check_lora(settings, encoder)
         task = make_task(settings, dataset, encoder, tokenizer)
@@ -208,6 +212,7 @@ class Task:
         train: what to train on.
         dev: the parts to choose the best by, by name.
         to_predict: what to predict in the end, or `None`.
+        predicted_baseline: as `baseline`, of what to predict; `None` without labels.
         metric: the metric that tells the best, as `evaluate` names it.
         baseline: what the labels of `train` alone predict, as of `make_baseline`.
     """
@@ -218,6 +223,7 @@ class Task:
     train: Part
     dev: dict[str, Part]
     to_predict: Part | None
+    predicted_baseline: dict | None
     metric: str
     baseline: dict
 
@@ -242,14 +248,18 @@ def make_task(settings, dataset, encoder, tokenizer):
     length = settings.sequence_length or encoder.max_sequence_length
     train = read(dataset, "train", settings.data, settings.skip_malformed)
     if settings.train_examples is not None:
-        train = train.sample(settings.train_examples)
+        with named_as(count="train_examples"):
+            train = train.sample(settings.train_examples)
     dev = {
         split: read(dataset, split, settings.data, settings.skip_malformed)
         for split in dataset.dev_splits
     }
-    to_predict = None
+    to_predict = predicted_baseline = None
     if settings.predict_split:
         to_predict = read(dataset, settings.predict_split, settings.data)
+        predicted_baseline = baseline_to_predict(
+            dataset, train, settings.predict_split, to_predict
+        )
 
     def part(examples):
         features = tfeff.data.token_features if words else tfeff.data.text_features
@@ -265,6 +275,7 @@ def make_task(settings, dataset, encoder, tokenizer):
         train=part(train),
         dev={split: part(examples) for split, examples in dev.items()},
         to_predict=None if to_predict is None else part(to_predict),
+        predicted_baseline=predicted_baseline,
         metric=f"{dataset.dev_splits[0]}_{metric}",
         baseline=make_baseline(
             dataset, train, {f"{split}_": part for split, part in dev.items()}
@@ -291,7 +302,8 @@ def check_segments(dataset, train, tokenizer):
 def read(dataset, split, folder, skip_malformed=False):
     """The examples of a part of the data set."""
     options = {"skip_malformed": True} if skip_malformed else {}
-    examples = dataset.read(split, folder, **options)
+    with named_as(split="predict_split", folder="data"):
+        examples = dataset.read(split, folder, **options)
     if examples.skipped:
         print(f"{len(examples.skipped):,} lines left out, first {examples.skipped[0]}")
     return examples
@@ -411,9 +423,8 @@ def write_predictions(task, model, split, run):
             copied = os.path.join(folder, os.path.basename(path))
             copy(path, copied)
             print(f"predictions: {run.shown(copied)}")
-    if examples.labels is not None:
+    if baseline := task.predicted_baseline:
         scores = task.dataset.metrics(examples, predictions)
-        baseline = make_baseline(task.dataset, task.train.examples, {"": examples})
         tfeff.training.write_metrics(
             {**scores, "baseline": baseline}, os.path.join(folder, "metrics.json")
         )

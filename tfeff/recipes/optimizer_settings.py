@@ -1,7 +1,9 @@
 """Settings of the optimizer and of adapters, which several recipes have."""
 
+from collections.abc import Mapping
+
 from tfeff.recipes.callback_settings import CallbackSettings
-from tfeff.recipes.settings import setting, settings
+from tfeff.recipes.settings import DTYPES, setting, settings
 
 
 @settings
@@ -12,15 +14,17 @@ class OptimizerSettings(CallbackSettings):
         "What Adam's mean of gradients keeps from step to step.",
         0.9,
         minimum=0.0,
-        maximum=1.0,
+        below=1.0,
     )
     beta_2: float = setting(
-        "What its mean of their squares keeps.", 0.999, minimum=0.0, maximum=1.0
+        "What its mean of their squares keeps.", 0.999, minimum=0.0, below=1.0
     )
     epsilon: float = setting("Added to Adam's denominator.", 1e-6, minimum=0.0)
     bias_correction: bool = setting("Whether Adam corrects its means.", True)
     global_clipnorm: float | None = setting(
-        "Largest norm of the batch's gradient; none leaves it as it is.", 1.0
+        "Largest norm of the batch's gradient; none leaves it as it is.",
+        1.0,
+        above=0.0,
     )
 
     def adam(self) -> dict:
@@ -33,6 +37,14 @@ class OptimizerSettings(CallbackSettings):
             "global_clipnorm": self.global_clipnorm,
         }
 
+    @classmethod
+    def upgraded(cls, config: Mapping) -> dict:
+        """The configuration of an older version, in which norms up to 0 did nothing."""
+        norm = config.get("global_clipnorm")
+        if isinstance(norm, (int, float)) and norm <= 0:
+            config = {**config, "global_clipnorm": None}
+        return super().upgraded(config)
+
 
 @settings
 class TuningSettings(OptimizerSettings):
@@ -44,7 +56,9 @@ class TuningSettings(OptimizerSettings):
         "pretrained absolute ones; default: none.",
         None,
     )
-    learning_rates: tuple[float, ...] = setting("Peak learning rates to try.", (3e-5,))
+    learning_rates: tuple[float, ...] = setting(
+        "Peak learning rates to try.", (3e-5,), above=0.0
+    )
     patience: int | None = setting(
         "Evaluations in a row without a better one after which a training ends; "
         "default: none.",
@@ -52,23 +66,24 @@ class TuningSettings(OptimizerSettings):
         minimum=1,
     )
     warmup: float = setting(
-        "Share of the steps up to the peak.", 0.1, minimum=0.0, maximum=0.99
+        "Share of the steps up to the peak.", 0.1, minimum=0.0, below=1.0
     )
     weight_decay: tuple[float, ...] = setting(
-        "Decays of all but biases and norms to try.", (0.01,)
+        "Decays of all but biases and norms to try.", (0.01,), minimum=0.0
     )
     layer_decay: float | None = setting(
-        "Factor of the rate from layer to layer; default: none.", None
+        "Factor of the rate from layer to layer; default: none.",
+        None,
+        above=0.0,
+        maximum=1.0,
     )
     attention_dropout: float | None = setting(
         "The rate of attention scores; default: as pretrained.",
         None,
         minimum=0.0,
-        maximum=0.99,
+        below=1.0,
     )
-    dtype: str = setting(
-        "Precision.", "float32", choices=("float32", "mixed_bfloat16", "mixed_float16")
-    )
+    dtype: str = setting("Precision.", "float32", choices=DTYPES)
     lora_rank: int | None = setting(
         "Rank of LoRA adapters, which train with the head in place of the encoder's "
         "weights; default: none.",

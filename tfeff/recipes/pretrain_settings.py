@@ -18,7 +18,7 @@ from tfeff.recipes.corpus_settings import (
     without_old_characters,
 )
 from tfeff.recipes.optimizer_settings import OptimizerSettings
-from tfeff.recipes.settings import setting, settings
+from tfeff.recipes.settings import DTYPES, MAX_SEED, setting, settings
 
 OBJECTIVE = (
     "mask_rate",
@@ -82,7 +82,9 @@ class PretrainSettings(OptimizerSettings):
     corpus: tuple[str, ...] = setting(CORPUS_HELP, ("docstrings",))
     text_field: str = setting(TEXT_FIELD_HELP, "text")
     validation: tuple[str, ...] = setting(VALIDATION_HELP, ())
-    validation_fraction: float = setting(VALIDATION_FRACTION_HELP, 0.02)
+    validation_fraction: float = setting(
+        VALIDATION_FRACTION_HELP, 0.02, above=0.0, below=1.0
+    )
     max_characters: int = setting(MAX_CHARACTERS_HELP, MAX_CHARACTERS, minimum=1)
     cache_dir: str | None = setting(
         "What tfeff cache wrote, in place of a corpus and a tokenizer; of its sequence "
@@ -93,7 +95,7 @@ class PretrainSettings(OptimizerSettings):
     tokenizer_kind: str = setting(
         TOKENIZER_KIND_HELP, "sentencepiece", choices=TOKENIZER_KINDS
     )
-    vocabulary_size: int = setting(VOCABULARY_SIZE_HELP, 32_000)
+    vocabulary_size: int = setting(VOCABULARY_SIZE_HELP, 32_000, minimum=1)
     sequence_length: int = setting(SEQUENCE_LENGTH_HELP, 128, minimum=3)
     cross_documents: bool = setting(CROSS_DOCUMENTS_HELP, False)
     objective: str = setting(
@@ -112,15 +114,23 @@ class PretrainSettings(OptimizerSettings):
     mask_share: float | None = setting(
         "Share of [MASK] among the tokens to predict; by default the objective's.",
         None,
+        minimum=0.0,
+        maximum=1.0,
     )
     random_share: float | None = setting(
-        "Share of random tokens among them; by default the objective's.", None
+        "Share of random tokens among them; by default the objective's.",
+        None,
+        minimum=0.0,
+        maximum=1.0,
     )
     masked_lm: bool = setting(
         "Whether to predict tokens beside sentence_order and next_sentence.", True
     )
     generator_ratio: float = setting(
-        "Width of replaced_token's generator to the encoder's.", 0.25
+        "Width of replaced_token's generator to the encoder's.",
+        0.25,
+        above=0.0,
+        maximum=1.0,
     )
     generator_override: dict[str, object] = setting(
         "Like override, for replaced_token's generator.", {}
@@ -144,27 +154,31 @@ class PretrainSettings(OptimizerSettings):
         None,
         minimum=1,
     )
-    learning_rate: float = setting("Peak learning rate.", 2e-3)
+    learning_rate: float = setting("Peak learning rate.", 2e-3, above=0.0)
     warmup_steps: int | None = setting(
         "Steps up to the peak; by default 100, or a fifth of few steps.",
         None,
         minimum=0,
     )
-    weight_decay: float = setting("Decay of all but biases and norms.", 0.01)
+    weight_decay: float = setting(
+        "Decay of all but biases and norms.", 0.01, minimum=0.0
+    )
     dropout: float | None = setting(
-        "The encoder's rate; default: the preset's.", None, minimum=0.0, maximum=0.99
+        "The encoder's rate; default: the preset's.", None, minimum=0.0, below=1.0
     )
     attention_dropout: float | None = setting(
         "The rate of attention scores; default: the preset's.",
         None,
         minimum=0.0,
-        maximum=0.99,
+        below=1.0,
     )
-    seed: int = setting("Seed of weights, order, masks and dropout.", 0)
+    seed: int = setting(
+        "Seed of weights, order, masks and dropout.", 0, minimum=0, maximum=MAX_SEED
+    )
     dtype: str = setting(
         "Precision.",
         "float32",
-        choices=["float32", "mixed_bfloat16", "mixed_float16"],
+        choices=DTYPES,
     )
     strategy: str = setting(
         "Where to train; with multi_worker all workers have one run_dir.",

@@ -19,6 +19,8 @@ from tfeff.recipes.corpora import (
 )
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.intervals import eval_every
+from tfeff.recipes.naming import named_as
+from tfeff.recipes.overrides import check_override
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
 from tfeff.recipes.runs import (
     check_plots,
@@ -30,7 +32,7 @@ from tfeff.recipes.runs import (
     print_finetune_next,
     recipe_running,
 )
-from tfeff.recipes.settings import fields_of
+from tfeff.recipes.settings import check_settings, fields_of
 from tfeff.tasks.run_tokenizer import (
     RUN_TOKENIZER,
     has_run_tokenizer,
@@ -74,6 +76,7 @@ def pretrain(
     encoder, tokenizer = tfeff.tasks.load_pretrained("first")
     ```
     """
+    check_settings(settings, PretrainSettings)
     settings = settle(settings)
     return run_pretraining(
         settings,
@@ -96,7 +99,10 @@ def settle(settings: S, stages: int = 1) -> S:
     settings = dataclasses.replace(
         settings, eval_every=every, warmup_steps=warmup_steps
     )
-    objective(settings)
+    _check_overrides(settings)
+    examples = objective(settings).examples
+    if isinstance(examples, tfeff.data.SentencePairs):
+        examples.check(settings.sequence_length, settings.cross_documents)
     check_plots(settings.plots)
     own = ("preset", "override", "tokenizer", "tokenizer_kind", "vocabulary_size")
     if settings.pretrained and (given := sorted(changed(settings) & {*own})):
@@ -127,12 +133,31 @@ def settle(settings: S, stages: int = 1) -> S:
             "the positions of its `preset` and `override`. "
             f"Received: swap_positions={settings.swap_positions!r}"
         )
+    if every % settings.steps_per_execution:
+        raise ValueError(
+            "`steps_per_execution` must divide `eval_every`. Received: "
+            f"steps_per_execution={settings.steps_per_execution}, eval_every={every}"
+        )
     if warmup_steps >= settings.steps:
         raise ValueError(
             "`warmup_steps` must be below `steps`. Received: "
             f"warmup_steps={warmup_steps}, steps={settings.steps}"
         )
     return settings
+
+
+def _check_overrides(settings):
+    """Raises where an override gives what other settings give, or is too small."""
+    names = ("dtype", "dropout", "attention_dropout", "num_layers")
+    given = {name: getattr(settings, name, None) for name in names}
+    least = {
+        "vocabulary_size": settings.vocabulary_size,
+        "max_sequence_length": settings.sequence_length,
+    }
+    check_override(settings.override, given, least)
+    # Its tables are the encoder's.
+    of_tables = {"dtype": settings.dtype, **least}
+    check_override(settings.generator_override, of_tables, {}, "generator_override")
 
 
 @recipe_running()
@@ -158,10 +183,10 @@ def run_pretraining(
     with strategy.scope():
         tfeff.training.check_equal_settings(settings.config())
     in_step = examples_in_step(settings, settings.batch_size, strategy)
+    keras.utils.set_random_seed(settings.seed)
+    with strategy.scope():
+        model = make_model()  # Before the folder: not all settings make one.
     with open_run(settings, strategy) as run:
-        keras.utils.set_random_seed(settings.seed)
-        with strategy.scope():
-            model = make_model()
         tokenizer, train, valid = run.by_chief(
             lambda: _make_data(run, settings),
             lambda: _read_data(run, settings),
@@ -274,31 +299,34 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
     names = ("dropout", "attention_dropout")
     rates = {name: getattr(settings, name) for name in names}
     if settings.pretrained:
-        encoder, _ = tfeff.tasks.load_pretrained(
-            settings.pretrained,
-            sequence_length=settings.sequence_length,
-            dtype=settings.dtype,
-            seed=settings.seed,
-            **rates,
-            swap_positions=settings.swap_positions,
-        )
+        with named_as(path="pretrained", step="pretrained"):
+            encoder, _ = tfeff.tasks.load_pretrained(
+                settings.pretrained,
+                sequence_length=settings.sequence_length,
+                dtype=settings.dtype,
+                seed=settings.seed,
+                **rates,
+                swap_positions=settings.swap_positions,
+            )
     else:
-        encoder = tfeff.encoders.build(
-            settings.preset,
-            **{
-                "vocabulary_size": settings.vocabulary_size,
-                "max_sequence_length": settings.sequence_length,
-                "dtype": settings.dtype,
-                **{name: rate for name, rate in rates.items() if rate is not None},
-                **settings.override,
-                **changes,
-            },
-        )
+        with named_as(overrides="override"):
+            encoder = tfeff.encoders.build(
+                settings.preset,
+                **{
+                    "vocabulary_size": settings.vocabulary_size,
+                    "max_sequence_length": settings.sequence_length,
+                    "dtype": settings.dtype,
+                    **{name: rate for name, rate in rates.items() if rate is not None},
+                    **settings.override,
+                    **changes,
+                },
+            )
     chosen = objective(settings)
-    if settings.pretrained:
-        model = _with_heads(settings, chosen, encoder)
-    else:
-        model = chosen.make_model(encoder)
+    with named_as(overrides="generator_override", ratio="generator_ratio"):
+        if settings.pretrained:
+            model = _with_heads(settings, chosen, encoder)
+        else:
+            model = chosen.make_model(encoder)
     model.compile(
         optimizer=make_optimizer(settings, settings.steps),
         steps_per_execution=settings.steps_per_execution,
@@ -349,7 +377,8 @@ def _make_data(run, settings):
     length = settings.sequence_length
     if settings.cache_dir:
         tokenizer = _tokenizer(run, given, None, settings)
-        return tokenizer, *open_caches(settings.cache_dir, tokenizer, length)
+        with named_as(directory="cache_dir"):
+            return tokenizer, *open_caches(settings.cache_dir, tokenizer, length)
     train_text, valid_text = train_and_validation(settings)
     tokenizer = _tokenizer(run, given, train_text, settings)
     return tokenizer, *build_caches(

@@ -8,6 +8,7 @@ import sys
 from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.glue import SCORED_TASKS, glue_average
 from tfeff.recipes.report_settings import ReportSettings
+from tfeff.recipes.settings import check_settings
 from tfeff.storage.arguments import READ_RESULTS, REPLACE, check_replaceable, paths
 from tfeff.storage.fetching import matching_folders
 from tfeff.utils.checks import is_url
@@ -69,6 +70,7 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
         Tian et al., "Shatter", tables 2 to 5; Qiu et al., "BlockBERT", tables 3 and 4;
         Jiang et al., "ConvBERT", section 4.2, for the average.
     """
+    check_settings(settings, ReportSettings)
     if settings.output is not None:
         check_replaceable("output", settings.output)
     found: dict[str, dict[str, dict[str, float]]] = {}

@@ -1,6 +1,7 @@
 """Run directories of recipes, and checks that several recipes share."""
 
 import contextlib
+import functools
 import importlib.util
 import math
 import os
@@ -14,6 +15,8 @@ import tensorflow as tf
 from absl import logging
 
 import tfeff
+from tfeff.recipes.naming import named_as
+from tfeff.recipes.settings import Settings
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.workers import several_workers
@@ -37,12 +40,32 @@ def open_run(
     strategy = strategy or tf.distribute.get_strategy()
     with contextlib.ExitStack() as stack:
         # A signal between the two would leave the folder.
-        with HeldSignals(), strategy.scope():
+        with HeldSignals(), strategy.scope(), named_as(directory="run_dir"):
             run = tfeff.training.RunDirectory(
-                settings.run_dir, settings.config(), type(settings).upgraded
+                settings.run_dir,
+                settings.config(),
+                functools.partial(upgraded, type(settings), settings.run_dir),
             )
             stack.enter_context(run)
         yield run
+
+
+def upgraded(cls: type[Settings], run_dir: str, config: dict) -> dict:
+    """The configuration of a run as this version writes it.
+
+    Args:
+        cls: its settings.
+        run_dir: the run's directory.
+        config: what its `config.json` holds.
+
+    Raises:
+        ValueError: if a value is none that the setting can have; it names the file.
+    """
+    try:
+        return cls.upgraded(config)
+    except (TypeError, ValueError) as error:
+        path = os.path.join(run_dir, "config.json")
+        raise ValueError(f"{path} must hold a run's settings: {error}") from error
 
 
 @paths(run_dir=READ_MODEL)
@@ -116,8 +139,9 @@ def examples_in_step(
     """The number of examples in a step: those of all batches of an update.
 
     Raises:
-        ValueError: if several batches cannot be divided among the replicas, or a batch
-            among the replicas of several workers, each of which reads its own rows.
+        ValueError: if they are more than a tensor can hold; if several batches
+            cannot be divided among the replicas, or a batch among the replicas of
+            several workers, each of which reads its own rows.
     """
     replicas = strategy.num_replicas_in_sync
     with strategy.scope():
@@ -129,7 +153,14 @@ def examples_in_step(
             f"{batch_size}, {replicas} replicas, "
             f"accumulation_steps={settings.accumulation_steps}"
         )
-    return batch_size * settings.accumulation_steps
+    in_step = batch_size * settings.accumulation_steps
+    if in_step * (settings.sequence_length or 1) > tf.int32.max:
+        raise ValueError(
+            f"`accumulation_steps` must make steps of at most {tf.int32.max:,} tokens. "
+            f"Received: accumulation_steps={settings.accumulation_steps}, batches of "
+            f"{batch_size}, sequence_length={settings.sequence_length}"
+        )
+    return in_step
 
 
 def make_optimizer(settings: Any, learning_rate: float, steps: int, **others):

@@ -8,6 +8,8 @@ import inspect
 import json
 import math
 import numbers
+import operator
+import os
 import sys
 import types
 import typing
@@ -30,6 +32,8 @@ else:
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Settings")
+DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
+MAX_SEED = 2**32 - 1  # NumPy's.
 
 
 def setting(
@@ -39,6 +43,8 @@ def setting(
     choices: Sequence[str] = (),
     minimum: float | None = None,
     maximum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
     fixed: bool = True,
     positional: bool = False,
     repeated: bool = False,
@@ -52,6 +58,7 @@ def setting(
         choices: all values that a string may have.
         minimum, maximum: the bounds of a number, or of each number of a tuple; they
             are within.
+        above, below: bounds of a float that are not within.
         fixed: whether a run keeps it: part of `config.json`, and not to be changed
             where the run goes on.
         positional: whether the command line takes it without the flag's name.
@@ -65,6 +72,8 @@ def setting(
         "choices": tuple(choices),
         "minimum": minimum,
         "maximum": maximum,
+        "above": above,
+        "below": below,
         "fixed": fixed,
         "positional": positional,
         "repeated": repeated,
@@ -169,8 +178,10 @@ class Settings:
             **others: settings that a run does not keep.
 
         Raises:
+            TypeError: if it is no mapping.
             ValueError: if it has settings that there are not.
         """
+        check_mapping("config", config, "names to JSON values")
         known = {field.name: field for field in fields_of(cls) if field.fixed}
         if unknown := sorted(set(config) - set(known)):
             raise ValueError(
@@ -200,8 +211,8 @@ class Field:
         is_tuple: whether it is a tuple of those.
         optional: whether it may be `None`.
         default: its value where none is given; `dataclasses.MISSING` if there is none.
-        help, choices, minimum, maximum, fixed, positional, repeated, behind_dashes: as
-            given to `setting`.
+        help, choices, minimum, maximum, above, below, fixed, positional, repeated,
+            behind_dashes: as given to `setting`.
     """
 
     name: str
@@ -213,6 +224,8 @@ class Field:
     choices: tuple[str, ...]
     minimum: float | None
     maximum: float | None
+    above: float | None
+    below: float | None
     fixed: bool
     positional: bool
     repeated: bool
@@ -228,7 +241,7 @@ class Field:
             return None
         if self.kind is dict:
             check_mapping(self.name, value, "arguments to JSON values")
-            return types.MappingProxyType(dict(value))
+            return types.MappingProxyType(self._checked_json(dict(value)))
         if not self.is_tuple:
             return self._checked_one(value)
         if self._is_one(value):
@@ -238,7 +251,27 @@ class Field:
                 f"`{self.name}` must be a list of `{self.kind.__name__}`. "
                 f"Received: {self.name}={value!r}"
             )
+        if not len(value) and not self.required and self.default != ():
+            raise ValueError(
+                f"`{self.name}` must be a list of at least one. "
+                f"Received: {self.name}={value!r}"
+            )
         return tuple(self._checked_one(item) for item in value)
+
+    def _checked_json(self, value):
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            is_json = False
+        else:
+            is_json = all(isinstance(name, str) for name in value)
+        if not is_json:
+            raise TypeError(
+                f"`{self.name}` must be a mapping of arguments to JSON values: "
+                "strings, Python's numbers, bools, None, lists and dicts of these. "
+                f"Received: {self.name}={value!r}"
+            )
+        return value
 
     def _is_one(self, value):
         """Whether a number stands for a tuple of one."""
@@ -254,6 +287,12 @@ class Field:
         if self.kind is str:
             if self.choices:
                 return check_choice(self.name, value, self.choices)
+            is_empty = value == "" and self.default != ""
+            if is_empty or not isinstance(value, (str, os.PathLike)):
+                raise TypeError(
+                    f"`{self.name}` must be a string that is not empty. "
+                    f"Received: {self.name}={value!r}"
+                )
             is_path = value != "" and not is_url(value)
             return check_path(self.name, value) if is_path else value
         if self.kind is int:
@@ -262,41 +301,77 @@ class Field:
         return self._checked_float(value)
 
     def _checked_float(self, value):
-        low, high = self.minimum, self.maximum
-        expected = " ".join(
-            [
-                "a finite number",
-                *([] if low is None else [f"of at least {low:g}"]),
-                *([] if high is None else [f"of at most {high:g}"]),
-            ]
+        bounds = [
+            (text, bound, holds)
+            for text, bound, holds in (
+                ("of at least", self.minimum, operator.ge),
+                ("above", self.above, operator.gt),
+                ("of at most", self.maximum, operator.le),
+                ("below", self.below, operator.lt),
+            )
+            if bound is not None
+        ]
+        expected = " and ".join(f"{text} {bound:g}" for text, bound, _ in bounds)
+        received = (
+            f"`{self.name}` must be {f'a finite number {expected}'.rstrip()}. "
+            f"Received: {self.name}={value!r}"
         )
-        received = f"`{self.name}` must be {expected}. Received: {self.name}={value!r}"
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(received)
-        value = float(value)
-        if not math.isfinite(value):
+        number = float(value)
+        holds = all(holds(number, bound) for _, bound, holds in bounds)
+        if not math.isfinite(number) or not holds:
             raise ValueError(received)
-        if (low is not None and value < low) or (high is not None and value > high):
-            raise ValueError(received)
-        return value
+        return number
 
     def to_json(self, value):
         """A value as `config.json` has it."""
         if self.kind is dict and value is not None:
-            return [f"{name}={_text(item)}" for name, item in value.items()]
+            return [f"{name}={_text(item)}" for name, item in sorted(value.items())]
         return list(value) if isinstance(value, tuple) else value
 
     def from_json(self, value):
         """A value that `to_json` gave, or that an older version did.
 
         Lists of numbers may have them as text, or be one number.
+
+        Raises:
+            TypeError, ValueError: if it is neither; not all of them are found here,
+                but by `checked`.
         """
-        if self.kind is dict and value is not None:
+        if self.kind is dict and isinstance(value, (list, tuple)):
             return dict(parse_argument(self.name, text) for text in value)
-        if self.is_tuple and value is not None:
-            values = [value] if self._is_one(value) else value
-            return [self.kind(item) for item in values]
+        if self.is_tuple and isinstance(value, (list, tuple)):
+            return [self._number(item) for item in value]
         return value
+
+    def _number(self, item):
+        """The number of a text; other items as they are."""
+        if self.kind is str or not isinstance(item, str):
+            return item
+        try:
+            return self.kind(item)
+        except ValueError:
+            raise ValueError(
+                f"`{self.name}` must be a list of `{self.kind.__name__}`. "
+                f"Received: {item!r}"
+            ) from None
+
+
+def check_settings(settings: object, cls: type[Settings]) -> None:
+    """Raises unless a recipe's settings are its own: those of others say other things.
+
+    Args:
+        settings: what the recipe was called with.
+        cls: the class of its settings.
+
+    Raises:
+        TypeError: if they are of another class.
+    """
+    if type(settings) is not cls:
+        raise TypeError(
+            f"`settings` must be `{cls.__name__}`. Received: settings={settings!r:.80}"
+        )
 
 
 def fields_of(cls: type) -> list[Field]:
@@ -324,7 +399,7 @@ def parse_argument(name: str, text: str) -> tuple[str, object]:
     Raises:
         ValueError: if there is no `=`.
     """
-    argument, equals, value = text.partition("=")
+    argument, equals, value = str(text).partition("=")
     if not equals:
         raise ValueError(f"`{name}` must be NAME=VALUE. Received: {text!r}")
     try:

@@ -27,7 +27,7 @@ class StackSettings(PretrainSettings):
     num_layers: int = setting("Layers in the end.", 4, minimum=1)
     doublings: int = setting("How often the depth doubles on the way.", 1, minimum=1)
     switch_steps: tuple[int, ...] | None = setting(
-        "Steps after which it doubles; by default equal stages.", None
+        "Steps after which it doubles; by default equal stages.", None, minimum=1
     )
     patience: int | None = setting(
         "Validations without a new lowest loss after which it doubles earlier; the "

@@ -12,6 +12,7 @@ from tfeff.recipes.pretraining import (
     run_pretraining,
     settle,
 )
+from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
 
 
@@ -52,6 +53,7 @@ def stack(
     Reference:
         Gong et al., "Efficient training of BERT by progressively stacking", 2019.
     """
+    check_settings(settings, StackSettings)
     settings = settle(settings, settings.doublings + 1)
     if settings.pretrained:
         raise ValueError(
@@ -99,5 +101,13 @@ def _switch_steps(settings):
         raise ValueError(
             "`switch_steps` must be one for each of `doublings`. Received: "
             f"switch_steps={settings.switch_steps}, doublings={settings.doublings}"
+        )
+    steps = [*settings.switch_steps, settings.steps]
+    multiples = not any(step % settings.eval_every for step in steps)
+    if not multiples or sorted(set(steps)) != steps:
+        raise ValueError(
+            "`switch_steps` must increase up to below `steps`, all multiples of "
+            f"`eval_every`. Received: switch_steps={settings.switch_steps}, "
+            f"steps={settings.steps}, eval_every={settings.eval_every}"
         )
     return list(settings.switch_steps)

@@ -14,6 +14,7 @@ from tfeff.recipes.baselines import scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.embed_settings import EmbedSettings
 from tfeff.recipes.finetune_settings import FinetuneSettings
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import copy, examples_in_step, make_optimizer
 
 TunedSettings: TypeAlias = AnswerSettings | EmbedSettings | FinetuneSettings
@@ -39,15 +40,16 @@ def load_pretrained(settings: TunedSettings, step: int | None = None, seed: int 
         step: of a run's checkpoints; `None` for the end.
         seed: for the rows of an extended table.
     """
-    return tfeff.tasks.load_pretrained(
-        settings.pretrained if step is None else f"{settings.pretrained}@{step}",
-        sequence_length=settings.sequence_length,
-        dropout=settings.dropout,
-        attention_dropout=settings.attention_dropout,
-        dtype=settings.dtype,
-        seed=seed,
-        swap_positions=settings.swap_positions,
-    )
+    with named_as(path="pretrained", step="pretrained"):
+        return tfeff.tasks.load_pretrained(
+            settings.pretrained if step is None else f"{settings.pretrained}@{step}",
+            sequence_length=settings.sequence_length,
+            dropout=settings.dropout,
+            attention_dropout=settings.attention_dropout,
+            dtype=settings.dtype,
+            seed=seed,
+            swap_positions=settings.swap_positions,
+        )
 
 
 def check_lora(settings: TunedSettings, encoder: tfeff.encoders.Encoder) -> None:

@@ -6,7 +6,7 @@ from keras import ops
 from tfeff.compat import OpenAdamW
 from tfeff.training.layerwise_decay import rate_factors
 from tfeff.training.schedules import LinearWarmupDecay
-from tfeff.utils.checks import check_positive, check_rate
+from tfeff.utils.checks import check_positive, check_rate, check_weight
 from tfeff.utils.types import Config, Tensor
 
 
@@ -178,10 +178,10 @@ def adamw(
         learning_rate: float, the peak rate.
         warmup_steps: integer, steps from 0 up to the peak.
         total_steps: integer, the step at which the rate is back at 0.
-        weight_decay: float, decoupled decay; not of biases and norms.
+        weight_decay: float of at least 0, decoupled decay; not of biases and norms.
         epsilon: float added to the denominator of the update.
-        global_clipnorm: float, the largest norm of the gradient of the whole batch
-            over all weights; `None` to leave it as it is.
+        global_clipnorm: float above 0, the largest norm of the gradient of the whole
+            batch over all weights; `None` to leave it as it is.
         layer_decay: float in (0, 1], factor of the rate from a layer to the one
             below it, as for `AdamW`; `None` for one rate.
         bias_correction: whether Adam's means are corrected for their start at 0.
@@ -192,7 +192,8 @@ def adamw(
         A `tfeff.training.AdamW`.
 
     Raises:
-        ValueError: as `LinearWarmupDecay` and `AdamW`; if a `beta` is out of range.
+        TypeError, ValueError: as `LinearWarmupDecay` and `AdamW`; if a decay, a norm
+            or a `beta` is out of range.
 
     Example:
 
@@ -202,9 +203,11 @@ def adamw(
         Tian et al., "Shatter", section A.2.
     """
     learning_rate = check_positive("learning_rate", learning_rate)
+    if global_clipnorm is not None:
+        global_clipnorm = check_positive("global_clipnorm", global_clipnorm)
     return AdamW(
         LinearWarmupDecay(learning_rate, warmup_steps, total_steps),
-        weight_decay=weight_decay,
+        weight_decay=check_weight("weight_decay", weight_decay),
         epsilon=epsilon,
         global_clipnorm=global_clipnorm,
         layer_decay=layer_decay,

@@ -121,10 +121,10 @@ def check_path(name: str, value: Any) -> str:
         raise ValueError(
             f"`{name}` must be a path on this machine. Received: {name}={path!r}"
         )
-    if not isinstance(value, str) and re.match(r"(s3a?|gc?s|hdfs|memory):/[^/]", path):
+    if re.match(r"(s3a?|gc?s|hdfs|memory):/[^/]", path):
         raise ValueError(
-            f"`{name}` must be a string where it is a URL: pathlib drops a slash. "
-            f"Received: {name}={value!r}"
+            f"`{name}` must be a string with two slashes where it is a URL: pathlib "
+            f"drops a slash. Received: {name}={value!r}"
         )
     return path
 

@@ -84,7 +84,13 @@ class SentencePairs(Examples):
         seed: int,
         tokenizer: keras_hub.tokenizers.Tokenizer | None,
     ) -> Callable[..., tuple]:
-        self._check(manifest)
+        self.check(manifest.sequence_length, manifest.cross_documents)
+        if self.kind == "next" and manifest.num_documents < 2:
+            raise ValueError(
+                "`kind` must be 'order' for a cache of one document: 'next' takes "
+                f"wrong pairs from other documents. Received: kind={self.kind!r} for a "
+                f"cache of {manifest.num_documents} document"
+            )
         starts = None if tokenizer is None else word_starts(tokenizer)
         mask = None
         if self.masked is not None:
@@ -120,23 +126,26 @@ class SentencePairs(Examples):
 
         return example
 
-    def _check(self, manifest: Manifest) -> None:
-        """Raises unless pairs can be made of a cache's sequences."""
-        if manifest.cross_documents:
+    def check(self, sequence_length: int, cross_documents: bool) -> None:
+        """Raises unless pairs can be made of the sequences of such a cache.
+
+        Args:
+            sequence_length: tokens of the cache's sequences.
+            cross_documents: whether these may span documents.
+
+        Raises:
+            ValueError: if a sequence is of several documents, or has no room for two
+                texts.
+        """
+        if cross_documents:
             raise ValueError(
-                "`SentencePairs` need a cache whose sequences hold one document each: "
-                "in others, A and B may come from different documents. "
-                "Received: a cache made with cross_documents=True"
+                "`cross_documents` must be False for pairs of sentences, so that "
+                "sequences hold one document each: in others, A and B may come from "
+                "different documents. Received: cross_documents=True"
             )
-        if manifest.sequence_length < 5:
+        if sequence_length < 5:
             raise ValueError(
-                "`SentencePairs` need a cache with sequence_length of at least 5, for "
-                "three special tokens and one token each of A and B. Received: a cache "
-                f"with sequence_length={manifest.sequence_length}"
-            )
-        if self.kind == "next" and manifest.num_documents < 2:
-            raise ValueError(
-                "`kind` must be 'order' for a cache of one document: 'next' takes "
-                f"wrong pairs from other documents. Received: kind={self.kind!r} for a "
-                f"cache of {manifest.num_documents} document"
+                "`sequence_length` must be at least 5 for pairs of sentences: three "
+                "special tokens, and one token each of A and B. "
+                f"Received: sequence_length={sequence_length}"
             )

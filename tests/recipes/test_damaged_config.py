@@ -1,0 +1,64 @@
+"""A damaged `config.json` is named with the setting that cannot be."""
+
+import json
+
+import pytest
+
+from tfeff import recipes
+from tfeff.recipes.evaluating import read_settings
+from tfeff.recipes.runs import open_run, upgraded
+from tfeff.recipes.settings import fields_of
+
+CLASSES = [
+    recipes.AnswerSettings,
+    recipes.CacheSettings,
+    recipes.DistillSettings,
+    recipes.EmbedSettings,
+    recipes.FinetuneSettings,
+    recipes.PretrainSettings,
+    recipes.StackSettings,
+]
+DAMAGED = (None, True, 5, -5.5, "", "x", [], [None], [[1]], ["a"], [3], {"a": 1}, [{}])
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_every_damaged_value_is_named_or_right(cls):
+    right = 0
+    for field in fields_of(cls):
+        for value in DAMAGED:
+            if not field.fixed:
+                continue
+            try:
+                config = upgraded(cls, "runs/first", {field.name: value})
+            except ValueError as error:
+                assert str(error).startswith("runs/first/config.json must hold")
+                assert f"`{field.name}` must" in str(error)
+            else:
+                field.checked(field.from_json(config[field.name]))
+                right += 1
+    assert right < len(fields_of(cls)) * len(DAMAGED) / 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("corpus", 5),
+        ("override", 3),
+        ("override", [3]),
+        ("keep_steps", [[1]]),
+        ("seed", -1),
+        ("objective", None),
+    ],
+)
+def test_an_unfinished_run_names_its_file(tmp_path, name, value):
+    settings = recipes.PretrainSettings(run_dir=str(tmp_path))
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**settings.config(), name: value}))
+    (tmp_path / "metrics.csv").write_text("step\n")
+    for open_it in (
+        lambda: open_run(settings).__enter__(),
+        lambda: read_settings(tmp_path),
+    ):
+        with pytest.raises(ValueError) as error:
+            open_it()
+        assert str(path) in str(error.value) and f"`{name}` must" in str(error.value)

@@ -1,0 +1,55 @@
+"""Predictions of a part, as the last step of fine-tuning writes them."""
+
+import types
+
+import numpy as np
+import pytest
+
+import tfeff
+from tfeff.recipes import answering, finetuning
+
+URL = "s3://bucket/run"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run at a URL, of which this process has a copy."""
+    return types.SimpleNamespace(
+        path=lambda *parts: str(tmp_path.joinpath(*parts)),
+        shown=lambda path: path.replace(str(tmp_path), URL),
+    )
+
+
+def test_predictions_are_told_where_they_are_published(run, monkeypatch, capsys):
+    names = tfeff.datasets.get("SST-2").label_names
+    task = types.SimpleNamespace(
+        dataset=tfeff.datasets.get("SST-2"),
+        to_predict=types.SimpleNamespace(
+            examples=tfeff.data.TextExamples(("fun",), None, None, names, ("0",)),
+            rows=None,
+        ),
+        pad_to_longest=False,
+        predicted_baseline=None,
+    )
+    monkeypatch.setattr(finetuning, "predict", lambda *_: np.array([0]))
+    finetuning.write_predictions(task, None, "test", run)
+    printed = capsys.readouterr().out
+    assert printed == f"predictions: {URL}/predictions/test/SST-2.tsv\n"
+
+
+def test_answers_are_told_where_they_are_published(run, monkeypatch, capsys):
+    answers = (tfeff.data.SpanAnswer("a", "cat", 10, 13, 1.0, 0.0),)
+    model = types.SimpleNamespace(answers=lambda *_, **__: answers)
+    monkeypatch.setattr(tfeff.training, "load_checkpoint", lambda _: model)
+    question = tfeff.data.Question(
+        "a", "the cat", "the small cat", ("cat",), ((10, 13),)
+    )
+    answering.write_predictions(
+        types.SimpleNamespace(predict_split="dev", max_answer_tokens=3),
+        run,
+        tfeff.datasets.get("SQuAD1.1"),
+        types.SimpleNamespace(questions=(question,)),
+        {},
+        None,
+    )
+    assert capsys.readouterr().out == f"predictions of dev: {URL}/predictions/dev\n"
