@@ -14,11 +14,12 @@ from tfeff.layers.checks import (
 )
 from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
+from tfeff.layers.layer import Layer
 from tfeff.layers.separable_conv import SeparableConv1D
 from tfeff.utils.checks import check_rate
 
 
-class Attention(keras.layers.Layer):
+class Attention(Layer):
     """Base class of the attention layers.
 
     It makes projections and declares the abilities of a layer. `ScoredAttention` is the

@@ -11,6 +11,7 @@ from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import check_hidden, check_padding_mask
 from tfeff.layers.dropout import Dropout, draw_seeds, drawn_seeds
 from tfeff.layers.head_masks import active_head_mask
+from tfeff.layers.layer import Layer
 from tfeff.layers.record_layers import active_recording
 from tfeff.ops.kernels.backends import after
 from tfeff.utils.checks import check_integer, check_positive, check_rate
@@ -18,7 +19,7 @@ from tfeff.utils.types import Config, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class EncoderBlock(keras.layers.Layer):
+class EncoderBlock(Layer):
     """One layer of an encoder: any attention, any feed-forward, post-norm.
 
         Y  = LayerNorm(X + dropout(attention(X)))

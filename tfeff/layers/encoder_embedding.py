@@ -7,6 +7,7 @@ from tfeff import ops as functional
 from tfeff.layers.checks import check_initializer, check_same_shape, check_token_ids
 from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
+from tfeff.layers.layer import Layer
 from tfeff.ops.ids import rows_of, zeros_outside
 from tfeff.utils.checks import check_choice, check_integer, check_positive, check_rate
 from tfeff.utils.types import Config, Initializer, Shape, Tensor
@@ -26,7 +27,7 @@ _TABLE_ARGUMENTS = (
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class EncoderEmbedding(keras.layers.Layer):
+class EncoderEmbedding(Layer):
     """The sum of token, segment and optional absolute position embeddings.
 
         X = dropout(LayerNorm(E[w_i] + S[s_i] + P[i]))
@@ -240,6 +241,11 @@ class EncoderEmbedding(keras.layers.Layer):
             return ops.arange(self.max_sequence_length)[:length]
         return ops.arange(length)
 
+    def compute_output_shape(
+        self, token_ids_shape: Shape, *_: Shape, **__: Shape
+    ) -> Shape:
+        return (*token_ids_shape, self.hidden_dim)
+
     def compute_output_spec(
         self,
         token_ids: Tensor,
@@ -249,9 +255,8 @@ class EncoderEmbedding(keras.layers.Layer):
         # On PyTorch, Keras would call the layer with a number for an unknown length,
         # which may be too long.
         self._check_inputs(token_ids, segment_ids)
-        return keras.KerasTensor(
-            (*token_ids.shape, self.hidden_dim), self.compute_dtype
-        )
+        shape = self.compute_output_shape(token_ids.shape)
+        return keras.KerasTensor(shape, self.compute_dtype)
 
     def _check_inputs(self, token_ids, segment_ids):
         check_token_ids("token_ids", token_ids)

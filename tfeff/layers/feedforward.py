@@ -12,6 +12,7 @@ from tfeff.layers.checks import (
 )
 from tfeff.layers.dense import Dense
 from tfeff.layers.grouped_dense import GroupedDense
+from tfeff.layers.layer import Layer
 from tfeff.ops import kernels
 from tfeff.utils.checks import check_integer
 from tfeff.utils.types import Activation, Config, Initializer, Shape, Tensor
@@ -21,7 +22,7 @@ _ACTIVATIONS = {"gelu": functional.gelu, "gelu_tanh": functional.gelu_tanh}
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class FeedForward(keras.layers.Layer):
+class FeedForward(Layer):
     """The position-wise feed-forward network of an encoder block.
 
         Y = g(X W_1 + b_1) W_2 + b_2

@@ -4,12 +4,13 @@ import keras
 from keras import ops
 
 from tfeff.layers.checks import check_activation, check_initializer
+from tfeff.layers.layer import Layer
 from tfeff.utils.checks import check_integer
 from tfeff.utils.types import Activation, Config, Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class GroupedDense(keras.layers.Layer):
+class GroupedDense(Layer):
     """A dense layer in groups: a linear map whose matrix is block-diagonal.
 
         y = g(concat_m(x[m] W[m]) + b),   m = 0 … G - 1
@@ -102,6 +103,9 @@ class GroupedDense(keras.layers.Layer):
         grouped = ops.reshape(inputs, (*leading, self.num_groups, -1))
         outputs = ops.reshape(self.dense(grouped), (*leading, self.units))
         return self.activation(outputs + self.bias)
+
+    def compute_output_shape(self, inputs_shape: Shape) -> Shape:
+        return (*inputs_shape[:-1], self.units)
 
     def get_config(self) -> Config:
         config = super().get_config()

@@ -89,3 +89,8 @@ class LayerwisePooling(SharedBlocks):
             )
             y = block.attend(inputs)
         return y[:, 0]
+
+    def compute_output_shape(
+        self, hidden_states_shape: Sequence[Shape], *_: Shape, **__: Shape
+    ) -> Shape:
+        return (hidden_states_shape[0][0], hidden_states_shape[0][-1])

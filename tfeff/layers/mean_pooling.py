@@ -2,12 +2,13 @@ import keras
 from keras import ops
 
 from tfeff.layers.checks import visible_keys
+from tfeff.layers.layer import Layer
 from tfeff.ops.masking import at_least_float32
 from tfeff.utils.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class MeanPooling(keras.layers.Layer):
+class MeanPooling(Layer):
     """One vector for each sequence: the mean of its real tokens' hidden states.
 
         v = Σ_t m_t x_t / Σ_t m_t
@@ -45,7 +46,7 @@ class MeanPooling(keras.layers.Layer):
         return visible_mean(hidden, visible_keys(padding_mask, hidden))
 
     def compute_output_shape(
-        self, hidden_shape: Shape, padding_mask_shape: Shape | None = None
+        self, hidden_shape: Shape, *_: Shape, **__: Shape
     ) -> Shape:
         return (hidden_shape[0], hidden_shape[-1])
 

@@ -2,13 +2,14 @@ import keras
 from keras import ops
 
 from tfeff.layers.checks import visible_keys
+from tfeff.layers.layer import Layer
 from tfeff.layers.mean_pooling import visible_mean
 from tfeff.ops.ids import check_integers
 from tfeff.utils.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class SegmentPooling(keras.layers.Layer):
+class SegmentPooling(Layer):
     """One vector for each pair of texts, which compares the means of both.
 
         u = MeanPooling(x where segment 0),  v = MeanPooling(x where segment 1)

@@ -6,9 +6,10 @@ import keras
 
 from tfeff.layers.checks import check_hidden, check_initializer
 from tfeff.layers.encoder_block import EncoderBlock, check_blocks
+from tfeff.layers.layer import Layer
 
 
-class SharedBlocks(keras.layers.Layer):
+class SharedBlocks(Layer):
     """Base class of layers that share the blocks of an encoder, weights included.
 
     Args:

@@ -123,3 +123,13 @@ class TwoStreamBlocks(SharedBlocks):
             )
             query, content = block.attend(query_inputs), block.attend(content_inputs)
         return content, query
+
+    def compute_output_shape(
+        self,
+        hidden_shape: Shape,
+        *_: Shape,
+        target_positions_shape: Shape | None = None,
+        **__: Shape,
+    ) -> tuple[Shape, Shape]:
+        count = (target_positions_shape or hidden_shape)[1]
+        return tuple(hidden_shape), (hidden_shape[0], count, hidden_shape[-1])

@@ -1,0 +1,23 @@
+"""The base of the layers: what Keras asks a layer for beside its call."""
+
+from typing import Any
+
+import keras
+
+from tfeff.utils.types import Shape, Tensor
+
+
+class Layer(keras.layers.Layer):
+    """Base class of layers whose output has the shape of their first input.
+
+    Those with another output override `compute_output_shape`.
+    """
+
+    def compute_output_shape(self, *args: Any, **kwargs: Any) -> Shape:
+        """The shape of the output by the shapes of the call's tensors, in order."""
+        return tuple((*args, *kwargs.values())[0])
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Tensor:
+        # Keras would take the shape above: no call would check its inputs, or return
+        # scores.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
