@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import keras
 from keras import ops
 
+from tfeff.compat import keras_mask
 from tfeff.ops.activations import gelu_tanh
 from tfeff.ops.ids import check_integers
 from tfeff.utils.checks import check_integer
@@ -156,10 +157,12 @@ def visible_keys(padding_mask, hidden):
     """The padding mask as a bool tensor `[B, T]`, checked, or `None`.
 
     Args:
-        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens, or
-            `None`.
+        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens; `None`
+            for Keras' mask of `hidden`, if it has one.
         hidden: the tensor `[B, T, D]` whose positions it describes.
     """
+    if padding_mask is None:
+        padding_mask = keras_mask(hidden)
     if padding_mask is None:
         return None
     padding_mask = ops.convert_to_tensor(padding_mask)

@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 
-from tfeff.compat import sublayers
+from tfeff.compat import keras_mask, sublayers
 from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import check_hidden, check_padding_mask
@@ -45,7 +45,7 @@ class EncoderBlock(Layer):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' mask of `hidden`, or for all where there is none.
         segment_ids: integer tensor `[B, T]`, passed to an attention that accepts it.
         layer_index: integer, the block's index in its stack, passed to an attention
             that accepts it, unless the block has one of its own.
@@ -134,6 +134,8 @@ class EncoderBlock(Layer):
         layer_index: int | None = None,
         training: bool | None = None,
     ) -> Tensor:
+        if padding_mask is None:  # The attention may not look for Keras' mask.
+            padding_mask = keras_mask(hidden)
         recording = active_recording()
         attend = self.attention
         if recording is not None:

@@ -206,6 +206,8 @@ class EncoderEmbedding(Layer):
             dtype=self.dtype_policy,
             name=name,
         )
+        # Keras' mask of the ids goes on with this layer's output.
+        table.supports_masking = True
         table.build()
         return table
 

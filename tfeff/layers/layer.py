@@ -10,8 +10,13 @@ from tfeff.utils.types import Shape, Tensor
 class Layer(keras.layers.Layer):
     """Base class of layers whose output has the shape of their first input.
 
-    Those with another output override `compute_output_shape`.
+    Those with another shape override `compute_output_shape`; those whose output has not
+    the positions of the input, `compute_mask`.
     """
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
+        """Keras' mask of the output: that of the input."""
+        return previous_mask
 
     def compute_output_shape(self, *args: Any, **kwargs: Any) -> Shape:
         """The shape of the output by the shapes of the call's tensors, in order."""

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -35,7 +36,8 @@ class LayerwisePooling(SharedBlocks):
         hidden_states: list of `len(blocks) + 1` float tensors `[B, T, D]`,
             `X^0 … X^L`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' masks of the hidden states, or for all where
+            there are none.
         training: whether dropout is active.
 
     Returns:
@@ -89,6 +91,9 @@ class LayerwisePooling(SharedBlocks):
             )
             y = block.attend(inputs)
         return y[:, 0]
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+        """None: the output has no positions."""
 
     def compute_output_shape(
         self, hidden_states_shape: Sequence[Shape], *_: Shape, **__: Shape

@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -22,7 +24,7 @@ class MeanPooling(Layer):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' mask of `hidden`, or for all where there is none.
 
     Returns:
         Float tensor `[B, D]`.
@@ -44,6 +46,9 @@ class MeanPooling(Layer):
 
     def call(self, hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         return visible_mean(hidden, visible_keys(padding_mask, hidden))
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+        """None: the output has no positions."""
 
     def compute_output_shape(
         self, hidden_shape: Shape, *_: Shape, **__: Shape

@@ -110,6 +110,9 @@ class PartitionOfUnityMask(Layer):
         )
         return ops.cast(mask, self.compute_dtype)
 
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+        """None: the output has no batch."""
+
     def compute_output_shape(self, hidden_shape: Shape) -> Shape:
         return (self.num_parts, hidden_shape[1], hidden_shape[1])
 

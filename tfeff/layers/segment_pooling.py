@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -24,7 +26,7 @@ class SegmentPooling(Layer):
         hidden: float tensor `[B, T, D]`.
         segment_ids: integer tensor `[B, T]`, 0 in the first text, and 1 in the second.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' mask of `hidden`, or for all where there is none.
 
     Returns:
         Float tensor `[B, 4 D]`.
@@ -61,6 +63,9 @@ class SegmentPooling(Layer):
             for segment in (0, 1)
         )
         return ops.concatenate([u, v, ops.abs(u - v), u * v], axis=-1)
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+        """None: the output has no positions."""
 
     def compute_output_shape(
         self, hidden_shape: Shape, *_: Shape, **__: Shape

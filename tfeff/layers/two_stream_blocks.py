@@ -42,7 +42,7 @@ class TwoStreamBlocks(SharedBlocks):
         hidden: float tensor `h⁰` `[B, T, D]`.
         ranks: integer tensor `[B, T]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' mask of `hidden`, or for all where there is none.
         target_positions: integer tensor `[B, M]`, the positions of the query stream;
             `None` means all, in order. A position may be repeated.
         segment_ids: integer tensor `[B, T]`, for attentions that accept it.
@@ -123,6 +123,10 @@ class TwoStreamBlocks(SharedBlocks):
             )
             query, content = block.attend(query_inputs), block.attend(content_inputs)
         return content, query
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> tuple[Any, None]:
+        """That of the content, at all positions; the queries have others."""
+        return previous_mask, None
 
     def compute_output_shape(
         self,
