@@ -7,6 +7,10 @@ from keras import tree
 
 from tests.subjects.layers import CASES, layer_classes, symbolic
 
+INITIALIZED = {
+    name: [x for x in case.make().get_config() if x.endswith("initializer")]
+    for name, case in CASES.items()
+}
 SINGLE = [
     name
     for name, case in CASES.items()
@@ -52,3 +56,18 @@ def test_several_times(name, times):
     found = keras.Model(inputs, outputs)(together)
     np.testing.assert_array_equal(found, np.stack(apart, axis=1))
     assert all(x in (None, y) for x, y in zip(outputs.shape, found.shape, strict=True))
+
+
+@keras.saving.register_keras_serializable(package="tests")
+def halves(shape, dtype=None):
+    return keras.ops.full(shape, 0.5, dtype)
+
+
+@pytest.mark.parametrize("name", filter(INITIALIZED.get, INITIALIZED))
+def test_a_function_is_an_initializer(name):
+    case = CASES[name]
+    layer = case.make(**dict.fromkeys(INITIALIZED[name], halves))
+    copy = type(layer).from_config(layer.get_config())
+    for made in (layer, copy):
+        made(case.inputs, **case.others)
+        assert any(np.all(w.numpy() == 0.5) for w in made.weights)

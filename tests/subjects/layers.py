@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import keras
@@ -18,7 +19,7 @@ class Case(NamedTuple):
     """A layer, its first input, and the other ones of its call that it needs.
 
     Attributes:
-        make: makes a new layer.
+        make: makes a new layer, with further arguments.
         inputs: an array, or a list of arrays.
         others: dict of arrays by argument.
     """
@@ -36,8 +37,10 @@ def integers(*shape):
     return np.random.default_rng(1).integers(0, 2, shape).astype("int32")
 
 
-def make_block():
-    return layers.EncoderBlock(layers.SelfAttention(2), layers.FeedForward(12))
+def make_block(**options):
+    return layers.EncoderBlock(
+        layers.SelfAttention(2), layers.FeedForward(12), **options
+    )
 
 
 # What an attention needs beside its number of heads or parts.
@@ -49,23 +52,24 @@ NEEDED = {
 HIDDEN, IDS = vectors(*SHAPE), integers(BATCH, LENGTH)
 CASES = {
     **{
-        kind.__name__: Case(lambda kind=kind: kind(2, **NEEDED.get(kind, {})), HIDDEN)
+        kind.__name__: Case(partial(kind, 2, **NEEDED.get(kind, {})), HIDDEN)
         for kind in attention_classes()
     },
-    "Dropout": Case(lambda: layers.Dropout(0.5), HIDDEN),
+    "Dropout": Case(partial(layers.Dropout, 0.5), HIDDEN),
     "EncoderBlock": Case(make_block, HIDDEN),
-    "EncoderEmbedding": Case(lambda: layers.EncoderEmbedding(9, WIDTH), IDS),
-    "FeedForward": Case(lambda: layers.FeedForward(12), HIDDEN),
-    "GroupedDense": Case(lambda: layers.GroupedDense(6, num_groups=2), HIDDEN),
+    "EncoderEmbedding": Case(partial(layers.EncoderEmbedding, 9, WIDTH), IDS),
+    "FeedForward": Case(partial(layers.FeedForward, 12), HIDDEN),
+    "GroupedDense": Case(partial(layers.GroupedDense, 6, num_groups=2), HIDDEN),
     "LayerwisePooling": Case(
-        lambda: layers.LayerwisePooling([make_block()]), [HIDDEN, vectors(*SHAPE)]
+        lambda **options: layers.LayerwisePooling([make_block()], **options),
+        [HIDDEN, vectors(*SHAPE)],
     ),
     "MeanPooling": Case(layers.MeanPooling, HIDDEN),
-    "PartitionOfUnityMask": Case(lambda: layers.PartitionOfUnityMask(4), HIDDEN),
-    "RelativeEmbedding": Case(lambda: layers.RelativeEmbedding(3, (5,)), IDS),
+    "PartitionOfUnityMask": Case(partial(layers.PartitionOfUnityMask, 4), HIDDEN),
+    "RelativeEmbedding": Case(partial(layers.RelativeEmbedding, 3, (5,)), IDS),
     "SegmentPooling": Case(layers.SegmentPooling, HIDDEN, {"segment_ids": IDS}),
     "TwoStreamBlocks": Case(
-        lambda: layers.TwoStreamBlocks([make_block()]),
+        lambda **options: layers.TwoStreamBlocks([make_block()], **options),
         HIDDEN,
         {"ranks": IDS, "target_positions": integers(BATCH, 2)},
     ),

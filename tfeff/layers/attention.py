@@ -14,6 +14,7 @@ from tfeff.layers.checks import (
 )
 from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
+from tfeff.layers.initializer import own_initializer
 from tfeff.layers.layer import Layer
 from tfeff.layers.separable_conv import SeparableConv1D
 from tfeff.utils.checks import check_rate
@@ -79,9 +80,8 @@ class Attention(Layer):
         dense = Dense(
             units,
             use_bias=use_bias,
-            # Clones: one initializer used twice gives equal weights.
-            kernel_initializer=self.kernel_initializer.clone(),
-            bias_initializer=self.bias_initializer.clone(),
+            kernel_initializer=own_initializer(self.kernel_initializer),
+            bias_initializer=own_initializer(self.bias_initializer),
             dtype=self.dtype_policy,
             name=name,
         )
@@ -100,9 +100,9 @@ class Attention(Layer):
             units,
             kernel_size,
             padding="same",
-            depthwise_initializer=self.kernel_initializer.clone(),
-            pointwise_initializer=self.kernel_initializer.clone(),
-            bias_initializer=self.bias_initializer.clone(),
+            depthwise_initializer=own_initializer(self.kernel_initializer),
+            pointwise_initializer=own_initializer(self.kernel_initializer),
+            bias_initializer=own_initializer(self.bias_initializer),
             dtype=self.dtype_policy,
             name=name,
         )

@@ -15,6 +15,7 @@ from tfeff.layers.checks import (
     visible_keys,
     zero_padding,
 )
+from tfeff.layers.initializer import own_initializer
 from tfeff.ops.kernels import masked_softmax
 from tfeff.utils.checks import check_integer
 
@@ -155,7 +156,7 @@ class FixedKernels:
         self.taps = self.add_weight(
             name="taps",
             shape=(self.num_heads, self.kernel_size),
-            initializer=self.kernel_initializer.clone(),
+            initializer=own_initializer(self.kernel_initializer),
         )
 
     def kernel_logits(self, source):

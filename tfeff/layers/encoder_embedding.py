@@ -7,6 +7,7 @@ from tfeff import ops as functional
 from tfeff.layers.checks import check_initializer, check_same_shape, check_token_ids
 from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
+from tfeff.layers.initializer import own_initializer
 from tfeff.layers.layer import Layer
 from tfeff.ops.ids import rows_of, zeros_outside
 from tfeff.utils.checks import check_choice, check_integer, check_positive, check_rate
@@ -169,7 +170,7 @@ class EncoderEmbedding(Layer):
         if self.embedding_dim != self.hidden_dim:
             self.projection = Dense(
                 self.hidden_dim,
-                kernel_initializer=self.embeddings_initializer.clone(),
+                kernel_initializer=own_initializer(self.embeddings_initializer),
                 dtype=self.dtype_policy,
                 name="projection",
             )
@@ -202,7 +203,7 @@ class EncoderEmbedding(Layer):
         table = table_class(
             rows,
             self.embedding_dim,
-            embeddings_initializer=self.embeddings_initializer.clone(),
+            embeddings_initializer=own_initializer(self.embeddings_initializer),
             dtype=self.dtype_policy,
             name=name,
         )

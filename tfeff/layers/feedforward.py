@@ -12,6 +12,7 @@ from tfeff.layers.checks import (
 )
 from tfeff.layers.dense import Dense
 from tfeff.layers.grouped_dense import GroupedDense
+from tfeff.layers.initializer import own_initializer
 from tfeff.layers.layer import Layer
 from tfeff.ops import kernels
 from tfeff.utils.checks import check_integer
@@ -102,8 +103,8 @@ class FeedForward(Layer):
         dense = (GroupedDense if groups else Dense)(
             units,
             **groups,
-            kernel_initializer=self.kernel_initializer.clone(),
-            bias_initializer=self.bias_initializer.clone(),
+            kernel_initializer=own_initializer(self.kernel_initializer),
+            bias_initializer=own_initializer(self.bias_initializer),
             dtype=self.dtype_policy,
             name=name,
         )

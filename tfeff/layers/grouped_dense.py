@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from tfeff.layers.checks import check_activation, check_initializer
+from tfeff.layers.initializer import own_initializer
 from tfeff.layers.layer import Layer
 from tfeff.utils.checks import check_integer
 from tfeff.utils.types import Activation, Config, Initializer, Shape, Tensor
@@ -85,7 +86,7 @@ class GroupedDense(Layer):
                 self.num_groups,
                 self.units // self.num_groups,
             ),
-            kernel_initializer=self.kernel_initializer.clone(),
+            kernel_initializer=own_initializer(self.kernel_initializer),
             dtype=self.dtype_policy,
             name="dense",
         )

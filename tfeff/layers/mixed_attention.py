@@ -14,6 +14,7 @@ from tfeff.layers.checks import (
     zero_padding,
 )
 from tfeff.layers.convolution_heads import DynamicHeads, LightweightHeads
+from tfeff.layers.initializer import own_initializer
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.layers.span_dynamic_conv import SpanDynamicConv1D
 from tfeff.utils.checks import check_choice, check_integer
@@ -146,8 +147,8 @@ class MixedAttention(SelfAttention):
                 self.reduced_heads,
                 self.kernel_size,
                 self.mask_conv,
-                kernel_initializer=self.kernel_initializer.clone(),
-                bias_initializer=self.bias_initializer.clone(),
+                kernel_initializer=own_initializer(self.kernel_initializer),
+                bias_initializer=own_initializer(self.bias_initializer),
                 dtype=self.dtype_policy,
                 name="convolution",
             )
