@@ -32,6 +32,8 @@ _SCORES = {
 }
 METHODS = (*_SCORES, "xlnet")
 _FACTORS = ("huang1", "huang2", "huang3")
+# The rows of a table that is not one of relative positions from -k to k.
+_INDICES = {"huang1": "distance", "bias": "t5"}
 SCALAR_METHODS = ("bias", "huang1", "huang2")
 # Huang et al. have 512 tokens and clip none of their own tables.
 _DISTANCES = {
@@ -82,6 +84,8 @@ class RelativeAttention(SelfAttention):
         relative_embedding: a `RelativeEmbedding` to use instead of an own one, such
             as the one table that all layers of T5 share. All of them must get it as
             an argument: a table that one layer makes is not shared in a saved model.
+            `max_distance` and `num_buckets` are its own, and `index` is `"distance"`
+            for `"huang1"`, `"t5"` for `"bias"`, and else `"signed"`.
         query_bias: for `"xlnet"`: whether `u`, `v` and the bias of segments are added
             to the query.
         query_block_size: integer, `None` or `"auto"`: the number of queries whose
@@ -105,8 +109,8 @@ class RelativeAttention(SelfAttention):
 
     Raises:
         ValueError: if `method` is unknown, `max_distance` is below 1, an argument is
-            not one of the method's, `num_heads` does not divide the hidden size, or
-            `segment_ids` are missing.
+            not one of the method's or of `relative_embedding`, `num_heads` does not
+            divide the hidden size, or `segment_ids` are missing.
         TypeError: if `padding_mask` is neither bool nor integer.
 
     Example:
@@ -139,13 +143,19 @@ class RelativeAttention(SelfAttention):
     ):
         super().__init__(num_heads, **kwargs)
         self.method = check_choice("method", method, METHODS)
-        if max_distance is None:
-            max_distance = _DISTANCES[method]
-        else:
-            max_distance = check_integer("max_distance", max_distance)
-        self.max_distance = max_distance
         self.shared_heads = bool(shared_heads)
         self.num_buckets = check_integer("num_buckets", num_buckets)
+        if max_distance is not None:
+            max_distance = check_integer("max_distance", max_distance)
+        self.shares_embedding = relative_embedding is not None
+        if self.shares_embedding:
+            self._take_table(relative_embedding, max_distance)
+            max_distance = self.relative_embedding.max_distance
+            if method == "bias":
+                num_buckets = self.num_buckets = self.relative_embedding.num_buckets
+        elif max_distance is None:
+            max_distance = _DISTANCES[method]
+        self.max_distance = max_distance
         if method == "bias":
             assert max_distance is not None
             check_t5_buckets(num_buckets, max_distance)
@@ -176,17 +186,31 @@ class RelativeAttention(SelfAttention):
                 "`shared_heads` must be False for the methods 'rpe', 'bias' and "
                 f"'xlnet'. Received: shared_heads={shared_heads}, method={method!r}"
             )
-        self.shares_embedding = relative_embedding is not None
-        if self.shares_embedding:
-            if method == "xlnet" or not isinstance(
-                relative_embedding, RelativeEmbedding
-            ):
-                raise TypeError(
-                    "`relative_embedding` must be a `RelativeEmbedding`, for a method "
-                    "with a table. Received: "
-                    f"relative_embedding={relative_embedding!r}, method={method!r}"
+
+    def _take_table(self, table, max_distance):
+        """Makes a table this layer's, if it is one of the method and the arguments."""
+        if self.method == "xlnet" or not isinstance(table, RelativeEmbedding):
+            raise TypeError(
+                "`relative_embedding` must be a `RelativeEmbedding`, for a method with "
+                f"a table. Received: relative_embedding={table!r}, "
+                f"method={self.method!r}"
+            )
+        index = _INDICES.get(self.method, "signed")
+        if table.index != index:
+            raise ValueError(
+                f"`relative_embedding` must have the index {index!r} for the method "
+                f"{self.method!r}. Received: relative_embedding.index={table.index!r}"
+            )
+        for name, value, left_out in (
+            ("max_distance", max_distance, None),
+            ("num_buckets", self.num_buckets, 32),
+        ):
+            if value not in (left_out, getattr(table, name)):
+                raise ValueError(
+                    f"`{name}` must be left out, or be that of `relative_embedding`, "
+                    f"{getattr(table, name)}. Received: {name}={value}"
                 )
-            self.relative_embedding = relative_embedding
+        self.relative_embedding = table
 
     def build(self, hidden_shape: Shape) -> None:
         check_hidden("hidden", hidden_shape)
@@ -207,7 +231,7 @@ class RelativeAttention(SelfAttention):
             self.relative_embedding = RelativeEmbedding(
                 self.max_distance,
                 shape,
-                index={"huang1": "distance", "bias": "t5"}.get(self.method, "signed"),
+                index=_INDICES.get(self.method, "signed"),
                 num_buckets=self.num_buckets,
                 embeddings_initializer="ones"
                 if self.method in _FACTORS
@@ -363,6 +387,8 @@ class RelativeAttention(SelfAttention):
             config["relative_embedding"] = keras.layers.deserialize(
                 config["relative_embedding"]
             )
+            # Those of the table; earlier versions also kept others here.
+            config = {**config, "max_distance": None, "num_buckets": 32}
         return cls(**config)
 
 
