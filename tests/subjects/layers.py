@@ -43,6 +43,12 @@ def make_block(**options):
     )
 
 
+def make_relative_block(**options):
+    """One whose attention reads segments."""
+    attention = layers.RelativeAttention(2, "xlnet", relative_segments=True)
+    return layers.EncoderBlock(attention, layers.FeedForward(12), **options)
+
+
 # What an attention needs beside its number of heads or parts.
 NEEDED = {
     layers.BlockwiseAttention: dict(head_blocks="1:1"),

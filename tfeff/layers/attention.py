@@ -9,8 +9,10 @@ from tfeff import ops as functional
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import (
     check_disabled_heads,
+    check_floats,
     check_head_mask,
     check_initializer,
+    check_last_axis,
 )
 from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
@@ -209,12 +211,8 @@ def project_to_heads(dense: keras.layers.Dense, x, num_heads: int, heads_first=T
     if dense.quantization_mode is not None:
         heads = functional.split_heads(dense(x), num_heads)
         return ops.swapaxes(heads, 1, 2) if heads_first else heads
-    if x.shape[-1] != dense.kernel.shape[0]:
-        # Keras' einsum on TensorFlow would silently reshape the batch.
-        raise ValueError(
-            f"`hidden` must have a last axis of size {dense.kernel.shape[0]}, as when "
-            f"the layer was built. Received: hidden.shape={tuple(x.shape)}"
-        )
+    # Keras' einsum on TensorFlow would silently reshape the batch.
+    check_last_axis("hidden", x.shape, dense.kernel.shape[0])
     kernel, bias = dense.kernel, dense.bias
     size = kernel.shape[1] // num_heads
     kernel = ops.reshape(kernel, (kernel.shape[0], num_heads, size))
@@ -240,6 +238,7 @@ def project_from_heads(dense: keras.layers.Dense, x, kernel=None):
 
 def convolved(convolution, hidden):
     """A separable convolution of sequences; TensorFlow's fails on empty ones."""
+    check_floats("hidden", hidden)
     if hidden.shape[1] != 0:
         return convolution(hidden)
     return convolution(ops.pad(hidden, ((0, 0), (0, 1), (0, 0))))[:, :0]

@@ -8,7 +8,7 @@ import keras
 from tfeff.compat import keras_mask, sublayers
 from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs
-from tfeff.layers.checks import check_hidden, check_padding_mask
+from tfeff.layers.checks import check_floats, check_hidden, check_padding_mask
 from tfeff.layers.dropout import Dropout, draw_seeds, drawn_seeds
 from tfeff.layers.head_masks import active_head_mask
 from tfeff.layers.layer import Layer
@@ -106,7 +106,7 @@ class EncoderBlock(Layer):
         self.layer_index = layer_index
 
     def build(self, hidden_shape: Shape) -> None:
-        check_hidden("hidden", hidden_shape)
+        self.hidden_dim = check_hidden("hidden", hidden_shape)
         if not self.attention.built:
             self.attention.build(hidden_shape)
         if not self.feedforward.built:
@@ -134,6 +134,7 @@ class EncoderBlock(Layer):
         layer_index: int | None = None,
         training: bool | None = None,
     ) -> Tensor:
+        self._check_hidden(hidden)
         if padding_mask is None:  # The attention may not look for Keras' mask.
             padding_mask = keras_mask(hidden)
         recording = active_recording()
@@ -177,10 +178,15 @@ class EncoderBlock(Layer):
         # Keras would trace the call, which takes most of the time to build an encoder.
         # Only an attention that builds its layers in its call needs that.
         if all(layer.built for layer in sublayers(self)):
+            self._check_hidden(hidden)
             if padding_mask is not None:
                 check_padding_mask(padding_mask, hidden)
             return keras.KerasTensor(hidden.shape, dtype=self.compute_dtype)
         return super().compute_output_spec(hidden, padding_mask, *args, **kwargs)
+
+    def _check_hidden(self, hidden):
+        check_hidden("hidden", hidden.shape, self.hidden_dim)
+        check_floats("hidden", hidden)
 
     def attend(self, inputs: AttentionInputs) -> Tensor:
         """The block applied to any queries over a sequence.

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.layers.checks import check_initializer, check_same_shape, check_token_ids
+from tfeff.layers.checks import check_initializer, check_token_ids
 from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
 from tfeff.layers.initializer import own_initializer
@@ -218,7 +218,7 @@ class EncoderEmbedding(Layer):
         segment_ids: Tensor | None = None,
         training: bool | None = None,
     ) -> Tensor:
-        self._check_inputs(token_ids, segment_ids)
+        token_ids, segment_ids = self._checked(token_ids, segment_ids)
         rows, inside = rows_of("token_ids", token_ids, self.vocabulary_size)
         x = self.token_embedding(rows)
         if self.num_segments == 1 or (self.num_segments and segment_ids is None):
@@ -257,16 +257,16 @@ class EncoderEmbedding(Layer):
     ) -> Tensor:
         # On PyTorch, Keras would call the layer with a number for an unknown length,
         # which may be too long.
-        self._check_inputs(token_ids, segment_ids)
+        token_ids, _ = self._checked(token_ids, segment_ids)
         shape = self.compute_output_shape(token_ids.shape)
         return keras.KerasTensor(shape, self.compute_dtype)
 
-    def _check_inputs(self, token_ids, segment_ids):
-        check_token_ids("token_ids", token_ids)
+    def _checked(self, token_ids, segment_ids):
+        token_ids = check_token_ids("token_ids", token_ids)
         self._check_length(token_ids.shape)
         if self.num_segments > 1 and segment_ids is not None:
-            check_token_ids("segment_ids", segment_ids)
-            check_same_shape("segment_ids", segment_ids, token_ids.shape)
+            segment_ids = check_token_ids("segment_ids", segment_ids, token_ids.shape)
+        return token_ids, segment_ids
 
     def _check_length(self, shape):
         length = shape[1]

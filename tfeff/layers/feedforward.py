@@ -9,6 +9,7 @@ from tfeff.layers.checks import (
     check_divides,
     check_hidden,
     check_initializer,
+    check_last_axis,
 )
 from tfeff.layers.dense import Dense
 from tfeff.layers.grouped_dense import GroupedDense
@@ -112,6 +113,7 @@ class FeedForward(Layer):
         return dense
 
     def call(self, hidden: Tensor) -> Tensor:
+        check_last_axis("hidden", hidden.shape, self.output_dense.units)
         inner = self.intermediate_dense(hidden)
         if self.activation not in _ACTIVATIONS.values():
             return self.output_dense(self.activation(inner))

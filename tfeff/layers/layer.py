@@ -14,6 +14,9 @@ class Layer(keras.layers.Layer):
     the positions of the input, `compute_mask`.
     """
 
+    # The last size of the input of a layer that is built.
+    hidden_dim: int | None = None
+
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
         """Keras' mask of the output: that of the input."""
         return previous_mask

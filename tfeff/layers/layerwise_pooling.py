@@ -5,7 +5,7 @@ import keras
 from keras import ops
 
 from tfeff.layers.attention_inputs import AttentionInputs
-from tfeff.layers.checks import visible_keys
+from tfeff.layers.checks import check_hidden, visible_keys
 from tfeff.layers.shared_blocks import SharedBlocks
 from tfeff.utils.types import Shape, Tensor
 
@@ -81,6 +81,7 @@ class LayerwisePooling(SharedBlocks):
             self.initial_vector, (batch_size, 1, self.initial_vector.shape[0])
         )
         for index, (block, hidden) in enumerate(zip(self.blocks, hidden_states)):
+            check_hidden(f"hidden_states[{index}]", hidden.shape, self.hidden_dim)
             inputs = AttentionInputs(
                 y,
                 hidden,

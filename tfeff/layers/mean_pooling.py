@@ -3,7 +3,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.layers.checks import visible_keys
+from tfeff.layers.checks import check_hidden, visible_keys
 from tfeff.layers.layer import Layer
 from tfeff.ops.masking import at_least_float32
 from tfeff.utils.types import Shape, Tensor
@@ -45,6 +45,7 @@ class MeanPooling(Layer):
     """
 
     def call(self, hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        check_hidden("hidden", hidden.shape)
         return visible_mean(hidden, visible_keys(padding_mask, hidden))
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:

@@ -9,7 +9,6 @@ from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import (
     check_divides,
     check_hidden,
-    check_same_shape,
     check_token_ids,
 )
 from tfeff.layers.initializer import bert_initializer
@@ -213,7 +212,7 @@ class RelativeAttention(SelfAttention):
         self.relative_embedding = table
 
     def build(self, hidden_shape: Shape) -> None:
-        check_hidden("hidden", hidden_shape)
+        self.hidden_dim = check_hidden("hidden", hidden_shape)
         hidden_dim = hidden_shape[-1]
         check_divides("num_heads", self.num_heads, hidden_dim)
         self.build_projections(hidden_dim, ("query", "key", "value"))
@@ -361,8 +360,7 @@ class RelativeAttention(SelfAttention):
                 "`segment_ids` must be given to an attention with relative segments. "
                 "Received: segment_ids=None"
             )
-        check_token_ids("segment_ids", inputs.segment_ids)
-        check_same_shape("segment_ids", inputs.segment_ids, inputs.hidden.shape[:2])
+        check_token_ids("segment_ids", inputs.segment_ids, inputs.hidden.shape[:2])
 
     def get_config(self) -> Config:
         config = super().get_config()

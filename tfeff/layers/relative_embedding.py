@@ -7,6 +7,7 @@ from keras import ops
 from tfeff import ops as functional
 from tfeff.layers.checks import check_initializer
 from tfeff.layers.layer import Layer
+from tfeff.ops.ids import check_integers
 from tfeff.ops.partition import check_t5_buckets
 from tfeff.utils.checks import check_choice, check_integer
 from tfeff.utils.types import Config, Initializer, Shape, Tensor
@@ -47,7 +48,8 @@ class RelativeEmbedding(Layer):
     Raises:
         ValueError: if `max_distance` is below 1, `index` is unknown, or
             `num_buckets` is odd, below 4, or too many for `max_distance`.
-        TypeError: if `shape` is not a sequence of integers.
+        TypeError: if `shape` is not a sequence of integers, or relative positions are
+            not integers.
 
     Example:
 
@@ -100,6 +102,7 @@ class RelativeEmbedding(Layer):
         )
 
     def call(self, relative_positions: Tensor) -> Tensor:
+        check_integers("relative_positions", relative_positions)
         return ops.take(self.embeddings, self._rows(relative_positions), axis=0)
 
     def compute_output_shape(self, relative_positions_shape: Shape) -> Shape:

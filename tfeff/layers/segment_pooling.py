@@ -3,10 +3,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.layers.checks import visible_keys
+from tfeff.layers.checks import check_hidden, check_token_ids, visible_keys
 from tfeff.layers.layer import Layer
 from tfeff.layers.mean_pooling import visible_mean
-from tfeff.ops.ids import check_integers
 from tfeff.utils.types import Shape, Tensor
 
 
@@ -32,7 +31,7 @@ class SegmentPooling(Layer):
         Float tensor `[B, 4 D]`.
 
     Raises:
-        ValueError: if `padding_mask` is of another shape.
+        ValueError: if `padding_mask` or `segment_ids` is of another shape.
         TypeError: if `padding_mask` or `segment_ids` is of floats.
 
     Example:
@@ -55,8 +54,8 @@ class SegmentPooling(Layer):
         segment_ids: Tensor,
         padding_mask: Tensor | None = None,
     ) -> Tensor:
-        segment_ids = ops.convert_to_tensor(segment_ids)
-        check_integers("segment_ids", segment_ids)
+        check_hidden("hidden", hidden.shape)
+        segment_ids = check_token_ids("segment_ids", segment_ids, hidden.shape[:2])
         visible = visible_keys(padding_mask, hidden)
         u, v = (
             visible_mean(hidden, _both(segment_ids == segment, visible))

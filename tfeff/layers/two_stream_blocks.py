@@ -5,7 +5,12 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.layers.attention_inputs import AttentionInputs
-from tfeff.layers.checks import check_same_shape, check_token_ids, visible_keys
+from tfeff.layers.checks import (
+    check_floats,
+    check_hidden,
+    check_token_ids,
+    visible_keys,
+)
 from tfeff.layers.shared_blocks import SharedBlocks
 from tfeff.utils.types import Shape, Tensor
 
@@ -94,13 +99,13 @@ class TwoStreamBlocks(SharedBlocks):
         query: Tensor | None = None,
         training: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
-        check_token_ids("ranks", ranks)
-        check_same_shape("ranks", ranks, hidden.shape[:2])
+        check_hidden("hidden", hidden.shape, self.hidden_dim)
+        check_floats("hidden", hidden)
+        ranks = check_token_ids("ranks", ranks, hidden.shape[:2])
         batch, length, size = ops.shape(hidden)
         count, query_ranks = length, ranks
         if target_positions is not None:
-            target_positions = ops.convert_to_tensor(target_positions)
-            check_token_ids("target_positions", target_positions)
+            target_positions = check_token_ids("target_positions", target_positions)
             query_ranks = functional.gather_positions(ranks, target_positions)
             count = ops.shape(target_positions)[1]
         content = hidden
