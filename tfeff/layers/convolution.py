@@ -17,7 +17,7 @@ from tfeff.layers.checks import (
 )
 from tfeff.layers.initializer import own_initializer
 from tfeff.ops.kernels import masked_softmax
-from tfeff.utils.checks import check_integer
+from tfeff.utils.checks import check_bool, check_integer
 
 
 class Convolution(Attention):
@@ -46,7 +46,7 @@ class Convolution(Attention):
         super().__init__(**kwargs)
         self.num_heads = check_integer("num_heads", num_heads)
         self.kernel_size = check_kernel_size(kernel_size)
-        self.mask_conv = bool(mask_conv)
+        self.mask_conv = check_bool("mask_conv", mask_conv)
 
     def build(self, hidden_shape):
         self.hidden_dim = check_hidden("hidden", hidden_shape)

@@ -10,7 +10,13 @@ from tfeff.layers.dropout import Dropout
 from tfeff.layers.initializer import own_initializer
 from tfeff.layers.layer import Layer
 from tfeff.ops.ids import rows_of, zeros_outside
-from tfeff.utils.checks import check_choice, check_integer, check_positive, check_rate
+from tfeff.utils.checks import (
+    check_bool,
+    check_choice,
+    check_integer,
+    check_positive,
+    check_rate,
+)
 from tfeff.utils.types import Config, Initializer, Shape, Tensor
 
 POSITIONS = ("absolute", "sinusoid", "none")
@@ -130,7 +136,7 @@ class EncoderEmbedding(Layer):
                 f"Received: embedding_dim={self.embedding_dim}"
             )
         self.dropout = check_rate("dropout", dropout)
-        self.layer_norm = bool(layer_norm)
+        self.layer_norm = check_bool("layer_norm", layer_norm)
         self.layer_norm_epsilon = check_positive(
             "layer_norm_epsilon", layer_norm_epsilon
         )

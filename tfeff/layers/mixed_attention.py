@@ -17,7 +17,7 @@ from tfeff.layers.convolution_heads import DynamicHeads, LightweightHeads
 from tfeff.layers.initializer import own_initializer
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.layers.span_dynamic_conv import SpanDynamicConv1D
-from tfeff.utils.checks import check_choice, check_integer
+from tfeff.utils.checks import check_bool, check_choice, check_integer
 from tfeff.utils.types import Config, Shape, Tensor
 
 _CONVOLUTIONS = {
@@ -107,7 +107,7 @@ class MixedAttention(SelfAttention):
         self.head_ratio = check_integer("head_ratio", head_ratio)
         self.kernel_size = check_kernel_size(kernel_size)
         self.convolution_type = check_choice("convolution", convolution, CONVOLUTIONS)
-        self.mask_conv = bool(mask_conv)
+        self.mask_conv = check_bool("mask_conv", mask_conv)
         # The heads of the bottleneck; a single head is not reduced.
         self.reduced_heads = max(1, num_heads // head_ratio)
         if num_heads > 1 and num_heads % head_ratio:

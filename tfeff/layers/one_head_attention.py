@@ -14,7 +14,7 @@ from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops import kernels
 from tfeff.ops.attention import NORMALIZERS
 from tfeff.ops.kernels.near_far import NearFar
-from tfeff.utils.checks import check_choice
+from tfeff.utils.checks import check_bool, check_choice
 from tfeff.utils.types import Config, Shape, Tensor
 
 
@@ -121,10 +121,10 @@ class OneHeadAttention(Partitioned, ScoredAttention):
     ):
         super().__init__(**kwargs)
         self.normalizer = check_choice("normalizer", normalizer, NORMALIZERS)
-        self.partition_bias = bool(partition_bias)
-        self.partition_value = bool(partition_value)
-        self.key_projection = bool(key_projection)
-        self.values_by_part = bool(values_by_part)
+        self.partition_bias = check_bool("partition_bias", partition_bias)
+        self.partition_value = check_bool("partition_value", partition_value)
+        self.key_projection = check_bool("key_projection", key_projection)
+        self.values_by_part = check_bool("values_by_part", values_by_part)
         self.make_partition(num_parts, layer_index, num_layers, boundaries)
         self.num_parts = self.partition_layer.num_parts
 

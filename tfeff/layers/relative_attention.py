@@ -16,7 +16,7 @@ from tfeff.layers.relative_embedding import RelativeEmbedding
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.ops import kernels
 from tfeff.ops.partition import check_t5_buckets
-from tfeff.utils.checks import check_choice, check_integer
+from tfeff.utils.checks import check_bool, check_choice, check_integer
 from tfeff.utils.types import Config, Shape, Tensor
 
 # The scores of each method with a table.
@@ -142,7 +142,7 @@ class RelativeAttention(SelfAttention):
     ):
         super().__init__(num_heads, **kwargs)
         self.method = check_choice("method", method, METHODS)
-        self.shared_heads = bool(shared_heads)
+        self.shared_heads = check_bool("shared_heads", shared_heads)
         self.num_buckets = check_integer("num_buckets", num_buckets)
         if max_distance is not None:
             max_distance = check_integer("max_distance", max_distance)
@@ -168,13 +168,13 @@ class RelativeAttention(SelfAttention):
                     f"`{name}` must be left out unless the method is {owner!r}. "
                     f"Received: {name}={value!r}, method={method!r}"
                 )
-        self.relative_segments = bool(relative_segments)
+        self.relative_segments = check_bool("relative_segments", relative_segments)
         if relative_segments and method != "xlnet":
             raise ValueError(
                 "`relative_segments` must be False unless the method is 'xlnet'. "
                 f"Received: relative_segments={relative_segments}, method={method!r}"
             )
-        self.query_bias = bool(query_bias)
+        self.query_bias = check_bool("query_bias", query_bias)
         if not query_bias and method != "xlnet":
             raise ValueError(
                 "`query_bias` must be True unless the method is 'xlnet'. "

@@ -15,6 +15,7 @@ from tfeff.encoders.quantization import check_keeps_training
 from tfeff.storage.arguments import READ, READ_WHOLE, REPLACE, local_run, paths
 from tfeff.training.background import Background
 from tfeff.utils.checks import (
+    check_bool,
     check_integer,
     check_iterable,
     check_mapping,
@@ -99,8 +100,7 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
 
     Example: see `save_checkpoint`.
     """
-    if not isinstance(compile, bool):
-        raise TypeError(f"`compile` must be a bool. Received: compile={compile!r}")
+    check_bool("compile", compile)
     with _archive(path) as archive:
         if damaged := archive.testzip():
             raise zipfile.BadZipFile(f"bad checksum of {damaged}")

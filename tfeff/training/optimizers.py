@@ -6,7 +6,7 @@ from keras import ops
 from tfeff.compat import OpenAdamW
 from tfeff.training.layerwise_decay import rate_factors
 from tfeff.training.schedules import LinearWarmupDecay
-from tfeff.utils.checks import check_positive, check_rate
+from tfeff.utils.checks import check_bool, check_positive, check_rate
 from tfeff.utils.types import Config, Tensor
 
 
@@ -69,7 +69,7 @@ class AdamW(OpenAdamW):
             )
         super().__init__(*args, **kwargs)
         self.layer_decay = layer_decay
-        self.bias_correction = bool(bias_correction)
+        self.bias_correction = check_bool("bias_correction", bias_correction)
         self._factors: dict[str, float] | None = None
 
     def set_encoder(self, encoder: keras.Model) -> None:
