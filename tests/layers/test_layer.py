@@ -1,5 +1,7 @@
 """What Keras asks every layer for beside its call."""
 
+import warnings
+
 import keras
 import numpy as np
 import pytest
@@ -71,3 +73,15 @@ def test_a_function_is_an_initializer(name):
     for made in (layer, copy):
         made(case.inputs, **case.others)
         assert any(np.all(w.numpy() == 0.5) for w in made.weights)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_position_is_nothing_to_warn_of(name):
+    case = CASES[name]
+    inputs, others = tree.map_structure(lambda x: x[:, :1], [case.inputs, case.others])
+    others = {name: 0 * x for name, x in others.items()}
+    layer = case.make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        layer(inputs, **others)
+        layer(*tree.map_structure(symbolic, [inputs]), **others)
