@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from keras import tree
 
+from tests.checks.pages import python_blocks
 from tests.subjects.layers import CASES, LENGTH, WIDTH, symbolic, vectors
 from tfeff import layers
 from tfeff.compat import keras_mask
@@ -108,3 +109,12 @@ def test_padding_changes_nothing_in_a_sequential_model(memory_efficient):
         model.predict(ids, verbose=0),
     ):
         np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_padding_changes_nothing_in_the_example_of_the_page():
+    names = {}
+    (example,) = python_blocks("docs/LAYERS.md")
+    exec(example, names)
+    ids = np.array([[5, 6, 7]])
+    found = names["model"](np.pad(ids, ((0, 0), (0, 3))))
+    np.testing.assert_allclose(found, names["model"](ids), atol=1e-6)

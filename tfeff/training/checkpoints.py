@@ -223,6 +223,8 @@ class Checkpoints(keras.callbacks.Callback):
     Example:
 
     >>> callback = Checkpoints("run/checkpoints", steps_per_epoch=100, keep=3)
+    >>> isinstance(callback, keras.callbacks.Callback)
+    True
     """
 
     def __init__(

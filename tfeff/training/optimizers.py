@@ -49,6 +49,8 @@ class AdamW(OpenAdamW):
     Example:
 
     >>> optimizer = AdamW(learning_rate=1e-4, weight_decay=0.01, global_clipnorm=1.0)
+    >>> optimizer.weight_decay
+    0.01
 
     Reference:
         Loshchilov and Hutter, "Decoupled weight decay regularization"; Devlin et
@@ -196,7 +198,9 @@ def adamw(
 
     Example:
 
-    >>> optimizer = adamw(1e-4, warmup_steps=10_000, total_steps=1_000_000)
+    >>> optimizer = adamw(1e-2, warmup_steps=4, total_steps=8)
+    >>> float(optimizer.learning_rate) < 1e-2
+    True
 
     Reference:
         Tian et al., "Shatter", section A.2.
