@@ -49,7 +49,7 @@ class Convolution(Attention):
         self.mask_conv = check_bool("mask_conv", mask_conv)
 
     def build(self, hidden_shape):
-        self.hidden_dim = check_hidden("hidden", hidden_shape)
+        self.input_dim = check_hidden("hidden", hidden_shape)
         hidden_dim = hidden_shape[-1]
         check_divides("num_heads", self.num_heads, hidden_dim)
         check_disabled_heads(self.disabled_heads, self.output_heads)
@@ -73,7 +73,7 @@ class Convolution(Attention):
         return_attention_scores=False,
         head_mask=None,
     ):
-        check_hidden("hidden", hidden.shape, self.hidden_dim)
+        check_hidden("hidden", hidden.shape, self.input_dim)
         visible = visible_keys(padding_mask, hidden)
         if not self.mask_conv:
             visible = None

@@ -106,7 +106,7 @@ class EncoderBlock(Layer):
         self.layer_index = layer_index
 
     def build(self, hidden_shape: Shape) -> None:
-        self.hidden_dim = check_hidden("hidden", hidden_shape)
+        self.input_dim = check_hidden("hidden", hidden_shape)
         if not self.attention.built:
             self.attention.build(hidden_shape)
         if not self.feedforward.built:
@@ -185,7 +185,7 @@ class EncoderBlock(Layer):
         return super().compute_output_spec(hidden, padding_mask, *args, **kwargs)
 
     def _check_hidden(self, hidden):
-        check_hidden("hidden", hidden.shape, self.hidden_dim)
+        check_hidden("hidden", hidden.shape, self.input_dim)
         check_floats("hidden", hidden)
 
     def attend(self, inputs: AttentionInputs) -> Tensor:

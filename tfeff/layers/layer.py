@@ -15,7 +15,7 @@ class Layer(keras.layers.Layer):
     """
 
     # The last size of the input of a layer that is built.
-    hidden_dim: int | None = None
+    input_dim: int | None = None
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
         """Keras' mask of the output: that of the input."""

@@ -81,7 +81,7 @@ class LayerwisePooling(SharedBlocks):
             self.initial_vector, (batch_size, 1, self.initial_vector.shape[0])
         )
         for index, (block, hidden) in enumerate(zip(self.blocks, hidden_states)):
-            check_hidden(f"hidden_states[{index}]", hidden.shape, self.hidden_dim)
+            check_hidden(f"hidden_states[{index}]", hidden.shape, self.input_dim)
             inputs = AttentionInputs(
                 y,
                 hidden,

@@ -128,7 +128,7 @@ class MixedAttention(SelfAttention):
         return self.reduced_heads * kinds
 
     def build(self, hidden_shape: Shape) -> None:
-        self.hidden_dim = check_hidden("hidden", hidden_shape)
+        self.input_dim = check_hidden("hidden", hidden_shape)
         hidden_dim = hidden_shape[-1]
         check_divides("num_heads", self.num_heads, hidden_dim)
         check_disabled_heads(self.disabled_heads, self.output_heads)

@@ -134,7 +134,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         return self.num_parts
 
     def build(self, hidden_shape: Shape) -> None:
-        self.hidden_dim = check_hidden("hidden", hidden_shape)
+        self.input_dim = check_hidden("hidden", hidden_shape)
         check_divides("num_parts", self.num_parts, hidden_shape[-1])
         names = ("query", "key", "value") if self.key_projection else ("query", "value")
         self.build_projections(hidden_shape[-1], names)

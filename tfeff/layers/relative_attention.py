@@ -212,7 +212,7 @@ class RelativeAttention(SelfAttention):
         self.relative_embedding = table
 
     def build(self, hidden_shape: Shape) -> None:
-        self.hidden_dim = check_hidden("hidden", hidden_shape)
+        self.input_dim = check_hidden("hidden", hidden_shape)
         hidden_dim = hidden_shape[-1]
         check_divides("num_heads", self.num_heads, hidden_dim)
         self.build_projections(hidden_dim, ("query", "key", "value"))

@@ -144,7 +144,7 @@ class ScoredAttention(Attention):
         recompute=False,
         head_mask=None,
     ):
-        check_hidden("hidden", hidden.shape, self.hidden_dim)
+        check_hidden("hidden", hidden.shape, self.input_dim)
         inputs = AttentionInputs(
             hidden,
             hidden,

@@ -79,7 +79,7 @@ class SelfAttention(ScoredAttention):
         self.num_heads = check_integer("num_heads", num_heads)
 
     def build(self, hidden_shape: Shape) -> None:
-        self.hidden_dim = check_hidden("hidden", hidden_shape)
+        self.input_dim = check_hidden("hidden", hidden_shape)
         check_divides("num_heads", self.num_heads, hidden_shape[-1])
         self.build_projections(hidden_shape[-1], ("query", "key", "value"))
 

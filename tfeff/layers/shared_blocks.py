@@ -32,7 +32,7 @@ class SharedBlocks(Layer):
 
     def add_first_state(self, name: str, hidden_name: str, hidden_shape):
         """Builds the blocks and makes the weight."""
-        self.hidden_dim = check_hidden(hidden_name, hidden_shape)
+        self.input_dim = check_hidden(hidden_name, hidden_shape)
         for block in self.blocks:
             if not block.built:
                 block.build(hidden_shape)

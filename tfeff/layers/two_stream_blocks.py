@@ -99,7 +99,7 @@ class TwoStreamBlocks(SharedBlocks):
         query: Tensor | None = None,
         training: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
-        check_hidden("hidden", hidden.shape, self.hidden_dim)
+        check_hidden("hidden", hidden.shape, self.input_dim)
         check_floats("hidden", hidden)
         ranks = check_token_ids("ranks", ranks, hidden.shape[:2])
         batch, length, size = ops.shape(hidden)
