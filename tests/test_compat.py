@@ -142,6 +142,19 @@ def test_a_layer_lists_all_layers_within_it():
     assert inner.layers[0] in outer.layers
 
 
+class Masked(keras.layers.Layer):
+    def call(self, inputs, others, mask=None):
+        return 0 * inputs if mask is None else inputs
+
+
+@wants
+def test_a_layer_of_two_tensors_gets_the_mask_of_the_first():
+    """`keras_mask`."""
+    ids = np.ones((1, 2))
+    embedded = keras.layers.Embedding(3, 2, mask_zero=True)(ids)
+    assert np.any(Masked()(embedded, ids))
+
+
 class OfACall(keras.Model):
     def call(self, inputs):
         return inputs

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import keras
+from keras.src.backend import get_keras_mask
 from keras.src.backend.common import global_state
 from keras.src.saving.saving_lib import get_attr_skipset
 
@@ -19,6 +20,14 @@ def sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     Keras' public `layers` returns the first level alone.
     """
     return layer._flatten_layers()
+
+
+def keras_mask(tensor):
+    """Keras' mask of a tensor, such as `Embedding(mask_zero=True)` gives it, or `None`.
+
+    Keras hands it to a layer's argument `mask` only if it gets one tensor alone.
+    """
+    return get_keras_mask(tensor)
 
 
 class ClearsAllGradients:

@@ -290,3 +290,9 @@ def test_an_activation_that_is_a_function_is_saved_by_its_name():
     np.testing.assert_array_equal(
         loaded(batch)["sequence_output"], encoder(batch)["sequence_output"]
     )
+
+
+def test_inputs_are_by_name():
+    ids = np.ones((2, 5), "int32")
+    with pytest.raises(TypeError, match="`inputs` must be a mapping .*Received: inp"):
+        build("bert_tiny", **TINY)([ids, ids, ids])

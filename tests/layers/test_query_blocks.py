@@ -12,7 +12,7 @@ from tests.checks import assert_close, randomize, variables_of
 from tests.subjects.attention import D, check, run
 from tfeff import layers
 from tfeff.layers.attention_inputs import AttentionInputs
-from tfeff.layers.scored_attention import ScoredAttention
+from tfeff.layers.scored_attention import BLOCK_SIZE, WHOLE_LENGTH, ScoredAttention
 
 SEGMENTS = {"sinusoid": "concatenated", "relative_segments": True}
 ATTENTIONS = {
@@ -246,3 +246,17 @@ def test_a_convolution_has_no_scores_to_recompute():
             layers.FeedForward(8),
             memory_efficient="attention",
         )
+
+
+@pytest.mark.parametrize(
+    ("method", "first"),
+    [("shaw", 1025), ("rpe", 1025), ("bias", 1025), ("huang4", 2560), ("xlnet", None)],
+)
+def test_the_page_tells_the_lengths_that_have_far_keys(method, first):
+    """`docs/ENCODERS.md`, of tables by default."""
+    layer = layers.RelativeAttention(2, method)
+    layer.build((None, None, 8))
+    inputs, size = AttentionInputs(None, None), BLOCK_SIZE
+    lengths = range(WHOLE_LENGTH + 1, 4097)
+    assert next((n for n in lengths if layer._near(inputs, size, n)), None) == first
+    assert layer._near(inputs, size, tf.constant(4096)) is None

@@ -428,6 +428,35 @@ def test_a_shared_embedding_must_fit():
         RelativeAttention(2, "bias", relative_embedding=other)(inputs_of(2, 5))
 
 
+@pytest.mark.parametrize(
+    ("name", "method", "options", "table"),
+    [
+        ("max_distance", "huang4", {"max_distance": 3}, {"max_distance": 7}),
+        ("max_distance", "bias", {"max_distance": 64}, {"index": "t5"}),
+        ("num_buckets", "bias", {"num_buckets": 16}, {"index": "t5"}),
+        ("relative_embedding", "huang1", {}, {}),
+        ("relative_embedding", "huang2", {}, {"index": "distance"}),
+        ("relative_embedding", "bias", {}, {}),
+        ("relative_embedding", "shaw", {}, {"index": "t5"}),
+    ],
+)
+def test_arguments_that_contradict_a_shared_embedding(name, method, options, table):
+    shared = RelativeEmbedding(**{"max_distance": 128, **table})
+    with pytest.raises(ValueError, match=f"`{name}` must .*Received: {name}"):
+        RelativeAttention(2, method, relative_embedding=shared, **options)
+
+
+def test_arguments_of_a_shared_embedding_are_those_of_the_layer():
+    shared = RelativeEmbedding(64, (2,), index="t5", num_buckets=16)
+    layer = RelativeAttention(2, "bias", relative_embedding=shared)
+    assert (layer.max_distance, layer.num_buckets) == (64, 16)
+    # An earlier version did not compare them.
+    config = {**layer.get_config(), "max_distance": 128, "num_buckets": 32}
+    for other in (layer.get_config(), config):
+        copy = RelativeAttention.from_config(other)
+        assert (copy.max_distance, copy.num_buckets) == (64, 16)
+
+
 def test_a_shared_embedding_is_shared_in_a_saved_model(tmp_path):
     shared = RelativeEmbedding(3, shape=(2, 4))
     inputs = hidden = keras.Input((None, 8))

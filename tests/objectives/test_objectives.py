@@ -114,3 +114,12 @@ def test_wrong_encoders_are_named():
         objectives.ReplacedTokenDetection(dense, dense)
     with pytest.raises(TypeError, match="`encoder`.*Dense"):
         objectives.generator_for(dense)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_targets_are_named(kind):
+    model = make_model(kind)
+    inputs, *_ = next(iter(batches(kind, 1)))
+    for run in (model.fit, model.evaluate):
+        with pytest.raises(ValueError, match="`y` must .*Received: y=None"):
+            run(inputs, verbose=0)

@@ -33,7 +33,13 @@ from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import malformed, numbered_lines
 from tfeff.datasets.submissions import new_file, write_lines
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import check_integer, check_iterable, check_path, near_miss
+from tfeff.utils.checks import (
+    check_bool,
+    check_integer,
+    check_iterable,
+    check_path,
+    near_miss,
+)
 
 _SUFFIXES = (".txt", ".tsv", ".conll", ".iob2")
 _METRICS = ("f1", "precision", "recall", "accuracy")
@@ -89,6 +95,7 @@ def read_conll(
         raise ValueError("`label_names` must name a label. Received: none")
     word_column = check_integer("word_column", word_column, -100)
     label_column = check_integer("label_column", label_column, -100)
+    check_bool("label_optional", label_optional)
     lines = list(numbered_lines(path))
     separator = "\t" if any("\t" in line.strip() for _, line in lines) else None
     rows = [

@@ -18,7 +18,7 @@ from tfeff.data.finetuning.examples import Question, SpanExamples
 from tfeff.datasets.files import checked, field, json_lines
 from tfeff.datasets.squad import collected, span_dataset
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import check_choice, check_path
+from tfeff.utils.checks import check_bool, check_choice, check_path
 
 # The names of the published files.
 _FILES = {
@@ -77,6 +77,7 @@ def read_mrqa(
         Comprehension", 2019, section 3.
     """
     path = check_path("path", path)
+    check_bool("skip_mismatched", skip_mismatched)
     records = _records(path)
     if half is not None:
         chosen = _half(path, check_choice("half", half, ("first", "second")))

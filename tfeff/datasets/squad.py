@@ -22,7 +22,7 @@ from tfeff.datasets.squad_metrics import (
 )
 from tfeff.datasets.submissions import new_file, write_json
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import check_choice, check_mapping, check_path
+from tfeff.utils.checks import check_bool, check_choice, check_mapping, check_path
 
 
 def span_dataset(
@@ -138,6 +138,7 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
         SQuAD", 2018, section 4.
     """
     path = check_path("path", path)
+    check_bool("skip_mismatched", skip_mismatched)
     records = _records(json_file(path), path)
     return collected(path, (_question(*r) for r in records), skip_mismatched)
 

@@ -15,7 +15,7 @@ from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import first_file, malformed, numbered_lines
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import check_path, near_miss
+from tfeff.utils.checks import check_bool, check_path, near_miss
 
 ANY_RATING = (-math.inf, math.inf)
 
@@ -124,6 +124,8 @@ def read_tsv(
     ```
     """
     path = check_path("path", path)
+    check_bool("label_optional", label_optional)
+    check_bool("skip_malformed", skip_malformed)
     columns = _checked(texts, label, label_names, ratings)
     texts, label_names = columns["texts"], columns["label_names"]
     if keep is not None and not callable(keep):

@@ -80,6 +80,11 @@ def attentions() -> list[str]:
 
     Returns:
         Names that an encoder takes as `attention`.
+
+    Example:
+
+    >>> "one_head" in attentions()
+    True
     """
     return sorted(_REGISTRY)
 

@@ -17,7 +17,7 @@ from tfeff.layers import EncoderEmbedding
 from tfeff.layers.attention import declares
 from tfeff.layers.initializer import bert_initializer
 from tfeff.ops.ids import exact_input
-from tfeff.utils.checks import check_keywords
+from tfeff.utils.checks import check_bool, check_keywords, check_mapping
 from tfeff.utils.types import Config, DType, Tensor
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
@@ -147,6 +147,7 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
     ):
         own = inspect.signature(Encoder).parameters
         check_keywords("Encoder", kwargs, {*own, "name", "trainable"} - {"kwargs"})
+        check_bool("embedding_layer_norm", embedding_layer_norm)
         if tables_of is not None and not isinstance(tables_of, Encoder):
             raise TypeError(
                 f"`tables_of` must be an `Encoder`. Received: tables_of={tables_of!r}"
@@ -237,6 +238,7 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
     def call(
         self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None
     ) -> dict[str, Any]:
+        check_mapping("inputs", inputs, "names to tensors")
         inputs = inputs_in_order(inputs, INPUTS)
         inputs = {name: exact_input(name, x) for name, x in inputs.items()}
         return super().call(inputs, training=training, mask=mask)

@@ -38,7 +38,7 @@ from tfeff.tasks import (
     TokenClassifier,
 )
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.checks import check_integer, check_path, is_url
+from tfeff.utils.checks import check_bool, check_integer, check_path, is_url
 from tfeff.utils.digests import write_digests
 from tfeff.utils.files import atomic_folder, check_new_path, write_numbered
 
@@ -394,8 +394,7 @@ def _check_pooling(model):
 
 
 def _check_pairs(pairs, text_encoder):
-    if not isinstance(pairs, bool):
-        raise TypeError(f"`pairs` must be True or False. Received: pairs={pairs!r}")
+    check_bool("pairs", pairs)
     least = pair_frame(text_encoder.tokenizer) + 2 if pairs else 3
     check_integer("sequence_length", text_encoder.sequence_length, least)
 

@@ -9,16 +9,20 @@ from tfeff import ops as functional
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import (
     check_disabled_heads,
+    check_floats,
     check_head_mask,
     check_initializer,
+    check_last_axis,
 )
 from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
+from tfeff.layers.initializer import own_initializer
+from tfeff.layers.layer import Layer
 from tfeff.layers.separable_conv import SeparableConv1D
 from tfeff.utils.checks import check_rate
 
 
-class Attention(keras.layers.Layer):
+class Attention(Layer):
     """Base class of the attention layers.
 
     It makes projections and declares the abilities of a layer. `ScoredAttention` is the
@@ -78,9 +82,8 @@ class Attention(keras.layers.Layer):
         dense = Dense(
             units,
             use_bias=use_bias,
-            # Clones: one initializer used twice gives equal weights.
-            kernel_initializer=self.kernel_initializer.clone(),
-            bias_initializer=self.bias_initializer.clone(),
+            kernel_initializer=own_initializer(self.kernel_initializer),
+            bias_initializer=own_initializer(self.bias_initializer),
             dtype=self.dtype_policy,
             name=name,
         )
@@ -99,9 +102,9 @@ class Attention(keras.layers.Layer):
             units,
             kernel_size,
             padding="same",
-            depthwise_initializer=self.kernel_initializer.clone(),
-            pointwise_initializer=self.kernel_initializer.clone(),
-            bias_initializer=self.bias_initializer.clone(),
+            depthwise_initializer=own_initializer(self.kernel_initializer),
+            pointwise_initializer=own_initializer(self.kernel_initializer),
+            bias_initializer=own_initializer(self.bias_initializer),
             dtype=self.dtype_policy,
             name=name,
         )
@@ -208,12 +211,8 @@ def project_to_heads(dense: keras.layers.Dense, x, num_heads: int, heads_first=T
     if dense.quantization_mode is not None:
         heads = functional.split_heads(dense(x), num_heads)
         return ops.swapaxes(heads, 1, 2) if heads_first else heads
-    if x.shape[-1] != dense.kernel.shape[0]:
-        # Keras' einsum on TensorFlow would silently reshape the batch.
-        raise ValueError(
-            f"`hidden` must have a last axis of size {dense.kernel.shape[0]}, as when "
-            f"the layer was built. Received: hidden.shape={tuple(x.shape)}"
-        )
+    # Keras' einsum on TensorFlow would silently reshape the batch.
+    check_last_axis("hidden", x.shape, dense.kernel.shape[0])
     kernel, bias = dense.kernel, dense.bias
     size = kernel.shape[1] // num_heads
     kernel = ops.reshape(kernel, (kernel.shape[0], num_heads, size))
@@ -239,6 +238,7 @@ def project_from_heads(dense: keras.layers.Dense, x, kernel=None):
 
 def convolved(convolution, hidden):
     """A separable convolution of sequences; TensorFlow's fails on empty ones."""
+    check_floats("hidden", hidden)
     if hidden.shape[1] != 0:
         return convolution(hidden)
     return convolution(ops.pad(hidden, ((0, 0), (0, 1), (0, 0))))[:, :0]

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import keras
 from keras import ops
 
+from tfeff.compat import keras_mask
 from tfeff.ops.activations import gelu_tanh
 from tfeff.ops.ids import check_integers
 from tfeff.utils.checks import check_integer
@@ -109,23 +110,73 @@ def check_kernel_size(kernel_size) -> int:
     return kernel_size
 
 
-def check_hidden(name: str, shape) -> None:
-    """Raises unless `shape` is that of a batch of sequences of vectors."""
+def check_last_axis(name: str, shape, size: int) -> None:
+    """Raises unless the last axis of `shape` can be of the size of a built layer."""
+    if shape[-1] not in (None, size):
+        raise ValueError(
+            f"`{name}` must have a last axis of size {size}, as when the layer was "
+            f"built. Received: {name}.shape={tuple(shape)}"
+        )
+
+
+def check_hidden(name: str, shape, hidden_dim: int | None = None) -> int:
+    """Returns the last size of `shape`, that of a batch of sequences, or raises.
+
+    Args:
+        name: the argument's name.
+        shape: the shape of the argument.
+        hidden_dim: the last size of a layer that is built; `None` for any.
+    """
     if len(shape) != 3:
         raise ValueError(
             f"`{name}` must have shape (batch, length, hidden_dim). "
             f"Received: {name}.shape={tuple(shape)}"
         )
+    if hidden_dim is not None:
+        check_last_axis(name, shape, hidden_dim)
+    return shape[-1]
 
 
-def check_token_ids(name: str, ids) -> None:
-    """Raises unless `ids` is an integer tensor `[B, T]`."""
+def check_floats(name: str, tensor) -> None:
+    """Raises unless the tensor has a float dtype."""
+    dtype = keras.backend.standardize_dtype(tensor.dtype)
+    if "float" not in dtype:
+        raise TypeError(
+            f"`{name}` must be a float tensor. Received: {name}.dtype={dtype}"
+        )
+
+
+def as_tensor(name: str, value):
+    """`value`, which may be nested lists of numbers, as a tensor, or raises."""
+    if isinstance(value, keras.KerasTensor):
+        return value
+    try:
+        return ops.convert_to_tensor(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"`{name}` must be a tensor, or lists of numbers of one length. "
+            f"Received: {name}={value!r}"
+        ) from error
+
+
+def check_token_ids(name: str, ids, shape=None):
+    """Returns `ids` as a tensor if they are integers `[B, T]`, else raises.
+
+    Args:
+        name: the argument's name.
+        ids: a tensor, or lists of integers.
+        shape: the shape that they must have; `None` for any.
+    """
+    ids = as_tensor(name, ids)
     if len(ids.shape) != 2:
         raise ValueError(
             f"`{name}` must have shape (batch, length). "
             f"Received: {name}.shape={tuple(ids.shape)}"
         )
     check_integers(name, ids)
+    if shape is not None:
+        check_same_shape(name, ids, shape)
+    return ids
 
 
 def check_same_shape(name: str, tensor, expected) -> None:
@@ -141,8 +192,9 @@ def check_same_shape(name: str, tensor, expected) -> None:
         )
 
 
-def check_padding_mask(padding_mask, hidden) -> None:
-    """Raises unless the tensor is a mask `[B, T]` of `hidden` `[B, T, D]`."""
+def check_padding_mask(padding_mask, hidden):
+    """Returns the mask as a tensor if it is one `[B, T]` of `hidden`, else raises."""
+    padding_mask = as_tensor("padding_mask", padding_mask)
     dtype = keras.backend.standardize_dtype(padding_mask.dtype)
     if dtype != "bool" and "int" not in dtype:
         raise TypeError(
@@ -150,21 +202,22 @@ def check_padding_mask(padding_mask, hidden) -> None:
             f"Received: padding_mask.dtype={dtype}"
         )
     check_same_shape("padding_mask", padding_mask, hidden.shape[:2])
+    return padding_mask
 
 
 def visible_keys(padding_mask, hidden):
     """The padding mask as a bool tensor `[B, T]`, checked, or `None`.
 
     Args:
-        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens, or
-            `None`.
+        padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens; `None`
+            for Keras' mask of `hidden`, if it has one.
         hidden: the tensor `[B, T, D]` whose positions it describes.
     """
     if padding_mask is None:
+        padding_mask = keras_mask(hidden)
+    if padding_mask is None:
         return None
-    padding_mask = ops.convert_to_tensor(padding_mask)
-    check_padding_mask(padding_mask, hidden)
-    return ops.cast(padding_mask, "bool")
+    return ops.cast(check_padding_mask(padding_mask, hidden), "bool")
 
 
 def zero_padding(x, visible):

@@ -15,8 +15,9 @@ from tfeff.layers.checks import (
     visible_keys,
     zero_padding,
 )
+from tfeff.layers.initializer import own_initializer
 from tfeff.ops.kernels import masked_softmax
-from tfeff.utils.checks import check_integer
+from tfeff.utils.checks import check_bool, check_integer
 
 
 class Convolution(Attention):
@@ -45,10 +46,10 @@ class Convolution(Attention):
         super().__init__(**kwargs)
         self.num_heads = check_integer("num_heads", num_heads)
         self.kernel_size = check_kernel_size(kernel_size)
-        self.mask_conv = bool(mask_conv)
+        self.mask_conv = check_bool("mask_conv", mask_conv)
 
     def build(self, hidden_shape):
-        check_hidden("hidden", hidden_shape)
+        self.input_dim = check_hidden("hidden", hidden_shape)
         hidden_dim = hidden_shape[-1]
         check_divides("num_heads", self.num_heads, hidden_dim)
         check_disabled_heads(self.disabled_heads, self.output_heads)
@@ -72,6 +73,7 @@ class Convolution(Attention):
         return_attention_scores=False,
         head_mask=None,
     ):
+        check_hidden("hidden", hidden.shape, self.input_dim)
         visible = visible_keys(padding_mask, hidden)
         if not self.mask_conv:
             visible = None
@@ -155,7 +157,7 @@ class FixedKernels:
         self.taps = self.add_weight(
             name="taps",
             shape=(self.num_heads, self.kernel_size),
-            initializer=self.kernel_initializer.clone(),
+            initializer=own_initializer(self.kernel_initializer),
         )
 
     def kernel_logits(self, source):

@@ -39,7 +39,7 @@ class DynamicConv1D(Convolution):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' mask of `hidden`, or for all where there is none.
         training: whether dropout is active.
         return_attention_scores: whether to return `(output, scores)` instead of the
             output `[B, T, D]` alone. Scores are the kernels, without dropout, as an

@@ -5,12 +5,13 @@ from typing import Any
 
 import keras
 
-from tfeff.compat import sublayers
+from tfeff.compat import keras_mask, sublayers
 from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs
-from tfeff.layers.checks import check_hidden, check_padding_mask
+from tfeff.layers.checks import check_floats, check_hidden, check_padding_mask
 from tfeff.layers.dropout import Dropout, check_seeds, draw_seeds, drawn_seeds
 from tfeff.layers.head_masks import active_head_mask
+from tfeff.layers.layer import Layer
 from tfeff.layers.record_layers import active_recording
 from tfeff.ops.kernels.backends import after
 from tfeff.utils.checks import check_integer, check_positive, check_rate
@@ -18,7 +19,7 @@ from tfeff.utils.types import Config, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class EncoderBlock(keras.layers.Layer):
+class EncoderBlock(Layer):
     """One layer of an encoder: any attention, any feed-forward, post-norm.
 
         Y  = LayerNorm(X + dropout(attention(X)))
@@ -46,7 +47,7 @@ class EncoderBlock(keras.layers.Layer):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' mask of `hidden`, or for all where there is none.
         segment_ids: integer tensor `[B, T]`, passed to an attention that accepts it.
         layer_index: integer, the block's index in its stack, passed to an attention
             that accepts it, unless the block has one of its own.
@@ -108,7 +109,7 @@ class EncoderBlock(keras.layers.Layer):
         self.layer_index = layer_index
 
     def build(self, hidden_shape: Shape) -> None:
-        check_hidden("hidden", hidden_shape)
+        self.input_dim = check_hidden("hidden", hidden_shape)
         if not self.attention.built:
             self.attention.build(hidden_shape)
         if not self.feedforward.built:
@@ -136,6 +137,9 @@ class EncoderBlock(keras.layers.Layer):
         layer_index: int | None = None,
         training: bool | None = None,
     ) -> Tensor:
+        self._check_hidden(hidden)
+        if padding_mask is None:  # The attention may not look for Keras' mask.
+            padding_mask = keras_mask(hidden)
         recording = active_recording(self)
         attend = self.attention
         if recording is not None:
@@ -202,10 +206,15 @@ class EncoderBlock(keras.layers.Layer):
         # Keras would trace the call, which takes most of the time to build an encoder.
         # Only an attention that builds its layers in its call needs that.
         if all(layer.built for layer in sublayers(self)):
+            self._check_hidden(hidden)
             if padding_mask is not None:
                 check_padding_mask(padding_mask, hidden)
             return keras.KerasTensor(hidden.shape, dtype=self.compute_dtype)
         return super().compute_output_spec(hidden, padding_mask, *args, **kwargs)
+
+    def _check_hidden(self, hidden):
+        check_hidden("hidden", hidden.shape, self.input_dim)
+        check_floats("hidden", hidden)
 
     def attend(self, inputs: AttentionInputs) -> Tensor:
         """The block applied to any queries over a sequence.

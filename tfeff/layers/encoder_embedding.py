@@ -5,11 +5,19 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.compat import SavedReference
-from tfeff.layers.checks import check_initializer, check_same_shape, check_token_ids
+from tfeff.layers.checks import check_initializer, check_token_ids
 from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
+from tfeff.layers.initializer import own_initializer
+from tfeff.layers.layer import Layer
 from tfeff.ops.ids import rows_of, zeros_outside
-from tfeff.utils.checks import check_choice, check_integer, check_positive, check_rate
+from tfeff.utils.checks import (
+    check_bool,
+    check_choice,
+    check_integer,
+    check_positive,
+    check_rate,
+)
 from tfeff.utils.types import Config, Initializer, Shape, Tensor
 
 POSITIONS = ("absolute", "sinusoid", "none")
@@ -27,7 +35,7 @@ _TABLE_ARGUMENTS = (
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class EncoderEmbedding(keras.layers.Layer):
+class EncoderEmbedding(Layer):
     """The sum of token, segment and optional absolute position embeddings.
 
         X = dropout(LayerNorm(E[w_i] + S[s_i] + P[i]))
@@ -130,7 +138,7 @@ class EncoderEmbedding(keras.layers.Layer):
                 f"Received: embedding_dim={self.embedding_dim}"
             )
         self.dropout = check_rate("dropout", dropout)
-        self.layer_norm = bool(layer_norm)
+        self.layer_norm = check_bool("layer_norm", layer_norm)
         self.layer_norm_epsilon = check_positive(
             "layer_norm_epsilon", layer_norm_epsilon
         )
@@ -171,7 +179,7 @@ class EncoderEmbedding(keras.layers.Layer):
         if self.embedding_dim != self.hidden_dim:
             self.projection = Dense(
                 self.hidden_dim,
-                kernel_initializer=self.embeddings_initializer.clone(),
+                kernel_initializer=own_initializer(self.embeddings_initializer),
                 dtype=self.dtype_policy,
                 name="projection",
             )
@@ -204,10 +212,12 @@ class EncoderEmbedding(keras.layers.Layer):
         table = table_class(
             rows,
             self.embedding_dim,
-            embeddings_initializer=self.embeddings_initializer.clone(),
+            embeddings_initializer=own_initializer(self.embeddings_initializer),
             dtype=self.dtype_policy,
             name=name,
         )
+        # Keras' mask of the ids goes on with this layer's output.
+        table.supports_masking = True
         table.build()
         return table
 
@@ -217,7 +227,7 @@ class EncoderEmbedding(keras.layers.Layer):
         segment_ids: Tensor | None = None,
         training: bool | None = None,
     ) -> Tensor:
-        self._check_inputs(token_ids, segment_ids)
+        token_ids, segment_ids = self._checked(token_ids, segment_ids)
         rows, inside = rows_of("token_ids", token_ids, self.vocabulary_size)
         x = self.token_embedding(rows)
         if self.num_segments == 1 or (self.num_segments and segment_ids is None):
@@ -243,6 +253,11 @@ class EncoderEmbedding(keras.layers.Layer):
             return ops.arange(self.max_sequence_length)[:length]
         return ops.arange(length)
 
+    def compute_output_shape(
+        self, token_ids_shape: Shape, *_: Shape, **__: Shape
+    ) -> Shape:
+        return (*token_ids_shape, self.hidden_dim)
+
     def compute_output_spec(
         self,
         token_ids: Tensor,
@@ -251,17 +266,16 @@ class EncoderEmbedding(keras.layers.Layer):
     ) -> Tensor:
         # On PyTorch, Keras would call the layer with a number for an unknown length,
         # which may be too long.
-        self._check_inputs(token_ids, segment_ids)
-        return keras.KerasTensor(
-            (*token_ids.shape, self.hidden_dim), self.compute_dtype
-        )
+        token_ids, _ = self._checked(token_ids, segment_ids)
+        shape = self.compute_output_shape(token_ids.shape)
+        return keras.KerasTensor(shape, self.compute_dtype)
 
-    def _check_inputs(self, token_ids, segment_ids):
-        check_token_ids("token_ids", token_ids)
+    def _checked(self, token_ids, segment_ids):
+        token_ids = check_token_ids("token_ids", token_ids)
         self._check_length(token_ids.shape)
         if self.num_segments > 1 and segment_ids is not None:
-            check_token_ids("segment_ids", segment_ids)
-            check_same_shape("segment_ids", segment_ids, token_ids.shape)
+            segment_ids = check_token_ids("segment_ids", segment_ids, token_ids.shape)
+        return token_ids, segment_ids
 
     def _check_length(self, shape):
         length = shape[1]

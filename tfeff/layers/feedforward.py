@@ -9,9 +9,12 @@ from tfeff.layers.checks import (
     check_divides,
     check_hidden,
     check_initializer,
+    check_last_axis,
 )
 from tfeff.layers.dense import Dense
 from tfeff.layers.grouped_dense import GroupedDense
+from tfeff.layers.initializer import own_initializer
+from tfeff.layers.layer import Layer
 from tfeff.ops import kernels
 from tfeff.utils.checks import check_integer
 from tfeff.utils.types import Activation, Config, Initializer, Shape, Tensor
@@ -21,7 +24,7 @@ _ACTIVATIONS = {"gelu": functional.gelu, "gelu_tanh": functional.gelu_tanh}
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class FeedForward(keras.layers.Layer):
+class FeedForward(Layer):
     """The position-wise feed-forward network of an encoder block.
 
         Y = g(X W_1 + b_1) W_2 + b_2
@@ -101,8 +104,8 @@ class FeedForward(keras.layers.Layer):
         dense = (GroupedDense if groups else Dense)(
             units,
             **groups,
-            kernel_initializer=self.kernel_initializer.clone(),
-            bias_initializer=self.bias_initializer.clone(),
+            kernel_initializer=own_initializer(self.kernel_initializer),
+            bias_initializer=own_initializer(self.bias_initializer),
             dtype=self.dtype_policy,
             name=name,
         )
@@ -110,6 +113,7 @@ class FeedForward(keras.layers.Layer):
         return dense
 
     def call(self, hidden: Tensor) -> Tensor:
+        check_last_axis("hidden", hidden.shape, self.output_dense.units)
         inner = self.intermediate_dense(hidden)
         if self.activation not in _ACTIVATIONS.values():
             return self.output_dense(self.activation(inner))

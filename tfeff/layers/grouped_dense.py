@@ -3,13 +3,19 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.layers.checks import check_activation, check_initializer
+from tfeff.layers.checks import (
+    check_activation,
+    check_initializer,
+    check_last_axis,
+)
+from tfeff.layers.initializer import own_initializer
+from tfeff.layers.layer import Layer
 from tfeff.utils.checks import check_integer
 from tfeff.utils.types import Activation, Config, Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class GroupedDense(keras.layers.Layer):
+class GroupedDense(Layer):
     """A dense layer in groups: a linear map whose matrix is block-diagonal.
 
         y = g(concat_m(x[m] W[m]) + b),   m = 0 … G - 1
@@ -27,7 +33,7 @@ class GroupedDense(keras.layers.Layer):
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
-        inputs: float tensor `[..., D]`.
+        inputs: float tensor `[..., D]`, of any rank.
 
     Returns:
         Float tensor `[..., units]`.
@@ -75,8 +81,10 @@ class GroupedDense(keras.layers.Layer):
                 f"Received: num_groups={self.num_groups}, "
                 f"inputs.shape={tuple(inputs_shape)}"
             )
+        self.inputs_dim = size
+        self.num_axes = len(inputs_shape) - 1
         # Axes by letter: Keras cannot quantize an equation with an ellipsis.
-        axes = "abcdef"[: len(inputs_shape) - 1]
+        axes = "abcdef"[: self.num_axes]
         self.dense = keras.layers.EinsumDense(
             f"{axes}gi,gio->{axes}go",
             output_shape=(
@@ -84,7 +92,7 @@ class GroupedDense(keras.layers.Layer):
                 self.num_groups,
                 self.units // self.num_groups,
             ),
-            kernel_initializer=self.kernel_initializer.clone(),
+            kernel_initializer=own_initializer(self.kernel_initializer),
             dtype=self.dtype_policy,
             name="dense",
         )
@@ -98,10 +106,17 @@ class GroupedDense(keras.layers.Layer):
         )
 
     def call(self, inputs: Tensor) -> Tensor:
-        leading = ops.shape(inputs)[:-1]
-        grouped = ops.reshape(inputs, (*leading, self.num_groups, -1))
+        check_last_axis("inputs", inputs.shape, self.inputs_dim)
+        leading = axes = ops.shape(inputs)[:-1]
+        if len(axes) != self.num_axes:
+            axes = (*(1,) * (self.num_axes - 1), -1)
+        group = self.num_groups, self.inputs_dim // self.num_groups
+        grouped = ops.reshape(inputs, (*axes, *group))
         outputs = ops.reshape(self.dense(grouped), (*leading, self.units))
         return self.activation(outputs + self.bias)
+
+    def compute_output_shape(self, inputs_shape: Shape) -> Shape:
+        return (*inputs_shape[:-1], self.units)
 
     def get_config(self) -> Config:
         config = super().get_config()

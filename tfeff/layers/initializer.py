@@ -1,4 +1,4 @@
-"""The initializer of BERT's weights, which all models of tfeff use."""
+"""The initializer of BERT's weights, which all models of tfeff use, and clones."""
 
 import keras
 
@@ -12,3 +12,11 @@ def bert_initializer(seed: int | None = None) -> keras.initializers.Initializer:
         seed: integer; `None` draws a seed.
     """
     return keras.initializers.TruncatedNormal(stddev=0.02, seed=seed)
+
+
+def own_initializer(initializer):
+    """An initializer for one more weight: a clone, or a function itself.
+
+    An initializer that is used twice gives equal weights.
+    """
+    return getattr(initializer, "clone", lambda: initializer)()

@@ -1,10 +1,11 @@
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
 
 from tfeff.layers.attention_inputs import AttentionInputs
-from tfeff.layers.checks import visible_keys
+from tfeff.layers.checks import check_hidden, visible_keys
 from tfeff.layers.shared_blocks import SharedBlocks
 from tfeff.utils.types import Shape, Tensor
 
@@ -36,7 +37,8 @@ class LayerwisePooling(SharedBlocks):
         hidden_states: list of `len(blocks) + 1` float tensors `[B, T, D]`,
             `X^0 … X^L`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' masks of the hidden states, or for all where
+            there are none.
         training: whether dropout is active.
 
     Returns:
@@ -80,6 +82,7 @@ class LayerwisePooling(SharedBlocks):
             self.initial_vector, (batch_size, 1, self.initial_vector.shape[0])
         )
         for index, (block, hidden) in enumerate(zip(self.blocks, hidden_states)):
+            check_hidden(f"hidden_states[{index}]", hidden.shape, self.input_dim)
             inputs = AttentionInputs(
                 y,
                 hidden,
@@ -90,3 +93,11 @@ class LayerwisePooling(SharedBlocks):
             )
             y = block.attend(inputs)
         return y[:, 0]
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+        """None: the output has no positions."""
+
+    def compute_output_shape(
+        self, hidden_states_shape: Sequence[Shape], *_: Shape, **__: Shape
+    ) -> Shape:
+        return (hidden_states_shape[0][0], hidden_states_shape[0][-1])

@@ -1,13 +1,16 @@
+from typing import Any
+
 import keras
 from keras import ops
 
-from tfeff.layers.checks import visible_keys
+from tfeff.layers.checks import check_hidden, visible_keys
+from tfeff.layers.layer import Layer
 from tfeff.ops.masking import at_least_float32
 from tfeff.utils.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class MeanPooling(keras.layers.Layer):
+class MeanPooling(Layer):
     """One vector for each sequence: the mean of its real tokens' hidden states.
 
         v = Σ_t m_t x_t / Σ_t m_t
@@ -21,7 +24,7 @@ class MeanPooling(keras.layers.Layer):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' mask of `hidden`, or for all where there is none.
 
     Returns:
         Float tensor `[B, D]`.
@@ -42,10 +45,14 @@ class MeanPooling(keras.layers.Layer):
     """
 
     def call(self, hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        check_hidden("hidden", hidden.shape)
         return visible_mean(hidden, visible_keys(padding_mask, hidden))
 
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+        """None: the output has no positions."""
+
     def compute_output_shape(
-        self, hidden_shape: Shape, padding_mask_shape: Shape | None = None
+        self, hidden_shape: Shape, *_: Shape, **__: Shape
     ) -> Shape:
         return (hidden_shape[0], hidden_shape[-1])
 

@@ -14,9 +14,10 @@ from tfeff.layers.checks import (
     zero_padding,
 )
 from tfeff.layers.convolution_heads import DynamicHeads, LightweightHeads
+from tfeff.layers.initializer import own_initializer
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.layers.span_dynamic_conv import SpanDynamicConv1D
-from tfeff.utils.checks import check_choice, check_integer
+from tfeff.utils.checks import check_bool, check_choice, check_integer
 from tfeff.utils.types import Config, Shape, Tensor
 
 _CONVOLUTIONS = {
@@ -68,7 +69,7 @@ class MixedAttention(SelfAttention):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' mask of `hidden`, or for all where there is none.
         training: whether dropout is active.
         return_attention_scores: whether to return `(output, scores)`, scores of the
             attention heads `[B, N / γ, T, T]`, instead of the output `[B, T, D]`
@@ -106,7 +107,7 @@ class MixedAttention(SelfAttention):
         self.head_ratio = check_integer("head_ratio", head_ratio)
         self.kernel_size = check_kernel_size(kernel_size)
         self.convolution_type = check_choice("convolution", convolution, CONVOLUTIONS)
-        self.mask_conv = bool(mask_conv)
+        self.mask_conv = check_bool("mask_conv", mask_conv)
         # The heads of the bottleneck; a single head is not reduced.
         self.reduced_heads = max(1, num_heads // head_ratio)
         if num_heads > 1 and num_heads % head_ratio:
@@ -127,7 +128,7 @@ class MixedAttention(SelfAttention):
         return self.reduced_heads * kinds
 
     def build(self, hidden_shape: Shape) -> None:
-        check_hidden("hidden", hidden_shape)
+        self.input_dim = check_hidden("hidden", hidden_shape)
         hidden_dim = hidden_shape[-1]
         check_divides("num_heads", self.num_heads, hidden_dim)
         check_disabled_heads(self.disabled_heads, self.output_heads)
@@ -146,8 +147,8 @@ class MixedAttention(SelfAttention):
                 self.reduced_heads,
                 self.kernel_size,
                 self.mask_conv,
-                kernel_initializer=self.kernel_initializer.clone(),
-                bias_initializer=self.bias_initializer.clone(),
+                kernel_initializer=own_initializer(self.kernel_initializer),
+                bias_initializer=own_initializer(self.bias_initializer),
                 dtype=self.dtype_policy,
                 name="convolution",
             )

@@ -14,7 +14,7 @@ from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops import kernels
 from tfeff.ops.attention import NORMALIZERS
 from tfeff.ops.kernels.near_far import NearFar
-from tfeff.utils.checks import check_choice
+from tfeff.utils.checks import check_bool, check_choice
 from tfeff.utils.types import Config, Shape, Tensor
 
 
@@ -78,7 +78,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' mask of `hidden`, or for all where there is none.
         layer_index: integer, the layer's index in its stack in this call, where
             several layers share these weights; `None` means the constructor's.
         training: whether dropout is active.
@@ -121,10 +121,10 @@ class OneHeadAttention(Partitioned, ScoredAttention):
     ):
         super().__init__(**kwargs)
         self.normalizer = check_choice("normalizer", normalizer, NORMALIZERS)
-        self.partition_bias = bool(partition_bias)
-        self.partition_value = bool(partition_value)
-        self.key_projection = bool(key_projection)
-        self.values_by_part = bool(values_by_part)
+        self.partition_bias = check_bool("partition_bias", partition_bias)
+        self.partition_value = check_bool("partition_value", partition_value)
+        self.key_projection = check_bool("key_projection", key_projection)
+        self.values_by_part = check_bool("values_by_part", values_by_part)
         self.make_partition(num_parts, layer_index, num_layers, boundaries)
         self.num_parts = self.partition_layer.num_parts
 
@@ -134,7 +134,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         return self.num_parts
 
     def build(self, hidden_shape: Shape) -> None:
-        check_hidden("hidden", hidden_shape)
+        self.input_dim = check_hidden("hidden", hidden_shape)
         check_divides("num_parts", self.num_parts, hidden_shape[-1])
         names = ("query", "key", "value") if self.key_projection else ("query", "value")
         self.build_projections(hidden_shape[-1], names)

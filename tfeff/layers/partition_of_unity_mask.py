@@ -7,14 +7,15 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.compat import untracked
+from tfeff.layers.layer import Layer
 from tfeff.layers.partition_registry import RegisteredPartition
 from tfeff.ops.partition import SPACING, check_partition
 from tfeff.utils.checks import check_integer
-from tfeff.utils.types import Config, Tensor
+from tfeff.utils.types import Config, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class PartitionOfUnityMask(keras.layers.Layer):
+class PartitionOfUnityMask(Layer):
     """A soft mask that divides a sequence by relative position.
 
         N[h, i, j] = f_h(j - i),   f_h ≥ 0,   Σ_h f_h(x) = 1 at every x
@@ -109,6 +110,12 @@ class PartitionOfUnityMask(keras.layers.Layer):
             ops.shape(hidden)[1],
         )
         return ops.cast(mask, self.compute_dtype)
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+        """None: the output has no batch."""
+
+    def compute_output_shape(self, hidden_shape: Shape) -> Shape:
+        return (self.num_parts, hidden_shape[1], hidden_shape[1])
 
     def functions(
         self, relative_positions: Tensor, layer_index: int | None = None

@@ -105,6 +105,11 @@ def partitions() -> list[str]:
 
     Returns:
         Names that layers take as `partition`.
+
+    Example:
+
+    >>> partitions() == sorted(partitions())
+    True
     """
     return sorted(_REGISTRY)
 

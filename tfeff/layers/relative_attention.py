@@ -9,7 +9,6 @@ from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import (
     check_divides,
     check_hidden,
-    check_same_shape,
     check_token_ids,
 )
 from tfeff.layers.initializer import bert_initializer
@@ -17,7 +16,7 @@ from tfeff.layers.relative_embedding import RelativeEmbedding
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.ops import kernels
 from tfeff.ops.partition import check_t5_buckets
-from tfeff.utils.checks import check_choice, check_integer
+from tfeff.utils.checks import check_bool, check_choice, check_integer
 from tfeff.utils.types import Config, Shape, Tensor
 
 # The scores of each method with a table.
@@ -32,6 +31,8 @@ _SCORES = {
 }
 METHODS = (*_SCORES, "xlnet")
 _FACTORS = ("huang1", "huang2", "huang3")
+# The rows of a table that is not one of relative positions from -k to k.
+_INDICES = {"huang1": "distance", "bias": "t5"}
 SCALAR_METHODS = ("bias", "huang1", "huang2")
 # Huang et al. have 512 tokens and clip none of their own tables.
 _DISTANCES = {
@@ -82,6 +83,8 @@ class RelativeAttention(SelfAttention):
         relative_embedding: a `RelativeEmbedding` to use instead of an own one, such
             as the one table that all layers of T5 share. All of them must get it as
             an argument: a table that one layer makes is not shared in a saved model.
+            `max_distance` and `num_buckets` are its own, and `index` is `"distance"`
+            for `"huang1"`, `"t5"` for `"bias"`, and else `"signed"`.
         query_bias: for `"xlnet"`: whether `u`, `v` and the bias of segments are added
             to the query.
         query_block_size: integer, `None` or `"auto"`: the number of queries whose
@@ -96,7 +99,7 @@ class RelativeAttention(SelfAttention):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' mask of `hidden`, or for all where there is none.
         segment_ids: integer tensor `[B, T]`, required with `relative_segments` and not
             used otherwise.
         training: whether dropout is active.
@@ -105,8 +108,8 @@ class RelativeAttention(SelfAttention):
 
     Raises:
         ValueError: if `method` is unknown, `max_distance` is below 1, an argument is
-            not one of the method's, `num_heads` does not divide the hidden size, or
-            `segment_ids` are missing.
+            not one of the method's or of `relative_embedding`, `num_heads` does not
+            divide the hidden size, or `segment_ids` are missing.
         TypeError: if `padding_mask` is neither bool nor integer.
 
     Example:
@@ -139,13 +142,19 @@ class RelativeAttention(SelfAttention):
     ):
         super().__init__(num_heads, **kwargs)
         self.method = check_choice("method", method, METHODS)
-        if max_distance is None:
-            max_distance = _DISTANCES[method]
-        else:
-            max_distance = check_integer("max_distance", max_distance)
-        self.max_distance = max_distance
-        self.shared_heads = bool(shared_heads)
+        self.shared_heads = check_bool("shared_heads", shared_heads)
         self.num_buckets = check_integer("num_buckets", num_buckets)
+        if max_distance is not None:
+            max_distance = check_integer("max_distance", max_distance)
+        self.shares_embedding = relative_embedding is not None
+        if self.shares_embedding:
+            self._take_table(relative_embedding, max_distance)
+            max_distance = self.relative_embedding.max_distance
+            if method == "bias":
+                num_buckets = self.num_buckets = self.relative_embedding.num_buckets
+        elif max_distance is None:
+            max_distance = _DISTANCES[method]
+        self.max_distance = max_distance
         if method == "bias":
             assert max_distance is not None
             check_t5_buckets(num_buckets, max_distance)
@@ -159,13 +168,13 @@ class RelativeAttention(SelfAttention):
                     f"`{name}` must be left out unless the method is {owner!r}. "
                     f"Received: {name}={value!r}, method={method!r}"
                 )
-        self.relative_segments = bool(relative_segments)
+        self.relative_segments = check_bool("relative_segments", relative_segments)
         if relative_segments and method != "xlnet":
             raise ValueError(
                 "`relative_segments` must be False unless the method is 'xlnet'. "
                 f"Received: relative_segments={relative_segments}, method={method!r}"
             )
-        self.query_bias = bool(query_bias)
+        self.query_bias = check_bool("query_bias", query_bias)
         if not query_bias and method != "xlnet":
             raise ValueError(
                 "`query_bias` must be True unless the method is 'xlnet'. "
@@ -176,20 +185,34 @@ class RelativeAttention(SelfAttention):
                 "`shared_heads` must be False for the methods 'rpe', 'bias' and "
                 f"'xlnet'. Received: shared_heads={shared_heads}, method={method!r}"
             )
-        self.shares_embedding = relative_embedding is not None
-        if self.shares_embedding:
-            if method == "xlnet" or not isinstance(
-                relative_embedding, RelativeEmbedding
-            ):
-                raise TypeError(
-                    "`relative_embedding` must be a `RelativeEmbedding`, for a method "
-                    "with a table. Received: "
-                    f"relative_embedding={relative_embedding!r}, method={method!r}"
+
+    def _take_table(self, table, max_distance):
+        """Makes a table this layer's, if it is one of the method and the arguments."""
+        if self.method == "xlnet" or not isinstance(table, RelativeEmbedding):
+            raise TypeError(
+                "`relative_embedding` must be a `RelativeEmbedding`, for a method with "
+                f"a table. Received: relative_embedding={table!r}, "
+                f"method={self.method!r}"
+            )
+        index = _INDICES.get(self.method, "signed")
+        if table.index != index:
+            raise ValueError(
+                f"`relative_embedding` must have the index {index!r} for the method "
+                f"{self.method!r}. Received: relative_embedding.index={table.index!r}"
+            )
+        for name, value, left_out in (
+            ("max_distance", max_distance, None),
+            ("num_buckets", self.num_buckets, 32),
+        ):
+            if value not in (left_out, getattr(table, name)):
+                raise ValueError(
+                    f"`{name}` must be left out, or be that of `relative_embedding`, "
+                    f"{getattr(table, name)}. Received: {name}={value}"
                 )
-            self.relative_embedding = relative_embedding
+        self.relative_embedding = table
 
     def build(self, hidden_shape: Shape) -> None:
-        check_hidden("hidden", hidden_shape)
+        self.input_dim = check_hidden("hidden", hidden_shape)
         hidden_dim = hidden_shape[-1]
         check_divides("num_heads", self.num_heads, hidden_dim)
         self.build_projections(hidden_dim, ("query", "key", "value"))
@@ -207,7 +230,7 @@ class RelativeAttention(SelfAttention):
             self.relative_embedding = RelativeEmbedding(
                 self.max_distance,
                 shape,
-                index={"huang1": "distance", "bias": "t5"}.get(self.method, "signed"),
+                index=_INDICES.get(self.method, "signed"),
                 num_buckets=self.num_buckets,
                 embeddings_initializer="ones"
                 if self.method in _FACTORS
@@ -337,8 +360,7 @@ class RelativeAttention(SelfAttention):
                 "`segment_ids` must be given to an attention with relative segments. "
                 "Received: segment_ids=None"
             )
-        check_token_ids("segment_ids", inputs.segment_ids)
-        check_same_shape("segment_ids", inputs.segment_ids, inputs.hidden.shape[:2])
+        check_token_ids("segment_ids", inputs.segment_ids, inputs.hidden.shape[:2])
 
     def get_config(self) -> Config:
         config = super().get_config()
@@ -363,6 +385,8 @@ class RelativeAttention(SelfAttention):
             config["relative_embedding"] = keras.layers.deserialize(
                 config["relative_embedding"]
             )
+            # Those of the table; earlier versions also kept others here.
+            config = {**config, "max_distance": None, "num_buckets": 32}
         return cls(**config)
 
 

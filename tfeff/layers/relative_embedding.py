@@ -6,6 +6,8 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.layers.checks import check_initializer
+from tfeff.layers.layer import Layer
+from tfeff.ops.ids import check_integers
 from tfeff.ops.partition import check_t5_buckets
 from tfeff.utils.checks import check_choice, check_integer
 from tfeff.utils.types import Config, Initializer, Shape, Tensor
@@ -14,7 +16,7 @@ INDICES = ("signed", "distance", "t5")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class RelativeEmbedding(keras.layers.Layer):
+class RelativeEmbedding(Layer):
     """A learnt table of relative positions, clipped at a distance.
 
     A relative position `x = j - i` has one row `a_x`, of any shape: a scalar or a
@@ -46,7 +48,8 @@ class RelativeEmbedding(keras.layers.Layer):
     Raises:
         ValueError: if `max_distance` is below 1, `index` is unknown, or
             `num_buckets` is odd, below 4, or too many for `max_distance`.
-        TypeError: if `shape` is not a sequence of integers.
+        TypeError: if `shape` is not a sequence of integers, or relative positions are
+            not integers.
 
     Example:
 
@@ -99,7 +102,11 @@ class RelativeEmbedding(keras.layers.Layer):
         )
 
     def call(self, relative_positions: Tensor) -> Tensor:
+        check_integers("relative_positions", relative_positions)
         return ops.take(self.embeddings, self._rows(relative_positions), axis=0)
+
+    def compute_output_shape(self, relative_positions_shape: Shape) -> Shape:
+        return (*relative_positions_shape, *self.shape)
 
     @property
     def reach(self) -> int:

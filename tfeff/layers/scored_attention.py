@@ -5,7 +5,7 @@ from keras import ops
 from tfeff import ops as functional
 from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
-from tfeff.layers.checks import visible_keys
+from tfeff.layers.checks import check_hidden, visible_keys
 from tfeff.ops.kernels.near_far import NearFar
 from tfeff.ops.kernels.query_blocks import first_near, over_query_blocks
 from tfeff.utils.checks import check_integer
@@ -144,6 +144,7 @@ class ScoredAttention(Attention):
         recompute=False,
         head_mask=None,
     ):
+        check_hidden("hidden", hidden.shape, self.input_dim)
         inputs = AttentionInputs(
             hidden,
             hidden,

@@ -1,14 +1,16 @@
+from typing import Any
+
 import keras
 from keras import ops
 
-from tfeff.layers.checks import visible_keys
+from tfeff.layers.checks import check_hidden, check_token_ids, visible_keys
+from tfeff.layers.layer import Layer
 from tfeff.layers.mean_pooling import visible_mean
-from tfeff.ops.ids import check_integers
 from tfeff.utils.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class SegmentPooling(keras.layers.Layer):
+class SegmentPooling(Layer):
     """One vector for each pair of texts, which compares the means of both.
 
         u = MeanPooling(x where segment 0),  v = MeanPooling(x where segment 1)
@@ -23,13 +25,13 @@ class SegmentPooling(keras.layers.Layer):
         hidden: float tensor `[B, T, D]`.
         segment_ids: integer tensor `[B, T]`, 0 in the first text, and 1 in the second.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' mask of `hidden`, or for all where there is none.
 
     Returns:
         Float tensor `[B, 4 D]`.
 
     Raises:
-        ValueError: if `padding_mask` is of another shape.
+        ValueError: if `padding_mask` or `segment_ids` is of another shape.
         TypeError: if `padding_mask` or `segment_ids` is of floats.
 
     Example:
@@ -52,14 +54,17 @@ class SegmentPooling(keras.layers.Layer):
         segment_ids: Tensor,
         padding_mask: Tensor | None = None,
     ) -> Tensor:
-        segment_ids = ops.convert_to_tensor(segment_ids)
-        check_integers("segment_ids", segment_ids)
+        check_hidden("hidden", hidden.shape)
+        segment_ids = check_token_ids("segment_ids", segment_ids, hidden.shape[:2])
         visible = visible_keys(padding_mask, hidden)
         u, v = (
             visible_mean(hidden, _both(segment_ids == segment, visible))
             for segment in (0, 1)
         )
         return ops.concatenate([u, v, ops.abs(u - v), u * v], axis=-1)
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+        """None: the output has no positions."""
 
     def compute_output_shape(
         self, hidden_shape: Shape, *_: Shape, **__: Shape

@@ -50,7 +50,7 @@ class SelfAttention(ScoredAttention):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' mask of `hidden`, or for all where there is none.
         training: whether dropout is active.
         return_attention_scores: whether to return `(output, scores)`, scores
             `[B, N, T, T]`, instead of the output `[B, T, D]` alone.
@@ -79,7 +79,7 @@ class SelfAttention(ScoredAttention):
         self.num_heads = check_integer("num_heads", num_heads)
 
     def build(self, hidden_shape: Shape) -> None:
-        check_hidden("hidden", hidden_shape)
+        self.input_dim = check_hidden("hidden", hidden_shape)
         check_divides("num_heads", self.num_heads, hidden_shape[-1])
         self.build_projections(hidden_shape[-1], ("query", "key", "value"))
 

@@ -6,9 +6,10 @@ import keras
 
 from tfeff.layers.checks import check_hidden, check_initializer
 from tfeff.layers.encoder_block import EncoderBlock, check_blocks
+from tfeff.layers.layer import Layer
 
 
-class SharedBlocks(keras.layers.Layer):
+class SharedBlocks(Layer):
     """Base class of layers that share the blocks of an encoder, weights included.
 
     Args:
@@ -31,7 +32,7 @@ class SharedBlocks(keras.layers.Layer):
 
     def add_first_state(self, name: str, hidden_name: str, hidden_shape):
         """Builds the blocks and makes the weight."""
-        check_hidden(hidden_name, hidden_shape)
+        self.input_dim = check_hidden(hidden_name, hidden_shape)
         for block in self.blocks:
             if not block.built:
                 block.build(hidden_shape)

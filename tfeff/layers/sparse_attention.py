@@ -82,7 +82,7 @@ class SparseAttention(SelfAttention):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' mask of `hidden`, or for all where there is none.
         training: whether dropout is active.
         return_attention_scores: whether to return `(output, scores)`, scores
             `[B, N, T, T]`, instead of the output `[B, T, D]` alone.

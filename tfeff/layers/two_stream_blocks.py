@@ -5,7 +5,12 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.layers.attention_inputs import AttentionInputs
-from tfeff.layers.checks import check_same_shape, check_token_ids, visible_keys
+from tfeff.layers.checks import (
+    check_floats,
+    check_hidden,
+    check_token_ids,
+    visible_keys,
+)
 from tfeff.layers.shared_blocks import SharedBlocks
 from tfeff.utils.types import Shape, Tensor
 
@@ -43,7 +48,7 @@ class TwoStreamBlocks(SharedBlocks):
         hidden: float tensor `h⁰` `[B, T, D]`.
         ranks: integer tensor `[B, T]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` when all are real.
+            `None` for Keras' mask of `hidden`, or for all where there is none.
         target_positions: integer tensor `[B, M]`, the positions of the query stream;
             `None` means all, in order. A position may be repeated.
         segment_ids: integer tensor `[B, T]`, for attentions that accept it.
@@ -95,13 +100,13 @@ class TwoStreamBlocks(SharedBlocks):
         query: Tensor | None = None,
         training: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
-        check_token_ids("ranks", ranks)
-        check_same_shape("ranks", ranks, hidden.shape[:2])
+        check_hidden("hidden", hidden.shape, self.input_dim)
+        check_floats("hidden", hidden)
+        ranks = check_token_ids("ranks", ranks, hidden.shape[:2])
         batch, length, size = ops.shape(hidden)
         count, query_ranks = length, ranks
         if target_positions is not None:
-            target_positions = ops.convert_to_tensor(target_positions)
-            check_token_ids("target_positions", target_positions)
+            target_positions = check_token_ids("target_positions", target_positions)
             query_ranks = functional.gather_positions(ranks, target_positions)
             count = ops.shape(target_positions)[1]
         content = hidden
@@ -124,3 +129,17 @@ class TwoStreamBlocks(SharedBlocks):
             )
             query, content = block.attend(query_inputs), block.attend(content_inputs)
         return content, query
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> tuple[Any, None]:
+        """That of the content, at all positions; the queries have others."""
+        return previous_mask, None
+
+    def compute_output_shape(
+        self,
+        hidden_shape: Shape,
+        *_: Shape,
+        target_positions_shape: Shape | None = None,
+        **__: Shape,
+    ) -> tuple[Shape, Shape]:
+        count = (target_positions_shape or hidden_shape)[1]
+        return tuple(hidden_shape), (hidden_shape[0], count, hidden_shape[-1])

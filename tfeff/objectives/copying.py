@@ -83,12 +83,16 @@ def copy_head(student: MaskedLM, teacher: MaskedLM) -> None:
 
     Example:
 
+    >>> import numpy as np
     >>> import tfeff
-    >>> models = [
+    >>> student, teacher = (
     ...     MaskedLM(tfeff.encoders.build("bert_tiny", vocabulary_size=9))
     ...     for _ in range(2)
-    ... ]
-    >>> copy_head(*models)
+    ... )
+    >>> copy_head(student, teacher)
+    >>> one, two = (model.head.own_weights() for model in (student, teacher))
+    >>> all(np.array_equal(one[name], two[name]) for name in one)
+    True
     """
     for name, model in (("student", student), ("teacher", teacher)):
         if not isinstance(model, MaskedLM):

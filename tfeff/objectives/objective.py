@@ -173,6 +173,7 @@ class Objective(DistributedModel):
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
+        check_targets(y)
         names = self.output_weights
         if names is not None and isinstance(y, dict) and set(y) != set(names):
             raise ValueError(
@@ -249,3 +250,9 @@ def check_encoder(name: str, encoder) -> Encoder:
 def mask_positions_input() -> keras.KerasTensor:
     """The input `[B, M]` of the positions to predict."""
     return keras.Input((None,), dtype="int32", name="mask_positions")
+
+
+def check_targets(y):
+    """Raises unless there are targets."""
+    if y is None:
+        raise ValueError("`y` must be the targets of the batches. Received: y=None")

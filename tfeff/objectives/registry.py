@@ -185,6 +185,11 @@ def names() -> list[str]:
 
     Returns:
         Names that `get` and `tfeff pretrain --objective` take.
+
+    Example:
+
+    >>> "masked_lm" in names()
+    True
     """
     return sorted(_REGISTRY)
 

@@ -16,6 +16,7 @@ from tfeff.objectives.objective import (
     TARGET_MEAN,
     Objective,
     check_encoder,
+    check_targets,
     mask_positions_input,
     token_metrics,
 )
@@ -240,6 +241,7 @@ class ReplacedTokenDetection(Objective):
         sample_weight: Tensor | None = None,
         training: bool | None = True,
     ) -> Tensor:
+        check_targets(y)
         sample_weight = self.target_weights(x, y, sample_weight)
         y, y_pred = _of_both(x, y, y_pred)
         return super().compute_loss(x, y, y_pred, sample_weight, training)

@@ -14,7 +14,7 @@ from tfeff.objectives.objective import (
     token_metrics,
 )
 from tfeff.training.losses import GlobalMeanCrossentropy
-from tfeff.utils.checks import check_choice
+from tfeff.utils.checks import check_bool, check_choice
 from tfeff.utils.types import Config
 
 # The names of the objectives, and of the heads in presets, by the kind of classes.
@@ -93,10 +93,7 @@ class SentencePairPrediction(Objective):
         **kwargs: Any,
     ):
         check_encoder("encoder", encoder)
-        if not isinstance(masked_lm, bool):
-            raise TypeError(
-                f"`masked_lm` must be a bool. Received: masked_lm={masked_lm!r}"
-            )
+        check_bool("masked_lm", masked_lm)
         check_choice("kind", kind, sorted(OBJECTIVES))
         inputs = dict(encoder.input)
         hidden = encoder(encoder.input)["sequence_output"]

@@ -69,6 +69,13 @@ def dot_product_scores(query: Tensor, key: Tensor) -> Tensor:
 
     Returns:
         Tensor `[B, N, t, S]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> query, key = ops.ones((1, 1, 1, 4)), ops.ones((1, 1, 3, 4))
+    >>> ops.convert_to_numpy(dot_product_scores(query, key)[0, 0]).tolist()
+    [[2.0, 2.0, 2.0]]
     """
     # If all axes had names, Keras would transpose the keys, TensorFlow their gradient.
     return ops.einsum("...th,...sh->...ts", scaled(query), key)
@@ -83,6 +90,14 @@ def weighted_values(weights: Tensor, value: Tensor) -> Tensor:
 
     Returns:
         Tensor `[B, N, t, H]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> weights = ops.convert_to_tensor([[[[0.25, 0.75]]]])
+    >>> value = ops.convert_to_tensor([[[[1.0], [2.0]]]])
+    >>> float(weighted_values(weights, value)[0, 0, 0, 0])
+    1.75
     """
     return ops.einsum("bnts,bnsh->bnth", weights, value)
 
@@ -116,6 +131,17 @@ def softmax_values(
     Returns:
         Tensor `X̄` `[B, N, t, H]`.
 
+    Example:
+
+    >>> from keras import ops
+    >>> scores = ops.zeros((1, 1, 1, 2))
+    >>> value = ops.convert_to_tensor([[[[1.0], [3.0]]]])
+    >>> float(softmax_values(scores, value)[0, 0, 0, 0])
+    2.0
+    >>> mask = ops.convert_to_tensor([[[[True, False]]]])
+    >>> float(softmax_values(scores, value, mask)[0, 0, 0, 0])
+    1.0
+
     Reference:
         Vaswani et al., "Attention is all you need", section 3.2.1; Tian et al.,
         "Shatter", equation 5; Shaw et al., equation 3.
@@ -148,6 +174,14 @@ def one_head_scores(
 
     Returns:
         Tensor `S` `[B, 1, t, S]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> vectors, partition = ops.ones((1, 1, 2, 4)), ops.ones((2, 2, 2)) / 2
+    >>> scores = one_head_scores(vectors, vectors, partition, ops.ones((2, 4)))
+    >>> ops.convert_to_numpy(scores[0, 0]).tolist()
+    [[6.0, 6.0], [6.0, 6.0]]
 
     Reference:
         Tian et al., "Shatter", sections 3.2 (equation 6) and 3.3.
@@ -188,6 +222,15 @@ def part_values(
     Returns:
         Tensor `X̄` `[B, n, t, H]`.
 
+    Example:
+
+    >>> from keras import ops
+    >>> value = ops.ones((1, 2, 2, 1))
+    >>> partition = ops.convert_to_tensor([[[1.0, 0.25]], [[0.0, 0.75]]])
+    >>> context = part_values(ops.zeros((1, 1, 1, 2)), value, partition, "softmax")
+    >>> ops.convert_to_numpy(context[0, :, 0, 0]).tolist()
+    [0.625, 0.375]
+
     Reference:
         Tian et al., "Shatter", sections 3.1 to 3.3.
     """
@@ -204,5 +247,12 @@ def apply_keep_mask(x: Tensor, keep: Tensor | None) -> Tensor:
 
     Returns:
         Tensor like `x`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> keep = ops.convert_to_tensor([True, False, True])
+    >>> ops.convert_to_numpy(apply_keep_mask(ops.ones(3), keep)).tolist()
+    [1.0, 0.0, 1.0]
     """
     return x if keep is None else ops.where(keep, x, ops.zeros_like(x))

@@ -149,6 +149,13 @@ def dense_scores(scores: Tensor, head_blocks: Sequence) -> Tensor:
 
     Returns:
         Tensor `[B, N, T, T]`, zero outside of the blocks, which are `1 / n` of it.
+
+    Example:
+
+    >>> from keras import ops
+    >>> scores = dense_scores(ops.ones((2, 1, 1, 1)), [(1, 0)])
+    >>> ops.convert_to_numpy(scores[0, 0]).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
     """
     permutations = head_permutations(head_blocks)
     num_blocks = len(permutations[0])

@@ -93,6 +93,13 @@ def banded_scores(
 
     Returns:
         Tensor `[B, N, T, T]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> kernels = ops.convert_to_tensor([[[[0.25, 0.5, 0.25]]] * 3])
+    >>> ops.convert_to_numpy(banded_scores(kernels, 3)[0, 0]).tolist()
+    [[0.5, 0.25, 0.0], [0.25, 0.5, 0.25], [0.0, 0.25, 0.5]]
     """
     kernels = ops.transpose(kernels, (0, 2, 1, 3))
     reach = (kernels.shape[-1] - 1) // 2

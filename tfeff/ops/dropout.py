@@ -50,6 +50,11 @@ def row_bits(rows: Shape, seed: int | keras.random.SeedGenerator) -> Tensor:
 
     Returns:
         int32 tensor `[*rows, 1]`.
+
+    Example:
+
+    >>> tuple(row_bits((2, 3), seed=0).shape)
+    (2, 3, 1)
     """
     return keras.random.randint((*rows, 1), -(2**31), 2**31 - 1, seed=seed)
 
@@ -64,6 +69,13 @@ def keep_mask_from_bits(bits: Tensor, length: Tensor | int, rate: float) -> Tens
 
     Returns:
         Bool tensor `[..., length]`, false at dropped elements.
+
+    Example:
+
+    >>> from keras import ops
+    >>> kept = keep_mask_from_bits(row_bits((1000,), seed=0), 9, rate=0.25)
+    >>> 0.73 < float(ops.mean(ops.cast(kept, "float32"))) < 0.77
+    True
     """
     half = (length + 1) // 2
     counts = ops.cast(ops.arange(half), "uint32") * _word(0x9E3779B9)

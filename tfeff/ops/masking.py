@@ -20,6 +20,13 @@ def at_least_float32(scores):
     )
 
 
+def softmax(scores):
+    """Softmax over the last axis, without Keras' warning where it has one key."""
+    if scores.shape[-1] == 1:
+        return scores - scores + 1.0  # NaN stays NaN, and the gradient is 0.
+    return ops.softmax(scores, axis=-1)
+
+
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Softmax over the last axis, restricted to the visible keys.
 
@@ -47,7 +54,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     if mask is not None:
         # A finite number, not -inf: a row of -inf would give NaN.
         upcast_scores = ops.where(mask, upcast_scores, -1e30)
-    weights = ops.softmax(upcast_scores, axis=-1)
+    weights = softmax(upcast_scores)
     if mask is not None:
         weights = ops.where(mask, weights, 0.0)
     return ops.cast(weights, scores.dtype)

@@ -28,6 +28,14 @@ def shaw_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     Returns:
         Tensor `[B, N, t, S]`.
 
+    Example:
+
+    >>> from keras import ops
+    >>> ones, zeros = ops.ones((1, 1, 2, 4)), ops.zeros((1, 1, 2, 4))
+    >>> x = ops.repeat(ops.convert_to_tensor([[-1.0], [0.0], [1.0], [2.0]]), 4, axis=1)
+    >>> ops.convert_to_numpy(shaw_scores(ones, zeros, x)[0, 0]).tolist()
+    [[0.0, 2.0], [-2.0, 0.0]]
+
     Reference:
         Shaw et al., "Self-attention with relative position representations",
         equation 4; Huang et al., equation 7.
@@ -46,6 +54,14 @@ def bias_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     Returns:
         Tensor `[B, N, t, S]`.
 
+    Example:
+
+    >>> from keras import ops
+    >>> ones, zeros = ops.ones((1, 1, 2, 4)), ops.zeros((1, 1, 2, 4))
+    >>> x = ops.convert_to_tensor([-1.0, 0.0, 1.0, 2.0])
+    >>> ops.convert_to_numpy(bias_scores(ones, zeros, x[:, None])[0, 0]).tolist()
+    [[0.0, 1.0], [-1.0, 0.0]]
+
     Reference:
         Raffel et al., "Exploring the limits of transfer learning", section 2.1; Tian
         et al., "Shatter", section 2, relative attention bias.
@@ -63,6 +79,14 @@ def scaled_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
 
     Returns:
         Tensor `[B, N, t, S]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> ones = ops.ones((1, 1, 2, 4))
+    >>> x = ops.convert_to_tensor([-1.0, 0.0, 1.0, 2.0])
+    >>> ops.convert_to_numpy(scaled_scores(ones, ones, x)[0, 0]).tolist()
+    [[0.0, 2.0], [-2.0, 0.0]]
 
     Reference:
         Huang et al., methods 1 and 2, equations 11 to 13.
@@ -84,6 +108,14 @@ def gated_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
 
     Returns:
         Tensor `[B, N, t, S]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> ones = ops.ones((1, 1, 2, 4))
+    >>> x = ops.repeat(ops.convert_to_tensor([[-1.0], [0.0], [1.0], [2.0]]), 4, axis=1)
+    >>> ops.convert_to_numpy(gated_scores(ones, ones, x)[0, 0]).tolist()
+    [[0.0, 2.0], [-2.0, 0.0]]
 
     Reference:
         Huang et al., method 3, equations 14 and 15.
@@ -108,6 +140,14 @@ def pairwise_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
 
     Returns:
         Tensor `[B, N, t, S]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> ones = ops.ones((1, 1, 2, 4))
+    >>> x = ops.repeat(ops.convert_to_tensor([[-1.0], [0.0], [1.0], [2.0]]), 4, axis=1)
+    >>> ops.convert_to_numpy(pairwise_scores(ones, ones, x)[0, 0]).tolist()
+    [[2.0, 6.0], [-2.0, 2.0]]
 
     Reference:
         Huang et al., method 4, equations 16 and 17.
@@ -138,6 +178,15 @@ def xlnet_scores(
 
     Returns:
         Tensor `[B, N, t, S]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> ones, zeros = ops.ones((1, 1, 2, 4)), ops.zeros((1, 1, 2, 4))
+    >>> x = ops.repeat(ops.convert_to_tensor([[-1.0], [0.0], [1.0], [2.0]]), 4, axis=1)
+    >>> scores = xlnet_scores(ones, zeros, x[:, None], None, None)
+    >>> ops.convert_to_numpy(scores[0, 0]).tolist()
+    [[0.0, 2.0], [-2.0, 0.0]]
 
     Reference:
         Dai et al., "Transformer-XL", section 3.3; Yang et al., "XLNet", section 2.4;
@@ -177,6 +226,14 @@ def xlnet_scores_at(
 
     Returns:
         Tensor `[B, N, t, S]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> positions = ops.convert_to_tensor([[1]])
+    >>> query, key, kernel = ops.ones((1, 1, 1, 4)), ops.ones((1, 1, 3, 4)), ops.eye(4)
+    >>> tuple(xlnet_scores_at(positions, query, key, kernel, None, None).shape)
+    (1, 1, 1, 3)
 
     Reference:
         Yang et al., "XLNet", sections 2.3 and 2.4.
@@ -230,6 +287,17 @@ def segment_scores(
     Returns:
         Tensor `[B, N, t, S]`.
 
+    Example:
+
+    >>> from keras import ops
+    >>> segments = ops.convert_to_tensor([0, 1])
+    >>> embeddings = ops.stack([ops.zeros((1, 4)), ops.ones((1, 4))])
+    >>> scores = segment_scores(
+    ...     ops.ones((1, 1, 2, 4)), segments[:, None], segments, embeddings, None
+    ... )
+    >>> ops.convert_to_numpy(scores[0, 0]).tolist()
+    [[0.0, 2.0], [2.0, 0.0]]
+
     Reference:
         Yang et al., "XLNet", section 2.5, relative segment encodings.
     """
@@ -252,5 +320,13 @@ def toeplitz_rows(query: Tensor, rows: Tensor) -> Tensor:
 
     Returns:
         Tensor `[..., t, S]` in the dtype of `rows`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> x = ops.convert_to_tensor([-1.0, 0.0, 1.0, 2.0])
+    >>> pairs = toeplitz_rows(ops.ones((1, 1, 2, 4)), x)
+    >>> ops.convert_to_numpy(pairs).tolist()
+    [[0.0, 1.0], [-1.0, 0.0]]
     """
     return toeplitz(ops.moveaxis(rows, 0, -1), ops.shape(query)[2])

@@ -24,6 +24,14 @@ def relative_products(x: Tensor, rows: Tensor) -> Tensor:
 
     Returns:
         Tensor `[B, N, t, S]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> ones = ops.ones((1, 1, 2, 4))
+    >>> x = ops.repeat(ops.convert_to_tensor([[-1.0], [0.0], [1.0], [2.0]]), 4, axis=1)
+    >>> ops.convert_to_numpy(relative_products(ones, x)[0, 0]).tolist()
+    [[0.0, 4.0], [-4.0, 0.0]]
     """
     equation = "bnth,rnh->bntr" if len(rows.shape) == 3 else "bnth,rh->bntr"
     return relative_shift(ops.einsum(equation, x, rows))
@@ -41,6 +49,14 @@ def key_products(key: Tensor, rows: Tensor, count: Tensor | int) -> Tensor:
 
     Returns:
         Tensor `[B, N, t, S]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> ones = ops.ones((1, 1, 2, 4))
+    >>> x = ops.repeat(ops.convert_to_tensor([[-1.0], [0.0], [1.0], [2.0]]), 4, axis=1)
+    >>> ops.convert_to_numpy(key_products(ones, x, count=2)[0, 0]).tolist()
+    [[0.0, 4.0], [-4.0, 0.0]]
     """
     # Relative to the key, the query is at -x.
     rows = ops.concatenate([ops.flip(rows[:-1], axis=0), rows[-1:]], axis=0)
@@ -56,6 +72,14 @@ def relative_values(weights: Tensor, rows: Tensor) -> Tensor:
 
     Returns:
         Tensor `[B, N, t, H]`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> weights = ops.ones((1, 1, 2, 2)) / 2
+    >>> x = ops.convert_to_tensor([-1.0, 0.0, 1.0, 2.0])
+    >>> ops.convert_to_numpy(relative_values(weights, x[:, None, None])[0, 0]).tolist()
+    [[0.5], [-0.5]]
 
     Reference:
         Shaw et al., "Self-attention with relative position representations",

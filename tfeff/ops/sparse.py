@@ -32,7 +32,8 @@ def fixed_pattern(
     Example:
 
     >>> from keras import ops
-
+    >>> pairs = fixed_pattern(4, stride=2, expressivity=1, pattern="sparse_transformer")
+    >>> ops.convert_to_numpy(pairs).astype(int).tolist()
     [[1, 1, 0, 1], [1, 1, 0, 1], [0, 1, 1, 1], [0, 1, 1, 1]]
 
     Reference:

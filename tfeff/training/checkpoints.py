@@ -15,6 +15,7 @@ from tfeff.encoders.quantization import check_keeps_training
 from tfeff.storage.arguments import READ, READ_WHOLE, REPLACE, local_run, paths
 from tfeff.training.background import Background
 from tfeff.utils.checks import (
+    check_bool,
     check_integer,
     check_iterable,
     check_mapping,
@@ -99,8 +100,7 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
 
     Example: see `save_checkpoint`.
     """
-    if not isinstance(compile, bool):
-        raise TypeError(f"`compile` must be a bool. Received: compile={compile!r}")
+    check_bool("compile", compile)
     with _archive(path) as archive:
         if damaged := archive.testzip():
             raise zipfile.BadZipFile(f"bad checksum of {damaged}")
@@ -223,6 +223,8 @@ class Checkpoints(keras.callbacks.Callback):
     Example:
 
     >>> callback = Checkpoints("run/checkpoints", steps_per_epoch=100, keep=3)
+    >>> isinstance(callback, keras.callbacks.Callback)
+    True
     """
 
     def __init__(

@@ -6,7 +6,7 @@ from keras import ops
 from tfeff.compat import OpenAdamW
 from tfeff.training.layerwise_decay import rate_factors
 from tfeff.training.schedules import LinearWarmupDecay
-from tfeff.utils.checks import check_positive, check_rate, check_weight
+from tfeff.utils.checks import check_bool, check_positive, check_rate, check_weight
 from tfeff.utils.types import Config, Tensor
 
 
@@ -49,6 +49,8 @@ class AdamW(OpenAdamW):
     Example:
 
     >>> optimizer = AdamW(learning_rate=1e-4, weight_decay=0.01, global_clipnorm=1.0)
+    >>> optimizer.weight_decay
+    0.01
 
     Reference:
         Loshchilov and Hutter, "Decoupled weight decay regularization"; Devlin et
@@ -69,7 +71,7 @@ class AdamW(OpenAdamW):
             )
         super().__init__(*args, **kwargs)
         self.layer_decay = layer_decay
-        self.bias_correction = bool(bias_correction)
+        self.bias_correction = check_bool("bias_correction", bias_correction)
         self._factors: dict[str, float] | None = None
 
     def set_encoder(self, encoder: keras.Model) -> None:
@@ -197,7 +199,9 @@ def adamw(
 
     Example:
 
-    >>> optimizer = adamw(1e-4, warmup_steps=10_000, total_steps=1_000_000)
+    >>> optimizer = adamw(1e-2, warmup_steps=4, total_steps=8)
+    >>> float(optimizer.learning_rate) < 1e-2
+    True
 
     Reference:
         Tian et al., "Shatter", section A.2.

@@ -25,6 +25,8 @@ class TrainingProgress(keras.callbacks.Callback):
     Example:
 
     >>> callback = TrainingProgress(10_000, steps_per_epoch=500, tokens_per_step=4096)
+    >>> isinstance(callback, keras.callbacks.Callback)
+    True
     """
 
     def __init__(

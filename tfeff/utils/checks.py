@@ -26,6 +26,13 @@ def check_integer(
     return int(value)
 
 
+def check_bool(name: str, value: Any) -> bool:
+    """Returns `value` if it is a bool of Python or NumPy, else raises."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise TypeError(f"`{name}` must be True or False. Received: {name}={value!r}")
+    return bool(value)
+
+
 def check_rate(name: str, value: Any) -> float:
     """Returns `value` if it is a probability below 1, else raises."""
     if not isinstance(value, _REAL) or not 0 <= value < 1:

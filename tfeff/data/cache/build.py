@@ -27,7 +27,7 @@ from tfeff.storage.fetching import fetch_folder
 from tfeff.storage.manifest import read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_writable
-from tfeff.utils.checks import check_integer, check_path, is_url
+from tfeff.utils.checks import check_bool, check_integer, check_path, is_url
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.parallel import ordered_thread_map
 from tfeff.utils.progress import ProgressReport
@@ -106,10 +106,8 @@ def build_cache(
     """
     check_documents(documents)
     sequence_length = check_integer("sequence_length", sequence_length, 3)
-    if not isinstance(cross_documents, bool):
-        raise TypeError(
-            f"`cross_documents` must be True or False. Received: {cross_documents=}"
-        )
+    check_bool("cross_documents", cross_documents)
+    check_bool("progress", progress)
     if num_threads is not None:
         num_threads = check_integer("num_threads", num_threads, 1)
         if beam_flags is not None:

@@ -16,7 +16,7 @@ from tfeff.data.dataset_options import finalize
 from tfeff.data.sampling import check_seed
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
 from tfeff.storage.arguments import READ_WHOLE, local_path, paths
-from tfeff.utils.checks import check_integer, check_path
+from tfeff.utils.checks import check_bool, check_integer, check_path
 
 
 class Cache:
@@ -261,6 +261,7 @@ def open_cache(
     ```
     """
     directory = os.path.abspath(check_path("directory", directory))
+    check_bool("verify", verify)
     manifest = Manifest.read(directory)
     if tokenizer is not None:
         manifest.check_tokenizer(tokenizer_fingerprint(tokenizer))

@@ -9,6 +9,7 @@ import tensorflow_text as tf_text
 
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import TokenizerFiles
+from tfeff.utils.checks import check_bool
 from tfeff.utils.types import Config, Tensor
 
 _MAX_CHARACTERS = 100
@@ -74,8 +75,8 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
         **kwargs: Any,
     ):
         super().__init__(vocabulary, lowercase=False, **kwargs)
-        self.to_lower = bool(lowercase)
-        self.compose = bool(compose)
+        self.to_lower = check_bool("lowercase", lowercase)
+        self.compose = check_bool("compose", compose)
 
     def tokenize(self, inputs: Tensor) -> Tensor:
         text = tf.strings.regex_replace(inputs, r"[\t\n\r\p{Z}]", " ")

@@ -12,6 +12,7 @@ from tfeff.compat import add_special_token, find_special_tokens
 from tfeff.data.text.byte_pairs import MergeRules, byte_symbols, merge, words
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import TokenizerFiles
+from tfeff.utils.checks import check_bool
 from tfeff.utils.types import Config, Tensor
 
 _SPACE = ord(" ")
@@ -80,7 +81,7 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
         **kwargs: Any,
     ):
         super().__init__(**({"dtype": "int32"} | kwargs))
-        self.add_prefix_space = bool(add_prefix_space)
+        self.add_prefix_space = check_bool("add_prefix_space", add_prefix_space)
         self.sequence_length = sequence_length
         self.file_assets = [_VOCABULARY, _MERGES]
         self._ids: dict[str, int] = {}

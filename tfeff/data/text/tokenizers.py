@@ -17,7 +17,7 @@ from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.documents import check_documents, encoded
 from tfeff.data.text.word_piece_training import train_word_pieces
 from tfeff.storage.arguments import READ, REPLACE, paths
-from tfeff.utils.checks import check_choice, check_integer, check_path
+from tfeff.utils.checks import check_bool, check_choice, check_integer, check_path
 from tfeff.utils.digests import check_file
 from tfeff.utils.files import atomic_file
 
@@ -90,6 +90,7 @@ def train_tokenizer(
         Machine Translation of Rare Words with Subword Units", 2016, section 3.2.
     """
     check_documents(documents)
+    check_bool("lowercase", lowercase)
     vocabulary_size = check_integer(
         "vocabulary_size", vocabulary_size, len(_SPECIAL_PIECES) + 1
     )

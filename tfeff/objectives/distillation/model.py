@@ -26,7 +26,7 @@ from tfeff.objectives.distillation.target_weights import (
 from tfeff.training.losses import GlobalMean
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
-from tfeff.utils.checks import check_choice, check_positive
+from tfeff.utils.checks import check_bool, check_choice, check_mapping, check_positive
 from tfeff.utils.types import Config, Tensor
 
 
@@ -172,12 +172,14 @@ class Distillation(DistributedModel):
         if attention is not None:
             check_choice("attention", attention, ("scores", "probabilities"))
         chosen = {
-            "embedding": bool(embedding),
-            "hidden": bool(hidden),
+            "embedding": check_bool("embedding", embedding),
+            "hidden": check_bool("hidden", hidden),
             "attention": attention is not None,
-            "prediction": has_logits if prediction is None else bool(prediction),
-            "cosine": bool(cosine),
-            "label": bool(label),
+            "prediction": check_bool(
+                "prediction", has_logits if prediction is None else prediction
+            ),
+            "cosine": check_bool("cosine", cosine),
+            "label": check_bool("label", label),
         }
         layer_weights_given = layer_weights
         layer_weights = check_layer_weights(layer_weights, encoders[0].num_layers)
@@ -233,6 +235,7 @@ class Distillation(DistributedModel):
     def call(
         self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None
     ) -> Any:
+        check_mapping("inputs", inputs, "names to tensors")
         inputs = inputs_in_order(inputs, self.student.input)
         return super().call(inputs, training=training, mask=mask)
 

@@ -7,7 +7,7 @@ save float32 copies of half precision.
 from keras import ops
 
 from tfeff.ops.kernels.backends import custom_gradient
-from tfeff.ops.masking import at_least_float32
+from tfeff.ops.masking import at_least_float32, softmax
 from tfeff.utils.types import Tensor
 
 
@@ -27,7 +27,7 @@ def softmax_and_gradient(scores, mask=None):
     if mask is not None:
         # A finite number, not -inf: a row of -inf would give NaN.
         upcast_scores = ops.where(mask, upcast_scores, -1e30)
-    weights = ops.softmax(upcast_scores, axis=-1)
+    weights = softmax(upcast_scores)
     if mask is not None:
         weights = ops.where(mask, weights, 0.0)
     weights = ops.cast(weights, scores.dtype)

@@ -11,7 +11,7 @@ from tfeff.ops.kernels.relative_products import (
     relative_sums,
     relative_values,
 )
-from tfeff.ops.masking import at_least_float32
+from tfeff.ops.masking import at_least_float32, softmax
 from tfeff.utils.types import Tensor
 
 
@@ -65,7 +65,7 @@ def softmax_values(
         if mask is not None:
             # A finite number, not -inf: a row of -inf would give NaN.
             upcast_scores = ops.where(mask, upcast_scores, -1e30)
-        probs = ops.cast(ops.softmax(upcast_scores, axis=-1), dtype)
+        probs = ops.cast(softmax(upcast_scores), dtype)
         result = context
         if result is None:
             weights = with_factors(probs)

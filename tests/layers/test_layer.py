@@ -1,0 +1,87 @@
+"""What Keras asks every layer for beside its call."""
+
+import warnings
+
+import keras
+import numpy as np
+import pytest
+from keras import tree
+
+from tests.subjects.layers import CASES, layer_classes, symbolic
+
+INITIALIZED = {
+    name: [x for x in case.make().get_config() if x.endswith("initializer")]
+    for name, case in CASES.items()
+}
+SINGLE = [
+    name
+    for name, case in CASES.items()
+    if not case.others and not isinstance(case.inputs, list)
+]
+
+
+def test_all_layers_are_tested():
+    assert set(CASES) == layer_classes()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_output_shape_is_that_of_the_call(name):
+    case = CASES[name]
+    others = {f"{name}_shape": x.shape for name, x in case.others.items()}
+    first = case.inputs
+    first = [x.shape for x in first] if isinstance(first, list) else first.shape
+    declared = case.make().compute_output_shape(first, **others)
+    outputs = case.make()(case.inputs, **case.others)
+    assert declared == tree.map_structure(lambda x: tuple(x.shape), outputs)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_cloned_model_is_the_same(name):
+    case = CASES[name]
+    inputs = [case.inputs, case.others]
+    first, others = tree.map_structure(symbolic, inputs)
+    model = keras.Model([first, others], case.make()(first, **others))
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    tree.map_structure(np.testing.assert_array_equal, clone(inputs), model(inputs))
+
+
+@pytest.mark.parametrize("times", [2, None])
+@pytest.mark.parametrize("name", SINGLE)
+def test_several_times(name, times):
+    case = CASES[name]
+    layer = case.make()
+    together = np.stack([case.inputs, case.inputs[::-1]], axis=1)
+    inputs = keras.Input((times, *together.shape[2:]), dtype=str(together.dtype))
+    outputs = keras.layers.TimeDistributed(layer)(inputs)
+    apart = [layer(together[:, 0]), layer(together[:, 1])]
+    found = keras.Model(inputs, outputs)(together)
+    np.testing.assert_array_equal(found, np.stack(apart, axis=1))
+    assert all(x in (None, y) for x, y in zip(outputs.shape, found.shape, strict=True))
+
+
+@keras.saving.register_keras_serializable(package="tests")
+def halves(shape, dtype=None):
+    return keras.ops.full(shape, 0.5, dtype)
+
+
+@pytest.mark.parametrize("name", filter(INITIALIZED.get, INITIALIZED))
+def test_a_function_is_an_initializer(name):
+    case = CASES[name]
+    layer = case.make(**dict.fromkeys(INITIALIZED[name], halves))
+    copy = type(layer).from_config(layer.get_config())
+    for made in (layer, copy):
+        made(case.inputs, **case.others)
+        assert any(np.all(w.numpy() == 0.5) for w in made.weights)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_position_is_nothing_to_warn_of(name):
+    case = CASES[name]
+    inputs, others = tree.map_structure(lambda x: x[:, :1], [case.inputs, case.others])
+    others = {name: 0 * x for name, x in others.items()}
+    layer = case.make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        layer(inputs, **others)
+        layer(*tree.map_structure(symbolic, [inputs]), **others)

@@ -1,0 +1,31 @@
+"""The base of the layers: what Keras asks a layer for beside its call."""
+
+from typing import Any
+
+import keras
+
+from tfeff.utils.types import Shape, Tensor
+
+
+class Layer(keras.layers.Layer):
+    """Base class of layers whose output has the shape of their first input.
+
+    Those with another shape override `compute_output_shape`; those whose output has not
+    the positions of the input, `compute_mask`.
+    """
+
+    # The last size of the input of a layer that is built.
+    input_dim: int | None = None
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
+        """Keras' mask of the output: that of the input."""
+        return previous_mask
+
+    def compute_output_shape(self, *args: Any, **kwargs: Any) -> Shape:
+        """The shape of the output by the shapes of the call's tensors, in order."""
+        return tuple((*args, *kwargs.values())[0])
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Tensor:
+        # Keras would take the shape above: no call would check its inputs, or return
+        # scores.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
