@@ -116,7 +116,7 @@ def test_outputs_are_those_of_the_model_by_name(make):
     fixed = LENGTH if make is of_token_ids else None
     text_encoder = TextEncoder(tokenizer(), LENGTH, fixed is not None)
     pairs = sees_segments or make is of_a_list
-    predict = tf.function(predict_endpoint(model, text_encoder, pairs))
+    predict = tf.function(predict_endpoint(model, text_encoder, pairs, 10**4))
     texts = [tf.constant(t) for t in ((TEXTS, PAIRS) if pairs else (TEXTS,))]
     outputs = predict(*texts)
     inputs = {name: ops.convert_to_tensor(x) for name, x in features(pairs).items()}

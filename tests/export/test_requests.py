@@ -57,7 +57,7 @@ def served():
             Classifier(encoder, 3), text_encoder, True, ["a", "b", "c"]
         ),
         "rate": rate_endpoint(Regressor(encoder, "layerwise"), text_encoder, False),
-        "predict": predict_endpoint(own_model(encoder), text_encoder, True),
+        "predict": predict_endpoint(own_model(encoder), text_encoder, True, 300),
         "choose": choose_endpoint(MultipleChoice(encoder), text_encoder),
         **answer_endpoint(SpanQA(encoder), text_encoder, 4, max_windows=9),
         **tag_endpoints(TokenClassifier(encoder, 3), text_encoder, LABELS, 9),

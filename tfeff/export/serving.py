@@ -362,9 +362,15 @@ def _token_classifier(
     return tag_endpoints(model, text_encoder, label_names, max_windows)
 
 
-def _any_model(model: keras.Model, text_encoder: TextEncoder, pairs: bool = False):
+def _any_model(
+    model: keras.Model,
+    text_encoder: TextEncoder,
+    pairs: bool = False,
+    max_tokens: int = 32_768,
+):
     _check_pairs(pairs, text_encoder)
-    return {"predict": predict_endpoint(model, text_encoder, pairs)}
+    check_integer("max_tokens", max_tokens, text_encoder.sequence_length)
+    return {"predict": predict_endpoint(model, text_encoder, pairs, max_tokens)}
 
 
 def _label_names(model, label_names):
