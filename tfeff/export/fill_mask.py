@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from tfeff.data.text.flat import indices, row_ids
 from tfeff.data.text.pieces import spelled_pieces
 from tfeff.export.parts import (
     MOST_BYTES,
@@ -44,11 +45,14 @@ def fill_mask_endpoint(
 
     def fill_mask(text):
         ids = text_encoder.with_masks(text)
-        is_mask = ids == text_encoder.tokenizer.mask_token_id
-        positions = tf.ragged.boolean_mask(tf.ragged.range(ids.row_lengths()), is_mask)
+        masks = indices(ids.flat_values == text_encoder.tokenizer.mask_token_id)
+        row = tf.gather(row_ids(ids), masks)
+        positions = tf.RaggedTensor.from_value_rowids(
+            masks - tf.gather(ids.row_starts(), row), row, ids.nrows()
+        )
         positions = few_cells("text", "masks", positions, most_masks)
-        has_mask = positions.row_lengths() > 0
-        masked = [tf.ragged.boolean_mask(x, has_mask) for x in (ids, positions)]
+        with_masks = indices(positions.row_lengths() > 0)
+        masked = [tf.gather(x, with_masks) for x in (ids, positions)]
         size = longest(positions) * mask_size
         size = tf.maximum(tf.cast(text_encoder.width(ids), tf.int64), size)
         probabilities, token_ids = (

@@ -234,5 +234,8 @@ class Answerer(tf.Module):
             none = tf.reduce_sum(start[:, :1] + end[:, :1], axis=1)
             return score, first + shift, last + shift, none
 
+        example, _, size = windows
+        sizes = tf.gather(question.row_lengths(), example) + size + FRAME
+        longest = self.padded_length or tf.reduce_max(tf.concat([[0], sizes], axis=0))
         # Windows are built where they are computed: many may repeat a long question.
-        return by_parts(best, self.sequence_length, *windows)
+        return by_parts(best, longest, *windows)

@@ -180,6 +180,8 @@ class Tagger(tf.Module):
             text = tf.identity(text)
         words, starts, ends = split_words(text)
         words = few_cells("text", "words", words, self.max_words)
+        # In its rows, so that what makes tensors of them waits, too.
+        starts, ends = (words.with_flat_values(x.flat_values) for x in (starts, ends))
         pieces = word_pieces(words.flat_values, self.tokenizer)
         counts = words.row_lengths()
         sizes = sums(pieces.row_lengths(), row_ids(words), words.nrows())
@@ -197,8 +199,8 @@ class Tagger(tf.Module):
         )
         # Words come in the order of their rows; that of a text without any has none.
         positions = tf.RaggedTensor.from_value_rowids(position, row, rows.nrows())
-        has_words = positions.row_lengths() > 0
-        asked = [tf.ragged.boolean_mask(x, has_words) for x in (rows, positions)]
+        with_words = indices(positions.row_lengths() > 0)
+        asked = [tf.gather(x, with_words) for x in (rows, positions)]
         found = by_parts(self._probabilities, self.text_encoder.width(rows), *asked)
         return text, words, starts, ends, found
 
