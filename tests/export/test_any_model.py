@@ -231,7 +231,7 @@ def test_what_texts_do_not_give_is_named(tmp_path):
     refused(TypeError, "`pairs` must be", functional(encoder), tmp_path, pairs="yes")
     refused(
         TypeError,
-        r"`top_k` must be an option.*\['pairs'\]",
+        r"`top_k` must be an option.*\['pairs', 'max_tokens'\]",
         functional(encoder),
         tmp_path,
         top_k=3,

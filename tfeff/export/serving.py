@@ -137,7 +137,8 @@ def save_for_serving(
     included, of two the longer one, beside a question the passage. Before that, no
     more characters of a text are tokenized than so many tokens can stand for, 4 times
     (with `RobertaTokenizer` once) `sequence_length` times one more than the longest
-    piece has. Where it matters, a text has runs of unknown characters, white space, or characters that are dropped.
+    piece has. Where it matters, a text has runs of unknown characters, white space,
+    or characters that are dropped.
 
     Where a request has unequal numbers of texts, or of options fewer than 1 or more
     than 64, the error names the input. So it does where the answer, padded to the
