@@ -236,6 +236,8 @@ def test_what_texts_do_not_give_is_named(tmp_path):
         tmp_path,
         top_k=3,
     )
+    few = {"sequence_length": 9, "max_tokens": 8}
+    refused(ValueError, "`max_tokens` must be", functional(encoder), tmp_path, **few)
     small = make_encoder(vocabulary_size=59)
     refused(ValueError, "no more ids than the encoder", functional(small), tmp_path)
 

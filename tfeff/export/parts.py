@@ -1,6 +1,6 @@
 """What bounds the memory that a request takes: parts of its rows, and limits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -25,7 +25,7 @@ def by_parts(function: Callable, longest: tf.Tensor | int, *rows: Any) -> Any:
         longest: integer, tokens of the longest row.
         *rows: tensors and ragged tensors `[N, …]`.
     """
-    function = tf.function(
+    part_of = tf.function(
         function, input_signature=[_of_any_rows(x) for x in rows], autograph=False
     ).get_concrete_function()
     first, *_ = rows
@@ -35,7 +35,7 @@ def by_parts(function: Callable, longest: tf.Tensor | int, *rows: Any) -> Any:
 
     def some_more(number, found):
         part = slice(number * at_once, (number + 1) * at_once)
-        results = function(*(x[part] for x in rows))
+        results = part_of(*(x[part] for x in rows))
         index = tf.cast(number, tf.int32)
         found = tf.nest.map_structure(lambda x, y: x.write(index, y), found, results)
         return number + 1, found
@@ -45,7 +45,7 @@ def by_parts(function: Callable, longest: tf.Tensor | int, *rows: Any) -> Any:
         some_more,
         [
             tf.constant(0, tf.int64),
-            tf.nest.map_structure(_parts, function.structured_outputs),
+            tf.nest.map_structure(_parts, part_of.structured_outputs),
         ],
         parallel_iterations=1,
     )
@@ -74,7 +74,7 @@ def longest(rows: tf.RaggedTensor) -> tf.Tensor:
     return tf.reduce_max(tf.concat([rows.row_lengths(), [0]], axis=0))
 
 
-def size_of(strings: list[str]) -> int:
+def size_of(strings: Sequence[str]) -> int:
     """Most bytes that one of the strings takes in a tensor."""
     return _STRING + max(len(string.encode()) for string in strings)
 
