@@ -133,18 +133,24 @@ def fire(served, requests, seed):
     }
 
 
-def main(folder, requests, seed):
+def load(folder):
+    """The signatures of its SavedModels: name, function and names of inputs."""
     import tensorflow as tf
     import tensorflow_text  # noqa: F401, which has the tokenizers' operations
 
-    served, kept = [], []
+    served = []
     for name in sorted(os.listdir(folder)):
-        kept.append(tf.saved_model.load(os.path.join(folder, name)))
-        for signature, function in kept[-1].signatures.items():
+        loaded = tf.saved_model.load(os.path.join(folder, name))
+        for signature, function in loaded.signatures.items():
             if signature != "serving_default":
                 names = sorted(function.structured_input_signature[1])
+                function.loaded = loaded  # else its variables were gone
                 served.append((f"{name} {signature}", function, names))
-    print(json.dumps(fire(served, requests, seed)))
+    return served
+
+
+def main(folder, requests, seed):
+    print(json.dumps(fire(load(folder), requests, seed)))
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def test_outputs_are_those_of_the_model_by_name(make):
     fixed = LENGTH if make is of_token_ids else None
     text_encoder = TextEncoder(tokenizer(), LENGTH, fixed is not None)
     pairs = sees_segments or make is of_a_list
-    predict = tf.function(predict_endpoint(model, text_encoder, pairs))
+    predict = tf.function(predict_endpoint(model, text_encoder, pairs, 10**4))
     texts = [tf.constant(t) for t in ((TEXTS, PAIRS) if pairs else (TEXTS,))]
     outputs = predict(*texts)
     inputs = {name: ops.convert_to_tensor(x) for name, x in features(pairs).items()}
@@ -231,11 +231,13 @@ def test_what_texts_do_not_give_is_named(tmp_path):
     refused(TypeError, "`pairs` must be", functional(encoder), tmp_path, pairs="yes")
     refused(
         TypeError,
-        r"`top_k` must be an option.*\['pairs'\]",
+        r"`top_k` must be an option.*\['pairs', 'max_tokens'\]",
         functional(encoder),
         tmp_path,
         top_k=3,
     )
+    few = {"sequence_length": 9, "max_tokens": 8}
+    refused(ValueError, "`max_tokens` must be", functional(encoder), tmp_path, **few)
     small = make_encoder(vocabulary_size=59)
     refused(ValueError, "no more ids than the encoder", functional(small), tmp_path)
 

@@ -15,6 +15,7 @@ from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.serving import make_encoder, make_model, own_model
 from tfeff.data.finetuning.packing import fill_gaps, pack
 from tfeff.data.text.offset_tokenizer import OffsetTokenizer
+from tfeff.export import parts
 from tfeff.export.any_model import predict_endpoint
 from tfeff.export.classification import (
     choose_endpoint,
@@ -42,7 +43,7 @@ GAPS = st.text(st.sampled_from("_ab \n漢\\1\0"), max_size=9)
 
 @pytest.fixture(scope="module")
 def served():
-    """A function of each kind, as an export holds it, by name."""
+    """A function of each signature, as an export holds it, by name."""
     made = tokenizer()
     text_encoder = TextEncoder(made, LENGTH)
     # A convolution beside attention: TensorFlow's own fail for an empty batch.
@@ -57,12 +58,12 @@ def served():
             Classifier(encoder, 3), text_encoder, True, ["a", "b", "c"]
         ),
         "rate": rate_endpoint(Regressor(encoder, "layerwise"), text_encoder, False),
-        "predict": predict_endpoint(own_model(encoder), text_encoder, True),
+        "predict": predict_endpoint(own_model(encoder), text_encoder, True, 300),
         "choose": choose_endpoint(MultipleChoice(encoder), text_encoder),
         **answer_endpoint(SpanQA(encoder), text_encoder, 4, max_windows=9),
         **tag_endpoints(TokenClassifier(encoder, 3), text_encoder, LABELS, 9),
     }
-    return {name: tf.function(f, autograph=False) for name, f in functions.items()}
+    return functions
 
 
 TEXT, OPTIONS = tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.string)
@@ -82,11 +83,15 @@ INPUTS = {
 
 @pytest.fixture(scope="module")
 def traced(served):
+    return trace(served)
+
+
+def trace(functions):
     return {
-        name: function.get_concrete_function(
+        name: tf.function(function, autograph=False).get_concrete_function(
             **{key: OPTIONS if key == "options" else TEXT for key in INPUTS[name]}
         )
-        for name, function in served.items()
+        for name, function in functions.items()
     }
 
 
@@ -197,6 +202,61 @@ def test_questions_and_passages_have_limits(traced):
     answer = answer_endpoint(SpanQA(encoder), text_encoder)["answer"]
     long = texts("zebras \U0001f993" + "\U0001f993" * 20_000)
     refused(answer, "word of more than 20000.*20001", question=texts(""), passage=long)
+
+
+@pytest.mark.slow
+def test_answers_are_the_same_in_parts(served, traced, monkeypatch):
+    monkeypatch.setattr(parts, "TOKENS_AT_ONCE", 2 * LENGTH)
+    in_parts = trace(served)
+    rows = ["", "zebras", *DOCUMENTS[:4], "[MASK] a [MASK]", "", "[MASK]", "a"]
+    for name, names in INPUTS.items():
+        inputs = dict.fromkeys(names, texts(*rows))
+        if name == "answer":
+            inputs["question"] = texts("", "a", "b", "", "a")
+            inputs["passage"] = texts("", *["a fox " * k for k in (1, 6, 4, 5)])
+        if "options" in inputs:
+            inputs["options"] = tf.stack([inputs["options"]] * 3, axis=1)
+        found, expected = in_parts[name](**inputs), traced[name](**inputs)
+        for key, value in expected.items():
+            if value.dtype.is_floating:
+                np.testing.assert_allclose(found[key], value, atol=1e-5)
+            else:
+                np.testing.assert_array_equal(found[key], value)
+
+
+def test_parts_have_few_tokens():
+    rows = tf.ragged.constant([[1] * 900, *[[2, 2]] * 30, []])
+
+    def of_part(rows):
+        count = rows.nrows()
+        return [tf.fill([count], count), rows.row_lengths()]
+
+    for longest, most in ((900, 9), (2, 32), (10**9, 1), (0, 32)):
+        count, lengths = parts.by_parts(of_part, longest, rows)
+        assert tf.reduce_max(count) == most
+        assert lengths.numpy().tolist() == rows.row_lengths().numpy().tolist()
+    assert [x.shape for x in parts.by_parts(of_part, 9, rows[:0])] == [0, 0]
+
+
+def test_answers_have_a_limit(traced, served, monkeypatch):
+    many = texts("zebras " * LENGTH, *[""] * 200_000)
+    refused(
+        traced["token_embeddings"], r"`text` must .* tokens.*200001\] \[16\]", text=many
+    )
+    masks = texts("[MASK]" * LENGTH, *[""] * 300_000)
+    refused(traced["fill_mask"], "`text` must have at most .* masks", text=masks)
+    words = texts("a " * 30, *[""] * 200_000)
+    for name in ("tag", "entities"):
+        refused(traced[name], "`text` must have at most .* words", text=words)
+    pair = {"text": many[:31], "text_pair": many[:31]}
+    refused(traced["predict"], "`text` must have at most 300 tokens", **pair)
+    monkeypatch.setattr(parts, "MOST_BYTES", 1000)
+    limited = ("sentence_embeddings", "classify", "tag")
+    for name, function in trace({name: served[name] for name in limited}).items():
+        inputs = {key: texts(*["a"] * 99) for key in INPUTS[name]}
+        refused(function, r"`text` must have at most \d+ rows.*99", **inputs)
+        shortened = {key: value[:2] for key, value in inputs.items()}
+        assert all(len(value) == 2 for value in function(**shortened).values())
 
 
 @pytest.mark.parametrize("make", [tokenizer, word_pieces])

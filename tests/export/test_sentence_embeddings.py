@@ -8,6 +8,7 @@ from tests.checks import randomize
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.serving import make_encoder, serve
 
+BLOCKWISE = {"name": "blockwise", "head_blocks": "3:1"}
 TEXTS = [DOCUMENTS[0], "zebras", "Zebra ÉTÉ 日本 🦓 [MASK]", " ".join(DOCUMENTS[:4])]
 
 
@@ -24,7 +25,7 @@ def served(tmp_path, pooling, **kwargs):
     [
         ("mean", "self"),
         pytest.param("layerwise", "self", marks=pytest.mark.slow),
-        pytest.param("cls", "blockwise", marks=pytest.mark.slow),
+        pytest.param("cls", BLOCKWISE, marks=pytest.mark.slow, id="cls-blockwise"),
     ],
 )
 def test_serves_what_the_model_gives(tmp_path, pooling, attention):

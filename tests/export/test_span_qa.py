@@ -13,7 +13,8 @@ from tests.checks import randomize
 from tests.subjects.characters import CORPUS, FRAGMENTS, word_pieces
 from tfeff.data import Question, make_span_features
 from tfeff.datasets import read_squad
-from tfeff.export.span_qa import _WINDOWS_AT_ONCE, Answerer
+from tfeff.export import parts
+from tfeff.export.span_qa import Answerer
 
 LENGTH, STRIDE, LONGEST = 24, 7, 5
 SPECS = [tf.TensorSpec([None], tf.string)] * 2
@@ -79,11 +80,12 @@ def numbers(outputs):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sentence_piece", "word_piece"])
-def test_answers_are_those_of_python(kind):
+def test_answers_are_those_of_python(kind, monkeypatch):
     tokenizer = make_tokenizer(kind)
     model, questions = make_model(tokenizer), make_questions()
     features = make_span_features(questions, tokenizer, LENGTH, STRIDE)
-    assert len(features) > 2 * _WINDOWS_AT_ONCE > 2 * len(questions)
+    assert len(features) > 2 * 64 > 2 * len(questions)
+    monkeypatch.setattr(parts, "TOKENS_AT_ONCE", 64 * LENGTH)
     gaps = [
         np.log(a.no_answer_probability / (1 - a.no_answer_probability))
         for a in model.answers(features, 64, LONGEST)

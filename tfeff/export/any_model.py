@@ -8,7 +8,8 @@ import tensorflow as tf
 from tfeff.compat import input_structure, sublayers
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import INPUTS
-from tfeff.export.classification import of_texts
+from tfeff.export.classification import of_texts, padded
+from tfeff.export.parts import few_cells
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.objectives.objective import check_encoder
 
@@ -64,8 +65,14 @@ def check_inputs(model: keras.Model) -> int | None:
     return first
 
 
-def predict_endpoint(model: keras.Model, text_encoder: TextEncoder, pairs: bool):
-    """The function `predict` of texts `[B]`, or of them and their partners."""
+def predict_endpoint(
+    model: keras.Model, text_encoder: TextEncoder, pairs: bool, max_tokens: int
+):
+    """The function `predict` of texts `[B]`, or of them and their partners.
+
+    The model gets all rows at once: its outputs may depend on the padded length, or
+    on the other rows. So what it takes is bounded by `max_tokens`.
+    """
     call = _call_of(model)
     # Once eagerly: it builds a model that was not called yet, and names what fails.
     shape = [2, text_encoder.padded_length or 3]
@@ -79,7 +86,12 @@ def predict_endpoint(model: keras.Model, text_encoder: TextEncoder, pairs: bool)
             f"model={model!r}, whose call ends in {type(error).__name__}: {error}"
         ) from error
     _by_name(outputs)
-    return of_texts(lambda inputs: _by_name(call(inputs)), text_encoder, pairs)
+
+    def answer(rows, starts):
+        rows = few_cells("text", "tokens", rows, max_tokens, text_encoder.padded_length)
+        return _by_name(call(padded(rows, starts, text_encoder)))
+
+    return of_texts(answer, text_encoder, pairs)
 
 
 def _call_of(model):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfeff.data.finetuning.packing import fill_gaps, pack, padded_inputs
+from tfeff.export.parts import by_parts, few_rows, size_of
 from tfeff.export.request_texts import of_equal_rows, require
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import Classifier, MultipleChoice, Regressor
@@ -20,9 +21,12 @@ def classify_endpoint(
 ):
     """The function `classify` of texts `[B]`, or of them and their partners."""
     names = tf.constant(label_names)
+    # A row has its label, and all labels with their probabilities.
+    row_size = size_of(label_names) + len(label_names) * (size_of(label_names) + 4)
 
-    def answer(inputs):
-        probabilities = tf.nn.softmax(_outputs(model, inputs))
+    def answer(rows, starts):
+        rows = few_rows("text", rows, row_size)
+        probabilities = tf.nn.softmax(_logits(model, text_encoder, rows, starts))
         return {
             "label": tf.gather(names, tf.argmax(probabilities, axis=1)),
             "labels": tf.tile(names[tf.newaxis], [tf.shape(probabilities)[0], 1]),
@@ -35,7 +39,9 @@ def classify_endpoint(
 def rate_endpoint(model: Regressor, text_encoder: TextEncoder, pairs: bool):
     """The function `rate` of texts `[B]`, or of them and their partners."""
     return of_texts(
-        lambda inputs: {"score": _outputs(model, inputs)}, text_encoder, pairs
+        lambda *rows: {"score": _logits(model, text_encoder, *rows)},
+        text_encoder,
+        pairs,
     )
 
 
@@ -55,25 +61,30 @@ def choose_endpoint(model: MultipleChoice, text_encoder: TextEncoder):
         with tf.control_dependencies(known):
             shape = tf.identity(shape)
         ids = text_encoder.tokens(passage)
+        question = text_encoder.read(question)
+
+        def logits(example, option):
+            asked = fill_gaps(
+                tf.gather(question, example),
+                text_encoder.read(option),
+                text_encoder.most_characters,
+            )
+            rows, starts = pack(
+                tf.gather(ids, example),
+                text_encoder.tokens(asked),
+                text_encoder.tokenizer,
+                text_encoder.sequence_length,
+                keep="second",
+            )
+            inputs = padded(rows, starts, text_encoder)
+            alone = {name: x[:, tf.newaxis] for name, x in inputs.items()}
+            return _outputs(model, alone)[:, 0]
+
         # Each passage and question once for each of its options.
         example = tf.repeat(tf.range(shape[0]), shape[1])
-        asked = fill_gaps(
-            tf.gather(text_encoder.read(question), example),
-            text_encoder.read(tf.reshape(options, [-1])),
-            text_encoder.most_characters,
-        )
-        rows, starts = pack(
-            tf.gather(ids, example),
-            text_encoder.tokens(asked),
-            text_encoder.tokenizer,
-            text_encoder.sequence_length,
-            keep="second",
-        )
-        inputs = {
-            name: tf.reshape(tensor, [shape[0], shape[1], tf.shape(tensor)[1]])
-            for name, tensor in _padded(rows, starts, text_encoder).items()
-        }
-        probabilities = tf.nn.softmax(_outputs(model, inputs))
+        option = tf.reshape(options, [-1])
+        found = by_parts(logits, text_encoder.sequence_length, example, option)
+        probabilities = tf.nn.softmax(tf.reshape(found, shape))
         index = tf.argmax(probabilities, axis=1, output_type=tf.int32)
         return {
             "option": tf.gather(options, index, batch_dims=1),
@@ -85,24 +96,34 @@ def choose_endpoint(model: MultipleChoice, text_encoder: TextEncoder):
 
 
 def of_texts(answer, text_encoder: TextEncoder, pairs: bool):
-    """`answer` of an encoder's inputs as a function of texts `[B]`, or of pairs."""
+    """`answer` of what `pack` returns as a function of texts `[B]`, or of pairs."""
     tokenizer, length = text_encoder.tokenizer, text_encoder.sequence_length
 
     def of_text(text):
-        rows, starts = pack(text_encoder.tokens(text), None, tokenizer, length)
-        return answer(_padded(rows, starts, text_encoder))
+        return answer(*pack(text_encoder.tokens(text), None, tokenizer, length))
 
     def of_pair(text, text_pair):
         texts = of_equal_rows(text=text, text_pair=text_pair)
-        rows, starts = pack(*map(text_encoder.tokens, texts), tokenizer, length)
-        return answer(_padded(rows, starts, text_encoder))
+        return answer(*pack(*map(text_encoder.tokens, texts), tokenizer, length))
 
     return of_pair if pairs else of_text
 
 
-def _padded(rows, starts, text_encoder):
+def padded(
+    rows: tf.RaggedTensor, starts: tf.Tensor, text_encoder: TextEncoder
+) -> dict[str, tf.Tensor]:
+    """The encoder's inputs `[B, T]` of what `pack` returns."""
     return padded_inputs(
         rows, starts, text_encoder.tokenizer.pad_token_id, text_encoder.padded_length
+    )
+
+
+def _logits(model, text_encoder, rows, starts):
+    return by_parts(
+        lambda *rows: _outputs(model, padded(*rows, text_encoder)),
+        text_encoder.width(rows),
+        rows,
+        starts,
     )
 
 

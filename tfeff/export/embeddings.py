@@ -3,33 +3,49 @@
 import tensorflow as tf
 
 from tfeff.encoders import Encoder
+from tfeff.export.parts import (
+    MOST_BYTES,
+    by_parts,
+    few_cells,
+    few_rows,
+    size_of,
+)
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import SentenceEmbedding
 
 
 def embedding_endpoints(encoder: Encoder, text_encoder: TextEncoder) -> dict:
     """The functions `sentence_embeddings` and `token_embeddings` of texts `[B]`."""
-    pieces = tf.constant(text_encoder.tokenizer.get_vocabulary())
+    pieces = text_encoder.tokenizer.get_vocabulary()
+    # Of each token its vector, mask, id and piece.
+    most_tokens = MOST_BYTES // (4 * encoder.hidden_dim + 8 + size_of(pieces))
+    pieces = tf.constant(pieces)
 
-    def sentence_embeddings(text):
-        inputs = text_encoder.inputs(text_encoder.plain(text))
-        hidden = _last_hidden_state(encoder, inputs)
+    def mean(inputs):
         own = tf.logical_not(text_encoder.is_special(inputs["token_ids"]))
         own = tf.cast(own, tf.float32)[..., tf.newaxis]
-        total = tf.reduce_sum(hidden * own, axis=1)
-        return {"embeddings": tf.math.divide_no_nan(total, tf.reduce_sum(own, axis=1))}
+        total = tf.reduce_sum(_last_hidden_state(encoder, inputs) * own, axis=1)
+        return tf.math.divide_no_nan(total, tf.reduce_sum(own, axis=1))
 
     def token_embeddings(text):
-        inputs = text_encoder.inputs(text_encoder.plain(text))
+        ids = text_encoder.plain(text)
+        ids = few_cells("text", "tokens", ids, most_tokens, text_encoder.padded_length)
+        inputs = text_encoder.inputs(ids)
+        names, rows = inputs.keys(), inputs.values()
+        embeddings = by_parts(
+            lambda *rows: _last_hidden_state(encoder, dict(zip(names, rows))),
+            text_encoder.width(ids),
+            *rows,
+        )
         return {
-            "embeddings": _last_hidden_state(encoder, inputs),
+            "embeddings": embeddings,
             "mask": inputs["padding_mask"],
             "token_ids": inputs["token_ids"],
             "tokens": tf.gather(pieces, inputs["token_ids"]),
         }
 
     return {
-        "sentence_embeddings": sentence_embeddings,
+        "sentence_embeddings": _of_sentences(mean, encoder, text_encoder),
         "token_embeddings": token_embeddings,
     }
 
@@ -37,13 +53,22 @@ def embedding_endpoints(encoder: Encoder, text_encoder: TextEncoder) -> dict:
 def sentence_endpoint(model: SentenceEmbedding, text_encoder: TextEncoder) -> dict:
     """The function `sentence_embeddings` of texts `[B]`, by the model's own pooling."""
 
-    def sentence_embeddings(text):
-        inputs = text_encoder.inputs(text_encoder.plain(text))
+    def pooled(inputs):
         alone = {name: rows[:, tf.newaxis] for name, rows in inputs.items()}
-        embeddings = model(alone, training=False)[:, 0]
-        return {"embeddings": tf.cast(embeddings, tf.float32)}
+        return tf.cast(model(alone, training=False)[:, 0], tf.float32)
 
-    return {"sentence_embeddings": sentence_embeddings}
+    return {"sentence_embeddings": _of_sentences(pooled, model.encoder, text_encoder)}
+
+
+def _of_sentences(embed, encoder, text_encoder):
+    def sentence_embeddings(text):
+        ids = text_encoder.plain(few_rows("text", text, 4 * encoder.hidden_dim))
+        embeddings = by_parts(
+            lambda ids: embed(text_encoder.inputs(ids)), text_encoder.width(ids), ids
+        )
+        return {"embeddings": embeddings}
+
+    return sentence_embeddings
 
 
 def _last_hidden_state(encoder, inputs):

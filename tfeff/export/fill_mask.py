@@ -2,22 +2,35 @@
 
 import tensorflow as tf
 
+from tfeff.data.text.flat import indices, row_ids
 from tfeff.data.text.pieces import spelled_pieces
+from tfeff.export.parts import (
+    MOST_BYTES,
+    TOKENS_AT_ONCE,
+    by_parts,
+    few_cells,
+    longest,
+    size_of,
+)
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.objectives import MaskedLM, PermutationLM
+
+_LOGITS_AT_ONCE = 2**24
 
 
 def fill_mask_endpoint(
     model: MaskedLM | PermutationLM, text_encoder: TextEncoder, top_k: int
 ):
     """The function `fill_mask` of texts `[B]`."""
-    pieces = spelled_pieces(text_encoder.tokenizer)
-    words = tf.constant([piece.removeprefix(" ") for piece in pieces])
+    words = [
+        piece.removeprefix(" ") for piece in spelled_pieces(text_encoder.tokenizer)
+    ]
+    most_masks = MOST_BYTES // (top_k * (size_of(words) + 8))
+    # As many tokens as the logits of one mask stand for.
+    mask_size = model.encoder.vocabulary_size * TOKENS_AT_ONCE // _LOGITS_AT_ONCE
+    words = tf.constant(words)
 
-    def fill_mask(text):
-        ids = text_encoder.with_masks(text)
-        is_mask = ids == text_encoder.tokenizer.mask_token_id
-        positions = tf.ragged.boolean_mask(tf.ragged.range(ids.row_lengths()), is_mask)
+    def best(ids, positions):
         inputs = text_encoder.inputs(ids)
         inputs["mask_positions"] = tf.cast(positions.to_tensor(), tf.int32)
         if "ranks" in model.input:
@@ -27,12 +40,29 @@ def fill_mask_endpoint(
         logits = tf.cast(model(inputs, training=False), tf.float32)
         # The encoder may have rows for more ids than the tokenizer gives.
         known = tf.nn.softmax(logits)[..., : len(words)]
-        probabilities, token_ids = tf.math.top_k(known, k=top_k)
-        used = tf.sequence_mask(positions.row_lengths())[..., tf.newaxis]
+        used = tf.sequence_mask(positions.row_lengths())
+        return [tf.boolean_mask(x, used) for x in tf.math.top_k(known, k=top_k)]
+
+    def fill_mask(text):
+        ids = text_encoder.with_masks(text)
+        masks = indices(ids.flat_values == text_encoder.tokenizer.mask_token_id)
+        row = tf.gather(row_ids(ids), masks)
+        positions = tf.RaggedTensor.from_value_rowids(
+            masks - tf.gather(ids.row_starts(), row), row, ids.nrows()
+        )
+        positions = few_cells("text", "masks", positions, most_masks)
+        with_masks = indices(positions.row_lengths() > 0)
+        masked = [tf.gather(x, with_masks) for x in (ids, positions)]
+        size = longest(positions) * mask_size
+        size = tf.maximum(tf.cast(text_encoder.width(ids), tf.int64), size)
+        probabilities, token_ids = (
+            positions.with_flat_values(x) for x in by_parts(best, size, *masked)
+        )
+        fillings = token_ids.with_flat_values(tf.gather(words, token_ids.flat_values))
         return {
-            "fillings": tf.where(used, tf.gather(words, token_ids), ""),
-            "token_ids": tf.where(used, token_ids, -1),
-            "probabilities": tf.where(used, probabilities, 0.0),
+            "fillings": fillings.to_tensor(""),
+            "token_ids": token_ids.to_tensor(-1),
+            "probabilities": probabilities.to_tensor(),
         }
 
     return fill_mask

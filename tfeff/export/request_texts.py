@@ -3,6 +3,8 @@
 import keras_hub
 import tensorflow as tf
 
+from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
+
 # Unicode composes at most four characters to one: U+1F82 is a letter and three marks.
 _COMPOSED = 4
 
@@ -55,7 +57,8 @@ def most_characters(
     """The largest number of characters of so many tokens.
 
     A token stands for no more characters than its piece is spelled with, and a space
-    before it, after Unicode's composition; before that, for four times as many. Not
+    before it, after Unicode's composition; before that, for four times as many. Bytes,
+    of which `RobertaTokenizer`'s pieces are made, are not composed. Not
     counted is what no piece is spelled with: a run of unknown characters, which is
     one token, further white space, and characters that a tokenizer drops.
 
@@ -65,7 +68,8 @@ def most_characters(
         *spelled: what else is one token.
     """
     longest = max(map(len, [*tokenizer.get_vocabulary(), *spelled]))
-    return _COMPOSED * num_tokens * (longest + 1)
+    composed = 1 if isinstance(tokenizer, RobertaTokenizer) else _COMPOSED
+    return composed * num_tokens * (longest + 1)
 
 
 def valid(text: tf.Tensor) -> tf.Tensor:

@@ -128,20 +128,23 @@ def save_for_serving(
     - `predict(text)` or `predict(text, text_pair)`: the model's own outputs by name. A
       single tensor is `output`; those of a dict have its keys, those of a list
       `output_0`, `output_1` …, nested ones both, joined by "_". Half precision becomes
-      float32. Option: `pairs`. The model takes `token_ids`, `segment_ids` and
-      `padding_mask`, or some of them, `[B, T]`: as a dict, or by these names. Where an
-      input has a fixed length, texts are cut and padded to it.
+      float32. The model takes `token_ids`, `segment_ids` and `padding_mask`, or some of
+      them, `[B, T]`: as a dict, or by these names. Where an input has a fixed length,
+      texts are cut and padded to it. Options: `pairs`; `max_tokens`, of a request, each
+      row counted as long as the longest, 32,768 by default.
 
     Other texts longer than `sequence_length` are cut: one text at its end, masks there
     included, of two the longer one, beside a question the passage. Before that, no
     more characters of a text are tokenized than so many tokens can stand for, 4 times
-    `sequence_length` times one more than the longest piece has. Where it matters, a
-    text has runs of unknown characters, white space, or characters that are dropped.
+    (with `RobertaTokenizer` once) `sequence_length` times one more than the longest
+    piece has. Where it matters, a text has runs of unknown characters, white space,
+    or characters that are dropped.
 
     Where a request has unequal numbers of texts, or of options fewer than 1 or more
-    than 64, the error names the input. Without a text, the answer has no rows. Bytes
-    that are not UTF-8 count as U+FFFD. `SHA256SUMS` in the folder has the digests of
-    all files: see `check_export`.
+    than 64, the error names the input. So it does where the answer, padded to the
+    longest text of the request, would have more than 256 MB. Without a text, the
+    answer has no rows. Bytes that are not UTF-8 count as U+FFFD. `SHA256SUMS` in the
+    folder has the digests of all files: see `check_export`.
 
     Args:
         model: a `keras.Model`, as above.
@@ -362,9 +365,15 @@ def _token_classifier(
     return tag_endpoints(model, text_encoder, label_names, max_windows)
 
 
-def _any_model(model: keras.Model, text_encoder: TextEncoder, pairs: bool = False):
+def _any_model(
+    model: keras.Model,
+    text_encoder: TextEncoder,
+    pairs: bool = False,
+    max_tokens: int = 32_768,
+):
     _check_pairs(pairs, text_encoder)
-    return {"predict": predict_endpoint(model, text_encoder, pairs)}
+    check_integer("max_tokens", max_tokens, text_encoder.sequence_length)
+    return {"predict": predict_endpoint(model, text_encoder, pairs, max_tokens)}
 
 
 def _label_names(model, label_names):

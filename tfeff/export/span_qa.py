@@ -13,6 +13,7 @@ from tfeff.data.finetuning.windows import (
     window_inputs,
 )
 from tfeff.data.text.offset_tokenizer import OffsetTokenizer
+from tfeff.export.parts import by_parts
 from tfeff.export.request_texts import (
     first_characters,
     most_characters,
@@ -27,7 +28,6 @@ from tfeff.utils.checks import check_integer
 _NO_SCORE = tf.float32.min  # of a passage without text
 # SentencePiece's time for the offsets of a run of unknown characters is quadratic.
 _LONGEST_WORD = 20_000
-_WINDOWS_AT_ONCE = 64  # They bound the memory that a request takes.
 
 
 def answer_endpoint(
@@ -137,8 +137,10 @@ class Answerer(tf.Module):
         # One token more than there are: where there is no answer.
         starts, ends = (tf.pad(x.flat_values, [[0, 1]]) for x in (starts, ends))
         question = separated(self.tokenizer(question), self.tokenizer)
-        counts, windows = self._windows(question, ids)
-        scores, first, last, none = self._best_of_all(*windows, starts < ends)
+        counts, *windows = self._windows(question, ids)
+        scores, first, last, none = self._best_of_all(
+            question, ids.flat_values, starts < ends, *windows
+        )
         window, score, none = best_of_questions(scores, none, counts)
         answered = tf.math.is_finite(score)
         score = tf.where(answered, score, tf.constant(_NO_SCORE, tf.float64))
@@ -182,7 +184,8 @@ class Answerer(tf.Module):
             return tf.identity(passage)
 
     def _windows(self, question, passage):
-        """Windows of each question; then the model's inputs and where tokens lie."""
+        """The number of windows of each question; then of each window its question,
+        the first of all passages' tokens in it, and how many of them it has."""
         question_sizes, passage_sizes = question.row_lengths(), passage.row_lengths()
         leaves_room = require(
             question_sizes < self.sequence_length - FRAME,
@@ -206,55 +209,33 @@ class Answerer(tf.Module):
         example, begin, size = cut_windows(
             question_sizes, passage_sizes, self.sequence_length, self.stride
         )
-        begin += tf.gather(passage.row_starts(), example)
-        question = tf.gather(tf.cast(question, tf.int32), example)
-        inputs = window_inputs(
-            question,
-            passage.flat_values,
-            begin,
-            size,
-            self.tokenizer,
-            self.padded_length,
-        )
-        return counts, (inputs, question.row_lengths() + 2, begin, size)
+        return counts, example, begin + tf.gather(passage.row_starts(), example), size
 
-    def _best_of_all(self, inputs, position, begin, size, visible):
-        """Of all windows the best span's score, first and last token; no answer's.
+    def _best_of_all(self, question, passages, visible, *windows):
+        """Of all windows the best span's score, first and last token; no answer's."""
 
-        They are computed few at once: a request may have many.
-        """
-
-        def is_left(row, *_):
-            # Once at least, so that no windows have shapes too.
-            return (row < tf.size(position)) | (row == 0)
-
-        def some_more(row, *found):
-            part = slice(row, row + _WINDOWS_AT_ONCE)
-            logits = self.model(
-                {name: rows[part] for name, rows in inputs.items()}, training=False
+        def best(example, begin, size):
+            asked = tf.gather(tf.cast(question, tf.int32), example)
+            inputs = window_inputs(
+                asked, passages, begin, size, self.tokenizer, self.padded_length
             )
+            logits = self.model(inputs, training=False)
             # The sums of best_spans: in float32 other spans could be equally good.
             start, end = (tf.cast(logits[n], tf.float64) for n in ("start", "end"))
-            shift = (begin - position)[part, tf.newaxis]
-            tokens = tf.range(tf.shape(start, tf.int64)[1]) + shift
-            inside = tokens >= begin[part, tf.newaxis]
-            inside &= tokens < (begin + size)[part, tf.newaxis]
+            shift = begin - asked.row_lengths() - 2
+            tokens = tf.range(tf.shape(start, tf.int64)[1]) + shift[:, tf.newaxis]
+            inside = tokens >= begin[:, tf.newaxis]
+            inside &= tokens < (begin + size)[:, tf.newaxis]
             tokens = tf.where(inside, tokens, tf.size(visible, tf.int64) - 1)
             score, first, last = best_in_windows(
                 start, end, tf.gather(visible, tokens), self.max_answer_tokens
             )
             # Not [:, 0], as the windows of an empty batch have no columns.
             none = tf.reduce_sum(start[:, :1] + end[:, :1], axis=1)
-            best = score, first + shift[:, 0], last + shift[:, 0], none
-            joined = [tf.concat(pair, axis=0) for pair in zip(found, best)]
-            return row + _WINDOWS_AT_ONCE, *joined
+            return score, first + shift, last + shift, none
 
-        dtypes = (tf.float64, tf.int64, tf.int64, tf.float64)
-        _, *found = tf.while_loop(
-            is_left,
-            some_more,
-            [tf.constant(0), *(tf.zeros([0], dtype) for dtype in dtypes)],
-            shape_invariants=[tf.TensorShape([]), *[tf.TensorShape([None])] * 4],
-            parallel_iterations=1,
-        )
-        return found
+        example, _, size = windows
+        sizes = tf.gather(question.row_lengths(), example) + size + FRAME
+        longest = self.padded_length or tf.reduce_max(tf.concat([[0], sizes], axis=0))
+        # Windows are built where they are computed: many may repeat a long question.
+        return by_parts(best, longest, *windows)

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfeff.data.finetuning.packing import padded_inputs
 from tfeff.data.finetuning.windows import windows
 from tfeff.data.finetuning.word_rows import FRAME, half, word_pieces, word_rows
 from tfeff.data.text.flat import indices, numbers, row_ids, sums
 from tfeff.data.text.words import split_words
+from tfeff.export.classification import padded
+from tfeff.export.parts import MOST_BYTES, by_parts, few_cells, few_rows, size_of
 from tfeff.export.request_texts import most_characters, require, valid
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import TokenClassifier
 from tfeff.utils.checks import check_integer
 
-_WINDOWS_AT_ONCE = 64  # They bound the memory that a request takes.
 _PHRASE = re.compile(r"([BI])-(.+)", re.DOTALL)
 
 
@@ -27,10 +27,17 @@ def tag_endpoints(
 ) -> dict:
     """The function `tag` of texts `[B]`, and `entities` where labels mark phrases."""
     check_integer("max_windows", max_windows)
-    text_encoder.tagger = tagger = Tagger(model, text_encoder, max_windows)
+    # Of each word itself, its place, its label and the probabilities of all; of each
+    # text, all labels.
+    name_size = size_of(label_names)
+    word_size = size_of([""]) + 8 + name_size + 4 * len(label_names)
+    text_encoder.tagger = tagger = Tagger(
+        model, text_encoder, max_windows, MOST_BYTES // word_size
+    )
     names = tf.constant(label_names)
 
     def tag(text):
+        text = few_rows("text", text, name_size * len(label_names))
         _, words, starts, ends, probabilities = tagger(text)
         label = tf.gather(names, tf.argmax(probabilities, axis=1))
         return {
@@ -126,6 +133,7 @@ class Tagger(tf.Module):
         model: a `tfeff.tasks.TokenClassifier`.
         text_encoder: the `TextEncoder` of its encoder.
         max_windows: integer, most rows of a text.
+        max_words: integer, most words if each text had as many as the longest.
 
     Call arguments:
         text: string tensor `[B]`. What is not UTF-8 counts as U+FFFD.
@@ -137,18 +145,24 @@ class Tagger(tf.Module):
 
     Raises:
         tf.errors.InvalidArgumentError: of a call, if a text has more than `max_windows`
-            rows, or more characters than they can hold.
+            rows, or more characters than they can hold, or all together more than
+            `max_words` words.
     """
 
     def __init__(
-        self, model: TokenClassifier, text_encoder: TextEncoder, max_windows: int
+        self,
+        model: TokenClassifier,
+        text_encoder: TextEncoder,
+        max_windows: int,
+        max_words: int,
     ):
         super().__init__()
         self.model = model
+        self.text_encoder = text_encoder
         self.tokenizer = text_encoder.tokenizer
         self.sequence_length = text_encoder.sequence_length
-        self.padded_length = text_encoder.padded_length
         self.max_windows = max_windows
+        self.max_words = max_words
         self.most_in_text = most_characters(
             self.tokenizer, max_windows * self.sequence_length
         )
@@ -165,6 +179,9 @@ class Tagger(tf.Module):
         with tf.control_dependencies(is_short):
             text = tf.identity(text)
         words, starts, ends = split_words(text)
+        words = few_cells("text", "words", words, self.max_words)
+        # In its rows, so that what makes tensors of them waits, too.
+        starts, ends = (words.with_flat_values(x.flat_values) for x in (starts, ends))
         pieces = word_pieces(words.flat_values, self.tokenizer)
         counts = words.row_lengths()
         sizes = sums(pieces.row_lengths(), row_ids(words), words.nrows())
@@ -180,41 +197,16 @@ class Tagger(tf.Module):
         rows, row, position = word_rows(
             pieces, counts, self.tokenizer, self.sequence_length
         )
-        inputs = padded_inputs(
-            rows,
-            tf.cast(rows.row_lengths(), tf.int32),  # There is no second segment.
-            self.tokenizer.pad_token_id,
-            self.padded_length,
-        )
-        index = tf.stack([row, position], axis=1)
-        found = tf.gather_nd(self._probabilities(inputs), index)
+        # Words come in the order of their rows; that of a text without any has none.
+        positions = tf.RaggedTensor.from_value_rowids(position, row, rows.nrows())
+        with_words = indices(positions.row_lengths() > 0)
+        asked = [tf.gather(x, with_words) for x in (rows, positions)]
+        found = by_parts(self._probabilities, self.text_encoder.width(rows), *asked)
         return text, words, starts, ends, found
 
-    def _probabilities(self, inputs):
-        """`[N, T, C]` of rows, computed few at once: a request may have many."""
-        count, length = tf.unstack(tf.shape(inputs["token_ids"]))
-
-        def is_left(row, _):
-            # Once at least, so that no rows have shapes too.
-            return (row < count) | (row == 0)
-
-        def some_more(row, found):
-            part = slice(row, row + _WINDOWS_AT_ONCE)
-            logits = self.model(
-                {name: rows[part] for name, rows in inputs.items()}, training=False
-            )
-            probabilities = tf.nn.softmax(tf.cast(logits, tf.float32))
-            return row + _WINDOWS_AT_ONCE, tf.concat([found, probabilities], axis=0)
-
-        classes = self.model.num_classes
-        _, found = tf.while_loop(
-            is_left,
-            some_more,
-            [tf.constant(0), tf.zeros([0, length, classes])],
-            shape_invariants=[
-                tf.TensorShape([]),
-                tf.TensorShape([None, None, classes]),
-            ],
-            parallel_iterations=1,
-        )
-        return found
+    def _probabilities(self, rows, positions):
+        """`[W, C]` of the words at these positions of rows."""
+        lengths = tf.cast(rows.row_lengths(), tf.int32)  # There is no second segment.
+        logits = self.model(padded(rows, lengths, self.text_encoder), training=False)
+        index = tf.stack([row_ids(positions), positions.flat_values], axis=1)
+        return tf.nn.softmax(tf.cast(tf.gather_nd(logits, index), tf.float32))

@@ -6,6 +6,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 from tfeff.data.text.tokenizers import restore_kernels
+from tfeff.export.parts import longest
 from tfeff.export.request_texts import first_characters, most_characters
 
 MASK = "[MASK]"
@@ -98,6 +99,10 @@ class TextEncoder(tf.Module):
             ],
             axis=1,
         )
+
+    def width(self, ids: tf.RaggedTensor) -> tf.Tensor | int:
+        """The tokens of each of these rows once they are padded."""
+        return self.padded_length or longest(ids)
 
     def inputs(self, ids: tf.RaggedTensor) -> dict[str, tf.Tensor]:
         """The encoder's inputs, int32 tensors `[B, T]`."""

@@ -73,6 +73,11 @@ def test_merges_of_one_piece_by_several_rules():
 def test_long_words_and_bytes_that_are_not_utf_8():
     row = "".join(random.Random(0).choices("abcdefgh", k=3000))
     assert tokenizer().tokenize(row).numpy().tolist() == library().encode(row).ids
+    # Such a long word is cut, as its merges would take minutes.
+    for sizes in ([4000], [4000, 1], [4000, 4000, 3]):
+        rows = ["".join(random.Random(1).choices("abcdefgh", k=k)) for k in sizes]
+        expected = [id for row in rows for id in library().encode(row).ids]
+        assert tokenizer().tokenize("".join(rows)).numpy().tolist() == expected
     invalid = tokenizer().tokenize(tf.constant([b"a\xffb", b"\xe3\x81"]))
     expected = [library().encode(text).ids for text in ("a\ufffdb", "\ufffd")]
     assert invalid.to_list() == expected

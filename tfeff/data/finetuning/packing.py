@@ -4,6 +4,8 @@ import keras_hub
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from tfeff.data.text.flat import joined, row_ids
+
 
 def fill_gaps(
     question: tf.Tensor, option: tf.Tensor, most_characters: int | None = None
@@ -15,15 +17,14 @@ def fill_gaps(
     """
     has_gap = tf.strings.regex_full_match(question, "(?s).*_.*")
     parts = tf.strings.split(tf.strings.regex_replace(question, "_+", "_"), "_")
-    counts = parts.row_lengths()
+    counts, row = parts.row_lengths(), row_ids(parts)
     index = tf.ragged.range(counts).flat_values
-    filling, empty = tf.repeat(option, counts), index == tf.repeat(counts - 1, counts)
+    filling, empty = tf.gather(option, row), index == tf.gather(counts - 1, row)
     if most_characters is not None:
         size = tf.cast(tf.strings.length(filling, unit="UTF8_CHAR"), index.dtype)
         empty |= index * size >= most_characters
     filling = tf.where(empty, "", filling)
-    filled = parts.with_values(tf.strings.join([parts.values, filling]))
-    filled = tf.strings.reduce_join(filled, axis=1)
+    filled = joined(parts.with_values(tf.strings.join([parts.values, filling])))
     return tf.where(has_gap, filled, tf.strings.join([question, option], " "))
 
 

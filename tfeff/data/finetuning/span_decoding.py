@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tfeff.data.finetuning.examples import SpanAnswer
 from tfeff.data.finetuning.span_features import SpanFeatures
+from tfeff.data.text.flat import rows_of
 from tfeff.utils.checks import check_integer
 
 _WINDOWS_AT_ONCE = 1024  # They bound the memory for scores of all spans.
@@ -183,11 +184,12 @@ def best_of_questions(
         `[N]` each: the window of the best span, of equal ones the first, int64; its
         score; and the least score of no answer.
     """
-    rows = [tf.RaggedTensor.from_row_lengths(x, counts) for x in (scores, none)]
-    # One column more, as no questions have none to find the best of.
-    columns = tf.pad(
-        rows[0].to_tensor(-math.inf), [[0, 0], [0, 1]], constant_values=-math.inf
-    )
-    window = rows[0].row_starts() + tf.argmax(columns, axis=1)
-    none = tf.reduce_min(rows[1].to_tensor(math.inf), axis=1)
+    scores = tf.convert_to_tensor(scores)
+    question, size = rows_of(counts), tf.size(counts)
+    finite = tf.maximum(scores, scores.dtype.min)  # The operation knows no less.
+    best = tf.math.unsorted_segment_max(finite, question, size)
+    window = tf.range(tf.size(scores, tf.int64))
+    window = tf.where(finite == tf.gather(best, question), window, tf.int64.max)
+    window = tf.math.unsorted_segment_min(window, question, size)
+    none = tf.math.unsorted_segment_min(none, question, size)
     return window, tf.gather(scores, window), none

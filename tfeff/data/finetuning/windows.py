@@ -4,6 +4,7 @@ import keras_hub
 import tensorflow as tf
 
 from tfeff.data.finetuning.packing import padded_inputs, second_segments
+from tfeff.data.text.flat import rows_of
 
 # [CLS] question [SEP] passage [SEP]; a second separator counts to the question, see
 # `separated`.
@@ -36,7 +37,7 @@ def windows_of(
     """
     room = tf.broadcast_to(tf.cast(room, tf.int64), tf.shape(sizes))
     counts = windows(room, sizes, stride)
-    text = tf.repeat(tf.range(tf.size(sizes, tf.int64)), counts)
+    text = rows_of(counts)
     room = tf.gather(room, text)
     first = tf.ragged.range(counts).flat_values * tf.minimum(room, stride)
     return text, first, tf.minimum(room, tf.gather(sizes, text) - first)

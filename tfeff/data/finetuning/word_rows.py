@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from tfeff.data.finetuning.encoding import unknown_id
 from tfeff.data.finetuning.windows import windows, windows_of
-from tfeff.data.text.flat import row_ids
+from tfeff.data.text.flat import row_ids, sums
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 
 FRAME = 2  # [CLS] words [SEP]
@@ -58,9 +58,10 @@ def word_rows(
     room = sequence_length - FRAME
     step = half(sequence_length)
     words = tf.RaggedTensor.from_row_lengths(pieces.row_lengths(), counts)
-    sizes = tf.reduce_sum(words, axis=1)
-    text, first, size = windows_of(room, sizes, step)
-    begin = tf.gather(tf.cumsum(sizes, exclusive=True), text) + first
+    text = row_ids(words)
+    sizes = sums(words.flat_values, text, words.nrows())
+    window_text, first, size = windows_of(room, sizes, step)
+    begin = tf.gather(tf.cumsum(sizes, exclusive=True), window_text) + first
     part = tf.ragged.range(begin, begin + size)
     part = part.with_flat_values(tf.gather(pieces.flat_values, part.flat_values))
     cls, sep = (
@@ -68,7 +69,6 @@ def word_rows(
         for id in (tokenizer.cls_token_id, tokenizer.sep_token_id)
     )
     # Of each word: its text, and how many of the text's tokens are before it.
-    text = row_ids(words)
     place = pieces.row_starts() - tf.gather(tf.cumsum(sizes, exclusive=True), text)
     last = windows(room, sizes, step) - 1
     later = tf.minimum(place // step, tf.gather(last, text))

@@ -7,6 +7,7 @@ import keras_hub
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from tfeff.data.text.flat import joined
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import TokenizerFiles
 from tfeff.utils.checks import check_bool
@@ -97,7 +98,7 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
         parts = tf_text.regex_split(tf.reshape(text, [-1]), pattern, pattern)
         is_special = tf.strings.regex_full_match(parts.flat_values, pattern)
         values = tf.where(is_special, parts.flat_values, _lower(parts.flat_values))
-        lower = tf.strings.reduce_join(parts.with_flat_values(values), axis=-1)
+        lower = joined(parts.with_flat_values(values))
         return tf.reshape(lower, tf.shape(text))
 
     def _set_vocabulary_tf(self):

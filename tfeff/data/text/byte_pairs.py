@@ -11,7 +11,11 @@ import numpy as np
 import tensorflow as tf
 from tokenizers import Regex, pre_tokenizers
 
+from tfeff.data.text.flat import indices, numbers, row_ids
+
 _NEVER = np.iinfo(np.int32).max
+# Merging takes a time that is quadratic in the length of a word.
+_LONGEST_WORD = 4000
 # What may follow an apostrophe as a word of its own, as in "it's".
 _SUFFIXES = ("s", "t", "re", "ve", "m", "ll", "d")
 
@@ -37,7 +41,8 @@ def words(points: tf.RaggedTensor) -> tf.Tensor:
 
     Words are the matches of
     `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
-    which TensorFlow's regular expressions cannot express.
+    which TensorFlow's regular expressions cannot express. A longer one than 4,000
+    characters becomes several, each but the last of so many.
 
     Args:
         points: `[B, (C)]` int32, the code points of texts.
@@ -49,7 +54,7 @@ def words(points: tf.RaggedTensor) -> tf.Tensor:
         Radford et al., "Language Models are Unsupervised Multitask Learners", 2019,
         section 2.2, and https://github.com/openai/gpt-2/blob/master/src/encoder.py
     """
-    row = points.value_rowids()
+    row = row_ids(points)
     points = points.flat_values
     space, letter, number = (_is(points, k) for k in (r"\s", r"\p{L}", r"\p{N}"))
     kind = sum(
@@ -76,7 +81,9 @@ def words(points: tf.RaggedTensor) -> tf.Tensor:
         begins &= ~functools.reduce(tf.logical_or, inside)
         behind = _before(found, False, size) & (_before(row, -1, size) == row)
         begins |= behind & letter
-    return begins
+    place = tf.range(tf.size(row, tf.int64))
+    place -= tf.gather(indices(begins), numbers(begins))
+    return place % _LONGEST_WORD == 0
 
 
 def merge(

@@ -38,9 +38,26 @@ def any_of(flags: tf.Tensor, rows: tf.Tensor, num_rows: tf.Tensor) -> tf.Tensor:
 
 
 def row_ids(ragged: tf.RaggedTensor) -> tf.Tensor:
-    """The row of each value; `value_rowids` may be dense, rows by the longest one."""
-    index = tf.range(tf.size(ragged.flat_values, tf.int64))
-    return tf.searchsorted(ragged.row_splits, index, "right", tf.int64) - 1
+    """The row of each value."""
+    return rows_of(ragged.row_lengths())
+
+
+def rows_of(counts: tf.Tensor) -> tf.Tensor:
+    """The row of each element of rows `[N]` that have so many; int64.
+
+    Without tensors of rows by the longest one, as in `value_rowids`, in `tf.repeat`,
+    and in sums, joins and masks of ragged tensors.
+    """
+    ends = tf.cumsum(tf.cast(counts, tf.int64))
+    index = tf.range(tf.concat([[0], ends], axis=0)[-1])
+    return tf.searchsorted(ends, index, "right", tf.int64)
+
+
+def joined(ragged: tf.RaggedTensor) -> tf.Tensor:
+    """The strings of each row `[B, (N)]` in one."""
+    return tf.strings.unsorted_segment_join(
+        ragged.flat_values, row_ids(ragged), ragged.nrows()
+    )
 
 
 def strings(points: tf.Tensor, inside: tf.Tensor, begins: tf.Tensor) -> tf.Tensor:

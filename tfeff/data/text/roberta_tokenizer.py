@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfeff.compat import add_special_token, find_special_tokens
 from tfeff.data.text.byte_pairs import MergeRules, byte_symbols, merge, words
+from tfeff.data.text.flat import row_ids, rows_of, sums
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import TokenizerFiles
 from tfeff.utils.checks import check_bool
@@ -24,7 +25,8 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
     """The byte-level BPE of RoBERTa and GPT-2, in TensorFlow graphs too.
 
     Text to ids, without special tokens; a special token within a text is plain text.
-    The ids are those of Hugging Face's `tokenizers`, whatever the text. KerasHub's
+    The ids are those of Hugging Face's `tokenizers`, whatever the text, but that a word
+    of more than 4,000 characters is several, since merging is quadratic. KerasHub's
     `RobertaTokenizer` differs where white space is not a single space, and calls
     `<s>` and `</s>` start and end.
 
@@ -203,10 +205,8 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
         ids = self._encode_words(different)
         ids = tf.gather(ids, index)
         # Texts of no characters have no words.
-        of_text = tf.gather(points.value_rowids(), starts)
-        counts = tf.math.unsorted_segment_sum(
-            ids.row_lengths(), of_text, points.nrows()
-        )
+        of_text = tf.gather(row_ids(points), starts)
+        counts = sums(ids.row_lengths(), of_text, points.nrows())
         return tf.RaggedTensor.from_row_lengths(ids.flat_values, counts, validate=False)
 
     def _encode_words(self, different):
@@ -215,8 +215,7 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
         symbols = tf.gather(
             self._byte_ids, tf.cast(tf.io.decode_raw(joined, tf.uint8), tf.int32)
         )
-        word = tf.repeat(tf.range(tf.size(different, tf.int64)), sizes)
-        symbols, word = merge(symbols, word, self._rules)
+        symbols, word = merge(symbols, rows_of(sizes), self._rules)
         return tf.RaggedTensor.from_value_rowids(
             symbols, word, tf.size(different, tf.int64), validate=False
         )
