@@ -137,3 +137,28 @@ def test_a_variable_without_a_copy_is_an_error(model, tmp_path):
         pytest.raises(ValueError, match="no copy of the variable"),
     ):
         model.save(str(tmp_path / "model.keras"))
+
+
+class WithTeacher(Small):
+    """A model with another one in it, which was compiled and trained before."""
+
+    def __init__(self, teacher):
+        super().__init__()
+        self.teacher = teacher
+
+
+def test_a_compiled_model_within_is_saved_with_its_optimizer(model, tmp_path):
+    outer = WithTeacher(model)
+    outer.compile("adam", "mse")
+    outer.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)
+    checkpoints = Checkpoints(str(tmp_path), steps_per_epoch=1, keep=1)
+    checkpoints.set_model(outer)
+    checkpoints.save(1)
+    checkpoints.wait()
+    save_checkpoint(outer, str(tmp_path / "same.keras"))
+    with (
+        zipfile.ZipFile(tmp_path / "same.keras") as same,
+        zipfile.ZipFile(tmp_path / "step-00000001.keras") as saved,
+    ):
+        for name in ("config.json", "model.weights.h5"):
+            assert same.read(name) == saved.read(name)

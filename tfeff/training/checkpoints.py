@@ -10,7 +10,7 @@ from typing import Any
 
 import keras
 
-from tfeff.compat import ReadsCopies
+from tfeff.compat import ReadsCopies, sublayers
 from tfeff.encoders.quantization import check_keeps_training
 from tfeff.storage.arguments import READ, READ_WHOLE, REPLACE, local_run, paths
 from tfeff.training.background import Background
@@ -297,8 +297,13 @@ class Checkpoints(keras.callbacks.Callback):
 
 
 def _copies(model):
-    """All variables that are saved, with their values in memory."""
-    variables = [*model.variables, *getattr(model.optimizer, "variables", ())]
+    """All variables that are saved, with their values in memory.
+
+    A model within, such as a teacher, is saved with its own optimizer, if it has one.
+    """
+    variables = list(model.variables)
+    for part in sublayers(model):
+        variables += getattr(getattr(part, "optimizer", None), "variables", ())
     return [(variable, variable.numpy()) for variable in variables]
 
 
