@@ -436,3 +436,23 @@ def test_dropout_of_everything_is_an_error(rate):
 def test_dropout_takes_no_shape_that_it_would_not_read():
     with pytest.raises(ValueError, match="`noise_shape` must be None"):
         layers.Dropout(0.5, noise_shape=(1, 5))
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        pytest.param(function, name, id=f"{function.__name__}.{name}")
+        for function in CALLS
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.annotation in (bool, bool | None)
+    ],
+)
+def test_a_word_is_no_bool(function, name, tmp_path, monkeypatch):
+    """Such as "no", which is true."""
+    monkeypatch.chdir(tmp_path)
+    good = {
+        key: value() if inspect.isfunction(value) else value
+        for key, value in CALLS[function].items()
+    }
+    with pytest.raises((TypeError, ValueError), match=f"`{name}` must .*Received: "):
+        function(**good | {name: "no"})

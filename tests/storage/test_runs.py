@@ -162,7 +162,12 @@ def test_predictions_are_told_by_the_url(monkeypatch, capsys):
     )
     part = finetuning.Part(examples, None)
     dataset = tfeff.datasets.get("SST-2")
-    task = types.SimpleNamespace(dataset=dataset, to_predict=part, pad_to_longest=True)
+    task = types.SimpleNamespace(
+        dataset=dataset,
+        to_predict=part,
+        pad_to_longest=True,
+        predicted_baseline=None,
+    )
     monkeypatch.setattr(finetuning, "predict", lambda *_: np.zeros(2, int))
     with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
         finetuning.write_predictions(task, None, "test", run)
