@@ -52,14 +52,10 @@ class Comparison(keras.layers.Layer):
         temperature,
         soften,
     ):
-        encoders = [
-            model if isinstance(model, Encoder) else model.encoder
-            for model in (student, teacher)
-        ]
+        encoders = [_encoder_of(model) for model in (student, teacher)]
         super().__init__(name="comparison", dtype=encoders[0].dtype_policy)
         self.student = student
         self.teacher = teacher
-        self.encoders = dict(zip(("student", "teacher"), encoders))
         self.layer_map = layers
         self.weights_of_terms = weights
         self.layer_weights = layer_weights
@@ -93,8 +89,8 @@ class Comparison(keras.layers.Layer):
         pass  # The constructor has built the projections.
 
     def call(self, inputs, training=None):
-        student, student_output = self._run("student", inputs, training)
-        teacher, teacher_output = self._run("teacher", inputs, False)
+        student, student_output = self._run("student", self.student, inputs, training)
+        teacher, teacher_output = self._run("teacher", self.teacher, inputs, False)
         for tensors in (teacher.hidden_states, teacher.attention):
             tensors[:] = [ops.stop_gradient(tensor) for tensor in tensors]
         # Options of a question are sequences of their own.
@@ -178,9 +174,9 @@ class Comparison(keras.layers.Layer):
             sums["cosine"] = cosine_distances(states[0][-1], states[1][-1], real)
         return sums
 
-    def _run(self, role, inputs, training):
+    def _run(self, role, model, inputs, training):
         """A forward pass: the recording of its encoder's layers, and its output."""
-        model, encoder = getattr(self, role), self.encoders[role]
+        encoder = _encoder_of(model)
         with record_layers(self.attention, encoder) as recording:
             output = model(inputs, training=training)
         if len(recording.hidden_states) != encoder.num_layers + 1:
@@ -195,3 +191,8 @@ class Comparison(keras.layers.Layer):
             student = projection(student)
         average = self.reduction == "mean"
         return state_squares(student, teacher, real, average)
+
+
+def _encoder_of(model):
+    # No attribute: the file of a model names its weights by the attributes.
+    return model if isinstance(model, Encoder) else model.encoder
