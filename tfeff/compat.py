@@ -91,11 +91,11 @@ class SavedReference:
         return {name: shared_config(layer)}
 
     @staticmethod
-    def revived(cls, config: dict, name: str) -> dict:
-        """The configuration with the layer in place of its own configuration."""
+    def revived(kind: type, config: dict, name: str) -> dict:
+        """The configuration with a layer of this kind in place of its own one."""
         value = config.get(name)
         is_one = isinstance(value, dict) and (
-            value.get("registered_name") == keras.saving.get_registered_name(cls)
+            value.get("registered_name") == keras.saving.get_registered_name(kind)
         )
         if not is_one:
             return config

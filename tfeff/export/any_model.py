@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfeff.compat import input_structure, sublayers
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import INPUTS
-from tfeff.export.classification import of_texts, padded
+from tfeff.export.classification import of_texts
 from tfeff.export.parts import few_cells
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.objectives.objective import check_encoder
@@ -89,7 +89,7 @@ def predict_endpoint(
 
     def answer(rows, starts):
         rows = few_cells("text", "tokens", rows, max_tokens, text_encoder.padded_length)
-        return _by_name(call(padded(rows, starts, text_encoder)))
+        return _by_name(call(text_encoder.packed_inputs(rows, starts)))
 
     return of_texts(answer, text_encoder, pairs)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfeff.data.finetuning.packing import fill_gaps, pack, padded_inputs
+from tfeff.data.finetuning.packing import fill_gaps, pack
 from tfeff.export.parts import by_parts, few_rows, size_of
 from tfeff.export.request_texts import of_equal_rows, require
 from tfeff.export.text_encoder import TextEncoder
@@ -76,7 +76,7 @@ def choose_endpoint(model: MultipleChoice, text_encoder: TextEncoder):
                 text_encoder.sequence_length,
                 keep="second",
             )
-            inputs = padded(rows, starts, text_encoder)
+            inputs = text_encoder.packed_inputs(rows, starts)
             alone = {name: x[:, tf.newaxis] for name, x in inputs.items()}
             return _outputs(model, alone)[:, 0]
 
@@ -109,18 +109,9 @@ def of_texts(answer, text_encoder: TextEncoder, pairs: bool):
     return of_pair if pairs else of_text
 
 
-def padded(
-    rows: tf.RaggedTensor, starts: tf.Tensor, text_encoder: TextEncoder
-) -> dict[str, tf.Tensor]:
-    """The encoder's inputs `[B, T]` of what `pack` returns."""
-    return padded_inputs(
-        rows, starts, text_encoder.tokenizer.pad_token_id, text_encoder.padded_length
-    )
-
-
 def _logits(model, text_encoder, rows, starts):
     return by_parts(
-        lambda *rows: _outputs(model, padded(*rows, text_encoder)),
+        lambda *rows: _outputs(model, text_encoder.packed_inputs(*rows)),
         text_encoder.width(rows),
         rows,
         starts,

@@ -9,7 +9,6 @@ from tfeff.data.finetuning.windows import windows
 from tfeff.data.finetuning.word_rows import FRAME, half, word_pieces, word_rows
 from tfeff.data.text.flat import indices, numbers, row_ids, sums
 from tfeff.data.text.words import split_words
-from tfeff.export.classification import padded
 from tfeff.export.parts import MOST_BYTES, by_parts, few_cells, few_rows, size_of
 from tfeff.export.request_texts import most_characters, require, valid
 from tfeff.export.text_encoder import TextEncoder
@@ -207,6 +206,7 @@ class Tagger(tf.Module):
     def _probabilities(self, rows, positions):
         """`[W, C]` of the words at these positions of rows."""
         lengths = tf.cast(rows.row_lengths(), tf.int32)  # There is no second segment.
-        logits = self.model(padded(rows, lengths, self.text_encoder), training=False)
+        inputs = self.text_encoder.packed_inputs(rows, lengths)
+        logits = self.model(inputs, training=False)
         index = tf.stack([row_ids(positions), positions.flat_values], axis=1)
         return tf.nn.softmax(tf.cast(tf.gather_nd(logits, index), tf.float32))

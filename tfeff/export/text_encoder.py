@@ -4,6 +4,7 @@ import keras_hub
 import tensorflow as tf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from tfeff.data.finetuning.packing import padded_inputs
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 from tfeff.data.text.tokenizers import restore_kernels
 from tfeff.export.parts import longest
@@ -116,6 +117,14 @@ class TextEncoder(tf.Module):
                 ids.row_lengths(), tf.shape(token_ids)[1], dtype=tf.int32
             ),
         }
+
+    def packed_inputs(
+        self, rows: tf.RaggedTensor, starts: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """The encoder's inputs, int32 tensors `[B, T]`, of what `pack` returns."""
+        return padded_inputs(
+            rows, starts, self.tokenizer.pad_token_id, self.padded_length
+        )
 
     def is_special(self, token_ids: tf.Tensor) -> tf.Tensor:
         """True where an id is `[CLS]`, `[SEP]`, padding or the mask."""

@@ -11,6 +11,14 @@ from tfeff.ops.ids import check_integers
 from tfeff.utils.checks import check_integer
 
 
+def check_has_blocks(encoder) -> None:
+    """Raises unless `encoder` has blocks, as an encoder of tfeff."""
+    if not hasattr(encoder, "blocks"):
+        raise TypeError(
+            f"`encoder` must be a `tfeff.encoders.Encoder`. Received: {encoder=}"
+        )
+
+
 def check_divides(name: str, parts: int, dim: int) -> None:
     """Raises unless `parts` divides the hidden size `dim`."""
     if dim is None:

@@ -83,13 +83,15 @@ class Dropout(keras.layers.Dropout):
         return ops.where(keep, scaled, ops.zeros_like(inputs))
 
 
-def check_seeds(layer: keras.layers.Layer) -> None:
-    """Raises if a layer draws random numbers that `drawn_seeds` cannot draw again."""
-    known = {
-        id(below.seed_generator.state)
-        for below in sublayers(layer)
-        if isinstance(below, Dropout) and below.rate
-    }
+def draw_seeds(layer: keras.layers.Layer) -> dict:
+    """The next seeds for `drawn_seeds`, of all dropout within that drops anything.
+
+    Raises:
+        ValueError: if a layer draws random numbers in another way, which a
+            recomputation could not draw again.
+    """
+    dropouts = [x for x in sublayers(layer) if isinstance(x, Dropout) and x.rate]
+    known = {id(dropout.seed_generator.state) for dropout in dropouts}
     for variable in layer.variables:
         if is_seed_state(variable) and id(variable) not in known:
             raise ValueError(
@@ -98,15 +100,7 @@ def check_seeds(layer: keras.layers.Layer) -> None:
                 "would draw others. Received: memory_efficient='block', and "
                 f"{variable.path}"
             )
-
-
-def draw_seeds(layers) -> dict:
-    """The next seed of each dropout layer that drops anything, for `drawn_seeds`."""
-    return {
-        layer: DrawnSeed(layer.seed_generator.next())
-        for layer in layers
-        if isinstance(layer, Dropout) and layer.rate
-    }
+    return {x: DrawnSeed(x.seed_generator.next()) for x in dropouts}
 
 
 @contextlib.contextmanager

@@ -8,8 +8,13 @@ import keras
 from tfeff.compat import keras_mask, sublayers
 from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs
-from tfeff.layers.checks import check_floats, check_hidden, check_padding_mask
-from tfeff.layers.dropout import Dropout, check_seeds, draw_seeds, drawn_seeds
+from tfeff.layers.checks import (
+    check_floats,
+    check_has_blocks,
+    check_hidden,
+    check_padding_mask,
+)
+from tfeff.layers.dropout import Dropout, draw_seeds, drawn_seeds
 from tfeff.layers.head_masks import active_head_mask
 from tfeff.layers.layer import Layer
 from tfeff.layers.record_layers import active_recording
@@ -177,8 +182,7 @@ class EncoderBlock(Layer):
         """
         if self.memory_efficient != "block" or not training:
             return function(**tensors)
-        check_seeds(self)
-        seeds = draw_seeds(sublayers(self))
+        seeds = draw_seeds(self)
         losses = len(self.losses)
 
         def run_with_seeds(*values):
@@ -300,10 +304,7 @@ def check_memory_efficient(memory_efficient) -> bool | str:
 
 def blocks_of(encoder) -> list[EncoderBlock]:
     """The blocks of an encoder, or raises if it has none."""
-    if not hasattr(encoder, "blocks"):
-        raise TypeError(
-            f"`encoder` must be a `tfeff.encoders.Encoder`. Received: {encoder=}"
-        )
+    check_has_blocks(encoder)
     return check_blocks(encoder.blocks)
 
 

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfeff.layers.checks import check_head_mask
+from tfeff.layers.checks import check_has_blocks, check_head_mask
 
 # The blocks of an encoder, and the mask of each.
 _ACTIVE: contextvars.ContextVar[tuple[Sequence, list] | None] = contextvars.ContextVar(
@@ -58,10 +58,7 @@ def masked_heads(encoder: keras.Model, masks: Sequence) -> Iterator[None]:
     Reference:
         Michel et al., "Are sixteen heads really better than one?", section 2.3.
     """
-    if not hasattr(encoder, "blocks"):
-        raise TypeError(
-            f"`encoder` must be a `tfeff.encoders.Encoder`. Received: {encoder=}"
-        )
+    check_has_blocks(encoder)
     blocks = tuple(encoder.blocks)
     if not hasattr(masks, "__len__") or len(masks) != len(blocks):
         raise ValueError(

@@ -10,16 +10,17 @@ from tfeff.utils.types import Shape, Tensor
 class Layer(keras.layers.Layer):
     """Base class of layers whose output has the shape of their first input.
 
-    Those with another shape override `compute_output_shape`; those whose output has not
-    the positions of the input, `compute_mask`.
+    Those with another shape override `compute_output_shape`.
     """
 
+    # Whether the output has the positions of the input, whose mask goes on with them.
+    keeps_positions = True
     # The last size of the input of a layer that is built.
     input_dim: int | None = None
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
-        """Keras' mask of the output: that of the input."""
-        return previous_mask
+        """Keras' mask of the output: that of the input, if it has its positions."""
+        return previous_mask if self.keeps_positions else None
 
     def compute_output_shape(self, *args: Any, **kwargs: Any) -> Shape:
         """The shape of the output by the shapes of the call's tensors, in order."""

@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 from keras import ops
@@ -60,6 +59,8 @@ class LayerwisePooling(SharedBlocks):
         Tian et al., "Shatter", section 3.4.
     """
 
+    keeps_positions = False
+
     def build(self, hidden_states_shape: Shape) -> None:
         self.initial_vector = self.add_first_state(
             "initial_vector", "hidden_states[0]", hidden_states_shape[0]
@@ -93,9 +94,6 @@ class LayerwisePooling(SharedBlocks):
             )
             y = block.attend(inputs)
         return y[:, 0]
-
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
-        """None: the output has no positions."""
 
     def compute_output_shape(
         self, hidden_states_shape: Sequence[Shape], *_: Shape, **__: Shape

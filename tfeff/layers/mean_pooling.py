@@ -1,5 +1,3 @@
-from typing import Any
-
 import keras
 from keras import ops
 
@@ -44,12 +42,11 @@ class MeanPooling(Layer):
         Reimers and Gurevych, "Sentence-BERT", 2019, section 3: the MEAN strategy.
     """
 
+    keeps_positions = False
+
     def call(self, hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         check_hidden("hidden", hidden.shape)
         return visible_mean(hidden, visible_keys(padding_mask, hidden))
-
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
-        """None: the output has no positions."""
 
     def compute_output_shape(
         self, hidden_shape: Shape, *_: Shape, **__: Shape

@@ -72,6 +72,8 @@ class PartitionOfUnityMask(Layer):
         Tian et al., "Shatter", sections 3.1 and A.1.
     """
 
+    keeps_positions = False
+
     def __init__(
         self,
         num_parts: int,
@@ -110,9 +112,6 @@ class PartitionOfUnityMask(Layer):
             ops.shape(hidden)[1],
         )
         return ops.cast(mask, self.compute_dtype)
-
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
-        """None: the output has no batch."""
 
     def compute_output_shape(self, hidden_shape: Shape) -> Shape:
         return (self.num_parts, hidden_shape[1], hidden_shape[1])

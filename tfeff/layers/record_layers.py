@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import keras
 
 from tfeff.layers.attention import declares
+from tfeff.layers.checks import check_has_blocks
 from tfeff.utils.checks import check_choice
 from tfeff.utils.types import Tensor
 
@@ -103,11 +104,11 @@ def record_layers(
     """
     if attention is not None:
         check_choice("attention", attention, (SCORES, PROBABILITIES))
-    if encoder is not None and not hasattr(encoder, "blocks"):
-        raise TypeError(
-            f"`encoder` must be a `tfeff.encoders.Encoder`. Received: {encoder=}"
-        )
-    recording = Recording(attention, encoder and tuple(encoder.blocks))
+    blocks = None
+    if encoder is not None:
+        check_has_blocks(encoder)
+        blocks = tuple(encoder.blocks)
+    recording = Recording(attention, blocks)
     token = _ACTIVE.set(recording)
     try:
         yield recording

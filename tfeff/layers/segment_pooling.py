@@ -1,5 +1,3 @@
-from typing import Any
-
 import keras
 from keras import ops
 
@@ -48,6 +46,8 @@ class SegmentPooling(Layer):
         Natural Language Inference Data", 2017, section 3.1.
     """
 
+    keeps_positions = False
+
     def call(
         self,
         hidden: Tensor,
@@ -62,9 +62,6 @@ class SegmentPooling(Layer):
             for segment in (0, 1)
         )
         return ops.concatenate([u, v, ops.abs(u - v), u * v], axis=-1)
-
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
-        """None: the output has no positions."""
 
     def compute_output_shape(
         self, hidden_shape: Shape, *_: Shape, **__: Shape

@@ -9,6 +9,7 @@ from tfeff.objectives.distillation.layer_map import make_layer_map
 from tfeff.objectives.heads import weights_by_name
 from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.objective import check_encoder
+from tfeff.utils.checks import differences
 
 _PARTS = ("attention", "feedforward", "attention_norm", "feedforward_norm")
 # Settings of a layer that leave its weights what they are. Of a table that layers share
@@ -118,15 +119,14 @@ def _tables(student, teacher):
 def _of_layer(name, student, teacher):
     """The same triples of a part of a layer."""
     one, other = (_meaning(layer) for layer in (student, teacher))
-    differences = [
-        f"{key} {one.get(key)!r} in the student, {other.get(key)!r} in the teacher"
-        for key in sorted({*one, *other})
-        if one.get(key) != other.get(key)
+    found = [
+        f"{key} {ours!r} in the student, {theirs!r} in the teacher"
+        for key, ours, theirs in differences(one, other)
     ]
-    if differences:
+    if found:
         raise ValueError(
             "`student` must have layers like the teacher's to copy them. Received: "
-            f"{name} with {'; '.join(differences)}"
+            f"{name} with {'; '.join(found)}"
         )
     pairs = zip(student.weights, teacher.weights)
     return [(f"{name}: {weight.name}", weight, source) for weight, source in pairs]

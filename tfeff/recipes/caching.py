@@ -22,7 +22,7 @@ from tfeff.tasks.run_tokenizer import (
     save_run_tokenizer,
 )
 from tfeff.utils.beam import BeamJobs
-from tfeff.utils.checks import is_url
+from tfeff.utils.checks import differences, is_url
 from tfeff.utils.files import atomic_file, make_folder
 from tfeff.utils.json_files import read_object
 
@@ -150,17 +150,15 @@ def _write_config(folder, settings):
 
 def _compare(folder, settings):
     """Raises where the folder's settings are not these."""
-    wanted = settings.config()
     found = CacheSettings.upgraded(read_object(os.path.join(folder, _CONFIG)))
-    differences = [
-        f"{name} is {found.get(name)!r}, not {wanted.get(name)!r}"
-        for name in sorted({*found, *wanted})
-        if found.get(name) != wanted.get(name)
+    others = [
+        f"{name} is {there!r}, not {wanted!r}"
+        for name, there, wanted in differences(found, settings.config())
     ]
-    if differences:
+    if others:
         raise ValueError(
             "`cache_dir` must be new, or have been begun with the same settings. "
-            f"Received: {settings.cache_dir!r}, where {'; '.join(differences)}. Choose "
+            f"Received: {settings.cache_dir!r}, where {'; '.join(others)}. Choose "
             "another folder, or delete this one"
         )
 

@@ -12,7 +12,6 @@ from tfeff.recipes.settings import check_settings
 from tfeff.storage.arguments import READ_RESULTS, REPLACE, check_replaceable, paths
 from tfeff.storage.fetching import matching_folders
 from tfeff.utils.checks import is_url
-from tfeff.utils.digests import check_file
 from tfeff.utils.files import atomic_file
 from tfeff.utils.json_files import read_object
 
@@ -172,8 +171,7 @@ def _json(folder, name):
     path = os.path.join(folder, name)
     if not os.path.isfile(path):
         raise _NoScores(f"it has no {name}")
-    check_file(path, folder)
-    return read_object(path)
+    return read_object(path, folder)
 
 
 def _of_texts(summary):

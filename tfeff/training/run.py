@@ -43,7 +43,13 @@ from tfeff.training.workers import (
     worker_name,
 )
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.checks import check_integer, check_mapping, check_path, is_url
+from tfeff.utils.checks import (
+    check_integer,
+    check_mapping,
+    check_path,
+    differences,
+    is_url,
+)
 from tfeff.utils.files import PARTIAL, atomic_file, make_folder, remove_partial
 from tfeff.utils.json_files import read_object
 
@@ -225,12 +231,11 @@ class RunDirectory:
 
     def _compare(self, path, upgrade):
         saved = upgrade(read_object(path))
-        differences = [
-            f"{name}: there {saved.get(name)!r}, now {self.config.get(name)!r}"
-            for name in sorted({*saved, *self.config})
-            if saved.get(name) != self.config.get(name)
+        others = [
+            f"{name}: there {there!r}, now {now!r}"
+            for name, there, now in differences(saved, self.config)
         ]
-        if differences:
+        if others:
             start = ""
             if os.path.isdir(self.path("preset")):
                 start = (
@@ -239,7 +244,7 @@ class RunDirectory:
                 )
             raise ValueError(
                 f"`directory` {self.url} belongs to a run of another "
-                f"configuration. Differences: {'; '.join(differences)}. Use another "
+                f"configuration. Differences: {'; '.join(others)}. Use another "
                 f"directory, or the same settings to go on with that run.{start}"
             )
 

@@ -33,6 +33,15 @@ def check_bool(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def differences(one: Mapping, other: Mapping) -> list[tuple[str, Any, Any]]:
+    """The names that have other values in one than in the other, with both values.
+
+    A name that is missing has the value `None`.
+    """
+    pairs = ((name, one.get(name), other.get(name)) for name in sorted({*one, *other}))
+    return [(name, *values) for name, *values in pairs if values[0] != values[1]]
+
+
 def check_rate(name: str, value: Any) -> float:
     """Returns `value` if it is a probability below 1, else raises."""
     if not isinstance(value, _REAL) or not 0 <= value < 1:

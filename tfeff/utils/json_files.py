@@ -5,13 +5,17 @@ import json
 from tfeff.utils.digests import check_file
 
 
-def read_object(path: str) -> dict:
-    """The object that a file holds, which is compared with the digests beside it.
+def read_object(path: str, folder: str | None = None) -> dict:
+    """The object that a file holds, which is compared with the digests of it.
+
+    Args:
+        path: the file.
+        folder: where its `SHA256SUMS` is; `None` means the file's folder.
 
     Raises:
         ValueError: if it is damaged, or holds no JSON or another value.
     """
-    check_file(path)
+    check_file(path, folder)
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
