@@ -116,6 +116,13 @@ def test_a_worker_says_that_it_waits(monkeypatch, capsys):
         tf.errors.DeadlineExceededError(
             None, None, "Collective ops is aborted by: Deadline Exceeded\nRPC: Beat"
         ),
+        tf.errors.UnavailableError(
+            None,
+            None,
+            "failed to connect to all addresses\nAdditional GRPC error information "
+            "from remote target /job:worker/replica:0/task:1 while calling "
+            "/tensorflow.CoordinationService/InsertKeyValue:\n:UNKNOWN:Error",
+        ),
     ],
 )
 def test_a_lost_worker_is_one_sentence(error):

@@ -23,6 +23,14 @@ from tfeff.training.checkpoints import checkpoint_path, latest_checkpoint
 T = TypeVar("T")
 
 
+# TensorFlow's messages: of a collective operation that cannot end, and of a request to
+# another worker, such as to the coordination service, which is in the first.
+_LOST = (
+    r"ollective ops is aborted by: (.*)",
+    r"(.*)\nAdditional GRPC error information from remote target /job:",
+)
+
+
 class LostWorker(ConnectionError):
     """Another worker of the run has ended, or cannot be reached any more."""
 
@@ -50,11 +58,10 @@ def lost_workers_named() -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        # TensorFlow's message for every collective operation that cannot end.
-        found = re.search(r"ollective ops is aborted by: (.*)", error.message)
-        if found is None:
-            raise
-        _raise_named(found[1], error.message)
+        for pattern in _LOST:
+            if found := re.search(pattern, error.message):
+                _raise_named(found[1], error.message)
+        raise
 
 
 def _raise_named(reason, message):
