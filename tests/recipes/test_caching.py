@@ -66,7 +66,10 @@ def test_what_others_have_put_there_is_refused(corpus, tmp_path, name):
     assert contents(tmp_path) == {name: b"mine"}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"corpus": ["x"', "null", '{"a": 1}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"corpus": ["x"', "null", '{"a": 1}', '{"sequence_length": "a"}'],
+)
 def test_a_configuration_that_is_damaged_or_of_others_is_named(corpus, tmp_path, text):
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(ValueError, match=f"{tmp_path}"):

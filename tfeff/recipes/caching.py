@@ -13,6 +13,7 @@ from tfeff.recipes.corpora import (
     train_and_validation,
     train_tokenizer,
 )
+from tfeff.recipes.runs import upgraded
 from tfeff.recipes.settings import check_settings
 from tfeff.storage.arguments import written_or_reused
 from tfeff.tasks.run_tokenizer import (
@@ -150,7 +151,8 @@ def _write_config(folder, settings):
 
 def _compare(folder, settings):
     """Raises where the folder's settings are not these."""
-    found = CacheSettings.upgraded(read_object(os.path.join(folder, _CONFIG)))
+    config = read_object(os.path.join(folder, _CONFIG))
+    found = upgraded(CacheSettings, folder, config)
     others = [
         f"{name} is {there!r}, not {wanted!r}"
         for name, there, wanted in differences(found, settings.config())

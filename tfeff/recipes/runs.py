@@ -50,12 +50,12 @@ def open_run(
         yield run
 
 
-def upgraded(cls: type[Settings], run_dir: str, config: dict) -> dict:
-    """The configuration of a run as this version writes it.
+def upgraded(cls: type[Settings], folder: str, config: dict) -> dict:
+    """The configuration of a run or a cache as this version writes it.
 
     Args:
         cls: its settings.
-        run_dir: the run's directory.
+        folder: where it is.
         config: what its `config.json` holds.
 
     Raises:
@@ -64,8 +64,8 @@ def upgraded(cls: type[Settings], run_dir: str, config: dict) -> dict:
     try:
         return cls.upgraded(config)
     except (TypeError, ValueError) as error:
-        path = os.path.join(run_dir, "config.json")
-        raise ValueError(f"{path} must hold a run's settings: {error}") from error
+        path = os.path.join(folder, "config.json")
+        raise ValueError(f"{path} must hold {cls.__name__}: {error}") from error
 
 
 @paths(run_dir=READ_MODEL)
