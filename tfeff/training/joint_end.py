@@ -50,10 +50,10 @@ def joint_end(signals: HeldSignals) -> Iterator[Callable[[], bool]]:
     try:
         yield agreement.is_over
     except KeyboardInterrupt:
-        agreement.close()
+        agreement.close(is_whole=False)
         raise
     else:
-        agreement.close()
+        agreement.close(is_whole=True)
 
 
 class _Agreement:
@@ -91,15 +91,14 @@ class _Agreement:
             self._moment += 1
             return self._moment == self._last
 
-    def close(self):
+    def close(self, is_whole):
         self._tell("")  # The threads end, unless a worker has been told to end.
         self._thread.join()
         if self._error is not None:
             raise self._error
-        if not self._cause:
-            return
-        gather(None)  # The chief has saved, and all know.
-        if self._signals.received is None:
+        if is_whole or self._cause:
+            gather(None)  # The chief has saved, and all know.
+        if self._cause and self._signals.received is None:
             raise LostWorker(
                 f"{self._cause}, and all workers have ended. Start all workers again: "
                 "they go on from the newest checkpoint."

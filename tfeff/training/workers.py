@@ -6,6 +6,7 @@ that is busy with a checkpoint, a validation or a compilation, however long that
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -16,11 +17,15 @@ from typing import Any, TypeVar
 import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import context  # Its barrier has no public name.
 
 import tfeff
 from tfeff.training.checkpoints import checkpoint_path, latest_checkpoint
 
 T = TypeVar("T")
+
+_BARRIER_MS = 20_000  # All but those that are lost arrive at once.
+_gathered = itertools.count()  # Workers gather the same values in the same order.
 
 
 # TensorFlow's messages: of a collective operation that cannot end, and of a request to
@@ -135,7 +140,7 @@ def check_equal_settings(settings: Mapping) -> None:
     everyone = gather({**versions, **settings})
     differences = _differences(everyone)
     if differences:
-        _raise_together(
+        raise ValueError(
             "All workers must have the same settings and data. Received: "
             + "; ".join(differences)
         )
@@ -200,10 +205,9 @@ def tell(value: Any, error: Exception | None) -> Any:
     """The JSON value that the chief calls this with, in all; or its error, in all."""
     told = gather({"value": value, "error": error and str(error)})[_chief()]
     if error is not None:
-        _part()
         raise error
     if told["error"] is not None:
-        _raise_together(f"{_chief()}, the chief, has ended: {told['error']}")
+        raise ValueError(f"{_chief()}, the chief, has ended: {told['error']}")
     return told["value"]
 
 
@@ -238,7 +242,7 @@ def open_together(
         if lock is None or seen_lock != lock
     ]
     if others:
-        _raise_together(
+        raise ValueError(
             "`directory` must be one folder that all workers see, such as one on a "
             f"network file system or in a bucket. Received: {'; '.join(others)}. A run "
             "whose workers had a directory each goes on in that of the chief: give it "
@@ -274,7 +278,7 @@ def share(
         everyone = gather(error)
     failed = [f"{worker} cannot: {text}" for worker, text in everyone.items() if text]
     if failed:
-        _raise_together(
+        raise ValueError(
             f"All workers must be able to read what {_chief()}, the chief, has "
             f"published in {url}. Received: {'; '.join(failed)}"
         )
@@ -325,7 +329,7 @@ def agree_on_checkpoint(run) -> tuple[str | None, int]:
     run.share(os.path.relpath(path, run.directory))
     message = _disagreement(of_chief, gather(_checksum(path)), _chief())
     if message:
-        _raise_together(message)
+        raise ValueError(message)
     return path, step
 
 
@@ -364,13 +368,21 @@ def _chief():
 
 
 def gather(value: Any) -> dict[str, Any]:
-    """The JSON value that each worker gives, by the worker's name, in all workers."""
+    """The JSON value that each worker gives, by the worker's name, in all workers.
+
+    None returns before all have them: one that ended at once, or raised an error, could
+    take along what another has not received yet.
+    """
     strategy = tf.distribute.get_strategy()
     line = json.dumps({worker_name(): value}) + "\n"
     codes = tf.constant(np.frombuffer(line.encode(), np.uint8), tf.int32)
     local = strategy.experimental_distribute_values_from_function(lambda _: codes)
     with _without_warnings():  # It warns that each call makes a function anew.
         gathered = strategy.gather(local, axis=0).numpy()
+    # An error is of workers that have gone on already, or of a loss that comes later.
+    with contextlib.suppress(tf.errors.OpError):
+        barrier = f"tfeff/gathered/{next(_gathered)}"
+        context.context().wait_at_barrier(barrier, _BARRIER_MS)
     text = bytes(gathered.astype(np.uint8)).decode()
     everyone: dict[str, Any] = {}
     for line in text.splitlines():  # One for each replica.
@@ -387,18 +399,3 @@ def _without_warnings():
         yield
     finally:
         logger.setLevel(level)
-
-
-def _raise_together(message):
-    """Raises a ValueError that all workers raise."""
-    _part()
-    raise ValueError(message)
-
-
-def _part():
-    """Waits for the others before an error.
-
-    A worker that ended at once could take along what another has not received yet.
-    """
-    with contextlib.suppress(tf.errors.OpError):
-        gather(None)
