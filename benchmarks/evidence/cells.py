@@ -398,9 +398,11 @@ def _stacked(context, share, seed):
     every = context.scale.eval_every
     switch = max(1, round(share * steps / every)) * every
     settings = context.pretraining(BERT, seed, steps, context.rate(BERT), "final.jsonl")
+    override = dict(settings["override"])
     return {
         **settings,
-        "num_layers": context.scale.layers,
+        "num_layers": override.pop("num_layers"),
+        "override": override,
         "doublings": 1,
         "switch_steps": (switch,),
     }

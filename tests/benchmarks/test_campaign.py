@@ -159,6 +159,23 @@ def test_a_pilot_chooses_the_rate_and_the_later_stages_read_it(part):
     assert "--learning_rate=0.001" in command and "--override=num_heads=8" in command
 
 
+@pytest.mark.parametrize("scale", ["full", "short", "toy"])
+def test_recipes_take_the_settings_of_all_cells(part, scale):
+    from tfeff import recipes
+    from tfeff.recipes.pretraining import settle
+
+    cells = part("cells")
+    scale = part("systems").SCALES[scale]
+    context = cells.Context(scale, "texts", str, lambda name, metric: 1.0)
+    for cell in cells.make_cells(scale):
+        if cell.recipe in ("timing", "positions"):
+            continue
+        make = getattr(recipes, f"{cell.recipe.title()}Settings")
+        settings = make(run_dir="none", **cell.settings(context))
+        if cell.recipe in ("pretrain", "stack"):
+            settle(settings)
+
+
 def test_rows_are_written_once(part, tmp_path):
     ledger = part("ledger").Ledger(str(tmp_path), "full")
     points = [{"step": 2, "tokens": 8, "loss": 2.0, "val_loss": 2.5}]
