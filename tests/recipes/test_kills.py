@@ -54,7 +54,12 @@ RECIPES = {
     ),
     "stack": (
         "stack",
-        [*PRETRAIN, "--corpus={text}", "--num_layers=2", "--doublings=1"],
+        [
+            *(flag for flag in PRETRAIN if flag != "--override=num_layers=1"),
+            "--corpus={text}",
+            "--num_layers=2",
+            "--doublings=1",
+        ],
     ),
     "finetune": (
         "finetune",
