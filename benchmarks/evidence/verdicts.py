@@ -290,8 +290,10 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
     if reason:
         return dataclasses.replace(found, reason=reason)
     verdict = decide(effect, margin, comparison.tolerance)
+    if verdict == CONTRADICTED and comparison.tolerance is not None:
+        reason = f"the first is the {'better' if effect > 0 else 'worse'} one"
     if verdict != OPEN:
-        return dataclasses.replace(found, verdict=verdict)
+        return dataclasses.replace(found, verdict=verdict, reason=reason)
     wanted = abs(effect)
     if comparison.tolerance is not None:
         wanted = abs(comparison.tolerance - abs(effect))

@@ -444,6 +444,12 @@ def test_what_has_not_learnt_the_order_of_words_decides_nothing(part, tmp_path):
         assert found.effect and found.margin
     assert judge(claims.lower("Shatter", "BERT")).verdict == "confirmed"
     assert judge(claims.lower("Part_Mask", "Shatter")).verdict == "contradicted"
+    for pair, which in (
+        (("Shatter", "Part_Mask"), "better"),
+        (("Part_Mask", "Shatter"), "worse"),
+    ):
+        found = judge(claims.equal(*pair))
+        assert found.verdict == "contradicted" and which in found.reason
     assert judge(claims.lower("Shatter", "No_Position")).verdict == "confirmed"
     # Scores, and losses of far positions: what BERT cannot lose, it does not keep.
     for seed in range(2):
