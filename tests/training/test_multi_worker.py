@@ -1,11 +1,13 @@
 import contextlib
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tfeff
-from tests.subjects.clusters import cluster, worker
+from tests.subjects.clusters import cluster, run_workers, worker
+from tests.training.gathering_worker import main
 
 TEXTS = [f"the {i} small men see {i * i} ant hills" for i in range(20)]
 WORKER = Path(__file__).with_name("worker.py")
@@ -37,3 +39,16 @@ def test_two_workers_equal_one_device(source, tmp_path):
             np.testing.assert_allclose(
                 first[name], alone[name], rtol=1e-4, atol=1e-5, err_msg=name
             )
+
+
+@pytest.mark.slow
+def test_none_leaves_before_all_have_what_was_gathered(tmp_path):
+    """A process may end at once then, which would abort what others still receive."""
+    late = [0, 4]
+    paths = [tmp_path / f"{index}.json" for index in range(2)]
+    statuses = run_workers(main, [*zip(cluster(2), late, paths)])
+    assert statuses == [0, 0]
+    for path in paths:
+        everyone, seconds = json.loads(path.read_text())
+        assert everyone == {"worker 0": 0, "worker 1": 4}
+        assert seconds >= 4
