@@ -8,10 +8,10 @@ import hashlib
 import io
 import zipfile
 
-import h5py
 import pytest
 
 from tests.subjects.distillation import make_encoder
+from tests.subjects.files import weights
 from tfeff.objectives import (
     Distillation,
     MaskedLM,
@@ -69,13 +69,7 @@ KNOWN = {
 def names_of(path):
     """The names of the weights in a file, without the optimizer's."""
     content = zipfile.ZipFile(path).read("model.weights.h5")
-    names = []
-    with h5py.File(io.BytesIO(content)) as file:
-        file.visititems(
-            lambda name, item: (
-                names.append(name) if isinstance(item, h5py.Dataset) else None
-            )
-        )
+    names = weights(io.BytesIO(content))
     return sorted(name for name in names if not name.startswith("optimizer/"))
 
 

@@ -80,8 +80,14 @@ def run(recipe: str, settings: Mapping[str, Any], folder: str) -> None:
     """Calls a recipe of `tfeff.recipes`, which goes on where it was stopped."""
     from tfeff import recipes
 
-    made = getattr(recipes, f"{recipe.title()}Settings")(run_dir=folder, **settings)
-    getattr(recipes, recipe)(made)
+    getattr(recipes, recipe)(recipe_settings(recipe, settings, folder))
+
+
+def recipe_settings(recipe: str, settings: Mapping[str, Any], folder: str):
+    """The settings of a recipe, checked one by one, for a run in a folder."""
+    from tfeff import recipes
+
+    return getattr(recipes, f"{recipe.title()}Settings")(run_dir=folder, **settings)
 
 
 def make_scratch(folder: str, context: Context, seed: int) -> None:

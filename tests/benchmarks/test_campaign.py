@@ -161,17 +161,16 @@ def test_a_pilot_chooses_the_rate_and_the_later_stages_read_it(part):
 
 @pytest.mark.parametrize("scale", ["full", "short", "toy"])
 def test_recipes_take_the_settings_of_all_cells(part, scale):
-    from tfeff import recipes
     from tfeff.recipes.pretraining import settle
 
-    cells = part("cells")
+    cells, work = part("cells"), part("work")
     scale = part("systems").SCALES[scale]
     context = cells.Context(scale, "texts", str, lambda name, metric: 1.0)
     for cell in cells.make_cells(scale):
         if cell.recipe in ("timing", "positions"):
             continue
-        make = getattr(recipes, f"{cell.recipe.title()}Settings")
-        settings = make(run_dir="none", **cell.settings(context))
+        given = cell.settings(context)
+        settings = work.recipe_settings(cell.recipe, given, "none")
         if cell.recipe in ("pretrain", "stack"):
             settle(settings)
 

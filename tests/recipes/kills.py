@@ -19,6 +19,8 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.subjects.files import weights
+
 CHANGES = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
@@ -113,20 +115,6 @@ class Recipe:
         sys.argv = self.arguments
         runpy.run_module("tfeff", run_name="__main__")
         sys.exit()
-
-
-def weights(file) -> dict[str, bytes]:
-    """The numbers of a file of weights, without the names of layers beside them."""
-    import h5py
-
-    found = {}
-    with h5py.File(file) as archive:
-        archive.visititems(
-            lambda name, item: found.update(
-                {name: item[()].tobytes()} if isinstance(item, h5py.Dataset) else {}
-            )
-        )
-    return found
 
 
 def contents(directory: Path) -> dict[str, object]:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import h5py
+
 
 def contents(folder) -> dict[str, bytes]:
     """The files in and below a folder by their names in it."""
@@ -16,3 +18,15 @@ def flip_bit(path, index, bit=0):
         (byte,) = file.read(1)
         file.seek(index)
         file.write(bytes([byte ^ 1 << bit]))
+
+
+def weights(file) -> dict[str, bytes]:
+    """The numbers of a file of weights, without the names of layers beside them."""
+    found = {}
+    with h5py.File(file) as archive:
+        archive.visititems(
+            lambda name, item: found.update(
+                {name: item[()].tobytes()} if isinstance(item, h5py.Dataset) else {}
+            )
+        )
+    return found

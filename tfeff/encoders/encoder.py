@@ -353,3 +353,9 @@ class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backb
         if "attention" in config and "attention_dropout" not in config:
             config["attention"] = earlier_spec(config["attention"])
         return make_with_states(cls, config)
+
+
+def encoder_of(model) -> Encoder | None:
+    """The encoder that a model is, or has as `.encoder`; `None` if there is none."""
+    encoder = model if isinstance(model, Encoder) else getattr(model, "encoder", None)
+    return encoder if isinstance(encoder, Encoder) else None

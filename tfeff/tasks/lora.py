@@ -11,6 +11,7 @@ import safetensors.numpy
 
 from tfeff.encoders import Encoder
 from tfeff.encoders.adapters import adapted_layers, own_weights
+from tfeff.encoders.encoder import encoder_of
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ, REPLACE, paths
 from tfeff.utils.checks import check_path
@@ -136,8 +137,8 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
 
 
 def _encoder(model):
-    encoder = model if isinstance(model, Encoder) else getattr(model, "encoder", None)
-    if not isinstance(encoder, Encoder):
+    encoder = encoder_of(model)
+    if encoder is None:
         raise TypeError(
             "`model` must be a `tfeff.encoders.Encoder`, or an objective or a task of "
             f"one. Received: model={model!r}"

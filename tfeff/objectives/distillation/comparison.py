@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from tfeff.encoders import Encoder
+from tfeff.encoders.encoder import encoder_of
 from tfeff.layers import record_layers
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
@@ -52,7 +52,7 @@ class Comparison(keras.layers.Layer):
         temperature,
         soften,
     ):
-        encoders = [_encoder_of(model) for model in (student, teacher)]
+        encoders = [encoder_of(model) for model in (student, teacher)]
         super().__init__(name="comparison", dtype=encoders[0].dtype_policy)
         self.student = student
         self.teacher = teacher
@@ -176,7 +176,8 @@ class Comparison(keras.layers.Layer):
 
     def _run(self, role, model, inputs, training):
         """A forward pass: the recording of its encoder's layers, and its output."""
-        encoder = _encoder_of(model)
+        # No attribute: the file of a model names its weights by the attributes.
+        encoder = encoder_of(model)
         with record_layers(self.attention, encoder) as recording:
             output = model(inputs, training=training)
         if len(recording.hidden_states) != encoder.num_layers + 1:
@@ -191,8 +192,3 @@ class Comparison(keras.layers.Layer):
             student = projection(student)
         average = self.reduction == "mean"
         return state_squares(student, teacher, real, average)
-
-
-def _encoder_of(model):
-    # No attribute: the file of a model names its weights by the attributes.
-    return model if isinstance(model, Encoder) else model.encoder

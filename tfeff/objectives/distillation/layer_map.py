@@ -7,6 +7,7 @@ import keras
 
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
 from tfeff.encoders import Encoder
+from tfeff.encoders.encoder import encoder_of
 from tfeff.layers import MixedAttention
 from tfeff.layers.attention import declares
 from tfeff.layers.convolution import Convolution
@@ -120,8 +121,8 @@ def paired_encoders(student, teacher) -> tuple[Encoder, Encoder]:
     """The encoders of student and teacher; raises if they cannot be compared."""
     encoders = []
     for name, model in (("student", student), ("teacher", teacher)):
-        encoder = model if isinstance(model, Encoder) else getattr(model, "encoder", 0)
-        if not isinstance(model, keras.Model) or not isinstance(encoder, Encoder):
+        encoder = encoder_of(model)
+        if not isinstance(model, keras.Model) or encoder is None:
             raise TypeError(
                 f"`{name}` must be a `tfeff.encoders.Encoder`, or a task's model with "
                 f"one as `.encoder`. Received: {name}={model!r}"
