@@ -23,7 +23,7 @@ def corpus(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "corpus").mkdir()
     for number in range(3):
-        lines = [json.dumps({"text": d}) for d in make_documents(400, 60, number)]
+        lines = [json.dumps({"text": d}) for d in make_documents(2000, 10, number)]
         (tmp_path / "corpus" / f"{number}.jsonl").write_text("\n".join(lines))
     return tmp_path
 
