@@ -22,9 +22,9 @@ Nothing is decided of systems that have learnt nothing: where even the best of a
 comparison is less than 0.1 nats below the unigram entropy, or not above the baseline by
 the margin. Nor is a comparison decided before the system that is to be the better, both
 that are to be equal, and those of whose positions something is said have learnt the
-order of words: before their loss rises, in the mean over their seeds, by 0.1 nats where
-the tokens around change places. Of rows from before that was measured, the mean of their
-loss must be 0.1 nats below that of the encoder without positions.
+order of words: before their loss rises, in the mean over the seeds, by 0.1 nats where
+the tokens around change places. Of rows from before that was measured, the mean of the
+losses must be 0.1 nats below that of the encoder without positions.
 """
 
 import dataclasses
