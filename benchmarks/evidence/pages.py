@@ -34,10 +34,10 @@ RULE = (
     "have learnt nothing: the best must be 0.1 nats below the unigram entropy, or "
     "above the baseline by the margin. A comparison is decided only where the system "
     "that is to be the better, both that are to be equal, and those of whose "
-    "positions something is said have learnt the order of words: the mean over the "
-    "seeds of what their loss rises by where the tokens around change places must be "
-    "0.1 nats, or, of rows from before that was measured, that of their loss must be "
-    "0.1 nats below that of No_Position."
+    "positions something is said have learnt the order of words: in the mean over "
+    "the seeds their loss must rise by 0.1 nats where the tokens around change places, "
+    "or, of rows from before that was measured, be 0.1 nats below that of "
+    "No_Position."
 )
 
 
