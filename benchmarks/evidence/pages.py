@@ -12,6 +12,7 @@ from evidence.ledger import Ledger
 from evidence.systems import Scale
 from evidence.verdicts import (
     NOT_RUN,
+    OPEN,
     Evidence,
     Verdict,
     combine,
@@ -60,7 +61,7 @@ def write_pages(ledger: Ledger, results: str, scale: Scale) -> list[str]:
             written.append(str(path))
             name = f"[{name}]({claim.name}.md)"
         row = (name, f"{claim.paper}, {claim.section}", figure_text(claim), verdict)
-        summary.append((*row, strongest(claim, verdicts)))
+        summary.append((*row, effects_text(claim, verdicts)))
     path = folder / "README.md"
     path.write_text(summary_text(summary, ledger, scale), encoding="utf-8")
     return [*written, str(path)]
@@ -155,13 +156,19 @@ def why(verdict: Verdict) -> str:
     )
 
 
-def strongest(claim: Claim, verdicts: list[Verdict]) -> str:
-    """Effects and margins, in the order of the comparisons."""
+def effects_text(claim: Claim, verdicts: list[Verdict]) -> str:
+    """Effects, margins and verdicts, in the order of the comparisons."""
     return "; ".join(
-        f"{comparison.label}: {number(v.effect)}"
-        + ("" if v.margin is None else f" ± {v.margin:.3f}")
-        for comparison, v in zip(claim.comparisons, verdicts)
-        if v.effect is not None
+        ", ".join(
+            (
+                f"{comparison.label}: {number(found.effect)}"
+                + ("" if found.margin is None else f" ± {found.margin:.3f}"),
+                *([found.verdict] if len(verdicts) > 1 else []),
+                *([found.reason] if found.reason and found.verdict != OPEN else []),
+            )
+        )
+        for comparison, found in zip(claim.comparisons, verdicts)
+        if found.effect is not None
     )
 
 

@@ -548,6 +548,18 @@ def test_pages_of_made_up_rows(part, recorded, tmp_path):
     verdicts = {row[0]: row[3] for row in rows}
     assert verdicts["Shatter reaches BERT's validation loss."] == "not run"
     assert "10 cells are recorded" in summary
+    (effects,) = (row[4] for row in rows if row[0].endswith("(order-of-words.md)"))
+    assert "BERT below No_Position: +3.000 ± 0.225, confirmed; " in effects
+
+
+def test_effects_say_which_way_equality_fails(part):
+    verdicts = part("verdicts")
+    (claim,) = (x for x in part("claims").CLAIMS if x.name == "shatter-and-bert")
+    reason = "the first is the better one"
+    found = verdicts.Verdict(verdicts.CONTRADICTED, 1.0, 0.5, 0.2, 3, reason=reason)
+    assert part("pages").effects_text(claim, [found]) == (
+        "Shatter equal to BERT: +1.000 ± 0.500, the first is the better one"
+    )
 
 
 @flagsaver.flagsaver
