@@ -20,8 +20,8 @@ from tfeff.tasks.augmentation.mlm_candidates import MLMCandidates
 from tfeff.training import load_checkpoint
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-# Half precision rounds elsewhere on each backend.
-TOLERANCES = {"masked_lm in half precision": 2e-2}
+# It rounds elsewhere on each backend.
+HALF_PRECISION = "masked_lm in half precision"
 QUICK = ("masked_lm in parts",)
 
 
@@ -72,11 +72,14 @@ def test_training(backend, cases, tmp_path):
         pytest.skip(f"{backend} is not installed")
     assert keras.backend.backend() == "tensorflow"
     for case, expected in trained(backend, cases, tmp_path).items():
-        tolerance = TOLERANCES.get(case, 1e-5)
         with np.load(backends.path(tmp_path, case, f"{backend}.npz")) as found:
             assert set(found.files) == set(expected)
             for name, value in expected.items():
-                assert_close(found[name], value, tolerance, f"{case}: {name}")
+                if case == HALF_PRECISION:
+                    error = np.linalg.norm(found[name] - value)
+                    assert error <= 0.01 * np.linalg.norm(value), name
+                else:
+                    assert_close(found[name], value, 1e-5, f"{case}: {name}")
             # And back.
             model = load_checkpoint(backends.path(tmp_path, case, f"{backend}.keras"))
             for index, variable in enumerate(model.weights):
