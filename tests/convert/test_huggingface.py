@@ -422,6 +422,49 @@ def test_trained_tokenizers_are_written(kind, lowercase, tmp_path):
     pair = fast.encode("one", "one")
     assert pair.ids == [int(i) for i in (*around, *around[1:])]
     assert pair.type_ids == [0] * len(around) + [1] * (len(around) - 1)
+    # The classes of transformers 5 read the vocabulary alone, and do not compose.
+    has_class = kind == "wordpiece" and lowercase
+    name = "BertTokenizer" if has_class else "PreTrainedTokenizerFast"
+    assert config["tokenizer_class"] == name
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    again = make_tokenizer(str(tmp_path), "bert")
+    assert type(again).__name__ in (type(tokenizer).__name__, "AlbertTokenizer")
+    for text in TEXTS:
+        found = [[int(i) for i in one(text)] for one in (again, tokenizer)]
+        assert order(found[0]) == order(found[1]), text
+
+
+@pytest.mark.parametrize(
+    ("overrides", "architecture", "segments"),
+    [
+        ({}, "bert", True),
+        ({"num_segments": 1}, "bert", False),
+        ({"num_segments": 0}, "distilbert", False),
+        ({"sharing": "all", "embedding_dim": 4}, "albert", True),
+        (XLNET, "xlnet", True),
+    ],
+    ids=["bert", "one_segment", "distilbert", "albert", "xlnet"],
+)
+def test_segments_are_asked_of_the_tokenizer(
+    overrides, architecture, segments, tmp_path
+):
+    """Version 5 of transformers gives ALBERT and XLNet none by itself."""
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij", "##a"]
+    tokenizer = tfeff.data.BertTokenizer(vocabulary)
+    encoder = Encoder(**TINY | {"vocabulary_size": len(vocabulary)} | overrides)
+    tfeff.convert.to_huggingface(encoder, tmp_path / "out", tokenizer, architecture)
+    config = json.loads((tmp_path / "out" / "tokenizer_config.json").read_text())
+    names = ["input_ids", *["token_type_ids"] * segments, "attention_mask"]
+    assert config["model_input_names"] == names
+
+
+@pytest.mark.parametrize("method", ["shaw", "huang4"])
+def test_a_warning_tells_that_version_5_lacks_it(method, tmp_path):
+    attention = {"name": "relative", "method": method, "shared_heads": True}
+    encoder = Encoder(**TINY, attention=attention, position="none")
+    with pytest.warns(UserWarning, match="version 4.* ignores .*='relative_key"):
+        tfeff.convert.to_huggingface(encoder, tmp_path / "out")
 
 
 def roberta_tokenizer():

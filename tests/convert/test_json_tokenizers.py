@@ -179,11 +179,43 @@ def test_alone_and_with_its_settings(tmp_path):
     (source / "tokenizer_config.json").write_text(json.dumps(settings))
     changed = make_tokenizer(str(source), "bert")
     assert not (changed.to_lower or changed.strip_accents or changed.split_on_cjk)
-    # The class of any tokenizer; the file's model counts.
-    settings = dict(tokenizer_class="PreTrainedTokenizerFast")
-    (source / "tokenizer_config.json").write_text(json.dumps(settings))
-    assert isinstance(make_tokenizer(str(source), "albert"), BertTokenizer)
+    # The classes of any tokenizer: the file's model counts, and no other vocabulary.
+    (source / "vocab.txt").write_text("not read")
+    for name in ("PreTrainedTokenizerFast", "TokenizersBackend"):
+        settings = dict(tokenizer_class=name)
+        (source / "tokenizer_config.json").write_text(json.dumps(settings))
+        assert isinstance(make_tokenizer(str(source), "albert"), BertTokenizer)
+    (source / "vocab.txt").unlink()
     assert make_tokenizer(str(tmp_path), "bert") is None
+
+
+@pytest.mark.parametrize("name", ["albert", "xlnet", "xlm_roberta"])
+def test_as_transformers_5_write_it(name, tmp_path, recwarn):
+    """Texts are cut at white space of every kind, such as U+0085."""
+
+    def cut(values):
+        steps = values["normalizer"]["normalizers"]
+        values["normalizer"]["normalizers"] = [
+            step for step in steps if step.get("pattern") != {"Regex": " {2,}"}
+        ]
+        metaspace = values["pre_tokenizer"]
+        if metaspace["type"] == "Sequence":
+            metaspace = metaspace["pretokenizers"][-1]
+        steps = [{"type": "WhitespaceSplit"}, metaspace]
+        values["pre_tokenizer"] = dict(type="Sequence", pretokenizers=steps)
+
+    source = copied(name, tmp_path)
+    change(source, cut)
+    path = source / "tokenizer_config.json"
+    own = dict(backend="tokenizers", is_local=True, add_prefix_space=True, unk_id=1)
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | own))
+    tokenizer = make_tokenizer(str(source), NAMES[name])
+    assert not [x for x in recwarn if "does not know" in str(x.message)]
+    text = "b" + "a".join(chr(i) for i in range(0x10000) if chr(i).isspace()) + "b"
+    assert "\x85" in text
+    library = tokenizers.Tokenizer.from_file(str(source / "tokenizer.json"))
+    expected = library.encode(text, add_special_tokens=False).ids
+    assert [int(i) for i in tokenizer(text)] == expected
 
 
 @pytest.mark.slow

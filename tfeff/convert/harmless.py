@@ -26,7 +26,7 @@ use_mems_eval use_mems_train
 # In tokenizer_config.json: names of files, decoding, truncation and padding. tfeff adds
 # special tokens, truncates and pads by its own settings.
 _TOKENIZER = """
-chat_template clean_up_tokenization_spaces errors from_slow
+backend chat_template clean_up_tokenization_spaces errors from_slow
 full_tokenizer_file init_inputs is_local local_files_only max_len max_length
 model_input_names model_max_length name_or_path pad_to_multiple_of
 pad_token_type_id padding padding_side processor_class return_token_type_ids

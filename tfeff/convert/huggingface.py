@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import warnings
 from collections.abc import Mapping
 
 import keras
@@ -62,7 +63,8 @@ def to_huggingface(
     same weights. transformers has the architectures of BERT, also with `relative_key`
     or `relative_key_query` positions, ALBERT, ConvBERT, DistilBERT, ELECTRA, RoBERTa
     and XLNet. Heads and tasks come along; a `UserWarning` names heads that
-    transformers' class does not have.
+    transformers' class does not have. Another one says that versions of transformers
+    from 5 ignore relative positions, which 4 has.
 
     Weights are written in float32. What transformers could not say is refused before
     any file is written.
@@ -114,6 +116,13 @@ def to_huggingface(
         tokens = json.loads(files["tokenizer_config.json"])["tokenizer_class"]
         configuration["pad_token_id"] = int(tokenizer.pad_token_id)
     files["config.json"] = to_json(configuration)
+    if configuration.get("position_embedding_type", "absolute") != "absolute":
+        warnings.warn(
+            "transformers must be of version 4 to load this encoder. Version 5 ignores "
+            f"its position_embedding_type={configuration['position_embedding_type']!r} "
+            "and computes other numbers",
+            stacklevel=1,
+        )
     with atomic_folder(destination) as unfinished:
         os.mkdir(unfinished)
         for file_name, content in files.items():
@@ -231,11 +240,14 @@ def _parts(source, tokenizer):
 
 def _tokenizer_settings(encoder, name):
     """Settings of a tokenizer that the encoder determines."""
-    if name == "xlnet":  # It reads any length.
-        return {}
-    settings = {"model_max_length": encoder.max_sequence_length}
-    if name == "distilbert":  # It refuses segments.
-        settings["model_input_names"] = ["input_ids", "attention_mask"]
+    has_segments = name == "xlnet" or encoder.num_segments > 1
+    # Without these names transformers 5 give no segments to most encoders.
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    if not has_segments:
+        names.remove("token_type_ids")
+    settings = {"model_input_names": names}
+    if name != "xlnet":  # It reads any length.
+        settings["model_max_length"] = encoder.max_sequence_length
     return settings
 
 

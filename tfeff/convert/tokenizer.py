@@ -7,7 +7,7 @@ import keras_hub
 from tfeff.convert import harmless
 from tfeff.convert.added_tokens import check_added_tokens
 from tfeff.convert.config import Config
-from tfeff.convert.json_tokenizer import TokenizerJson
+from tfeff.convert.json_tokenizer import TokenizerJson, composing
 from tfeff.convert.reading import read_bytes, read_json, read_text
 from tfeff.convert.same_ids import check_same_ids
 from tfeff.convert.sentencepiece_charsmap import with_rules
@@ -30,8 +30,8 @@ _FAMILIES = {
     "XLMRobertaTokenizer": "xlm-roberta",
     "CamembertTokenizer": "xlm-roberta",
 }
-# Of any model that tokenizer.json describes.
-_ANY = "PreTrainedTokenizerFast"
+# Of any model that tokenizer.json describes, in transformers 4 and 5.
+_ANY = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _VOCABULARIES = {
     "bert": ("vocab.txt",),
     "albert": ("spiece.model", "30k-clean.model"),
@@ -70,19 +70,14 @@ def make_tokenizer(
     """
     config = _settings(directory, "tokenizer_config.json")
     is_json = os.path.exists(os.path.join(directory, "tokenizer.json"))
-    given, family = family, _family(directory, config, family, is_json)
-    paths = [os.path.join(directory, n) for n in _VOCABULARIES.get(family or given, ())]
+    family = _family(directory, config, family, is_json)
+    paths = [os.path.join(directory, n) for n in _VOCABULARIES.get(family, ())]
     path = next((path for path in paths if os.path.exists(path)), None)
     if path is None and not is_json:
         _check_no_offsets(directory)
         return None
     if path is None:
         family, tokenizer = _of_json(TokenizerJson.find(directory), config)
-    elif family is None:
-        raise ValueError(
-            f"{config.path!r} asks for tokenizer_class={_ANY!r}, which tfeff does not "
-            f"support beside {path!r}. It supports: {', '.join(_FAMILIES)}"
-        )
     elif family == "bert":
         tokenizer = _word_piece(path, _lines(path), config)
     elif family == "roberta":
@@ -145,14 +140,14 @@ def _settings(directory, name):
 def _family(directory, config, family, is_json):
     """The family of the class that the files name, else the given one.
 
-    None if the class is that of any tokenizer.json.
+    None if the class is that of any tokenizer.json, which reads no other vocabulary.
     """
     config.only("auto_map", None, default=None)
     config.only("word_tokenizer_type", None, "basic", default=None)
     config.only("subword_tokenizer_type", None, "wordpiece", default=None)
     classes = _FAMILIES | {f"{name}Fast": _FAMILIES[name] for name in _FAMILIES}
     if is_json:
-        classes[_ANY] = None
+        classes |= dict.fromkeys(_ANY)
     # Hugging Face reads them in this order.
     for settings in (config, _settings(directory, "config.json")):
         if settings.get("tokenizer_class", None) is not None:
@@ -165,16 +160,21 @@ def _of_json(file, config):
     path, family = file.path, file.family
     if family == "bert":
         # In Hugging Face, tokenizer_config.json takes precedence over this file.
-        settings = config.with_defaults(**file.word_piece_settings())
-        return family, _word_piece(path, file.vocabulary, settings, compose=False)
+        own = file.word_piece_settings()
+        compose = own.pop("compose")
+        settings = config.with_defaults(**own)
+        return family, _word_piece(path, file.vocabulary, settings, compose)
     if family == "roberta":
         settings = file.byte_pair_settings()
         settings["add_prefix_space"] = config.only(
             "add_prefix_space", True, False, default=settings["add_prefix_space"]
         )
         return family, _made(path, "byte-level BPE", RobertaTokenizer, **settings)
-    for name in ("do_lower_case", "keep_accents", "remove_space", "sp_model_kwargs"):
-        config.get(name, None)  # The file's normalizer counts.
+    for name in (
+        *("add_prefix_space", "do_lower_case", "keep_accents", "remove_space"),
+        *("sp_model_kwargs", "unk_id"),
+    ):
+        config.get(name, None)  # The file counts.
     proto = sentence_piece_model(file)
     return family, _made(path, "Unigram model", _SENTENCE_PIECE[family], proto)
 
@@ -183,11 +183,14 @@ def _check_ids(file, family, tokenizer):
     """Raises unless the tokenizer gives the ids of tokenizer.json."""
     changes = {}
     if family == "bert":
-        changes["normalizer"] = file.values["normalizer"] | dict(
+        composes, step = composing(file.values["normalizer"])
+        step |= dict(
             lowercase=tokenizer.to_lower,
             strip_accents=tokenizer.strip_accents,
             handle_chinese_chars=tokenizer.split_on_cjk,
         )
+        steps = [*([{"type": "NFC"}] if composes else []), step]
+        changes["normalizer"] = dict(type="Sequence", normalizers=steps)
     if family == "roberta":
         changes["pre_tokenizer"] = file.values["pre_tokenizer"] | dict(
             add_prefix_space=tokenizer.add_prefix_space

@@ -7,6 +7,7 @@ import numpy as np
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tfeff.convert.config import Config
+from tfeff.convert.json_tokenizer import composing
 
 
 def check_tokenizer_json(
@@ -49,7 +50,7 @@ def check_tokenizer_json(
 
 
 def _word_piece(file, tokenizer, config) -> Iterator[tuple[str, bool]]:
-    model, normalizer = file["model"], _without_nfc(file["normalizer"])
+    model, (_, normalizer) = file["model"], composing(file["normalizer"])
     pieces = {token: index for index, token in enumerate(tokenizer.get_vocabulary())}
     yield "vocabulary", model["vocab"] != pieces
     for name, value in (
@@ -90,13 +91,3 @@ def _sentence_piece(file, tokenizer, config, family) -> Iterator[tuple[str, bool
     yield "lowercase", ("Lowercase" in steps) is not lowercase
     keep_accents = config.get("keep_accents", False)
     yield "accents", ("StripAccents" in steps) is keep_accents
-
-
-def _without_nfc(normalizer):
-    """The last step where the only other one composes characters, as tfeff writes it.
-
-    Hugging Face's slow tokenizers, and tfeff's, always do so.
-    """
-    steps = normalizer.get("normalizers", [])
-    composes = [step["type"] for step in steps[:-1]] == ["NFC"]
-    return steps[-1] if composes else normalizer

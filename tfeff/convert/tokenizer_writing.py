@@ -27,6 +27,7 @@ _UNIGRAM = 1
 _FAMILIES = {XLNetTokenizer: "xlnet", XLMRobertaTokenizer: "xlm-roberta"}
 # The ids of XLM-RoBERTa's SentencePiece models are others than its own.
 _CLASSES = {"albert": "AlbertTokenizer", "xlnet": "XLNetTokenizer"}
+_ANY = "PreTrainedTokenizerFast"  # It reads all of tokenizer.json.
 
 
 def tokenizer_files(
@@ -35,10 +36,14 @@ def tokenizer_files(
     """The files of a tokenizer, which gives the same ids in Hugging Face's libraries.
 
     These are `tokenizer_config.json`, `tokenizer.json` for the fast tokenizers, and the
-    vocabulary for the slow ones: `vocab.txt` of WordPiece, `vocab.json` and
-    `merges.txt` of byte-level BPE, `spiece.model` of a SentencePiece model that cleans
-    text as Hugging Face's class does. A model that does not, as
+    vocabulary for the slow ones of transformers 4: `vocab.txt` of WordPiece,
+    `vocab.json` and `merges.txt` of byte-level BPE, `spiece.model` of a SentencePiece
+    model that cleans text as Hugging Face's class does. A model that does not, as
     `tfeff.data.train_tokenizer` trains it, has no slow tokenizer.
+
+    The class is that of the family where transformers 5, whose classes read nothing but
+    the vocabulary of `tokenizer.json`, give the same ids, else the one that reads all
+    of that file.
 
     Args:
         tokenizer: a tokenizer of WordPiece, SentencePiece or byte-level BPE.
@@ -90,19 +95,20 @@ def _word_piece(tokenizer):
         lowercase=lowercase,
     )
     text = "".join(f"{token}\n" for token in vocabulary)
-    files = {"vocab.txt": text.encode("utf-8")}
+    files, name = {"vocab.txt": text.encode("utf-8")}, "BertTokenizer"
     if not tokenizer.strip_accents:
         # The slow tokenizer makes one character of a letter and its marks.
         if getattr(tokenizer, "compose", True):
             steps = [normalizers.NFC(), fast.normalizer]
             fast.normalizer = normalizers.Sequence(steps)
+            name = _ANY
         else:
             files = {}
     fast.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     fast.decoder = decoders.WordPiece(prefix="##")
     _add_special_tokens(fast, vocabulary, "bert")
     config = dict(
-        tokenizer_class="BertTokenizer",
+        tokenizer_class=name,
         do_lower_case=lowercase,
         strip_accents=tokenizer.strip_accents,
         tokenize_chinese_chars=tokenizer.split_on_cjk,
@@ -136,18 +142,19 @@ def _sentence_piece(tokenizer):
     )
     fast = _unigram(model)
     _add_special_tokens(fast, [piece.piece for piece in model.pieces], family)
+    side = {"padding_side": "left"} if family == "xlnet" else {}
     if family not in _CLASSES or not _cleans_text(proto):
-        return {}, fast, dict(tokenizer_class="PreTrainedTokenizerFast") | ROLES[family]
+        return {}, fast, dict(tokenizer_class=_ANY) | side | ROLES[family]
+    # The class of XLNet in transformers 5 removes accents whatever its settings say.
+    reads_all = family == "xlnet" and with_rules(proto, False, False) != proto
     config = dict(
-        tokenizer_class={"albert": "AlbertTokenizer", "xlnet": "XLNetTokenizer"}[
-            family
-        ],
+        tokenizer_class=_ANY if reads_all else _CLASSES[family],
         # The model itself does these.
         do_lower_case=False,
         keep_accents=True,
         remove_space=True,
     )
-    return {"spiece.model": proto}, fast, config | ROLES[family]
+    return {"spiece.model": proto}, fast, config | side | ROLES[family]
 
 
 def _cleans_text(proto):

@@ -16,6 +16,10 @@ from tfeff.convert.sentencepiece_charsmap import compiled, decompiled
 _NUMBER = re.compile(r"\d,$")
 _UNIT = 2.0**-15
 _COMPOSING = ("NFC", "NFKC")
+# Unicode's White_Space, at which the library's WhitespaceSplit cuts.
+_WHITE_SPACE = re.compile(
+    "[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+)
 _CHARACTERS = (
     "Lowercase",
     "NFC",
@@ -100,11 +104,10 @@ def _exact_scores(vocabulary):
 def _begins_with_space(file):
     """Whether a text gets a space before it; checks the steps for white space."""
     steps = _steps(file.part("pre_tokenizer"), "pretokenizers")
-    collapses = _collapses(file)
-    if steps and steps[0].get("type") == "WhitespaceSplit":
-        collapses = True
+    splits = _splits(file)
+    if splits:
         steps = steps[1:]
-    if not collapses or len(steps) != 1:
+    if not (splits or _collapses(file)) or len(steps) != 1:
         raise ValueError(
             f"{file.path!r} must make one space of a run of white space, and split at "
             "it by one Metaspace. Its normalizer and pre_tokenizer do not"
@@ -146,6 +149,12 @@ def _collapses(file):
     return any(_is_of_spaces(s) and s.get("type") == "Replace" for s in steps)
 
 
+def _splits(file):
+    """Whether texts are cut at white space of any kind."""
+    steps = _steps(file.part("pre_tokenizer"), "pretokenizers")
+    return bool(steps) and steps[0].get("type") == "WhitespaceSplit"
+
+
 def _rules(file):
     """The normalizer's replacements of characters and of sequences of them."""
     steps, sequences = [], set()
@@ -173,10 +182,16 @@ def _rules(file):
         if kind in _COMPOSING:
             sequences.update(_decomposed())
         steps.append(step.values)
-    if not steps:
+    splits = _splits(file)
+    if not (steps or splits):
         return {}
     values = {"type": "Sequence", "normalizers": steps}
-    normalize = file.reference(normalizer=values).normalizer.normalize_str
+    normalizer = file.reference(normalizer=values).normalizer
+
+    def normalize(text):
+        text = normalizer.normalize_str(text)
+        return _WHITE_SPACE.sub(" ", text) if splits else text
+
     rules = {}
     for code in range(sys.maxunicode + 1):
         character = chr(code)
