@@ -59,7 +59,7 @@ FIELDS = (*SETTINGS, "variant", *COSTS)
 FLAGS = flags.FLAGS
 flags.DEFINE_list("variants", list(CHOICES), "What to measure.")
 flags.DEFINE_integer("layers", 12, "Blocks of each encoder.", lower_bound=1)
-flags.DEFINE_integer("hidden_dim", 768, "Width, 64 for each head.", lower_bound=192)
+flags.DEFINE_integer("hidden_dim", 768, "Width, 64 for each head.", lower_bound=256)
 flags.DEFINE_integer("batch_size", 16, "Sequences in a batch.", lower_bound=1)
 flags.DEFINE_integer("length", 512, "Tokens in a sequence.", lower_bound=2)
 flags.DEFINE_integer("rounds", 15, "Times that each is timed.", lower_bound=1)
@@ -73,7 +73,9 @@ flags.register_validator(
     f"must be of {', '.join(CHOICES)}",
 )
 flags.register_validator(
-    "hidden_dim", lambda dim: dim % HEAD_DIM == 0, f"must be a multiple of {HEAD_DIM}"
+    "hidden_dim",
+    lambda dim: dim % (2 * HEAD_DIM) == 0,
+    f"must be a multiple of {2 * HEAD_DIM}: Shatter's number of parts is even",
 )
 
 

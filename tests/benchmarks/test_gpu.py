@@ -14,7 +14,7 @@ jax = pytest.importorskip("jax", reason="jax is not installed (extra tpu)")
 REPOSITORY = FOLDER.parent
 TINY = {
     "layers": 2,
-    "hidden_dim": 192,
+    "hidden_dim": 256,
     "batch_size": 2,
     "length": 16,
     "rounds": 2,
