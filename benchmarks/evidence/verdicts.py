@@ -10,7 +10,10 @@ block of the design. So the rest of a value is what the system's mean and the se
 effect leave, fitted by least squares. The deviation is pooled over all systems with the
 metric, as that of two seeds alone says little; where that of the systems that are
 compared is larger, it counts. Losses are pooled over those that predict masked tokens:
-others have another quantity by that name.
+others have another quantity by that name. A system that stands out is pooled in its
+own comparisons alone: one that leaves a plateau early with one seed and late, or never,
+with another says nothing of how others vary. It stands out where its part of the
+squares is too large for chance, by an F test at 1 % over all systems.
 
 A comparison is confirmed where the effect is above the margin, contradicted where it is
 below its negative, and otherwise not decided. Equality is confirmed where effect and
@@ -46,6 +49,7 @@ from evidence.systems import BERT, NO_POSITION, TWO_LAYERS
 CONFIRMED, CONTRADICTED, OPEN = "confirmed", "contradicted", "not decided"
 NOT_RUN = "not run"
 LEARNT = 0.1  # Nats below the unigram entropy, or the loss without positions.
+OUTLIER = 0.01  # The chance that a system stands out by itself.
 LOSSES = ("loss", "mean_loss", *TIMED_METRICS)
 
 
@@ -190,6 +194,9 @@ class Evidence:
                 # Otherwise its loss is another quantity.
                 if task or predicts_masks(system)
             }
+            loud = set(outliers(values))
+            if not loud & compared:
+                values = {name: values[name] for name in values if name not in loud}
             pooled += rest(values)
             own += rest({name: values.get(name, {}) for name in compared})
         deviations = [math.sqrt(s / count) for s, count in (pooled, own) if count]
@@ -219,6 +226,33 @@ def rest(values: Mapping[Any, Mapping[int, float]]) -> tuple[float, int]:
     found = np.array([values[system][seed] for system, seed in cells])
     fitted, _, rank, _ = np.linalg.lstsq(design, found)
     return float(np.sum((found - design @ fitted) ** 2)), len(cells) - int(rank)
+
+
+def outliers(values: Mapping[Any, Mapping[int, float]]) -> list:
+    """The systems whose rests are larger than the others' by more than chance.
+
+    Each is tried: F is its part of the squares over the others' squares, both by their
+    degrees of freedom. The one of the smallest probability is taken out where that,
+    times the number of systems, is below 1 %, and the others are tried again.
+
+    Args:
+        values: for each system, a value a seed.
+    """
+    left, found = dict(values), []
+    while True:
+        whole, count = rest(left)
+        chances = {}
+        for name in left:
+            squares, freedom = rest({x: left[x] for x in left if x != name})
+            # Equal rests of the others, but for rounding, are no measure.
+            if freedom and count > freedom and squares > 1e-9 * whole:
+                ratio = (whole - squares) / (count - freedom) / (squares / freedom)
+                chances[name] = stats.f.sf(ratio, count - freedom, freedom)
+        loudest = min(chances, key=chances.__getitem__, default=None)
+        if loudest is None or chances[loudest] * len(left) >= OUTLIER:
+            return found
+        found.append(loudest)
+        del left[loudest]
 
 
 def is_of(name: str, term: Term) -> bool:

@@ -295,6 +295,31 @@ def test_systems_that_differ_more_than_others_count_for_themselves(part, recorde
     assert loud.margin / quiet.margin == pytest.approx(loud.deviation / quiet.deviation)
 
 
+def test_a_system_that_stands_out_is_pooled_in_its_own_comparisons(part, recorded):
+    verdicts, claims = part("verdicts"), part("claims")
+    quiet = claims.lower("BERT", "No_Position")
+    before = verdicts.judge(quiet, verdicts.Evidence(recorded, (), 7400))
+    for seed, loss in enumerate((1.0, 4.0)):
+        metrics = {"loss": loss, "unigram_entropy": 6.0, "order": 1.0}
+        recorded.add(a_cell("Shatter", seed), [], a_row(metrics))
+    evidence = verdicts.Evidence(recorded, (), 7400)
+    assert verdicts.judge(quiet, evidence) == before
+    loud = verdicts.judge(claims.lower("Shatter", "No_Position"), evidence)
+    # The two alone, by 3 and 0.2.
+    assert loud.deviation == pytest.approx(2 * 0.7)
+
+
+def test_what_stands_out(part):
+    """Second seeds are worse by 0.2, 0.2, 0.2, 0 and what is tried."""
+    outliers = part("verdicts").outliers
+    quiet = {name: dict(enumerate(losses)) for name, losses in LOSSES.items()}
+    for gap, expected in ((1.2, []), (1.6, ["Shatter"]), (-1.6, ["Shatter"])):
+        assert outliers(quiet | {"Shatter": {0: 1.0, 1: 1.0 + gap}}) == expected
+    two = {"Shatter": {0: 1.0, 1: 9.0}, "RPE": {0: 1.0, 1: 90.0}, "RAB": {1: 5.0}}
+    assert outliers(quiet | two) == ["RPE", "Shatter"]
+    assert outliers(quiet) == outliers({}) == outliers({"a": {0: 1.0, 1: 2.0}}) == []
+
+
 def test_a_comparison_is_over_the_seeds_that_all_have(part, recorded):
     verdicts, claims = part("verdicts"), part("claims")
     metrics = {"loss": 99.0, "unigram_entropy": 6.0}
