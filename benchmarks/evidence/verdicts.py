@@ -194,9 +194,8 @@ class Evidence:
                 # Otherwise its loss is another quantity.
                 if task or predicts_masks(system)
             }
-            loud = set(outliers(values))
-            if not loud & compared:
-                values = {name: values[name] for name in values if name not in loud}
+            for system in set(outliers(values)) - compared:
+                del values[system]
             pooled += rest(values)
             own += rest({name: values.get(name, {}) for name in compared})
         deviations = [math.sqrt(s / count) for s, count in (pooled, own) if count]

@@ -307,6 +307,13 @@ def test_a_system_that_stands_out_is_pooled_in_its_own_comparisons(part, recorde
     loud = verdicts.judge(claims.lower("Shatter", "No_Position"), evidence)
     # The two alone, by 3 and 0.2.
     assert loud.deviation == pytest.approx(2 * 0.7)
+    for seed, loss in enumerate((1.0, 90.0)):  # Not of the comparison.
+        metrics = {"loss": loss, "unigram_entropy": 6.0, "order": 1.0}
+        recorded.add(a_cell("BERT-RPE", seed), [], a_row(metrics))
+    evidence = verdicts.Evidence(recorded, (), 7400)
+    assert verdicts.judge(quiet, evidence) == before
+    found = verdicts.judge(claims.lower("Shatter", "No_Position"), evidence)
+    assert found == loud
 
 
 def test_what_stands_out(part):
