@@ -97,6 +97,19 @@ def test_the_ids_are_those_of_hugging_face(name, tmp_path):
         assert [int(id) for id in tokenizer(text)] == row
 
 
+@pytest.mark.quick("bert_cased")
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("bert")])
+def test_the_ids_with_vocab_txt_beside_are_those_of_hugging_face(name, tmp_path):
+    expected = golden(name)
+    assert any("\u0301" in text for text in expected["texts"])
+    source = copied(name, tmp_path)
+    pieces = TokenizerJson.find(str(source)).vocabulary
+    (source / "vocab.txt").write_text("".join(f"{p}\n" for p in pieces), "utf-8")
+    tokenizer = make_tokenizer(str(source), "bert")
+    for text, row in zip(expected["texts"], expected["ids"]):
+        assert [int(id) for id in tokenizer(text)] == row
+
+
 @pytest.mark.quick("bert")
 @pytest.mark.parametrize("name", ["bert", "roberta", "albert", "xlm_roberta"])
 def test_the_rows_of_pairs_are_those_of_hugging_face(name, tmp_path):

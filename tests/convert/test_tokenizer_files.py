@@ -215,6 +215,8 @@ def sentence_piece_json(source):
         ("bert", ("normalizer", "clean_text"), False, "another clean_text"),
         ("bert", ("normalizer", "lowercase"), False, None),  # It is overruled.
         ("bert", ("pre_tokenizer", "type"), "Whitespace", "another pre_tokenizer"),
+        ("bert", ("normalizer",), None, "must describe a tokenizer of BERT"),
+        ("bert", ("normalizer", "normalizers"), 3, None),  # Nobody reads it.
         ("bert", ("pre_tokenizer",), None, "must describe a tokenizer of BERT"),
         ("bert", ("added_tokens", 4, "content"), "<e1>", "adds '<e1>'"),
         ("bert", ("added_tokens", 4, "id"), 220, "has the id 220"),

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Mapping
 
 import tokenizers
 
@@ -90,8 +89,6 @@ class TokenizerJson:
     def word_piece_settings(self) -> dict:
         """The settings of a WordPiece tokenizer as in tokenizer_config.json.
 
-        `compose` is there, too: whether a letter and its marks become one character.
-
         Raises:
             ValueError: if the file describes none of BERT's.
         """
@@ -99,12 +96,11 @@ class TokenizerJson:
         self.model.only("continuing_subword_prefix", "##", default="##")
         self.model.only("max_input_chars_per_word", 100, default=100)
         normalizer = self.part("normalizer")
-        composes, last = composing(normalizer.values)
+        _, last = composing(normalizer.values)
         normalizer = Config(last, normalizer.path)
         normalizer.only("type", "BertNormalizer")
         self.part("pre_tokenizer").only("type", "BertPreTokenizer")
         return dict(
-            compose=composes,
             clean_text=normalizer.only("clean_text", True),
             do_lower_case=normalizer.get("lowercase"),
             strip_accents=normalizer.get("strip_accents", None),
@@ -152,13 +148,12 @@ class TokenizerJson:
                 )
 
 
-def composing(normalizer: Mapping) -> tuple[bool, dict]:
+def composing(normalizer: dict) -> tuple[bool, dict]:
     """Whether a normalizer composes characters before its one other step, and the step.
 
-    tfeff writes this one for BERT's tokenizers, since Hugging Face's slow ones, and
-    tfeff's, compose always.
+    tfeff writes this step for BERT's tokenizers that compose.
     """
-    steps = normalizer.get("normalizers") or []
-    if [step.get("type") for step in steps[:-1]] == ["NFC"]:
-        return True, dict(steps[-1])
-    return False, dict(normalizer)
+    steps = normalizer.get("normalizers")
+    if isinstance(steps, list) and steps[:-1] == [{"type": "NFC"}]:
+        return True, steps[-1]
+    return False, normalizer

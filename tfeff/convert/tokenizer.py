@@ -79,7 +79,7 @@ def make_tokenizer(
     if path is None:
         family, tokenizer = _of_json(TokenizerJson.find(directory), config)
     elif family == "bert":
-        tokenizer = _word_piece(path, _lines(path), config)
+        tokenizer = _word_piece(path, _lines(path), config, _composes(directory))
     elif family == "roberta":
         tokenizer = _byte_pairs(path, config)
     else:
@@ -108,7 +108,7 @@ def make_tokenizer_of_file(path: str) -> keras_hub.tokenizers.Tokenizer:
         ValueError: as `make_tokenizer`.
     """
     if read_bytes(path, 1) != b"{":
-        return _word_piece(path, _lines(path), Config({}, path))
+        return _word_piece(path, _lines(path), Config({}, path), compose=True)
     if "model" not in read_json(path):
         raise ValueError(
             f"{path!r} must be a file of the `tokenizers` library. It has no 'model'; "
@@ -160,9 +160,8 @@ def _of_json(file, config):
     path, family = file.path, file.family
     if family == "bert":
         # In Hugging Face, tokenizer_config.json takes precedence over this file.
-        own = file.word_piece_settings()
-        compose = own.pop("compose")
-        settings = config.with_defaults(**own)
+        settings = config.with_defaults(**file.word_piece_settings())
+        compose, _ = composing(file.values["normalizer"])
         return family, _word_piece(path, file.vocabulary, settings, compose)
     if family == "roberta":
         settings = file.byte_pair_settings()
@@ -184,7 +183,7 @@ def _check_ids(file, family, tokenizer):
     changes = {}
     if family == "bert":
         composes, step = composing(file.values["normalizer"])
-        step |= dict(
+        step = step | dict(
             lowercase=tokenizer.to_lower,
             strip_accents=tokenizer.strip_accents,
             handle_chinese_chars=tokenizer.split_on_cjk,
@@ -244,7 +243,20 @@ def _lines(path):
     return vocabulary
 
 
-def _word_piece(path, vocabulary, config, compose=True):
+def _composes(directory):
+    """Whether a letter and its marks become one character before `vocab.txt` is used.
+
+    Hugging Face's slow tokenizers always compose, and save no tokenizer.json; the fast
+    ones do what that file says.
+    """
+    path = os.path.join(directory, "tokenizer.json")
+    if not os.path.exists(path):
+        return True
+    normalizer = Config.read(path).values.get("normalizer")
+    return isinstance(normalizer, dict) and composing(normalizer)[0]
+
+
+def _word_piece(path, vocabulary, config, compose):
     config.only("do_basic_tokenize", True, default=True)
     config.only("never_split", None, [], default=None)
     config.only("wordpieces_prefix", "##", default="##")
@@ -253,12 +265,13 @@ def _word_piece(path, vocabulary, config, compose=True):
     cased = any(token != token.lower() for token in vocabulary if token[:1] != "[")
     lowercase = config.only("do_lower_case", True, False, default=not cased)
     strip_accents = config.only("strip_accents", True, False, None, default=None)
+    strip_accents = lowercase if strip_accents is None else strip_accents
     try:
         return BertTokenizer(
             vocabulary,
             lowercase=lowercase,
-            compose=compose,
-            strip_accents=lowercase if strip_accents is None else strip_accents,
+            compose=compose or strip_accents,  # It changes nothing there.
+            strip_accents=strip_accents,
             split_on_cjk=config.only(
                 "tokenize_chinese_chars", True, False, default=True
             ),

@@ -96,14 +96,11 @@ def _word_piece(tokenizer):
     )
     text = "".join(f"{token}\n" for token in vocabulary)
     files, name = {"vocab.txt": text.encode("utf-8")}, "BertTokenizer"
-    if not tokenizer.strip_accents:
-        # The slow tokenizer makes one character of a letter and its marks.
-        if getattr(tokenizer, "compose", True):
-            steps = [normalizers.NFC(), fast.normalizer]
-            fast.normalizer = normalizers.Sequence(steps)
-            name = _ANY
-        else:
-            files = {}
+    if not tokenizer.strip_accents and getattr(tokenizer, "compose", True):
+        # BERT's fast classes do not make one character of a letter and its marks.
+        steps = [normalizers.NFC(), fast.normalizer]
+        fast.normalizer = normalizers.Sequence(steps)
+        name = _ANY
     fast.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     fast.decoder = decoders.WordPiece(prefix="##")
     _add_special_tokens(fast, vocabulary, "bert")

@@ -45,8 +45,8 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
         vocabulary: list of the pieces in the order of their ids, or the path of a file.
         lowercase: whether text is lowercased.
         compose: whether a letter and the accents behind it become one character first
-            (Unicode NFC), if there is one. BERT's own tokenizer does it, the one of the
-            `tokenizers` library does not; where accents are stripped, it changes
+            (Unicode NFC), if there is one. Hugging Face's slow tokenizer does it, the
+            fast one and BERT's own do not; where accents are stripped, it changes
             nothing.
         **kwargs: arguments of `keras_hub.tokenizers.BertTokenizer`, such as
             `strip_accents`, which uncased models need as well.
