@@ -199,9 +199,9 @@ def load(folder, name, ignored=(), **kwargs):
     return model.eval()
 
 
-def ignored_by(version, name):
-    """Weights that transformers of a version do not read, of which a warning tells."""
-    return ["distance_embedding.weight"] * (version >= 5 and name in RELATIVE_KEYS)
+def unread_weights(name):
+    """Weights that this version of transformers warns of and does not read."""
+    return ["distance_embedding.weight"] * (VERSION >= 5 and name in RELATIVE_KEYS)
 
 
 def outputs(model, arrays):
@@ -239,9 +239,9 @@ def test_hidden_states(name, tmp_path):
     assert len(told) == (name in RELATIVE_KEYS)
     has_pooler = written.model in ("BertModel", "AlbertModel", "RobertaModel")
     options = {"add_pooling_layer": False} if has_pooler else {}
-    ignored = ignored_by(VERSION, name)
-    model = load(tmp_path / "out", written.model, ignored, **options)
-    if ignored:
+    unread = unread_weights(name)
+    model = load(tmp_path / "out", written.model, unread, **options)
+    if unread:
         return
     auto = hf.AutoModel.from_pretrained(tmp_path / "out", **options)
     assert type(auto) is type(model)
@@ -261,9 +261,9 @@ def test_logits(name, tmp_path):
     randomize({w.path: w for w in model.weights if id(w) not in known}, scale=0.3)
     written = tfeff.convert.to_huggingface(model, tmp_path / "out")
     assert written.model == model_name
-    ignored = ignored_by(VERSION, encoder_name)
-    theirs = load(tmp_path / "out", model_name, ignored)
-    if ignored:
+    unread = unread_weights(encoder_name)
+    theirs = load(tmp_path / "out", model_name, unread)
+    if unread:
         return
     choices = 2 if make is tfeff.tasks.MultipleChoice else None
     arrays = batch(choices, left=name.startswith("xlnet"))
