@@ -271,8 +271,9 @@ def test_names_bad_arguments():
             generator_for(encoder, ratio)
     with pytest.raises(TypeError, match="`ratio`.*Received"):
         generator_for(encoder, "1/4")
-    with pytest.raises(ValueError, match="whole `hidden_dim`.*Received"):
-        generator_for(encoder, 0.3)
+    for ratio in (0.3, 0.001):
+        with pytest.raises(ValueError, match="whole `hidden_dim`.*Received"):
+            generator_for(encoder, ratio)
     with pytest.raises(ValueError, match="num_hedas=2. Did you mean 'num_heads'"):
         generator_for(encoder, 0.5, num_hedas=2)
     with pytest.raises(ValueError, match="`embedding_dim` must.*Received"):

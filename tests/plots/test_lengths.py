@@ -29,7 +29,10 @@ def test_passages_count_once(tmp_path):
 
 
 def test_shares_of_each_bin(tmp_path, figures):
-    lengths = {"a": [0, 99, 100, 101, 250], "b": np.array([300, 399, 5000])}
+    lengths = {
+        "a": np.array([0, 99, 100, 101, 250], "uint8"),
+        "b": np.array([300, 399, 5000]),
+    }
     plots.length_distribution(lengths, tmp_path / "a.png", longest=400, bins=4)
     (axes,) = figures[0].axes
     first, second = axes.patches

@@ -128,7 +128,15 @@ def test_runs_that_do_not_fit(cached, tmp_path, change, message):
             {"tokenizer": "x", "tokenizer_kind": "wordpiece"},
             "`tokenizer_kind` must be left",
         ),
-        ({"tokenizer": "nowhere"}, "`tokenizer` must be what .*nowhere"),
+        ({"tokenizer": "x", "vocabulary_size": 77}, "`vocabulary_size` must be left"),
+        (
+            {"validation": ("b",), "validation_fraction": 0.9},
+            "`validation_fraction` must",
+        ),
+        (
+            {"tokenizer": "nowhere", "vocabulary_size": 32_000},
+            "`tokenizer` must be what .*nowhere",
+        ),
         ({"corpus": "nowhere.txt"}, "nowhere.txt.*matches none"),
     ],
 )

@@ -156,6 +156,7 @@ def test_each_training_of_a_grid_has_its_own_callback(tmp_path):
         (ValueError, "must be package.Class or .*no package and class", "Tracker"),
         (ValueError, "with literal values.*", "my_tracker.Tracker(open('x'))"),
         (ValueError, "with literal values", "my_tracker.Tracker(**{'path': 1})["),
+        (ValueError, "with literal values", "my_tracker.Tracker({[]: 1})"),
         (ValueError, "with literal values", "__import__('os').system('true')"),
         (ValueError, "pip install no_such_tracker", "no_such_tracker.keras.Logger"),
         (ValueError, "Did you mean 'Tracker'", "my_tracker.Traker('x')"),

@@ -286,6 +286,12 @@ def test_given_settings_replace_those_of_the_paper():
     assert (stacked.preset, stacked.learning_rate) == ("bert_base", 1e-4)
     own = PretrainSettings.named("shaw", run_dir="run", tokenizer="own.spm")
     assert own.tokenizer_kind == "sentencepiece"  # The file says which it is.
+    for configuration in CONFIGURATIONS.values():
+        if configuration.recipe == "pretrain" and not configuration.continues:
+            cached = PretrainSettings.named(
+                configuration.name, run_dir="run", cache_dir="caches"
+            )
+            tfeff.recipes.pretraining.settle(cached)  # So does the cache.
     default = AnswerSettings.named("shatter_finetune_squad", **OF_QUESTIONS)
     assert default.task == "squad1"  # That of the recipe, another name of SQuAD1.1.
 

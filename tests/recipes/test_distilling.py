@@ -1,6 +1,7 @@
 """`tfeff distill` as a user runs it: in general, then on a task."""
 
 import csv
+import dataclasses
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 import tfeff
 from tfeff.command import flags as command_flags
-from tfeff.recipes import DistillSettings
+from tfeff.recipes import DistillSettings, distill
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "tfeff", "distill")
@@ -119,7 +120,7 @@ def test_from_a_teacher_to_a_served_student(folder):
     assert metrics["student"]["accuracy"] == pytest.approx(best)
     student = tfeff.training.load_checkpoint(str(folder / "sst2" / "model.keras"))
     assert isinstance(student, tfeff.tasks.Classifier)
-    assert student.encoder.num_layers == 1
+    assert student.encoder.num_layers == 1 and student.label_names == ("0", "1")
     served = tf.saved_model.load(str(folder / "sst2" / "export" / "1"))
     signature = served.signatures["serving_default"]
     assert "probabilities" in signature.structured_outputs
@@ -183,6 +184,27 @@ def test_other_tokenizers_are_refused(folder):
 
 
 @pytest.mark.slow
+def test_a_teacher_of_other_classes_is_refused(folder):
+    encoder, _ = tfeff.tasks.load_pretrained(folder / "large")
+    (folder / "tuned2").mkdir()
+    for names, found in (
+        (None, "with 3 classes"),
+        (("1", "0"), r"with \['1', '0'\]"),
+    ):
+        model = tfeff.tasks.Classifier(encoder, len(names or "abc"), label_names=names)
+        model.compile()
+        tfeff.training.save_checkpoint(model, str(folder / "tuned2" / "model.keras"))
+        flags = ("--stage=task", "--task=SST-2", f"--data={folder / 'glue'}")
+        models = dict(teacher=str(folder / "tuned2"), student=str(folder / "large"))
+        settings = dataclasses.replace(
+            parsed(*flags), run_dir=str(folder / "bad"), sequence_length=24, **models
+        )
+        with pytest.raises(ValueError, match=f"`teacher` must have .*SST-2.*{found}"):
+            distill(settings)
+        assert not (folder / "bad").exists()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -190,6 +212,7 @@ def test_other_tokenizers_are_refused(folder):
         (["--student=bert_tiny", "--override=num_layers=3"], "more layers"),
         (["--student=shatter_tiny", "--attention=scores"], '"probabilities" here: One'),
         (["--student=bert_tiny", "--sequence_length=30"], "at most 24"),
+        (["--student=bert_tiny", "--cosine_weight=1"], "`cosine_weight` must be 0"),
         (["--student=x", "--stage=task"], "`task` must be given"),
         (["--student=bert_tiny", "--layer_map=2,x"], "layer_map='2,x'"),
         (
@@ -206,6 +229,9 @@ def test_bad_flags_leave_no_folder(folder, flags, message):
     assert not (folder / "bad").exists()
 
 
+LABELS_ALONE = ("--stage=task", "--prediction_weight=0", "--label_weight=1")
+
+
 def parsed(*flags):
     given = ("--run_dir=x", "--teacher=large", "--student=small", *flags)
     return command_flags.parse(DistillSettings, given)
@@ -217,6 +243,10 @@ def parsed(*flags):
         (["--task=RTE"], "`task` can be given with `stage='task'` only.*task='RTE'"),
         (["--copies=3"], "`copies` can be given with `stage='task'` only.*copies=3"),
         (["--temperature=2"], "`temperature` can .*`prediction_weight` only"),
+        (
+            [*LABELS_ALONE, "--soften=student"],
+            "`soften` can .*`prediction_weight` only",
+        ),
         (
             ["--stage=task", "--corpus=a,b"],
             r"`corpus` can be given with `stage='general'` only.*corpus=\['a', 'b'\]",

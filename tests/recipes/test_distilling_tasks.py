@@ -219,7 +219,11 @@ def test_what_does_not_fit_leaves_no_folder(folder, tmp_path):
         ("Found", "`augment_with` must be None", {"augment_with": str(folder)}),
         ("Rated", "`override` can be given", {"override": {"num_layers": 2}}),
         ("Rated", "`copy_layers` can be given", {"copy_layers": True}),
-        ("Rated", "`teacher` must be a Classifier", {"teacher": str(folder / "Found")}),
+        (
+            "Rated",
+            "`teacher` must be a Regressor for Rated",
+            {"teacher": str(folder / "Found")},
+        ),
         (
             "Rated",
             "`augment_with` must be a run",

@@ -227,13 +227,16 @@ def test_batches_of_a_step_are_one_batch(pretrained, corpus, tmp_path):
 @pytest.mark.slow
 def test_what_is_no_such_run_is_named(pretrained, corpus, tmp_path):
     def check(message, run_dir, **settings):
-        settings = EvaluateSettings(run_dir=str(run_dir), corpus=(corpus,), **settings)
+        run_dir = run_dir and str(run_dir)
+        settings = EvaluateSettings(run_dir=run_dir, corpus=(corpus,), **settings)
         with pytest.raises(ValueError, match=message):
             evaluate(settings)
 
     check("must be the folder of a run, which has a config.json", tmp_path)
     check("One of `run_dir` and `pretrained` must be given", "x", pretrained="y")
     check("`sequence_length` must be left out", pretrained, sequence_length=9)
+    at = r"`pretrained` must be a preset; .*`run_dir='x'` and `step=3`"
+    check(at, None, pretrained="x@3")
     text = tmp_path / "blank.txt"
     for content, message in (("", "is empty"), ("\n \n", "blank lines only")):
         text.write_text(content)

@@ -200,6 +200,8 @@ def test_a_grid_is_tried_before_its_first_training(
         ),
         (PRETRAIN, ["--validation=nowhere.txt"], "validation"),
         (PRETRAIN, ["--generator_ratio=0.3", "--objective=replaced_token"], "generat"),
+        (PRETRAIN, ["--generator_ratio=1e-3", "--objective=replaced_token"], "generat"),
+        (PRETRAIN, ["--validation=text.txt", "--validation_fraction=0.5"], "validatio"),
         (
             PRETRAIN,
             ["--generator_override=banana=1", "--objective=replaced_token"],
@@ -210,6 +212,7 @@ def test_a_grid_is_tried_before_its_first_training(
             for command in (STACK, DISTILL)
         ),
         (DISTILL, ["--teacher=nowhere"], "teacher"),
+        (DISTILL, ["--student=preset"], "student"),
         (DISTILL, ["--teacher=nowhere@3"], "teacher"),
         (TASK, ["--teacher=nowhere"], "teacher"),
     ],

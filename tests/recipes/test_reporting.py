@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import pytest
 
@@ -73,6 +74,23 @@ def test_tables_of_the_papers(tmp_path, capsys):
 | blockbert | 50.00 / 75.00 | 25.00 / 37.50 |
 """
     assert capsys.readouterr().out == expected == output.read_text()
+
+
+def test_the_part_that_a_run_chose_by_is_not_shown(tmp_path, capsys):
+    write_questions(tmp_path / "news", "NewsQA", 0.25, 0.125)
+    config = {"task": "NewsQA", "pretrained": "blockbert", "dev_split": "dev_half"}
+    (tmp_path / "news" / "config.json").write_text(json.dumps(config))
+    for part, f1 in (("dev_half", 0.9), ("test_half", 0.5)):
+        folder = tmp_path / "news" / "predictions" / part
+        folder.mkdir(parents=True)
+        scores = {"f1": f1, "exact_match": f1}
+        (folder / "metrics.json").write_text(json.dumps(scores))
+    settings = ReportSettings(runs=(str(tmp_path / "news"),))
+    assert report(settings)["blockbert"]["NewsQA"]["f1"] == 0.5
+    assert not capsys.readouterr().err
+    shutil.copytree(folder, folder.parent / "test")
+    assert report(settings)["blockbert"]["NewsQA"]["f1"] == 0.5
+    assert "of its predicted parts, test is shown" in capsys.readouterr().err
 
 
 def test_baselines_are_rows_below(tmp_path, capsys):

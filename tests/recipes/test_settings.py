@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.subjects.settings import Example
-from tfeff.recipes import PretrainSettings
+from tfeff.recipes import CacheSettings, PretrainSettings
 from tfeff.recipes.settings import fields_of, parse_argument
 
 
@@ -132,3 +132,16 @@ def test_an_earlier_end_of_the_docstrings_counts_where_they_are_read():
         assert PretrainSettings.upgraded(config)["max_characters"] == wanted
     config = {"corpus": ["a.txt"], "max_characters": 5}
     assert PretrainSettings.upgraded(config)["max_characters"] == 5
+
+
+def test_earlier_settings_that_had_no_effect_do_not_count():
+    given = {"validation": ["b.txt"], "validation_fraction": 0.5}
+    assert PretrainSettings.upgraded(given)["validation_fraction"] == 0.02
+    assert PretrainSettings.upgraded(given | {"validation": []})[
+        "validation_fraction"
+    ] == pytest.approx(0.5)
+    given |= {"tokenizer": "own.spm", "vocabulary_size": 300}
+    upgraded = CacheSettings.upgraded(given)
+    assert upgraded["vocabulary_size"] == 32_000
+    assert upgraded["validation_fraction"] == 0.02
+    assert PretrainSettings.upgraded(given)["vocabulary_size"] == 300

@@ -63,3 +63,12 @@ def test_bad_flags_leave_no_folder(tmp_path, flags, message):
     assert result.returncode != 0
     assert message in result.stderr + result.stdout
     assert not (tmp_path / "run").exists()
+
+
+def test_each_stage_has_an_evaluation(tmp_path):
+    settings = tfeff.recipes.StackSettings(
+        run_dir=str(tmp_path / "run"), num_layers=4, doublings=2, steps=4, eval_every=2
+    )
+    with pytest.raises(ValueError, match="`eval_every` must leave an evaluation"):
+        tfeff.recipes.stack(settings)
+    assert not (tmp_path / "run").exists()

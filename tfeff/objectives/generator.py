@@ -56,9 +56,9 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
     config["name"] = f"{encoder.name}_generator"
     for name in ("hidden_dim", "intermediate_dim"):
         width = share * config[name]
-        if width.denominator != 1 and name not in overrides:
+        if (width.denominator != 1 or not width) and name not in overrides:
             raise ValueError(
-                f"`ratio` must give a whole `{name}`. "
+                f"`ratio` must give a whole `{name}` of at least 1. "
                 f"Received: ratio={ratio}, {name}={config[name]}"
             )
         config[name] = int(width)

@@ -82,4 +82,4 @@ def _checked(name, values):
             "`lengths` must hold lengths of at least 0 for each data set. "
             f"Received: {values!r:.80} for {name!r}"
         )
-    return values
+    return values.astype("int64")

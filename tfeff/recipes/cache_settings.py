@@ -12,10 +12,11 @@ from tfeff.recipes.corpus_settings import (
     TOKENIZER_HELP,
     TOKENIZER_KIND_HELP,
     TOKENIZER_KINDS,
+    VALIDATION_FRACTION,
     VALIDATION_FRACTION_HELP,
     VALIDATION_HELP,
     VOCABULARY_SIZE_HELP,
-    without_old_characters,
+    without_effect,
 )
 from tfeff.recipes.settings import Settings, setting, settings
 
@@ -48,7 +49,7 @@ class CacheSettings(Settings):
     text_field: str = setting(TEXT_FIELD_HELP, "text")
     validation: tuple[str, ...] = setting(VALIDATION_HELP, ())
     validation_fraction: float = setting(
-        VALIDATION_FRACTION_HELP, 0.02, above=0.0, below=1.0
+        VALIDATION_FRACTION_HELP, VALIDATION_FRACTION, above=0.0, below=1.0
     )
     max_characters: int = setting(MAX_CHARACTERS_HELP, MAX_CHARACTERS, minimum=1)
     tokenizer: str | None = setting(TOKENIZER_HELP, None)
@@ -76,4 +77,7 @@ class CacheSettings(Settings):
 
     @classmethod
     def upgraded(cls, config: Mapping) -> dict:
-        return super().upgraded(without_old_characters(config))
+        unused = without_effect(config)
+        if config.get("tokenizer"):
+            unused.add("vocabulary_size")
+        return super().upgraded({n: config[n] for n in config if n not in unused})

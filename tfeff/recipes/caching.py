@@ -13,7 +13,8 @@ from tfeff.recipes.corpora import (
     train_and_validation,
     train_tokenizer,
 )
-from tfeff.recipes.runs import upgraded
+from tfeff.recipes.corpus_settings import check_no_fraction
+from tfeff.recipes.runs import print_next, upgraded
 from tfeff.recipes.settings import check_settings
 from tfeff.storage.arguments import written_or_reused
 from tfeff.tasks.run_tokenizer import (
@@ -60,6 +61,7 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     ```
     """
     check_settings(settings, CacheSettings)
+    check_no_fraction(settings)
     jobs = _beam_jobs(settings)
     if settings.tokenizer:
         _check_no_training(settings)
@@ -90,11 +92,11 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
         settings.cross_documents,
         jobs,
     )
-    print(
-        "next: tfeff pretrain --run_dir=RUN "
-        f"--cache_dir={settings.cache_dir} "
-        f"--sequence_length={settings.sequence_length} "
-        f"--vocabulary_size={tokenizer.vocabulary_size()}"
+    print_next(
+        "a training on them",
+        *("pretrain", "--run_dir=RUN", f"--cache_dir={settings.cache_dir}"),
+        f"--sequence_length={settings.sequence_length}",
+        f"--vocabulary_size={tokenizer.vocabulary_size()}",
     )
     return caches
 
@@ -122,6 +124,7 @@ def _check_no_training(settings):
     for name, default in (
         ("tokenizer_kind", "sentencepiece"),
         ("tokenizer_sample", None),
+        ("vocabulary_size", 32_000),
     ):
         value = getattr(settings, name)
         if value != default:

@@ -151,7 +151,7 @@ def _parse(text):
         parts = name.split(".")
         if len(parts) < 2 or not all(part.isidentifier() for part in parts):
             raise ValueError("it has no package and class")
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, TypeError, ValueError) as error:
         raise ValueError(
             f"`callbacks` must be {_EXAMPLE}, with literal values: numbers, strings in "
             f"quotes, lists, None. Received: {text!r}: {error}"

@@ -49,7 +49,7 @@ class Configuration:
         """These settings, with those that are given in their place.
 
         A `pretrained` encoder to pretrain on stands for the preset and its sizes, a
-        `tokenizer` for its kind.
+        `tokenizer` and a `cache_dir` for the tokenizer's kind.
 
         Args:
             given: settings by name. Arguments of encoders are added to the paper's.
@@ -82,7 +82,7 @@ class Configuration:
                 f"`preset` must be {preset!r} with the configuration {self.name!r}. "
                 f"Received: preset={given['preset']!r}"
             )
-        if given.get("tokenizer"):
+        if given.get("tokenizer") or given.get("cache_dir"):
             values.pop("tokenizer_kind", None)
         for name, value in given.items():
             both = isinstance(value, Mapping) and isinstance(values.get(name), Mapping)
@@ -93,9 +93,9 @@ class Configuration:
 def known(name: str) -> Configuration | None:
     """The configuration of a name, `None` if there is none.
 
-    Of pretraining, `_pretrain` may be left out. All encoders of a paper are fine-tuned
-    by the same settings, so these have the name of each of them, too:
-    `blockbert_n2_finetune_squad` is `blockbert_finetune_squad`.
+    Of pretraining, `_pretrain` may be left out. Encoders whose names begin with the
+    same word are fine-tuned by the same settings, so these have the name of each of
+    them, too: `blockbert_n2_finetune_squad` is `blockbert_finetune_squad`.
     """
     encoder, _, task = name.partition("_finetune_")
     if f"{encoder}_pretrain" in CONFIGURATIONS and task:

@@ -11,6 +11,7 @@ TEXT_FIELD_HELP = (
 )
 VALIDATION_HELP = "Like the corpus; by default a part of it."
 VALIDATION_FRACTION_HELP = "Documents held out of the corpus."
+VALIDATION_FRACTION = 0.02
 MAX_CHARACTERS_HELP = "Where the docstrings corpus ends."
 # Enough for the default vocabulary.
 MAX_CHARACTERS = 16_000_000
@@ -26,11 +27,24 @@ SEQUENCE_LENGTH_HELP = "Tokens in a sequence."
 CROSS_DOCUMENTS_HELP = "Whether sequences span documents."
 
 
-def without_old_characters(config: Mapping) -> dict:
-    """The configuration of an older version, without a default that had no effect."""
+def without_effect(config: Mapping) -> set[str]:
+    """The settings of an older version's configuration that had no effect."""
+    found = set()
     given = [config.get("corpus"), config.get("validation")]
     names = [names for names in given if isinstance(names, (list, str))]
     reads_docstrings = any("docstrings" in each for each in names)
-    if config.get("max_characters") != _BEFORE or reads_docstrings or not any(names):
-        return dict(config)
-    return {name: config[name] for name in config if name != "max_characters"}
+    if config.get("max_characters") == _BEFORE and any(names) and not reads_docstrings:
+        found.add("max_characters")
+    if config.get("validation"):
+        found.add("validation_fraction")
+    return found
+
+
+def check_no_fraction(settings) -> None:
+    """Raises if documents are to be held out beside those to validate by."""
+    if settings.validation and settings.validation_fraction != VALIDATION_FRACTION:
+        raise ValueError(
+            "`validation_fraction` must be left out where `validation` is given. "
+            f"Received: validation={list(settings.validation)}, "
+            f"validation_fraction={settings.validation_fraction}"
+        )

@@ -16,8 +16,9 @@ _STAGES = {
     ),
 }
 _AUGMENTATION = ("word_vectors", "candidates", "copies", "threshold")
-# Those of predictions, which general distillation need not compare.
-_PREDICTIONS = ("temperature", "soften", "label_weight")
+# Those of predictions, which need not be compared.
+_TEMPERATURE = ("temperature", "soften")
+_PREDICTIONS = (*_TEMPERATURE, "label_weight")
 _LAYERS = ("embedding_weight", "hidden_weight", "attention_weight", "cosine_weight")
 
 
@@ -36,9 +37,10 @@ class DistillSettings(CallbackSettings):
     With a `prediction_weight`, tokens are masked, and both models predict them: the
     teacher is then a run of masked language modelling, or a preset that keeps its head.
 
-    On a task of any data set of tfeff.datasets.names(). The teacher is a fine-tuned
-    run, the student the general run; the layers are distilled first, the predictions
-    then, and the best student on the development set is kept:
+    On a task of any data set of tfeff.datasets.names() but those of words. The teacher
+    is the folder of a fine-tuned run, the student the general run; the layers are
+    distilled first, the predictions then, and the best student on the development set
+    is kept:
 
         tfeff distill --stage=task --run_dir=runs/small-sst2 \\
             --teacher=runs/large-sst2 --student=runs/small --task=SST-2 --data=glue \\
@@ -60,7 +62,9 @@ class DistillSettings(CallbackSettings):
         "general",
         choices=["general", "task"],
     )
-    teacher: str = setting("A preset, or the folder of a run.")
+    teacher: str = setting(
+        "general: a preset, or the folder of a run; task: that of a fine-tuned run."
+    )
     student: str = setting(
         "A name of presets(), to begin with random weights; task: or a preset or run."
     )
@@ -119,7 +123,9 @@ class DistillSettings(CallbackSettings):
     max_characters: int = setting(
         "general: where the docstrings corpus ends.", 10_000_000, minimum=1
     )
-    task: str | None = setting("task: a name of tfeff.datasets.names().", None)
+    task: str | None = setting(
+        "task: a name of tfeff.datasets.names(), but of no data set of words.", None
+    )
     data: str | None = setting("task: folder of the benchmark's files.", None)
     skip_malformed: bool = setting(
         "task: leave out malformed lines of GLUE; QQP has some.", False
@@ -127,8 +133,12 @@ class DistillSettings(CallbackSettings):
     skip_mismatched: bool = setting(
         "task: leave out questions whose answer does not stand at its offset.", False
     )
-    stride: int = setting("task: tokens from window to window.", 128, minimum=1)
-    max_answer_tokens: int = setting("task: most tokens of an answer.", 30, minimum=1)
+    stride: int = setting(
+        "task of questions: tokens from window to window.", 128, minimum=1
+    )
+    max_answer_tokens: int = setting(
+        "task of questions: most tokens of an answer.", 30, minimum=1
+    )
     augment_with: str | None = setting(
         "task: a run of masked language modelling, or a preset that keeps its head, "
         "to replace words of texts.",
@@ -269,6 +279,8 @@ def _unused(values):
         unused |= dict.fromkeys(_AUGMENTATION, "augment_with")
     if values["stage"] == "general" and not values["prediction_weight"]:
         unused |= dict.fromkeys(_PREDICTIONS, "prediction_weight")
+    elif values["prediction_weight"] == 0:
+        unused |= dict.fromkeys(_TEMPERATURE, "prediction_weight")
     for other, names in _STAGES.items():
         if other != values["stage"]:
             unused |= dict.fromkeys(names, f"stage={other!r}")

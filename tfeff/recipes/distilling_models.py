@@ -15,7 +15,7 @@ def make_student_encoder(settings, teacher):
         "max_sequence_length": settings.sequence_length,
     }
     check_override(settings.override, {}, sizes)
-    with named_as(overrides="override"):
+    with named_as(preset="student", overrides="override"):
         student = tfeff.encoders.build(settings.student, **sizes | settings.override)
     if settings.copy_layers:
         tfeff.objectives.copy_layers(student, teacher, parse_layer_map(settings))
@@ -24,6 +24,13 @@ def make_student_encoder(settings, teacher):
 
 def layer_settings(settings, student, teacher):
     """The arguments of `Distillation` that compare the layers of two encoders."""
+    widths = [encoder.hidden_dim for encoder in (student, teacher)]
+    if settings.cosine_weight and widths[0] != widths[1]:
+        raise ValueError(
+            "`cosine_weight` must be 0 for hidden states of different widths. "
+            f"Received: cosine_weight={settings.cosine_weight}, {widths[0]} in the "
+            f"student, {widths[1]} in the teacher"
+        )
     attention = settings.attention
     if attention is None and settings.attention_weight:
         attention = tfeff.objectives.common_maps(student, teacher) or "none"

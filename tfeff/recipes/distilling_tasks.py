@@ -38,12 +38,7 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.tuning import report
 
-# The models of each kind of examples.
-_MODELS = {
-    tfeff.data.TextExamples: (tfeff.tasks.Classifier, tfeff.tasks.Regressor),
-    tfeff.data.ChoiceExamples: (tfeff.tasks.MultipleChoice,),
-    tfeff.data.SpanExamples: (tfeff.tasks.SpanQA,),
-}
+_KINDS = (tfeff.data.TextExamples, tfeff.data.ChoiceExamples, tfeff.data.SpanExamples)
 
 
 def distill_on_a_task(
@@ -55,7 +50,7 @@ def distill_on_a_task(
     """From a fine-tuned model to one: first the layers, then the predictions."""
     every = settings.eval_every or min(200, settings.prediction_steps)
     settings = dataclasses.replace(settings, eval_every=every)
-    dataset = find_dataset(settings.task or "", *_MODELS, given=dataset)
+    dataset = find_dataset(settings.task or "", *_KINDS, given=dataset)
     in_step = examples_in_step(settings, settings.batch_size, strategy)
     with open_run(settings) as run:
         if os.path.exists(run.path("metrics.json")):
@@ -67,7 +62,7 @@ def distill_on_a_task(
         with strategy.scope():
             teacher = _load_teacher(settings, dataset)
             encoder, tokenizer, teachers_tokenizer = _load_student(settings, teacher)
-            student = _make_student(teacher, encoder)
+            student = _make_student(teacher, encoder, dataset.label_names)
             layers = _layers(
                 settings,
                 student.encoder,
@@ -201,17 +196,36 @@ class _Part:
         return answering.evaluate(model, self.dataset, self.rows, longest)
 
 
+def _model_class(dataset):
+    """The class of the models that a data set fine-tunes."""
+    if dataset.kind is tfeff.data.SpanExamples:
+        return tfeff.tasks.SpanQA
+    if dataset.kind is tfeff.data.ChoiceExamples:
+        return tfeff.tasks.MultipleChoice
+    is_rated = dataset.label_names is None
+    return tfeff.tasks.Regressor if is_rated else tfeff.tasks.Classifier
+
+
 def _load_teacher(settings, dataset):
     path = os.path.join(settings.teacher, "model.keras")
     with named_as(path="teacher"):
         teacher = tfeff.training.load_checkpoint(path)
-    known = _MODELS[dataset.kind]
-    if not isinstance(teacher, known):
+    expected = _model_class(dataset)
+    if not isinstance(teacher, expected):
         raise ValueError(
-            f"`teacher` must be a {' or a '.join(c.__name__ for c in known)} for "
-            f"{dataset.name}. Received: teacher={settings.teacher!r}, a "
-            f"`{type(teacher).__name__}`"
+            f"`teacher` must be a {expected.__name__} for {dataset.name}. Received: "
+            f"teacher={settings.teacher!r}, a `{type(teacher).__name__}`"
         )
+    if expected is tfeff.tasks.Classifier:
+        # The same classes may have other names, but not in another order.
+        names, wanted = teacher.label_names or (), dataset.label_names
+        is_reordered = names != wanted and sorted(names) == sorted(wanted)
+        if teacher.num_classes != len(wanted) or is_reordered:
+            found = list(names) or f"{teacher.num_classes} classes"
+            raise ValueError(
+                f"`teacher` must have the classes of {dataset.name}, {list(wanted)}. "
+                f"Received: teacher={settings.teacher!r}, with {found}"
+            )
     check_length(teacher.encoder, settings.sequence_length)
     return teacher
 
@@ -240,14 +254,15 @@ def _load_student(settings, teacher):
     return encoder, tokenizer, teachers_tokenizer
 
 
-def _make_student(teacher, encoder):
+def _make_student(teacher, encoder, label_names):
     """A model like the teacher around another encoder."""
-    if isinstance(teacher, tfeff.tasks.SpanQA):
-        model = tfeff.tasks.SpanQA(encoder)
-    elif isinstance(teacher, tfeff.tasks.Classifier):
-        model = tfeff.tasks.Classifier(encoder, teacher.num_classes, teacher.pooling)
-    else:
-        model = type(teacher)(encoder, teacher.pooling)
+    head = {"dropout": teacher.dropout}
+    if not isinstance(teacher, tfeff.tasks.SpanQA):
+        head["pooling"] = teacher.pooling
+        head["pooler_activation"] = teacher.pooler_activation
+    if isinstance(teacher, tfeff.tasks.Classifier):
+        head |= {"num_classes": teacher.num_classes, "label_names": label_names}
+    model = type(teacher)(encoder, **head)
     model.compile()  # Checkpoints are of compiled models.
     return model
 

@@ -9,8 +9,8 @@ class EvaluateSettings(Settings):
     """Evaluates a run of pretraining or stacking, or a preset, on any text.
 
     The text is tokenized and cut as the run's own, and made into examples of its
-    objective, with a fixed seed; on the run's validation text that gives its own
-    `metrics.json`. The metrics are printed as JSON:
+    objective, with a fixed seed; on the run's validation text, in batches of the run's
+    size, that gives its own `metrics.json`. The metrics are printed as JSON:
 
         tfeff evaluate --run_dir=runs/shatter --corpus='news/*.txt'
 

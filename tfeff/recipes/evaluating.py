@@ -20,7 +20,7 @@ from tfeff.recipes.runs import read_config, recipe_running, upgraded
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.storage.arguments import check_replaceable
-from tfeff.tasks.pretrained import find_preset
+from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import run_checkpoint
 from tfeff.training.grid import metrics_json
@@ -144,6 +144,13 @@ def _subject(settings):
                 f"{name}={getattr(settings, name)!r}"
             )
     if settings.pretrained is not None:
+        run_dir, at_step = split_step(settings.pretrained)
+        if at_step is not None:
+            raise ValueError(
+                "`pretrained` must be a preset; of a run's checkpoint, give "
+                f"`run_dir={run_dir!r}` and `step={at_step}`. Received: "
+                f"pretrained={settings.pretrained!r}"
+            )
         return _subject_of_preset(settings)
     of_run = read_settings(settings.run_dir)
     path, step = run_checkpoint(settings.run_dir, settings.step)

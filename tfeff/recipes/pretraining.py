@@ -17,6 +17,7 @@ from tfeff.recipes.corpora import (
     train_and_validation,
     train_tokenizer,
 )
+from tfeff.recipes.corpus_settings import check_no_fraction
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.naming import named_as
@@ -100,6 +101,7 @@ def settle(settings: S, stages: int = 1) -> S:
         settings, eval_every=every, warmup_steps=warmup_steps
     )
     _check_overrides(settings)
+    check_no_fraction(settings)
     examples = objective(settings).examples
     if isinstance(examples, tfeff.data.SentencePairs):
         examples.check(settings.sequence_length, settings.cross_documents)

@@ -148,7 +148,7 @@ def _read(folder):
     if not ("task" in config and "pretrained" in config and (is_question or is_text)):
         raise _NoScores("a run of another command")
     if is_question:
-        metrics = _predicted(folder, metrics)
+        metrics = _predicted(folder, config, metrics)
     try:
         task = ALIASES.get(config["task"], config["task"])
         if is_question:
@@ -184,10 +184,17 @@ def _of_texts(summary):
     return {key: _number(mean[key]) for key in [metric, *keys]}
 
 
-def _predicted(folder, metrics):
+def _predicted(folder, config, metrics):
     """The metrics of a part that is predicted, else those of the development set."""
-    names = sorted(glob.glob("predictions/*/metrics.json", root_dir=folder))
-    return _json(folder, names[0]) if names else metrics
+    names = glob.glob("*/metrics.json", root_dir=os.path.join(folder, "predictions"))
+    parts = sorted(
+        {os.path.dirname(name) for name in names} - {config.get("dev_split")}
+    )
+    if not parts:
+        return metrics
+    if len(parts) > 1:
+        print(f"{folder}: of its predicted parts, {parts[0]} is shown", file=sys.stderr)
+    return _json(folder, os.path.join("predictions", parts[0], "metrics.json"))
 
 
 def _table(found, columns):

@@ -93,6 +93,12 @@ def _switch_steps(settings):
     if settings.switch_steps is None:
         stages = settings.doublings + 1
         epochs = settings.steps // settings.eval_every
+        if epochs < stages:
+            raise ValueError(
+                "`eval_every` must leave an evaluation for each of the stages, "
+                f"`doublings` + 1. Received: eval_every={settings.eval_every}, "
+                f"steps={settings.steps}, doublings={settings.doublings}"
+            )
         return [
             settings.eval_every * (epochs * stage // stages)
             for stage in range(1, stages)
