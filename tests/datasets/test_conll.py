@@ -32,6 +32,12 @@ def test_columns_and_sentences(tmp_path, separator):
     assert examples.ids == ("0", "1")
 
 
+def test_a_mark_of_a_document_ends_a_sentence(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("Ada B-PER\n-DOCSTART- O\nL. B-PER\n")
+    assert read_conll(path, NAMES).words == (("Ada",), ("L.",))
+
+
 def test_words_may_have_any_characters_but_tabs(tmp_path):
     path = tmp_path / "a.tsv"
     words = ['"', "a b", "\u2028", "\xa0", "👩‍👧", "#"]
@@ -100,11 +106,14 @@ def test_splits(tmp_path):
     folder.mkdir()
     (folder / "dev.tsv").write_text("one\tB-PER\n")
     assert dataset.read("dev", tmp_path).words == (("one",),)
+    with pytest.raises(ValueError, match=r"must hold train\.txt or .*or Birds with it"):
+        dataset.read("train", tmp_path)  # Beside the folder there may be another set's.
+    (tmp_path / "train.txt").rename(folder / "train.txt")
     assert len(dataset.read("train", tmp_path)) == 30
     (folder / "test.txt").write_text("one\ntwo\n")
     assert dataset.read("test", tmp_path).labels is None
-    with pytest.raises(ValueError, match=r"must hold train\.txt or .*or Birds with it"):
-        dataset.read("train", folder)
+    (folder / "dev.tsv").rename(tmp_path / "dev.tsv")
+    assert dataset.read("dev", tmp_path).words == dev.words
 
 
 labels = st.sampled_from(range(5))

@@ -174,7 +174,9 @@ def test_metrics_by_themselves():
         datasets.f1(labels, predictions)
     with pytest.raises(TypeError, match="`labels` must be integers"):
         datasets.accuracy([0.5], [1])
+    half = np.random.default_rng(0).normal(size=(2, 999)).astype("float16")
     for metric in (datasets.pearson, datasets.spearman):
+        assert metric(*half) == metric(*half.astype("float64"))
         assert metric([1, 2, 3], [2.0, 4.0, 9.0]) > 0.9
         with pytest.raises(ValueError, match="`labels` must be finite"):
             metric([math.inf, 1], [1, 2])

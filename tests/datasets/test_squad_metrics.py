@@ -170,6 +170,10 @@ def test_data_set_with_questions_that_have_no_answer(tmp_path):
     assert written == [texts, {"a": 0.1, "b": 0.9, "c": 0.7, "d": 0.2}]
     (path,) = dataset.write_predictions("dev", examples, texts, tmp_path / "texts")
     assert json.loads(Path(path).read_text()) == texts
+    (tmp_path / "predictions.json").unlink()
+    with pytest.raises(ValueError, match="must not hold 'null_odds.json' yet"):
+        dataset.write_predictions("dev", examples, decided, tmp_path)
+    assert not (tmp_path / "predictions.json").exists()
 
 
 @pytest.mark.parametrize("name", ["SQuAD1.1", "SQuAD2.0", "HotpotQA"])

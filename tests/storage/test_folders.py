@@ -197,11 +197,45 @@ def test_missing_credentials(store, folder, monkeypatch):
         storage.publish(folder, URL)
 
 
-def test_pathlib_drops_a_slash():
+@pytest.mark.parametrize(
+    "url", ["s3://b", "az://b/x", "abfs://b", "oss://b", "https://h/x", "file:///x"]
+)
+def test_pathlib_drops_a_slash(url):
     with pytest.raises(ValueError, match="`folder` must be .*pathlib drops a slash"):
-        storage.publish(pathlib.Path("s3://bucket"), "memory://bucket")
+        storage.publish(pathlib.Path(url), "memory://bucket")
 
 
 def test_empty_folders_are_not_published(tmp_path):
     with pytest.raises(ValueError, match="`folder` must be a folder with files"):
         storage.publish(tmp_path, "memory://empty")
+
+
+def test_linked_folders_are_published(store, folder, tmp_path):
+    write(tmp_path / "elsewhere", {"c.txt": "three"})
+    (folder / "link").symlink_to(tmp_path / "elsewhere")
+    (folder / "d.txt").symlink_to(tmp_path / "elsewhere" / "c.txt")
+    storage.publish(folder, URL)
+    contents = {"a.txt": "one", "below/b.txt": "two", "link/c.txt": "three"}
+    assert read(storage.fetch(URL)) == {**contents, "d.txt": "three"}
+
+
+@pytest.mark.parametrize("target", ["nowhere", ".", "..", "link"])
+def test_links_that_hold_no_content_are_named(store, folder, target):
+    link = folder / "below" / "link"
+    link.symlink_to(target)
+    with pytest.raises(ValueError, match=f"`folder` must have files.*with {link}"):
+        storage.publish(folder, URL)
+    assert not remote(store).exists()
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(store, folder, monkeypatch):
+    scandir = os.scandir
+
+    def refuses(path):
+        if str(path).endswith("below"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuses)
+    with pytest.raises(PermissionError, match="below"):
+        storage.publish(folder, URL)

@@ -162,3 +162,15 @@ def test_a_compiled_model_within_is_saved_with_its_optimizer(model, tmp_path):
     ):
         for name in ("config.json", "model.weights.h5"):
             assert same.read(name) == saved.read(name)
+
+
+def test_a_relative_folder_stays_where_it_is(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    checkpoints = Checkpoints("saved", steps_per_epoch=1)
+    checkpoints.set_model(model)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    checkpoints.save(1)
+    checkpoints.wait()
+    assert os.listdir(tmp_path / "saved") == ["step-00000001.keras"]
+    assert os.listdir(tmp_path / "other") == []

@@ -142,3 +142,24 @@ def test_bad_patience_is_named(tmp_path):
             tokens_per_step=1,
             patience=1,
         )
+
+
+def test_steps_and_patience_that_do_not_fit_an_earlier_start(tmp_path):
+    def fit(**arguments):
+        with RunDirectory(tmp_path / "run", {}) as run:
+            return run.fit(
+                make_model, batches, steps_per_epoch=2, tokens_per_step=1, **arguments
+            )
+
+    fit(total_steps=4)
+    with pytest.raises(
+        ValueError, match="`total_steps` must .*=2, a checkpoint of .*4"
+    ):
+        fit(total_steps=2)
+    valid = batches().take(1)
+    with pytest.raises(ValueError, match="`patience` must be None for .*patience=3"):
+        fit(total_steps=8, validation_data=valid, patience=3)
+    fit(total_steps=6, validation_data=valid)  # Now some of the rows have a loss.
+    with pytest.raises(ValueError, match="`patience` must be None for .*patience=3"):
+        fit(total_steps=8, validation_data=valid, patience=3)
+    assert fit(total_steps=6).optimizer.iterations == 6

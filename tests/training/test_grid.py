@@ -110,3 +110,26 @@ def test_damaged_metrics_of_a_finished_cell_are_named(tmp_path, text):
         file.write(text)
     with pytest.raises(ValueError, match="metrics.json must h"):
         grid.run(lambda folder, rate, seed: {"f1": 0.0})
+
+
+def test_a_grid_of_a_relative_path_stays_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    grid = Grid("grid", {"rate": [1]}, [0], "score")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    summary = grid.run(lambda folder, rate, seed: {"score": 1.0})
+    assert summary["best"]["folder"] == str(tmp_path / "grid" / "rate=1,seed=0")
+    assert os.listdir(tmp_path / "other") == []
+
+
+def test_there_is_no_summary_before_a_run(tmp_path):
+    grid = Grid(tmp_path, AXES, [0], "score")
+    assert grid.summary is None
+    with pytest.raises(ValueError, match="`run` must be called before `table`"):
+        grid.table()
+
+
+@pytest.mark.parametrize("values", ["abc", 5, None])
+def test_an_axis_is_a_list_of_values(tmp_path, values):
+    with pytest.raises(TypeError, match=f"`rate` must be a list.*rate={values!r}"):
+        Grid(tmp_path, {"rate": values}, [0], "score")

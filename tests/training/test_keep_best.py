@@ -115,3 +115,12 @@ def test_bad_arguments_are_named(tmp_path):
     with pytest.raises(ValueError, match="`directory` must not hold dev_metrics.csv"):
         KeepBest(Scores(), "score", 1, tmp_path)
     assert (tmp_path / "dev_metrics.csv").read_text() == "precious"
+
+
+def test_a_relative_folder_stays_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    best = KeepBest(Scores(0.5), "score", 6, "kept")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    make_model().fit(X, Y, 4, verbose=0, callbacks=[best])
+    assert len(rows(tmp_path / "kept")) == 1

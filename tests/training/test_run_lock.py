@@ -124,3 +124,52 @@ def test_what_killed_processes_left_is_removed_everywhere(tmp_path):
     with RunDirectory(tmp_path / "run", {}):
         left = [name for _, names, files in os.walk(run.directory) for name in names]
     assert sorted(left) == ["cells", "checkpoints", "seed=0"]
+
+
+def test_the_first_of_two_uses_that_ends_leaves_the_run_to_the_other(tmp_path):
+    first = RunDirectory(tmp_path / "new" / "run", {})
+    second = RunDirectory(tmp_path / "new" / "run", {})
+    first.close()
+    first.close()
+    assert sorted(os.listdir(first.directory)) == ["config.json", "run.lock"]
+    second.close()
+    assert os.listdir(tmp_path) == []
+
+
+def test_digests_are_noted_again_after_the_last_of_several_uses(tmp_path):
+    with RunDirectory(tmp_path / "run", {}) as run:
+        for name in ("report", "table"):
+            (tmp_path / "run" / name).write_text("one")
+        run.finish()
+    first = RunDirectory(tmp_path / "run", {})
+    second = RunDirectory(tmp_path / "run", {})
+    first.close()
+    (tmp_path / "run" / "report").write_text("two")
+    second.close()
+    digests = (tmp_path / "run" / "SHA256SUMS").read_text()
+    assert "table\n" in digests and "report" not in digests
+    RunDirectory(tmp_path / "run", {})  # Deleted without being closed.
+    assert (tmp_path / "run" / "SHA256SUMS").read_text() == digests
+
+
+def test_a_forked_process_that_ends_tidies_nothing_up(tmp_path):
+    with RunDirectory(tmp_path / "run", {}) as run:
+        run.finish()
+    run = RunDirectory(tmp_path / "run", {})
+    assert in_another_process(run.close) == (0, "")
+    assert sorted(os.listdir(run.directory)) == ["config.json", "run.lock"]
+    run.close()
+    assert sorted(os.listdir(run.directory)) == ["SHA256SUMS", "config.json"]
+
+
+def test_a_run_of_a_relative_path_stays_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with RunDirectory("run/", {}) as run:
+        (tmp_path / "other").mkdir()
+        monkeypatch.chdir(tmp_path / "other")
+        path = run.path("report.txt")
+        assert path == str(tmp_path / "run" / "report.txt")
+        assert run.shown(path) == "run/report.txt"
+        run.finish()
+    assert sorted(os.listdir(tmp_path / "run")) == ["SHA256SUMS", "config.json"]
+    assert os.listdir(tmp_path / "other") == []

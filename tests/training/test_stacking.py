@@ -18,6 +18,7 @@ from tfeff.training import (
 )
 from tfeff.training.checkpoints import checkpoint_path, checkpoint_steps
 from tfeff.training.early_stopping import since_lowest
+from tfeff.training.stacking import _Stage
 
 LAYERS = 4
 
@@ -187,3 +188,11 @@ def test_steps_to_keep_are_of_all_stages(tmp_path):
         for step in (2, 4)
     ]
     assert depths == [2, 4]  # Each grew at its step.
+
+
+def test_patience_needs_the_losses_of_the_stage():
+    rows = [{"num_layers": "1"}, {"num_layers": "2", "val_loss": "0.5"}]
+    with pytest.raises(ValueError, match="`patience` must be None for .*patience=2"):
+        _Stage(rows, 1, 2)
+    assert _Stage(rows, 2, 1).is_over is False
+    assert _Stage(rows, 1, None).is_over is False

@@ -260,3 +260,15 @@ def test_an_error_makes_no_number(tmp_path):
     with pytest.raises(ValueError, match="no more"):
         write_numbered(tmp_path, write)
     assert not os.listdir(tmp_path)
+
+
+def test_the_digests_of_a_folder_are_of_linked_folders_too(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "weights").write_text("one")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "link").symlink_to(tmp_path / "elsewhere")
+    write_digests(str(tmp_path / "folder"))
+    check_digests(str(tmp_path / "folder"))
+    (tmp_path / "elsewhere" / "weights").write_text("two")
+    with pytest.raises(ValueError, match="link/weights"):
+        check_digests(str(tmp_path / "folder"))

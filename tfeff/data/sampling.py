@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from tfeff.data.integers import check_int32
 from tfeff.utils.checks import check_integer, check_iterable
 
 
@@ -32,6 +33,11 @@ def check_seed(seed: int) -> int:
 def check_first_example(first_example: int | tf.Tensor) -> tf.Tensor:
     """Returns an example's number as an int64 tensor, or raises."""
     if isinstance(first_example, tf.Tensor):
+        if not first_example.dtype.is_integer:
+            raise TypeError(
+                "`first_example` must be an integer. Received: "
+                f"first_example={first_example!r}"
+            )
         return tf.cast(first_example, tf.int64)
     first_example = check_integer("first_example", first_example, 0)
     return tf.constant(first_example, tf.int64)
@@ -46,6 +52,8 @@ def check_special_ids(special_token_ids: Sequence[int]) -> list[int]:
 
 def check_token_ids(token_ids: tf.Tensor) -> tf.Tensor:
     """Returns the ids as an int32 tensor of rank 2, or raises."""
+    if not tf.is_tensor(token_ids):
+        token_ids = check_int32("token_ids", token_ids)
     try:
         token_ids = tf.convert_to_tensor(token_ids, tf.int32)
     except (TypeError, ValueError) as error:
@@ -58,6 +66,11 @@ def check_token_ids(token_ids: tf.Tensor) -> tf.Tensor:
             f"shape {token_ids.shape}"
         )
     return token_ids
+
+
+def check_slots(name: str, count: int, token_ids: tf.Tensor) -> int:
+    """Returns `count` if there are so many tokens in a row, as far as is known."""
+    return check_integer(name, count, 1, token_ids.shape[1])
 
 
 def random_bits(

@@ -59,12 +59,12 @@ def check_classes(
 
 
 def check_ratings(name: str, values: np.ndarray) -> np.ndarray:
-    """Returns `values` as an array `[N]` of finite numbers, or raises."""
+    """Returns `values` as an array `[N]` of finite float64, or raises."""
     array = _one_axis(name, values)
     if not (np.isrealobj(array) and np.issubdtype(array.dtype, np.number)):
         raise TypeError(f"`{name}` must be numbers. Received: {array.dtype}")
     _check_all(name, array, np.isfinite(array), "finite")
-    return array
+    return array.astype(np.float64)
 
 
 def _one_axis(name, values):

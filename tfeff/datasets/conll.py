@@ -3,8 +3,8 @@
 A line has a word and its label, with columns between them that are not read; a blank
 line ends a sentence. Labels mark phrases: `B-PER` begins one, `I-PER` goes on with it,
 `O` is outside of all. The files are `folder/split.txt`, `.tsv`, `.conll` or `.iob2`, or
-the same in `folder/name/`. Where there is no file of the split `dev`, as CoNLL-2000 has
-none, every tenth sentence of `train` is `dev` instead.
+the same in `folder/name/`, if there is one. Where there is no file of the split `dev`,
+as CoNLL-2000 has none, every tenth sentence of `train` is `dev` instead.
 
 The metrics are those of CoNLL's official script, computed by seqeval: F1, precision and
 recall of whole phrases, and the accuracy of words. Predictions are written as words and
@@ -58,8 +58,8 @@ def read_conll(
     """Reads sentences of labelled words.
 
     Columns are separated by tabs, or in files without any by runs of blanks. Lines of
-    white space alone separate sentences. Lines that begin with `-DOCSTART-`, which
-    separate documents, are left out.
+    white space alone separate sentences, and so do lines that begin with `-DOCSTART-`,
+    which separate documents.
 
     Args:
         path: the file, UTF-8; `.gz` is decompressed.
@@ -99,9 +99,8 @@ def read_conll(
     lines = list(numbered_lines(path))
     separator = "\t" if any("\t" in line.strip() for _, line in lines) else None
     rows = [
-        (number, [] if _is_blank(line) else line.split(separator))
+        (number, [] if _is_between(line) else line.split(separator))
         for number, line in lines
-        if not line.startswith(_DOCUMENT)
     ]
     labelled = not label_optional or any(len(cells) > 1 for _, cells in rows)
     sentences: list[list[tuple[str, int]]] = [[]]
@@ -143,6 +142,8 @@ def conll_dataset(
     **attributes: Any,
 ) -> Dataset:
     """A data set of phrases: `folder/split.txt`, or `folder/name/split.txt`.
+
+    If there is a `folder/name/`, all splits are looked for in it.
 
     The labels are `O`, and `B-` and `I-` of each type. A split whose name begins with
     "test" may lack them. Where there is no file of `dev`, it is every tenth sentence of
@@ -295,8 +296,9 @@ def check_labels(
     return predictions
 
 
-def _is_blank(line):
-    return not line.strip(" \t\ufeff")
+def _is_between(line):
+    """Whether a line is between two sentences."""
+    return not line.strip(" \t\ufeff") or line.startswith(_DOCUMENT)
 
 
 def _cell(cells, what, column, path, number):
@@ -316,12 +318,10 @@ def _index(name, label_names, path, number):
 
 def _find(folder, name, split):
     """The path of a split's file, or None."""
-    for parent in (os.path.join(folder, name), folder):
-        for suffix in _SUFFIXES:
-            path = os.path.join(parent, f"{split}{suffix}")
-            if os.path.isfile(path):
-                return path
-    return None
+    own = os.path.join(folder, name)
+    parent = own if os.path.isdir(own) else folder
+    paths = (os.path.join(parent, f"{split}{suffix}") for suffix in _SUFFIXES)
+    return next(filter(os.path.isfile, paths), None)
 
 
 def _every_tenth(examples, is_tenth):

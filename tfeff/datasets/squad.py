@@ -243,11 +243,11 @@ def _write_texts(split, examples, predictions, folder):
 
 
 def _write_v2(split, examples, predictions, folder):
-    paths = _write_texts(split, examples, predictions, folder)
     if isinstance(predictions, Mapping):
-        return paths
-    path = new_file(folder, "null_odds.json")
-    return (*paths, write_json(_no_answer(predictions), path))
+        return _write_texts(split, examples, predictions, folder)
+    path = new_file(folder, "null_odds.json")  # Before the other file is written.
+    texts = _write_texts(split, examples, predictions, folder)
+    return (*texts, write_json(_no_answer(predictions), path))
 
 
 def _texts(predictions):

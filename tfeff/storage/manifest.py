@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from tfeff.storage.place import Place
 from tfeff.utils.digests import sha256
-from tfeff.utils.files import PARTIAL
+from tfeff.utils.files import PARTIAL, walk
 
 NAME = "tfeff-manifest.json"
 # A list of all objects, while files are being uploaded or deleted.
@@ -125,16 +125,28 @@ def find_manifest(place: Place) -> tuple[Place, Manifest, str] | None:
     return None
 
 
-def local_files(folder: str, skip: Iterable[str] = ()) -> dict[str, str]:
-    """Paths of a folder's files by name, without what is unfinished or tfeff's own."""
+def local_files(
+    folder: str, skip: Iterable[str] = (), follow_links: bool = False
+) -> dict[str, str]:
+    """Paths of a folder's files by name, without what is unfinished or tfeff's own.
+
+    Args:
+        folder: the folder, which may be missing.
+        skip: names to leave out.
+        follow_links: whether links to folders are followed; links that lead nowhere
+            are then among the files, and else left out.
+
+    Raises:
+        OSError: if a folder cannot be read.
+    """
     own = {NAME, UNFINISHED, *skip}
     found = {}
-    for parent, folders, names in os.walk(folder):
+    for parent, folders, names in walk(folder, follow_links):
         folders[:] = [name for name in folders if not name.startswith(PARTIAL)]
         for name in names:
             path = os.path.join(parent, name)
             inside = os.path.relpath(path, folder)
-            if inside not in own:
+            if inside not in own and (follow_links or os.path.exists(path)):
                 found[inside] = path
     return found
 

@@ -29,13 +29,15 @@ def publish(folder: str | os.PathLike, url: str) -> None:
     missing.
 
     Args:
-        folder: the local folder.
+        folder: the local folder. Files and folders that it has links to are uploaded
+            as its own.
         url: where to; nothing may be there, or the same, or what such a call has left.
 
     Raises:
         ValueError: if there is another published folder, or files of others; if
-            nothing can be written there, or `folder` has no file.
-        OSError: if an upload fails.
+            nothing can be written there; if `folder` has no file, or a link that leads
+            nowhere or to a folder that it is in.
+        OSError: if a file or folder cannot be read, or an upload fails.
 
     Example:
 
@@ -47,7 +49,7 @@ def publish(folder: str | os.PathLike, url: str) -> None:
     >>> os.listdir(tfeff.storage.fetch("memory://published"))
     ['a.txt']
     """
-    paths = local_files(check_path("folder", folder))
+    paths = local_files(check_path("folder", folder), follow_links=True)
     if not is_url(url):
         raise ValueError(f"`url` must be a URL. Received: url={url!r}")
     place = Place("url", url)
@@ -55,6 +57,12 @@ def publish(folder: str | os.PathLike, url: str) -> None:
         raise ValueError(
             f"`folder` must be a folder with files. Received: folder={folder!r}"
         )
+    for path in paths.values():
+        if not os.path.isfile(path):
+            raise ValueError(
+                "`folder` must have files, folders, and links to such that it is not "
+                f"in. Received: folder={folder!r}, with {path}"
+            )
     check_writable(place)
     publish_folder(place, paths)
 

@@ -237,7 +237,7 @@ class Checkpoints(keras.callbacks.Callback):
     ):
         super().__init__()
         self._background = Background()
-        self._directory = check_path("directory", directory)
+        self._directory = os.path.abspath(check_path("directory", directory))
         self._steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
         self._keep = check_integer("keep", keep)
         self._notes = notes

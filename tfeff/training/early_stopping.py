@@ -1,7 +1,7 @@
 """When a training no longer gets better."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import keras
 
@@ -22,6 +22,25 @@ def since_lowest(losses: Sequence[float]) -> int:
         if loss < lowest:
             count, lowest = 0, loss
     return count
+
+
+def earlier_losses(
+    rows: Iterable[Mapping[str, str]], patience: int | None
+) -> list[float]:
+    """The `val_loss` of the epochs before; none where `patience` needs none.
+
+    Raises:
+        ValueError: if an epoch has none.
+    """
+    if patience is None:
+        return []
+    losses = [row.get("val_loss") for row in rows]
+    if not all(losses):
+        raise ValueError(
+            "`patience` must be None for a run that had epochs without "
+            f"`validation_data`. Received: patience={patience}"
+        )
+    return [float(loss) for loss in losses if loss]
 
 
 class StopEarly(keras.callbacks.Callback):

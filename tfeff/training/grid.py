@@ -37,7 +37,8 @@ class Grid:
         summary: what `run` returned; None before.
 
     Raises:
-        ValueError: if an axis or `seeds` is empty or has a value twice.
+        TypeError: if an axis or `seeds` is no list of values.
+        ValueError: if one is empty or has a value twice.
 
     Example:
 
@@ -63,17 +64,17 @@ class Grid:
     ):
         directory = check_path("directory", directory)
         check_mapping("axes", axes, "settings to their values")
-        check_iterable("seeds", seeds, "integers, each once")
         for name, values in {**axes, "seeds": seeds}.items():
+            check_iterable(name, values, "a list of values")
             if not values or len(set(values)) < len(values):
                 raise ValueError(
                     f"`{name}` must be values, each once. Received: {name}={values}"
                 )
-        self.directory = directory
+        self.directory = os.path.abspath(directory)
         self.axes = {name: list(values) for name, values in axes.items()}
         self.seeds = list(seeds)
         self.metric = metric
-        self.summary: dict[str, Any] = {}
+        self.summary: Any = None
 
     def settings(self) -> list[dict]:
         """All combinations of the axes' values."""
@@ -132,7 +133,14 @@ class Grid:
 
         Args:
             others: metrics of further rows by their names, such as a baseline's.
+
+        Raises:
+            ValueError: before `run`.
         """
+        if self.summary is None:
+            raise ValueError(
+                "`run` must be called before `table`. Received: a grid that was not run"
+            )
         names = list(self.summary["best"]["mean"])
         lines = [
             "| " + " | ".join([*self.axes, *names]) + " |",

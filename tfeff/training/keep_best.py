@@ -87,7 +87,7 @@ class KeepBest(keras.callbacks.Callback):
         if patience is not None:
             self._patience = check_integer("patience", patience)
         directory = check_path("directory", directory)
-        self._path = os.path.join(directory, FILE)
+        self._path = os.path.join(os.path.abspath(directory), FILE)
         if os.path.exists(self._path):
             raise ValueError(
                 f"`directory` must not hold {FILE} of another training. "

@@ -22,15 +22,11 @@ class MetricsFile(keras.callbacks.Callback):
     def __init__(self, path: str, text: str = ""):
         super().__init__()
         self._path = path
-        self._rows = _parse(text)
+        self._rows: list[dict] = parse_rows(text)
 
     def on_epoch_end(self, epoch, logs=None):
         self._rows.append({"epoch": epoch, **dict(sorted(logs.items()))})
         write_rows(self._rows, self._path)
-
-    def column(self, name: str) -> list[float]:
-        """The values of a metric, one a row."""
-        return [float(row[name]) for row in self._rows]
 
     def text(self) -> str:
         """The text of the file, to be saved in a checkpoint."""
@@ -73,6 +69,11 @@ def restore(path: str, step: int, saved: str | None) -> str:
     return saved
 
 
+def parse_rows(text: str) -> list[dict[str, str]]:
+    """The rows of a table's text."""
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
 def write_rows(rows: Sequence[Mapping], path: str | os.PathLike) -> None:
     """Writes a CSV file with a column for each name in the rows, or leaves it."""
     _write(_format(rows), path)
@@ -107,10 +108,6 @@ def _rows_until(text, step):
         kept.append(line)
         last = int(number)
     return "".join(f"{line}\n" for line in [header, *kept] if kept), last == step
-
-
-def _parse(text):
-    return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
 def _format(rows):

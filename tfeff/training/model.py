@@ -18,6 +18,8 @@ _SEED = "seed_generator_"
 _GRAPH = ("inputs", "outputs")
 # The arguments of `fit` between `y` and `shuffle`.
 _BEFORE_SHUFFLE = 6
+# What Keras makes in place of a `keras.Model` of inputs and outputs.
+_FUNCTIONAL: Any = type(keras.Model.__new__(keras.Model, inputs=None, outputs=None))
 
 
 class DistributedModel(
@@ -65,12 +67,20 @@ class DistributedModel(
     train_function: Any
     test_function: Any
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is DistributedModel and _is_functional(args, kwargs):
+            cls = FunctionalModel
+        return super().__new__(cls, *args, **kwargs)
+
     def __init__(self, *args: Any, **kwargs: Any):
-        if "outputs" in kwargs:
+        if _is_functional(args, kwargs):
             others = {k: v for k, v in kwargs.items() if k not in _GRAPH}
             own = set(inspect.signature(type(self)).parameters) - {"args", "kwargs"}
             known = own | {"name", "trainable"}
             check_keywords(type(self).__name__, others, known)
+            if not isinstance(self, _FUNCTIONAL):
+                # Keras would change this class itself, and so all that it is a base of.
+                type(self).__bases__ += (_FUNCTIONAL,)
         super().__init__(*args, **kwargs)
 
     def fit(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -133,6 +143,11 @@ class DistributedModel(
             config["jit_compile"] = "auto"  # Not what it means on this machine.
         return config
 
+    def compile_from_config(self, config: Config) -> None:
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.built:
+            self.optimizer.build(self.trainable_variables)
+
     def target_weights(
         self, x: Tensor, y: Tensor, sample_weight: Tensor | None = None
     ) -> Any:
@@ -194,3 +209,13 @@ class DistributedModel(
             super().make_test_function(force)
             self.test_function = looped(self, self.test_step, self.test_function)
         return self.test_function
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class FunctionalModel(DistributedModel, _FUNCTIONAL):
+    """What `DistributedModel` itself makes of inputs and outputs."""
+
+
+def _is_functional(args, kwargs):
+    """Whether Keras makes a functional model of these arguments."""
+    return len(args) == 2 or "outputs" in kwargs

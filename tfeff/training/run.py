@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -24,11 +25,11 @@ from tfeff.training.checkpoints import (
     load_notes,
 )
 from tfeff.training.divergence import StopWhenDiverged
-from tfeff.training.early_stopping import StopEarly
+from tfeff.training.early_stopping import StopEarly, earlier_losses
 from tfeff.training.epochs import ResumeEpoch, StopAtSignal
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.joint_end import joint_end
-from tfeff.training.metrics_file import MetricsFile, restore
+from tfeff.training.metrics_file import MetricsFile, parse_rows, restore
 from tfeff.training.progress import TrainingProgress
 from tfeff.training.workers import (
     check_equal_settings,
@@ -125,10 +126,8 @@ class RunDirectory:
             )
         self.config = json.loads(json.dumps(dict(config)))
         self.is_chief = is_chief()
-        self._made: list[str] = []
-        self._is_new = False
-        self._digests: dict[str, str] = {}  # Those of a finished run that is open.
         self._lock: run_lock.RunLock | None = None
+        self._unlock: Callable[[], object] = lambda: None
         self._remote: RemoteRun | None = None  # Of several workers, the chief's alone.
         self._copy: RunCopy | None = None
         # In its scope the chief cannot make a model alone.
@@ -152,6 +151,8 @@ class RunDirectory:
         except BaseException:
             self.close()
             raise
+        # Only now: messages until here have the path as it was given.
+        self.directory = os.path.abspath(self.directory)
 
     def _open(self, upgrade) -> str | None:
         """Opens the directory; returns its lease, where it is at a URL."""
@@ -169,15 +170,20 @@ class RunDirectory:
 
     def _open_folder(self, upgrade):
         self._check_kind()
-        self._made = make_folder("directory", self.directory)
-        self._lock = run_lock.lock_directory(self.directory)
-        self._is_new = not self._files()
-        if not self._is_new:
+        made = make_folder("directory", self.directory)
+        # What the last of several uses in this process tidies up is known to the lock.
+        lock = self._lock = run_lock.lock_directory(self.directory)
+        self._unlock = weakref.finalize(self, lock.close)
+        lock.made += made
+        if self._files():
             self._compare(self.path(_CONFIG), upgrade)
             run_seal.check_folder(self.directory)
             remove_partial(self.directory)
-            self._digests = run_seal.unseal_folder(self.directory)
+            digests = run_seal.unseal_folder(self.directory)
+            folder = os.path.abspath(self.directory)
+            lock.at_end.callback(run_seal.reseal_folder, folder, digests)
             return
+        lock.is_new = True
         with (
             atomic_file(self.path(_CONFIG)) as new,
             open(new, "w", encoding="utf-8") as file,
@@ -192,22 +198,18 @@ class RunDirectory:
 
     def close(self) -> None:
         """Releases the directory; a start that made nothing leaves nothing there."""
-        is_unused = self._lock and self._is_new and self._files() <= {_CONFIG}
-        if is_unused:  # Before another process can open it.
+        lock, self._lock = self._lock, None
+        is_unused = lock and lock.users == 1 and lock.is_new
+        if is_unused and self._files() <= {_CONFIG}:
+            # Before another process can open it.
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self.path(_CONFIG))
         remote, self._remote = self._remote, None
-        digests, self._digests = self._digests, {}
         try:
-            run_seal.reseal_folder(self.directory, digests)
+            self._unlock()
         finally:
             if remote is not None:
                 remote.close()
-            self._lock = None
-        if is_unused:
-            with contextlib.suppress(OSError):
-                for folder in self._made:
-                    os.rmdir(folder)
 
     def _check_kind(self):
         """Raises if the folder is not a run's, before anything in it is touched."""
@@ -405,10 +407,11 @@ class RunDirectory:
             The trained model.
 
         Raises:
-            ValueError: if the steps do not fit each other, or the newest checkpoint
-                is truncated or corrupted; in every worker, if they have not the same
-                data, or do not see the same checkpoint; if this is called in the
-                scope of several workers' strategy, and the directory was not opened
+            ValueError: if the steps do not fit each other or those trained so far;
+                with `patience`, if an earlier epoch has no `val_loss`; if the newest
+                checkpoint is truncated or corrupted; in every worker, if they have not
+                the same data, or do not see the same checkpoint; if this is called in
+                the scope of several workers' strategy, and the directory was not opened
                 there; on another backend than TensorFlow.
             OSError: if a checkpoint cannot be written, after a step or at the end.
             Diverged: after the first epoch whose loss or weights are not finite. No
@@ -445,6 +448,11 @@ class RunDirectory:
             checkpoint, step = join_workers(self, steps, datasets)
         else:
             checkpoint, step = latest_checkpoint(self.path("checkpoints"))
+        if step > total_steps:
+            raise ValueError(
+                "`total_steps` must be at least the steps that the run has trained. "
+                f"Received: total_steps={total_steps}, a checkpoint of step {step}"
+            )
         model = load_checkpoint(checkpoint) if checkpoint else make_model()
         if steps_per_epoch % model.steps_per_execution:
             raise ValueError(
@@ -475,8 +483,7 @@ class RunDirectory:
         )
         if self.is_chief:
             checkpoints.remove_old()
-        losses = [] if patience is None else metrics_file.column("val_loss")
-        stop_early = StopEarly(patience, losses)
+        stop_early = StopEarly(patience, earlier_losses(parse_rows(text), patience))
         if step == total_steps or stop_early.is_over:
             return model
         progress = TrainingProgress(total_steps, steps_per_epoch, tokens_per_step, step)

@@ -1,5 +1,6 @@
 """One process at a time in a run directory."""
 
+import contextlib
 import datetime
 import errno
 import fcntl
@@ -24,16 +25,25 @@ class RunLock:
     Args:
         directory: a folder that exists.
 
+    Attributes:
+        users: how many have it in this process.
+        is_new: whether the first of them found no file in the directory.
+        made: folders that are removed after the last use, inner ones first, if empty.
+        at_end: what is done when the last use ends, before it gives the lock back.
+
     Raises:
         ValueError: if another process has the lock; the message tells which.
     """
 
     def __init__(self, directory: str):
         path = os.path.join(directory, NAME)
+        self._process = os.getpid()
         self._descriptor = _locked_file(path)
-        self.release = weakref.finalize(
-            self, _release, path, self._descriptor, os.getpid()
-        )
+        self.users = 0
+        self.is_new = False
+        self.made: list[str] = []
+        self.at_end = contextlib.ExitStack()
+        self.at_end.callback(_remove, path, self._descriptor)
         holder = {
             "pid": os.getpid(),
             "host": socket.gethostname(),
@@ -43,14 +53,31 @@ class RunLock:
         os.pwrite(self._descriptor, json.dumps(holder).encode() + b"\n", 0)
         os.fsync(self._descriptor)  # Other machines read it, see `read`.
 
+    def close(self) -> None:
+        """Ends a use. The last one gives the directory back."""
+        self.users -= 1
+        if self.users:
+            return
+        is_own = os.getpid() == self._process
+        try:
+            # A forked process that ends leaves the lock to its parent.
+            if is_own:
+                self.at_end.close()
+        finally:
+            os.close(self._descriptor)
+        with contextlib.suppress(OSError):
+            for folder in self.made if is_own else ():
+                os.rmdir(folder)
+
 
 def lock_directory(directory: str) -> RunLock:
     """The lock of a directory, which this process may have already."""
     key = os.path.realpath(directory)
     # A forked process does not own the locks of its parent.
     lock = _locks.get((os.getpid(), key))
-    if lock is None:
+    if lock is None or not lock.users:
         lock = _locks[os.getpid(), key] = RunLock(key)
+    lock.users += 1
     return lock
 
 
@@ -103,8 +130,6 @@ def _is_at(path, descriptor):
         return False
 
 
-def _release(path, descriptor, process):
-    # A forked process that ends leaves the lock to its parent.
-    if os.getpid() == process and _is_at(path, descriptor):
+def _remove(path, descriptor):
+    if _is_at(path, descriptor):
         os.unlink(path)
-    os.close(descriptor)

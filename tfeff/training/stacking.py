@@ -1,8 +1,6 @@
 """Progressive stacking: a deep model trained through shallower ones."""
 
-import csv
 import functools
-import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,8 +15,8 @@ from tfeff.training.checkpoints import (
     load_notes,
 )
 from tfeff.training.double_depth import double_depth
-from tfeff.training.early_stopping import since_lowest
-from tfeff.training.metrics_file import restore
+from tfeff.training.early_stopping import earlier_losses, since_lowest
+from tfeff.training.metrics_file import parse_rows, restore
 from tfeff.training.run import RunDirectory
 from tfeff.training.workers import (
     agree_on_checkpoint,
@@ -83,8 +81,9 @@ def train_by_stacking(
 
     Raises:
         TypeError: if a number is not an integer.
-        ValueError: if the steps do not fit each other, `patience` comes without
-            validation data, or the first model has not `L / 2^k` blocks.
+        ValueError: if the steps do not fit each other or those trained so far,
+            `patience` comes without validation data, also of earlier epochs of the
+            stage, or the first model has not `L / 2^k` blocks.
 
     Example: `tfeff.recipes.stack` is one.
 
@@ -108,7 +107,8 @@ def train_by_stacking(
     model: Any = load_checkpoint(checkpoint) if checkpoint else make_model()
     # The rows tell whether a stage is over.
     saved = load_notes(checkpoint).get("metrics.csv") if checkpoint else ""
-    rows = from_chief(lambda: restore(run.path("metrics.csv"), step, saved))
+    text = from_chief(lambda: restore(run.path("metrics.csv"), step, saved))
+    rows = parse_rows(text)
     growths = _growths_left(model.encoder.num_layers, num_layers, len(switch_steps))
     if not checkpoint and growths < len(switch_steps):
         raise ValueError(
@@ -167,13 +167,8 @@ class _Stage(keras.callbacks.Callback):
         super().__init__()
         self._num_layers = num_layers
         self._patience = patience
-        self._losses = []
-        if patience is not None:
-            self._losses = [
-                float(row["val_loss"])
-                for row in csv.DictReader(io.StringIO(rows, newline=""))
-                if int(row["num_layers"]) == num_layers
-            ]
+        of_stage = (row for row in rows if int(row["num_layers"]) == num_layers)
+        self._losses = earlier_losses(of_stage, patience)
 
     @property
     def is_over(self):

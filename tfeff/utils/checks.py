@@ -10,6 +10,12 @@ from typing import Any
 # To type checkers they are any types: of the abstract ones they know no order.
 _INTEGRAL: type[Any] = numbers.Integral
 _REAL: type[Any] = numbers.Real
+# A URL that `pathlib` took a slash of, of the schemes that fsspec knows of places.
+_URL_OF_ONE_SLASH = re.compile(
+    r"(abfss?|adl|az|dbfs|file|ftp|gcs|gs|hdfs|hf|https?|local|memory|oci|oss|s3a?|sftp"
+    r"|smb|ssh|tos|webdav|webhdfs):/[^/]",
+    re.IGNORECASE,
+)
 
 
 def check_integer(
@@ -137,7 +143,7 @@ def check_path(name: str, value: Any) -> str:
         raise ValueError(
             f"`{name}` must be a path on this machine. Received: {name}={path!r}"
         )
-    if re.match(r"(s3a?|gc?s|hdfs|memory):/[^/]", path):
+    if _URL_OF_ONE_SLASH.match(path):
         raise ValueError(
             f"`{name}` must be a string with two slashes where it is a URL: pathlib "
             f"drops a slash. Received: {name}={value!r}"

@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections.abc import Container, Iterable
 
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import atomic_file, walk
 
 FILE_NAME = "SHA256SUMS"
 SUFFIX = ".sha256"
@@ -139,10 +139,13 @@ def read_digests(folder: str) -> dict[str, str]:
 
 
 def files_below(folder: str) -> list[str]:
-    """All files in and below the folder except `SHA256SUMS`, as relative paths."""
+    """All files in and below the folder except `SHA256SUMS`, as relative paths.
+
+    Those of linked folders, too.
+    """
     names = sorted(
         os.path.relpath(os.path.join(parent, name), folder)
-        for parent, _, files in os.walk(folder)
+        for parent, _, files in walk(folder, follow_links=True)
         for name in files
     )
     return [name for name in names if name != FILE_NAME]

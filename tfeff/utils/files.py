@@ -146,6 +146,38 @@ def atomic_file(path: str | os.PathLike) -> Iterator[str]:
         _sync(os.path.dirname(path))
 
 
+def walk(
+    folder: str, follow_links: bool = False
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """As `os.walk`, but a folder that cannot be read is an error.
+
+    Args:
+        folder: the folder; where it is missing, or is none, there is nothing in it.
+        follow_links: whether links to folders are followed. One to a folder that it is
+            in is listed among the files.
+
+    Raises:
+        OSError: if a folder cannot be read.
+    """
+    above: dict[str, frozenset] = {folder: frozenset()}
+    for parent, folders, names in os.walk(
+        folder, onerror=_raise_unless_gone, followlinks=follow_links
+    ):
+        way = above.pop(parent) | {os.path.realpath(parent)}
+        for name in list(folders):
+            path = os.path.join(parent, name)
+            above[path] = way
+            if follow_links and os.path.realpath(path) in way:
+                folders.remove(name)
+                names.append(name)
+        yield parent, folders, names
+
+
+def _raise_unless_gone(error):
+    if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        raise error
+
+
 def remove_partial(directory: str) -> None:
     """Removes the partial folders of killed processes in and below a folder."""
     for folder, names, _ in os.walk(directory):

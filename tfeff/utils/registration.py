@@ -65,6 +65,7 @@ CLASSES = {
     "tfeff.training.losses": [
         *("GlobalMeanBinaryCrossentropy", "GlobalMeanCrossentropy")
     ],
+    "tfeff.training.model": ["FunctionalModel"],
     "tfeff.training.optimizers": ["AdamW"],
     "tfeff.training.schedules": ["LinearWarmupDecay"],
 }

@@ -30,6 +30,7 @@ from tfeff.data import (
     train_tokenizer,
 )
 from tfeff.data.finetuning import span_features
+from tfeff.data.finetuning.span_decoding import best_in_windows
 from tfeff.data.finetuning.span_features import token_span
 from tfeff.data.finetuning.windows import cut_windows
 from tfeff.data.text.bert_tokenizer import BertTokenizer
@@ -279,6 +280,8 @@ def test_bad_arguments(letters, tokenizer):
         make_span_features(questions, letters, 3)
     with pytest.raises(ValueError, match="`questions` must hold questions"):
         make_span_features([], letters, 9)
+    with pytest.raises(TypeError, match="list of `Question`s. Received: 'a'"):
+        make_span_features(["a"], letters, 9)
     with pytest.raises(ValueError, match="passages with text. Received: question '3'"):
         make_span_features([Question("3", "q", " \u200b")], tokenizer, 30)
     with pytest.raises(TypeError, match="SentencePiece or WordPiece.*ByteTokenizer"):
@@ -395,6 +398,16 @@ def test_best_spans_against_trying_all(tokenizer, seed, longest, stride, ties):
         assert (answer.start, answer.end) == ((0, 0) if given_up else (start, end))
         assert (answer.text == "") == given_up
         assert answer.score == pytest.approx(score)
+
+
+def test_what_is_no_number_is_no_answer():
+    logits = np.array([[0.0, 1, 2], [np.nan, np.inf, 2], [np.nan, -np.inf, np.inf]])
+    found = best_in_windows(*[tf.constant(logits)] * 2, np.full((3, 3), True), 3)
+    assert [x.numpy().tolist() for x in found] == [
+        [4, 4, -np.inf],
+        [2, 2, 0],
+        [2, 2, 0],
+    ]
 
 
 def test_bad_logits(letters):

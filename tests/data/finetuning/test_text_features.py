@@ -167,6 +167,11 @@ def test_columns_that_do_not_fit(documents):
     ):
         with pytest.raises(ValueError, match=message):
             TextExamples(first, second, labels, ("0", "1"), tuple("abc"))
+    for labels in ([0.5, 1.0, 0.0], [0, 1, None], np.array([np.nan, 1.0, 1.0])):
+        with pytest.raises(TypeError, match="`labels` must be integers"):
+            TextExamples(first, None, labels, ("0", "1"), tuple("abc"))
+    ratings = TextExamples(first, None, np.array([0.5, 1.0, 0.0]), None, tuple("abc"))
+    assert ratings.labels.tolist() == [0.5, 1.0, 0.0]
     with pytest.raises(ValueError, match=r"`options` must be equally many.*\[2, 3\]"):
         ChoiceExamples(
             *(first[:2], ("a", "b"), (("c", "d"), ("e", "f", "g"))),

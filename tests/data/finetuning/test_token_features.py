@@ -145,6 +145,20 @@ def test_roberta_reads_a_space_before_each_word():
         assert row[1 + len(text)] == each.sep_token_id
 
 
+@pytest.mark.parametrize(
+    ("labels", "error", "message"),
+    [
+        ([0.9, 1.7], TypeError, "`labels` must be integers.*float64"),
+        (np.array([2**32, 1]), ValueError, "`labels` must fit into int32.*4294967296"),
+        ([True, False], TypeError, "`labels` must be integers.*bool"),
+        ([0, len(NAMES)], ValueError, "`labels` must be from 0"),
+    ],
+)
+def test_labels_that_are_no_indices(labels, error, message):
+    with pytest.raises(error, match=message):
+        TokenExamples((("a", "b"),), (labels,), NAMES, ("0",))
+
+
 def test_arguments():
     examples = TokenExamples((("a",),), ([0],), NAMES, ("0",))
     with pytest.raises(TypeError, match="`examples` must be `TokenExamples`"):

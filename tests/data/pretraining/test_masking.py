@@ -121,7 +121,12 @@ def test_dynamic_shapes_in_a_graph():
         ({"seed": 0.5}, TypeError, "`seed`"),
         ({"max_masks": 0}, ValueError, "`max_masks`"),
         ({"special_token_ids": range(50)}, ValueError, "`special_token_ids`"),
+        ({"max_masks": 10}, ValueError, "`max_masks`.*at most 9.*10"),
         ({"token_ids": np.zeros(5, np.int32)}, ValueError, r"`token_ids`.*\(5,\)"),
+        ({"token_ids": np.full((1, 5), 7.9)}, TypeError, "`token_ids`.*float64"),
+        ({"token_ids": [[7.9]]}, TypeError, "`token_ids`.*float64"),
+        ({"token_ids": [[1], [2, 3]]}, TypeError, "`token_ids`"),
+        ({"token_ids": np.array([[2**32 + 7]])}, ValueError, "`token_ids`.*4294967303"),
     ],
 )
 def test_bad_arguments(arguments, error, message):

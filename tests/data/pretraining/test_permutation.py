@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,7 +80,10 @@ def test_orders_depend_on_the_example_not_on_the_batch():
         ({"mask_rate": 0}, ValueError, "`mask_rate`.*mask_rate=0"),
         ({"seed": 2**63}, ValueError, "`seed`"),
         ({"max_targets": 0}, ValueError, "`max_targets`"),
+        ({"max_targets": 10}, ValueError, "`max_targets`.*at most 9.*10"),
         ({"token_ids": np.zeros(5, np.int32)}, ValueError, r"`token_ids`.*\(5,\)"),
+        ({"token_ids": np.full((1, 5), 7.9)}, TypeError, "`token_ids`.*float64"),
+        ({"first_example": tf.constant(0.5)}, TypeError, "`first_example`.*0.5"),
     ],
 )
 def test_bad_arguments(arguments, error, message):

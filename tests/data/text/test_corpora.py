@@ -125,7 +125,7 @@ def test_tfds_without_the_package(monkeypatch):
         tfds("imdb_reviews")
 
 
-def test_tfds_prepared_on_disk(tmp_path):
+def test_tfds_prepared_on_disk(tmp_path, monkeypatch):
     datasets = pytest.importorskip("tensorflow_datasets")
     texts = ["A first.", "Zweitens: ü", "third"]
     folder = tmp_path / "tiny" / "1.0.0"
@@ -147,9 +147,26 @@ def test_tfds_prepared_on_disk(tmp_path):
     documents = tfds("tiny", data_dir=str(tmp_path))
     assert list(documents) == texts
     assert list(documents) == texts  # again
+    monkeypatch.chdir(tmp_path.parent)
+    relative = tfds("tiny", data_dir=tmp_path.name)
+    monkeypatch.chdir(tmp_path)
+    assert list(relative) == list(documents)
     part = tfds("tiny", split="train[:2]", data_dir=str(tmp_path))
     assert list(part) == texts[:2]
     with pytest.raises(ValueError, match=r"`feature`.*\['text'\].*'label'"):
         tfds("tiny", feature="label", data_dir=str(tmp_path))
     with pytest.raises(ValueError, match="nowhere"):
         tfds("tiny", split="nowhere", data_dir=str(tmp_path))
+
+
+def test_files_of_relative_paths_stay_what_they_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.txt", "text")
+    write(tmp_path / "b.txt", b"\xff")
+    documents, damaged = text_files("a.txt"), text_files("b.txt")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    write(tmp_path / "other" / "a.txt", "other text")
+    assert list(documents) == ["text"]
+    with pytest.raises(ValueError, match="^The file b.txt must be UTF-8"):
+        list(damaged)

@@ -80,6 +80,11 @@ def test_damaged_gzip(tmp_path):
     documents = json_lines(path)
     with pytest.raises(ValueError, match=r"a\.jsonl\.gz is damaged behind line \d+"):
         list(documents)
+    data = bytearray(gzip.compress(b"text"))
+    data[10] |= 6  # A kind of block that there is not.
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"a\.jsonl\.gz is damaged behind line 0"):
+        json_lines(path)
     path.write_bytes(b"no gzip at all")
     with pytest.raises(ValueError, match=r"a\.jsonl\.gz is damaged behind line 0"):
         json_lines(path)
@@ -193,3 +198,13 @@ def test_a_cache_of_records(tmp_path):
         for name, source in (("records", documents), ("list", KEPT * 50))
     ]
     assert caches[0].num_tokens == caches[1].num_tokens > 0
+
+
+def test_records_of_relative_paths_stay_what_they_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "a.jsonl", ["lines"])
+    write_parquet(tmp_path / "a.parquet", ["table"])
+    lines, table = json_lines("a.jsonl"), parquet("a.parquet")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert [*lines, *table] == ["lines", "table"]

@@ -1,5 +1,7 @@
 """Training, saving and loading of tokenizers."""
 
+import io
+
 import keras_hub
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import tensorflow_text
 
 from tests.subjects.corpus import make_documents, token_lists
 from tfeff.data import (
+    XLNetTokenizer,
     load_tokenizer,
     save_tokenizer,
     tokenizer_fingerprint,
@@ -131,6 +134,33 @@ def test_saving_overwrites_nothing(tokenizer, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["precious"]
     with pytest.raises(TypeError, match="`tokenizer`.*str"):
         save_tokenizer("a.spm", tmp_path / "b.spm")
+
+
+@pytest.mark.parametrize("settings", [{"add_bos": True}, {"sequence_length": 8}])
+def test_settings_that_the_file_does_not_tell(tokenizer, tmp_path, settings):
+    given = keras_hub.tokenizers.AlbertTokenizer(tokenizer.proto, **settings)
+    ((name, value),) = settings.items()
+    with pytest.raises(ValueError, match=f"`tokenizer`.*Received: {name}={value}$"):
+        save_tokenizer(given, tmp_path / "a.spm")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_classes_that_the_file_does_not_tell(tokenizer, tmp_path):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["one two three"] * 9),
+        model_writer=model,
+        vocab_size=17,
+        control_symbols=["<cls>", "<sep>", "<pad>", "<mask>"],
+        minloglevel=2,
+    )
+    for given in (
+        XLNetTokenizer(model.getvalue()),
+        keras_hub.tokenizers.SentencePieceTokenizer(tokenizer.proto),
+    ):
+        with pytest.raises(TypeError, match=f"`tokenizer`.*{type(given).__name__}"):
+            save_tokenizer(given, tmp_path / "a.spm")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_loading_what_is_not_there(tmp_path):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tfeff.data.integers import check_int32
 from tfeff.utils.checks import check_integer, check_iterable
 
 
@@ -24,6 +25,7 @@ class TextExamples:
     Raises:
         ValueError: if the columns are not equally long, or a label is no index of
             `label_names`.
+        TypeError: if labels are no integers.
 
     Example: see `text_features`.
     """
@@ -67,6 +69,7 @@ class ChoiceExamples:
     Raises:
         ValueError: if the columns are not equally long, the questions have not
             equally many options, or a label is no index of `label_names`.
+        TypeError: if labels are no integers.
 
     Example: see `read_race`.
     """
@@ -116,6 +119,7 @@ class TokenExamples:
         ValueError: if the columns are not equally long, a sentence has another number
             of labels than of words, or none, a word is empty, or a label is no index
             of `label_names`.
+        TypeError: if labels are no integers.
 
     Example: see `token_features`.
     """
@@ -129,7 +133,7 @@ class TokenExamples:
     def __post_init__(self):
         columns = {"words": self.words, "ids": self.ids}
         if self.labels is not None:
-            labels = tuple(np.array(row, np.int32) for row in self.labels)
+            labels = tuple(check_int32("labels", row) for row in self.labels)
             for row in labels:
                 row.setflags(write=False)
             object.__setattr__(self, "labels", labels)
@@ -301,6 +305,21 @@ class SpanAnswer:
     no_answer_probability: float
 
 
+def check_questions(questions: SpanExamples | Sequence[Question]) -> tuple:
+    """Returns the questions, at least one, or raises."""
+    if isinstance(questions, SpanExamples):
+        questions = questions.questions
+    questions = tuple(check_iterable("questions", questions, "a list of `Question`s"))
+    if not questions:
+        raise ValueError("`questions` must hold questions. Received: none")
+    for question in questions:
+        if not isinstance(question, Question):
+            raise TypeError(
+                f"`questions` must be a list of `Question`s. Received: {question!r:.80}"
+            )
+    return questions
+
+
 def _sample(examples, count, seed):
     total = len(examples)
     count = check_integer("count", count, 1, total)
@@ -323,7 +342,13 @@ def _sample(examples, count, seed):
 def _check_columns(examples, *names):
     """Raises where columns do not fit each other; makes the labels read-only."""
     if examples.labels is not None:
-        labels = np.array(examples.labels)  # A copy: the caller's stays as it is.
+        are_indices = examples.label_names is not None
+        # A copy: the caller's stays as it is.
+        labels = (
+            check_int32("labels", examples.labels)
+            if are_indices
+            else np.array(examples.labels)
+        )
         labels.setflags(write=False)
         object.__setattr__(examples, "labels", labels)
     columns = {name: getattr(examples, name) for name in names}

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 import keras_hub
 import numpy as np
 
-from tfeff.data.finetuning.examples import Question, SpanExamples
+from tfeff.data.finetuning.examples import (
+    Question,
+    SpanExamples,
+    check_questions,
+)
 from tfeff.data.text.offset_tokenizer import encode_with_offsets
-from tfeff.utils.checks import check_iterable
 
 
 def passage_lengths(
@@ -47,15 +50,6 @@ def passage_lengths(
         Qiu et al., "Blockwise self-attention for long document understanding", section
         4.2 and figure 6: paragraph length after tokenization.
     """
-    if isinstance(questions, SpanExamples):
-        questions = questions.questions
-    questions = tuple(check_iterable("questions", questions, "a list of `Question`s"))
-    if not questions:
-        raise ValueError("`questions` must hold questions. Received: none")
-    for question in questions:
-        if not isinstance(question, Question):
-            raise TypeError(
-                f"`questions` must be a list of `Question`s. Received: {question!r:.80}"
-            )
+    questions = check_questions(questions)
     passages = list(dict.fromkeys(question.passage for question in questions))
     return np.array([len(ids) for ids, _ in encode_with_offsets(tokenizer, passages)])

@@ -130,7 +130,8 @@ def best_in_windows(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """The spans of the highest s_i + e_j, i ≤ j < i + max_answer_tokens; in graphs too.
 
-    Of equal ones, the shortest counts, and of these the first.
+    Of equal ones, the shortest counts, and of these the first. NaN and infinity are
+    no logits of an answer.
 
     Args:
         start: `[W, T]`, s for each row. In float32 other spans could be equally good
@@ -144,7 +145,10 @@ def best_in_windows(
         span's first and last position, int64.
     """
     never = tf.constant(-math.inf, start.dtype)
-    start, end = (tf.where(answerable, logits, never) for logits in (start, end))
+    start, end = (
+        tf.where(answerable & tf.math.is_finite(logits), logits, never)
+        for logits in (start, end)
+    )
     count, width = (tf.shape(start, tf.int64)[axis] for axis in (0, 1))
     end = tf.pad(end, [[0, 0], [0, max_answer_tokens - 1]], constant_values=never)
     scores = start + _highest_of(end, max_answer_tokens)

@@ -8,12 +8,16 @@ import numpy as np
 import tensorflow as tf
 
 from tfeff.data.dataset_options import finalize
-from tfeff.data.finetuning.examples import Question, SpanExamples
+from tfeff.data.finetuning.examples import (
+    Question,
+    SpanExamples,
+    check_questions,
+)
 from tfeff.data.finetuning.packing import num_separators, pair_frame
 from tfeff.data.finetuning.windows import cut_windows, window_inputs
 from tfeff.data.sampling import epoch_rows, index_shuffled
 from tfeff.data.text.offset_tokenizer import encode_with_offsets
-from tfeff.utils.checks import check_integer, check_iterable
+from tfeff.utils.checks import check_integer
 
 _WINDOWS_AT_ONCE = 4096  # They bound the memory beside the result.
 
@@ -144,7 +148,7 @@ def make_span_features(
     Raises:
         ValueError: if there are no questions, `sequence_length` leaves no room for the
             passage behind a question, or a passage has no text.
-        TypeError: if the tokenizer is of another kind.
+        TypeError: if they are none, or the tokenizer is of another kind.
 
     Example:
     ```python
@@ -167,11 +171,7 @@ def make_span_features(
     frame = pair_frame(tokenizer) + 1
     sequence_length = check_integer("sequence_length", sequence_length, frame)
     stride = check_integer("stride", stride)
-    if isinstance(questions, SpanExamples):
-        questions = questions.questions
-    questions = tuple(check_iterable("questions", questions, "a list of `Question`s"))
-    if not questions:
-        raise ValueError("`questions` must hold questions. Received: none")
+    questions = check_questions(questions)
     distinct = dict.fromkeys(question.passage for question in questions)
     passages = {passage: index for index, passage in enumerate(distinct)}
     texts = [*passages, *(question.question for question in questions)]

@@ -12,6 +12,7 @@ from tfeff.data.sampling import (
     check_first_example,
     check_mask_rate,
     check_seed,
+    check_slots,
     check_special_ids,
     check_token_ids,
     choose_tokens,
@@ -100,9 +101,9 @@ def mask_tokens(
         position, label and weight 0.
 
     Raises:
-        ValueError: if `token_ids` is not of rank 2, `seed`, `mask_rate` or a share is
-            out of range, `max_masks` is below 1, every id is special, `masking` is
-            unknown, or `word_starts` is missing or of another size.
+        ValueError: if `token_ids` is not of rank 2 or does not fit into int32, `seed`,
+            `max_masks`, `mask_rate` or a share is out of range, every id is special,
+            `masking` is unknown, or `word_starts` is missing or of another size.
         TypeError: if one of them has the wrong type.
 
     Example:
@@ -131,7 +132,6 @@ def mask_tokens(
     """
     check_mask_rate(mask_rate)
     seed = check_seed(seed)
-    max_masks = check_integer("max_masks", max_masks, 1)
     check_masking(masking, mask_share, random_share)
     special_ids = check_special_ids(special_token_ids)
     vocabulary_size = check_integer("vocabulary_size", vocabulary_size)
@@ -151,6 +151,7 @@ def mask_tokens(
             f"{masking=}. Received: word_starts of shape {np.shape(word_starts)}"
         )
     token_ids = check_token_ids(token_ids)
+    max_masks = check_slots("max_masks", max_masks, token_ids)
     rows, length = tf.unstack(tf.shape(token_ids))
     num_draws = 4 if masking == "ngram" else 3
     draws = random_bits(seed, first_example, (rows, num_draws, length))

@@ -9,6 +9,7 @@ from tfeff.data.sampling import (
     check_first_example,
     check_mask_rate,
     check_seed,
+    check_slots,
     check_special_ids,
     check_token_ids,
     is_any_of,
@@ -16,7 +17,6 @@ from tfeff.data.sampling import (
     priorities,
     random_bits,
 )
-from tfeff.utils.checks import check_integer
 
 
 def permute_targets(
@@ -52,8 +52,8 @@ def permute_targets(
         their ranks; slots without a target follow, with zeros.
 
     Raises:
-        ValueError: if `token_ids` is not of rank 2, or `seed`, `max_targets` or
-            `mask_rate` is out of range.
+        ValueError: if `token_ids` is not of rank 2 or does not fit into int32, or
+            `seed`, `max_targets` or `mask_rate` is out of range.
         TypeError: if one of them has the wrong type.
 
     Example:
@@ -73,8 +73,8 @@ def permute_targets(
     """
     check_mask_rate(mask_rate)
     seed = check_seed(seed)
-    max_targets = check_integer("max_targets", max_targets, 1)
     token_ids = check_token_ids(token_ids)
+    max_targets = check_slots("max_targets", max_targets, token_ids)
     special_ids = check_special_ids(special_token_ids)
     first_example = check_first_example(first_example)
     rows, length = tf.unstack(tf.shape(token_ids))

@@ -5,7 +5,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tfeff.data.text.corpus import Corpus, Part, matching_files, parts_of
+from tfeff.data.text.corpus import Corpus, Part, absolute, matching_files, parts_of
 from tfeff.data.text.documents import check_documents
 from tfeff.storage.streams import open_stream
 from tfeff.utils.checks import check_fraction
@@ -41,12 +41,14 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
     ```
     """
     paths = matching_files(patterns)
-    return Corpus(Part(path, functools.partial(_read, path)) for path in paths)
+    return Corpus(
+        Part(path, functools.partial(_read, absolute(path), path)) for path in paths
+    )
 
 
-def _read(path: str) -> Iterator[str]:
+def _read(absolute_path: str, path: str) -> Iterator[str]:
     lines, offset, found = [], 0, False
-    with open_stream("patterns", path) as file:
+    with open_stream("patterns", absolute_path) as file:
         for raw in file:
             try:
                 line = raw.decode("utf-8").rstrip()
@@ -106,6 +108,8 @@ def tfds(
         raise ImportError(
             "`tfds` needs TensorFlow Datasets: pip install tensorflow-datasets"
         ) from error
+    if data_dir is not None:
+        data_dir = absolute(os.path.expanduser(data_dir))
     builder = tensorflow_datasets.builder(name, data_dir=data_dir)
     text_type = tensorflow_datasets.features.Text
     texts = [k for k, v in builder.info.features.items() if isinstance(v, text_type)]

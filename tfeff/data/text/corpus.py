@@ -65,6 +65,11 @@ def matching_files(patterns: str | os.PathLike | Sequence) -> list[str]:
     return paths
 
 
+def absolute(path: str) -> str:
+    """The path or URL of the same file in every working directory."""
+    return path if is_url(path) else os.path.abspath(path)
+
+
 def _match(pattern: str | os.PathLike) -> list[str]:
     if is_url(pattern):
         return matching_urls("patterns", str(pattern))

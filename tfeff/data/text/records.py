@@ -5,10 +5,11 @@ import functools
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tfeff.data.text.corpus import Corpus, Part, matching_files
+from tfeff.data.text.corpus import Corpus, Part, absolute, matching_files
 from tfeff.storage.streams import open_stream
 from tfeff.utils.checks import near_miss
 
@@ -51,8 +52,10 @@ def json_lines(
     _check_name("field", field)
     paths = matching_files(patterns)
     for path in paths:
-        next(_read_json_lines(path, field), None)
-    return Corpus(_part(path, _read_json_lines, path, field) for path in paths)
+        next(_read_json_lines(path, path, field), None)
+    return Corpus(
+        _part(path, _read_json_lines, absolute(path), path, field) for path in paths
+    )
 
 
 def parquet(
@@ -109,7 +112,9 @@ def parquet(
             ) from error
         strings = [f.name for f in schema if _holds_strings(f.type)]
         _check_column(column, strings, schema.names, path)
-    return Corpus(_part(path, _read_parquet, path, column) for path in paths)
+    return Corpus(
+        _part(path, _read_parquet, absolute(path), path, column) for path in paths
+    )
 
 
 def hugging_face(dataset: Any, column: str = "text") -> Corpus:
@@ -165,9 +170,9 @@ def _texts(read: Callable[..., Iterator[str]], *arguments: Any) -> Iterator[str]
     return (text for text in read(*arguments) if text.strip())
 
 
-def _read_json_lines(path: str, field: str) -> Iterator[str]:
+def _read_json_lines(absolute_path: str, path: str, field: str) -> Iterator[str]:
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(open_stream("patterns", path))
+        file = stack.enter_context(open_stream("patterns", absolute_path))
         if path.endswith(".gz"):
             file = stack.enter_context(gzip.open(file))
         number = 0
@@ -177,7 +182,7 @@ def _read_json_lines(path: str, field: str) -> Iterator[str]:
                     line = line.removeprefix(b"\xef\xbb\xbf")  # a byte-order mark
                 if line := line.strip():
                     yield _field(line, field, path, number)
-        except (EOFError, gzip.BadGzipFile) as error:
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(
                 f"The file {path} is damaged behind line {number}: {error}"
             ) from error
@@ -203,14 +208,14 @@ def _field(line: bytes, field: str, path: str, number: int) -> str:
     return _string(record[field], f"The field {field!r} in line {number} of {path}")
 
 
-def _read_parquet(path: str, column: str) -> Iterator[str]:
+def _read_parquet(absolute_path: str, path: str, column: str) -> Iterator[str]:
     import pyarrow
     import pyarrow.parquet
 
     number = 0
     try:
         with (
-            open_stream("patterns", path) as stream,
+            open_stream("patterns", absolute_path) as stream,
             pyarrow.parquet.ParquetFile(
                 stream, page_checksum_verification=True
             ) as file,

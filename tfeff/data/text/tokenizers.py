@@ -1,5 +1,6 @@
 """Training, saving and loading of tokenizers."""
 
+import contextlib
 import hashlib
 import io
 import json
@@ -17,11 +18,19 @@ from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.documents import check_documents, encoded
 from tfeff.data.text.word_piece_training import train_word_pieces
 from tfeff.storage.arguments import READ, REPLACE, paths
-from tfeff.utils.checks import check_bool, check_choice, check_integer, check_path
+from tfeff.utils.checks import (
+    check_bool,
+    check_choice,
+    check_integer,
+    check_path,
+    differences,
+)
 from tfeff.utils.digests import check_file
 from tfeff.utils.files import atomic_file
 
 _SPECIAL_PIECES = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
+# What is in a tokenizer's configuration and does not determine its ids.
+_NO_SETTINGS = {"name", "trainable", "dtype", "proto"}
 # SentencePiece silently drops sentences longer than its limit. Lines are therefore cut
 # into parts of at most 1000 characters, at a space if possible.
 _PART = re.compile(r"\S.{0,999}(?!\S)|\S{1,1000}")
@@ -178,12 +187,14 @@ def save_tokenizer(
 
     Args:
         tokenizer: a SentencePiece or WordPiece tokenizer, such as `train_tokenizer`
-            returns.
+            returns. KerasHub's `save_to_preset` saves others.
         path: the file to write; its folder must exist.
 
     Raises:
-        TypeError: if the tokenizer is of another kind.
-        ValueError: if the file exists with other content; it stays unchanged.
+        TypeError: if the tokenizer is of another kind, or class, than `load_tokenizer`
+            reads.
+        ValueError: if it has settings that the file would not tell, such as `add_bos`
+            of SentencePiece; if the file exists with other content: it stays unchanged.
         OSError: if the file cannot be written; no partial file remains.
 
     Example:
@@ -198,6 +209,7 @@ def save_tokenizer(
     """
     path = check_path("path", path)
     content = _content(tokenizer)
+    _check_is_read_back(tokenizer, content)
     if os.path.exists(path):
         with open(path, "rb") as file:
             if file.read() == content:
@@ -249,6 +261,29 @@ def load_tokenizer(
         raise ValueError(
             f"`path` must be a tokenizer file. Received: {path!r}: {error.strerror}"
         ) from error
+    return _from_content(path, content)
+
+
+def _check_is_read_back(tokenizer, content):
+    """Raises unless `load_tokenizer` makes an equal tokenizer of the content."""
+    same = None
+    with contextlib.suppress(ValueError):
+        same = _from_content("", content)
+    if type(same) is not type(tokenizer):
+        raise TypeError(
+            "`tokenizer` must be of KerasHub's class `AlbertTokenizer`, or a WordPiece "
+            "tokenizer that Keras can load. Received: tokenizer of type "
+            f"{type(tokenizer).__name__}"
+        )
+    if tokenizer_fingerprint(same) != tokenizer_fingerprint(tokenizer):
+        lost = differences(tokenizer.get_config(), same.get_config())
+        raise ValueError(
+            "`tokenizer` must have no settings that its file does not tell. Received: "
+            + ", ".join(f"{n}={v!r}" for n, v, _ in lost if n not in _NO_SETTINGS)
+        )
+
+
+def _from_content(path, content):
     if content.startswith(b"{"):  # No SentencePiece model does.
         return _load_word_piece(path, content)
     try:
@@ -301,8 +336,7 @@ def tokenizer_fingerprint(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
             "`tokenizer` must be a KerasHub tokenizer. Received: tokenizer of type "
             f"{type(tokenizer).__name__}"
         )
-    ignored = {"name", "trainable", "dtype", "proto"}
-    config = {k: v for k, v in tokenizer.get_config().items() if k not in ignored}
+    config = {k: v for k, v in tokenizer.get_config().items() if k not in _NO_SETTINGS}
     checksum = hashlib.sha256(type(tokenizer).__name__.encode("utf-8"))
     checksum.update(json.dumps(config, sort_keys=True, default=str).encode("utf-8"))
     with tempfile.TemporaryDirectory() as directory:

@@ -202,7 +202,8 @@ class Distillation(DistributedModel):
         layers = make_layer_map(
             layer_map, *(encoder.num_layers for encoder in encoders)
         )
-        # True first: a model that was loaded with False may have trainable weights.
+        # True first: where it is False already, TensorFlow would ignore the assignment,
+        # and layers that were made trainable since would stay so.
         teacher.trainable = True
         teacher.trainable = False
         comparison = Comparison(
@@ -262,10 +263,6 @@ class Distillation(DistributedModel):
         if optimizer == "auto":
             optimizer = adamw(1e-4, warmup_steps=10_000, total_steps=1_000_000)
         super().compile(optimizer=optimizer, **kwargs)
-
-    def compile_from_config(self, config: Config) -> None:
-        self.compile(**keras.saving.deserialize_keras_object(config))
-        self.optimizer.build(self.trainable_variables)
 
     def compute_loss(
         self,

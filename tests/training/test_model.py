@@ -1,0 +1,68 @@
+"""`DistributedModel` as a base of other models, and its checkpoints."""
+
+import keras
+import numpy as np
+import pytest
+
+import tfeff
+from tests.subjects.encoders import tiny
+from tfeff.training import DistributedModel, load_checkpoint, save_checkpoint
+
+X, Y = np.linspace(-1, 1, 8)[:, None], np.ones((8, 1))
+
+
+@keras.saving.register_keras_serializable("tests.training.test_model")
+class WithCall(DistributedModel):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense(1)
+
+    def build(self, shape):
+        self.dense.build(shape)
+        super().build(shape)
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+
+def of_graph():
+    x = keras.Input((1,))
+    y = keras.layers.Dropout(0.5, seed=1)(keras.layers.Dense(1)(x))
+    return DistributedModel(x, y)
+
+
+def with_call():
+    model = WithCall()
+    model.build((None, 1))
+    return model
+
+
+@pytest.mark.parametrize("make", [of_graph, with_call])
+def test_a_checkpoint_goes_on_as_the_model_would(tmp_path, make):
+    path = str(tmp_path / "model.keras")
+    model = make()
+    model.compile("adam", "mse", accumulation_steps=2)
+    model.fit(X, Y, shuffle=False, verbose=0)
+    save_checkpoint(model, path)
+    loaded = load_checkpoint(path)
+    assert type(loaded) is type(model) and isinstance(loaded, DistributedModel)
+    assert loaded.optimizer.iterations == 1 and loaded.accumulation_steps == 2
+    for trained in (model, loaded):
+        trained.fit(X, Y, shuffle=False, verbose=0)
+    for one, other in zip(model.get_weights(), loaded.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_functional_models_leave_their_base_as_it_is():
+    bases = DistributedModel.__bases__
+    of_graph()
+    tfeff.tasks.Classifier(tiny("bert_tiny"), num_classes=2)
+    assert DistributedModel.__bases__ == bases
+    assert WithCall()(X).shape == (8, 1)
+
+
+def test_unknown_keywords_of_a_functional_model_are_an_error():
+    x = keras.Input((1,))
+    for args, graph in (([x, x], {}), ([x], {"outputs": x})):
+        with pytest.raises(TypeError, match="`nmae` must be left out"):
+            DistributedModel(*args, **graph, nmae="a")
