@@ -126,6 +126,28 @@ class WithList(keras.layers.Layer):
         self.values = values
 
 
+class WithLayer(keras.layers.Layer):
+    def build(self, inputs_shape):
+        self.dense = keras.layers.Dense(1)
+        self.dense.build(inputs_shape)
+
+
+@wants
+def test_a_frozen_layer_freezes_a_layer_that_it_makes():
+    """`StaysFrozen`."""
+    layer = WithLayer(trainable=False)
+    layer.build((None, 1))
+    assert not any(weight.trainable for weight in layer.weights)
+
+
+@wants
+def test_a_frozen_model_freezes_its_layers():
+    """`StaysFrozen`."""
+    inputs = keras.Input((1,))
+    model = keras.Model(inputs, keras.layers.Dense(1)(inputs), trainable=False)
+    assert not any(weight.trainable for weight in model.weights)
+
+
 @wants
 def test_a_list_of_a_layer_is_a_plain_one():
     """`untracked`."""
@@ -189,6 +211,7 @@ def test_the_names_that_are_used_exist():
     ):
         assert callable(getattr(keras.optimizers.Optimizer, name)), name
     assert callable(keras.Model._maybe_symbolic_build)
+    assert callable(keras.layers.Layer._post_build)
     assert callable(keras_hub.tokenizers.Tokenizer._add_special_token)
     inputs = {"a": keras.Input((1,), name="a")}
     functional = keras.Model(inputs, inputs["a"] + 1.0)

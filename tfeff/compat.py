@@ -30,6 +30,27 @@ def keras_mask(tensor):
     return get_keras_mask(tensor)
 
 
+class StaysFrozen:
+    """Mixin of layers and models: those that are not trainable freeze what they have.
+
+    Keras applies the `trainable=False` of a constructor, and so of a configuration, to
+    weights, but not to layers that are made or tracked later.
+    """
+
+    trainable: bool
+
+    def _post_build(self):
+        super()._post_build()
+        self.freeze_parts()
+
+    def freeze_parts(self) -> None:
+        """Freezes all layers within if this one is not trainable, once it is built."""
+        if not self.trainable:
+            # TensorFlow ignores an assignment of the value that an attribute has.
+            for layer in sublayers(self):
+                layer.trainable = False
+
+
 class ClearsAllGradients:
     """Mixin of models whose layers may have weights of equal paths.
 
@@ -103,12 +124,17 @@ class SavedReference:
 
 
 def untracked(value):
-    """A copy of nested dicts, lists and tuples, in plain containers.
+    """A copy of nested dicts, lists, tuples and arrays, in plain containers.
 
     A layer keeps containers as Keras' tracked ones, and a configuration that had these
-    would change the layer with it.
+    would change the layer with it. Arrays are lists then, as are those that Keras saved
+    in a configuration, which no layer reads.
     """
+    if hasattr(value, "tolist"):
+        return value.tolist()
     if isinstance(value, dict):
+        if value.get("class_name") == "__numpy__":
+            return value["config"]["value"]
         return {name: untracked(below) for name, below in value.items()}
     if isinstance(value, (list, tuple)):
         kind = tuple if isinstance(value, tuple) else list

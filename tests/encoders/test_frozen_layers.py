@@ -17,11 +17,21 @@ def trainable(model):
     return [(w.path, w.trainable) for w in model.weights]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_training_goes_on(kind, tmp_path):
+def freeze_parts(encoder):
+    encoder.embedding.trainable = False
+    encoder.blocks[0].attention.trainable = False
+
+
+def freeze(encoder):
+    encoder.trainable = False
+
+
+@pytest.mark.parametrize(
+    "kind, freezes", [("masked_lm", freeze), *((kind, freeze_parts) for kind in KINDS)]
+)
+def test_training_goes_on(kind, freezes, tmp_path):
     model = make_model(kind)
-    model.encoder.embedding.trainable = False
-    model.encoder.blocks[0].attention.trainable = False
+    freezes(model.encoder)
     model.compile()
     data = batches(kind, 2)
     model.fit(data, verbose=0)
@@ -46,6 +56,21 @@ def partly_frozen():
     return encoder
 
 
+def frozen():
+    encoder = make_encoder(position="absolute")
+    encoder.trainable = False
+    return encoder
+
+
+def freed():
+    """All is frozen but most of the last block."""
+    encoder = frozen()
+    encoder.blocks[1].trainable = True
+    encoder.blocks[1].attention.trainable = False
+    return encoder
+
+
+@pytest.mark.parametrize("make", [partly_frozen, frozen, freed])
 @pytest.mark.parametrize(
     "change",
     [
@@ -59,12 +84,34 @@ def partly_frozen():
     ],
     ids=["config", "heads", "length", "task", "config of a task"],
 )
-def test_what_is_made_of_it_is_frozen_alike(change):
-    encoder = partly_frozen()
+def test_what_is_made_of_it_is_frozen_alike(change, make):
+    encoder = make()
     changed = change(encoder)
     assert [w.trainable for w in changed.weights] == [
         w.trainable for w in encoder.weights
     ]
+
+
+@pytest.mark.parametrize("kind", [None, *KINDS])
+def test_a_whole_model(kind):
+    model = make_encoder() if kind is None else make_model(kind)
+    config = {**model.get_config(), "trainable": False}
+    for one in (type(model).from_config(config), frozen_again(model)):
+        assert not any(weight.trainable for weight in one.weights)
+
+
+def frozen_again(model):
+    model.trainable = False
+    return type(model).from_config(model.get_config())
+
+
+def test_a_frozen_encoder_of_another_model(tmp_path):
+    encoder = frozen()
+    head = keras.layers.Dense(1)
+    outputs = head(encoder(encoder.input)["sequence_output"])
+    keras.Model(encoder.input, outputs).save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert [w.path for w in loaded.trainable_weights] == [w.path for w in head.weights]
 
 
 def test_a_head_alone(tmp_path):
@@ -87,5 +134,9 @@ def test_the_configuration_names_the_highest_layers():
         "embedding/token_embedding",
     ]
     encoder.trainable = False
+    assert "frozen_layers" not in encoder.get_config()
     encoder.trainable = True
     assert "frozen_layers" not in encoder.get_config()
+    config = freed().get_config()
+    assert not config["trainable"]
+    assert config["frozen_layers"] == ["block_0", "block_1/attention", "embedding"]

@@ -139,3 +139,86 @@ def test_tokenizers_of_other_rows_are_refused():
 
     with pytest.raises(ValueError, match="one separator between .*TwoSeparators"):
         EncoderTextClassifierPreprocessor(TwoSeparators())
+
+
+TASKS = {
+    "classifier": lambda encoder: EncoderTextClassifier(encoder, 2),
+    "masked_lm": EncoderMaskedLM,
+}
+
+
+def made(task):
+    return TASKS[task](tiny("bert_base", num_layers=1, num_segments=2))
+
+
+def from_file(model, folder):
+    model.save(folder / "model.keras")
+    return keras.models.load_model(folder / "model.keras")
+
+
+def from_preset(model, folder):
+    model.save_to_preset(str(folder / "preset"))
+    return type(model).from_preset(str(folder / "preset"))
+
+
+@pytest.mark.parametrize("way", [from_file, from_preset])
+@pytest.mark.parametrize("task", TASKS)
+def test_a_quantized_task(task, way, tmp_path):
+    model = made(task)
+    model.quantize("int8")
+    loaded = way(model, tmp_path)
+    assert [w.dtype for w in loaded.weights] == [w.dtype for w in model.weights]
+    for one, other in zip(loaded.weights, model.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+    inputs = {name: np.ones((2, 3), "int32") for name in model.input}
+    np.testing.assert_array_equal(loaded(inputs), model(inputs))
+
+
+def freeze_head(model):
+    model.layers[-1].trainable = False
+
+
+def freeze_backbone(model):
+    model.backbone.trainable = False
+
+
+def freeze_all(model):
+    model.trainable = False
+
+
+@pytest.mark.parametrize("way", [from_file, from_preset])
+@pytest.mark.parametrize("freeze", [freeze_head, freeze_backbone, freeze_all])
+@pytest.mark.parametrize("task", TASKS)
+def test_a_frozen_task(task, freeze, way, tmp_path):
+    model = made(task)
+    freeze(model)
+    loaded = way(model, tmp_path)
+    assert [w.trainable for w in loaded.weights] == [w.trainable for w in model.weights]
+    assert len(loaded.trainable_weights) == len(model.trainable_weights)
+
+
+def test_other_classes_get_a_new_head(tmp_path):
+    model = made("classifier")
+    model.get_layer("logits").quantize("int8")
+    model.get_layer("pooler").trainable = False
+    model.save_to_preset(str(tmp_path))
+    for classes in (2, 3):
+        new = EncoderTextClassifier.from_preset(str(tmp_path), num_classes=classes)
+        assert new.num_classes == classes
+        assert all(weight.trainable for weight in new.weights)
+
+
+def test_unknown_arguments_are_refused(preset):
+    encoder = tiny("bert_base", num_layers=1)
+    with pytest.raises(TypeError, match="`droput` must be .*'dropout'"):
+        EncoderTextClassifier(encoder, 2, droput=0.9)
+    with pytest.raises(TypeError, match="`dtype` must be left out"):
+        EncoderMaskedLM(encoder, dtype="bfloat16")
+    with pytest.raises(TypeError, match="`droput` must be .*'dropout'"):
+        keras_hub.models.TextClassifier.from_preset(preset, num_classes=2, droput=0.9)
+    model = keras_hub.models.TextClassifier.from_preset(
+        preset, num_classes=2, dropout=0.3, dtype="float64", compile=False
+    )
+    assert model.dropout == 0.3
+    assert not model.compiled
+    assert model.backbone.compute_dtype == "float64"

@@ -4,6 +4,8 @@ Two layers are not enough: what Keras marks as shared while it loads a file show
 the third layer that has it.
 """
 
+import os
+
 import keras
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from tests.checks.saving import (
     check_same,
     check_same_encoder,
     check_same_training,
+    check_same_weights,
     outputs_of,
     sharing,
 )
@@ -26,6 +29,7 @@ from tfeff.convert import swap_positions
 from tfeff.encoders import Encoder, attentions, build, presets
 from tfeff.objectives import MaskedLM
 from tfeff.training import load_checkpoint, save_checkpoint
+from tfeff.utils.digests import read_digests
 
 BIAS = {"name": "relative", "method": "bias", "num_buckets": 8, "max_distance": 5}
 ARGUMENTS = {
@@ -98,6 +102,55 @@ def test_one_table_of_all_layers(tmp_path):
     assert len(tables(encoder)) == 1
     loaded = check_loaded(encoder, tmp_path, from_file)
     check_loaded(loaded, tmp_path, from_file)
+
+
+# Sizes of files, in gigabytes, for one file, for two and for more.
+@pytest.mark.parametrize(
+    "first, second", [(10, 1e-6), (1e-6, 10), (7e-7, 2e-6), (10, 10)]
+)
+def test_a_preset_has_no_weights_of_an_earlier_one(first, second, tmp_path):
+    folder = str(tmp_path)
+    encoder, earlier = random(tiny("bert_base")), tiny("bert_base")
+    earlier.save_to_preset(folder, max_shard_size=first)
+    (tmp_path / "model.txt").write_text("A file of somebody's.")
+    encoder.save_to_preset(folder, max_shard_size=second)
+    check_same_weights(Encoder.from_preset(folder), encoder)
+    again = tmp_path / "again"
+    encoder.save_to_preset(str(again), max_shard_size=second)
+    assert set(os.listdir(folder)) - {"again", "model.txt"} == set(os.listdir(again))
+    assert read_digests(folder).keys() == read_digests(str(again)).keys()
+
+
+# Arguments of attentions that may be arrays.
+ARRAYS = [
+    {"name": "blockwise", "head_blocks": np.array([3, 1])},
+    {"name": "one_head", "boundaries": np.array([-1, 0, 1])},
+    {"name": "partitioned", "boundaries": np.array([-1.0, 0.0, 1.0])},
+    {"name": "self", "disabled_heads": np.array([0, 2])},
+]
+
+
+def with_arrays():
+    encoder = build("bert_base", **TINY | {"num_layers": 4}, attention=ARRAYS)
+    return random(encoder)
+
+
+def test_arrays_are_lists(tmp_path):
+    check_loaded(with_arrays(), tmp_path, from_file, from_preset)
+
+
+def test_arrays_of_earlier_configurations():
+    encoder = with_arrays()
+    saved = keras.saving.serialize_keras_object(ARRAYS)
+    config = {**encoder.get_config(), "attention": saved}
+    assert "__numpy__" in str(config)
+    assert Encoder.from_config(config).get_config() == encoder.get_config()
+
+
+def test_layers_that_share_have_equal_arrays():
+    specs = [{"name": "self", "disabled_heads": np.array([0, 2])} for _ in range(2)]
+    encoder = build("bert_base", **TINY, attention=specs, sharing="all")
+    assert encoder.blocks[0] is encoder.blocks[1]
 
 
 def test_tables_of_two_sizes(tmp_path):

@@ -23,7 +23,8 @@ NAMED = (
 STRICT = {
     name
     for name, case in CASES.items()
-    if isinstance(case.inputs, list) or "Attention" in name or "Block" in name
+    if isinstance(case.inputs, list)
+    or any(part in name for part in ("Attention", "Block", "FeedForward"))
 }
 LISTS = {
     "padding_mask": (layers.SelfAttention(2), HIDDEN),

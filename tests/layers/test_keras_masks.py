@@ -21,6 +21,12 @@ READS = [
     for name, case in CASES.items()
     if "padding_mask" in inspect.signature(case.make().call).parameters
 ]
+# What Keras' wrappers take.
+OF_ONE_TENSOR = [
+    name
+    for name in READS
+    if not CASES[name].others and not isinstance(CASES[name].inputs, list)
+]
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +72,34 @@ def test_the_mask_of_the_input_is_the_padding_mask(name, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     equal(loaded([x, case.others]), expected)
+
+
+@pytest.mark.parametrize("times", [2, None])
+@pytest.mark.parametrize("name", OF_ONE_TENSOR)
+def test_each_time_has_its_mask(name, times):
+    case = CASES[name]
+    layer, x = case.make(), padded(case)
+    layer(x)
+    layer.set_weights([vectors(*w.shape) for w in layer.weights])
+    apart = [
+        layer(x, padding_mask=VISIBLE),
+        layer(x[::-1], padding_mask=VISIBLE[::-1]),
+    ]
+    together = np.stack([x, x[::-1]], axis=1)
+    wrapper = keras.layers.TimeDistributed(layer)
+    inputs = keras.Input((times, *x.shape[1:]))
+    model = keras.Model(inputs, wrapper(masked(inputs)))
+    for found in (wrapper(masked(together)), model(together)):
+        np.testing.assert_allclose(found, np.stack(apart, axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", OF_ONE_TENSOR)
+def test_a_mask_is_no_input_of_a_model(name):
+    case = CASES[name]
+    hidden = masked(symbolic(case.inputs))
+    layer = case.make()
+    part = keras.Model(hidden, layer(hidden))
+    equal(part(case.inputs), layer(case.inputs))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -46,6 +46,27 @@ def test_a_cloned_model_is_the_same(name):
     tree.map_structure(np.testing.assert_array_equal, clone(inputs), model(inputs))
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_a_frozen_layer_is_frozen_in_a_model(name):
+    case = CASES[name]
+    first, others = tree.map_structure(symbolic, [case.inputs, case.others])
+
+    def model_of(layer):
+        return keras.Model([first, others], layer(first, **others))
+
+    layer = case.make(trainable=False)
+    found = {weight.path for weight in model_of(layer).trainable_weights}
+    # Blocks that are shared with an encoder are frozen with that.
+    assert found == {w.path for x in getattr(layer, "blocks", ()) for w in x.weights}
+    layer = case.make()
+    model = model_of(layer)
+    layer.trainable = False
+    assert not model.trainable_weights
+    clone = keras.models.clone_model(model)
+    assert not clone.trainable_weights
+    assert not any(weight.trainable for weight in clone.weights)
+
+
 @pytest.mark.parametrize("times", [2, None])
 @pytest.mark.parametrize("name", SINGLE)
 def test_several_times(name, times):
@@ -58,6 +79,37 @@ def test_several_times(name, times):
     found = keras.Model(inputs, outputs)(together)
     np.testing.assert_array_equal(found, np.stack(apart, axis=1))
     assert all(x in (None, y) for x, y in zip(outputs.shape, found.shape, strict=True))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int64"])
+@pytest.mark.parametrize("name", CASES)
+def test_integers_may_be_of_any_size(name, dtype):
+    case = CASES[name]
+    layer = case.make()
+    others = dict(case.others)
+    if "ranks" in others:
+        others["ranks"] = others["ranks"] + 126  # The largest of 8 bits among them.
+
+    def of(dtype):
+        inputs = [case.inputs, others]
+        first, rest = tree.map_structure(
+            lambda x: x.astype(dtype) if "int" in str(x.dtype) else x, inputs
+        )
+        return layer(first, **rest)
+
+    tree.map_structure(np.testing.assert_array_equal, of(dtype), of("int32"))
+
+
+@pytest.mark.parametrize("name", ["MeanPooling", "SegmentPooling"])
+def test_a_mean_of_integers_is_a_number(name):
+    case = CASES[name]
+    whole = np.round(3 * case.inputs)
+    expected = case.make()(whole, **case.others)
+    found = case.make()(whole.astype("int32"), **case.others)
+    assert np.any(expected != np.round(expected))
+    np.testing.assert_array_equal(found, expected)
+    first, others = tree.map_structure(symbolic, [whole.astype("int32"), case.others])
+    assert case.make()(first, **others).dtype == "float32"
 
 
 @keras.saving.register_keras_serializable(package="tests")

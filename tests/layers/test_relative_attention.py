@@ -468,3 +468,19 @@ def test_a_shared_embedding_is_shared_in_a_saved_model(tmp_path):
     assert len(loaded.weights) == len(model.weights)
     x = inputs_of(2, 5)
     np.testing.assert_array_equal(loaded(x), model(x))
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "float64"])
+@pytest.mark.parametrize("method", ["shaw", "rpe", "bias"])
+def test_a_shared_table_of_another_dtype(method, dtype):
+    shape = {"shaw": (2, 4), "rpe": (8,), "bias": (2,)}[method]
+    index = "t5" if method == "bias" else "signed"
+    table = RelativeEmbedding(16, shape, index)
+    layer = RelativeAttention(2, method, relative_embedding=table, dtype=dtype)
+    output = layer(np.ones((1, 3, 8)))
+    assert output.dtype == layer.compute_dtype
+
+
+def test_a_configuration_may_leave_defaults_out():
+    layer = RelativeAttention.from_config({"num_heads": 2, "method": "shaw"})
+    assert layer.get_config().keys() == RelativeAttention(2, "shaw").get_config().keys()

@@ -63,3 +63,12 @@ def test_layer():
     copy = keras.layers.deserialize(keras.layers.serialize(layer))
     assert isinstance(copy, Dropout)
     np.testing.assert_array_equal(copy(x, training=True), y)
+
+
+def test_a_scalar():
+    layer = Dropout(0.5, seed=1)
+    found = [layer(np.float32(3.0), training=True) for _ in range(40)]
+    assert {x.shape for x in found} == {()}
+    assert {float(x) for x in found} == {0.0, 6.0}
+    assert float(layer(np.float32(3.0))) == 3.0
+    assert layer(keras.Input(batch_shape=()), training=True).shape == ()

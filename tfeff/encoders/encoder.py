@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import keras_hub
 
-from tfeff.compat import SavedReference, inputs_in_order, untracked
+from tfeff.compat import SavedReference, StaysFrozen, inputs_in_order, untracked
 from tfeff.encoders.adapters import Adapters
 from tfeff.encoders.attentions import earlier_spec
 from tfeff.encoders.formats import export_outputs
@@ -24,7 +24,13 @@ INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class Encoder(ChecksBeforeSaving, Adapters, EncoderFiles, keras_hub.models.Backbone):
+class Encoder(
+    StaysFrozen,
+    ChecksBeforeSaving,
+    Adapters,
+    EncoderFiles,
+    keras_hub.models.Backbone,
+):
     """A Transformer encoder: one embedding and a stack of one kind of block.
 
     The papers' models differ in attention, positions and sizes, so every model of tfeff

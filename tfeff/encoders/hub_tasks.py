@@ -4,26 +4,49 @@ KerasHub finds them by `backbone_cls`, so that its own
 `keras_hub.models.TextClassifier.from_preset` and the like take presets of tfeff.
 """
 
+import inspect
 from typing import Any
 
 import keras
 import keras_hub
 
-from tfeff.compat import LengthOfPreset
+from tfeff.compat import LengthOfPreset, StaysFrozen
 from tfeff.encoders.encoder import Encoder
+from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.preset_files import add_digests
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
 from tfeff.layers.checks import check_activation
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
-from tfeff.utils.checks import check_integer, check_rate
+from tfeff.utils.checks import check_integer, check_keywords, check_rate
 from tfeff.utils.types import Activation, Config
 
+# The part of a configuration about what a task has become.
+_STATES = "states"
 
-class _EncoderTask(ChecksBeforeSaving):
-    """Checks of what a task saves, and its digests."""
+
+class _EncoderTask(StaysFrozen, ChecksBeforeSaving):
+    """Checks of what a task saves, its digests, and what its layers have become."""
 
     backbone_cls = Encoder
+
+    def get_config(self):
+        states = layer_states(self)
+        if not self.trainable:
+            states["trainable"] = False
+        return {**super().get_config(), **({_STATES: states} if states else {})}
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        states = config.pop(_STATES, {})
+        # KerasHub gives a new head to who names the number of classes.
+        if "num_classes" not in config:
+            config |= states
+        for name in ("backbone", "preprocessor"):
+            if isinstance(config.get(name), dict):
+                config[name] = keras.layers.deserialize(config[name])
+        return make_with_states(cls, config)
 
     def save_to_preset(self, preset_dir, *args, **kwargs):
         check_keeps_quantization(self)
@@ -42,7 +65,9 @@ _TextClassifier: Any = _saved_whole(keras_hub.models.TextClassifier)
 _MaskedLM: Any = _saved_whole(keras_hub.models.MaskedLM)
 
 
-def _check(backbone, preprocessor):
+def _check(task, backbone, preprocessor, keywords):
+    known = {*inspect.signature(task).parameters, "name", "trainable", "compile"}
+    check_keywords(task.__name__, keywords, known - {"kwargs"})
     if not isinstance(backbone, Encoder):
         raise TypeError(
             "`backbone` must be a `tfeff.encoders.Encoder`. "
@@ -118,7 +143,7 @@ class EncoderTextClassifier(_TextClassifier):
 
     Raises:
         TypeError: if an argument has the wrong type, such as a backbone that is no
-            `Encoder`.
+            `Encoder`, or does not exist.
         ValueError: if an argument is out of range.
 
     Example:
@@ -155,7 +180,7 @@ class EncoderTextClassifier(_TextClassifier):
         dropout: float = 0.1,
         **kwargs: Any,
     ):
-        _check(backbone, preprocessor)
+        _check(EncoderTextClassifier, backbone, preprocessor, kwargs)
         dtype = backbone.dtype_policy
         self.backbone = backbone
         self.preprocessor = preprocessor
@@ -175,9 +200,10 @@ class EncoderTextClassifier(_TextClassifier):
         super().__init__(inputs=inputs, outputs=logits(vector), **kwargs)
 
     def get_config(self) -> Config:
+        config = super().get_config()
+        config.get(_STATES, config)["num_classes"] = self.num_classes
         return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
+            **config,
             "activation": keras.activations.serialize(self.activation),
             "dropout": self.dropout,
         }
@@ -217,7 +243,7 @@ class EncoderMaskedLM(_MaskedLM):
         **kwargs: `name`, `trainable` and `compile`.
 
     Raises:
-        TypeError: if `backbone` is no `Encoder`.
+        TypeError: if `backbone` is no `Encoder`, or an argument does not exist.
 
     Example:
     ```python
@@ -242,7 +268,7 @@ class EncoderMaskedLM(_MaskedLM):
     preprocessor_cls = EncoderMaskedLMPreprocessor
 
     def __init__(self, backbone: Encoder, preprocessor: Any = None, **kwargs: Any):
-        _check(backbone, preprocessor)
+        _check(EncoderMaskedLM, backbone, preprocessor, kwargs)
         self.backbone = backbone
         self.preprocessor = preprocessor
         head = keras_hub.layers.MaskedLMHead(

@@ -23,7 +23,8 @@ def layer_states(model: keras.Model) -> dict:
     Returns:
         Dict of `quantized_layers`, the serialized `keras.quantizers.QuantizationConfig`
         by the layer's path, and of `frozen_layers`, the paths of layers that are not
-        trainable in a model that is and has no adapters; without those that are empty.
+        trainable in a model without adapters of which others are, even if the model
+        itself is not; without those that are empty.
     """
     quantized = {
         layer.path: keras.saving.serialize_keras_object(layer.quantization_config)
@@ -34,8 +35,8 @@ def layer_states(model: keras.Model) -> dict:
     }
     found: dict = {QUANTIZED: quantized} if quantized else {}
     # Layers with adapters are saved without them, to be trained as they are.
-    is_whole = model.trainable and not adapted_layers(model)
-    if is_whole and (frozen := _frozen(model)):
+    in_part = model.trainable or any(weight.trainable for weight in model.weights)
+    if in_part and not adapted_layers(model) and (frozen := _frozen(model)):
         found[FROZEN] = frozen
     return found
 
@@ -50,6 +51,9 @@ def make_with_states(cls: type, config: dict) -> keras.Model:
     config = dict(config)
     quantized, frozen = config.pop(QUANTIZED, {}), config.pop(FROZEN, ())
     model = cls(**config)
+    if frozen and not model.trainable:
+        for layer in _own_layers(model):
+            layer.trainable = True
     for layer in _own_layers(model):
         # Tables that two encoders share may be quantized already.
         if layer.path in quantized and layer.quantization_mode is None:

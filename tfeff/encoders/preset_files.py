@@ -18,8 +18,10 @@ from tfeff.utils.digests import (
     check_digests,
     files_below,
     read_digests,
+    read_list,
     write_digests,
 )
+from tfeff.utils.files import atomic_file
 
 _CONFIGS = ("config.json", "metadata.json")
 
@@ -38,6 +40,33 @@ def tokenizer_files(config_file: str = "tokenizer.json") -> Callable[[str], bool
 def add_digests(folder: str, belongs: Callable[[str], bool]) -> None:
     """Writes the digests of those files of a preset to its `SHA256SUMS`."""
     write_digests(folder, [name for name in files_below(folder) if belongs(name)])
+
+
+def remove_other_weights(folder: str, weights_file: str) -> None:
+    """Removes the weights that an earlier preset left in the folder, and their digests.
+
+    KerasHub would prefer a single file to several.
+
+    Args:
+        folder: the folder of the preset.
+        weights_file: the file of the weights, or the index of their files.
+    """
+    kept = {weights_file}
+    if weights_file.endswith(".json"):
+        with open(os.path.join(folder, weights_file), encoding="utf-8") as file:
+            kept.update(keras.tree.flatten(json.load(file)["weight_map"]))
+    others = {n for n in os.listdir(folder) if is_weights_file(n)} - kept
+    for name in others:
+        os.remove(os.path.join(folder, name))
+    digests = os.path.join(folder, FILE_NAME)
+    if others and os.path.exists(digests):
+        kept_lines = [
+            f"{digest}  {name}\n"
+            for digest, name in read_list(digests)
+            if name not in others
+        ]
+        with atomic_file(digests) as new, open(new, "w", encoding="utf-8") as file:
+            file.writelines(kept_lines)
 
 
 def check_preset(folder: str, belongs: Callable[[str], bool]) -> None:
@@ -88,13 +117,21 @@ class EncoderFiles:
     def save_to_preset(self, preset_dir, max_shard_size=10):
         """Writes the encoder to a folder, with the digests of its files.
 
+        Weights that an earlier encoder left there are removed.
+
         Args:
             preset_dir: the folder; it is made if it is missing.
             max_shard_size: number of gigabytes beyond which the weights are written to
                 several files.
         """
         super().save_to_preset(preset_dir, max_shard_size=max_shard_size)
+        remove_other_weights(preset_dir, self._weights_file)
         add_digests(preset_dir, lambda name: name in _CONFIGS or is_weights_file(name))
+
+    def save_weights(self, filepath, *args, **kwargs):
+        # KerasHub decides between one file and several, and does not tell.
+        self._weights_file = os.path.basename(filepath)
+        super().save_weights(filepath, *args, **kwargs)
 
     @classmethod
     @paths(preset=READ_MODEL)

@@ -3,6 +3,7 @@
 This needs Keras alone, on any of its backends.
 """
 
+from tfeff.compat import untracked
 from tfeff.encoders.attentions import make_attention, own_layer_index
 from tfeff.layers import EncoderBlock, FeedForward
 from tfeff.layers.checks import check_divides
@@ -59,7 +60,7 @@ def make_blocks(
     if attention_dropout is None:
         attention_dropout = dropout
     attention_dropout = check_rate("attention_dropout", attention_dropout)
-    specs = _one_a_layer(attention, num_layers)
+    specs = _one_a_layer(untracked(attention), num_layers)
     check_choice("sharing", sharing, SHARING)
     leaders = _leaders(specs, sharing, sharing_group_size)
     blocks: list[EncoderBlock] = []

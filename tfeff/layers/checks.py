@@ -154,6 +154,11 @@ def check_floats(name: str, tensor) -> None:
         )
 
 
+def as_floats(x, dtype: str):
+    """`x` itself, or in this dtype if it has integers, of which Keras casts none."""
+    return x if keras.backend.is_float_dtype(x.dtype) else ops.cast(x, dtype)
+
+
 def as_tensor(name: str, value):
     """`value`, which may be nested lists of numbers, as a tensor, or raises."""
     if isinstance(value, keras.KerasTensor):
@@ -213,16 +218,24 @@ def check_padding_mask(padding_mask, hidden):
     return padding_mask
 
 
-def visible_keys(padding_mask, hidden):
+def given_mask(padding_mask, hidden, mask=None):
+    """The first of a padding mask, Keras' mask of `hidden` and `mask` that there is."""
+    if padding_mask is None:
+        padding_mask = keras_mask(hidden)
+    return mask if padding_mask is None else padding_mask
+
+
+def visible_keys(padding_mask, hidden, mask=None):
     """The padding mask as a bool tensor `[B, T]`, checked, or `None`.
 
     Args:
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens; `None`
             for Keras' mask of `hidden`, if it has one.
         hidden: the tensor `[B, T, D]` whose positions it describes.
+        mask: the mask that Keras handed to the call, such as `TimeDistributed` does for
+            slices, which have none themselves; or `None`.
     """
-    if padding_mask is None:
-        padding_mask = keras_mask(hidden)
+    padding_mask = given_mask(padding_mask, hidden, mask)
     if padding_mask is None:
         return None
     return ops.cast(check_padding_mask(padding_mask, hidden), "bool")

@@ -72,9 +72,10 @@ class Convolution(Attention):
         training=None,
         return_attention_scores=False,
         head_mask=None,
+        mask=None,
     ):
         check_hidden("hidden", hidden.shape, self.input_dim)
-        visible = visible_keys(padding_mask, hidden)
+        visible = visible_keys(padding_mask, hidden, mask)
         if not self.mask_conv:
             visible = None
         context, kernels = self.convolve(hidden, visible, training)

@@ -74,6 +74,8 @@ class Dropout(keras.layers.Dropout):
         return functional.row_bits(rows, _DRAWN.get({}).get(self, self.seed_generator))
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
+        if len(inputs.shape) == 0:
+            return self.call(inputs[None], training)[0]
         *rows, length = ops.shape(inputs)
         bits = self.row_bits(rows, training)
         if bits is None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 
-from tfeff.compat import keras_mask, sublayers
+from tfeff.compat import sublayers
 from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import (
@@ -13,6 +13,7 @@ from tfeff.layers.checks import (
     check_has_blocks,
     check_hidden,
     check_padding_mask,
+    given_mask,
 )
 from tfeff.layers.dropout import Dropout, draw_seeds, drawn_seeds
 from tfeff.layers.head_masks import active_head_mask
@@ -141,10 +142,11 @@ class EncoderBlock(Layer):
         segment_ids: Tensor | None = None,
         layer_index: int | None = None,
         training: bool | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         self._check_hidden(hidden)
-        if padding_mask is None:  # The attention may not look for Keras' mask.
-            padding_mask = keras_mask(hidden)
+        # The attention may not look for Keras' mask.
+        padding_mask = given_mask(padding_mask, hidden, mask)
         recording = active_recording(self)
         attend = self.attention
         if recording is not None:

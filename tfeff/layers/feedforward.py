@@ -9,7 +9,6 @@ from tfeff.layers.checks import (
     check_divides,
     check_hidden,
     check_initializer,
-    check_last_axis,
 )
 from tfeff.layers.dense import Dense
 from tfeff.layers.grouped_dense import GroupedDense
@@ -49,8 +48,8 @@ class FeedForward(Layer):
         Float tensor `[B, T, D]`.
 
     Raises:
-        ValueError: if `intermediate_dim` is below 1, or `num_groups` does not divide
-            it or the hidden size.
+        ValueError: if `intermediate_dim` is below 1, `num_groups` does not divide it or
+            the hidden size, or `hidden` has another shape.
 
     Example:
 
@@ -113,7 +112,7 @@ class FeedForward(Layer):
         return dense
 
     def call(self, hidden: Tensor) -> Tensor:
-        check_last_axis("hidden", hidden.shape, self.output_dense.units)
+        check_hidden("hidden", hidden.shape, self.output_dense.units)
         inner = self.intermediate_dense(hidden)
         if self.activation not in _ACTIVATIONS.values():
             return self.output_dense(self.activation(inner))

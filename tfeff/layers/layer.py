@@ -4,10 +4,11 @@ from typing import Any
 
 import keras
 
+from tfeff.compat import StaysFrozen
 from tfeff.utils.types import Shape, Tensor
 
 
-class Layer(keras.layers.Layer):
+class Layer(StaysFrozen, keras.layers.Layer):
     """Base class of layers whose output has the shape of their first input.
 
     Those with another shape override `compute_output_shape`.
@@ -17,6 +18,13 @@ class Layer(keras.layers.Layer):
     keeps_positions = True
     # The last size of the input of a layer that is built.
     input_dim: int | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "mask" in self.call_signature_parameters:
+            # Else Keras would make its mask of a symbolic input one more input of the
+            # layer, and no part of a model could begin with that input.
+            kwargs.setdefault("mask", None)
+        return super().__call__(*args, **kwargs)
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
         """Keras' mask of the output: that of the input, if it has its positions."""

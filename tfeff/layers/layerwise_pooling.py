@@ -30,7 +30,8 @@ class LayerwisePooling(SharedBlocks):
             layer must pass the encoder: a reloaded model would otherwise have copies of
             its blocks.
         initializer: initializer of `y⁰`.
-        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name`. The `dtype` is by
+            default that of the blocks.
 
     Call arguments:
         hidden_states: list of `len(blocks) + 1` float tensors `[B, T, D]`,
@@ -45,7 +46,8 @@ class LayerwisePooling(SharedBlocks):
 
     Raises:
         TypeError: if `blocks` are not `EncoderBlock`s.
-        ValueError: if there are none, or the hidden states are not one more.
+        ValueError: if there are none, `dtype` computes in another dtype than the
+            blocks, or the hidden states are not one more.
 
     Example:
 

@@ -1,7 +1,7 @@
 import keras
 from keras import ops
 
-from tfeff.layers.checks import check_hidden, visible_keys
+from tfeff.layers.checks import as_floats, check_hidden, visible_keys
 from tfeff.layers.layer import Layer
 from tfeff.ops.masking import at_least_float32
 from tfeff.utils.types import Shape, Tensor
@@ -44,9 +44,15 @@ class MeanPooling(Layer):
 
     keeps_positions = False
 
-    def call(self, hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    def call(
+        self,
+        hidden: Tensor,
+        padding_mask: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
         check_hidden("hidden", hidden.shape)
-        return visible_mean(hidden, visible_keys(padding_mask, hidden))
+        visible = visible_keys(padding_mask, hidden, mask)
+        return visible_mean(as_floats(hidden, self.compute_dtype), visible)
 
     def compute_output_shape(
         self, hidden_shape: Shape, *_: Shape, **__: Shape

@@ -293,7 +293,8 @@ class RelativeAttention(SelfAttention):
     ) -> dict[str, Tensor]:
         if self.method == "xlnet":
             return {"scores": self._projected_sinusoids(positions)}
-        rows = self.relative_embedding(positions)
+        # A shared table may have another dtype.
+        rows = ops.cast(self.relative_embedding(positions), self.compute_dtype)
         if self.method != "rpe":
             return {"scores": rows}
         return {
@@ -381,7 +382,7 @@ class RelativeAttention(SelfAttention):
     @classmethod
     def from_config(cls, config: Config) -> "RelativeAttention":
         config = without_others(config)
-        if config["relative_embedding"] is not None:
+        if config.get("relative_embedding") is not None:
             config["relative_embedding"] = keras.layers.deserialize(
                 config["relative_embedding"]
             )

@@ -7,7 +7,7 @@ from keras import ops
 from tfeff import ops as functional
 from tfeff.layers.checks import check_initializer
 from tfeff.layers.layer import Layer
-from tfeff.ops.ids import check_integers
+from tfeff.ops.ids import as_int32
 from tfeff.ops.partition import check_t5_buckets
 from tfeff.utils.checks import check_choice, check_integer
 from tfeff.utils.types import Config, Initializer, Shape, Tensor
@@ -102,8 +102,8 @@ class RelativeEmbedding(Layer):
         )
 
     def call(self, relative_positions: Tensor) -> Tensor:
-        check_integers("relative_positions", relative_positions)
-        return ops.take(self.embeddings, self._rows(relative_positions), axis=0)
+        positions = as_int32("relative_positions", relative_positions)
+        return ops.take(self.embeddings, self._rows(positions), axis=0)
 
     def compute_output_shape(self, relative_positions_shape: Shape) -> Shape:
         return (*relative_positions_shape, *self.shape)

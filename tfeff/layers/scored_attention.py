@@ -143,12 +143,13 @@ class ScoredAttention(Attention):
         return_attention_scores=False,
         recompute=False,
         head_mask=None,
+        mask=None,
     ):
         check_hidden("hidden", hidden.shape, self.input_dim)
         inputs = AttentionInputs(
             hidden,
             hidden,
-            visible=visible_keys(padding_mask, hidden),
+            visible=visible_keys(padding_mask, hidden, mask),
             segment_ids=segment_ids,
             layer_index=layer_index,
             training=training,

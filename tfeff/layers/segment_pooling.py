@@ -1,7 +1,12 @@
 import keras
 from keras import ops
 
-from tfeff.layers.checks import check_hidden, check_token_ids, visible_keys
+from tfeff.layers.checks import (
+    as_floats,
+    check_hidden,
+    check_token_ids,
+    visible_keys,
+)
 from tfeff.layers.layer import Layer
 from tfeff.layers.mean_pooling import visible_mean
 from tfeff.utils.types import Shape, Tensor
@@ -57,6 +62,7 @@ class SegmentPooling(Layer):
         check_hidden("hidden", hidden.shape)
         segment_ids = check_token_ids("segment_ids", segment_ids, hidden.shape[:2])
         visible = visible_keys(padding_mask, hidden)
+        hidden = as_floats(hidden, self.compute_dtype)
         u, v = (
             visible_mean(hidden, _both(segment_ids == segment, visible))
             for segment in (0, 1)

@@ -15,7 +15,8 @@ class SharedBlocks(Layer):
     Args:
         blocks: an encoder, or its `EncoderBlock`s in order.
         initializer: initializer of the layer's one weight, a first state `[D]`.
-        **kwargs: arguments of `keras.layers.Layer`.
+        **kwargs: arguments of `keras.layers.Layer`. The `dtype` is by default that of
+            the blocks.
     """
 
     def __init__(
@@ -24,10 +25,20 @@ class SharedBlocks(Layer):
         initializer="truncated_normal",
         **kwargs,
     ):
-        super().__init__(**kwargs)
+        encoder = blocks if hasattr(blocks, "blocks") else None
+        blocks = check_blocks(getattr(blocks, "blocks", blocks))
+        dtype = kwargs.pop("dtype", None)
+        super().__init__(
+            dtype=blocks[0].dtype_policy if dtype is None else dtype, **kwargs
+        )
+        if self.compute_dtype != blocks[0].compute_dtype:
+            raise ValueError(
+                "`dtype` must compute in the dtype of the blocks, "
+                f"{blocks[0].compute_dtype}. Received: dtype={dtype!r}"
+            )
         # With the encoder, a reloaded model shares its blocks instead of copying them.
-        self.encoder = blocks if hasattr(blocks, "blocks") else None
-        self.blocks = check_blocks(getattr(blocks, "blocks", blocks))
+        self.encoder = encoder
+        self.blocks = blocks
         self.initializer = check_initializer("initializer", initializer)
 
     def add_first_state(self, name: str, hidden_name: str, hidden_shape):
@@ -39,6 +50,9 @@ class SharedBlocks(Layer):
         return self.add_weight(
             name=name, shape=(hidden_shape[-1],), initializer=self.initializer
         )
+
+    def freeze_parts(self):
+        """Nothing: the blocks are those of an encoder, and frozen with that."""
 
     def get_config(self):
         config = super().get_config()

@@ -12,6 +12,7 @@ from tfeff.layers.checks import (
     visible_keys,
 )
 from tfeff.layers.shared_blocks import SharedBlocks
+from tfeff.ops.ids import as_int32
 from tfeff.utils.types import Shape, Tensor
 
 
@@ -42,7 +43,8 @@ class TwoStreamBlocks(SharedBlocks):
             layer must pass the encoder: a reloaded model would otherwise have copies of
             its blocks.
         initializer: initializer of `g⁰`.
-        **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: arguments of `keras.layers.Layer`, such as `name`. The `dtype` is by
+            default that of the blocks.
 
     Call arguments:
         hidden: float tensor `h⁰` `[B, T, D]`.
@@ -61,8 +63,8 @@ class TwoStreamBlocks(SharedBlocks):
         `g^L` `[B, M, D]` (`M = T` without `target_positions`).
 
     Raises:
-        ValueError: if there are no blocks, an attention does not support such masks,
-            or a shape is wrong.
+        ValueError: if there are no blocks, `dtype` computes in another dtype than the
+            blocks, an attention does not support such masks, or a shape is wrong.
         TypeError: if `blocks` are not `EncoderBlock`s, or ids are not integers.
 
     Example:
@@ -102,7 +104,7 @@ class TwoStreamBlocks(SharedBlocks):
     ) -> tuple[Tensor, Tensor]:
         check_hidden("hidden", hidden.shape, self.input_dim)
         check_floats("hidden", hidden)
-        ranks = check_token_ids("ranks", ranks, hidden.shape[:2])
+        ranks = as_int32("ranks", check_token_ids("ranks", ranks, hidden.shape[:2]))
         batch, length, size = ops.shape(hidden)
         count, query_ranks = length, ranks
         if target_positions is not None:

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.compat import inputs_in_order
+from tfeff.compat import StaysFrozen, inputs_in_order
 from tfeff.encoders import Encoder
 from tfeff.encoders.formats import export_outputs
 from tfeff.encoders.layer_states import layer_states, make_with_states
@@ -27,7 +27,7 @@ def token_metrics() -> list[keras.metrics.Metric]:
     ]
 
 
-class Objective(DistributedModel):
+class Objective(StaysFrozen, DistributedModel):
     """Base of objectives and tasks: defaults of `compile`, reports, config.
 
     Subclasses set `encoder`, the network to pretrain. Those with several outputs set
@@ -198,10 +198,6 @@ class Objective(DistributedModel):
         # In float32, as the loss, if the model computes in half precision.
         y_pred = keras.tree.map_structure(lambda z: ops.cast(z, "float32"), y_pred)
         return super().compute_metrics(x, y, y_pred, sample_weight)
-
-    def compile_from_config(self, config):
-        self.compile(**keras.saving.deserialize_keras_object(config))
-        self.optimizer.build(self.trainable_variables)
 
     def get_metrics_result(self):
         """Metrics by name; losses are means over targets, not over batches."""
