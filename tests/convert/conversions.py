@@ -13,6 +13,14 @@ from tfeff.encoders import Encoder
 
 GOLDENS = Path(__file__).parent / "goldens"
 HEAD_GOLDENS = Path(__file__).parent / "head_goldens"
+TOKENIZER_GOLDENS = Path(__file__).parent / "tokenizer_goldens"
+# Of tokenizers the setting for which their family's class has another default.
+OF_CLASSES = {
+    "bert_accents": "strip_accents",
+    "bert_cased": "do_lower_case",
+    "bert_whole_chinese": "tokenize_chinese_chars",
+    "roberta_prefix_space": "add_prefix_space",
+}
 DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 

@@ -73,6 +73,9 @@ def with_tokenizer(name, folder):
     if name.startswith("roberta"):
         settings = {"tokenizer_class": "BertTokenizer"}
         (source / "tokenizer_config.json").write_text(json.dumps(settings))
+        first, *rest = (source / file).read_text("utf-8").splitlines()
+        pieces = [rest[0], first, *rest[1:]]  # [PAD] is id 1.
+        (source / file).write_text("\n".join(pieces), "utf-8")
     return source
 
 
@@ -191,6 +194,16 @@ def test_logits_of_pretrained_heads(name, tmp_path):
             )
             close(found["sentence"], golden["sentence"], name)
             close(found["masked_lm"], golden["masked_lm"], name)
+
+
+def test_positions_of_roberta_are_counted_from_the_tokenizers_padding(tmp_path):
+    source = with_tokenizer("roberta_masked_lm", tmp_path)
+    shutil.copy(ENCODERS / "bert" / "vocab.txt", source)  # There [PAD] is id 0.
+    with pytest.raises(ValueError, match="the id 1 for padding.* has pad_token_id=0"):
+        tfeff.convert.convert(source, tmp_path / "preset")
+    assert not (tmp_path / "preset").exists()
+    assert tfeff.convert.load(source).max_sequence_length > 0
+    assert tfeff.convert.load_tokenizer(source).pad_token_id == 0
 
 
 def test_a_head_that_is_asked_for_and_missing_is_an_error(tmp_path):

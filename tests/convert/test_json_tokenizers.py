@@ -15,7 +15,7 @@ from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 import tfeff
 import tfeff.convert.tokenizer
-from tests.convert.conversions import GOLDENS
+from tests.convert.conversions import GOLDENS, OF_CLASSES, TOKENIZER_GOLDENS
 from tfeff.convert import BertTokenizer, RobertaTokenizer
 from tfeff.convert.json_tokenizer import TokenizerJson
 from tfeff.convert.same_ids import check_same_ids, sample_texts
@@ -24,7 +24,6 @@ from tfeff.data import TextExamples
 from tfeff.encoders.preset_heads import save_preset
 from tfeff.tasks.run_tokenizer import load_run_tokenizer, save_run_tokenizer
 
-FOLDER = GOLDENS.parent / "tokenizer_goldens"
 NAMES = {
     "bert": "bert",
     "bert_accents": "bert",
@@ -58,7 +57,7 @@ def _models_once():
 
 def copied(name, folder):
     """A copy of a golden, to be changed, with the rules that its file lacks."""
-    source = shutil.copytree(FOLDER / name, folder / name)
+    source = shutil.copytree(TOKENIZER_GOLDENS / name, folder / name)
     change(source, lambda values: None)
     return source
 
@@ -82,7 +81,7 @@ def change(source, make):
 
 
 def golden(name):
-    return json.loads((FOLDER / name / "ids.json").read_text("utf-8"))
+    return json.loads((TOKENIZER_GOLDENS / name / "ids.json").read_text("utf-8"))
 
 
 @pytest.mark.quick("bert", "roberta")
@@ -200,6 +199,48 @@ def test_alone_and_with_its_settings(tmp_path):
         assert isinstance(make_tokenizer(str(source), "albert"), BertTokenizer)
     (source / "vocab.txt").unlink()
     assert make_tokenizer(str(tmp_path), "bert") is None
+
+
+@pytest.mark.parametrize("name, setting", OF_CLASSES.items())
+def test_a_family_s_class_has_defaults_of_its_own(name, setting, tmp_path):
+    """In Hugging Face they count where tokenizer_config.json lacks the setting."""
+    source = copied(name, tmp_path)
+    path = source / "tokenizer_config.json"
+    settings = json.loads(path.read_text("utf-8"))
+    del settings[setting]
+    path.write_text(json.dumps(settings))
+    message = f"tokenizer_config.json' must have '{setting}', or .* where .* means"
+    with pytest.raises(ValueError, match=message):
+        make_tokenizer(str(source), NAMES[name])
+    # The model's class counts where no other is named.
+    del settings["tokenizer_class"]
+    for content in (json.dumps(settings), None):
+        path.write_text(content) if content else path.unlink()
+        (source / "config.json").write_text(json.dumps({"model_type": NAMES[name]}))
+        with pytest.raises(ValueError, match=message):
+            make_tokenizer(str(source), NAMES[name])
+        (source / "config.json").unlink()
+        make_tokenizer(str(source), NAMES[name])
+    path.write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
+    make_tokenizer(str(source), NAMES[name])
+
+
+def test_capitals_of_vocab_txt_and_the_default_of_bert_s_class(tmp_path):
+    source = copied("bert_cased", tmp_path)
+    pieces = TokenizerJson.find(str(source)).vocabulary
+    (source / "vocab.txt").write_text("".join(f"{p}\n" for p in pieces), "utf-8")
+    path = source / "tokenizer_config.json"
+    for rest in (["tokenizer.json"], []):
+        path.write_text(json.dumps({"tokenizer_class": "BertTokenizer"}))
+        with pytest.raises(
+            ValueError, match="'do_lower_case', or .*vocab.txt' means F"
+        ):
+            make_tokenizer(str(source), "bert")
+        settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
+        path.write_text(json.dumps(settings))
+        assert make_tokenizer(str(source), "bert").to_lower is False
+        for name in rest:
+            (source / name).unlink()
 
 
 @pytest.mark.parametrize("name", ["albert", "xlnet", "xlm_roberta"])

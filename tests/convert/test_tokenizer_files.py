@@ -203,6 +203,12 @@ def sentence_piece_json(source):
     )
 
 
+FRAME = dict(type="BertProcessing", sep=["[SEP]", 3], cls=["[CLS]", 2])
+# The pairs of RoBERTa's have two separators.
+TWO = FRAME | dict(type="RobertaProcessing", trim_offsets=True, add_prefix_space=True)
+OTHER = r"must surround texts by the ids \[2, 3"
+
+
 @pytest.mark.parametrize(
     "name, path, value, message",
     [
@@ -220,7 +226,13 @@ def sentence_piece_json(source):
         ("bert", ("pre_tokenizer",), None, "must describe a tokenizer of BERT"),
         ("bert", ("added_tokens", 4, "content"), "<e1>", "adds '<e1>'"),
         ("bert", ("added_tokens", 4, "id"), 220, "has the id 220"),
+        ("bert", ("post_processor",), FRAME, None),
+        ("bert", ("post_processor",), TWO, OTHER),
+        ("bert", ("post_processor",), FRAME | {"cls": ["[MASK]", 4]}, OTHER),
+        ("bert", ("post_processor",), {"type": "Other"}, "must be a file of the"),
         ("albert", (), None, None),
+        ("albert", ("post_processor",), FRAME, None),
+        ("albert", ("post_processor",), TWO, OTHER),
         ("albert", ("model", "vocab", 9), ["other", -3.0], "another vocabulary"),
         ("albert", ("model", "vocab", 9, 1), -30.0, "another score"),
         ("albert", ("normalizer", "normalizers", 2, "type"), "NFC", "another accents"),

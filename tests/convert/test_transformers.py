@@ -13,10 +13,11 @@ import warnings
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tfeff
 from tests.checks import randomize
-from tests.convert.conversions import GOLDENS
+from tests.convert.conversions import GOLDENS, OF_CLASSES, TOKENIZER_GOLDENS
 from tfeff.convert.tokenizer import make_tokenizer
 from tfeff.convert.tokenizer_texts import TEXTS
 from tfeff.convert.tokenizer_writing import tokenizer_files
@@ -310,6 +311,59 @@ def test_logits(name, tmp_path):
         assert theirs.config.num_labels == 4
 
 
+ASKED = [
+    ("Who wrote it?", "Ada wrote it in London."),
+    ("Where?", "It was written in a house near the river."),
+    ("Who?", "They say that Bo wrote it."),
+]
+
+
+@pytest.mark.parametrize("segments", [1, 2])
+def test_answers_of_roberta(segments, tmp_path):
+    """Its rows have one segment, whatever the table has."""
+    source, length = tmp_path / "in", 64
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *byte_symbols()]
+    source.mkdir()
+    (source / "vocab.json").write_text(json.dumps({p: i for i, p in enumerate(pieces)}))
+    (source / "merges.txt").write_text("#version: 0.2\n")
+    fast = hf.RobertaTokenizerFast.from_pretrained(source)
+    fast.save_pretrained(source)
+    sizes = dict(vocab_size=len(pieces), max_position_embeddings=length + 2)
+    own = CONFIGURATIONS["Roberta"] | sizes | dict(type_vocab_size=segments)
+    torch.manual_seed(0)
+    theirs = hf.RobertaForQuestionAnswering(hf.RobertaConfig(**PUBLISHED | own)).eval()
+    for parameter in theirs.parameters():
+        parameter.data.normal_(0, 0.3)
+    theirs.save_pretrained(source)
+    model, tokenizer = tfeff.convert.load_task(source)
+    questions = [tfeff.data.Question(str(i), *row) for i, row in enumerate(ASKED)]
+    features = tfeff.data.make_span_features(questions, tokenizer, length)
+    answers = model.answers(features)
+    tfeff.export.save_for_serving(model, tokenizer, tmp_path / "out")
+    served = tf.saved_model.load(str(tmp_path / "out")).signatures["answer"]
+    columns = zip(("question", "passage"), zip(*ASKED))
+    found = served(**{name: tf.constant(texts) for name, texts in columns})
+    for row, ((question, passage), answer) in enumerate(zip(ASKED, answers)):
+        batch = fast(
+            question, passage, return_offsets_mapping=True, return_tensors="pt"
+        )
+        offsets = batch.pop("offset_mapping")[0].tolist()
+        with torch.no_grad():
+            logits = theirs(**batch)
+        start, end = (logits[f"{name}_logits"][0].numpy() for name in ("start", "end"))
+        places = [
+            place
+            for place, of in enumerate(batch.sequence_ids(0))
+            if of == 1 and passage[slice(*offsets[place])].strip()
+        ]
+        score, first, last = max(
+            (start[i] + end[j], i, j) for i in places for j in places if 0 <= j - i < 30
+        )
+        expected = passage[offsets[first][0] : offsets[last][1]]
+        check("score", [answer.score, float(found["score"][row])], [score] * 2)
+        assert answer.text == found["answer"][row].numpy().decode() == expected
+
+
 @pytest.mark.parametrize("lowercase", [True, False])
 @pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece"])
 def test_trained_tokenizers(kind, lowercase, tmp_path):
@@ -422,6 +476,26 @@ def test_tokenizers_that_transformers_write(name, is_fast, tmp_path):
         assert sorted(int(i) for i in tokenizer(text.strip())) == sorted(expected), text
         found = again.encode(text.strip(), add_special_tokens=False)
         assert sorted(found) == sorted(expected), text
+
+
+@pytest.mark.parametrize("name, setting", OF_CLASSES.items())
+def test_defaults_of_families_classes(name, setting, tmp_path):
+    """They count where the settings say nothing, not what tokenizer.json says."""
+    source = shutil.copytree(TOKENIZER_GOLDENS / name, tmp_path / "in")
+    path = source / "tokenizer_config.json"
+    settings = json.loads(path.read_text("utf-8"))
+    whole = hf.AutoTokenizer.from_pretrained(source)
+    whole.save_pretrained(tmp_path / "out")
+    check_ids(make_tokenizer(str(tmp_path / "out"), name.partition("_")[0]), [whole])
+    path.write_text(json.dumps({k: v for k, v in settings.items() if k != setting}))
+    theirs = hf.AutoTokenizer.from_pretrained(source)
+    assert any(
+        whole.encode(text, add_special_tokens=False)
+        != theirs.encode(text, add_special_tokens=False)
+        for text in TEXTS
+    )
+    with pytest.raises(ValueError, match=f"must have '{setting}', or"):
+        make_tokenizer(str(source), name.partition("_")[0])
 
 
 PUBLISHED = dict(

@@ -179,6 +179,33 @@ def test_a_process_with_tensorflow_alone_agrees(kind, tmp_path):
     check(outputs, model.answers(features, 64, LONGEST, 0.0))
 
 
+@pytest.mark.parametrize("limit", [None, 0.0])
+def test_windows_without_numbers_have_no_answer(limit):
+    """A text that overflows fails neither its batch nor its other windows."""
+    tokenizer = make_tokenizer("word_piece")
+    model = make_model(tokenizer)
+    plain, hostile = "The quick brown fox", "jumps"
+    table = model.encoder.token_embedding.embeddings
+    rows = table.numpy()
+    rows[tokenizer(hostile)[-1]] = np.nan
+    table.assign(rows)
+    answerer = Answerer(model, tokenizer, LENGTH, STRIDE, LONGEST, limit)
+    passages = [plain, hostile, f"{hostile} {plain * 9}", ""]
+    answer = tf.function(answerer.__call__, input_signature=SPECS)
+    outputs = numbers(answer(tf.constant(["x"] * 4), tf.constant(passages)))
+    assert outputs["score"].tolist()[1] == outputs["score"].tolist()[3]
+    assert outputs["no_answer_probability"].tolist()[1] == 1.0
+    for name in ("start", "end"):
+        assert outputs[name].tolist()[1] == 0
+    assert np.isfinite(outputs["score"]).all() and outputs["score"][2] > -1e3
+    assert (outputs["answer"][2] == b"") == (
+        limit is not None and outputs["no_answer_probability"][2] > 0.5
+    )
+    alone = numbers(answer(tf.constant(["x"]), tf.constant([plain])))
+    for name in ("answer", "start", "end"):
+        assert outputs[name][0] == alone[name][0]
+
+
 def test_bad_options():
     tokenizer = make_tokenizer("word_piece")
     model = make_model(tokenizer)

@@ -11,10 +11,11 @@ from tests.subjects.encoders import tiny
 from tfeff.tasks import Classifier, Regressor, load_lora, save_lora
 
 
-def base(seed=1, kind=Classifier, **changes):
+def base(seed=1, kind=Classifier, head=None, **changes):
     encoder = tiny("bert_base", **{"num_layers": 1, **changes})
     randomize({w.path: w for w in encoder.weights}, seed)
-    return kind(encoder, 2) if kind is Classifier else kind(encoder)
+    head = head or {}
+    return kind(encoder, 2, **head) if kind is Classifier else kind(encoder, **head)
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +94,30 @@ def test_other_heads_and_adapters_are_refused(trained):
         save_lora(other, "lora.h5")
     with pytest.raises(TypeError, match="`model` must be"):
         save_lora(keras.Sequential(), path)
+
+
+@pytest.mark.parametrize(
+    "head", [{"pooling": "mean"}, {"pooler_activation": "relu"}], ids=str
+)
+def test_heads_of_other_settings_are_refused(head, trained, tmp_path):
+    model, path = trained
+    other = base(head=head)
+    before = [weight.numpy() for weight in other.weights]
+    message = f"heads with the settings .*{next(iter(head.values()))}.*; .* has .*tanh"
+    with pytest.raises(ValueError, match=message):
+        load_lora(other, path)
+    for one, weight in zip(before, other.weights, strict=True):
+        np.testing.assert_array_equal(one, weight)
+    # Files of earlier versions do not say them.
+    with safetensors.safe_open(path, framework="numpy") as file:
+        notes = {k: v for k, v in file.metadata().items() if k != "heads"}
+    earlier = tmp_path / "earlier.safetensors"
+    arrays = safetensors.numpy.load_file(path)
+    safetensors.numpy.save_file(arrays, earlier, notes)
+    loaded = base()
+    load_lora(loaded, earlier)
+    batch = batch_of(model.encoder)
+    np.testing.assert_array_equal(loaded(batch), model(batch))
 
 
 def test_damage_is_named(trained, tmp_path):

@@ -5,11 +5,21 @@ import functools
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 import tfeff
 from tests.checks import assert_close, check_two_replicas, randomize
 from tests.reference.span_qa import allowed_tokens, cross_entropy, span_logits
-from tfeff.data import Question, best_spans, make_span_features
+from tfeff.data import (
+    Question,
+    RobertaTokenizer,
+    XLMRobertaTokenizer,
+    best_spans,
+    make_span_features,
+)
+from tfeff.data.text.byte_pairs import byte_symbols
+from tfeff.export.span_qa import Answerer
 from tfeff.tasks.span_qa import SpanQA
 
 PASSAGES = [
@@ -27,7 +37,21 @@ def tokenizer():
     return tfeff.data.train_tokenizer(documents, vocabulary_size=50)
 
 
-def make_features(length=20):
+def roberta_tokenizer():
+    """Each byte is a token."""
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *byte_symbols()]
+    return RobertaTokenizer({piece: id for id, piece in enumerate(pieces)}, [])
+
+
+def xlm_roberta_tokenizer():
+    """The other one's pieces, with RoBERTa's names of the special ones."""
+    model = ModelProto.FromString(tokenizer().proto)
+    for piece, name in zip(model.pieces, ("<pad>", "<unk>", "<s>", "</s>", "<mask>")):
+        piece.piece = name
+    return XLMRobertaTokenizer(model.SerializeToString())
+
+
+def make_features(length=20, tokenizer=tokenizer):
     questions = [
         Question(
             f"q{i}",
@@ -46,12 +70,15 @@ def make_features(length=20):
 def make_model(preset="bert_tiny", dropout=0.0, encoder=None, **kwargs):
     encoder = tfeff.encoders.build(
         preset,
-        vocabulary_size=50,
-        num_layers=1,
-        hidden_dim=16,
-        intermediate_dim=16,
-        max_sequence_length=32,
-        **{"dropout": dropout, **(encoder or {})},
+        **dict(
+            vocabulary_size=50,
+            num_layers=1,
+            hidden_dim=16,
+            intermediate_dim=16,
+            max_sequence_length=32,
+            dropout=dropout,
+        )
+        | (encoder or {}),
     )
     model = SpanQA(encoder, dropout=dropout)
     randomize({w.path: w for w in model.weights if "seed" not in w.path}, scale=0.3)
@@ -148,6 +175,23 @@ def test_mixed_precision_and_dropout():
         assert np.abs(again[name] - logits[name]).max() > 1e-3
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_pure_precision(dtype, tmp_path):
+    """The logits that are masked are finite, and all are as fine as float32's."""
+    features, model = make_features(), make_model(encoder={"dtype": dtype})
+    model.save(tmp_path / "model.keras")
+    tfeff.tasks.save_pretrained(model, tokenizer(), tmp_path / "preset")
+    answers = model.answers(features)
+    for loaded in (
+        keras.models.load_model(tmp_path / "model.keras"),
+        tfeff.tasks.load_task(tmp_path / "preset", dtype=dtype)[0],
+    ):
+        logits = loaded(features.inputs)["start"]
+        assert logits.dtype == ("float64" if dtype == "float64" else "float32")
+        np.testing.assert_array_equal(logits, model(features.inputs)["start"])
+        assert loaded.answers(features) == answers
+
+
 def test_batches():
     features = make_features()
     count = len(features)
@@ -190,6 +234,48 @@ def test_an_encoder_of_one_segment_finds_answers_in_the_passage(num_segments):
     outputs = [one.encoder(x)["sequence_output"] for x in (inputs, zeros)]
     np.testing.assert_array_equal(*outputs)
     assert np.isfinite(one.evaluate(dataset, verbose=0, return_dict=True)["loss"])
+
+
+@pytest.mark.parametrize("make", [roberta_tokenizer, xlm_roberta_tokenizer])
+def test_rows_of_one_segment(make):
+    """Separators tell where the passage is; the encoder sees one segment."""
+    features = make_features(96, make)
+    assert not features.segment_ids.any()
+    model = make_model(encoder=dict(vocabulary_size=300, max_sequence_length=96))
+    allowed = np.array(allowed_tokens(features))
+    for logits in model(features.inputs).values():
+        np.testing.assert_array_equal(np.asarray(logits) > -1e30, allowed)
+    check_served(model, features, make())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [roberta_tokenizer, xlm_roberta_tokenizer])
+def test_answers_are_learnt_in_rows_of_one_segment(make):
+    features = make_features(96, make)
+    encoder = dict(vocabulary_size=300, max_sequence_length=96, num_segments=1)
+    model = make_model(encoder=encoder)
+    model.compile(tfeff.training.AdamW(3e-2))
+    dataset = features.dataset(5, shuffle=False)
+    losses = model.fit(dataset, epochs=2, steps_per_epoch=30, verbose=0).history["loss"]
+    assert losses[1] < losses[0] < 10
+    answers = check_served(model, features, make(), 0.0)
+    assert [answer.text for answer in answers] == [*ANSWERS, ""]
+
+
+def check_served(model, features, tokenizer, threshold=None):
+    """What is served is what Python answers, and not always the first token."""
+    answers = model.answers(features, 5, 30, threshold)
+    assert max(answer.start for answer in answers) > 0
+    texts = (
+        [getattr(q, n) for q in features.questions] for n in ("question", "passage")
+    )
+    length = features.token_ids.shape[1]
+    answerer = Answerer(model, tokenizer, length, 5, 30, threshold)
+    served = tf.function(answerer.__call__)(*map(tf.constant, texts))
+    assert [x.decode() for x in served["answer"].numpy()] == [a.text for a in answers]
+    scores = [answer.score for answer in answers]
+    np.testing.assert_allclose(served["score"], scores, atol=1e-4)
+    return answers
 
 
 def test_bad_arguments():

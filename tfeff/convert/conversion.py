@@ -233,6 +233,13 @@ def _tokenizer(found, encoder):
             f"{found.directory!r} with {tokenizer.vocabulary_size()} ids, "
             f"{encoder.vocabulary_size} rows"
         )
+    padding = getattr(found.format, "PADDING_ID", None)
+    if tokenizer and padding not in (None, tokenizer.pad_token_id):
+        raise ValueError(
+            f"`source` must have the id {padding} for padding, from which positions "
+            f"are counted. Received: {found.directory!r}, whose tokenizer has "
+            f"pad_token_id={tokenizer.pad_token_id}"
+        )
     return tokenizer
 
 

@@ -21,6 +21,7 @@ _POST_PROCESSORS = (
 _AROUND: dict[str, list | None] = dict(
     added_tokens=[], post_processor=None, truncation=None, padding=None
 )
+_NO_MODEL = dict(type="WordLevel", vocab={}, unk_token="")
 
 
 class TokenizerJson:
@@ -42,15 +43,7 @@ class TokenizerJson:
     def __init__(self, path: str):
         self.path = path
         self.values = Config.read(path).values
-        try:
-            whole = tokenizers.Tokenizer.from_str(json.dumps(self.values))
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # Its panics are not of class Exception.
-            raise ValueError(
-                f"{path!r} must be a file of the `tokenizers` library. It is not: "
-                f"{error}"
-            ) from error
+        whole = _read(path, self.values)
         kind = type(whole.model).__name__
         self.model = self.part("model", self.values["model"] | {"type": kind})
         self.model.only("type", "WordPiece", "BPE", "Unigram")
@@ -128,24 +121,42 @@ class TokenizerJson:
             add_prefix_space=words.only("add_prefix_space", True, False),
         )
 
-    def check_frame(self, tokenizer) -> None:
-        """Raises if the file surrounds texts by other tokens than tfeff does."""
-        post_processor = self.part("post_processor")
-        if not post_processor.values:
-            return
-        post_processor.only("type", *_POST_PROCESSORS)
-        whole = self.reference(post_processor=post_processor.values)
-        cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
-        between = [sep] * getattr(tokenizer, "pair_separators", 1)
-        for found, frame in (
-            (whole.encode("").ids, [cls, sep]),
-            (whole.encode("", "").ids, [cls, *between, sep]),
-        ):
-            if found not in ([], frame):
-                raise ValueError(
-                    f"{self.path!r} must surround texts by the ids {frame}. Its "
-                    f"post_processor gives {found}"
-                )
+
+def check_frame(path: str, post_processor, tokenizer) -> None:
+    """Raises if `tokenizer.json` surrounds texts by other tokens than tfeff does.
+
+    Args:
+        path: the file.
+        post_processor: its entry of this name; `None` adds no tokens.
+        tokenizer: the KerasHub tokenizer.
+    """
+    if not post_processor:
+        return
+    whole = _read(path, dict(model=_NO_MODEL, post_processor=post_processor))
+    Config(post_processor, f"{path}: post_processor").only("type", *_POST_PROCESSORS)
+    cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
+    between = [sep] * getattr(tokenizer, "pair_separators", 1)
+    for found, frame in (
+        (whole.encode("").ids, [cls, sep]),
+        (whole.encode("", "").ids, [cls, *between, sep]),
+    ):
+        if found not in ([], frame):
+            raise ValueError(
+                f"{path!r} must surround texts by the ids {frame}. Its "
+                f"post_processor gives {found}"
+            )
+
+
+def _read(path, values):
+    """The library's tokenizer of a file's values."""
+    try:
+        return tokenizers.Tokenizer.from_str(json.dumps(values))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # Its panics are not of class Exception.
+        raise ValueError(
+            f"{path!r} must be a file of the `tokenizers` library. It is not: {error}"
+        ) from error
 
 
 def composing(normalizer: dict) -> tuple[bool, dict]:

@@ -15,14 +15,14 @@ LEFT_OUT = {
     r"(classifier|qa_outputs)\.": "task head",
     r"embeddings\.(position|token_type)_ids$": "buffer",
 }
-_PADDING_ID = 1
+PADDING_ID = 1
 # Positions are counted from the padding id on, whose own row is that of padding.
-_UNUSED_ROWS = _PADDING_ID + 1
+_UNUSED_ROWS = PADDING_ID + 1
 
 
 def arguments(config: Config) -> dict:
     """The arguments of `Encoder` for the configuration."""
-    config.only("pad_token_id", _PADDING_ID, default=_PADDING_ID)
+    config.only("pad_token_id", PADDING_ID, default=PADDING_ID)
     rows = config.integer("max_position_embeddings", 512)
     if rows <= _UNUSED_ROWS:
         raise ValueError(
@@ -37,7 +37,7 @@ def configuration(encoder) -> dict:
     """The inverse of `arguments`, as `bert.configuration`."""
     return bert.configuration(encoder) | dict(
         max_position_embeddings=encoder.max_sequence_length + _UNUSED_ROWS,
-        pad_token_id=_PADDING_ID,
+        pad_token_id=PADDING_ID,
     )
 
 

@@ -7,10 +7,11 @@ import keras_hub
 from tfeff.convert import harmless
 from tfeff.convert.added_tokens import check_added_tokens
 from tfeff.convert.config import Config
-from tfeff.convert.json_tokenizer import TokenizerJson, composing
+from tfeff.convert.json_tokenizer import TokenizerJson, check_frame, composing
 from tfeff.convert.reading import read_bytes, read_json, read_text
 from tfeff.convert.same_ids import check_same_ids
 from tfeff.convert.sentencepiece_charsmap import with_rules
+from tfeff.convert.sources import tokens_family
 from tfeff.convert.tokenizer_json import check_tokenizer_json
 from tfeff.convert.unigram_model import sentence_piece_model
 from tfeff.data.text.bert_tokenizer import BertTokenizer
@@ -32,6 +33,15 @@ _FAMILIES = {
 }
 # Of any model that tokenizer.json describes, in transformers 4 and 5.
 _ANY = ("PreTrainedTokenizerFast", "TokenizersBackend")
+# Of a family's classes the settings, what they are called here, and their defaults.
+_DEFAULTS = {
+    "bert": (
+        ("do_lower_case", "to_lower", True),
+        ("strip_accents", "strip_accents", None),
+        ("tokenize_chinese_chars", "split_on_cjk", True),
+    ),
+    "roberta": (("add_prefix_space", "add_prefix_space", False),),
+}
 _VOCABULARIES = {
     "bert": ("vocab.txt",),
     "albert": ("spiece.model", "30k-clean.model"),
@@ -85,6 +95,8 @@ def make_tokenizer(
     else:
         tokenizer = _sentence_piece(path, family, config)
     check_added_tokens(directory, family, tokenizer, config)
+    if is_json or os.path.exists(config.path):
+        _check_defaults(directory, family, tokenizer, config, path)
     if path is not None and family != "roberta":
         check_tokenizer_json(directory, family, tokenizer, config)
     elif is_json:
@@ -155,6 +167,29 @@ def _family(directory, config, family, is_json):
     return family
 
 
+def _check_defaults(directory, family, tokenizer, config, path):
+    """Raises if Hugging Face's class would take another value of a missing setting.
+
+    It takes its own default, whatever tokenizer.json says. The class of any
+    tokenizer.json has none.
+    """
+    model = _settings(directory, "config.json")
+    name = config.get("tokenizer_class", None) or model.get("tokenizer_class", None)
+    if name in _ANY or not (name or tokens_family(model.get("model_type", None))):
+        return
+    for setting, attribute, default in _DEFAULTS.get(family, ()):
+        theirs, ours = config.get(setting, default), getattr(tokenizer, attribute)
+        if theirs is None:
+            theirs = config.get("do_lower_case", True)
+        if theirs is not ours:
+            path = path or os.path.join(directory, "tokenizer.json")
+            raise ValueError(
+                f"{config.path!r} must have {setting!r}, or Hugging Face's class takes "
+                f"{setting}={theirs}, where {path!r} means {ours}. Write there the "
+                "value with which the model was trained"
+            )
+
+
 def _of_json(file, config):
     """The family and the tokenizer that tokenizer.json alone describes."""
     path, family = file.path, file.family
@@ -205,7 +240,7 @@ def _check_ids(file, family, tokenizer):
             "another vocabulary"
         )
     if family != "xlnet":  # Its rows are framed as those of others, see CONVERT.md.
-        file.check_frame(tokenizer)
+        check_frame(file.path, file.values.get("post_processor"), tokenizer)
     check_same_ids(file.path, tokenizer, file.reference(**changes))
 
 

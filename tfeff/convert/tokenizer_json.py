@@ -7,7 +7,7 @@ import numpy as np
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tfeff.convert.config import Config
-from tfeff.convert.json_tokenizer import composing
+from tfeff.convert.json_tokenizer import check_frame, composing
 
 
 def check_tokenizer_json(
@@ -47,6 +47,8 @@ def check_tokenizer_json(
             f"{path!r} must describe the same tokenizer as the vocabulary and "
             f"'tokenizer_config.json'. It has another {', '.join(different)}"
         )
+    if family != "xlnet":  # Its rows are framed as those of others, see CONVERT.md.
+        check_frame(path, file.get("post_processor"), tokenizer)
 
 
 def _word_piece(file, tokenizer, config) -> Iterator[tuple[str, bool]]:

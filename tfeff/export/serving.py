@@ -37,6 +37,7 @@ from tfeff.tasks import (
     SpanQA,
     TokenClassifier,
 )
+from tfeff.tasks.task import check_label_names
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_bool, check_integer, check_path, is_url
 from tfeff.utils.digests import write_digests
@@ -378,19 +379,8 @@ def _any_model(
 
 def _label_names(model, label_names):
     """The given names of a model's classes, its own, or else their numbers."""
-    if label_names is None:
-        label_names = model.label_names
-    if label_names is None:
-        label_names = [str(label) for label in range(model.num_classes)]
-    label_names = list(label_names)
-    if len(label_names) != model.num_classes or not all(
-        isinstance(name, str) for name in label_names
-    ):
-        raise ValueError(
-            f"`label_names` must be {model.num_classes} strings. "
-            f"Received: label_names={label_names}"
-        )
-    return label_names
+    names = check_label_names(label_names, model.num_classes) or model.label_names
+    return list(names or map(str, range(model.num_classes)))
 
 
 def _check_pooling(model):

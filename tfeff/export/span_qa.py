@@ -82,7 +82,8 @@ class Answerer(tf.Module):
         in Unicode code points; `score` float32, of the best span; and
         `no_answer_probability` float32, the softmax of that score and the one of no
         answer. No answer is "", 0 and 0. A passage without text has none, with
-        probability 1 and the least float32 as its score.
+        probability 1 and the least float32 as its score; so has one whose logits are
+        no numbers.
 
     Raises:
         TypeError: if an integer or the tokenizer is of another type.
@@ -232,6 +233,10 @@ class Answerer(tf.Module):
             )
             # Not [:, 0], as the windows of an empty batch have no columns.
             none = tf.reduce_sum(start[:, :1] + end[:, :1], axis=1)
+            # What overflowed has no answer, and takes none from other windows.
+            none = tf.where(
+                tf.math.is_finite(none), none, tf.constant(math.inf, none.dtype)
+            )
             return score, first + shift, last + shift, none
 
         example, _, size = windows

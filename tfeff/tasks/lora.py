@@ -79,6 +79,7 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
         "format": _FORMAT,
         "rank": str(adapted[0].lora_rank),
         "layers": json.dumps(sorted({layer.name for layer in adapted})),
+        "heads": json.dumps(_settings(model)),
         "base_shapes": json.dumps(_shapes(encoder)),
         "base_sha256": _base_digest(encoder),
         "sha256": _digest(arrays),
@@ -102,8 +103,8 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
 
     Raises:
         TypeError: if `model` is of another type.
-        ValueError: if the file is missing or damaged; if the frozen weights or the
-            heads are others.
+        ValueError: if the file is missing or damaged; if the frozen weights, the heads
+            or their settings are others.
 
     Example: see `save_lora`.
     """
@@ -117,6 +118,14 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
         raise ValueError(
             "`model` must have the heads that were trained with the adapters. "
             f"Received: heads with {expected}; {path} has {found}"
+        )
+    settings = _settings(model)
+    # Files of earlier versions do not have them.
+    trained = json.loads(notes.get("heads", "null"))
+    if heads and trained not in (None, settings):
+        raise ValueError(
+            "`model` must have heads with the settings with which they were trained. "
+            f"Received: {settings}; {path} has {trained}"
         )
     rank, layers = int(notes["rank"]), json.loads(notes["layers"])
     adapted = adapted_layers(encoder)
@@ -150,6 +159,12 @@ def _heads(model):
     """The weights of a model that are not its encoder's, by their paths."""
     inside = {id(weight) for weight in _encoder(model).weights}
     return {x.path: x for x in model.weights if id(x) not in inside}
+
+
+def _settings(model):
+    """The settings of each head of a model, by the heads' names."""
+    heads = getattr(model, "heads", dict)()
+    return {name: dict(head.settings) for name, head in heads.items()}
 
 
 def _array(weight):

@@ -63,7 +63,9 @@ class Regressor(PooledTask):
         encoder: a `tfeff.encoders.Encoder`.
         pooling: `"cls"`, the first position; `"last"`, the last that is not padding, as
             in XLNet; `"mean"`, over all that are not padding; `"layerwise"`; or
-            `"segments"`, which compares the means of a pair's two texts.
+            `"segments"`, which compares the means of a pair's two texts. RoBERTa's and
+            XLM-RoBERTa's tokenizers make rows of one segment, which leave the second
+            mean 0.
         dropout: float in [0, 1), rate on `v`.
         pooler_activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh. It
             is BERT's tanh by default.

@@ -7,6 +7,7 @@ from tfeff.data.finetuning.examples import SpanAnswer
 from tfeff.data.finetuning.span_decoding import best_spans
 from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.encoders import Encoder
+from tfeff.encoders.encoder import INPUTS
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.heads import Head
@@ -22,7 +23,10 @@ OUTPUTS = ("start", "end")
 
 
 class _SpanHead(keras.layers.Layer):
-    """Two logits for each token, -1e30 where no answer can be."""
+    """Two logits for each token, -1e30 where no answer can be.
+
+    The passage is segment 1; in rows of one segment, what lies behind a separator.
+    """
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -33,14 +37,17 @@ class _SpanHead(keras.layers.Layer):
             name="dense",
         )
 
-    def build(self, hidden_shape, segment_ids_shape, is_token_shape):
+    def build(self, hidden_shape, *input_shapes):
         self.dense.build(hidden_shape)
 
-    def call(self, hidden, segment_ids, is_token):
-        real = ops.cast(is_token, "int32")
+    def call(self, hidden, token_ids, segment_ids, is_token):
+        real = ops.cast(is_token != 0, "int32")
         # A token of the passage is followed by another token: the last [SEP] is not.
-        followed = ops.pad(real[:, 1:], [[0, 0], [0, 1]])
-        passage = real * followed * ops.cast(segment_ids == 1, "int32")
+        followed = real * ops.pad(real[:, 1:], [[0, 0], [0, 1]])
+        second = real * ops.cast(segment_ids == 1, "int32")
+        of_one_segment = 1 - ops.max(second, axis=1, keepdims=True)
+        second += of_one_segment * _behind_separator(token_ids, real - followed)
+        passage = followed * second
         is_cls = real * ops.cast(ops.cumsum(ops.ones_like(real), axis=1) == 1, "int32")
         allowed = (passage + is_cls) > 0
         logits = self.dense(hidden)
@@ -49,9 +56,16 @@ class _SpanHead(keras.layers.Layer):
             for index, name in enumerate(OUTPUTS)
         }
 
-    def compute_output_spec(self, hidden, segment_ids, is_token):
+    def compute_output_spec(self, hidden, token_ids, segment_ids, is_token):
         shape, dtype = hidden.shape[:-1], self.compute_dtype
         return {name: keras.KerasTensor(shape, dtype) for name in OUTPUTS}
+
+
+def _behind_separator(token_ids, is_last):
+    """1 for tokens behind a separator, such as the last token, that are none."""
+    separator = ops.max(token_ids * is_last, axis=1, keepdims=True)
+    is_separator = ops.cast(token_ids == separator, "int32")
+    return ops.cast(ops.cumsum(is_separator, axis=1) > 0, "int32") * (1 - is_separator)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -79,10 +93,12 @@ class SpanQA(Task):
     Call arguments:
         inputs: dict of integer tensors `[B, T]`: `token_ids`, `segment_ids`, 1 for
             the passage and the `[SEP]` after it, and `padding_mask`; rows are
-            `[CLS] question [SEP] passage [SEP]`, padded at the end.
+            `[CLS] question [SEP] passage [SEP]`, padded at the end. In rows of one
+            segment, such as those of RoBERTa's tokenizer, the passage is what lies
+            behind the first `[SEP]`; the row's last token tells its id.
 
     Returns:
-        Dict of `start` and `end`, logits `[B, T]`, float32 in mixed precision too.
+        Dict of `start` and `end`, logits `[B, T]`, float32 in half precision too.
 
     Raises:
         TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
@@ -110,8 +126,11 @@ class SpanQA(Task):
         hidden = encoder(inputs)["sequence_output"]
         hidden = keras.layers.Dropout(dropout, dtype=encoder.dtype_policy)(hidden)
         # Half precision is too coarse to compare the logits of hundreds of tokens.
-        head = _SpanHead(dtype=encoder.dtype_policy.variable_dtype, name="head")
-        outputs = head(hidden, inputs["segment_ids"], inputs["padding_mask"])
+        dtype = keras.backend.result_type(
+            encoder.dtype_policy.variable_dtype, "float32"
+        )
+        head = _SpanHead(dtype=dtype, name="head")
+        outputs = head(hidden, *(inputs[name] for name in INPUTS))
         super().__init__(encoder, inputs, outputs, **kwargs)
         self.head = head
         self.dropout = float(dropout)
