@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
+from tfeff.data.finetuning.sentence_features import SentenceFeatures
 from tfeff.recipes import EmbedSettings, embed
 
 
@@ -107,6 +108,44 @@ def test_without_examples_the_encoder_is_scored(folder):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
+def test_a_run_is_scored_with_the_query_that_it_has_trained(folder):
+    embed(settings(examples="pairs.tsv", pooling="layerwise"))
+    again = settings(run_dir="judged", pretrained="run", pooling="layerwise")
+    summary = embed(again)
+    models = [
+        tfeff.training.load_checkpoint(f"{run}/model.keras")
+        for run in ("run", "judged")
+    ]
+    for one, other in zip(*(model.get_weights() for model in models), strict=True):
+        np.testing.assert_array_equal(one, other)
+    best = json.loads((folder / "run" / "metrics.json").read_text())["best"]["mean"]
+    for name, value in summary["untrained"].items():
+        assert value == pytest.approx(best[name], abs=1e-6)
+
+
+@pytest.mark.slow
+def test_rows_of_blocks_have_the_full_length(folder, monkeypatch):
+    sizes = dict(vocabulary_size=60, num_layers=1, hidden_dim=16, intermediate_dim=16)
+    attention = {"name": "blockwise", "head_blocks": [2, 2]}
+    encoder = tfeff.encoders.build(
+        "bert_tiny", **sizes, num_heads=4, max_sequence_length=16, attention=attention
+    )
+    assert encoder.length_dependent
+    tfeff.tasks.save_pretrained(encoder, tokenizer(), "blocks")
+    lengths, dataset = [], SentenceFeatures.dataset
+
+    def spied(self, *args, **kwargs):
+        batches = dataset(self, *args, **kwargs)
+        inputs, *_ = next(iter(batches))
+        lengths.append(inputs["token_ids"].shape[-1])
+        return batches
+
+    monkeypatch.setattr(SentenceFeatures, "dataset", spied)
+    embed(settings(examples="pairs.tsv", pretrained="blocks"))
+    assert set(lengths) == {16}
+
+
 @pytest.mark.parametrize(
     ("others", "message"),
     [
@@ -119,6 +158,7 @@ def test_without_examples_the_encoder_is_scored(folder):
             r"`batch_sizes` must be at least 2 .*batch_sizes=\[4, 1\]",
         ),
         (dict(task="SST-2"), "`task` must be a data set of pairs with ratings"),
+        (dict(pooling="layerwise"), "`pooling` must be 'mean' or 'cls' without"),
         (dict(metric="accuracy"), "`metric` must be one of"),
         (dict(split="test"), "`data` must hold"),
         (dict(split="tset"), "`split` must be one of"),

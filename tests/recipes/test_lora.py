@@ -144,6 +144,7 @@ def test_answering(pretrained, tmp_path):
         )
 
 
+@pytest.mark.filterwarnings("ignore:The table of absolute positions grew")
 def test_what_could_not_be_saved_is_refused_at_once(data, pretrained, tmp_path):
     run_dir = tmp_path / "run"
     with pytest.raises(ValueError, match="`save_lora` must be left out"):
@@ -157,6 +158,12 @@ def test_what_could_not_be_saved_is_refused_at_once(data, pretrained, tmp_path):
     tfeff.tasks.save_pretrained(convolutions, tokenizer(), tmp_path / "convolutions")
     with pytest.raises(ValueError, match="names of projections"):
         finetune(settings(run_dir, data, str(tmp_path / "convolutions")))
+    absolute = tfeff.encoders.build("bert_tiny", **SIZES, position="absolute")
+    tfeff.tasks.save_pretrained(absolute, tokenizer(), tmp_path / "absolute")
+    for new in ({"swap_positions": "huang4"}, {"sequence_length": 30}):
+        message = f"`lora_rank` must be left out.*{min(new)}="
+        with pytest.raises(ValueError, match=message):
+            finetune(settings(run_dir, data, str(tmp_path / "absolute"), **new))
     assert not run_dir.exists()
     with pytest.raises(ValueError, match="`lora_rank` must be .*lora_rank=0"):
         settings(run_dir, data, pretrained, lora_rank=0)

@@ -59,6 +59,9 @@ def test_are_those_of_runs_that_showed_one_segment(folder):
         ({"objective": "sentence_order"}, False),
         ({"objective": "masked_lm", "pretrained": "bert"}, False),
         ({"task": "RTE"}, False),
+        ({"stage": "general", "copy_layers": False}, True),
+        ({"stage": "general", "copy_layers": True}, False),
+        ({"stage": "task"}, False),
     ):
         (run / "config.json").write_text(json.dumps(config))
         assert has_unseen_segments(str(run)) is expected
@@ -98,3 +101,10 @@ def test_segments_are_of_pairs(folder):
     )
     with pytest.raises(ValueError, match="`pooling` must be .*'SST-2', single texts"):
         finetune(wrong)
+
+
+def test_adapters_are_saved_beside_the_segments_of_pretraining(folder):
+    (folder / "mlm" / "config.json").write_text('{"objective": "masked_lm"}')
+    with pytest.raises(ValueError, match="`new_segments` must be 'kept'"):
+        finetune(settings(folder, lora_rank=2, save_lora=True))
+    assert not (folder / "run").exists()

@@ -133,12 +133,8 @@ class DistillSettings(CallbackSettings):
     skip_mismatched: bool = setting(
         "task: leave out questions whose answer does not stand at its offset.", False
     )
-    stride: int = setting(
-        "task of questions: tokens from window to window.", 128, minimum=1
-    )
-    max_answer_tokens: int = setting(
-        "task of questions: most tokens of an answer.", 30, minimum=1
-    )
+    stride: int = setting("task: tokens from window to window.", 128, minimum=1)
+    max_answer_tokens: int = setting("task: most tokens of an answer.", 30, minimum=1)
     augment_with: str | None = setting(
         "task: a run of masked language modelling, or a preset that keeps its head, "
         "to replace words of texts.",

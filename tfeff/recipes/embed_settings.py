@@ -50,7 +50,7 @@ class EmbedSettings(TuningSettings):
     pooling: str = setting(
         "What of a text's hidden states is its embedding.",
         "mean",
-        choices=("mean", "cls", "last", "layerwise"),
+        choices=("mean", "cls", "layerwise"),
     )
     temperature: float = setting(
         "Cosines are divided by it in the loss.", 0.05, above=0.0

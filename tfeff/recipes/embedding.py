@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 import tfeff
+from tfeff.encoders.preset_heads import head_names, read_head
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.embed_settings import EmbedSettings
 from tfeff.recipes.naming import named_as
@@ -32,7 +33,11 @@ from tfeff.recipes.tuning import (
     more_axes,
     train_cell,
 )
+from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.utils.files import atomic_file
+
+# The head of a layerwise pooling, in presets.
+_QUERY = "layerwise_pooler"
 
 
 @recipe_running()
@@ -127,10 +132,14 @@ def embed(
         length = settings.sequence_length or encoder.max_sequence_length
         if examples is not None:
             check_contrast(settings, examples, encoder)
+        elif settings.pooling == "layerwise" and not _query(settings):
+            raise ValueError(
+                "`pooling` must be 'mean' or 'cls' without `examples` where "
+                "`pretrained` has no layerwise pooling, which would be random. "
+                f"Received: pooling='layerwise', pretrained={settings.pretrained!r}"
+            )
         scored = Scored(dataset, settings.split, pairs, tokenizer, length)
-        model = tfeff.tasks.SentenceEmbedding(
-            encoder, settings.pooling, settings.temperature
-        )
+        model = make_model(settings, encoder)
         model.compile()
         untrained = scored.metrics(model)
         summary = {"untrained": untrained}
@@ -146,6 +155,8 @@ def embed(
                 run,
                 own_callbacks,
                 untrained,
+                # Texts are scored and served in rows of the full length.
+                settings.strategy != "tpu" and not encoder.length_dependent,
             )
             model = tfeff.training.load_checkpoint(run.path("model.keras"))
         else:
@@ -231,7 +242,36 @@ class Scored:
         return {f"{self.split}_{name}": value for name, value in scores.items()}
 
 
-def train(settings, examples, strategy, scored, metric, run, callbacks, untrained):
+def make_model(settings, encoder):
+    """The model around an encoder, with the trained query that its preset has."""
+    model = tfeff.tasks.SentenceEmbedding(
+        encoder, settings.pooling, settings.temperature
+    )
+    if query := _query(settings):
+        model.heads()[_QUERY].assign(query)
+    return model
+
+
+def _query(settings):
+    """The arrays of a layerwise pooling that the pretrained preset has."""
+    run_dir, step = split_step(settings.pretrained)
+    if settings.pooling != "layerwise" or step is not None:
+        return None
+    preset = find_preset(run_dir)
+    return read_head(preset, _QUERY) if _QUERY in head_names(preset) else None
+
+
+def train(
+    settings,
+    examples,
+    strategy,
+    scored,
+    metric,
+    run,
+    callbacks,
+    untrained,
+    pad_to_longest,
+):
     """Trains every cell of the grid; `model.keras` of the run is the best one."""
     rows = tfeff.data.sentence_features(
         examples, scored.tokenizer, scored.sequence_length
@@ -252,11 +292,9 @@ def train(settings, examples, strategy, scored, metric, run, callbacks, untraine
             settings,
             strategy,
             folder,
-            lambda: tfeff.tasks.SentenceEmbedding(
-                load_pretrained(settings)[0], settings.pooling, settings.temperature
-            ),
+            lambda: make_model(settings, load_pretrained(settings)[0]),
             lambda in_step, seed: rows.dataset(
-                in_step, seed, pad_to_longest=settings.strategy != "tpu"
+                in_step, seed, pad_to_longest=pad_to_longest
             ),
             scored.metrics,
             metric,

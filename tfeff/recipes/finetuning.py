@@ -125,6 +125,13 @@ def finetune(
                 run_checkpoint(settings.pretrained, step)
         encoder, tokenizer = load_pretrained(settings, *settings.pretrained_steps[:1])
         check_lora(settings, encoder)
+        copies = settings.new_segments == "copied" and settings.save_lora
+        if copies and has_unseen_segments(settings.pretrained):
+            raise ValueError(
+                "`new_segments` must be 'kept' with `save_lora` where the pretraining "
+                "showed one segment: adapters are loaded beside the encoder as it was "
+                f"pretrained. Received: new_segments={settings.new_segments!r}"
+            )
         task = make_task(settings, dataset, encoder, tokenizer)
         if pretrained_pooler(settings, dataset) is not None:
             print(f"the pooler begins as that of {settings.pretrained}")

@@ -1,5 +1,6 @@
 """One training on a task: it ends with the weights that are best on its dev part."""
 
+import dataclasses
 import os
 from collections.abc import Callable
 from typing import TypeAlias
@@ -60,9 +61,9 @@ def check_lora(settings: TunedSettings, encoder: tfeff.encoders.Encoder) -> None
         encoder: one that is not trained; it has adapters afterwards.
 
     Raises:
-        ValueError: if there are adapters to save, and none to train; if the encoder is
-            quantized, so that it could not be saved with them; or if it has no layers
-            for them.
+        ValueError: if there are adapters to save, and none to train; if tables are new
+            or grow, which would stay as they begin; if the encoder is quantized, so
+            that it could not be saved with them; or if it has no layers for them.
     """
     if settings.lora_rank is None:
         if settings.save_lora:
@@ -71,6 +72,22 @@ def check_lora(settings: TunedSettings, encoder: tfeff.encoders.Encoder) -> None
                 "save_lora=True"
             )
         return
+    new: dict[str, object] = {}
+    if settings.swap_positions is not None:
+        new["swap_positions"] = settings.swap_positions
+    if settings.sequence_length and encoder.position == "absolute":
+        as_pretrained = dataclasses.replace(settings, sequence_length=None)
+        step = getattr(settings, "pretrained_steps", ())[:1]
+        longest = load_pretrained(as_pretrained, *step)[0].max_sequence_length
+        if settings.sequence_length > longest:
+            new["sequence_length"] = settings.sequence_length
+    if new:
+        raise ValueError(
+            "`lora_rank` must be left out where tables of positions are new or grow: "
+            "adapters train nothing else, and these would stay as they begin. "
+            f"Received: lora_rank={settings.lora_rank}"
+            + "".join(f", {name}={value!r}" for name, value in new.items())
+        )
     encoder.enable_lora(settings.lora_rank)
     check_keeps_quantization(encoder)
 

@@ -17,6 +17,8 @@ ONE_SEGMENT = ("masked_lm", "replaced_token", "permutation_lm")
 def has_unseen_segments(pretrained: str) -> bool:
     """Whether an encoder comes from a run that showed it segment 0 alone.
 
+    So does a general distillation, unless the student began with the teacher's layers.
+
     Of a preset nobody knows, and a run that went on from another encoder may have been
     shown more before: of both it is False.
     """
@@ -24,6 +26,8 @@ def has_unseen_segments(pretrained: str) -> bool:
     if not os.path.isfile(os.path.join(run_dir, "config.json")):
         return False
     config = read_config(run_dir)
+    if config.get("stage") == "general":
+        return not config.get("copy_layers")
     return config.get("objective") in ONE_SEGMENT and not config.get("pretrained")
 
 
