@@ -14,11 +14,12 @@ from tfeff.objectives import (
     Distillation,
     PermutationLM,
     ReplacedTokenDetection,
+    SentencePairPrediction,
     common_maps,
     generator_for,
 )
 from tfeff.objectives.distillation.layer_map import make_layer_map
-from tfeff.tasks import Classifier, Regressor
+from tfeff.tasks import Classifier, Regressor, SentenceEmbedding, TokenClassifier
 
 TERMS = ("embedding_loss", "hidden_loss", "attention_loss", "prediction_loss")
 
@@ -352,6 +353,26 @@ def test_layers_of_the_encoder_alone_are_compared():
     terms = model(inputs)
     for name, value in zip(("embedding", "hidden"), squares, strict=True):
         assert_close(np.sum(terms[name]), value, 1e-5)
+
+
+def test_models_without_weights_for_their_predictions():
+    """Their layers alone can be compared, also with weights of tokens."""
+    inputs, visible = make_inputs(4)
+    tokens = visible.astype("float32")
+    two = {name: np.stack([x, x], axis=1) for name, x in inputs.items()}
+    masked = {**inputs, "mask_positions": np.ones((4, 2), "int32")}
+    of_both = {"sentence": np.array([1, 2, 0, 1.0]), "masked_lm": np.ones((4, 2))}
+    for make, x, weights in (
+        (lambda encoder: TokenClassifier(encoder, 3), inputs, tokens),
+        (SentenceEmbedding, two, np.ones(4)),
+        (SentencePairPrediction, masked, of_both),
+    ):
+        student, teacher = (make(encoder) for encoder in make_pair())
+        for terms in ({}, {"prediction": False, "label": True}):
+            with pytest.raises(TypeError, match="`student` must.*mask_posi.*Received"):
+                Distillation(student, teacher, **terms)
+        model = Distillation(student, teacher, prediction=False)
+        assert np.isfinite(evaluated(model, x, weights)["loss"])
 
 
 def test_a_model_whose_encoder_is_not_called():

@@ -219,6 +219,40 @@ def test_a_generator_has_all_its_heads():
     assert encoder.blocks[0].attention.disabled_heads
 
 
+def test_a_generator_is_new_where_its_encoder_is_frozen():
+    encoder = make_encoder(embedding_dim=8)
+    encoder.blocks[0].trainable = False
+    encoder.embedding.token_embedding.trainable = False
+    generator = generator_for(encoder, 1 / 2)
+    tables = [*encoder.embedding.token_embedding.weights]
+    assert [id(w) for w in generator.non_trainable_weights if w.shape == (50, 8)] == [
+        id(w) for w in tables
+    ]
+    assert all(w.trainable for w in generator.blocks[0].weights if w.dtype != "uint32")
+    model = ReplacedTokenDetection(generator, encoder)
+    copy = ReplacedTokenDetection.from_config(model.get_config())
+    assert len(copy.trainable_weights) == len(model.trainable_weights)
+
+    encoder = make_encoder(embedding_dim=8)
+    encoder.trainable = False
+    generator = generator_for(encoder, 1 / 2)
+    assert not encoder.trainable_weights
+    shared = {id(w) for w in encoder.weights}
+    own = [w for w in generator.weights if id(w) not in shared and w.dtype != "uint32"]
+    assert len(own) > 10 and all(w.trainable for w in own)
+
+
+@pytest.mark.filterwarnings("ignore:.*quantize")
+def test_a_generator_is_not_quantized_with_its_encoder():
+    encoder = make_encoder()
+    encoder.quantize("int8")
+    generator = generator_for(encoder, 1 / 2)
+    kernel = generator.blocks[0].attention.query_dense.kernel
+    assert kernel.dtype == "float32" and kernel.trainable
+    assert generator.token_embedding is encoder.token_embedding
+    assert generator.token_embedding.quantization_mode == "int8"
+
+
 def test_tables_are_shared_and_kept_once(tmp_path):
     encoder = make_encoder("convbert_small", num_heads=4, embedding_dim=6)
     generator = generator_for(encoder, 1 / 4)

@@ -9,7 +9,13 @@ import tfeff
 from tests.checks import randomize
 from tests.subjects.sentences import tokenizer
 from tfeff.encoders.preset_heads import head_names
-from tfeff.objectives import MaskedLM, PermutationLM, SentencePairPrediction
+from tfeff.objectives import (
+    MaskedLM,
+    PermutationLM,
+    ReplacedTokenDetection,
+    SentencePairPrediction,
+    generator_for,
+)
 from tfeff.tasks import (
     Classifier,
     MultipleChoice,
@@ -95,6 +101,47 @@ def test_bfloat16_comes_back(tmp_path):
         np.testing.assert_array_equal(
             np.asarray(one, "float32"), np.asarray(other, "float32")
         )
+
+
+def test_options_count_for_a_generator_too(tmp_path):
+    encoder = make_encoder(attention={"name": "relative", "method": "shaw"})
+    model = ReplacedTokenDetection(generator_for(encoder, 1 / 2), encoder)
+    randomize({w.path: w for w in model.weights if w.dtype != "uint32"}, scale=0.3)
+    save_pretrained(model, tokenizer(), tmp_path / "preset")
+    for name, value in (
+        ("dropout", 0.3),
+        ("attention_dropout", 0.4),
+        ("dtype", "mixed_bfloat16"),
+    ):
+        loaded, _ = load_task(tmp_path / "preset", **{name: value})
+        for part in (loaded.generator, loaded.encoder):
+            found = part.dtype_policy.name if name == "dtype" else getattr(part, name)
+            assert found == value
+    with pytest.warns(UserWarning, match="grew from 16 to 24 rows"):
+        loaded, _ = load_task(tmp_path / "preset", sequence_length=24)
+    assert loaded.generator.max_sequence_length == 24 and loaded.share_embeddings
+    ids = np.arange(16)[None] % 50
+    inputs = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
+    inputs["mask_positions"] = ids[:, :2]
+    np.testing.assert_array_equal(
+        loaded(inputs)["masked_lm"], model(inputs)["masked_lm"]
+    )
+    longer = {x: np.repeat(inputs[x], 2, 1)[:, :24] for x in inputs}
+    assert np.isfinite(loaded(longer)["replaced"]).all()
+
+
+@pytest.mark.filterwarnings("ignore:The table of absolute positions grew")
+def test_options_that_a_generator_cannot_have_are_named(tmp_path):
+    encoder = make_encoder()
+    generator = make_encoder(name="generator", dropout=0.2)
+    model = ReplacedTokenDetection(generator, encoder)
+    save_pretrained(model, tokenizer(), tmp_path / "preset")
+    with pytest.raises(ValueError, match="^`swap_positions` must.*Received.*huang4"):
+        load_task(tmp_path / "preset", swap_positions="huang4")
+    with pytest.raises(ValueError, match="^`sequence_length` must be at most 16.*=24"):
+        load_task(tmp_path / "preset", sequence_length=24)
+    loaded, _ = load_task(tmp_path / "preset", sequence_length=8, dropout=None)
+    assert loaded.generator.dropout == 0.2 and loaded.encoder.dropout == 0.1
 
 
 def test_heads_of_objectives_can_be_read_one_by_one(tmp_path):

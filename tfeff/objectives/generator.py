@@ -3,6 +3,7 @@ from typing import Any
 
 from tfeff.encoders import Encoder
 from tfeff.encoders.building import check_overrides
+from tfeff.encoders.layer_states import FROZEN, QUANTIZED
 from tfeff.objectives.objective import check_encoder
 
 
@@ -12,8 +13,9 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
     It has as many layers; hidden states and feed-forward networks are `ratio` times
     as wide, and so is the number of heads (at least one): heads keep their size, and
     none is switched off. Its token, position and segment tables and the norm after them
-    **are** those of `encoder`, trained and saved once. A projection maps their width to
-    its own.
+    **are** those of `encoder`, trained and saved once, and frozen or quantized if they
+    are so there; all else is new and trainable. A projection maps their width to its
+    own.
 
     Args:
         encoder: the discriminator's `tfeff.encoders.Encoder`.
@@ -52,7 +54,8 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
         raise ValueError(f"`ratio` must be above 0, at most 1. Received: ratio={ratio}")
     check_overrides(overrides)
     share = Fraction(ratio).limit_denominator(64)
-    config = encoder.get_config()
+    states = ("trainable", FROZEN, QUANTIZED)  # Of trained layers; these are new.
+    config = {k: v for k, v in encoder.get_config().items() if k not in states}
     config["name"] = f"{encoder.name}_generator"
     for name in ("hidden_dim", "intermediate_dim"):
         width = share * config[name]

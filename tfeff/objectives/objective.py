@@ -27,6 +27,10 @@ def token_metrics() -> list[keras.metrics.Metric]:
     ]
 
 
+class OptionError(ValueError):
+    """An option of `tfeff.tasks.load_task` that a model cannot be loaded with."""
+
+
 class Objective(StaysFrozen, DistributedModel):
     """Base of objectives and tasks: defaults of `compile`, reports, config.
 
@@ -232,6 +236,15 @@ class Objective(StaysFrozen, DistributedModel):
     def of_encoder(cls, encoder: Encoder, config: dict) -> "Objective":
         """The model of an encoder and of the rest of its configuration."""
         return make_with_states(cls, {**config, cls.encoder_argument: encoder})
+
+    @classmethod
+    def with_options(cls, config: dict, options: dict) -> dict:
+        """The rest of the configuration, of an encoder that was loaded with options.
+
+        Raises:
+            OptionError: if the model cannot have one of them.
+        """
+        return config
 
 
 def check_encoder(name: str, encoder) -> Encoder:

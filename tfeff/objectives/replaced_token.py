@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from tfeff.compat import untracked
-from tfeff.encoders import Encoder
+from tfeff.encoders import Encoder, extend_length
 from tfeff.encoders.layer_states import layer_states
 from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import Dense
@@ -15,6 +15,7 @@ from tfeff.objectives.masked_lm import masked_lm_head
 from tfeff.objectives.objective import (
     TARGET_MEAN,
     Objective,
+    OptionError,
     check_encoder,
     check_targets,
     mask_positions_input,
@@ -279,6 +280,33 @@ class ReplacedTokenDetection(Objective):
             generator = {**generator, "config": inner}
         config["generator"] = keras.saving.deserialize_keras_object(generator)
         return super().of_encoder(encoder, config)
+
+    @classmethod
+    def with_options(cls, config: Config, options: Config) -> Config:
+        """With the generator's configuration for the options, too."""
+        given = {name: value for name, value in options.items() if value is not None}
+        if "swap_positions" in given:
+            raise OptionError(
+                "`swap_positions` must be None for a model of replaced tokens, whose "
+                "generator keeps its positions. "
+                f"Received: swap_positions={given['swap_positions']!r}"
+            )
+        inner = Encoder.from_config(config["generator"]["config"]).get_config()
+        for name in {"dropout", "attention_dropout", "dtype"} & set(given):
+            inner[name] = given[name]
+        old, new = inner["max_sequence_length"], given.get("sequence_length", 0)
+        if new > old:
+            if inner["position"] == "absolute" and not config["share_embeddings"]:
+                raise OptionError(
+                    f"`sequence_length` must be at most {old}, the rows of the "
+                    "generator's own table of positions. "
+                    f"Received: sequence_length={new}"
+                )
+            # A table is the discriminator's, which is as long by now.
+            bare = Encoder.from_config({**inner, "position": "none"})
+            longer = extend_length(bare, new).get_config()
+            inner.update(max_sequence_length=new, attention=longer["attention"])
+        return {**config, "generator": {**config["generator"], "config": inner}}
 
 
 _PARTS = ("hidden", "output")

@@ -10,7 +10,7 @@ import numpy as np
 
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.objectives.masked_lm import MaskedLM
-from tfeff.objectives.objective import Objective
+from tfeff.objectives.objective import Objective, OptionError
 from tfeff.objectives.permutation_lm import PermutationLM
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 from tfeff.storage.arguments import READ_MODEL, paths
@@ -36,7 +36,8 @@ def load_task(
     Args:
         path: a preset of one, as `save_pretrained` writes it, and `tfeff convert` of a
             published fine-tuned model; or a run of fine-tuning.
-        **options: arguments of `load_pretrained`, such as `dtype`.
+        **options: arguments of `load_pretrained`, such as `dtype`. They count for a
+            generator, too; a model that has one keeps its positions.
 
     Returns:
         The model, such as a `tfeff.tasks.Classifier`, and its KerasHub tokenizer.
@@ -44,7 +45,7 @@ def load_task(
     Raises:
         TypeError: if an argument has the wrong type.
         ValueError: if `path` holds no such model, and then it says what there is; or a
-            file is damaged.
+            file is damaged; or the model cannot have an option.
 
     Example:
     ```python
@@ -72,7 +73,9 @@ def load_task(
         kind = keras.saving.get_registered_object(task["registered_name"])
         if not isinstance(kind, type) or not issubclass(kind, Objective):
             raise ValueError(f"{task['registered_name']!r} is no model of tfeff")
-        model = kind.of_encoder(encoder, task["config"])
+        model = kind.of_encoder(encoder, kind.with_options(task["config"], options))
+    except OptionError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"`path` must hold a model of tfeff. Received: path={path!r}, whose "

@@ -214,6 +214,26 @@ class TestWordStarts:
         ids = xlnet_tokenizer("two words")
         assert starts[np.asarray(ids)].sum() == 2
 
+    def test_a_mask_token_behind_the_pieces(self, documents):
+        model = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(documents[:100]),
+            model_writer=model,
+            vocab_size=90,
+            pad_id=0,
+            bos_id=1,
+            eos_id=2,
+            unk_id=3,
+            pad_piece="[PAD]",
+            bos_piece="[CLS]",
+            eos_piece="[SEP]",
+            unk_piece="[UNK]",
+            minloglevel=2,
+        )
+        tokenizer = keras_hub.tokenizers.DebertaV3Tokenizer(proto=model.getvalue())
+        starts = word_starts(tokenizer)
+        assert starts.shape == (91,) and not starts[tokenizer.mask_token_id]
+
     def test_word_piece(self):
         pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "play", "##ing", "."]
         tokenizer = keras_hub.tokenizers.BertTokenizer(pieces)

@@ -25,7 +25,7 @@ def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
             `tfeff.data.RobertaTokenizer`.
 
     Returns:
-        [V] bool.
+        [V] bool, false for a token that the tokenizer has behind its pieces.
 
     Raises:
         TypeError: if the tokenizer is of another kind.
@@ -61,7 +61,9 @@ def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
             "`tokenizer` must have pieces that begin a word. Received: a tokenizer "
             f"with {len(starts)} pieces, none of which does"
         )
-    return np.array(starts)
+    # KerasHub's DebertaV3Tokenizer has its mask token behind SentencePiece's pieces.
+    behind = tokenizer.vocabulary_size() - len(starts)
+    return np.array(starts + [False] * behind)
 
 
 def words(token_ids: tf.Tensor, special: tf.Tensor, starts: np.ndarray) -> tf.Tensor:

@@ -19,6 +19,7 @@ from tfeff.objectives.distillation.loss_weights import (
     check_loss_weights,
 )
 from tfeff.objectives.distillation.target_weights import (
+    check_predictions,
     example_weights,
     position_counts,
     prediction_weights,
@@ -108,7 +109,8 @@ class Distillation(DistributedModel):
         terms' means, weighted by the numbers of positions.
 
     Raises:
-        TypeError: if student or teacher is of another kind, or weights are no numbers.
+        TypeError: if student or teacher is of another kind, the student has other
+            outputs where `prediction` or `label` is set, or weights are no numbers.
         ValueError: if they are the same model, their vocabularies, tokenizers or
             numbers of logits differ, the layer map does not fit, an attention lacks
             these maps, the heads cannot be paired, widths differ where cosines are
@@ -184,6 +186,8 @@ class Distillation(DistributedModel):
         layer_weights_given = layer_weights
         layer_weights = check_layer_weights(layer_weights, encoders[0].num_layers)
         weights = _weights_of_terms(chosen, loss_weights, layer_weights)
+        if "prediction" in weights or "label" in weights:
+            check_predictions(student)
         if "attention" in weights:
             for name, encoder in zip(("student", "teacher"), encoders):
                 check_maps(name, encoder, str(attention))
@@ -321,11 +325,11 @@ class Distillation(DistributedModel):
         if len(mask.shape) > 2:
             examples = examples[:, None]
         weights = {name: count * examples for name, count in counts.items()}
-        of_targets = prediction_weights(sample_weight, x, self.student)
-        return {
-            name: of_targets if name in ("prediction", "label") else weight
-            for name, weight in weights.items()
-        }
+        of_targets = {"prediction", "label"} & set(terms)
+        if of_targets:
+            given = prediction_weights(sample_weight, x, self.student)
+            weights |= dict.fromkeys(of_targets, given)
+        return weights
 
     @property
     def metrics(self) -> list[Any]:

@@ -34,17 +34,33 @@ def position_counts(padding_mask, terms, reduction: str) -> dict:
 def example_weights(sample_weight, padding_mask):
     """The weight of each example: `[B]`, 1 or what was given for the whole of it.
 
-    Weights of tokens, `[B, M]`, are not of examples; those of several outputs are
+    Weights of tokens, `[B, M]`, are not of examples; others of several outputs are
     averaged.
     """
     examples = ops.any(padding_mask != 0, axis=tuple(range(1, len(padding_mask.shape))))
     examples = ops.cast(examples, "float32")
     if isinstance(sample_weight, Mapping):
-        parts = [ops.cast(weight, "float32") for weight in sample_weight.values()]
-        sample_weight = sum(parts) / len(parts)
+        parts = [w for w in sample_weight.values() if len(w.shape) == 1]
+        parts = [ops.cast(weight, "float32") for weight in parts]
+        sample_weight = sum(parts) / len(parts) if parts else None
     if sample_weight is None or len(sample_weight.shape) > 1:
         return examples
     return examples * ops.cast(sample_weight, "float32")
+
+
+def check_predictions(student: keras.Model) -> None:
+    """Raises unless `prediction_weights` has weights for the student's outputs."""
+    shapes = output_shapes(student.output)
+    ranks = {len(shape) for shape in shapes.values()}
+    known = {1, 2} if None in shapes else {2}
+    if None in shapes and "mask_positions" in student.input:
+        known.add(3)
+    if not ranks <= known:
+        raise TypeError(
+            "`student` must have logits [B, C], ratings [B], a dict of logits [B, T], "
+            "or logits [B, M, V] at `mask_positions`, unless `prediction` and `label` "
+            f"are False. Received: student={student!r}"
+        )
 
 
 def prediction_weights(sample_weight, inputs, model: keras.Model):
