@@ -11,6 +11,7 @@ import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.data.finetuning.sentence_features import SentenceFeatures
 from tfeff.recipes import EmbedSettings, embed
+from tfeff.recipes.embedding import make_model
 
 
 @pytest.fixture
@@ -122,6 +123,19 @@ def test_a_run_is_scored_with_the_query_that_it_has_trained(folder):
     best = json.loads((folder / "run" / "metrics.json").read_text())["best"]["mean"]
     for name, value in summary["untrained"].items():
         assert value == pytest.approx(best[name], abs=1e-6)
+
+
+def test_a_query_at_a_url(folder):
+    encoder, pieces = tfeff.tasks.load_pretrained("preset")
+    model = tfeff.tasks.SentenceEmbedding(encoder, "layerwise")
+    tfeff.tasks.save_pretrained(model, pieces, "layerwise")
+    tfeff.storage.publish("layerwise", "memory://layerwise")
+    given = settings(pretrained="memory://layerwise", pooling="layerwise")
+    made = make_model(given, encoder)
+    (expected,), (found,) = (
+        model.heads()["layerwise_pooler"].arrays().values() for model in (model, made)
+    )
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.slow

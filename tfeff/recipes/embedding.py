@@ -9,9 +9,9 @@ import keras
 import numpy as np
 
 import tfeff
-from tfeff.encoders.preset_heads import head_names, read_head
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.embed_settings import EmbedSettings
+from tfeff.recipes.heads import read_own_head
 from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import (
     best_metric,
@@ -33,7 +33,6 @@ from tfeff.recipes.tuning import (
     more_axes,
     train_cell,
 )
-from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.utils.files import atomic_file
 
 # The head of a layerwise pooling, in presets.
@@ -254,11 +253,8 @@ def make_model(settings, encoder):
 
 def _query(settings):
     """The arrays of a layerwise pooling that the pretrained preset has."""
-    run_dir, step = split_step(settings.pretrained)
-    if settings.pooling != "layerwise" or step is not None:
-        return None
-    preset = find_preset(run_dir)
-    return read_head(preset, _QUERY) if _QUERY in head_names(preset) else None
+    is_read = settings.pooling == "layerwise"
+    return read_own_head(settings.pretrained, _QUERY) if is_read else None
 
 
 def train(

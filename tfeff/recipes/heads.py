@@ -83,18 +83,24 @@ class PretrainedHeads:
 
 
 @paths(pretrained=READ_MODEL)
-def read_pooler(pretrained: str) -> dict[str, np.ndarray] | None:
-    """The pooler of a preset, to fine-tune with.
+def read_own_head(pretrained: str, name: str) -> dict[str, np.ndarray] | None:
+    """The arrays of a head of a preset.
 
     Returns:
-        The arrays of a pooler of the first position; `None` for a preset without one
-        and for `"RUN@STEP"`, which has none.
+        The arrays; `None` for a preset without it and for `"RUN@STEP"`, which has no
+        heads.
     """
     run_dir, step = split_step(pretrained)
-    if step is not None or "pooler" not in head_names(find_preset(run_dir)):
+    if step is not None:
         return None
-    pooler = read_head(find_preset(run_dir), "pooler")
-    return pooler if pooler["pooling"] == "cls" else None
+    preset = find_preset(run_dir)
+    return read_head(preset, name) if name in head_names(preset) else None
+
+
+def read_pooler(pretrained: str) -> dict[str, np.ndarray] | None:
+    """The pooler of a preset, to fine-tune with, if it is of the first position."""
+    pooler = read_own_head(pretrained, "pooler")
+    return pooler if pooler and pooler["pooling"] == "cls" else None
 
 
 def _outside(model):
