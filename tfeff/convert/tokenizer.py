@@ -239,8 +239,7 @@ def _check_ids(file, family, tokenizer):
             f"{file.path!r} must describe the same tokenizer as the vocabulary. It has "
             "another vocabulary"
         )
-    if family != "xlnet":  # Its rows are framed as those of others, see CONVERT.md.
-        check_frame(file.path, file.values.get("post_processor"), tokenizer)
+    check_frame(file.path, family, file.values.get("post_processor"), tokenizer)
     check_same_ids(file.path, tokenizer, file.reference(**changes))
 
 

@@ -47,8 +47,7 @@ def check_tokenizer_json(
             f"{path!r} must describe the same tokenizer as the vocabulary and "
             f"'tokenizer_config.json'. It has another {', '.join(different)}"
         )
-    if family != "xlnet":  # Its rows are framed as those of others, see CONVERT.md.
-        check_frame(path, file.get("post_processor"), tokenizer)
+    check_frame(path, family, file.get("post_processor"), tokenizer)
 
 
 def _word_piece(file, tokenizer, config) -> Iterator[tuple[str, bool]]:

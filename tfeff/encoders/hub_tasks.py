@@ -43,10 +43,8 @@ class _EncoderTask(StaysFrozen, ChecksBeforeSaving):
         # KerasHub gives a new head to who names the number of classes.
         if "num_classes" not in config:
             config |= states
-        for name in ("backbone", "preprocessor"):
-            if isinstance(config.get(name), dict):
-                config[name] = keras.layers.deserialize(config[name])
-        return make_with_states(cls, config)
+        make = super().from_config
+        return make_with_states(lambda **arguments: make(arguments), config)
 
     def save_to_preset(self, preset_dir, *args, **kwargs):
         check_keeps_quantization(self)

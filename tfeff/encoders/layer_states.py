@@ -4,7 +4,7 @@ Layers may be quantized, and parts of a model may be frozen. Each model's config
 has this of its own layers, and those of models inside it have theirs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import keras
 
@@ -41,16 +41,16 @@ def layer_states(model: keras.Model) -> dict:
     return found
 
 
-def make_with_states(cls: type, config: dict) -> keras.Model:
+def make_with_states(make: Callable[..., keras.Model], config: dict) -> keras.Model:
     """A model from its configuration, without its weights.
 
     Args:
-        cls: the model's class.
+        make: the model's class, or a function that makes one.
         config: its arguments, with those of `layer_states` among them.
     """
     config = dict(config)
     quantized, frozen = config.pop(QUANTIZED, {}), config.pop(FROZEN, ())
-    model = cls(**config)
+    model = make(**config)
     if frozen and not model.trainable:
         for layer in _own_layers(model):
             layer.trainable = True

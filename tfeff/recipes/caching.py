@@ -15,7 +15,7 @@ from tfeff.recipes.corpora import (
 )
 from tfeff.recipes.corpus_settings import check_no_fraction
 from tfeff.recipes.runs import print_next, upgraded
-from tfeff.recipes.settings import check_settings
+from tfeff.recipes.settings import changed, check_settings
 from tfeff.storage.arguments import written_or_reused
 from tfeff.tasks.run_tokenizer import (
     RUN_TOKENIZER,
@@ -121,16 +121,11 @@ def _beam_jobs(settings):
 
 
 def _check_no_training(settings):
-    for name, default in (
-        ("tokenizer_kind", "sentencepiece"),
-        ("tokenizer_sample", None),
-        ("vocabulary_size", 32_000),
-    ):
-        value = getattr(settings, name)
-        if value != default:
+    for name in ("tokenizer_kind", "tokenizer_sample", "vocabulary_size"):
+        if name in changed(settings):
             raise ValueError(
                 f"`{name}` must be left out where a `tokenizer` is given. Received: "
-                f"tokenizer={settings.tokenizer!r}, {name}={value!r}"
+                f"tokenizer={settings.tokenizer!r}, {name}={getattr(settings, name)!r}"
             )
 
 

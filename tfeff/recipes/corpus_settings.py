@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from tfeff.recipes.settings import changed
+
 CORPUS_HELP = (
     "Text files, JSON Lines (.jsonl, .jsonl.gz, .json.gz), Parquet files (.parquet), "
     "globs of them; or tfds:NAME, hf:NAME, hf:NAME:CONFIGURATION, docstrings."
@@ -11,7 +13,6 @@ TEXT_FIELD_HELP = (
 )
 VALIDATION_HELP = "Like the corpus; by default a part of it."
 VALIDATION_FRACTION_HELP = "Documents held out of the corpus."
-VALIDATION_FRACTION = 0.02
 MAX_CHARACTERS_HELP = "Where the docstrings corpus ends."
 # Enough for the default vocabulary.
 MAX_CHARACTERS = 16_000_000
@@ -42,7 +43,7 @@ def without_effect(config: Mapping) -> set[str]:
 
 def check_no_fraction(settings) -> None:
     """Raises if documents are to be held out beside those to validate by."""
-    if settings.validation and settings.validation_fraction != VALIDATION_FRACTION:
+    if settings.validation and "validation_fraction" in changed(settings):
         raise ValueError(
             "`validation_fraction` must be left out where `validation` is given. "
             f"Received: validation={list(settings.validation)}, "

@@ -125,8 +125,7 @@ def finetune(
                 run_checkpoint(settings.pretrained, step)
         encoder, tokenizer = load_pretrained(settings, *settings.pretrained_steps[:1])
         check_lora(settings, encoder)
-        copies = settings.new_segments == "copied" and settings.save_lora
-        if copies and has_unseen_segments(settings.pretrained):
+        if settings.save_lora and copies_segments(settings):
             raise ValueError(
                 "`new_segments` must be 'kept' with `save_lora` where the pretraining "
                 "showed one segment: adapters are loaded beside the encoder as it was "
@@ -347,9 +346,15 @@ def train(settings, task, strategy, folder, callbacks, pretrained_step=None, **c
 def load_encoder(settings, step):
     """The encoder to fine-tune, whose unseen segments begin as the settings say."""
     encoder, _ = load_pretrained(settings, step)
-    if settings.new_segments == "copied" and has_unseen_segments(settings.pretrained):
+    if copies_segments(settings):
         begin_as_first(encoder)
     return encoder
+
+
+def copies_segments(settings):
+    """Whether segments that the pretraining never showed begin as the first one."""
+    is_copied = settings.new_segments == "copied"
+    return is_copied and has_unseen_segments(settings.pretrained)
 
 
 def pretrained_pooler(settings, dataset):

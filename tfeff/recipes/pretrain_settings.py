@@ -12,7 +12,6 @@ from tfeff.recipes.corpus_settings import (
     TOKENIZER_HELP,
     TOKENIZER_KIND_HELP,
     TOKENIZER_KINDS,
-    VALIDATION_FRACTION,
     VALIDATION_FRACTION_HELP,
     VALIDATION_HELP,
     VOCABULARY_SIZE_HELP,
@@ -84,7 +83,7 @@ class PretrainSettings(OptimizerSettings):
     text_field: str = setting(TEXT_FIELD_HELP, "text")
     validation: tuple[str, ...] = setting(VALIDATION_HELP, ())
     validation_fraction: float = setting(
-        VALIDATION_FRACTION_HELP, VALIDATION_FRACTION, above=0.0, below=1.0
+        VALIDATION_FRACTION_HELP, 0.02, above=0.0, below=1.0
     )
     max_characters: int = setting(MAX_CHARACTERS_HELP, MAX_CHARACTERS, minimum=1)
     cache_dir: str | None = setting(

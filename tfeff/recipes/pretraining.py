@@ -33,7 +33,7 @@ from tfeff.recipes.runs import (
     print_finetune_next,
     recipe_running,
 )
-from tfeff.recipes.settings import check_settings, fields_of
+from tfeff.recipes.settings import changed, check_settings
 from tfeff.tasks.run_tokenizer import (
     RUN_TOKENIZER,
     has_run_tokenizer,
@@ -269,15 +269,6 @@ def _valid_batches(settings, valid, tokenizer):
         repeat=False,
         tokenizer=tokenizer,
     )
-
-
-def changed(settings: PretrainSettings) -> set[str]:
-    """The names of settings that are not left at their defaults."""
-    return {
-        field.name
-        for field in fields_of(type(settings))
-        if getattr(settings, field.name) != field.default
-    }
 
 
 def objective(settings: PretrainSettings):

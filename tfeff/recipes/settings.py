@@ -374,6 +374,15 @@ def check_settings(settings: object, cls: type[Settings]) -> None:
         )
 
 
+def changed(settings: "Settings") -> set[str]:
+    """The names of settings that are not left at their defaults."""
+    return {
+        field.name
+        for field in fields_of(type(settings))
+        if getattr(settings, field.name) != field.default
+    }
+
+
 def fields_of(cls: type) -> list[Field]:
     """The fields of a settings class: its own, then those that it shares."""
     hints = typing.get_type_hints(cls)

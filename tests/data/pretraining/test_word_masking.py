@@ -1,16 +1,14 @@
 """Whole words and n-grams: what belongs together, and what is chosen of it."""
 
-import io
-
 import keras_hub
 import numpy as np
 import pytest
-import sentencepiece
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.reference.masking import choose_units, word_spans
+from tests.subjects import sentence_pieces
 from tests.subjects.masking import (
     CLS,
     MASK,
@@ -215,11 +213,9 @@ class TestWordStarts:
         assert starts[np.asarray(ids)].sum() == 2
 
     def test_a_mask_token_behind_the_pieces(self, documents):
-        model = io.BytesIO()
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(documents[:100]),
-            model_writer=model,
-            vocab_size=90,
+        proto = sentence_pieces.trained(
+            documents[:100],
+            90,
             pad_id=0,
             bos_id=1,
             eos_id=2,
@@ -228,9 +224,8 @@ class TestWordStarts:
             bos_piece="[CLS]",
             eos_piece="[SEP]",
             unk_piece="[UNK]",
-            minloglevel=2,
         )
-        tokenizer = keras_hub.tokenizers.DebertaV3Tokenizer(proto=model.getvalue())
+        tokenizer = keras_hub.tokenizers.DebertaV3Tokenizer(proto=proto)
         starts = word_starts(tokenizer)
         assert starts.shape == (91,) and not starts[tokenizer.mask_token_id]
 
@@ -251,17 +246,14 @@ class TestWordStarts:
 
 @pytest.fixture
 def xlnet_tokenizer(documents):
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(documents[:100]),
-        model_writer=model,
-        vocab_size=90,
+    proto = sentence_pieces.trained(
+        documents[:100],
+        90,
         control_symbols=["<cls>", "<sep>", "<mask>"],
         pad_id=3,
         pad_piece="<pad>",
-        minloglevel=2,
     )
-    return XLNetTokenizer(model.getvalue())
+    return XLNetTokenizer(proto)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,12 @@
 """Training, saving and loading of tokenizers."""
 
-import io
-
 import keras_hub
 import numpy as np
 import pytest
 import sentencepiece
 import tensorflow_text
 
+from tests.subjects import sentence_pieces
 from tests.subjects.corpus import make_documents, token_lists
 from tfeff.data import (
     XLNetTokenizer,
@@ -146,16 +145,10 @@ def test_settings_that_the_file_does_not_tell(tokenizer, tmp_path, settings):
 
 
 def test_classes_that_the_file_does_not_tell(tokenizer, tmp_path):
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["one two three"] * 9),
-        model_writer=model,
-        vocab_size=17,
-        control_symbols=["<cls>", "<sep>", "<pad>", "<mask>"],
-        minloglevel=2,
-    )
+    symbols = ["<cls>", "<sep>", "<pad>", "<mask>"]
+    proto = sentence_pieces.trained(["one two three"] * 9, 17, control_symbols=symbols)
     for given in (
-        XLNetTokenizer(model.getvalue()),
+        XLNetTokenizer(proto),
         keras_hub.tokenizers.SentencePieceTokenizer(tokenizer.proto),
     ):
         with pytest.raises(TypeError, match=f"`tokenizer`.*{type(given).__name__}"):
@@ -181,15 +174,10 @@ def test_every_truncation_is_noticed(tokenizer, tmp_path):
 
 
 def test_loading_a_model_without_special_tokens(tmp_path, documents):
-    path = str(tmp_path / "plain")
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(documents),
-        model_prefix=path,
-        vocab_size=100,
-        minloglevel=2,
-    )
+    path = tmp_path / "plain.model"
+    path.write_bytes(sentence_pieces.trained(documents, 100))
     with pytest.raises(ValueError, match=r"plain\.model.*Cannot find special token"):
-        load_tokenizer(path + ".model")
+        load_tokenizer(str(path))
 
 
 def test_fingerprints(tokenizer, documents):
