@@ -14,6 +14,7 @@ have had.
         --size=small --variants=bert,shatter,huang4 --runs=runs/gpu
 """
 
+import hashlib
 import json
 import math
 import os
@@ -35,8 +36,10 @@ VARIANTS = (
     *("one_head_sigmoid", "part_bias", "bert_rpe", "bert_rab"),
     *("shaw", "huang1", "huang2", "huang3", "huang4"),
 )
+# All that the numbers of a training depend on, the tokens by their file's digest.
 KEY = ("device", "size", "variant", "seed", "million_tokens", "batch_size", "rate")
-FIELDS = (*KEY, "loss", "unigram_entropy", "tokens_a_second", "dtype", "command")
+KEY += ("dtype", "points", "tokens_digest")
+FIELDS = (*KEY, "loss", "unigram_entropy", "tokens_a_second", "command")
 POINTS = (*KEY, "step", "loss", "val_loss")
 # As tokenizers of tfeff have them: below are padding, unknown, [CLS] and [SEP].
 MASK, FIRST_PIECE = 4, 5
@@ -82,15 +85,17 @@ def main(_):
     os.makedirs(FLAGS.runs, exist_ok=True)
     os.makedirs(FLAGS.results, exist_ok=True)
     path = os.path.join(FLAGS.results, "gpu_campaign.csv")
+    digest = hashlib.sha256(Path(FLAGS.tokens).read_bytes()).hexdigest()[:12]
     end = math.inf
     if FLAGS.budget_minutes is not None:
         end = time.monotonic() + 60 * FLAGS.budget_minutes
     for seed in FLAGS.seeds:
         for variant in FLAGS.variants:
             values = (device, FLAGS.size, variant, seed, FLAGS.million_tokens)
-            values += (FLAGS.batch_size, FLAGS.rate)
+            values += (FLAGS.batch_size, FLAGS.rate, FLAGS.dtype, FLAGS.points, digest)
             case = dict(zip(KEY, map(str, values)))
             if any(case.items() <= row.items() for row in read(path)):
+                print(f"{variant}, seed {seed}: is recorded in {path}", flush=True)
                 continue
             done = train(case, end)
             if done is None:
@@ -244,7 +249,6 @@ def train(case: dict[str, str], end: float) -> tuple[dict, list[dict]] | None:
         "unigram_entropy": float(data["unigram_entropy"]),
         # The first compiles.
         "tokens_a_second": round(every * size * length / float(np.median(seconds))),
-        "dtype": FLAGS.dtype,
         "command": machine.command(),
     }
     return row, [{**case, **point} for point in curve]

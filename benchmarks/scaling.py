@@ -28,7 +28,7 @@ REFERENCE = "self"
 LINEAR = ("blockwise", "lightweight_conv", "dynamic_conv", "span_dynamic_conv")
 SETTINGS = ("hidden_dim", "num_heads")
 FIELDS = (*SETTINGS, "attention", "length", "seconds", "temporary", "flops")
-COSTS = {"seconds": ("ms", 1e3), "temporary": ("MB", 1e-6)}
+COSTS = {"seconds": ("time", "ms", 1e3), "temporary": ("temporary memory", "MB", 1e-6)}
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("attentions", None, "Names of this file's table; all by default.")
@@ -141,7 +141,7 @@ def curves(rows, cost: str) -> dict[str, dict[int, float]]:
 
 def table(rows, cost: str) -> list[str]:
     """Lines of a Markdown table of a cost, in its unit of `COSTS`."""
-    unit, scale = COSTS[cost]
+    _, unit, scale = COSTS[cost]
     lengths = sorted({int(row["length"]) for row in rows})
     measured = curves(rows, cost)
     reference = measured.get(REFERENCE, {})
@@ -197,7 +197,7 @@ def plot(rows, path: str) -> None:
     import matplotlib.pyplot as plt
 
     figure, panels = plt.subplots(1, 2, figsize=(13, 6))
-    for axes, (cost, (unit, scale)) in zip(panels, COSTS.items()):
+    for axes, (cost, (what, unit, scale)) in zip(panels, COSTS.items()):
         for index, (name, points) in enumerate(curves(rows, cost).items()):
             style = {REFERENCE: "k-"}.get(name, "--" if name in LINEAR else "-")
             width = 2.5 if name == REFERENCE or name in LINEAR else 1
@@ -206,7 +206,7 @@ def plot(rows, path: str) -> None:
             if name != REFERENCE:
                 look["color"] = plt.cm.tab10(index % 10)
             axes.loglog(list(points), values, style, lw=width, label=name, **look)
-        axes.set(xlabel="length", ylabel=f"{cost} ({unit})")
+        axes.set(xlabel="length", ylabel=f"{what} ({unit})")
         lengths = sorted({int(row["length"]) for row in rows})
         axes.set_xticks(lengths, lengths)
         axes.minorticks_off()

@@ -1,12 +1,13 @@
 """The pages of the claims: table, curve and verdict of each, and a summary of all."""
 
+import math
 import os
 import statistics
 import textwrap
 from pathlib import Path
 
 from evidence.cells import make_cells
-from evidence.claims import TASK_NAMES, TIMED_METRICS, Claim, Term
+from evidence.claims import TASK_NAMES, TIMED_METRICS, Claim, Comparison, Term
 from evidence.deciding import claims_at
 from evidence.ledger import Ledger
 from evidence.systems import Scale
@@ -23,16 +24,18 @@ from evidence.verdicts import (
 MOST_CURVES = 6
 RULE = (
     "An effect is the difference of the means over the seeds that all have, above 0 "
-    "where the claim holds. Its margin is Student's t at 97.5 % times the deviation, "
-    "which is pooled over all systems with the metric, or that of the compared "
-    "systems alone where it is larger, times √(Σ weight² / seeds). A seed is the "
-    "order of the texts, too, the same for all systems: the deviation is of what a "
-    "system's mean and a seed's effect leave. A system whose seeds differ by more "
-    "than chance allows (F test at 1 %) is pooled in its own comparisons alone. A "
-    "comparison is confirmed where the effect is above its margin, contradicted where "
-    "it is below the margin's negative, and otherwise not decided; a claim is "
-    "confirmed where all of its comparisons are, and contradicted where one is. "
-    "Equality is confirmed where effect and margin are within the tolerance. Nothing "
+    "where the claim holds. Its margin is Student's t at 97.5 % times the deviation "
+    "times √(Σ weight² / seeds). A seed is the order of the texts, too, the same for "
+    "all systems: the deviation is of what a system's mean and a seed's effect leave. "
+    "It is pooled, with its degrees of freedom, over all systems with the metric but "
+    "those whose seeds differ by more than chance allows (F test at 1 %; at equal "
+    "cost or loss also by the last loss). A comparison with such a system takes the "
+    "deviation and the degrees of freedom of the compared systems alone. A comparison "
+    "is confirmed where the effect is above its margin, contradicted where it is "
+    "below the margin's negative, and otherwise not decided; a claim is confirmed "
+    "where all of its comparisons are, and contradicted where one is. Equality within "
+    "a tolerance is confirmed where the effect's size and the margin together are "
+    "within it, and contradicted where the size less the margin is beyond it. Nothing "
     "is decided of systems that have learnt nothing: the best must be 0.1 nats below "
     "the unigram entropy, or above the baseline by the margin. A comparison is "
     "decided only where the system that is to be the better, both that are to be "
@@ -122,7 +125,7 @@ def page(
             ("comparison", "effect", "margin", "deviation", "seeds", "verdict", ""),
             [
                 (
-                    comparison.label,
+                    label(comparison),
                     number(v.effect),
                     *(
                         "–" if x is None else f"{x:.3f}"
@@ -147,14 +150,22 @@ def page(
 
 def why(verdict: Verdict) -> str:
     """Why a comparison is not decided, and what it would take."""
-    if verdict.more_tokens is None:
+    if verdict.more_seeds is None:
         return verdict.reason
-    if verdict.more_tokens > 1e12:
-        return f"{verdict.reason}; no number of tokens would decide"
+    if math.isinf(verdict.more_seeds):
+        return f"{verdict.reason}; no number of seeds would decide"
+    more = f"{verdict.more_seeds:.0f} more seed{'s' if verdict.more_seeds > 1 else ''}"
     return (
-        f"{verdict.reason}; about {verdict.more_tokens / 1e6:,.0f} million more tokens "
-        "would decide"
+        f"{verdict.reason}; {more} of each, {verdict.more_tokens / 1e6:,.0f} million "
+        "tokens, would decide an effect and a deviation of this size"
     )
+
+
+def label(comparison: Comparison) -> str:
+    """What is compared, with the tolerance of an equality."""
+    if comparison.tolerance is None:
+        return comparison.label
+    return f"{comparison.label} within {comparison.tolerance}"
 
 
 def effects_text(claim: Claim, verdicts: list[Verdict]) -> str:
@@ -162,7 +173,7 @@ def effects_text(claim: Claim, verdicts: list[Verdict]) -> str:
     return "; ".join(
         ", ".join(
             (
-                f"{comparison.label}: {number(found.effect)}"
+                f"{label(comparison)}: {number(found.effect)}"
                 + ("" if found.margin is None else f" ± {found.margin:.3f}"),
                 *([found.verdict] if len(verdicts) > 1 else []),
                 *([found.reason] if found.reason and found.verdict != OPEN else []),
@@ -338,12 +349,15 @@ def draw_curves(axes, panel, evidence: Evidence, scale: Scale, timed: bool) -> N
 
 def draw_dots(axes, dots) -> None:
     """A row a system: a dot a seed, and a bar at the mean."""
-    labels = [named(t) for t in dots]
+    metrics = list(dict.fromkeys(t.metric.replace("_", " ") for t in dots))
+    labels = [
+        f"{named(t)}, {t.metric.replace('_', ' ')}" if len(metrics) > 1 else named(t)
+        for t in dots
+    ]
     for place, values in enumerate(dots.values()):
         found = list(values.values())
         axes.plot(found, [place] * len(found), "o", color="C0", alpha=0.6)
         axes.plot([statistics.fmean(found)], [place], "|", color="C1", markersize=18)
     axes.set_yticks(range(len(labels)), labels)
     axes.invert_yaxis()
-    metrics = " and ".join(dict.fromkeys(t.metric.replace("_", " ") for t in dots))
-    axes.set(xlabel=f"{metrics}: a dot a seed, a bar at the mean")
+    axes.set(xlabel=f"{' and '.join(metrics)}: a dot a seed, a bar at the mean")

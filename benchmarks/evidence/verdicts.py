@@ -7,13 +7,16 @@
 The seeds are those that all systems of a comparison have. A seed is the order of the
 texts, too, the same for all systems, and its effect cancels in a difference: it is a
 block of the design. So the rest of a value is what the system's mean and the seed's
-effect leave, fitted by least squares. The deviation is pooled over all systems with the
-metric, as that of two seeds alone says little; where that of the systems that are
-compared is larger, it counts. Losses are pooled over those that predict masked tokens:
-others have another quantity by that name. A system that stands out is pooled in its
-own comparisons alone: one that leaves a plateau early with one seed and late, or never,
-with another says nothing of how others vary. It stands out where its part of the
-squares is too large for chance, by an F test at 1 % over all systems.
+effect leave, fitted by least squares. The deviation and its degrees of freedom are
+pooled over all systems with the metric, as two seeds alone say little. Losses are
+pooled over those that predict masked tokens: others have another quantity by that name.
+
+A system that stands out is not pooled: one that leaves a plateau early with one seed
+and late, or never, with another says nothing of how others vary, nor they of it. It
+stands out where its part of the squares is too large for chance, by an F test at 1 %
+over all systems; at equal cost or equal loss, where few are timed, also by the last
+loss. A comparison with such a system takes the deviation and the degrees of freedom of
+the compared systems alone: of two systems that is a paired t-test.
 
 A comparison is confirmed where the effect is above the margin, contradicted where it is
 below its negative, and otherwise not decided. Equality is confirmed where effect and
@@ -49,6 +52,7 @@ from evidence.systems import BERT, NO_POSITION, TWO_LAYERS
 CONFIRMED, CONTRADICTED, OPEN = "confirmed", "contradicted", "not decided"
 NOT_RUN = "not run"
 LEARNT = 0.1  # Nats below the unigram entropy, or the loss without positions.
+MOST_SEEDS = 1000  # That are thought of.
 OUTLIER = 0.01  # The chance that a system stands out by itself.
 LOSSES = ("loss", "mean_loss", *TIMED_METRICS)
 
@@ -61,8 +65,10 @@ class Verdict:
         verdict: one of the four.
         effect, margin, deviation: as in the rule; `None` where there are too few rows.
         seeds: how many all systems of the comparison have.
-        more_tokens: about how many tokens more seeds would have to read, until an
-            effect of this size is decided; `None` where it is, or cannot be said.
+        more_seeds: how many more would decide an effect and a deviation of this size;
+            infinite where not even 1000 would, `None` where it is decided, or cannot be
+            said.
+        more_tokens: how many tokens these would read.
         reason: why it is not decided, or empty.
     """
 
@@ -71,6 +77,7 @@ class Verdict:
     margin: float | None = None
     deviation: float | None = None
     seeds: int = 0
+    more_seeds: float | None = None
     more_tokens: float | None = None
     reason: str = ""
 
@@ -133,9 +140,11 @@ class Evidence:
         return self.rows[name]["metrics"].get(term.metric)
 
     def cost(self, system: str) -> float | None:
-        """The measured time of a system's step over BERT's."""
+        """The measured time of a system's step over BERT's, which is 1."""
         row = self.rows.get(f"timing/{whole_system(system)}/0")
-        return None if row is None else row["metrics"]["cost"]
+        if row is None:
+            return None
+        return 1.0 if whole_system(system) == BERT else row["metrics"]["cost"]
 
     def over_time(self, name: str) -> list[dict[str, float]]:
         """A cell's curve with `time`, as a share of BERT's pretraining.
@@ -178,28 +187,34 @@ class Evidence:
                 found += [points[-1]["val_loss"] for points in curves]
         return abs(max(found))
 
+    def by_system(
+        self, task: str, metric: str, level: float | None = None
+    ) -> dict[tuple[str, str], dict[int, float]]:
+        """The values of all systems of all stages that have the metric."""
+        return {
+            (stage, system): self.values(Term(1, stage, system, task, metric), level)
+            for stage, systems in self.systems.items()
+            for system in systems
+            # Otherwise its loss is another quantity.
+            if task or predicts_masks(system)
+        }
+
     def deviation(
         self, terms: Iterable[Term], level: float | None
     ) -> tuple[float, int] | None:
-        """The deviation of the rests, and the degrees of freedom of the pooled one."""
-        pooled, own = np.zeros(2), np.zeros(2)
+        """The deviation that a comparison is judged by, and its degrees of freedom."""
+        pooled, own, alone = np.zeros(2), np.zeros(2), False
         compared = {(term.stage, term.system) for term in terms}
         for task, metric in dict.fromkeys((term.task, term.metric) for term in terms):
-            values = {
-                (stage, system): self.values(
-                    Term(1, stage, system, task, metric), level
-                )
-                for stage, systems in self.systems.items()
-                for system in systems
-                # Otherwise its loss is another quantity.
-                if task or predicts_masks(system)
-            }
-            for system in set(outliers(values)) - compared:
-                del values[system]
-            pooled += rest(values)
+            values = self.by_system(task, metric, level)
             own += rest({name: values.get(name, {}) for name in compared})
-        deviations = [math.sqrt(s / count) for s, count in (pooled, own) if count]
-        return (max(deviations), int(pooled[1])) if deviations else None
+            loud = set(outliers(values))
+            if metric in TIMED_METRICS:  # Few systems are timed.
+                loud.update(outliers(self.by_system(task, "loss")))
+            alone = alone or bool(loud & compared)
+            pooled += rest({x: values[x] for x in values if x not in loud})
+        squares, freedom = own if alone else pooled
+        return (math.sqrt(squares / freedom), int(freedom)) if freedom else None
 
 
 def rest(values: Mapping[Any, Mapping[int, float]]) -> tuple[float, int]:
@@ -310,13 +325,17 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
         term.weight * statistics.fmean(found[seed] for seed in common)
         for term, found in zip(terms, values)
     )
-    pooled = evidence.deviation(terms, level)
-    if pooled is None or seeds < 2:
+    varies = evidence.deviation(terms, level)
+    if varies is None or seeds < 2:
         reason = "one seed has no deviation"
         return Verdict(OPEN, effect, seeds=seeds, reason=reason)
-    deviation, freedom = pooled
-    squares = sum(term.weight**2 for term in terms)
-    margin = stats.t.ppf(0.975, freedom) * deviation * math.sqrt(squares / seeds)
+    deviation, freedom = varies
+
+    def margin_of(seeds: int, freedom: int) -> float:
+        squares = sum(term.weight**2 for term in terms)
+        return stats.t.ppf(0.975, freedom) * deviation * math.sqrt(squares / seeds)
+
+    margin = margin_of(seeds, freedom)
     found = Verdict(OPEN, effect, margin, deviation, seeds)
     reason = nothing_learnt(terms, values, evidence, margin)
     reason = reason or no_order_learnt(comparison, evidence)
@@ -327,16 +346,20 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
         reason = f"the first is the {'better' if effect > 0 else 'worse'} one"
     if verdict != OPEN:
         return dataclasses.replace(found, verdict=verdict, reason=reason)
-    wanted = abs(effect)
-    if comparison.tolerance is not None:
-        wanted = abs(comparison.tolerance - abs(effect))
-    needed = math.inf
-    if wanted:
-        needed = (1.96 * deviation / wanted) ** 2 * squares
+    systems = len({(term.stage, term.system) for term in terms})
+    more = math.inf
+    for further in range(1, MOST_SEEDS):
+        # A seed of all of them adds as many values, and its effect is fitted.
+        then = margin_of(seeds + further, freedom + further * (systems - 1))
+        if decide(effect, then, comparison.tolerance) != OPEN:
+            more = float(further)
+            break
     per_run = max((float(row["tokens"]) for row in evidence.rows.values()), default=0.0)
-    more = max(1.0, needed - seeds) * len(terms) * per_run
     return dataclasses.replace(
-        found, more_tokens=more, reason="the effect is within the margin"
+        found,
+        more_seeds=more,
+        more_tokens=more * len(terms) * per_run,
+        reason="the effect is within the margin",
     )
 
 

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+import scipy.stats
 from absl import app, flags
 from absl.testing import flagsaver
 
@@ -259,11 +260,17 @@ def test_effect_margin_and_deviation_by_hand(part, recorded):
     # 2 × (3 × 0.025² + 0.075²) over 3 degrees of freedom; t of them is 3.182.
     assert found.deviation == pytest.approx(0.005**0.5)
     assert found.margin == pytest.approx(3.182 * 0.005**0.5, rel=1e-3)
-    assert found.more_tokens is None
+    assert found.more_seeds is None
     found = verdicts.judge(claims.lower("BERT", "Part_Mask"), evidence)
     assert found.verdict == "not decided"
-    seeds = 1.96**2 * 0.005 * 2 / 0.1**2
-    assert found.more_tokens == pytest.approx(2 * (seeds - 2) * 15_155_200)
+    # An effect of 0.1; each seed of the two adds a degree of freedom.
+    margins = [
+        scipy.stats.t.ppf(0.975, 3 + more) * (0.005 * 2 / (2 + more)) ** 0.5
+        for more in range(20)
+    ]
+    enough = next(more for more, margin in enumerate(margins) if margin < 0.1)
+    assert enough > 1 and found.more_seeds == enough
+    assert found.more_tokens == pytest.approx(2 * enough * 15_155_200)
     found = verdicts.judge(claims.lower("BERT", "Shatter"), evidence)
     assert found.verdict == "not run" and found.reason == "no rows of Shatter"
 
@@ -279,7 +286,7 @@ def test_a_seeds_effect_is_no_deviation(part):
     assert rest({}) == (0.0, 0)
 
 
-def test_systems_that_differ_more_than_others_count_for_themselves(part, recorded):
+def test_all_that_do_not_stand_out_are_pooled(part, recorded):
     verdicts, claims = part("verdicts"), part("claims")
     for seed, loss in enumerate((1.0, 2.2)):
         metrics = {"loss": loss, "unigram_entropy": 6.0, "order": 1.0}
@@ -289,13 +296,10 @@ def test_systems_that_differ_more_than_others_count_for_themselves(part, recorde
     loud = verdicts.judge(claims.lower("Shatter", "No_Position"), evidence)
     # Second seeds are worse by 0.2, 0.2, 0.2, 0 and 1.2, by 0.36 in the mean.
     squares = 2 * (3 * 0.08**2 + 0.18**2 + 0.42**2)
-    assert quiet.deviation == pytest.approx((squares / 4) ** 0.5)
-    # The two alone: by 1.2 and 0.2, one degree of freedom.
-    assert loud.deviation == pytest.approx(2 * 0.25)
-    assert loud.margin / quiet.margin == pytest.approx(loud.deviation / quiet.deviation)
+    assert quiet.deviation == loud.deviation == pytest.approx((squares / 4) ** 0.5)
 
 
-def test_a_system_that_stands_out_is_pooled_in_its_own_comparisons(part, recorded):
+def test_a_system_that_stands_out_is_judged_by_a_paired_t_test(part, recorded):
     verdicts, claims = part("verdicts"), part("claims")
     quiet = claims.lower("BERT", "No_Position")
     before = verdicts.judge(quiet, verdicts.Evidence(recorded, (), 7400))
@@ -305,8 +309,12 @@ def test_a_system_that_stands_out_is_pooled_in_its_own_comparisons(part, recorde
     evidence = verdicts.Evidence(recorded, (), 7400)
     assert verdicts.judge(quiet, evidence) == before
     loud = verdicts.judge(claims.lower("Shatter", "No_Position"), evidence)
-    # The two alone, by 3 and 0.2.
-    assert loud.deviation == pytest.approx(2 * 0.7)
+    losses = evidence.values(claims.Term(1, "pretraining", "No_Position"))
+    paired = scipy.stats.ttest_rel(
+        [losses[0], losses[1]], [1.0, 4.0]
+    ).confidence_interval()
+    assert loud.effect - loud.margin == pytest.approx(paired.low)
+    assert loud.effect + loud.margin == pytest.approx(paired.high)
     for seed, loss in enumerate((1.0, 90.0)):  # Not of the comparison.
         metrics = {"loss": loss, "unigram_entropy": 6.0, "order": 1.0}
         recorded.add(a_cell("BERT-RPE", seed), [], a_row(metrics))
@@ -314,6 +322,28 @@ def test_a_system_that_stands_out_is_pooled_in_its_own_comparisons(part, recorde
     assert verdicts.judge(quiet, evidence) == before
     found = verdicts.judge(claims.lower("Shatter", "No_Position"), evidence)
     assert found == loud
+
+
+def test_what_stands_out_by_the_last_loss_does_at_equal_cost(part, recorded):
+    """Two timed systems alone have no others to stand out from."""
+    verdicts, claims = part("verdicts"), part("claims")
+    for seed, loss in enumerate((1.0, 4.0)):
+        curve = [
+            {"step": step, "tokens": step * 2048, "loss": 6.0, "val_loss": value}
+            for step, value in ((3700, 5.0), (7400, loss))
+        ]
+        metrics = {"loss": loss, "unigram_entropy": 6.0, "order": 1.0}
+        recorded.add(a_cell("Shatter", seed), curve, a_row(metrics))
+    recorded.add(a_cell("Shatter", 0, "timing"), [], a_row({"cost": 1.0}))
+    evidence = verdicts.Evidence(recorded, (), 7400)
+    comparison = claims.lower("BERT", "Shatter", "equal_cost")
+    by_system = evidence.by_system("", "equal_cost", 1.0)
+    assert verdicts.outliers(by_system) == []
+    found = verdicts.judge(comparison, evidence)
+    own = [evidence.values(term, 1.0) for term in comparison.terms]
+    assert [len(values) for values in own] == [2, 2]
+    gaps = [own[0][seed] - own[1][seed] for seed in range(2)]
+    assert found.deviation == pytest.approx(abs(gaps[0] - gaps[1]) / 2)
 
 
 def test_what_stands_out(part):
@@ -470,7 +500,7 @@ def test_what_has_not_learnt_the_order_of_words_decides_nothing(part, tmp_path):
         claims.lower("BlockBERT n=2", "BlockBERT n=3"),
     ):
         found = judge(comparison)
-        assert found.verdict == "not decided" and found.more_tokens is None
+        assert found.verdict == "not decided" and found.more_seeds is None
         assert "BERT" in found.reason.split(" has not learnt the order of words")[0]
         assert found.effect and found.margin
     assert judge(claims.lower("Shatter", "BERT")).verdict == "confirmed"
@@ -570,7 +600,8 @@ def test_pages_of_made_up_rows(part, recorded, tmp_path):
     )
     (open_line,) = (x for x in lines if x.startswith("| BERT below Part_Mask |"))
     assert cells(open_line)[-1] == (
-        "the effect is within the margin; about 56 million more tokens would decide"
+        "the effect is within the margin; 4 more seeds of each, 121 million tokens, "
+        "would decide an effect and a deviation of this size"
     )
     assert "| BERT | loss | 2.100 (2.000, 2.200) | 0.001 | 3.500 | 1.00 |" in lines
     assert "![" in page and (tmp_path / "claims" / "order-of-words.png").exists()
@@ -590,7 +621,7 @@ def test_effects_say_which_way_equality_fails(part):
     reason = "the first is the better one"
     found = verdicts.Verdict(verdicts.CONTRADICTED, 1.0, 0.5, 0.2, 3, reason=reason)
     assert part("pages").effects_text(claim, [found]) == (
-        "Shatter equal to BERT: +1.000 ± 0.500, the first is the better one"
+        "Shatter equal to BERT within 0.05: +1.000 ± 0.500, the first is the better one"
     )
 
 

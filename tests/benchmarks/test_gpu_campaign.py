@@ -51,20 +51,21 @@ def test_shares_of_masks(gpu_campaign):
 def test_a_training_that_was_stopped_ends_with_the_same_loss(tmp_path):
     pytest.importorskip("jax", reason="jax is not installed (extra tpu)")
     draw = np.random.default_rng(0)
-    np.savez(
-        tmp_path / "tokens.npz",
-        train=draw.integers(5, 30, size=(40, 16)).astype("uint16"),
-        final=draw.integers(5, 30, size=(8, 16)).astype("uint16"),
-        vocabulary_size=30,
-        unigram_entropy=3.2,
-    )
+    for name, length in (("tokens", 16), ("longer", 24)):
+        np.savez(
+            tmp_path / f"{name}.npz",
+            train=draw.integers(5, 30, size=(40, length)).astype("uint16"),
+            final=draw.integers(5, 30, size=(8, length)).astype("uint16"),
+            vocabulary_size=30,
+            unigram_entropy=3.2,
+        )
 
-    def start(name):
+    def start(name, *more):
         command = [sys.executable, str(FOLDER / "gpu_campaign.py"), "--allow_cpu"]
         command += ["--size=toy", "--variants=bert,shatter", "--seeds=0"]
         command += ["--batch_size=4", "--million_tokens=0.000512", "--points=4"]
         command += ["--dtype=float32", f"--tokens={tmp_path / 'tokens.npz'}"]
-        command += [f"--runs={tmp_path / name}", f"--results={tmp_path / name}"]
+        command += [f"--runs={tmp_path / name}", f"--results={tmp_path / name}", *more]
         environment = {"PYTHONPATH": str(FOLDER.parent), "JAX_PLATFORMS": "cpu"}
         return subprocess.Popen(command, env=os.environ | environment)
 
@@ -88,3 +89,10 @@ def test_a_training_that_was_stopped_ends_with_the_same_loss(tmp_path):
     assert start("parts").wait() == 0
     losses = [row["loss"] for row in rows_of("parts")]
     assert losses == [row["loss"] for row in whole]
+    # What the numbers depend on is another training, in the same folders.
+    one = ["--variants=bert"]
+    assert start("parts", *one, f"--tokens={tmp_path / 'longer.npz'}").wait() == 0
+    assert start("parts", *one, "--dtype=mixed_bfloat16").wait() == 0
+    assert start("parts", *one).wait() == 0
+    rows = rows_of("parts")
+    assert len(rows) == 4 and len({row["loss"] for row in rows}) == 4
