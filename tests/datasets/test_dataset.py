@@ -102,6 +102,9 @@ def test_a_table_of_ones_own(tmp_path):
     assert (test.labels, len(test), len(test.skipped)) == (None, 1, 1)
     with pytest.raises(ValueError, match="`folder` must hold Weather/train.tsv"):
         own.read("train", tmp_path)
+    write(tmp_path / "Weather" / "train.tsv", "report,place,sky\na,b,dry\n")
+    with pytest.raises(ValueError, match="Columns must be separated by tabs"):
+        own.read("train", tmp_path)
     with pytest.raises(
         TypeError,
         match=r"Weather is read with the options \['skip_malformed'\]. Received: "

@@ -30,6 +30,19 @@ def test_pairs_and_triplets(tmp_path, rows):
         assert read_sentences(tmp_path / f"{name}.gz").rows == rows
 
 
+def test_names_in_capitals_and_other_names(tmp_path):
+    (tmp_path / "a.TSV").write_text(table(PAIRS), encoding="utf-8")
+    (tmp_path / "a.ndjson").write_text(objects(PAIRS), encoding="utf-8")
+    with gzip.open(tmp_path / "a.JSONL.GZ", "wt", encoding="utf-8") as file:
+        file.write(objects(PAIRS))
+    for name in ("a.TSV", "a.ndjson", "a.JSONL.GZ"):
+        assert read_sentences(tmp_path / name).rows == PAIRS
+    for name in ("a.csv", "a.CSV", "a.json"):
+        (tmp_path / name).write_text("anchor,positive\none,two\n")
+        with pytest.raises(ValueError, match=r"`path`.*\.tsv.*\.jsonl.*" + name):
+            read_sentences(tmp_path / name)
+
+
 def test_texts(tmp_path):
     texts = ("It rains.", "A\tcat.", "It rains.")
     (tmp_path / "a.txt").write_text("It rains.\n\nA\tcat.\nIt rains.\n")

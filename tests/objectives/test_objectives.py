@@ -116,6 +116,27 @@ def test_wrong_encoders_are_named():
         objectives.generator_for(dense)
 
 
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "sparse_categorical_crossentropy",
+        keras.losses.CategoricalCrossentropy(),
+        keras.losses.binary_crossentropy,
+        ["mse", keras.losses.BinaryFocalCrossentropy()],
+    ],
+)
+def test_losses_of_probabilities_are_refused(loss):
+    model = make_model(KINDS[0])
+    with pytest.raises(ValueError, match="`loss` must take logits.*from_logits=True"):
+        model.compile(loss=loss)
+    for fits in (
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        "mse",
+        lambda y_true, y_pred: y_pred[..., 0],
+    ):
+        model.compile(loss=fits)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_missing_targets_are_named(kind):
     model = make_model(kind)

@@ -22,6 +22,12 @@ def test_kinds_are_read_in_the_order_of_their_names(tmp_path):
     assert list(documents) == ["three", "four", "one", "two", "five"]
 
 
+@pytest.mark.parametrize("name", ["a.JSONL", "a.ndjson", "a.json"])
+def test_names_of_json_lines(tmp_path, name):
+    (tmp_path / name).write_text('{"body": "three"}\n')
+    assert list(corpus([str(tmp_path / name)], SETTINGS)) == ["three"]
+
+
 def test_docstrings_beside_files(tmp_path):
     (tmp_path / "a.txt").write_text("one")
     documents = list(corpus([str(tmp_path / "a.txt"), "docstrings"], SETTINGS))

@@ -187,6 +187,7 @@ def test_a_grid_is_tried_before_its_first_training(
         (FINETUNE, ["--predict_split=tset"], "predict_split"),
         (FINETUNE, ["--train_examples=1000"], "train_examples"),
         (FINETUNE, ["--task=WikiANN", "--data=few"], "data"),
+        *((command, ["--task=SST2"], "task") for command in (FINETUNE, EMBED)),
         (EMBED, ["--examples=pairs.tsv", "--train_examples=99"], "train_examples"),
         (EMBED, ["--split=tset"], "split"),
         *((ANSWER, [f"--{part}=glue"], part) for part in ("train", "dev")),

@@ -103,7 +103,11 @@ def malformed(path, number: int, expected: str, received: str) -> ValueError:
 def _bytes(path):
     path = os.fspath(path)
     try:
-        with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
+        with (
+            gzip.open(path)
+            if path.lower().endswith(".gz")
+            else open(path, "rb") as file
+        ):
             return file.read()
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"cannot read {path!r}: {error}") from error

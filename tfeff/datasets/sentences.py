@@ -16,13 +16,13 @@ _KNOWN = "'text', or 'anchor' and 'positive', or these and 'negative'"
 def read_sentences(path: str | os.PathLike) -> SentenceExamples:
     """Reads texts, pairs or triplets, one a line.
 
-    - `.jsonl`, `.jsonl.gz`: a JSON object a line, with the fields `text`; `anchor` and
+    - `.jsonl`, `.ndjson`: a JSON object a line, with the fields `text`; `anchor` and
       `positive`; or `anchor`, `positive` and `negative`. Other fields are not read.
-    - `.tsv`, `.tsv.gz`: the first line names the columns, among them those. Quotes have
-      no meaning.
-    - any other: a text a line.
+    - `.tsv`: the first line names the columns, among them those. Quotes have no
+      meaning: what writes them, such as Python's `csv`, must be told not to.
+    - any other but `.csv` and `.json`: a text a line.
 
-    Blank lines are no examples.
+    All may be compressed, with `.gz` behind. Blank lines are no examples.
 
     Args:
         path: the file, UTF-8.
@@ -31,8 +31,9 @@ def read_sentences(path: str | os.PathLike) -> SentenceExamples:
         The examples.
 
     Raises:
-        ValueError: if the file is missing or empty, or has other columns; with file and
-            line, if a line is malformed, has an empty text, or the same text twice.
+        ValueError: if the file is missing or empty, is `.csv` or `.json`, or has other
+            columns; with file and line, if a line is malformed, has an empty text, or
+            the same text twice.
 
     Example:
     ```python
@@ -45,10 +46,14 @@ def read_sentences(path: str | os.PathLike) -> SentenceExamples:
     ```
     """
     path = check_path("path", path)
-    kind = os.path.splitext(path.removesuffix(".gz"))[1]
-    read = {".jsonl": _json_rows, ".tsv": _table_rows}.get(kind, _text_rows)
+    kind = os.path.splitext(path.lower().removesuffix(".gz"))[1]
+    if kind in (".csv", ".json"):  # Lines that are no texts.
+        raise ValueError(
+            f"`path` must be a file of texts, or of {_KNOWN}: tab-separated, .tsv, or "
+            f"JSON lines, .jsonl. Received: path={path!r}"
+        )
     rows = []
-    for where, row in read(path):
+    for where, row in _READERS.get(kind, _text_rows)(path):
         if not all(text.strip() for text in row):
             raise ValueError(f"{where}: must have no empty text. Received: {row!r:.80}")
         if len(set(row)) < len(row):
@@ -104,3 +109,6 @@ def _json_rows(path):
 def _columns(names):
     """The columns to read of those that there are: the most that are known."""
     return next((c for c in reversed(_COLUMNS) if set(c) <= set(names)), None)
+
+
+_READERS = {".jsonl": _json_rows, ".ndjson": _json_rows, ".tsv": _table_rows}

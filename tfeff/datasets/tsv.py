@@ -31,7 +31,8 @@ def tsv_dataset(
     """A data set whose splits are the files `folder/name/split.tsv`.
 
     A split whose name begins with "test" may lack the labels. Predictions are written
-    to `name.tsv`, ratings clipped to their range.
+    to `name.tsv`, ratings clipped to their range. Quotes have no meaning, as in GLUE:
+    what writes a file must not quote.
 
     Args:
         name: the name of the data set and of its folder.
@@ -143,6 +144,8 @@ def read_tsv(
         if names.count(column) != 1:
             expected = f"must name the column {column!r}{' once' * (column in names)}"
             near = "" if column in names else near_miss(column, names)
+            if len(names) == 1 and "," in names[0]:
+                near = " Columns must be separated by tabs."
             raise malformed(path, 1, expected, f"{names}.{near}")
     text_indices = [names.index(column) for column in texts]
     label_index = names.index(label) if labelled else -1

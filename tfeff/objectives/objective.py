@@ -1,5 +1,6 @@
 """The base class of pretraining objectives and tasks."""
 
+import inspect
 from typing import Any
 
 import keras
@@ -78,6 +79,10 @@ class Objective(StaysFrozen, DistributedModel):
                 since the metrics were last reset, or the weighted sum of such means.
             **kwargs: further arguments of `tfeff.training.DistributedModel.compile`,
                 such as `accumulation_steps`.
+
+        Raises:
+            ValueError: if a loss takes probabilities, as Keras' cross-entropies do
+                without `from_logits=True`: the outputs are logits.
         """
         if optimizer == "auto":
             optimizer = self.default_optimizer()
@@ -87,6 +92,7 @@ class Objective(StaysFrozen, DistributedModel):
                 kwargs.setdefault("loss_weights", dict(self.output_weights))
         if isinstance(weighted_metrics, str) and weighted_metrics == "auto":
             weighted_metrics = self.default_metrics()
+        _check_takes_logits(loss)
         super().compile(
             optimizer=optimizer, loss=loss, weighted_metrics=weighted_metrics, **kwargs
         )
@@ -265,3 +271,20 @@ def check_targets(y):
     """Raises unless there are targets."""
     if y is None:
         raise ValueError("`y` must be the targets of the batches. Received: y=None")
+
+
+def _check_takes_logits(losses):
+    """Refuses losses of probabilities, which train silently, and badly, on logits."""
+    for loss in keras.tree.flatten(losses):
+        found = keras.losses.get(loss) if isinstance(loss, str) else loss
+        if inspect.isfunction(found):
+            parameter = inspect.signature(found).parameters.get("from_logits")
+            of_logits = parameter is None or parameter.default
+        else:
+            of_logits = getattr(found, "from_logits", True)
+        if not of_logits:
+            raise ValueError(
+                "`loss` must take logits, the outputs of this model: give Keras' loss "
+                "`from_logits=True`, or leave it out for the default. "
+                f"Received: loss={losses!r}"
+            )

@@ -47,9 +47,10 @@ def _kind(name):
     scheme = name.partition(":")[0]
     if scheme in ("tfds", "hf"):
         return scheme
-    if name.endswith((".jsonl", ".jsonl.gz", ".json.gz")):
+    kind = name.lower().removesuffix(".gz")
+    if kind.endswith((".jsonl", ".ndjson", ".json")):
         return "json_lines"
-    return "parquet" if name.endswith(".parquet") else "text"
+    return "parquet" if kind.endswith(".parquet") else "text"
 
 
 def _each(names, read):

@@ -272,7 +272,9 @@ def train(
     rows = tfeff.data.sentence_features(
         examples, scored.tokenizer, scored.sequence_length
     )
-    print(f"{len(examples):,} examples of {len(examples.rows[0])} texts to train on")
+    texts = "a text each", "two texts each", "three texts each"
+    kind = texts[len(examples.rows[0]) - 1]
+    print(f"{len(examples):,} examples of {kind} to train on")
     grid = tfeff.training.Grid(
         run.path("cells"),
         {

@@ -117,7 +117,8 @@ def find_dataset(
             "`task` must be the name of `dataset`. Received: "
             f"task={task!r}, a data set with the name {given.name!r}"
         )
-    dataset = given or tfeff.datasets.get(task)
+    with named_as(name="task"):
+        dataset = given or tfeff.datasets.get(task)
     if dataset.kind not in kinds:
         raise ValueError(
             f"`task` must be one of {tfeff.datasets.names(*kinds)} here. "

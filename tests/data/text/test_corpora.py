@@ -40,8 +40,8 @@ def test_no_file_matches(tmp_path):
     write(tmp_path / "a.txt", "text")
     with pytest.raises(ValueError, match=r"must match files. Received: '.*\*\.md'"):
         text_files([tmp_path / "a.txt", str(tmp_path / "*.md")])
-    with pytest.raises(ValueError, match="must match files"):
-        text_files(tmp_path)  # a folder
+    with pytest.raises(ValueError, match=r"a folder: its files are '.*\*'"):
+        text_files(tmp_path)
     with pytest.raises(ValueError, match="must not be empty"):
         text_files([])
 

@@ -77,8 +77,8 @@ def _match(pattern: str | os.PathLike) -> list[str]:
     found = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
     files = sorted(path for path in found if os.path.isfile(path))
     if not files:
-        raise ValueError(
-            f"`patterns` must match files. Received: {pattern!r}, which matches none "
-            f"(relative to {os.getcwd()})"
-        )
+        what = f"which matches none (relative to {os.getcwd()})"
+        if os.path.isdir(pattern):
+            what = f"a folder: its files are {os.path.join(pattern, '*')!r}"
+        raise ValueError(f"`patterns` must match files. Received: {pattern!r}, {what}")
     return files

@@ -173,7 +173,7 @@ def _texts(read: Callable[..., Iterator[str]], *arguments: Any) -> Iterator[str]
 def _read_json_lines(absolute_path: str, path: str, field: str) -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(open_stream("patterns", absolute_path))
-        if path.endswith(".gz"):
+        if path.lower().endswith(".gz"):
             file = stack.enter_context(gzip.open(file))
         number = 0
         try:
