@@ -52,6 +52,7 @@ def two_embeddings():
 MODELS = [two_outputs, distillation, replaced_tokens, two_embeddings]
 
 
+@pytest.mark.quick("replaced_tokens", "two_embeddings")
 @pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
 def test_saved_and_loaded(make, tmp_path):
     model, inputs = make()

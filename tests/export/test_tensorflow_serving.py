@@ -53,6 +53,7 @@ def check(server, path, name, **inputs):
     return outputs
 
 
+@pytest.mark.slow
 def test_the_newest_version_answers_requests(base):
     server = Server(base)
     assert server.version == 2

@@ -96,6 +96,7 @@ def test_values_gradients_and_seeds(way, attention, efficient):
         np.testing.assert_array_equal(state, same)
 
 
+@pytest.mark.quick("self-graph")
 @pytest.mark.parametrize("way", ["eager", "graph"])
 @pytest.mark.parametrize("attention", ["self", "one_head", "mixed"])
 def test_gradients_of_head_masks(attention, way):
@@ -137,7 +138,7 @@ def two_streams(memory_efficient, attention):
     return model, step
 
 
-@pytest.mark.quick("self-block")
+@pytest.mark.slow
 @pytest.mark.parametrize("memory_efficient", ["attention", "block"])
 @pytest.mark.parametrize("attention", ["self", ATTENTIONS[-1]], ids=str)
 def test_two_streams(attention, memory_efficient):
