@@ -21,11 +21,6 @@ def loss_of(model, batch):
     return loss, tape.gradient(loss, model.trainable_variables)
 
 
-def slow_but(*quick):
-    """All kinds, slow tests but for some."""
-    return [k if k in quick else pytest.param(k, marks=pytest.mark.slow) for k in KINDS]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_padding_changes_nothing(kind):
     model = make_model(kind)
@@ -44,7 +39,7 @@ def test_padding_changes_nothing(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", slow_but("replaced_token"))
+@pytest.mark.parametrize("kind", KINDS)
 def test_half_precision_is_like_float32(kind):
     losses = []
     for dtype in ("float32", "mixed_bfloat16"):
@@ -59,7 +54,7 @@ def test_half_precision_is_like_float32(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", slow_but("permutation_lm"))
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_saved_model_trains_on_as_if_it_had_not_been_saved(kind, tmp_path):
     model = make_model(kind, dropout=0.3)
     first, second = (batches(kind, 4, seed) for seed in (0, 1))
