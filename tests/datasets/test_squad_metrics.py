@@ -37,8 +37,8 @@ def test_version_2():
     likely = {"a": 0.1, "b": 0.9, "c": 0.7, "d": 0.2}
     tuned = squad_v2_metrics(questions, predictions, likely)
     assert tuned["f1"] == found["f1"]
-    assert tuned["final_f1"] == pytest.approx(100 * (1 + 1 + 1 + 2 / 3) / 4)
-    assert tuned["final_f1_thresh"] == 0.2
+    assert tuned["best_f1"] == pytest.approx(100 * (1 + 1 + 1 + 2 / 3) / 4)
+    assert tuned["best_f1_thresh"] == 0.2
 
 
 @pytest.mark.parametrize("metrics", [squad_v1_metrics, squad_v2_metrics])
@@ -60,7 +60,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="`questions` must have answers.*'b' without"):
         squad_v1_metrics(iter(questions), predictions)
     for bad in (None, 3, "a", [3]):
-        with pytest.raises(TypeError, match="`questions` must be a list"):
+        with pytest.raises(TypeError, match="`questions` must be a sequence"):
             squad_v1_metrics(bad, predictions)
     for bad in (None, 3, ["a", "b"]):
         with pytest.raises(TypeError, match="`predictions` must be a mapping"):
@@ -70,6 +70,26 @@ def test_bad_input():
     for bad in (1.5, -0.1, float("nan"), "x"):
         with pytest.raises(ValueError, match=r"must be from 0 to 1. Received: .*'a'"):
             squad_v2_metrics(questions, predictions, {"a": bad, "b": 0.0})
+    for metrics in (squad_v1_metrics, squad_v2_metrics):
+        for bad in (None, 1, b"x", answers(a=("x", 0.5))[0]):
+            with pytest.raises(TypeError, match="`predictions` must be texts.*'a'"):
+                metrics(questions[:1], {"a": bad})
+        with pytest.raises(
+            ValueError, match="`questions` must have different ids.*2 t"
+        ):
+            metrics([asked("a", "x"), asked("a", "y")], {"a": "x"})
+
+
+@pytest.mark.parametrize("name", ["SQuAD1.1", "SQuAD2.0"])
+def test_predictions_are_texts_one_for_each_question(name, tmp_path):
+    dataset, examples = get(name), SpanExamples((asked("a", "x"),))
+    twice = (*answers(a=("x", 0.5)), *answers(a=("y", 0.5)))
+    with pytest.raises(ValueError, match="`predictions` must have different ids"):
+        dataset.metrics(examples, twice)
+    for wrong, error in ((twice, ValueError), ({"a": None}, TypeError)):
+        with pytest.raises(error, match="`predictions` must"):
+            dataset.write_predictions("dev", examples, wrong, tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 text = st.lists(
@@ -107,6 +127,8 @@ def test_scores_are_those_of_the_official_scripts(rows):
     for given_ones in (None, probabilities):
         found = squad_v2_metrics(questions, predictions, given_ones)
         expected = v2.evaluate(file(questions), predictions, given_ones)
+        # SQuAD's own script says "best" where Model Garden's says "final".
+        expected = {k.replace("final_", "best_"): v for k, v in expected.items()}
         assert list(found) == list(expected)
         assert found == pytest.approx(expected)
     answered = [q for q in questions if q.answers]

@@ -11,7 +11,7 @@ from tests.checks import assert_close, randomize
 from tests.checks.encoder import batch_of
 from tests.convert.conversions import GOLDENS
 from tfeff.convert import load
-from tfeff.encoders import Encoder, swap_positions
+from tfeff.encoders import Encoder, extend_length, swap_positions
 
 METHODS = ("shaw", "rpe", "bias", "huang1", "huang2", "huang3", "huang4", "xlnet")
 TINY = dict(
@@ -73,6 +73,18 @@ def test_only_the_table_is_lost_and_distances_can_be_learnt(method):
     randomize({weight.path: weight for weight in new}, scale=1.0)
     assert np.isfinite(neutral).all()
     assert np.abs(states(swapped, longer)[-1] - neutral).max() > 1e-3
+
+
+def test_new_positions_of_frozen_layers_are_warned_of():
+    encoder = random_encoder()
+    encoder.blocks[1].attention.trainable = False
+    path = "block_1/attention/relative/embeddings"
+    with pytest.warns(UserWarning, match=f"frozen layers: {path}$"):
+        swap_positions(encoder, "huang4")
+    encoder = random_encoder()
+    encoder.embedding.trainable = False
+    with pytest.warns(UserWarning, match="initialised, and stay so.*is frozen"):
+        extend_length(encoder, 11)
 
 
 def test_distances():

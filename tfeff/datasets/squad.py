@@ -16,7 +16,8 @@ from tfeff.datasets.checks import check_list, check_names
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import checked, field, first_file, json_file
 from tfeff.datasets.squad_metrics import (
-    check_ids,
+    check_different,
+    check_texts,
     squad_v1_metrics,
     squad_v2_metrics,
 )
@@ -230,15 +231,15 @@ def _score_v2(examples, predictions):
         return {"f1": scores["f1"] / 100, "exact_match": scores["exact"] / 100}
     scores = squad_v2_metrics(examples, texts, _no_answer(predictions))
     return {
-        "f1": scores["final_f1"] / 100,
-        "exact_match": scores["final_exact"] / 100,
-        "no_answer_threshold": scores["final_f1_thresh"],  # a probability
+        "f1": scores["best_f1"] / 100,
+        "exact_match": scores["best_exact"] / 100,
+        "no_answer_threshold": scores["best_f1_thresh"],  # a probability
     }
 
 
 def _write_texts(split, examples, predictions, folder):
     texts = _texts(predictions)
-    check_ids("predictions", examples.questions, texts)
+    check_texts(examples.questions, texts)
     return (write_json(texts, new_file(folder, "predictions.json")),)
 
 
@@ -254,6 +255,7 @@ def _texts(predictions):
     if isinstance(predictions, Mapping):
         return predictions
     answers = check_list("predictions", predictions, SpanAnswer)
+    check_different("predictions", [answer.id for answer in answers])
     return {answer.id: answer.text for answer in answers}
 
 

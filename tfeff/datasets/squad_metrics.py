@@ -14,8 +14,7 @@ import statistics
 import string
 from collections.abc import Mapping, Sequence
 
-from tfeff.data.finetuning.examples import Question, SpanExamples
-from tfeff.datasets.checks import check_list
+from tfeff.data.finetuning.examples import Question, SpanExamples, check_questions
 from tfeff.utils.checks import check_mapping
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -38,8 +37,9 @@ def squad_v1_metrics(
         `"f1"` and `"exact_match"`, in percent.
 
     Raises:
-        ValueError: if a question lacks answers or a prediction, or a prediction has an
-            unknown id.
+        ValueError: if a question lacks answers or a prediction, a prediction has an
+            unknown id, or two questions have the same.
+        TypeError: if `questions` are none, or a prediction is no string.
 
     Example:
     ```python
@@ -87,12 +87,13 @@ def squad_v2_metrics(
     Returns:
         The script's own names: `"f1"` and `"exact"` of the predictions as they are,
         with `"HasAns_…"` and `"NoAns_…"` for the questions with and without answers;
-        `"final_f1"` and `"final_exact"` with the threshold on the probabilities that
+        `"best_f1"` and `"best_exact"` with the threshold on the probabilities that
         is best for these very questions; and more. Scores are in percent.
 
     Raises:
         ValueError: if a question lacks a prediction or a probability, an id is
-            unknown, or a probability is not from 0 to 1.
+            unknown, two questions have the same, or a probability is not from 0 to 1.
+        TypeError: if `questions` are none, or a prediction is no string.
 
     Example:
     ```python
@@ -146,7 +147,7 @@ def squad_v2_metrics(
         best, threshold = _with_threshold(
             predictions, values, probabilities, has_answer, ranked
         )
-        scores |= {f"final_{name}": best, f"final_{name}_thresh": threshold}
+        scores |= {f"best_{name}": best, f"best_{name}_thresh": threshold}
     if groups["HasAns_"]:
         oracle = {id: float(has) for id, has in has_answer.items()}
         for name, values in (("exact", exact), ("f1", f1), ("oracle", oracle)):
@@ -156,10 +157,21 @@ def squad_v2_metrics(
     return scores
 
 
+def check_texts(questions: Sequence[Question], predictions: Mapping) -> None:
+    """Raises unless `predictions` has one text for each question, and no others."""
+    check_mapping("predictions", predictions, "ids to answers")
+    check_ids("predictions", questions, predictions)
+    for id, text in predictions.items():
+        if not isinstance(text, str):
+            raise TypeError(
+                "`predictions` must be texts, strings. Received: "
+                f"{text!r:.80} for {id!r}"
+            )
+
+
 def check_ids(name: str, questions: Sequence[Question], values: Mapping) -> None:
     """Raises unless `values` has one value for each question, and no others."""
-    if not isinstance(values, Mapping):
-        raise TypeError(f"`{name}` must be a mapping. Received: {name}={values!r}")
+    check_different("questions", [question.id for question in questions])
     # The script for 2.0 would ignore questions without a prediction.
     ids = {question.id for question in questions}
     for kind, names in (("lack", ids - set(values)), ("have", set(values) - ids)):
@@ -167,18 +179,22 @@ def check_ids(name: str, questions: Sequence[Question], values: Mapping) -> None
             raise ValueError(
                 f"`{name}` must be for the ids of `questions`. Received: they {kind} "
                 f"{len(names)} {'of them' if kind == 'lack' else 'others'}, such as "
-                f"{min(names)!r}"
+                f"{min(map(repr, names))}"
             )
 
 
+def check_different(name: str, ids: Sequence[str]) -> None:
+    """Raises where two questions, or two answers, have the same id."""
+    if len(set(ids)) < len(ids):
+        ((id, count),) = collections.Counter(ids).most_common(1)
+        raise ValueError(
+            f"`{name}` must have different ids. Received: {id!r} {count} times"
+        )
+
+
 def _checked(questions, predictions) -> Sequence[Question]:
-    if isinstance(questions, SpanExamples):
-        questions = questions.questions
-    questions = check_list("questions", questions, Question)
-    check_mapping("predictions", predictions, "ids to answers")
-    if not questions:
-        raise ValueError("`questions` must hold questions. Received: none")
-    check_ids("predictions", questions, predictions)
+    questions = check_questions(questions)
+    check_texts(questions, predictions)
     return questions
 
 

@@ -89,9 +89,10 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
             )
         new.assign(value)
     if has_table:
+        end = "." if table.trainable else ", and stay so: the embedding is frozen."
         warnings.warn(
             f"The table of absolute positions grew from {old_length} to "
-            f"{max_sequence_length} rows. The new ones are freshly initialised.",
+            f"{max_sequence_length} rows. The new ones are freshly initialised{end}",
             stacklevel=2,
         )
     return extended

@@ -1,5 +1,7 @@
 """Replacement of a pretrained encoder's absolute positions by relative ones."""
 
+import warnings
+
 import keras
 
 from tfeff.encoders.encoder import Encoder
@@ -101,11 +103,13 @@ def _relative(spec, method, max_distance):
 def _copy_weights(encoder, swapped, method):
     neutral = keras.initializers.get(_NEUTRAL[method])
     kept = {weight.path: weight for weight in encoder.weights}
+    frozen = []
     for weight in swapped.weights:
         if weight.path in kept:
             weight.assign(kept.pop(weight.path))
         else:
             weight.assign(neutral(weight.shape, weight.dtype))
+            frozen += [weight.path] * (not weight.trainable)
     lost = set()
     if encoder.position == "absolute":
         lost = {encoder.embedding.position_embedding.embeddings.path}
@@ -113,4 +117,10 @@ def _copy_weights(encoder, swapped, method):
         raise ValueError(
             "`encoder` must have the weights that its configuration says, without "
             f"adapters or quantization. Received also: {sorted(set(kept))}"
+        )
+    if frozen:
+        warnings.warn(
+            "No training teaches the new positions of frozen layers: "
+            + ", ".join(frozen),
+            stacklevel=3,
         )

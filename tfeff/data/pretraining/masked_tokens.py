@@ -30,8 +30,8 @@ class MaskedTokens(Examples):
         masking: `"token"`, `"whole_word"` or `"ngram"`, the unit of masking; for
             words and n-grams `Cache.batches` needs `tokenizer`.
         mask_share: the share of chosen tokens that becomes `[MASK]`.
-        random_share: the share of chosen tokens that becomes another token; the
-            rest is unchanged. ConvBERT's shares are 0.85 and 0.
+        random_share: the share of chosen tokens that becomes a random one, which may
+            be the same; the rest is unchanged. ConvBERT's shares are 0.85 and 0.
 
     Raises:
         ValueError: if an argument is out of range.

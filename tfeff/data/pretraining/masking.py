@@ -92,7 +92,8 @@ def mask_tokens(
         word_starts: [V] bool, the ids that begin a word, as returned by the function
             `word_starts`; needed for words and n-grams.
         mask_share: the share of chosen tokens that become `mask_token_id`.
-        random_share: the share of chosen tokens that become another token.
+        random_share: the share of chosen tokens that become a random one, which may be
+            the same.
 
     Returns:
         The tuple (masked_ids [B, T] int32, positions [B, M] int32,
