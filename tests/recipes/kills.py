@@ -19,6 +19,8 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import safetensors
+
 from tests.subjects.files import weights
 
 CHANGES = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate")
@@ -131,6 +133,11 @@ def contents(directory: Path) -> dict[str, object]:
             elif name.endswith(".keras"):
                 with zipfile.ZipFile(path) as archive:
                     found[key] = weights(io.BytesIO(archive.read("model.weights.h5")))
+            elif name.endswith(".safetensors"):  # Its notes are in any order.
+                with safetensors.safe_open(path, "numpy") as file:
+                    names = file.keys()
+                    arrays = {x: file.get_tensor(x).tobytes() for x in names}
+                    found[key] = [file.metadata(), arrays]
             elif name.endswith(".h5"):
                 found[key] = weights(path)
             elif key == "preset/config.json":  # Names count through a process.

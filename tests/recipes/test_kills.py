@@ -73,6 +73,32 @@ RECIPES = {
             "--predict_split=dev",
         ],
     ),
+    "lora": (
+        "finetune",
+        [
+            "--task=SST-2",
+            "--data={glue}",
+            "--pretrained={large}",
+            "--steps=2",
+            "--batch_sizes=4",
+            "--learning_rates=1e-3,1e-2",
+            "--lora_rank=2",
+            "--save_lora",
+        ],
+    ),
+    "embed": (
+        "embed",
+        [
+            "--data={glue}",
+            "--pretrained={large}",
+            "--examples={lines}",
+            "--pooling=layerwise",
+            "--batch_sizes=4",
+            "--learning_rates=1e-3,1e-2",
+            "--steps=2",
+            "--eval_every=1",
+        ],
+    ),
     "answer": (
         "answer",
         [
@@ -152,6 +178,14 @@ def inputs(tmp_path_factory):
     for split in ("train", "dev"):
         path = folder / "glue" / "SST-2" / f"{split}.tsv"
         path.write_text("sentence\tlabel\n" + rows, encoding="utf-8")
+    lines = [text.replace("\n", " ") for text in DOCUMENTS[:8]]
+    (folder / "lines.txt").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "glue" / "STS-B").mkdir()
+    rows = "".join(
+        f"{a}\t{b}\t{i % 5}.5\n" for i, (a, b) in enumerate(zip(lines, lines[::-1]))
+    )
+    path = folder / "glue" / "STS-B" / "dev.tsv"
+    path.write_text("sentence1\tsentence2\tscore\n" + rows, encoding="utf-8")
     answers = [{"text": DOCUMENTS[0][:9], "answer_start": 0}]
     questions = [{"id": "q", "question": "What?", "answers": answers}]
     data = [{"paragraphs": [{"context": DOCUMENTS[0], "qas": questions}]}]
@@ -185,6 +219,7 @@ def inputs(tmp_path_factory):
     return {
         "text": folder / "text.txt",
         "glue": folder / "glue",
+        "lines": folder / "lines.txt",
         "squad": folder / "squad.json",
         "large": folder / "large",
         "words": folder / "words",

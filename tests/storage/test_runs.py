@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import threading
 import time
 import types
@@ -283,3 +284,56 @@ def test_what_a_killed_process_did_not_delete_is_deleted(store, monkeypatch):
     (left,) = folder.glob("note.txt*")
     assert left.read_text() == "two"
     assert not (folder / UNFINISHED).exists()
+
+
+@pytest.mark.parametrize("scheme", ["store://bucket", "file://{}/files"])
+def test_what_was_published_is_read_by_its_names(scheme, tmp_path):
+    url = f"{scheme.format(tmp_path)}/run"
+    for text in ("one", "two"):
+        with tfeff.training.RunDirectory(url, {"a": 1}) as run:
+            os.makedirs(run.path("logs"), exist_ok=True)
+            new = pathlib.Path(run.path("logs", "note.txt.new"))
+            new.write_text(text)
+            new.rename(run.path("logs", "note.txt"))
+    for name, inside in (
+        ("", "logs/note.txt"),
+        ("/logs", "note.txt"),
+        ("/logs/note.txt", ""),
+    ):
+        path = pathlib.Path(storage.fetch(url + name), inside)
+        assert path.read_text() == "two", name
+    with pytest.raises(ValueError, match="`url` must exist.*nothing"):
+        storage.fetch(f"{url}/none.txt")
+
+
+def test_files_of_a_local_url_are_read_where_they_are(tmp_path):
+    (tmp_path / "a.txt").write_text("mine")
+    url = f"file://{tmp_path}/a.txt"
+    assert storage.fetch(url) == str(tmp_path / "a.txt")
+    (tmp_path / UNFINISHED).write_text("{}")
+    with pytest.raises(ValueError, match="`url` must be whole.*not ended"):
+        storage.fetch(f"file://{tmp_path}")
+
+
+def test_kills_while_it_is_published_leave_no_copies(tmp_path, monkeypatch):
+    monkeypatch.setattr(lease, "SECONDS", 1.0)
+    monkeypatch.setattr(lease, "_RENEWALS", 5)
+
+    def killed(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def start(upload):
+        process = os.fork()
+        if process == 0:
+            remote_run.upload = upload
+            with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+                pathlib.Path(run.path("note.txt")).write_text("new")
+            os._exit(0)
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+    for _ in range(2):
+        assert start(killed) == -signal.SIGKILL
+    assert len(list(tmp_path.glob("copies/runs/*/.partial-*"))) == 1
+    assert start(remote_run.upload) == 0
+    found = sorted(path.name for path in tmp_path.glob("copies/runs/*/*"))
+    assert found == ["run", "run.published"]

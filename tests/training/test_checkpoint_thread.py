@@ -174,3 +174,41 @@ def test_a_relative_folder_stays_where_it_is(model, tmp_path, monkeypatch):
     checkpoints.wait()
     assert os.listdir(tmp_path / "saved") == ["step-00000001.keras"]
     assert os.listdir(tmp_path / "other") == []
+
+
+def test_checkpoints_of_another_training_are_left_alone(model, tmp_path):
+    data = np.ones((4, 2)), np.ones((4, 1))
+
+    def fit(model, steps_per_epoch=1, **settings):
+        callback = Checkpoints(str(tmp_path), steps_per_epoch)
+        model.fit(*data, 4, verbose=0, callbacks=[callback], **settings)
+
+    fit(model, epochs=3)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(before) == ["step-00000002.keras", "step-00000003.keras"]
+    other = Small()
+    other.compile("adam", "mse")
+    start = other.get_weights()
+    for settings in ({}, {"steps_per_epoch": 2}, {"initial_epoch": 2, "epochs": 4}):
+        with pytest.raises(ValueError, match="`directory` must have no .*of step 3"):
+            fit(other, **settings)
+    for one, two in zip(start, other.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    # To go on from the newest one is what they are for.
+    loaded = load_checkpoint(str(tmp_path / "step-00000003.keras"))
+    fit(loaded, initial_epoch=3, epochs=4)
+    assert "step-00000004.keras" in os.listdir(tmp_path)
+
+
+def test_a_checkpoint_under_the_name_of_another_step_is_refused(model, tmp_path):
+    checkpoints = Checkpoints(str(tmp_path), steps_per_epoch=1)
+    checkpoints.set_model(model)
+    checkpoints.save(3)
+    checkpoints.wait()
+    saved = tmp_path / "step-00000003.keras"
+    saved.rename(tmp_path / "step-00000007.keras")
+    with pytest.raises(ValueError, match="step-00000007.*saved after step 3"):
+        load_checkpoint(str(tmp_path / "step-00000007.keras"))
+    (tmp_path / "step-00000007.keras").rename(tmp_path / "best.keras")
+    load_checkpoint(str(tmp_path / "best.keras"))

@@ -4,8 +4,11 @@ import keras
 import numpy as np
 import pytest
 
+import tfeff
+from tests.checks import check_two_replicas
 from tests.reference import optimizers as literal
-from tfeff.training import AdamW, LinearWarmupDecay, adamw
+from tests.subjects.small_runs import X, Y
+from tfeff.training import AdamW, DistributedModel, LinearWarmupDecay, adamw
 
 
 def literal_rate(step, peak, warmup, total):
@@ -127,6 +130,36 @@ def test_norms_and_decays_that_would_do_nothing_or_harm_are_named(value):
             adamw(0.1, 2, 10, weight_decay=value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("epsilon", x) for x in ("x", float("nan"), -1.0, 0, None, True)),
+        *(("learning_rate", x) for x in (-1.0, float("nan"), float("inf"), True)),
+        *(("beta_1", x) for x in (2.0, -0.1, True)),
+        *(("weight_decay", -1.0), ("weight_decay", None), ("clipnorm", -1.0)),
+        *(("clipvalue", float("nan")), ("global_clipnorm", float("inf"))),
+    ],
+)
+def test_numbers_out_of_range_are_named(name, value):
+    good = {} if name == "learning_rate" else {"learning_rate": 1e-3}
+    with pytest.raises((TypeError, ValueError), match=f"`{name}` must"):
+        AdamW(**good | {name: value})
+    if name in ("epsilon", "beta_1"):
+        with pytest.raises((TypeError, ValueError), match=f"`{name}` must"):
+            adamw(1e-3, 1, 4, **{name: value})
+
+
+def test_a_rate_may_be_a_schedule_or_a_variable():
+    schedule = keras.optimizers.schedules.CosineDecay(0.1, 9)
+    for rate in (schedule, LinearWarmupDecay(0.1, 1, 4), lambda: 0.1, 0.0, 0.1):
+        AdamW(rate)
+    with pytest.raises(ValueError, match="`learning_rate` must"):
+        AdamW(-1.0)  # By position, too.
+    optimizer = AdamW(0.1)
+    optimizer.learning_rate = keras.Variable(0.2)
+    assert AdamW.from_config(optimizer.get_config()).learning_rate == 0.2
+
+
 def test_gradients_of_repeated_rows_are_summed_before_their_norm_is_taken():
     import tensorflow as tf
 
@@ -146,6 +179,42 @@ def test_gradients_of_repeated_rows_are_summed_before_their_norm_is_taken():
     np.testing.assert_allclose(results[0], results[1], rtol=1e-6)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "clipping", [{"clipnorm": 0.5}, {"clipvalue": 0.2}, {"global_clipnorm": 0.5}]
+)
+def test_two_replicas_clip_as_one_device(clipping):
+    import tensorflow as tf
+
+    def make_model():
+        x = keras.Input((2,))
+        y = keras.layers.Dense(3, activation="tanh")(x)
+        model = DistributedModel(x, keras.layers.Dense(1)(y))
+        # With a large epsilon the size of the gradient counts.
+        model.compile(AdamW(0.1, epsilon=1.0, **clipping), "mse")
+        return model
+
+    data = tf.data.Dataset.from_tensor_slices((X, 10 * Y)).batch(4)
+    check_two_replicas(make_model, data, steps=5)
+
+
+@pytest.mark.parametrize(
+    ("clipping", "expected"),
+    [
+        ({"clipnorm": 1.0}, [[0.6, -0.8], [0.0, 0.5]]),
+        ({"clipvalue": 1.0}, [[1.0, -1.0], [0.0, 0.5]]),
+        ({}, [[3.0, -4.0], [0.0, 0.5]]),
+    ],
+)
+def test_each_gradient_is_clipped(clipping, expected):
+    variables = [keras.Variable([0.0, 0.0], name=f"bias{i}") for i in range(2)]
+    optimizer = AdamW(1.0, beta_1=0.0, beta_2=0.0, epsilon=1e6, **clipping)
+    optimizer.apply([np.array([3.0, -4.0]), np.array([0.0, 0.5])], variables)
+    for variable, gradient in zip(variables, expected, strict=True):
+        step = -1e-6 * np.array(gradient)
+        np.testing.assert_allclose(variable.numpy(), step, rtol=1e-4)
+
+
 def test_optimizer_round_trips_with_its_schedule():
     optimizer = adamw(
         1e-3,
@@ -162,3 +231,32 @@ def test_optimizer_round_trips_with_its_schedule():
     assert type(copy) is AdamW
     assert copy.get_config() == optimizer.get_config()
     assert (copy.layer_decay, copy.bias_correction) == (0.8, False)
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_what_is_excluded_from_decay_stays_excluded(by_name, tmp_path):
+    sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=8)
+    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=9, **sizes)
+    model = tfeff.tasks.Classifier(encoder, 2)
+
+    def queries(model):
+        return [w for w in model.trainable_weights if w.path.endswith("query/kernel")]
+
+    optimizer = adamw(1e-2, 1, 50, weight_decay=1e3)  # Nobody could miss it.
+    if by_name:
+        optimizer.exclude_from_weight_decay(var_names=["query"])
+    else:
+        optimizer.exclude_from_weight_decay(var_list=queries(model))
+    model.compile(optimizer)
+    inputs = {name: np.ones((2, 5), "int32") for name in encoder.input}
+    model.train_on_batch(inputs, np.array([0, 1]))
+    path = str(tmp_path / "model.keras")
+    tfeff.training.save_checkpoint(model, path)
+    again = tfeff.training.load_checkpoint(path)
+    for trained in (model, again):
+        (query,) = queries(trained)
+        before = np.array(query)
+        trained.train_on_batch(inputs, np.array([0, 1]))
+        assert np.abs(query - before).max() < 0.1
+        keys = [w for w in trained.trainable_weights if "key/kernel" in w.path]
+        assert np.abs(keys[0]).max() > 0.1

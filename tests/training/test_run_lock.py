@@ -1,10 +1,13 @@
 """One process at a time in a run directory."""
 
+import errno
 import json
 import os
 import re
 import signal
 import socket
+
+import pytest
 
 from tfeff.training import RunDirectory
 
@@ -173,3 +176,19 @@ def test_a_run_of_a_relative_path_stays_where_it_is(tmp_path, monkeypatch):
         run.finish()
     assert sorted(os.listdir(tmp_path / "run")) == ["SHA256SUMS", "config.json"]
     assert os.listdir(tmp_path / "other") == []
+
+
+def test_a_full_disk_leaves_neither_a_lock_nor_a_folder(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (tmp_path / "there").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        for name in ("there", "new/run"):
+            with pytest.raises(ValueError, match="`directory` must be .*No space left"):
+                RunDirectory(tmp_path / name, {"seed": 0})
+    assert os.listdir(tmp_path) == ["there"] and os.listdir(tmp_path / "there") == []
+    for name in ("there", "new/run"):
+        with RunDirectory(tmp_path / name, {"seed": 0}) as run:
+            assert os.path.exists(run.path("run.lock"))

@@ -19,7 +19,7 @@ class OptimizerSettings(CallbackSettings):
     beta_2: float = setting(
         "What its mean of their squares keeps.", 0.999, minimum=0.0, below=1.0
     )
-    epsilon: float = setting("Added to Adam's denominator.", 1e-6, minimum=0.0)
+    epsilon: float = setting("Added to Adam's denominator.", 1e-6, above=0.0)
     bias_correction: bool = setting("Whether Adam corrects its means.", True)
     global_clipnorm: float | None = setting(
         "Largest norm of the batch's gradient; none leaves it as it is.",

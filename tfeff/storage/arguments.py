@@ -11,12 +11,13 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from tfeff.storage.fetching import fetch_folder, keep_copy
+from tfeff.storage.fetching import fetch_folder, is_uploaded, keep_copy
 from tfeff.storage.manifest import local_files, read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_new, check_writable, publish_folder
 from tfeff.storage.staging import staged, staging_dir
 from tfeff.utils.checks import check_path, is_url
+from tfeff.utils.files import temporary_folder
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -70,7 +71,7 @@ def paths(**ways: Way) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     value: Any = given.arguments.get(name)
                     if not is_url(value) or _hub(value):
                         continue
-                    if local := local_of(value):
+                    if way.writes and (local := local_of(value)):
                         given.arguments[name] = local
                         continue
                     path = stack.enter_context(way.open(name, value))
@@ -88,7 +89,11 @@ def local_path(name: str, value: Any, **options: Any) -> str:
     """The path itself, or the copy of what is at a URL, see `fetch_folder`."""
     if not is_url(value):
         return os.fspath(value)
-    return local_of(value) or fetch_folder(name, value, **options)
+    local = local_of(value)
+    # What was uploaded to a local folder need not have its files by their names.
+    if local is None or is_uploaded(name, value):
+        return fetch_folder(name, value, **options)
+    return local
 
 
 def check_replaceable(name: str, value: str) -> None:
@@ -262,11 +267,8 @@ def _work(url: str) -> Iterator[str]:
     """A path to write to, with the URL's last name, in a folder for it alone."""
     parent, last = os.path.split(staged("written", url))
     os.makedirs(parent, exist_ok=True)
-    folder = tempfile.mkdtemp(dir=parent)
-    try:
+    with temporary_folder(parent) as folder:
         yield os.path.join(folder, last)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from tfeff.storage.manifest import (
 )
 from tfeff.storage.place import Place
 from tfeff.storage.staging import staged
+from tfeff.utils.checks import is_url
 from tfeff.utils.files import atomic_file
 
 THREADS = 8
@@ -60,7 +61,12 @@ def fetch(url: str) -> str:
     """
     from tfeff.storage.arguments import local_path
 
-    return local_path("url", url)
+    path = local_path("url", url)
+    if is_url(url) and not os.path.exists(path):
+        raise ValueError(
+            f"`url` must exist. Received: url={url!r}, where there is nothing"
+        )
+    return path
 
 
 def fetch_folder(
@@ -94,6 +100,17 @@ def fetch_folder(
                     f"damaged: {error}"
                 ) from error
     raise OSError(f"{url} changed {_ATTEMPTS} times while it was read")
+
+
+def is_uploaded(name: str, url: str) -> bool:
+    """Whether what is at the URL is of a folder that tfeff uploads, or has uploaded.
+
+    Args:
+        name: the argument, for errors.
+        url: the URL.
+    """
+    place = Place(name, url)
+    return find_manifest(place) is not None or place.info(UNFINISHED) is not None
 
 
 def is_published(url: str) -> bool:

@@ -5,7 +5,6 @@ import contextlib
 import os
 import shutil
 import sys
-import tempfile
 import threading
 import time
 import weakref
@@ -25,7 +24,7 @@ from tfeff.storage.manifest import (
 from tfeff.storage.place import SCRATCH, Place
 from tfeff.storage.publishing import clear_unfinished, upload
 from tfeff.storage.staging import staged
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import atomic_file, temporary_folder
 
 WATCH_SECONDS = 5.0  # between looks for files that have changed
 _ATTEMPTS = 4
@@ -215,30 +214,27 @@ class RemoteRun:
                 return
 
     def _publish(self):
-        with self._at_work:
-            state, folder, paths = self._snapshot()
-            try:
-                if "config.json" not in paths or len(paths) == 1:
-                    return
-                manifest = manifest_of(paths)
-                old = self._published
-                if old is None or not manifest.same_content(old):
-                    self._lease.check()
-                    new = upload(self._place, manifest, paths, old, self._lease.check)
-                    self._write_note(new.to_bytes())
-                    self._published = new
-                self._seen = state
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+        above = os.path.dirname(self.folder)
+        with self._at_work, temporary_folder(above) as parent:
+            state, paths = self._snapshot(os.path.join(parent, "snapshot"))
+            if "config.json" not in paths or len(paths) == 1:
+                return
+            manifest = manifest_of(paths)
+            old = self._published
+            if old is None or not manifest.same_content(old):
+                self._lease.check()
+                new = upload(self._place, manifest, paths, old, self._lease.check)
+                self._write_note(new.to_bytes())
+                self._published = new
+            self._seen = state
 
-    def _snapshot(self):
-        """The files at one moment: their state, a folder of links to them, their paths.
+    def _snapshot(self, folder):
+        """The files at one moment: their state, and paths of links to them in a folder.
 
         Those of a run are replaced, not changed, so that a link keeps what it has.
         """
-        parent = os.path.dirname(self.folder)
         while True:
-            folder = tempfile.mkdtemp(dir=parent)
+            os.mkdir(folder)
             found = local_files(self.folder, _OWN)
             state, paths = self._state(found), {}
             try:
@@ -247,10 +243,10 @@ class RemoteRun:
                     os.makedirs(os.path.dirname(paths[name]), exist_ok=True)
                     _link(path, paths[name], copy=name.startswith(_GROWING))
                 if self._state(local_files(self.folder, _OWN)) == state:
-                    return state, folder, paths
+                    return state, paths
             except FileNotFoundError:
                 pass  # It was deleted in the meantime.
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder)
 
     def _state(self, paths):
         """What tells whether files have changed, but for those that grow."""

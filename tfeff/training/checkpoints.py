@@ -96,7 +96,8 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
 
     Raises:
         TypeError: if an argument has the wrong type.
-        ValueError: if the file is missing, truncated or corrupted.
+        ValueError: if the file is missing, truncated or corrupted, or is a run's and
+            of another step than its name says.
 
     Example: see `save_checkpoint`.
     """
@@ -104,6 +105,14 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
     with _archive(path) as archive:
         if damaged := archive.testzip():
             raise zipfile.BadZipFile(f"bad checksum of {damaged}")
+    if match := _NAME.fullmatch(os.path.basename(path)):
+        step = load_notes(path).get("step", int(match[1]))
+        if step != int(match[1]):
+            raise ValueError(
+                f"The checkpoint {path} must be of the step in its name: it was saved "
+                f"after step {step}, perhaps by another run. Delete it to go on from "
+                "the one before it."
+            )
     return keras.models.load_model(path, compile=compile)
 
 
@@ -215,10 +224,13 @@ class Checkpoints(keras.callbacks.Callback):
         notes: called for the notes to save with each model, see `save_checkpoint`.
         keep_steps: integers, multiples of `steps_per_epoch`: the steps whose
             checkpoints are never deleted.
+        first_step: integer, steps that are done when the training begins; `None` for
+            those of the epochs before `initial_epoch` of `fit`.
 
     Raises:
         ValueError: if a number is not positive, or one of `keep_steps` is no multiple
-            of `steps_per_epoch`.
+            of `steps_per_epoch`; before the first step, if the folder has checkpoints
+            of later steps than those that are done, which are another training's.
 
     Example:
 
@@ -234,6 +246,7 @@ class Checkpoints(keras.callbacks.Callback):
         keep: int = 2,
         notes: Callable[[], Mapping] = dict,
         keep_steps: Sequence[int] = (),
+        first_step: int | None = None,
     ):
         super().__init__()
         self._background = Background()
@@ -242,9 +255,22 @@ class Checkpoints(keras.callbacks.Callback):
         self._keep = check_integer("keep", keep)
         self._notes = notes
         self._keep_steps = check_kept_steps(keep_steps, self._steps_per_epoch)
+        if first_step is not None:
+            first_step = check_integer("first_step", first_step, 0)
+        self._first_step = first_step
+        self._has_begun = False
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         check_keeps_training(self.model)
+        self._has_begun = False
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        if self._has_begun:
+            return
+        self._has_begun = True
+        # Keras tells no callback before here which epoch is the first one.
+        done = epoch * self._steps_per_epoch
+        self._check_folder(done if self._first_step is None else self._first_step)
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
@@ -268,7 +294,7 @@ class Checkpoints(keras.callbacks.Callback):
         self.wait()
         os.makedirs(self._directory, exist_ok=True)
         model, path = self.model, checkpoint_path(self._directory, step)
-        notes = {**self._notes(), **notes}
+        notes = {"step": step, **self._notes(), **notes}
         copies = _copies(model)
 
         def write():
@@ -285,6 +311,18 @@ class Checkpoints(keras.callbacks.Callback):
             OSError: if it cannot be written; those before it are still there.
         """
         self._background.wait()
+
+    def _check_folder(self, first_step):
+        """Raises if what the folder has is not what the training goes on from."""
+        newest = max(checkpoint_steps(self._directory), default=0)
+        if newest > first_step:
+            raise ValueError(
+                "`directory` must have no checkpoints of another training. Received: "
+                f"directory={self._directory!r}, which has one of step {newest}, for a "
+                f"training that begins at step {first_step}. Use another folder, or "
+                "go on from that checkpoint: load it, and give `fit` its "
+                "`initial_epoch`"
+            )
 
     def remove_old(self) -> None:
         """Deletes checkpoints older than the newest few, but those kept for good."""

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import keras
 
+from tfeff.utils.checks import check_integer
+
 
 def since_lowest(losses: Sequence[float]) -> int:
     """The number of losses after the lowest one, the first of equal ones.
@@ -22,6 +24,29 @@ def since_lowest(losses: Sequence[float]) -> int:
         if loss < lowest:
             count, lowest = 0, loss
     return count
+
+
+def has_levelled_off(losses: Sequence[float], patience: int | None) -> bool:
+    """Whether no new lowest loss came for so many; never where `patience` is None."""
+    return patience is not None and since_lowest(losses) >= patience
+
+
+def check_patience(patience: int | None, validation_data: object) -> int | None:
+    """Returns `patience` if it is `None`, or a number of losses that there will be.
+
+    Raises:
+        TypeError: if it is no integer.
+        ValueError: if it is below 1, or there is no validation data.
+    """
+    if patience is None:
+        return None
+    patience = check_integer("patience", patience)
+    if validation_data is None:
+        raise ValueError(
+            "`patience` must be None without `validation_data`. "
+            f"Received: patience={patience}"
+        )
+    return patience
 
 
 def earlier_losses(
@@ -62,9 +87,7 @@ class StopEarly(keras.callbacks.Callback):
     @property
     def is_over(self) -> bool:
         """Whether the training has been ended, or was at an earlier start."""
-        return (
-            self._patience is not None and since_lowest(self._losses) >= self._patience
-        )
+        return has_levelled_off(self._losses, self._patience)
 
     @property
     def epochs(self) -> int:

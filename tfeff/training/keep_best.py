@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 
+from tfeff.training.averages import check_no_averages
 from tfeff.training.divergence import is_finite
 from tfeff.training.metrics_file import write_rows
 from tfeff.utils.checks import check_integer, check_path
@@ -45,7 +46,8 @@ class KeepBest(keras.callbacks.Callback):
 
     Raises:
         ValueError: if the file is there already, `every_steps` or `patience` is below
-            1, or `evaluate` returns no `metric`.
+            1, `evaluate` returns no `metric`, or the model's optimizer keeps moving
+            averages of weights (`use_ema`): the last evaluation alone would be of them.
         TypeError: if `evaluate` cannot be called, or a number is no integer.
 
     Example:
@@ -102,6 +104,9 @@ class KeepBest(keras.callbacks.Callback):
         self._rows: list[dict] = []
         self._newest: dict[str, Any] = {}
         self._step = self._before_epoch = self._evaluated = 0
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        check_no_averages("optimizer", self.model.optimizer)
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None

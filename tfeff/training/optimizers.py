@@ -1,3 +1,5 @@
+import inspect
+import numbers
 from typing import Any
 
 import keras
@@ -8,6 +10,15 @@ from tfeff.training.layerwise_decay import rate_factors
 from tfeff.training.schedules import LinearWarmupDecay
 from tfeff.utils.checks import check_bool, check_positive, check_rate, check_weight
 from tfeff.utils.types import Config, Tensor
+
+_CHECKS = {
+    "beta_1": check_rate,
+    "beta_2": check_rate,
+    "epsilon": check_positive,
+    "weight_decay": check_weight,
+}
+# A rate may be a schedule or a variable, too, and a limit may be None.
+_NUMBERS_OR_OTHERS = ("learning_rate", "clipnorm", "clipvalue", "global_clipnorm")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -20,17 +31,18 @@ class AdamW(OpenAdamW):
         w ← w - f η (c m / (sqrt(v) + ε) + λ w)
         c = sqrt(1 - β₂ᵗ) / (1 - β₁ᵗ)
 
-    It differs from `keras.optimizers.AdamW` in four ways:
+    It differs from `keras.optimizers.AdamW` in five ways:
 
     - Biases and the scales and shifts of norms do not decay: every weight named
       `bias`, `..._bias`, `gamma` or `beta` has `λ = 0`.
-    - `global_clipnorm` acts on the gradient of the whole batch, after the replicas'
-      gradients are summed. Keras clips each replica's gradient before the sum, so
-      that the effect depends on the number of replicas.
+    - `global_clipnorm`, `clipnorm` and `clipvalue` act on the gradient of the whole
+      batch, after the replicas' gradients are summed. Keras clips each replica's
+      gradient before the sum, so that the effect depends on the number of replicas.
     - `layer_decay` gives lower layers smaller steps, to keep what was pretrained:
       `f = d^(L+1-l)` in block `l` of `L` (from 0), `d^(L+2)` in the embedding, 1
       in a head. It multiplies the rate, hence the decay too.
     - `bias_correction=False` sets `c = 1`, as BERT, ELECTRA and ConvBERT do.
+    - What `exclude_from_weight_decay` names is saved and copied with the optimizer.
 
     Args:
         *args: those of `keras.optimizers.AdamW`, `learning_rate` (`η`) first.
@@ -43,8 +55,9 @@ class AdamW(OpenAdamW):
         **kwargs: more arguments of `keras.optimizers.AdamW`.
 
     Raises:
-        ValueError: if `layer_decay` is out of range; and, when the first weights
-            come, if the layers are not known.
+        TypeError, ValueError: if a number is out of range, such as a negative or
+            infinite rate, an `epsilon` that is not above 0 or a `beta` outside [0, 1);
+            and, when the first weights come, if the layers are not known.
 
     Example:
 
@@ -69,10 +82,43 @@ class AdamW(OpenAdamW):
             raise ValueError(
                 f"`layer_decay` must be at most 1. Received: layer_decay={layer_decay}"
             )
+        # Keras would train with numbers that are out of range.
+        given = inspect.signature(keras.optimizers.AdamW).bind_partial(*args, **kwargs)
+        for name, value in given.arguments.items():
+            if name in _CHECKS:
+                _CHECKS[name](name, value)
+            elif name in _NUMBERS_OR_OTHERS and isinstance(value, numbers.Real):
+                check_weight(name, value)
         super().__init__(*args, **kwargs)
         self.layer_decay = layer_decay
         self.bias_correction = check_bool("bias_correction", bias_correction)
         self._factors: dict[str, float] | None = None
+        self._excluded: dict[str, list[str]] = {}
+        self._excluded_keys: set[str] = set()
+
+    @classmethod
+    def from_config(cls, config: Config, custom_objects: Any = None) -> "AdamW":
+        config = dict(config)
+        excluded = config.pop("excluded_from_weight_decay", None)
+        optimizer = super().from_config(config, custom_objects)
+        if excluded:
+            optimizer.exclude_from_weight_decay(var_names=excluded["names"])
+            optimizer._excluded = excluded
+        return optimizer
+
+    def exclude_from_weight_decay(
+        self, var_list: Any = None, var_names: Any = None
+    ) -> None:
+        """As the method of Keras' optimizers, before the weights are known.
+
+        Args:
+            var_list: weights that do not decay; a saved or copied optimizer knows them
+                by their paths.
+            var_names: list of regular expressions of names of weights.
+        """
+        super().exclude_from_weight_decay(var_list, var_names)
+        paths = [variable.path for variable in var_list or ()]
+        self._excluded = {"names": list(var_names or ()), "paths": paths}
 
     def set_encoder(self, encoder: keras.Model) -> None:
         """Names the encoder whose layers `layer_decay` counts.
@@ -92,6 +138,12 @@ class AdamW(OpenAdamW):
                 "the optimizer, or call `set_encoder`. "
                 f"Received: layer_decay={self.layer_decay} without an encoder"
             )
+        paths = self._excluded.get("paths", ())
+        self._excluded_keys = {
+            self.variable_key(variable)
+            for variable in variables
+            if variable.path in paths
+        }
         super().build(variables)
 
     def decay(self, variables: list[Any]) -> None:
@@ -129,22 +181,21 @@ class AdamW(OpenAdamW):
         config.update(
             layer_decay=self.layer_decay, bias_correction=self.bias_correction
         )
+        if any(self._excluded.values()):
+            config["excluded_from_weight_decay"] = self._excluded
         return config
 
     def decays(self, variable: Any) -> bool:
         name = variable.name.split("/")[-1].split(":")[0]
         no_decay = name in ("gamma", "beta") or name.endswith("bias")
+        no_decay = no_decay or self.variable_key(variable) in self._excluded_keys
         return not no_decay and super().decays(variable)
 
     def clip(self, gradients: list[Tensor]) -> list[Tensor]:
-        if self._clips_after_reduction:
+        # Only TensorFlow has replicas; elsewhere gradients are global already.
+        if keras.backend.backend() == "tensorflow":
             return gradients
         return super().clip(gradients)
-
-    @property
-    def _clips_after_reduction(self):
-        # Only TensorFlow has replicas; elsewhere gradients are global already.
-        return self.global_clipnorm and keras.backend.backend() == "tensorflow"
 
     def sum_over_replicas(
         self, gradients_and_variables: list[tuple[Tensor, Any]]
@@ -155,11 +206,8 @@ class AdamW(OpenAdamW):
         # Rows of a sparse gradient repeat; only their sums have the right norm.
         dense = [g if g is None else tf.convert_to_tensor(g) for g in grads]
         reduced = super().sum_over_replicas(list(zip(dense, variables)))
-        if not self._clips_after_reduction:
-            return reduced
         grads, variables = zip(*reduced)
-        clipped, _ = tf.clip_by_global_norm(grads, self.global_clipnorm)
-        return list(zip(clipped, variables))
+        return list(zip(super().clip(list(grads)), variables))
 
 
 def adamw(
@@ -181,7 +229,7 @@ def adamw(
         warmup_steps: integer, steps from 0 up to the peak.
         total_steps: integer, the step at which the rate is back at 0.
         weight_decay: float of at least 0, decoupled decay; not of biases and norms.
-        epsilon: float added to the denominator of the update.
+        epsilon: float above 0, added to the denominator of the update.
         global_clipnorm: float above 0, the largest norm of the gradient of the whole
             batch over all weights; `None` to leave it as it is.
         layer_decay: float in (0, 1], factor of the rate from a layer to the one
@@ -194,8 +242,8 @@ def adamw(
         A `tfeff.training.AdamW`.
 
     Raises:
-        TypeError, ValueError: as `LinearWarmupDecay` and `AdamW`; if a decay, a norm
-            or a `beta` is out of range.
+        TypeError, ValueError: as `LinearWarmupDecay` and `AdamW`; if a norm is not
+            above 0.
 
     Example:
 
@@ -216,6 +264,6 @@ def adamw(
         global_clipnorm=global_clipnorm,
         layer_decay=layer_decay,
         bias_correction=bias_correction,
-        beta_1=check_rate("beta_1", beta_1),
-        beta_2=check_rate("beta_2", beta_2),
+        beta_1=beta_1,
+        beta_2=beta_2,
     )

@@ -17,6 +17,7 @@ from tfeff.storage.place import Place
 from tfeff.storage.remote_run import RemoteRun, open_remote_run
 from tfeff.storage.run_copy import RunCopy
 from tfeff.training import run_lock, run_seal
+from tfeff.training.averages import take_averages
 from tfeff.training.checkpoints import (
     Checkpoints,
     check_kept_steps,
@@ -25,7 +26,7 @@ from tfeff.training.checkpoints import (
     load_notes,
 )
 from tfeff.training.divergence import StopWhenDiverged
-from tfeff.training.early_stopping import StopEarly, earlier_losses
+from tfeff.training.early_stopping import StopEarly, check_patience, earlier_losses
 from tfeff.training.epochs import ResumeEpoch, StopAtSignal
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.joint_end import joint_end
@@ -51,7 +52,7 @@ from tfeff.utils.checks import (
     differences,
     is_url,
 )
-from tfeff.utils.files import PARTIAL, atomic_file, make_folder, remove_partial
+from tfeff.utils.files import PARTIAL, atomic_file, remove_partial
 from tfeff.utils.json_files import read_object
 
 _CONFIG = "config.json"
@@ -170,11 +171,8 @@ class RunDirectory:
 
     def _open_folder(self, upgrade):
         self._check_kind()
-        made = make_folder("directory", self.directory)
-        # What the last of several uses in this process tidies up is known to the lock.
         lock = self._lock = run_lock.lock_directory(self.directory)
         self._unlock = weakref.finalize(self, lock.close)
-        lock.made += made
         if self._files():
             self._compare(self.path(_CONFIG), upgrade)
             run_seal.check_folder(self.directory)
@@ -404,7 +402,9 @@ class RunDirectory:
                 too.
 
         Returns:
-            The trained model.
+            The trained model. If its optimizer keeps moving averages of the weights
+            (`use_ema`), it has these in the end, while checkpoints and metrics are of
+            the weights themselves.
 
         Raises:
             ValueError: if the steps do not fit each other or those trained so far;
@@ -428,13 +428,7 @@ class RunDirectory:
                 f"total_steps={total_steps}, steps_per_epoch={steps_per_epoch}"
             )
         keep_steps = check_kept_steps(keep_steps, steps_per_epoch, total_steps)
-        if patience is not None:
-            patience = check_integer("patience", patience)
-            if validation_data is None:
-                raise ValueError(
-                    "`patience` must be None without `validation_data`. "
-                    f"Received: patience={patience}"
-                )
+        patience = check_patience(patience, validation_data)
         if several_workers() != self._has_others:
             raise ValueError(
                 "`RunDirectory` must be made where `fit` is called: in the scope of "
@@ -480,11 +474,13 @@ class RunDirectory:
                 "metrics.csv": metrics_file.text(),
             },
             keep_steps,
+            step,
         )
         if self.is_chief:
             checkpoints.remove_old()
         stop_early = StopEarly(patience, earlier_losses(parse_rows(text), patience))
         if step == total_steps or stop_early.is_over:
+            take_averages(model)
             return model
         progress = TrainingProgress(total_steps, steps_per_epoch, tokens_per_step, step)
         dataset = make_dataset(step)

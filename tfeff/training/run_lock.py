@@ -9,6 +9,8 @@ import os
 import socket
 import weakref
 
+from tfeff.utils.files import make_folder
+
 NAME = "run.lock"
 
 # The locks of this process by directory: it may open a run several times.
@@ -33,6 +35,7 @@ class RunLock:
 
     Raises:
         ValueError: if another process has the lock; the message tells which.
+        OSError: if the file cannot be written or locked; then it is not there.
     """
 
     def __init__(self, directory: str):
@@ -49,9 +52,14 @@ class RunLock:
             "host": socket.gethostname(),
             "since": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         }
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, json.dumps(holder).encode() + b"\n", 0)
-        os.fsync(self._descriptor)  # Other machines read it, see `read`.
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, json.dumps(holder).encode() + b"\n", 0)
+            os.fsync(self._descriptor)  # Other machines read it, see `read`.
+        except OSError:
+            _remove(path, self._descriptor)
+            os.close(self._descriptor)
+            raise
 
     def close(self) -> None:
         """Ends a use. The last one gives the directory back."""
@@ -65,18 +73,35 @@ class RunLock:
                 self.at_end.close()
         finally:
             os.close(self._descriptor)
-        with contextlib.suppress(OSError):
-            for folder in self.made if is_own else ():
-                os.rmdir(folder)
+        if is_own:
+            _remove_empty(self.made)
 
 
 def lock_directory(directory: str) -> RunLock:
-    """The lock of a directory, which this process may have already."""
+    """Makes a directory, and returns its lock, which this process may have already.
+
+    Raises:
+        ValueError: if it cannot be made or written to, or another process has the lock.
+            Folders that were made for it are then removed.
+    """
+    made = make_folder("directory", directory)
     key = os.path.realpath(directory)
     # A forked process does not own the locks of its parent.
     lock = _locks.get((os.getpid(), key))
-    if lock is None or not lock.users:
-        lock = _locks[os.getpid(), key] = RunLock(key)
+    try:
+        if lock is None or not lock.users:
+            lock = _locks[os.getpid(), key] = RunLock(key)
+    except ValueError:
+        _remove_empty(made)
+        raise
+    except OSError as error:
+        _remove_empty(made)
+        raise ValueError(
+            "`directory` must be a folder that can be written to. Received: "
+            f"directory={directory!r}: {error.strerror}"
+        ) from error
+    # The last of several uses in this process tidies up.
+    lock.made += made
     lock.users += 1
     return lock
 
@@ -128,6 +153,12 @@ def _is_at(path, descriptor):
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except FileNotFoundError:
         return False
+
+
+def _remove_empty(folders):
+    with contextlib.suppress(OSError):
+        for folder in folders:
+            os.rmdir(folder)
 
 
 def _remove(path, descriptor):

@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from tfeff.training.averages import check_no_averages
 from tfeff.training.checkpoints import (
     Checkpoints,
     check_kept_steps,
@@ -15,7 +16,11 @@ from tfeff.training.checkpoints import (
     load_notes,
 )
 from tfeff.training.double_depth import double_depth
-from tfeff.training.early_stopping import earlier_losses, since_lowest
+from tfeff.training.early_stopping import (
+    check_patience,
+    earlier_losses,
+    has_levelled_off,
+)
 from tfeff.training.metrics_file import parse_rows, restore
 from tfeff.training.run import RunDirectory
 from tfeff.training.workers import (
@@ -83,7 +88,8 @@ def train_by_stacking(
         TypeError: if a number is not an integer.
         ValueError: if the steps do not fit each other or those trained so far,
             `patience` comes without validation data, also of earlier epochs of the
-            stage, or the first model has not `L / 2^k` blocks.
+            stage, the first model has not `L / 2^k` blocks, or an optimizer of a
+            model that is to grow keeps moving averages of weights (`use_ema`).
 
     Example: `tfeff.recipes.stack` is one.
 
@@ -95,13 +101,7 @@ def train_by_stacking(
     num_layers = check_integer("num_layers", num_layers)
     _check_steps([*switch_steps, total_steps], steps_per_epoch)
     keep_steps = check_kept_steps(keep_steps, steps_per_epoch, total_steps)
-    if patience is not None:
-        patience = check_integer("patience", patience)
-        if validation_data is None:
-            raise ValueError(
-                "`patience` must be None without `validation_data`. "
-                f"Received: patience={patience}"
-            )
+    patience = check_patience(patience, validation_data)
     checkpoints = run.path("checkpoints")
     checkpoint, step = agree_on_checkpoint(run)
     model: Any = load_checkpoint(checkpoint) if checkpoint else make_model()
@@ -116,6 +116,8 @@ def train_by_stacking(
             f"number of `switch_steps`. Received: {model.encoder.num_layers} layers, "
             f"num_layers={num_layers}, switch_steps={switch_steps}"
         )
+    if growths:
+        check_no_averages("make_model", model.optimizer)
     for left in range(growths, -1, -1):
         stage = _Stage(rows, model.encoder.num_layers, patience if left else None)
         if not stage.is_over:
@@ -137,7 +139,11 @@ def train_by_stacking(
             )
             step = from_chief(lambda: latest_checkpoint(checkpoints)[1])
         if left:
-            optimizer = make_optimizer(total_steps - step) if make_optimizer else "copy"
+            optimizer: Any = "copy"
+            if make_optimizer is not None:
+                optimizer = make_optimizer(total_steps - step)
+                if left > 1:
+                    check_no_averages("make_optimizer", optimizer)
             model = double_depth(model, optimizer)
             saver = Checkpoints(
                 checkpoints,
@@ -173,9 +179,7 @@ class _Stage(keras.callbacks.Callback):
     @property
     def is_over(self):
         """Whether the loss has levelled off."""
-        return (
-            self._patience is not None and since_lowest(self._losses) >= self._patience
-        )
+        return has_levelled_off(self._losses, self._patience)
 
     def on_epoch_end(self, epoch, logs=None):
         logs["num_layers"] = self._num_layers

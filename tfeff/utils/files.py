@@ -90,6 +90,21 @@ def scratch_folder(path: str) -> Iterator[str]:
         yield folder
 
 
+@contextlib.contextmanager
+def temporary_folder(parent: str) -> Iterator[str]:
+    """Yields a new folder in `parent`, which is removed at the end.
+
+    That of a process that was killed is removed by the next call.
+    """
+    _remove_dead(parent, os.listdir(parent))
+    folder, lock = _locked_folder(parent)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
 def write_numbered(folder: str, write: Callable[[str], object]) -> str:
     """Writes a new folder whose name is the next number in `folder`; returns it.
 
@@ -188,29 +203,25 @@ def remove_partial(directory: str) -> None:
 def _partial(path):
     """A path with the file name of `path`, in a new locked folder beside it."""
     parent, name = os.path.split(os.path.abspath(path))
-    _remove_dead(parent, os.listdir(parent))
     # It has the same parent, so that the last step is one rename.
-    temporary, lock = _locked_folder(parent)
-    try:
-        yield os.path.join(temporary, name)
-    except OSError as error:
-        # On a full disk, h5py and `write` name no file, `open` names the partial one.
-        named = os.fspath(error.filename or temporary)
-        if not named.startswith(temporary):
-            raise
-        reason = f"{error.strerror or error}, while writing {path}"
-        number = [] if error.errno is None else [error.errno]
-        raise OSError(*number, reason) from error
-    except RuntimeError as error:
-        # h5py raises it if the disk is full when it closes a file.
-        number = re.search(r"errno = (\d+)", str(error))
-        if number is None:
-            raise
-        reason = os.strerror(int(number[1]))
-        raise OSError(int(number[1]), f"{reason}, while writing {path}") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        os.close(lock)
+    with temporary_folder(parent) as temporary:
+        try:
+            yield os.path.join(temporary, name)
+        except OSError as error:
+            # On a full disk, h5py and `write` name no file, `open` the partial one.
+            named = os.fspath(error.filename or temporary)
+            if not named.startswith(temporary):
+                raise
+            reason = f"{error.strerror or error}, while writing {path}"
+            number = [] if error.errno is None else [error.errno]
+            raise OSError(*number, reason) from error
+        except RuntimeError as error:
+            # h5py raises it if the disk is full when it closes a file.
+            number = re.search(r"errno = (\d+)", str(error))
+            if number is None:
+                raise
+            reason = os.strerror(int(number[1]))
+            raise OSError(int(number[1]), f"{reason}, while writing {path}") from error
 
 
 def _locked_folder(parent):

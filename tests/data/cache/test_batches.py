@@ -303,6 +303,9 @@ def test_a_pipeline_reads_no_rows_but_its_own(cache, monkeypatch):
         ({"skip_batches": -1}, ValueError, "`skip_batches`"),
         ({"input_context": InputContext(3, 0, 3)}, ValueError, "`batch_size`.* 3 rep"),
         ({"input_context": 3}, TypeError, "`input_context`.*Received.*3"),
+        ({"input_context": {}}, TypeError, "`input_context`.*Received.*{}"),
+        ({"shuffle": "no"}, TypeError, "`shuffle` must be True or False.*'no'"),
+        ({"repeat": "no"}, TypeError, "`repeat` must be True or False.*'no'"),
     ],
 )
 def test_bad_arguments(cache, arguments, error, message):

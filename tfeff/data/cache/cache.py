@@ -138,6 +138,8 @@ class Cache:
             )
         batch_size = check_integer("batch_size", batch_size, 1)
         seed = check_seed(seed)
+        shuffle = check_bool("shuffle", shuffle)
+        repeat = check_bool("repeat", repeat)
         skip_batches = check_integer("skip_batches", skip_batches, 0)
         manifest = self._manifest
         num_batches = -(-manifest.num_sequences // batch_size)
@@ -148,7 +150,9 @@ class Cache:
             )
         if tokenizer is not None:
             manifest.check_tokenizer(tokenizer_fingerprint(tokenizer))
-        context = input_context or tf.distribute.InputContext()
+        context = input_context
+        if context is None:
+            context = tf.distribute.InputContext()
         if not isinstance(context, tf.distribute.InputContext):
             raise TypeError(
                 "`input_context` must be a `tf.distribute.InputContext` or None. "

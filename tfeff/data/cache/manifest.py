@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import json
 import os
+from typing import Any
 
 from tfeff.utils.digests import sha256
 
@@ -99,8 +100,14 @@ class Manifest:
             )
         if checksum != _checksum(content):
             raise ValueError(damaged(path, "its content does not match its checksum"))
-        content["shards"] = [Shard(**shard) for shard in content["shards"]]
-        return cls(**content, format=version)
+        try:
+            if isinstance(content.get("shards"), list):
+                content["shards"] = [_parsed(Shard, x) for x in content["shards"]]
+            manifest = _parsed(cls, {**content, "format": version})
+            _check_values(manifest)
+        except ValueError as error:
+            raise ValueError(damaged(path, str(error))) from error
+        return manifest
 
     @property
     def hashes_shards(self) -> bool:
@@ -151,6 +158,59 @@ def damaged(path: str, reason: str) -> str:
         f"The cache file {path} {DAMAGED}: {reason}. Delete the cache and build it "
         "again."
     )
+
+
+# The types of JSON that the types of fields have.
+_JSON: dict[Any, tuple] = {
+    bool: (bool,),
+    int: (int,),
+    float: (float, int),
+    str: (str,),
+    str | None: (str, type(None)),
+    list[Shard]: (list,),
+}
+
+
+def _parsed(kind: type, content: Any) -> Any:
+    """The dataclass of a JSON object; a ValueError tells why it is none."""
+    if not isinstance(content, dict):
+        raise ValueError(f"{content!r:.80} is no {kind.__name__.lower()}")
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    for name, field in fields.items():
+        if name not in content:
+            if field.default is dataclasses.MISSING:
+                raise ValueError(f"it has no {name}")
+        elif type(content[name]) not in _JSON[field.type]:
+            raise ValueError(f"{name} is {content[name]!r:.80}")
+    if unknown := content.keys() - fields.keys():
+        raise ValueError(f"it has an unknown {min(unknown)}")
+    return kind(**content)
+
+
+def _check_values(manifest: Manifest) -> None:
+    """Raises a ValueError unless the names and numbers are those of a cache."""
+    lowest = {"sequence_length": 3, "unigram_entropy": 0}
+    lowest |= dict.fromkeys(("num_documents", "num_sequences", "num_tokens"), 1)
+    for name, least in lowest.items():
+        if not getattr(manifest, name) >= least:  # NaN, too, is out of range.
+            raise ValueError(f"{name} is {getattr(manifest, name)}")
+    for token_id in manifest.special_token_ids:
+        if not 0 <= token_id < manifest.vocabulary_size:
+            raise ValueError(
+                f"there is a special token {token_id} among "
+                f"{manifest.vocabulary_size} tokens"
+            )
+    for shard in manifest.shards:
+        # A name that leads elsewhere would have other files read.
+        is_name = shard.file == os.path.basename(shard.file) and "\0" not in shard.file
+        if not is_name or shard.file in ("", ".", ".."):
+            raise ValueError(f"{shard.file!r} is no name of a file")
+        if shard.num_records < 1 or shard.num_bytes < 1:
+            raise ValueError(f"{shard.file} has no records")
+    if len({shard.file for shard in manifest.shards}) < len(manifest.shards):
+        raise ValueError("it has a file twice")
+    if sum(shard.num_records for shard in manifest.shards) != manifest.num_sequences:
+        raise ValueError("its files do not have num_sequences records together")
 
 
 def _checksum(content: dict) -> str:

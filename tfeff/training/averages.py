@@ -1,0 +1,23 @@
+"""Moving averages of weights, which an optimizer with `use_ema` keeps.
+
+`fit` of Keras puts them in place of the weights at its end. What is saved or evaluated
+before are the weights themselves.
+"""
+
+import keras
+
+
+def check_no_averages(name: str, optimizer: keras.optimizers.Optimizer | None) -> None:
+    """Raises if the optimizer that came by an argument keeps moving averages."""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    if inner is not None and inner.use_ema:
+        raise ValueError(
+            f"`{name}` must have no moving averages of weights (`use_ema`): Keras puts "
+            "them in place of the weights when `fit` ends, and not before. "
+            "Received: an optimizer with use_ema=True"
+        )
+
+
+def take_averages(model: keras.Model) -> None:
+    """Puts the averages in place of the weights, if there are any, as `fit` does."""
+    model.optimizer.finalize_variable_values(model.trainable_weights)
