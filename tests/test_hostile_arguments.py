@@ -231,7 +231,29 @@ CALLS = {
     ),
     data.passage_lengths: dict(questions=[QUESTION], tokenizer=tokenizer),
     data.split_words: dict(text=tf.constant(["the cat"])),
+    data.ChoiceExamples: dict(
+        passages=("p",),
+        questions=("q",),
+        options=(("a", "b"),),
+        labels=[0],
+        label_names=("A", "B"),
+        ids=("0",),
+    ),
+    data.Question: dict(
+        id="a",
+        question="the cat",
+        passage="the small cat",
+        answers=("cat",),
+        spans=((10, 13),),
+    ),
     data.SentenceExamples: dict(rows=[("a", "b")]),
+    data.SpanExamples: dict(questions=[QUESTION]),
+    data.TextExamples: dict(
+        first=("a",), second=("b",), labels=[0], label_names=("x", "y"), ids=("0",)
+    ),
+    data.TokenExamples: dict(
+        words=(("a", "b"),), labels=([0, 1],), label_names=("O", "B-X"), ids=("0",)
+    ),
     data.sentence_features: dict(
         examples=data.SentenceExamples(rows=[("a", "b")]),
         tokenizer=tokenizer,
@@ -372,8 +394,7 @@ def test_all_public_functions_are_called():
         # whose arguments are KerasHub's.
         "data": {
             *("BertTokenizer", "RobertaTokenizer", "XLMRobertaTokenizer"),
-            *("XLNetTokenizer", "Cache", "ChoiceExamples", "Examples", "Question"),
-            *("SpanAnswer", "SpanExamples", "TextExamples", "TokenExamples"),
+            *("XLNetTokenizer", "Cache", "Examples", "SpanAnswer"),
             *("best_spans", "damage_named", "tfds"),
         },
         "datasets": set(),
@@ -436,6 +457,50 @@ def test_dropout_of_everything_is_an_error(rate):
 def test_dropout_takes_no_shape_that_it_would_not_read():
     with pytest.raises(ValueError, match="`noise_shape` must be None"):
         layers.Dropout(0.5, noise_shape=(1, 5))
+
+
+METHODS = {
+    "TextFeatures.dataset": (
+        lambda: data.text_features(TEXTS, tokenizer(), 16).dataset,
+        dict(batch_size=2),
+    ),
+    "TokenFeatures.dataset": (
+        lambda: data.token_features(WORDS, tokenizer(), 16).dataset,
+        dict(batch_size=2),
+    ),
+    "SpanFeatures.dataset": (
+        lambda: data.make_span_features([QUESTION], tokenizer(), 16).dataset,
+        dict(batch_size=2),
+    ),
+    "SentenceFeatures.dataset": (
+        lambda: (
+            data.sentence_features(
+                data.SentenceExamples([("a", "b")]), tokenizer(), 16
+            ).dataset
+        ),
+        dict(batch_size=2),
+    ),
+    "SentenceEmbedding.embed": (
+        lambda: tasks.SentenceEmbedding(tiny()).embed,
+        dict(texts=["a"], tokenizer=tokenizer()),
+    ),
+}
+
+
+@pytest.mark.parametrize("value", ["no", 3, None])
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_take_no_word_for_a_bool(method, value):
+    make, good = METHODS[method]
+    method = make()
+    names = [
+        name
+        for name, parameter in inspect.signature(method).parameters.items()
+        if parameter.annotation is bool
+    ]
+    assert names
+    for name in names:
+        with pytest.raises(TypeError, match=f"`{name}` must be True or False"):
+            method(**good | {name: value})
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,13 @@ def test_splits(tmp_path):
     assert dataset.read("dev", tmp_path).words == dev.words
 
 
+@pytest.mark.parametrize("name", ["word_column", "label_column"])
+@pytest.mark.parametrize("value", [None, "x", 1.5, True, -101])
+def test_columns_are_checked_before_a_file_is_read(name, value):
+    with pytest.raises((TypeError, ValueError), match=f"`{name}` must be an integer"):
+        conll_dataset("Birds", ("PER",), **{name: value})
+
+
 labels = st.sampled_from(range(5))
 rows = st.lists(
     st.lists(st.tuples(labels, labels), min_size=1),
@@ -182,7 +189,9 @@ def test_examples_are_checked():
         TokenExamples(words, ([0], [0]), NAMES, ("0", "1"))
     with pytest.raises(ValueError, match="`labels` must be from 0 to 4.* 5 at 1 of 0"):
         TokenExamples(words, ([0, 5], [0]), NAMES, ("0", "1"))
-    with pytest.raises(ValueError, match="Columns must be equally long"):
+    with pytest.raises(
+        ValueError, match="`words`, `labels`, `ids` must be equally long"
+    ):
         TokenExamples(words, ([0, 0],), NAMES, ("0", "1"))
     with pytest.raises(ValueError, match=r"Received: \('c', ''\) at 1"):
         TokenExamples((("a",), ("c", "")), None, NAMES, ("0", "1"))

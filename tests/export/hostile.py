@@ -9,6 +9,7 @@ fails at the first answer of a wrong shape and the first error that names no inp
 import collections
 import gc
 import json
+import math
 import os
 import random
 import re
@@ -72,6 +73,16 @@ def make_request(source, names, has_windows):
     return inputs, rows, columns, "either" if has_windows else "answer"
 
 
+def of_other_rank(source, names, rows):
+    """Texts for one of the inputs, in a flat list, and a shape that is not its own."""
+    name = source.choice(names)
+    columns = source.choice([0, 1, 2, 3])
+    shapes = [(), (rows,), (rows, columns), (rows, columns, 2), (1, rows, 1, 1)]
+    del shapes[2 if name == "options" else 1]
+    shape = source.choice(shapes)
+    return name, [make_text(source) for _ in range(math.prod(shape))], shape
+
+
 def check_answer(outputs, rows, columns):
     """Each output has a row for each of the inputs', and numbers are numbers."""
     import numpy as np
@@ -93,8 +104,11 @@ def resident():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def fire(served, requests, seed):
-    """Requests in turn to `(name, function, names of inputs)`; what came of them."""
+def fire(served, requests, seed, ranks=0.05):
+    """Requests in turn to `(name, function, names of inputs)`; what came of them.
+
+    The share `ranks` of them has an input of another rank.
+    """
     import tensorflow as tf
 
     source = random.Random(seed)
@@ -110,6 +124,9 @@ def fire(served, requests, seed):
             else tf.constant(value, tf.string)
             for key, value in inputs.items()
         }
+        if source.random() < ranks:
+            key, texts, shape = of_other_rank(source, names, rows)
+            tensors[key], must = tf.constant(texts, tf.string, shape), "error"
         try:
             outputs = function(**tensors)
         except tf.errors.InvalidArgumentError as error:

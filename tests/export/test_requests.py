@@ -24,7 +24,12 @@ from tfeff.export.classification import (
 )
 from tfeff.export.embeddings import embedding_endpoints
 from tfeff.export.fill_mask import fill_mask_endpoint
-from tfeff.export.request_texts import first_characters, most_characters, valid
+from tfeff.export.request_texts import (
+    first_characters,
+    most_characters,
+    of_ranks,
+    valid,
+)
 from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.tagging import tag_endpoints
 from tfeff.export.text_encoder import TextEncoder
@@ -102,6 +107,29 @@ def texts(*values):
 def refused(function, match, **inputs):
     with pytest.raises(tf.errors.InvalidArgumentError, match=match):
         function(**inputs)
+
+
+def test_other_ranks_are_named(tmp_path):
+    """A signature takes tensors of any shape, and a scalar has no rows to count."""
+    module, ranks = tf.Module(), {"passage": 1, "options": 2}
+
+    def choose(passage, options):
+        shape = tf.shape(options)
+        return {"rows": tf.fill(shape[:1], shape[1]), "texts": passage}
+
+    module.choose = tf.function(
+        of_ranks(choose, ranks),
+        input_signature=[tf.TensorSpec([None], tf.string), OPTIONS],
+    )
+    tf.saved_model.save(module, str(tmp_path / "e"), {"choose": module.choose})
+    function = tf.saved_model.load(str(tmp_path / "e")).signatures["choose"]
+    good = {"passage": texts("a", "b"), "options": tf.fill([2, 3], "o")}
+    assert function(**good)["rows"].numpy().tolist() == [3, 3]
+    for name, rank in ranks.items():
+        for shape in ([], [2], [0], [2, 3], [0, 3], [2, 1, 3], [0, 0, 0, 0]):
+            if len(shape) != rank:
+                message = rf"`{name}` must have {rank} ax.*shape:"
+                refused(function, message, **good | {name: tf.fill(shape, "a")})
 
 
 @pytest.mark.slow
@@ -330,7 +358,8 @@ def test_one_long_chunk_makes_no_tensor_of_chunks_by_pieces():
 
 def test_a_few_hundred_hostile_requests(traced):
     served = [(name, function, INPUTS[name]) for name, function in traced.items()]
-    result = hostile.fire(served, 300, seed=5)
+    # A function of Python has its ranks checked by TensorFlow, a signature has not.
+    result = hostile.fire(served, 300, seed=5, ranks=0)
     named = {
         "classify text_pair",
         "choose options",

@@ -370,7 +370,7 @@ def test_refuses_bad_arguments_before_writing(tmp_path):
     refused(TypeError, "`top_k` must be an option of Encoder: it has none", top_k=5)
     refused(
         ValueError,
-        r"more ids.*vocabulary_size\(\)=60.*vocabulary_size=59",
+        r"more ids.* 60 ids, 59 rows",
         model=make_encoder(vocabulary_size=59),
     )
     proto = tokenizer().proto

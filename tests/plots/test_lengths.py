@@ -22,7 +22,7 @@ def test_passages_count_once(tmp_path):
     with pytest.raises(ValueError, match="`questions` must hold questions"):
         data.passage_lengths([], pieces)
     for bad in (3, ["A tiger"]):
-        with pytest.raises(TypeError, match="`questions` must be a list"):
+        with pytest.raises(TypeError, match="`questions` must be a sequence"):
             data.passage_lengths(bad, pieces)
     with pytest.raises(TypeError, match="`tokenizer`"):
         data.passage_lengths(questions, None)

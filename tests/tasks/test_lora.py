@@ -8,7 +8,7 @@ import safetensors.numpy
 from tests.checks import randomize
 from tests.checks.encoder import batch_of
 from tests.subjects.encoders import tiny
-from tfeff.tasks import Classifier, Regressor, load_lora, save_lora
+from tfeff.tasks import Classifier, Regressor, load_lora, lora, save_lora
 
 
 def base(seed=1, kind=Classifier, head=None, **changes):
@@ -28,6 +28,66 @@ def trained(tmp_path_factory):
     path = tmp_path_factory.mktemp("lora") / "model.safetensors"
     save_lora(model, path)
     return model, path
+
+
+def rewritten(path, folder, earlier=False, arrays=(), **notes):
+    """The file with other arrays and notes, None for without; an earlier one's digest
+    is of the arrays alone."""
+    with safetensors.safe_open(path, framework="numpy") as file:
+        known = file.metadata()
+    found = safetensors.numpy.load_file(path)
+    found = {n: x for n, x in (found | dict(arrays)).items() if x is not None}
+    if earlier:
+        known |= {"format": "tfeff.lora.1", "sha256": lora._digest(found)}
+    known = {n: x for n, x in (known | notes).items() if x is not None}
+    safetensors.numpy.save_file(found, folder / "other.safetensors", known)
+    return folder / "other.safetensors"
+
+
+NOTES = [
+    *({"rank": x} for x in ("2", "x", "-1", "1000000", None)),
+    *({"layers": x} for x in ('["query"]', "[]", '["zzz"]', '{"a":1}', "[1]", "1")),
+    *({"layers": None}, {"heads": "["}, {"base_shapes": None}, {"base_shapes": "["}),
+    *({"base_shapes": "7"}, {"base_sha256": None}, {"heads": "[" * 9999}),
+]
+
+
+@pytest.mark.parametrize("earlier", [True, False], ids=["earlier", "now"])
+@pytest.mark.parametrize("notes", NOTES, ids=lambda x: str(x)[:40])
+def test_changed_notes_are_named(notes, earlier, trained, tmp_path):
+    model = base()
+    before = [weight.numpy() for weight in model.weights]
+    other = rewritten(trained[1], tmp_path, earlier, **notes)
+    message = r"`(path|model)` must .*other\.safetensors"
+    with pytest.raises(ValueError, match=message):
+        load_lora(model, other)
+    for one, weight in zip(before, model.weights, strict=True):
+        np.testing.assert_array_equal(one, weight)
+
+
+@pytest.mark.parametrize("change", ["fewer", "more", "rank", "scalar"])
+def test_other_adapters_than_those_named(change, trained, tmp_path):
+    arrays = safetensors.numpy.load_file(trained[1])
+    name = next(n for n in sorted(arrays) if n.endswith("lora_kernel_a"))
+    changed = {
+        "fewer": {name: None},
+        "more": {f"{name}/x": arrays[name]},
+        "rank": {name: arrays[name][..., :2].copy()},
+        "scalar": {name: np.array(1, "float32")},
+    }
+    other = rewritten(trained[1], tmp_path, True, changed[change])
+    model = base()
+    with pytest.raises(ValueError, match="`path` must have the adapters that it names"):
+        load_lora(model, other)
+    assert len(model.weights) == len(base().weights)
+
+
+def test_files_of_the_earlier_format_load(trained, tmp_path):
+    model, path = trained
+    loaded = base()
+    load_lora(loaded, rewritten(path, tmp_path, True))
+    batch = batch_of(model.encoder)
+    np.testing.assert_array_equal(loaded(batch), model(batch))
 
 
 def test_the_same_model_again(trained):
@@ -109,11 +169,7 @@ def test_heads_of_other_settings_are_refused(head, trained, tmp_path):
     for one, weight in zip(before, other.weights, strict=True):
         np.testing.assert_array_equal(one, weight)
     # Files of earlier versions do not say them.
-    with safetensors.safe_open(path, framework="numpy") as file:
-        notes = {k: v for k, v in file.metadata().items() if k != "heads"}
-    earlier = tmp_path / "earlier.safetensors"
-    arrays = safetensors.numpy.load_file(path)
-    safetensors.numpy.save_file(arrays, earlier, notes)
+    earlier = rewritten(path, tmp_path, True, heads=None)
     loaded = base()
     load_lora(loaded, earlier)
     batch = batch_of(model.encoder)

@@ -151,6 +151,17 @@ def test_what_is_missing_is_named(saved, tmp_path):
     (preset / "model.weights.h5").write_bytes(weights[: len(weights) // 2])
     with pytest.raises(ValueError, match="encoder.*damaged"):
         load_pretrained(preset)
+    (preset / "model.weights.h5").write_bytes(weights)
+    config = (preset / "tokenizer.json").read_text()
+    without_class = json.loads(config)
+    del without_class["class_name"]
+    (preset / "tokenizer.json").write_text(json.dumps(without_class))
+    (preset / "SHA256SUMS").unlink()
+    with (
+        pytest.warns(UserWarning, match="SHA256SUMS"),
+        pytest.raises(ValueError, match=r"`path` must.*tokenizer\.json must name"),
+    ):
+        load_pretrained(preset)
     (preset / "config.json").write_text("{")
     with pytest.raises(ValueError, match="damaged"):
         load_pretrained(preset)

@@ -1,7 +1,9 @@
 """Presets of objectives and tasks: there and back, and what may be wrong."""
 
+import copy
 import json
 
+import keras
 import numpy as np
 import pytest
 
@@ -54,6 +56,26 @@ def make_encoder(**kwargs):
         max_sequence_length=16,
     )
     return tfeff.encoders.Encoder(**(arguments | kwargs))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_functional_model_of_the_layers_of_one(kind, tmp_path):
+    """What its layers share, they share in a saved one and in a copy, too."""
+    # The query stream reads absolute positions of the table itself.
+    model = MODELS[kind](make_encoder(position="none"))
+    part = keras.Model(model.input, model.output)
+    inputs = {
+        name: np.ones([size or 3 for size in x.shape], "int32")
+        for name, x in model.input.items()
+    }
+    part.save(tmp_path / "part.keras")
+    loaded = keras.models.load_model(tmp_path / "part.keras")
+    for copied in (loaded, copy.deepcopy(part)):
+        assert len(copied.weights) == len(part.weights)
+        outputs = (keras.tree.flatten(x(inputs)) for x in (copied, part))
+        for one, other in zip(*outputs, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def make_model(kind, **kwargs):

@@ -255,7 +255,7 @@ def test_bad_examples_are_named():
         ([("a", "b"), ("c", " ")], ValueError, "no empty text.* at 1"),
         ([("a", "b"), ("c", "c")], ValueError, r"different texts.*\('c', 'c'\) at 1"),
         ([("a", "b", "a")], ValueError, "different texts.* at 0"),
-        ("ab", TypeError, "rows of texts"),
+        ("ab", TypeError, "a sequence of sequences of strings"),
     ):
         with pytest.raises(error, match=f"`rows` must.*{message}"):
             examples(rows=rows)
@@ -288,6 +288,8 @@ def test_bad_arguments_are_named(tokenizer):
         model.embed("a text", tokenizer)
     with pytest.raises(TypeError, match="`texts` must be .*3 at 0"):
         model.embed([3], tokenizer)
+    with pytest.raises(TypeError, match="`tokenizer` must be a KerasHub tokenizer"):
+        model.embed(TEXTS, None)
     embeddings = np.ones((2, 2, 4), "float32")
     with pytest.raises(ValueError, match="`y_pred` must have at least two rows"):
         InBatchContrast()([[0, 1]], embeddings[:1])
@@ -295,3 +297,22 @@ def test_bad_arguments_are_named(tokenizer):
         InBatchContrast()([[0], [1]], embeddings[:, :1])
     with pytest.raises(TypeError, match="`y_true` must be an integer tensor"):
         InBatchContrast()([[0.0, 1.0]] * 2, embeddings)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_what_the_encoder_has_no_rows_for_is_named(jit_compile, tokenizer):
+    """A compiled lookup beyond a table returns wrong rows."""
+    model = SentenceEmbedding(make_encoder(num_layers=1, position="absolute"))
+    model.compile(jit_compile=jit_compile)
+    for length in (17, 10**6, 2):
+        with pytest.raises(ValueError, match="`sequence_length` must be .*at most 16"):
+            model.embed(TEXTS, tokenizer, sequence_length=length)
+    model = SentenceEmbedding(make_encoder(num_layers=1, vocabulary_size=33))
+    model.compile(jit_compile=jit_compile)
+    with pytest.raises(ValueError, match="`tokenizer` must have no more ids.*34 ids"):
+        model.embed(TEXTS, tokenizer)
+
+
+def test_without_a_table_of_positions_any_length_is_right(tokenizer):
+    model = make_model(num_layers=1)
+    assert len(model.embed(["a cat " * 20], tokenizer, sequence_length=64)) == 1

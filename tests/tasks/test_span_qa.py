@@ -289,6 +289,29 @@ def test_bad_arguments():
         features.dataset(0)
     with pytest.raises(TypeError, match="`seed` must be"):
         features.dataset(2, seed=0.5)
+    logits = np.zeros(features.token_ids.shape)
+    with pytest.raises(TypeError, match="`features` must be from"):
+        best_spans(None, logits, logits)
+    for wrong in ("x", None, [["a"]]):
+        with pytest.raises((TypeError, ValueError), match="`end_logits` must"):
+            best_spans(features, logits, wrong)
+    model = SpanQA(encoder)  # Its table ends before the ids, so it cannot be called.
+    for wrong in ("x", float("nan"), True, [0.5]):
+        with pytest.raises(ValueError, match="`no_answer_threshold` must be a number"):
+            best_spans(features, logits, logits, no_answer_threshold=wrong)
+    for wrong in (float("inf"), -1, np.float32(0.5), None):
+        best_spans(features, logits, logits, no_answer_threshold=wrong)
+    with pytest.raises(ValueError, match="`features` must be made with the tokenizer"):
+        model.answers(features)
+
+
+def test_numbers_are_checked_before_the_model_is_called(monkeypatch):
+    model, features = make_model(), make_features()
+    monkeypatch.setattr(model, "predict", None)
+    with pytest.raises(ValueError, match="`no_answer_threshold` must be a number"):
+        model.answers(features, no_answer_threshold="x")
+    with pytest.raises(ValueError, match="`max_answer_tokens` must be"):
+        model.answers(features, max_answer_tokens=0)
 
 
 @pytest.mark.slow

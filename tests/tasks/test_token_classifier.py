@@ -155,3 +155,8 @@ def test_bad_arguments_are_named():
         TokenClassifier(encoder, 3, dropout=1.0)
     with pytest.raises(ValueError, match="`label_names` must be 3 strings"):
         TokenClassifier(encoder, 3, label_names=["O"])
+    tokenizer = tfeff.data.train_tokenizer(["the cat sat on a mat"] * 9, 16)
+    words = tfeff.data.TokenExamples((("the", "cat"),), None, NAMES, ("0",))
+    features = tfeff.data.token_features(words, tokenizer, 16)
+    with pytest.raises(ValueError, match="`features` must be made with the tokenizer"):
+        TokenClassifier(make_encoder(vocabulary_size=6), 3).labels(features)

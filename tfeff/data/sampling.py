@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfeff.data.integers import check_int32
-from tfeff.utils.checks import check_integer, check_iterable
+from tfeff.utils.checks import check_bool, check_integer, check_iterable
 
 
 def num_targets(num_tokens: int, mask_rate: float) -> int:
@@ -209,6 +209,8 @@ def epoch_rows(
     """
     batch_size = check_integer("batch_size", batch_size)
     seed = check_seed(seed)
+    check_bool("shuffle", shuffle)
+    check_bool("repeat", repeat)
 
     def epoch(number: tf.Tensor) -> tf.data.Dataset:
         rows = tf.range(count, dtype=tf.int64)

@@ -177,6 +177,8 @@ def conll_dataset(
     ```
     """
     types = check_names("types", types)
+    word_column = check_integer("word_column", word_column, -100)
+    label_column = check_integer("label_column", label_column, -100)
     label_names = ("O", *(f"{mark}-{kind}" for kind in types for mark in "BI"))
 
     def read(split, folder):

@@ -15,6 +15,11 @@ def adapted_layers(model: keras.Model) -> list[keras.layers.Layer]:
     return [x for x in sublayers(model) if getattr(x, "lora_enabled", False)]
 
 
+def projections(model: keras.Model) -> list[keras.layers.Layer]:
+    """The layers of a model that can have adapters."""
+    return [x for x in sublayers(model) if isinstance(x, _PROJECTIONS)]
+
+
 def merge_lora(model: keras.Model) -> keras.Model:
     """A copy of a model without adapters, which are part of its weights.
 
@@ -112,8 +117,7 @@ class Adapters:
                 "makes them part of the weights of a copy. "
                 f"Received: an adapter on the layer {adapted[0].path}"
             )
-        projections = [x for x in sublayers(self) if isinstance(x, _PROJECTIONS)]
-        known = {layer.name for layer in projections}
+        known = {layer.name for layer in projections(self)}
         names = target_layer_names
         if names is None:
             names = known.intersection(self.default_lora_layer_names())
@@ -123,7 +127,7 @@ class Adapters:
                 f"encoder, some of {sorted(known)}. Received: "
                 f"target_layer_names={target_layer_names!r}"
             )
-        targets = [layer for layer in projections if layer.name in names]
+        targets = [layer for layer in projections(self) if layer.name in names]
         for layer in targets:
             if layer.quantization_mode not in (None, "int8", "int4"):
                 raise ValueError(

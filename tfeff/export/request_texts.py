@@ -1,5 +1,8 @@
 """Texts as a request brings them: counted, made valid and cut, inside a graph."""
 
+import functools
+from collections.abc import Callable
+
 import keras_hub
 import tensorflow as tf
 
@@ -24,6 +27,43 @@ def require(condition: tf.Tensor, message: str, *values: tf.Tensor) -> list:
     return [
         tf.raw_ops.Assert(condition=tf.reduce_all(condition), data=[message, *values])
     ]
+
+
+def of_ranks(function: Callable, ranks: dict[str, int]) -> Callable:
+    """The function of tensors, called once they are known to have so many axes.
+
+    Args:
+        function: of tensors by position, in the order of `ranks`.
+        ranks: the number of axes of each, by the names that they have in the signature.
+
+    Raises:
+        tf.errors.InvalidArgumentError: of a call, naming the input, with its shape.
+    """
+
+    @functools.wraps(function)
+    def checked(*inputs):
+        named = zip(ranks.items(), inputs, strict=True)
+        return function(*(_of_rank(name, x, rank) for (name, rank), x in named))
+
+    return checked
+
+
+def _of_rank(name, tensor, rank):
+    # A signature takes tensors of any shape, but its graph is simplified for the
+    # declared one, checks included: only what left its shape behind keeps its check.
+    (given,) = tf.raw_ops.OptionalGetValue(
+        optional=tf.raw_ops.OptionalFromValue(components=[tensor]),
+        output_types=[tensor.dtype],
+        output_shapes=[tf.TensorShape(None)],
+    )
+    has_rank = require(
+        tf.rank(given) == rank,
+        f"`{name}` must have {rank} {'axis' if rank == 1 else 'axes'}. Received: "
+        "the shape:",
+        tf.shape(given),
+    )
+    with tf.control_dependencies(has_rank):
+        return tf.identity(tensor)
 
 
 def of_equal_rows(**inputs: tf.Tensor) -> list[tf.Tensor]:

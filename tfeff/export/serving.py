@@ -1,5 +1,6 @@
 import inspect
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from tfeff.export.classification import (
 )
 from tfeff.export.embeddings import embedding_endpoints, sentence_endpoint
 from tfeff.export.fill_mask import fill_mask_endpoint
+from tfeff.export.request_texts import of_ranks
 from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.tagging import tag_endpoints
 from tfeff.export.text_encoder import TextEncoder
@@ -37,6 +39,7 @@ from tfeff.tasks import (
     SpanQA,
     TokenClassifier,
 )
+from tfeff.tasks.encoder_limits import check_length, check_vocabulary
 from tfeff.tasks.task import check_label_names
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_bool, check_integer, check_path, is_url
@@ -141,11 +144,11 @@ def save_for_serving(
     piece has. Where it matters, a text has runs of unknown characters, white space,
     or characters that are dropped.
 
-    Where a request has unequal numbers of texts, or of options fewer than 1 or more
-    than 64, the error names the input. So it does where the answer, padded to the
-    longest text of the request, would have more than 256 MB. Without a text, the
-    answer has no rows. Bytes that are not UTF-8 count as U+FFFD. `SHA256SUMS` in the
-    folder has the digests of all files: see `check_export`.
+    Where an input has other axes, a request unequal numbers of texts, or of options
+    fewer than 1 or more than 64, the error names the input. So it does where the
+    answer, padded to the longest text of the request, would have more than 256 MB.
+    Without a text, the answer has no rows. Bytes that are not UTF-8 count as U+FFFD.
+    `SHA256SUMS` in the folder has the digests of all files: see `check_export`.
 
     Args:
         model: a `keras.Model`, as above.
@@ -288,8 +291,8 @@ def _signatures(model, tokenizer, *, sequence_length=None, encoder=None, **optio
     fixed_length = check_inputs(model) if make is _any_model else None
     if sequence_length is None:
         sequence_length = fixed_length or encoder.max_sequence_length
-    limit = encoder.max_sequence_length if encoder.position == "absolute" else None
-    check_integer("sequence_length", sequence_length, 3, limit)
+    check_length(encoder, sequence_length)
+    _warn_of_padding(encoder)
     if fixed_length not in (None, sequence_length):
         raise ValueError(
             f"`sequence_length` must be the {fixed_length} of the model's inputs. "
@@ -301,14 +304,26 @@ def _signatures(model, tokenizer, *, sequence_length=None, encoder=None, **optio
     archive = keras.export.ExportArchive()
     archive.track(text_encoder)
     for name, function in make(model, text_encoder, **options).items():
-        specs = [
-            tf.TensorSpec([None, None] if argument == "options" else [None], tf.string)
+        ranks = {
+            argument: 2 if argument == "options" else 1
             for argument in inspect.signature(function).parameters
-        ]
+        }
+        specs = [tf.TensorSpec([None] * rank, tf.string) for rank in ranks.values()]
         # The first one becomes the default signature.
         with forward_only():
-            archive.add_endpoint(name, function, input_signature=specs)
+            archive.add_endpoint(name, of_ranks(function, ranks), specs)
     return archive
+
+
+def _warn_of_padding(encoder):
+    """Warns of an encoder that reads padding, as published ConvBERTs do."""
+    if any(b.attention.get_config().get("mask_conv") is False for b in encoder.blocks):
+        warnings.warn(
+            "The convolutions of `model` read padding (mask_conv=False), as those of "
+            "published ConvBERTs: what it says of a text depends on how much longer "
+            "the longest text of the request is. Alone in a request, a text has none",
+            stacklevel=2,
+        )
 
 
 def _write(archive, folder):
@@ -432,9 +447,4 @@ def _check_tokenizer(tokenizer, encoder):
                 "`tokenizer` must add no tokens and no padding by itself. "
                 f"Received: tokenizer.{name}={value!r}"
             )
-    if tokenizer.vocabulary_size() > encoder.vocabulary_size:
-        raise ValueError(
-            "`tokenizer` must have no more ids than the encoder. Received: "
-            f"tokenizer.vocabulary_size()={tokenizer.vocabulary_size()}, "
-            f"encoder.vocabulary_size={encoder.vocabulary_size}"
-        )
+    check_vocabulary("tokenizer", tokenizer, encoder)

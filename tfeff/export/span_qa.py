@@ -1,11 +1,14 @@
 import math
-import numbers
 
 import keras_hub
 import tensorflow as tf
 
 from tfeff.data.finetuning.packing import pair_frame, separated
-from tfeff.data.finetuning.span_decoding import best_in_windows, best_of_questions
+from tfeff.data.finetuning.span_decoding import (
+    best_in_windows,
+    best_of_questions,
+    check_threshold,
+)
 from tfeff.data.finetuning.windows import (
     FRAME,
     count_windows,
@@ -109,14 +112,7 @@ class Answerer(tf.Module):
         check_integer("stride", stride)
         check_integer("max_answer_tokens", max_answer_tokens)
         check_integer("max_windows", max_windows)
-        if no_answer_threshold is not None and (
-            not isinstance(no_answer_threshold, numbers.Real)
-            or math.isnan(no_answer_threshold)
-        ):
-            raise ValueError(
-                "`no_answer_threshold` must be a number or None. Received: "
-                f"no_answer_threshold={no_answer_threshold!r}"
-            )
+        check_threshold(no_answer_threshold)
         self.model = model
         self.tokenizer = tokenizer
         self.offset_tokenizer = OffsetTokenizer(tokenizer)

@@ -15,6 +15,7 @@ def grouped_inputs() -> tuple[dict, dict]:
     return inputs, {name: ungroup(tensor) for name, tensor in inputs.items()}
 
 
+@keras.saving.register_keras_serializable(package="tfeff")
 class Ungroup(keras.layers.Layer):
     """`[B, C, T]` to `[B·C, T]`."""
 
@@ -27,6 +28,7 @@ class Ungroup(keras.layers.Layer):
         return keras.KerasTensor((None, inputs.shape[-1]), inputs.dtype)
 
 
+@keras.saving.register_keras_serializable(package="tfeff")
 class Group(keras.layers.Layer):
     """`[B·C, …]` to `[B, C, …]`, B and C as of the second input `[B, C, T]`."""
 

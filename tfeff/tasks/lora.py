@@ -1,8 +1,10 @@
 """LoRA adapters alone on disk, for a model on the same frozen weights."""
 
+import dataclasses
 import hashlib
 import json
 import os
+from typing import Any
 
 import keras
 import numpy as np
@@ -10,14 +12,15 @@ import safetensors
 import safetensors.numpy
 
 from tfeff.encoders import Encoder
-from tfeff.encoders.adapters import adapted_layers, own_weights
+from tfeff.encoders.adapters import adapted_layers, own_weights, projections
 from tfeff.encoders.encoder import encoder_of
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ, REPLACE, paths
 from tfeff.utils.checks import check_path
 from tfeff.utils.files import atomic_file
 
-_FORMAT = "tfeff.lora.1"
+_FORMAT = "tfeff.lora.2"
+_EARLIER = "tfeff.lora.1"  # Its digest is of the arrays alone.
 _FACTORS = ("lora_kernel_a", "lora_kernel_b")
 
 
@@ -82,8 +85,8 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
         "heads": json.dumps(_settings(model)),
         "base_shapes": json.dumps(_shapes(encoder)),
         "base_sha256": _base_digest(encoder),
-        "sha256": _digest(arrays),
     }
+    notes["sha256"] = _whole_digest(arrays, notes)
     with atomic_file(path) as new:
         safetensors.numpy.save_file(arrays, new, notes)
 
@@ -103,14 +106,16 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
 
     Raises:
         TypeError: if `model` is of another type.
-        ValueError: if the file is missing or damaged; if the frozen weights, the heads
-            or their settings are others.
+        ValueError: if the file is missing or damaged, or has not the adapters that it
+            names; if the frozen weights, the heads or their settings are others. The
+            model is then as it was.
 
     Example: see `save_lora`.
     """
     path, encoder = check_path("path", path), _encoder(model)
     arrays, notes = _read(path)
     _check_base(encoder, notes, path)
+    _check_factors(encoder, arrays, notes, path)
     heads = {} if model is encoder else _heads(model)
     found = {name: x.shape for name, x in arrays.items() if name.startswith("head/")}
     expected = {f"head/{name}": tuple(x.shape) for name, x in heads.items()}
@@ -120,14 +125,12 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
             f"Received: heads with {expected}; {path} has {found}"
         )
     settings = _settings(model)
-    # Files of earlier versions do not have them.
-    trained = json.loads(notes.get("heads", "null"))
-    if heads and trained not in (None, settings):
+    if heads and notes.heads not in (None, settings):
         raise ValueError(
             "`model` must have heads with the settings with which they were trained. "
-            f"Received: {settings}; {path} has {trained}"
+            f"Received: {settings}; {path} has {notes.heads}"
         )
-    rank, layers = int(notes["rank"]), json.loads(notes["layers"])
+    rank, layers = notes.rank, notes.layers
     adapted = adapted_layers(encoder)
     present = {layer.lora_rank for layer in adapted}, {x.name for x in adapted}
     if adapted and present != ({rank}, set(layers)):
@@ -191,6 +194,51 @@ def _digest(arrays):
     return checksum.hexdigest()
 
 
+def _whole_digest(arrays, notes):
+    """SHA-256 of a file's arrays and of all its notes but this one."""
+    if notes["format"] == _EARLIER:
+        return _digest(arrays)
+    covered = {name: note for name, note in notes.items() if name != "sha256"}
+    text = json.dumps([covered, _digest(arrays)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Notes:
+    """What a file says about its adapters.
+
+    Attributes:
+        rank: integer, at least 1.
+        layers: the names of the projections that have adapters.
+        heads: the settings of each head; None in files of earlier versions.
+        base_shapes: the shapes of the frozen weights.
+        base_sha256: their digest.
+    """
+
+    rank: int
+    layers: list[str]
+    heads: Any
+    base_shapes: list
+    base_sha256: str
+
+    @classmethod
+    def of(cls, notes):
+        """The notes as a file holds them; raises where one is missing or wrong."""
+        found = cls(
+            rank=int(notes["rank"]),
+            layers=json.loads(notes["layers"]),
+            heads=json.loads(notes.get("heads", "null")),
+            base_shapes=json.loads(notes["base_shapes"]),
+            base_sha256=notes["base_sha256"],
+        )
+        names = found.layers if isinstance(found.layers, list) else []
+        if not names or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"its layers are {found.layers!r}")
+        if found.rank < 1 or not isinstance(found.base_shapes, list):
+            raise ValueError(f"its rank is {found.rank}, {found.base_shapes=}")
+        return found
+
+
 def _read(path):
     """The arrays and notes of a file; raises where it is missing or damaged."""
     try:
@@ -198,32 +246,37 @@ def _read(path):
             names = file.keys()
             arrays = {name: file.get_tensor(name) for name in names}
             notes = file.metadata() or {}
-    except (OSError, safetensors.SafetensorError) as error:
+    except (OSError, TypeError, safetensors.SafetensorError) as error:
         raise ValueError(
             f"`path` must be a file of adapters. Received: path={path!r}, which is "
             f"missing or damaged: {error}"
         ) from error
-    if notes.get("format") != _FORMAT:
+    if notes.get("format") not in (_FORMAT, _EARLIER):
         raise ValueError(
             "`path` must be a file of adapters that `save_lora` wrote. Received: "
             f"path={path!r}, of format {notes.get('format')!r}"
         )
-    if _digest(arrays) != notes["sha256"]:
+    if _whole_digest(arrays, notes) != notes.get("sha256"):
         raise ValueError(
             f"`path` must be a whole file of adapters. Received: path={path!r}, which "
             "is damaged: its values differ from its digest"
         )
-    return arrays, notes
+    try:
+        return arrays, _Notes.of(notes)
+    except (KeyError, RecursionError, ValueError) as error:
+        raise ValueError(
+            f"`path` must be a file of adapters with all notes. Received: path={path!r}"
+            f", which is damaged: {type(error).__name__} {error}"
+        ) from error
 
 
 def _check_base(encoder, notes, path):
-    shapes = json.loads(notes["base_shapes"])
-    if _shapes(encoder) != shapes:
+    if _shapes(encoder) != notes.base_shapes:
         received = (
-            f"{len(_shapes(encoder))} weights of other shapes than the {len(shapes)} "
-            f"that {path} is for"
+            f"{len(_shapes(encoder))} weights of other shapes than the "
+            f"{len(notes.base_shapes)} that {path} is for"
         )
-    elif _base_digest(encoder) != notes["base_sha256"]:
+    elif _base_digest(encoder) != notes.base_sha256:
         received = f"an encoder like that of {path}, with other weights"
     else:
         return
@@ -231,3 +284,27 @@ def _check_base(encoder, notes, path):
         "`model` must have the encoder beside which the adapters were trained. "
         f"Received: {received}"
     )
+
+
+def _check_factors(encoder, arrays, notes, path):
+    """Raises unless a file has both factors, of its rank, for each of its layers."""
+    layers = [x for x in projections(encoder) if x.name in notes.layers]
+    expected = {f"encoder/{x.path}/{factor}" for x in layers for factor in _FACTORS}
+    found = {name for name in arrays if not name.startswith("head/")}
+    ranks = {_inner_size(name, arrays[name]) for name in found}
+    if (
+        found != expected
+        or {x.name for x in layers} != set(notes.layers)
+        or ranks != {notes.rank}
+    ):
+        raise ValueError(
+            "`path` must have the adapters that it names. "
+            f"Received: path={path!r}, which names those of rank {notes.rank} on "
+            f"{notes.layers} and has {sorted((n, arrays[n].shape) for n in found)}"
+        )
+
+
+def _inner_size(name, factor):
+    """The size of the axis that both factors of an adapter have; None of a scalar."""
+    axis = -1 if name.endswith(_FACTORS[0]) else 0
+    return factor.shape[axis] if factor.ndim else None

@@ -21,6 +21,7 @@ from tfeff.encoders.quantization import check_keeps_quantization
 from tfeff.encoders.swap_positions import METHODS
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
+from tfeff.tasks.encoder_limits import check_vocabulary
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import load_checkpoint, run_checkpoint
 from tfeff.utils.checks import check_choice, check_integer, check_path, check_rate
@@ -81,7 +82,7 @@ def save_pretrained(
             "`tokenizer` must be a KerasHub tokenizer. "
             f"Received: tokenizer={tokenizer!r}"
         )
-    _check_sizes("tokenizer", tokenizer, encoder)
+    check_vocabulary("tokenizer", tokenizer, encoder)
     check_keeps_quantization(model)
     save_preset(encoder, tokenizer, check_new_path("path", path), heads, task)
 
@@ -191,7 +192,7 @@ def load_pretrained(
         encoder, tokenizer = _read_preset(path, overrides)
     else:
         encoder, tokenizer = _read_step(path, step, overrides)
-    _check_sizes("path", tokenizer, encoder)
+    check_vocabulary("path", tokenizer, encoder)
     if swap_positions is not None:
         encoder = encoders.swap_positions(encoder, swap_positions)
     if sequence_length is not None and sequence_length > encoder.max_sequence_length:
@@ -220,7 +221,11 @@ def _read_preset(path, overrides):
         encoder = Encoder.from_preset(preset, **overrides)
     with _damage_named(preset, "KerasHub tokenizer"):
         # The file names its own class; KerasHub only asks for one that encoders have.
-        return encoder, BertTokenizer.from_preset(preset)
+        tokenizer = BertTokenizer.from_preset(preset)
+        # Keras leaves a configuration without a class as it is.
+        if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
+            raise TypeError(f"{_TOKENIZER} must name the tokenizer's class")
+    return encoder, tokenizer
 
 
 def _read_step(run_dir, step, overrides):
@@ -270,11 +275,3 @@ def _damage_named(preset, kind):
             f"`path` must hold a whole {kind}. Received: path={preset!r}, whose {kind} "
             f"is missing, cut short or damaged: {error}"
         ) from error
-
-
-def _check_sizes(name, tokenizer, encoder):
-    if tokenizer.vocabulary_size() > encoder.vocabulary_size:
-        raise ValueError(
-            f"`{name}` must have no more ids than the encoder has rows. Received: "
-            f"{tokenizer.vocabulary_size()} ids, {encoder.vocabulary_size} rows"
-        )

@@ -7,9 +7,11 @@ import numpy as np
 
 from tfeff.data.finetuning.sentence_features import texts_alone
 from tfeff.data.finetuning.text_features import text_features
+from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import TARGET_MEAN, check_encoder
+from tfeff.tasks.encoder_limits import check_length, check_vocabulary
 from tfeff.tasks.groups import Group, grouped_inputs
 from tfeff.tasks.in_batch_contrast import (
     InBatchContrast,
@@ -18,7 +20,7 @@ from tfeff.tasks.in_batch_contrast import (
 )
 from tfeff.tasks.task import TEXT_POOLINGS, Task, make_pooling
 from tfeff.training.replicas import needs_static_shapes
-from tfeff.utils.checks import check_choice, check_integer, check_positive
+from tfeff.utils.checks import check_bool, check_choice, check_integer, check_positive
 from tfeff.utils.types import Config
 
 
@@ -151,8 +153,9 @@ class SentenceEmbedding(Task):
             Float32 array `[N, D]`.
 
         Raises:
-            ValueError: if there are no texts, one is empty, or a number is out of
-                range.
+            ValueError: if there are no texts, one is empty, a number is out of range,
+                `sequence_length` beyond a table of absolute positions, or the tokenizer
+                has more ids than the encoder.
             TypeError: if an argument is of another type.
 
         Example:
@@ -171,6 +174,10 @@ class SentenceEmbedding(Task):
         """
         if sequence_length is None:
             sequence_length = self.encoder.max_sequence_length
+        check_length(self.encoder, sequence_length)
+        check_tokenizer(tokenizer)
+        check_vocabulary("tokenizer", tokenizer, self.encoder)
+        normalize = check_bool("normalize", normalize)
         batch_size = check_integer("batch_size", batch_size)
         features = text_features(texts_alone(texts), tokenizer, sequence_length)
         fixed = self.encoder.length_dependent or needs_static_shapes(self)

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from tfeff.data.finetuning.examples import SpanAnswer
-from tfeff.data.finetuning.span_decoding import best_spans
+from tfeff.data.finetuning.span_decoding import best_spans, check_threshold
 from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import INPUTS
@@ -12,6 +12,7 @@ from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import check_encoder, token_metrics
+from tfeff.tasks.encoder_limits import check_token_ids
 from tfeff.tasks.task import Task
 from tfeff.training.losses import GlobalMeanCrossentropy
 from tfeff.utils.checks import check_integer, check_rate
@@ -22,6 +23,7 @@ _MASKED = -1e30
 OUTPUTS = ("start", "end")
 
 
+@keras.saving.register_keras_serializable(package="tfeff")
 class _SpanHead(keras.layers.Layer):
     """Two logits for each token, -1e30 where no answer can be.
 
@@ -162,13 +164,21 @@ class SpanQA(Task):
 
         Returns:
             One `SpanAnswer` for each of `features.questions`.
+
+        Raises:
+            TypeError: if `features` are others, or a number is none.
+            ValueError: if a number is out of range, or `features` have ids that the
+                encoder has no rows for.
         """
         if not isinstance(features, SpanFeatures):
             raise TypeError(
                 "`features` must be from `tfeff.data.make_span_features`. "
                 f"Received: features={features!r}"
             )
+        check_token_ids(features.token_ids, self.encoder)
         batch_size = check_integer("batch_size", batch_size)
+        check_integer("max_answer_tokens", max_answer_tokens)
+        check_threshold(no_answer_threshold)
         dataset = features.dataset(batch_size, shuffle=False, repeat=False)
         logits = self.predict(dataset, verbose=0)
         # The last batch is padded with empty windows.

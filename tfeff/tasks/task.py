@@ -11,6 +11,7 @@ from tfeff.layers import LayerwisePooling, MeanPooling, SegmentPooling
 from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
+from tfeff.layers.layer import Layer
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import Objective
 from tfeff.training.optimizers import AdamW
@@ -143,7 +144,7 @@ def make_pooling(encoder: Encoder, pooling: str):
         return lambda rows, outputs: outputs["sequence_output"][:, 0]
     if pooling == "layerwise":
         layer = LayerwisePooling(
-            encoder.blocks, initializer=bert_initializer(), dtype=dtype, name="pooler"
+            encoder, initializer=bert_initializer(), dtype=dtype, name="pooler"
         )
         return lambda rows, outputs: layer(
             outputs["hidden_states"], padding_mask=rows["padding_mask"]
@@ -160,11 +161,14 @@ def make_pooling(encoder: Encoder, pooling: str):
     return lambda rows, outputs: layer(outputs["sequence_output"], rows["padding_mask"])
 
 
-class _LastToken(keras.layers.Layer):
+@keras.saving.register_keras_serializable(package="tfeff")
+class _LastToken(Layer):
     """The hidden state of each sequence's last token that is not padding.
 
     Of a sequence of padding alone it is the first.
     """
+
+    keeps_positions = False
 
     def call(self, hidden, padding_mask):
         real = ops.cast(padding_mask != 0, "int32")

@@ -10,6 +10,7 @@ from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import check_encoder
+from tfeff.tasks.encoder_limits import check_token_ids
 from tfeff.tasks.task import Task, check_label_names
 from tfeff.training.replicas import needs_static_shapes
 from tfeff.utils.checks import check_integer, check_rate
@@ -112,7 +113,8 @@ class TokenClassifier(Task):
 
         Raises:
             TypeError: if `features` are others.
-            ValueError: if `batch_size` is below 1.
+            ValueError: if `batch_size` is below 1, or `features` have ids that the
+                encoder has no rows for.
         """
         if not isinstance(features, TokenFeatures):
             raise TypeError(
@@ -129,6 +131,7 @@ class TokenClassifier(Task):
         rows = []
         for inputs, *_ in batches:
             inputs = {name: rows.numpy() for name, rows in inputs.items()}
+            check_token_ids(inputs["token_ids"], self.encoder)
             logits = self.predict_on_batch(inputs)[:batch_size]
             classes = np.asarray(logits, "float32").argmax(-1)
             more = features.sequence_length - classes.shape[1]

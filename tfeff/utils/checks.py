@@ -50,7 +50,7 @@ def differences(one: Mapping, other: Mapping) -> list[tuple[str, Any, Any]]:
 
 def check_rate(name: str, value: Any) -> float:
     """Returns `value` if it is a probability below 1, else raises."""
-    if not isinstance(value, _REAL) or not 0 <= value < 1:
+    if not _is_number(value) or not 0 <= value < 1:
         raise ValueError(
             f"`{name}` must be a number in [0, 1). Received: {name}={value!r}"
         )
@@ -59,7 +59,7 @@ def check_rate(name: str, value: Any) -> float:
 
 def check_positive(name: str, value: Any) -> float:
     """Returns `value` if it is a finite number above 0, else raises."""
-    if not isinstance(value, _REAL) or not 0 < value < float("inf"):
+    if not _is_number(value) or not 0 < value < float("inf"):
         raise ValueError(
             f"`{name}` must be a positive number. Received: {name}={value!r}"
         )
@@ -68,7 +68,7 @@ def check_positive(name: str, value: Any) -> float:
 
 def check_weight(name: str, value: Any) -> float:
     """Returns `value` if it is a finite number of at least 0, else raises."""
-    if isinstance(value, bool) or not isinstance(value, _REAL):
+    if not _is_number(value):
         raise TypeError(
             f"`{name}` must have numbers of at least 0. Received: {name}={value!r}"
         )
@@ -81,7 +81,7 @@ def check_weight(name: str, value: Any) -> float:
 
 def check_fraction(name: str, value: Any) -> float:
     """Returns `value` if it is a number between 0 and 1, both excluded, else raises."""
-    if not isinstance(value, _REAL) or not 0 < value < 1:
+    if not _is_number(value) or not 0 < value < 1:
         raise ValueError(
             f"`{name}` must be between 0 and 1, exclusive. Received: {name}={value!r}"
         )
@@ -91,7 +91,8 @@ def check_fraction(name: str, value: Any) -> float:
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Returns `value` if it is among `choices`, else raises, with a suggestion."""
     choices = list(choices)
-    if value not in choices:
+    # An array would be compared to each of the choices, element by element.
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(
             f"`{name}` must be one of {choices}. "
             f"Received: {name}={value!r}.{near_miss(value, choices)}"
@@ -101,7 +102,9 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 def check_iterable(name: str, value: Any, what: str) -> Iterable:
     """Returns `value` if it can be iterated over and is no string, else raises."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+    is_iterable = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+    # An array without an axis has the method, which raises.
+    if not is_iterable or getattr(value, "shape", None) == ():
         raise TypeError(f"`{name}` must be {what}. Received: {name}={value!r}")
     return value
 
@@ -161,6 +164,10 @@ def near_miss(value: Any, choices: Iterable[str]) -> str:
     plain = {_plain(choice): choice for choice in choices}
     near = difflib.get_close_matches(_plain(str(value)), plain, 1, 0.5)
     return "".join(f" Did you mean {plain[name]!r}?" for name in near)
+
+
+def _is_number(value):
+    return isinstance(value, _REAL) and not isinstance(value, bool)
 
 
 def _plain(text):

@@ -280,7 +280,7 @@ def test_bad_arguments(letters, tokenizer):
         make_span_features(questions, letters, 3)
     with pytest.raises(ValueError, match="`questions` must hold questions"):
         make_span_features([], letters, 9)
-    with pytest.raises(TypeError, match="list of `Question`s. Received: 'a'"):
+    with pytest.raises(TypeError, match="sequence of `Question`s. Received: 'a' at 0"):
         make_span_features(["a"], letters, 9)
     with pytest.raises(ValueError, match="passages with text. Received: question '3'"):
         make_span_features([Question("3", "q", " \u200b")], tokenizer, 30)

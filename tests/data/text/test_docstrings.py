@@ -99,6 +99,9 @@ def test_unknown_package(name):
 def test_bad_arguments(folder):
     with pytest.raises(TypeError, match=r"Pass \['numpy'\]"):
         tfeff.data.docstrings("numpy")
+    for wrong in (1, None, b"numpy"):
+        with pytest.raises(TypeError, match="`packages` must be a list of names. It h"):
+            tfeff.data.docstrings([wrong])
     with pytest.raises(ValueError, match="`max_characters`"):
         tfeff.data.docstrings(max_characters=0)
     (folder / "bare.py").write_text("x = 1")

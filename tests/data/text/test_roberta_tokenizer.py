@@ -121,6 +121,9 @@ def test_settings_and_detokenization():
     plain = tokenizer()
     assert plain.detokenize(plain.tokenize("It's 日本 🙂")) == "It's 日本 🙂"
     assert plain.detokenize([plain.tokenize("a").numpy().tolist(), []]) == ["a", ""]
+    for wrong in ([-1], [[0], [1, 9999]], np.array([[0, 9999]]), tf.constant([-1])):
+        with pytest.raises(ValueError, match="`inputs` must be ids from 0 to"):
+            plain.detokenize(wrong)
     model = json.loads(library().to_str())["model"]
     padded = RobertaTokenizer(model["vocab"], model["merges"], sequence_length=4)
     assert padded.tokenize(["a"]).numpy().tolist() == [[model["vocab"]["a"], 1, 1, 1]]
@@ -174,6 +177,15 @@ def test_a_cache(tmp_path):
     [
         (dict(vocabulary={"a": 0, "b": 2}), "must have the ids 0 to V - 1"),
         (dict(vocabulary={"a": 0}), "a piece for each of the 256 bytes"),
+        (dict(vocabulary="x"), "`vocabulary` must be a mapping of pieces to ids"),
+        (dict(vocabulary=["a"]), "`vocabulary` must be a mapping of pieces to ids"),
+        (dict(vocabulary={"a": None}), "`vocabulary` must be an integer"),
+        (dict(vocabulary={1: 0}), "`vocabulary` must have strings as pieces"),
+        (dict(sequence_length=-1), "`sequence_length` must be an integer"),
+        (dict(sequence_length="x"), "`sequence_length` must be an integer"),
+        (dict(merges=5), "`merges` must be rules of two pieces each"),
+        (dict(merges="a b"), "`merges` must be rules of two pieces each"),
+        (dict(merges=[5]), "`merges` must be rules of two pieces each"),
         (dict(merges=["a b c"]), "of two pieces each"),
         (dict(merges=["q q"]), "of pieces in `vocabulary`.*'q' 'q'"),
         (dict(merges=["a b", ("a", "b")]), "each rule once"),
@@ -184,5 +196,5 @@ def test_bad_arguments(change, message):
     pieces = [*SPECIAL, *byte_symbols(), "ab"]
     arguments = dict(vocabulary={p: i for i, p in enumerate(pieces)}, merges=["a b"])
     RobertaTokenizer(**arguments)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         RobertaTokenizer(**(arguments | change))

@@ -1,17 +1,31 @@
 """Examples of tasks, as readers return them, and answers to them."""
 
 import dataclasses
+import numbers
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from tfeff.data.integers import check_int32
-from tfeff.utils.checks import check_integer, check_iterable
+from tfeff.data.finetuning.columns import (
+    check_classes,
+    check_column,
+    check_equally_long,
+    check_label_names,
+    check_ratings,
+    check_rows,
+    check_texts,
+)
+from tfeff.utils.checks import check_integer
+
+_INTEGRAL: type[Any] = numbers.Integral
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextExamples:
     """Texts, or pairs of texts, to classify or to rate.
+
+    Columns may be lists, arrays or columns of a data frame; they are kept as tuples.
 
     Attributes:
         first: the texts, or the first ones of the pairs.
@@ -23,9 +37,10 @@ class TextExamples:
         skipped: what was wrong with each line that was left out.
 
     Raises:
-        ValueError: if the columns are not equally long, or a label is no index of
-            `label_names`.
-        TypeError: if labels are no integers.
+        ValueError: if the columns are not equally long, a label is no index of
+            `label_names`, a rating is not finite, or names of labels repeat.
+        TypeError: if a column is no sequence, such as a string or a set, a text is no
+            string, or labels are no integers, ratings no numbers.
 
     Example: see `text_features`.
     """
@@ -38,7 +53,25 @@ class TextExamples:
     skipped: tuple[str, ...] = ()
 
     def __post_init__(self):
-        _check_columns(self, "first", "second", "labels", "ids")
+        _set(
+            self,
+            first=check_texts("first", self.first),
+            second=None if self.second is None else check_texts("second", self.second),
+            ids=check_column("ids", self.ids, "ids"),
+            skipped=check_texts("skipped", self.skipped),
+        )
+        if self.label_names is not None:
+            _set(self, label_names=check_label_names(self.label_names))
+        if self.labels is not None:
+            labels = (
+                check_ratings(self.labels)
+                if self.label_names is None
+                else check_classes(self.labels, self.label_names)
+            )
+            _set(self, labels=labels)
+        check_equally_long(
+            first=self.first, second=self.second, labels=self.labels, ids=self.ids
+        )
 
     def __len__(self) -> int:
         return len(self.first)
@@ -47,7 +80,8 @@ class TextExamples:
         """So many of the examples, drawn at random, in their order.
 
         Raises:
-            ValueError: if there are not so many, or `count` is below 1.
+            ValueError: if there are not so many, `count` is below 1, or `seed` below 0.
+            TypeError: if one of them is no integer.
         """
         return _sample(self, count, seed)
 
@@ -55,6 +89,8 @@ class TextExamples:
 @dataclasses.dataclass(frozen=True, eq=False)
 class ChoiceExamples:
     """Questions about passages, each with options of which one is right.
+
+    Columns may be lists, arrays or columns of a data frame; they are kept as tuples.
 
     Attributes:
         passages: the passage of each question.
@@ -68,8 +104,10 @@ class ChoiceExamples:
 
     Raises:
         ValueError: if the columns are not equally long, the questions have not
-            equally many options, or a label is no index of `label_names`.
-        TypeError: if labels are no integers.
+            equally many options, at least one, a label is no index of `label_names` and
+            of the options, or names of labels repeat.
+        TypeError: if a column or the options of a question are no sequence, such as a
+            string or a set, a text is no string, or labels are no integers.
 
     Example: see `read_race`.
     """
@@ -83,13 +121,31 @@ class ChoiceExamples:
     skipped: tuple[str, ...] = ()
 
     def __post_init__(self):
-        _check_columns(self, "passages", "questions", "options", "labels", "ids")
+        _set(
+            self,
+            passages=check_texts("passages", self.passages),
+            questions=check_texts("questions", self.questions),
+            options=check_rows("options", self.options),
+            label_names=check_label_names(self.label_names),
+            ids=check_column("ids", self.ids, "ids"),
+            skipped=check_texts("skipped", self.skipped),
+        )
         counts = {len(options) for options in self.options}
-        if len(counts) > 1:
+        if len(counts) > 1 or 0 in counts:
             raise ValueError(
-                "`options` must be equally many for all questions. "
+                "`options` must be equally many for all questions, at least 1. "
                 f"Received: {sorted(counts)} of them"
             )
+        if self.labels is not None:
+            known = self.label_names[: max(counts, default=None)]
+            _set(self, labels=check_classes(self.labels, known))
+        check_equally_long(
+            passages=self.passages,
+            questions=self.questions,
+            options=self.options,
+            labels=self.labels,
+            ids=self.ids,
+        )
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -98,7 +154,8 @@ class ChoiceExamples:
         """So many of the examples, drawn at random, in their order.
 
         Raises:
-            ValueError: if there are not so many, or `count` is below 1.
+            ValueError: if there are not so many, `count` is below 1, or `seed` below 0.
+            TypeError: if one of them is no integer.
         """
         return _sample(self, count, seed)
 
@@ -106,6 +163,8 @@ class ChoiceExamples:
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenExamples:
     """Sentences of words, each word with a label.
+
+    Columns may be lists, arrays or columns of a data frame; they are kept as tuples.
 
     Attributes:
         words: the words of each sentence.
@@ -117,9 +176,10 @@ class TokenExamples:
 
     Raises:
         ValueError: if the columns are not equally long, a sentence has another number
-            of labels than of words, or none, a word is empty, or a label is no index
-            of `label_names`.
-        TypeError: if labels are no integers.
+            of labels than of words, or none, a word is empty, a label is no index of
+            `label_names`, or names of labels repeat.
+        TypeError: if a column or a sentence is no sequence, such as a string or a set,
+            a word is no string, or labels are no integers.
 
     Example: see `token_features`.
     """
@@ -131,29 +191,34 @@ class TokenExamples:
     skipped: tuple[str, ...] = ()
 
     def __post_init__(self):
-        columns = {"words": self.words, "ids": self.ids}
+        _set(
+            self,
+            words=check_rows("words", self.words),
+            label_names=check_label_names(self.label_names),
+            ids=check_column("ids", self.ids, "ids"),
+            skipped=check_texts("skipped", self.skipped),
+        )
         if self.labels is not None:
-            labels = tuple(check_int32("labels", row) for row in self.labels)
-            for row in labels:
-                row.setflags(write=False)
-            object.__setattr__(self, "labels", labels)
-            columns["labels"] = labels
-        _check_equally_long(columns)
+            labels = tuple(
+                check_classes(row, self.label_names, f" of {index}")
+                for index, row in enumerate(
+                    check_column("labels", self.labels, "labels of sentences")
+                )
+            )
+            _set(self, labels=labels)
+        check_equally_long(words=self.words, labels=self.labels, ids=self.ids)
         for index, sentence in enumerate(self.words):
             if not sentence or not all(sentence):
                 raise ValueError(
                     "`words` must be sentences of at least one word, none of them "
                     f"empty. Received: {sentence!r} at {index}"
                 )
-            if self.labels is None:
-                continue
-            if len(self.labels[index]) != len(sentence):
+            if self.labels is not None and len(self.labels[index]) != len(sentence):
                 raise ValueError(
                     "`labels` must be one for each word. Received: "
                     f"{len(self.labels[index])} labels for the {len(sentence)} words "
                     f"of sentence {index}"
                 )
-            _check_indices(self.labels[index], self.label_names, f" of {index}")
 
     def __len__(self) -> int:
         return len(self.words)
@@ -162,7 +227,8 @@ class TokenExamples:
         """So many of the sentences, drawn at random, in their order.
 
         Raises:
-            ValueError: if there are not so many, or `count` is below 1.
+            ValueError: if there are not so many, `count` is below 1, or `seed` below 0.
+            TypeError: if one of them is no integer.
         """
         return _sample(self, count, seed)
 
@@ -188,19 +254,12 @@ class SentenceExamples:
     rows: tuple[tuple[str, ...], ...]
 
     def __post_init__(self):
-        rows = []
-        for index, row in enumerate(check_iterable("rows", self.rows, "rows of texts")):
-            is_row = isinstance(row, Sequence) and not isinstance(row, str)
-            if not is_row or not all(isinstance(text, str) for text in row):
-                raise TypeError(
-                    "`rows` must hold sequences of strings. "
-                    f"Received: {row!r:.80} at {index}"
-                )
-            self._check_row(index, tuple(row), len(rows[0]) if rows else len(row))
-            rows.append(tuple(row))
+        rows = check_rows("rows", self.rows)
         if not rows:
             raise ValueError("`rows` must hold texts. Received: none")
-        object.__setattr__(self, "rows", tuple(rows))
+        for index, row in enumerate(rows):
+            self._check_row(index, row, len(rows[0]))
+        _set(self, rows=rows)
 
     @staticmethod
     def _check_row(index, row, size):
@@ -227,7 +286,8 @@ class SentenceExamples:
         """So many of the examples, drawn at random, in their order.
 
         Raises:
-            ValueError: if there are not so many, or `count` is below 1.
+            ValueError: if there are not so many, `count` is below 1, or `seed` below 0.
+            TypeError: if one of them is no integer.
         """
         return _sample(self, count, seed)
 
@@ -245,6 +305,8 @@ class Question:
 
     Raises:
         ValueError: if a span is empty or not within the passage.
+        TypeError: if a text is no string, answers are no sequence of strings, such as a
+            string alone, or spans no pairs of integers.
 
     Example: see `make_span_features`.
     """
@@ -256,11 +318,18 @@ class Question:
     spans: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self):
-        for start, end in self.spans:
+        for name in ("id", "question", "passage"):
+            if not isinstance(value := getattr(self, name), str):
+                raise TypeError(
+                    f"`{name}` must be a string. Received: {name}={value!r:.80}"
+                )
+        spans = tuple(map(_check_span, check_column("spans", self.spans, "pairs")))
+        _set(self, answers=check_texts("answers", self.answers), spans=spans)
+        for start, end in spans:
             if not 0 <= start < end <= len(self.passage):
                 raise ValueError(
-                    f"`spans` must be within the {len(self.passage)} characters of the "
-                    f"passage. Received: {(start, end)} of question {self.id!r}"
+                    f"`spans` must be within the {len(self.passage)} characters of "
+                    f"`passage`. Received: {(start, end)} of question {self.id!r}"
                 )
 
 
@@ -272,11 +341,24 @@ class SpanExamples:
         questions: in the order of the file.
         skipped: what was wrong with each question that was left out.
 
+    Raises:
+        TypeError: if `questions` is no sequence of `Question`s.
+
     Example: see `make_span_features`.
     """
 
     questions: tuple[Question, ...]
     skipped: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        questions = check_column("questions", self.questions, "`Question`s")
+        for index, question in enumerate(questions):
+            if not isinstance(question, Question):
+                raise TypeError(
+                    "`questions` must be a sequence of `Question`s. "
+                    f"Received: {question!r:.80} at {index}"
+                )
+        _set(self, questions=questions, skipped=check_texts("skipped", self.skipped))
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -307,22 +389,34 @@ class SpanAnswer:
 
 def check_questions(questions: SpanExamples | Sequence[Question]) -> tuple:
     """Returns the questions, at least one, or raises."""
-    if isinstance(questions, SpanExamples):
-        questions = questions.questions
-    questions = tuple(check_iterable("questions", questions, "a list of `Question`s"))
-    if not questions:
+    given: Any = questions
+    examples = given if isinstance(given, SpanExamples) else SpanExamples(given)
+    if not examples.questions:
         raise ValueError("`questions` must hold questions. Received: none")
-    for question in questions:
-        if not isinstance(question, Question):
-            raise TypeError(
-                f"`questions` must be a list of `Question`s. Received: {question!r:.80}"
-            )
-    return questions
+    return examples.questions
+
+
+def _set(examples, **columns):
+    """Gives an example of a frozen class other values."""
+    for name, column in columns.items():
+        object.__setattr__(examples, name, column)
+
+
+def _check_span(span):
+    pair = check_column("spans", span, "pairs of integers")
+    if len(pair) != 2 or not all(
+        isinstance(end, _INTEGRAL) and not isinstance(end, bool) for end in pair
+    ):
+        raise TypeError(
+            f"`spans` must be pairs of integers, start and end. Received: {span!r:.80}"
+        )
+    return int(pair[0]), int(pair[1])
 
 
 def _sample(examples, count, seed):
     total = len(examples)
     count = check_integer("count", count, 1, total)
+    seed = check_integer("seed", seed, 0)
     rows = np.sort(np.random.default_rng(seed).permutation(total)[:count])
     columns = {
         field.name: getattr(examples, field.name)
@@ -337,37 +431,3 @@ def _sample(examples, count, seed):
         if column is not None
     }
     return dataclasses.replace(examples, **chosen)
-
-
-def _check_columns(examples, *names):
-    """Raises where columns do not fit each other; makes the labels read-only."""
-    if examples.labels is not None:
-        are_indices = examples.label_names is not None
-        # A copy: the caller's stays as it is.
-        labels = (
-            check_int32("labels", examples.labels)
-            if are_indices
-            else np.array(examples.labels)
-        )
-        labels.setflags(write=False)
-        object.__setattr__(examples, "labels", labels)
-    columns = {name: getattr(examples, name) for name in names}
-    _check_equally_long({name: c for name, c in columns.items() if c is not None})
-    if examples.labels is not None and examples.label_names is not None:
-        _check_indices(examples.labels, examples.label_names)
-
-
-def _check_equally_long(columns):
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"Columns must be equally long. Received: {lengths}")
-
-
-def _check_indices(labels, known, of=""):
-    wrong = (labels < 0) | (labels >= len(known))
-    if wrong.any():
-        index = int(wrong.argmax())
-        raise ValueError(
-            f"`labels` must be from 0 to {len(known) - 1}, indices of {list(known)}. "
-            f"Received: {labels[index]} at {index}{of}"
-        )

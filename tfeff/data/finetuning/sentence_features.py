@@ -11,7 +11,7 @@ from tfeff.data.finetuning.examples import SentenceExamples, TextExamples
 from tfeff.data.finetuning.packing import pack, padded_inputs
 from tfeff.data.sampling import epoch_rows, shuffled
 from tfeff.data.text.tokenizers import check_tokenizer
-from tfeff.utils.checks import check_integer, check_iterable
+from tfeff.utils.checks import check_bool, check_integer, check_iterable
 
 
 class SentenceFeatures:
@@ -72,7 +72,8 @@ class SentenceFeatures:
         batch_size = check_integer(
             "batch_size", batch_size, 2 if self.num_texts == 2 else 1
         )
-        length = None if pad_to_longest else self.sequence_length
+        padded = check_bool("pad_to_longest", pad_to_longest)
+        length = None if padded else self.sequence_length
 
         def batch(rows):
             text_ids = tf.gather(self._text_ids, rows)

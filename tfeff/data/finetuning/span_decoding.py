@@ -1,6 +1,7 @@
 """From a model's logits for windows to one answer a question."""
 
 import math
+import numbers
 
 import numpy as np
 import tensorflow as tf
@@ -38,8 +39,9 @@ def best_spans(
         One answer for each of `features.questions`.
 
     Raises:
-        ValueError: if logits have another shape than `features.token_ids`, or are not
-            numbers.
+        TypeError: if `features` are others, or logits no numbers.
+        ValueError: if logits have another shape than `features.token_ids`, or are NaN
+            or infinite; if the threshold is no number.
 
     Example:
     ```python
@@ -60,7 +62,13 @@ def best_spans(
         Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
         Language Understanding", 2019, sections 4.2 and 4.3.
     """
+    if not isinstance(features, SpanFeatures):
+        raise TypeError(
+            "`features` must be from `tfeff.data.make_span_features`. "
+            f"Received: features={features!r}"
+        )
     max_answer_tokens = check_integer("max_answer_tokens", max_answer_tokens)
+    check_threshold(no_answer_threshold)
     starts = _logits("start_logits", start_logits, features)
     ends = _logits("end_logits", end_logits, features)
     longest = min(max_answer_tokens, features.token_ids.shape[1])
@@ -104,8 +112,26 @@ def best_spans(
     return tuple(answers)
 
 
+def check_threshold(no_answer_threshold: float | None) -> None:
+    """Raises unless it is a number, infinity included, or None."""
+    if no_answer_threshold is None:
+        return
+    is_number = isinstance(no_answer_threshold, numbers.Real)
+    is_number &= not isinstance(no_answer_threshold, bool)
+    if not is_number or math.isnan(no_answer_threshold):
+        raise ValueError(
+            "`no_answer_threshold` must be a number or None. Received: "
+            f"no_answer_threshold={no_answer_threshold!r}"
+        )
+
+
 def _logits(name, logits, features):
-    logits = np.asarray(logits, np.float64)
+    try:
+        logits = np.asarray(logits, np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"`{name}` must be an array of numbers. Received: {name}={logits!r:.80}"
+        ) from error
     if logits.shape != features.token_ids.shape:
         raise ValueError(
             f"`{name}` must have the shape {features.token_ids.shape} of the features. "

@@ -15,7 +15,7 @@ from tfeff.data.finetuning.packing import (
 )
 from tfeff.data.sampling import epoch_rows, shuffled
 from tfeff.data.text.tokenizers import check_tokenizer
-from tfeff.utils.checks import check_integer
+from tfeff.utils.checks import check_bool, check_integer
 
 
 class TextFeatures:
@@ -90,7 +90,8 @@ class TextFeatures:
 
         Example: see `text_features`.
         """
-        length = None if pad_to_longest else self.sequence_length
+        padded = check_bool("pad_to_longest", pad_to_longest)
+        length = None if padded else self.sequence_length
 
         def batch(rows):
             inputs = self._batch(rows, length)

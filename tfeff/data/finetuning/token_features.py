@@ -10,7 +10,7 @@ from tfeff.data.finetuning.packing import padded_inputs
 from tfeff.data.finetuning.word_rows import FRAME, word_pieces, word_rows
 from tfeff.data.sampling import epoch_rows, shuffled
 from tfeff.data.text.tokenizers import check_tokenizer, restore_kernels
-from tfeff.utils.checks import check_integer
+from tfeff.utils.checks import check_bool, check_integer
 
 _NO_TARGET = -1
 
@@ -93,7 +93,8 @@ class TokenFeatures:
             ValueError: if an argument is out of range.
             TypeError: if an argument has the wrong type.
         """
-        length = None if pad_to_longest else self.sequence_length
+        padded = check_bool("pad_to_longest", pad_to_longest)
+        length = None if padded else self.sequence_length
 
         def batch(rows):
             inputs = self._batch(rows, length)

@@ -48,7 +48,7 @@ def docstrings(
 
     Raises:
         ValueError: if a package is not installed, or no documentation is found.
-        TypeError: if `packages` is a single string.
+        TypeError: if `packages` is a single string, or holds another thing.
 
     Example:
     ```python
@@ -70,7 +70,8 @@ def docstrings(
     if packages is None:
         roots = _installed()
     else:
-        roots = [root for name in packages for root in _locate(name)]
+        names = [_checked(name) for name in packages]
+        roots = [root for name in names for root in _locate(name)]
     files = dict(itertools.chain.from_iterable(map(_sources, roots)))
     order = sorted(files, key=lambda name: hashlib.sha256(name.encode()).digest())
     tasks = [
@@ -104,6 +105,12 @@ def _installed() -> list[str]:
     # Compiled modules may have names that no program can import, as mypyc's do.
     names = sorted({module.name for module in found if module.name.isidentifier()})
     return [root for name in names for root in _locate(name, sorted(folders))]
+
+
+def _checked(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"`packages` must be a list of names. It holds {name!r:.80}")
+    return name
 
 
 def _locate(name: str, path: list[str] | None = None) -> list[str]:

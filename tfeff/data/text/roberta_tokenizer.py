@@ -13,7 +13,7 @@ from tfeff.data.text.byte_pairs import MergeRules, byte_symbols, merge, words
 from tfeff.data.text.flat import row_ids, rows_of, sums
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import TokenizerFiles
-from tfeff.utils.checks import check_bool
+from tfeff.utils.checks import check_bool, check_integer, check_iterable, check_mapping
 from tfeff.utils.types import Config, Tensor
 
 _SPACE = ord(" ")
@@ -45,8 +45,10 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
         **kwargs: arguments of `keras_hub.tokenizers.Tokenizer`.
 
     Raises:
+        TypeError: if an argument is of another type.
         ValueError: if ids are missing or doubled, a byte has no piece, a rule has
-            pieces that are not in the vocabulary, or a special piece is missing.
+            pieces that are not in the vocabulary, a special piece is missing, or
+            `sequence_length` is below 1.
 
     Example:
 
@@ -84,6 +86,8 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
     ):
         super().__init__(**({"dtype": "int32"} | kwargs))
         self.add_prefix_space = check_bool("add_prefix_space", add_prefix_space)
+        if sequence_length is not None:
+            sequence_length = check_integer("sequence_length", sequence_length)
         self.sequence_length = sequence_length
         self.file_assets = [_VOCABULARY, _MERGES]
         self._ids: dict[str, int] = {}
@@ -101,6 +105,14 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
         self, vocabulary: Mapping[str, int], merges: Iterable[str | tuple[str, str]]
     ) -> None:
         """Sets pieces and merge rules, as the constructor does."""
+        check_mapping("vocabulary", vocabulary, "pieces to ids")
+        check_iterable("merges", merges, "rules of two pieces each")
+        for piece, id in vocabulary.items():
+            if not isinstance(piece, str):
+                raise TypeError(
+                    f"`vocabulary` must have strings as pieces. Received: {piece!r:.80}"
+                )
+            check_integer("vocabulary", id, 0)
         pieces = sorted(vocabulary, key=vocabulary.__getitem__)
         if [vocabulary[piece] for piece in pieces] != list(range(len(pieces))):
             raise ValueError(
@@ -224,6 +236,15 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
         """Texts of ids; bytes that are not UTF-8 become U+FFFD."""
         if isinstance(inputs, (list, tuple)):
             inputs = tf.ragged.constant(inputs, tf.int32)
+        if tf.executing_eagerly():
+            # A lookup beyond the pieces would be an error of TensorFlow's, or "".
+            ids = np.asarray(getattr(inputs, "flat_values", inputs))
+            wrong = ids[(ids < 0) | (ids >= self.vocabulary_size())]
+            if wrong.size:
+                raise ValueError(
+                    f"`inputs` must be ids from 0 to {self.vocabulary_size() - 1}. "
+                    f"Received: {wrong.flat[0]}"
+                )
         parts = tf.gather(self.piece_bytes(), tf.cast(inputs, tf.int32))
         text = tf.strings.reduce_join(parts, axis=-1)
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
@@ -271,7 +292,9 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
 
 
 def _pair(rule):
-    pair = tuple(rule.split(" ")) if isinstance(rule, str) else tuple(rule)
+    if isinstance(rule, str):
+        rule = rule.split(" ")
+    pair = tuple(check_iterable("merges", rule, "rules of two pieces each"))
     if len(pair) != 2 or not all(isinstance(p, str) and p for p in pair):
         raise ValueError(
             f"`merges` must be of two pieces each. Received: the rule {rule!r}"

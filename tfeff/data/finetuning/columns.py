@@ -1,0 +1,128 @@
+"""Checks of the columns of examples, which users may make by hand."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfeff.data.integers import check_int32
+
+# A string is no column of its letters; a set has no order, so its texts would get
+# other texts' labels.
+_NO_COLUMNS = (str, bytes, set, frozenset, Mapping)
+
+
+def check_column(name: str, values: Any, what: str) -> tuple:
+    """Returns a sequence, such as an array or a data frame's column, as a tuple."""
+    items = _items(values)
+    if items is None:
+        raise TypeError(
+            f"`{name}` must be a sequence of {what}. Received: {name}={values!r:.80}"
+        )
+    return items
+
+
+def check_texts(name: str, values: Any) -> tuple[str, ...]:
+    """Returns strings as a tuple, or raises."""
+    texts = check_column(name, values, "strings")
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(
+                f"`{name}` must be a sequence of strings. "
+                f"Received: {text!r:.80} at {index}"
+            )
+    return texts
+
+
+def check_rows(name: str, values: Any) -> tuple[tuple[str, ...], ...]:
+    """Returns rows of strings as a tuple of tuples, or raises."""
+    values = check_column(name, values, "sequences of strings")
+    rows = []
+    for index, value in enumerate(values):
+        row = _items(value)
+        if row is None or not all(isinstance(text, str) for text in row):
+            raise TypeError(
+                f"`{name}` must hold sequences of strings. "
+                f"Received: {value!r:.80} at {index}"
+            )
+        rows.append(row)
+    return tuple(rows)
+
+
+def check_label_names(values: Any) -> tuple[str, ...]:
+    """Returns different strings, at least one, as a tuple, or raises."""
+    names = check_texts("label_names", values)
+    if not names or len(set(names)) < len(names):
+        raise ValueError(
+            "`label_names` must be different names, at least one. "
+            f"Received: label_names={names}"
+        )
+    return names
+
+
+def check_classes(values: Any, label_names: tuple[str, ...], of: str = "") -> Any:
+    """Returns indices of the names as a new array `[N]` of int32, or raises.
+
+    `of` is the end of the error's message: whose labels they are.
+    """
+    labels = _with_one_axis(check_int32("labels", values), of)
+    wrong = (labels < 0) | (labels >= len(label_names))
+    if wrong.any():
+        index = int(wrong.argmax())
+        raise ValueError(
+            f"`labels` must be from 0 to {len(label_names) - 1}, indices of "
+            f"{list(label_names)}. Received: {labels[index]} at {index}{of}"
+        )
+    labels.setflags(write=False)
+    return labels
+
+
+def check_ratings(values: Any) -> np.ndarray:
+    """Returns finite numbers as a new array `[N]` of float32, or raises."""
+    try:
+        ratings = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"`labels` must be numbers. Received: labels={values!r:.80}"
+        ) from error
+    if ratings.dtype.kind not in "iuf":
+        raise TypeError(
+            "`labels` must be numbers, as there are no `label_names`. "
+            f"Received: labels of dtype {ratings.dtype}"
+        )
+    with np.errstate(over="ignore"):
+        ratings = _with_one_axis(ratings.astype(np.float32))
+    if not (finite := np.isfinite(ratings)).all():
+        index = int(finite.argmin())
+        raise ValueError(
+            f"`labels` must be finite. Received: {ratings[index]} at {index}"
+        )
+    ratings.setflags(write=False)
+    return ratings
+
+
+def check_equally_long(**columns: Any) -> None:
+    """Raises unless all columns that are not None have one length."""
+    lengths = {name: len(c) for name, c in columns.items() if c is not None}
+    if len(set(lengths.values())) > 1:
+        names = ", ".join(f"`{name}`" for name in lengths)
+        raise ValueError(f"{names} must be equally long. Received: {lengths}")
+
+
+def _items(values):
+    """The values in their order; None where they are no column."""
+    if isinstance(values, _NO_COLUMNS):
+        return None
+    try:
+        iterator = iter(values)
+    except TypeError:  # Arrays without an axis, too, only say so here.
+        return None
+    return tuple(iterator)
+
+
+def _with_one_axis(labels, of=""):
+    if labels.ndim != 1:
+        raise ValueError(
+            f"`labels` must have one axis. Received: labels{of} of shape {labels.shape}"
+        )
+    return labels
