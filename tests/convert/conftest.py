@@ -1,6 +1,7 @@
 """Fixtures of the tests of conversion."""
 
 import functools
+import json
 
 import pytest
 
@@ -17,9 +18,17 @@ def preset(tmp_path_factory):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _rules_once():
-    """A pure function of some seconds, which most tests call with the same model."""
-    module = tfeff.convert.tokenizer
+def _models_once():
+    """The SentencePiece model of a file, which takes a second, once for each text."""
+    module, models = tfeff.convert.tokenizer, {}
+    make = module.sentence_piece_model
+
+    def once(file):
+        key = json.dumps(file.values)
+        if key not in models:
+            models[key] = make(file)
+        return models[key]
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "with_rules", functools.cache(module.with_rules))
+        patch.setattr(module, "sentence_piece_model", once)
         yield

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.convert.conversions import (
     GOLDENS,
@@ -14,11 +15,13 @@ from tests.convert.conversions import (
     write_safetensors,
 )
 from tfeff import ops as functional
-from tfeff.convert import convert, distilbert, load
+from tfeff.convert import convbert, convert, distilbert, load, to_huggingface
 from tfeff.convert.config import Config
 from tfeff.convert.safetensors import read_safetensors
 from tfeff.convert.sources import FAMILIES
+from tfeff.data import BertTokenizer
 from tfeff.encoders import presets
+from tfeff.export import save_for_serving
 
 HEADS = {
     "masked_lm": "masked language model",
@@ -121,3 +124,47 @@ def test_the_preset_is_the_published_distilbert():
         layer_norm_epsilon=1e-12,
         max_sequence_length=512,
     )
+
+
+@pytest.mark.parametrize("heads, ratio", [(8, 4), (2, 1), (5, 2), (11, 4)])
+def test_convberts_of_other_ratios_of_heads(heads, ratio, tmp_path):
+    """Two heads of self-attention, each of a quarter of the width, in all of them."""
+    source = changed(
+        "convbert_base", tmp_path, num_attention_heads=heads, head_ratio=ratio
+    )
+    convert(source, tmp_path / "preset")
+    check_hidden_states(tmp_path / "preset", "convbert_base")
+    to_huggingface(tmp_path / "preset", tmp_path / "out")
+    written = Config.read(str(tmp_path / "out" / "config.json"))
+    assert (written.get("num_attention_heads"), written.get("head_ratio")) == (4, 2)
+
+
+@pytest.mark.parametrize("heads, ratio", [(1, 2), (3, 2), (2, 4), (4, 4)])
+def test_a_convbert_with_one_head_of_self_attention(heads, ratio):
+    config = dict(
+        vocab_size=9,
+        num_hidden_layers=1,
+        num_attention_heads=heads,
+        head_ratio=ratio,
+        hidden_size=8,
+        intermediate_size=8,
+    )
+    assert convbert.arguments(Config(config, "config.json"))["num_heads"] == 2
+
+
+@pytest.mark.slow
+def test_a_served_convbert_reads_padding(tmp_path):
+    encoder = load(GOLDENS / "convbert_base")
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "fox"]
+    tokenizer = BertTokenizer(pieces)
+    with pytest.warns(UserWarning, match="convolutions of `model` read padding"):
+        save_for_serving(encoder, tokenizer, tmp_path / "out")
+    served = tf.saved_model.load(str(tmp_path / "out")).signatures
+    embed = served["sentence_embeddings"]
+    alone = embed(text=tf.constant(["the fox"]))["embeddings"][0]
+    beside = embed(text=tf.constant(["the fox", "fox the " * 3]))["embeddings"][0]
+    assert np.abs(alone - beside).max() > 1e-3
+    ids = np.array([[2, 5, 6, 3]], "int32")
+    inputs = dict(token_ids=ids, segment_ids=0 * ids, padding_mask=0 * ids + 1)
+    expected = np.asarray(encoder(inputs)["sequence_output"])[0, 1:3].mean(0)
+    np.testing.assert_allclose(alone, expected, atol=1e-5)

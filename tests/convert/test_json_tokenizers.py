@@ -14,12 +14,12 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 import tfeff
-import tfeff.convert.tokenizer
 from tests.convert.conversions import GOLDENS, OF_CLASSES, TOKENIZER_GOLDENS
 from tfeff.convert import BertTokenizer, RobertaTokenizer
 from tfeff.convert.json_tokenizer import TokenizerJson
 from tfeff.convert.same_ids import check_same_ids, sample_texts
 from tfeff.convert.tokenizer import make_tokenizer
+from tfeff.convert.tokenizer_writing import tokenizer_files
 from tfeff.data import TextExamples
 from tfeff.encoders.preset_heads import save_preset
 from tfeff.tasks.run_tokenizer import load_run_tokenizer, save_run_tokenizer
@@ -36,23 +36,6 @@ NAMES = {
     "xlnet": "xlnet",
     "xlm_roberta": "xlm-roberta",
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _models_once():
-    """The SentencePiece model of a file, which takes a second, once for each text."""
-    module, models = tfeff.convert.tokenizer, {}
-    make = module.sentence_piece_model
-
-    def once(file):
-        key = json.dumps(file.values)
-        if key not in models:
-            models[key] = make(file)
-        return models[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "sentence_piece_model", once)
-        yield
 
 
 def copied(name, folder):
@@ -270,6 +253,29 @@ def test_as_transformers_5_write_it(name, tmp_path, recwarn):
     library = tokenizers.Tokenizer.from_file(str(source / "tokenizer.json"))
     expected = library.encode(text, add_special_tokens=False).ids
     assert [int(i) for i in tokenizer(text)] == expected
+
+
+@pytest.mark.parametrize("name", ["xlm_roberta", "albert_cased"])
+def test_what_leaves_jamo_apart_is_written_so(name, tmp_path):
+    """Their rules compose marks, but not the letters of a Hangul syllable."""
+    source = copied(name, tmp_path)
+    jamo, syllable = "\u1112\u1161\u11ab", "\ud55c"
+
+    def korean(values):
+        pieces = values["model"]["vocab"]
+        for index, piece in enumerate((f"\u2581{syllable}", syllable, "\u00c9"), 60):
+            pieces[index][0] = piece
+
+    change(source, korean)
+    tokenizer = make_tokenizer(str(source), NAMES[name])
+    library = TokenizerJson.find(str(source)).reference()
+    files = tokenizer_files(tokenizer, {})
+    written = tokenizers.Tokenizer.from_str(files["tokenizer.json"].decode())
+    for text in (syllable, jamo, f"a{jamo} {syllable}", "E\u0301", "\u00c9", "\u2122"):
+        ids = library.encode(text).ids
+        assert [int(id) for id in tokenizer(text)] == ids, ascii(text)
+        assert written.encode(text, add_special_tokens=False).ids == ids, ascii(text)
+    assert library.encode(syllable).ids != library.encode(jamo).ids
 
 
 @pytest.mark.slow

@@ -5,11 +5,12 @@ import unicodedata
 
 import pytest
 import tensorflow as tf
-from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tests.convert.conversions import GOLDENS, changed, copied
 from tfeff.convert import BertTokenizer, convert, load
-from tfeff.convert.tokenizer import make_tokenizer
+from tfeff.convert.config import Config
+from tfeff.convert.sentencepiece_json import described_model
+from tfeff.convert.tokenizer import make_tokenizer, make_tokenizer_of_file
 
 
 def ids(tokenizer, text):
@@ -68,6 +69,38 @@ def test_sentencepiece_settings_count(tmp_path):
     # Composed from a letter and its accent, as the model itself does.
     assert ids(tokenizer, "e\u0301") == ids(tokenizer, "\u00e9")
     assert ids(tokenizer, "caf\u00e9") != ids(tokenizer, "cafe")
+
+
+def test_sentencepiece_is_cleaned_up_as_by_the_fast_tokenizers():
+    for name in ("albert", "xlnet"):
+        tokenizer = make_tokenizer(str(GOLDENS / name), name)
+        # Of no combining class, but a nonspacing mark.
+        assert ids(tokenizer, "the\ufe0f") == ids(tokenizer, "the")
+        assert ids(tokenizer, "z\x0bw") != ids(tokenizer, "z w")
+
+
+def test_tokenizer_json_counts_beside_a_sentencepiece_model(tmp_path):
+    source = copied("albert", tmp_path)
+    content = sentence_piece_json(source)
+    content["normalizer"]["normalizers"].insert(
+        0, {"type": "Replace", "pattern": {"String": "q"}, "content": "fox"}
+    )
+    (source / "tokenizer.json").write_text(json.dumps(content))
+    tokenizer = make_tokenizer(str(source), "albert")
+    assert ids(tokenizer, "the q") == ids(tokenizer, "the fox")
+
+
+def test_accents_of_a_cased_word_piece_stay_characters_of_their_own(tmp_path):
+    source = copied("bert_pretraining", tmp_path)
+    tokenizer = make_tokenizer(str(source), "bert")
+    assert tokenizer.compose is False
+    assert ids(tokenizer, "e\u0301") != ids(tokenizer, "\u00e9")
+    assert make_tokenizer_of_file(str(source / "vocab.txt")).compose is False
+    # Those of presets that compose keep their ids.
+    vocabulary = tokenizer.get_vocabulary()
+    config = BertTokenizer(vocabulary).get_config()
+    again = BertTokenizer.from_config(config | {"vocabulary": vocabulary})
+    assert ids(again, "e\u0301") == ids(again, "\u00e9")
 
 
 @pytest.mark.quick(
@@ -195,12 +228,9 @@ def word_piece_json(source):
 
 def sentence_piece_json(source):
     """The same for SentencePiece."""
-    model = ModelProto.FromString((source / "spiece.model").read_bytes())
-    steps = ("Replace", "NFKD", "StripAccents", "Lowercase", "Precompiled")
-    return dict(
-        normalizer=dict(type="Sequence", normalizers=[dict(type=s) for s in steps]),
-        model=dict(vocab=[[piece.piece, piece.score] for piece in model.pieces]),
-    )
+    settings = Config({}, str(source / "tokenizer_config.json"))
+    described = described_model(str(source / "spiece.model"), "albert", settings)
+    return described.values
 
 
 FRAME = dict(type="BertProcessing", sep=["[SEP]", 3], cls=["[CLS]", 2])
@@ -235,14 +265,14 @@ OTHER = r"must surround texts by the ids \[2, 3"
         ("albert", ("post_processor",), TWO, OTHER),
         ("albert", ("model", "vocab", 9), ["other", -3.0], "another vocabulary"),
         ("albert", ("model", "vocab", 9, 1), -30.0, "another score"),
-        ("albert", ("normalizer", "normalizers", 2, "type"), "NFC", "another accents"),
+        ("albert", ("normalizer", "normalizers", 3, "type"), "NFC", "another accents"),
         (
             "albert",
-            ("normalizer", "normalizers", 3, "type"),
+            ("normalizer", "normalizers", 4, "type"),
             "NFC",
             "another lowercase",
         ),
-        ("albert", ("model", "vocab"), 3, "must describe a tokenizer of ALBERT"),
+        ("albert", ("model", "vocab"), 3, "must be a file of the `tokenizers`"),
     ],
 )
 def test_tokenizer_json_must_agree(name, path, value, message, tmp_path):

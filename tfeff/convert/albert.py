@@ -64,11 +64,6 @@ def shared(config: Config, sizes: dict) -> dict:
     )
 
 
-def ignored(encoder) -> dict[str, str]:
-    """Kinds of tensors that this encoder does not use, by patterns of their names."""
-    return LEFT_OUT
-
-
 def unused(encoder) -> dict[str, tuple[int, ...]]:
     """Shapes of the format's tensors that this encoder does not use, by their names."""
     return {}

@@ -103,8 +103,16 @@ def make_configuration(encoder: Encoder, name: str) -> dict:
             f"`source` must be an encoder that transformers has: {KNOWN}. As "
             f"{form.CLASS}, it would be another one. Received: "
             + ", ".join(f"{what}={a!r}, not {b!r}" for what, a, b in different)
+            + other_name(form)
         )
     return configuration
+
+
+def other_name(form: ModuleType) -> str:
+    """What a refusal says of the architecture that its encoder may have instead."""
+    if form is not bert:
+        return ""
+    return '. A RoBERTa without its tokenizer needs `architecture="roberta"`'
 
 
 def differences(

@@ -8,7 +8,9 @@ from tfeff.objectives.heads import Head
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 
 CLASS, PREFIX = "Bert", "bert."
-LEFT_OUT = {
+# That of absolute positions, which Hugging Face stores with relative ones.
+UNUSED_TABLE = {r"embeddings\.position_embeddings\.weight$": "unused position table"}
+LEFT_OUT = UNUSED_TABLE | {
     r"pooler\.": "pooler",
     r"cls\.predictions\.": "masked language model head",
     r"cls\.seq_relationship\.": "next sentence head",
@@ -110,18 +112,6 @@ def configured_sizes(encoder) -> dict:
         attention_probs_dropout_prob=block.attention.dropout,
         layer_norm_eps=encoder.layer_norm_epsilon,
     )
-
-
-def ignored(encoder) -> dict[str, str]:
-    """Kinds of tensors that this encoder does not use, by patterns of their names."""
-    return LEFT_OUT | unused_table(encoder)
-
-
-def unused_table(encoder) -> dict[str, str]:
-    """The table of absolute positions, which Hugging Face stores with relative ones."""
-    if encoder.position == "absolute":
-        return {}
-    return {r"embeddings\.position_embeddings\.": "unused position table"}
 
 
 def unused(encoder, unused_rows: int = 0) -> dict[str, tuple[int, ...]]:

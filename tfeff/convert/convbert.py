@@ -9,6 +9,7 @@ from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import MaskedLM
 
 CLASS, PREFIX = "ConvBert", "convbert."
+_RATIO = 2  # Of all heads to those of self-attention.
 LEFT_OUT = {
     r"(generator_predictions|generator_lm_head)\.": "masked language model head",
     r"discriminator_predictions\.": "replaced token head",
@@ -20,24 +21,36 @@ LEFT_OUT = {
 def arguments(config: Config) -> dict:
     """The arguments of `Encoder` for the configuration."""
     sizes = bert.sizes(config)
-    config.only("head_ratio", 2, default=2)
-    if sizes["num_heads"] % 2:
-        raise ValueError(
-            f"{config.path!r} asks for num_attention_heads={sizes['num_heads']} with "
-            "head_ratio=2, which tfeff does not support. It supports even numbers of "
-            "heads"
-        )
+    sizes["num_heads"] = _num_heads(config, sizes)
     sizes["feedforward"]["num_groups"] = config.integer("num_groups", 1)
     return sizes | dict(
         embedding_dim=config.integer("embedding_size", 768),
         max_sequence_length=config.integer("max_position_embeddings", 512),
         attention=dict(
             name="mixed",
-            head_ratio=2,
+            head_ratio=_RATIO,
             kernel_size=config.integer("conv_kernel_size", 9),
             mask_conv=False,  # As in published models, whose convolutions read padding.
         ),
     )
+
+
+def _num_heads(config, sizes):
+    """The number of heads before the bottleneck, of which self-attention has half.
+
+    In Hugging Face's, the heads of self-attention are the part 1 / `head_ratio` of all,
+    at least one, and half the width is theirs, whatever the ratio is.
+    """
+    ratio = config.integer("head_ratio", _RATIO)
+    heads = _RATIO * max(sizes["num_heads"] // ratio, 1)
+    if sizes["hidden_dim"] % heads:
+        raise ValueError(
+            f"In {config.path!r}: `num_attention_heads` and `head_ratio` must leave a "
+            f"number of heads that divides `hidden_size`, {heads} here. Received: "
+            f"num_attention_heads={sizes['num_heads']}, head_ratio={ratio}, "
+            f"hidden_size={sizes['hidden_dim']}"
+        )
+    return heads
 
 
 def configuration(encoder) -> dict:
@@ -46,15 +59,10 @@ def configuration(encoder) -> dict:
     return bert.configured_sizes(encoder) | dict(
         embedding_size=encoder.embedding_dim,
         max_position_embeddings=encoder.max_sequence_length,
-        head_ratio=2,
+        head_ratio=_RATIO,
         conv_kernel_size=block.attention.kernel_size,
         num_groups=block.feedforward.num_groups,
     )
-
-
-def ignored(encoder) -> dict[str, str]:
-    """Kinds of tensors that this encoder does not use, by patterns of their names."""
-    return LEFT_OUT
 
 
 def unused(encoder) -> dict[str, tuple[int, ...]]:

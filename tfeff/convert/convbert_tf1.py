@@ -28,8 +28,14 @@ def config_of(tensors: dict, config: Config) -> Config:
     )
 
 
-arguments = convbert.arguments
-ignored = electra_tf1.ignored
+def arguments(config: Config) -> dict:
+    """The arguments of `Encoder` for the configuration."""
+    # Other ratios change the width here, unlike in Hugging Face's.
+    config.only("head_ratio", 2, default=2)
+    return convbert.arguments(config)
+
+
+LEFT_OUT = electra_tf1.LEFT_OUT
 pretraining_heads = electra_tf1.pretraining_heads
 HEADS = electra_tf1.HEADS
 TASKS = electra_tf1.TASKS

@@ -221,7 +221,7 @@ def _assign(found, encoder, of_heads):
     """Assigns all weights; the counts of ignored tensors."""
     weights = [*found.format.weights(encoder), *of_heads]
     with _config_named(found):
-        return dict(assign(weights, found.tensors, found.format.ignored(encoder)))
+        return dict(assign(weights, found.tensors, found.format.LEFT_OUT))
 
 
 def _tokenizer(found, encoder):

@@ -10,12 +10,7 @@ from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.replaced_token import discriminator_head
 
 CLASS, PREFIX = "Electra", "electra."
-LEFT_OUT = {
-    r"(generator_predictions|generator_lm_head)\.": "masked language model head",
-    r"discriminator_predictions\.": "replaced token head",
-    r"(classifier|qa_outputs|sequence_summary)\.": "task head",
-    r"embeddings\.(position|token_type)_ids$": "buffer",
-}
+LEFT_OUT = bert.UNUSED_TABLE | convbert.LEFT_OUT
 
 
 def arguments(config: Config) -> dict:
@@ -28,11 +23,6 @@ def arguments(config: Config) -> dict:
 def configuration(encoder) -> dict:
     """The inverse of `arguments`, as `bert.configuration`."""
     return bert.configuration(encoder) | dict(embedding_size=encoder.embedding_dim)
-
-
-def ignored(encoder) -> dict[str, str]:
-    """Kinds of tensors that this encoder does not use, by patterns of their names."""
-    return LEFT_OUT | bert.unused_table(encoder)
 
 
 unused = bert.unused

@@ -101,11 +101,6 @@ def layer_name(scope: str) -> Callable[[int], str]:
 arguments = electra.arguments
 
 
-def ignored(encoder) -> dict[str, str]:
-    """Kinds of tensors that this encoder does not use, by patterns of their names."""
-    return LEFT_OUT
-
-
 def weights(encoder, scope: str = DISCRIMINATOR) -> Iterator[Weight]:
     """The encoder's weights and their tensors in the checkpoint."""
     yield from embedding(encoder, scope)

@@ -6,7 +6,7 @@ from tfeff.convert import electra_tf1
 from tfeff.convert.config import Config
 
 _TRAINING = "training state"
-_LEFT_OUT = {
+LEFT_OUT = {
     r".*/adam_[mv]$": _TRAINING,
     r"global_step$": _TRAINING,
     r"electra/(embeddings_project|encoder)/": "discriminator",
@@ -28,8 +28,3 @@ def config_of(tensors: dict, config: Config) -> Config:
         1, num_heads * sizes["hidden_size"] // discriminator.integer("hidden_size")
     )
     return Config(discriminator.values | sizes, config.path)
-
-
-def ignored(encoder) -> dict[str, str]:
-    """Kinds of tensors that this encoder does not use, by patterns of their names."""
-    return _LEFT_OUT

@@ -8,6 +8,7 @@ from types import ModuleType
 import keras
 import numpy as np
 
+from tfeff.convert.architectures import other_name
 from tfeff.convert.config import Config
 from tfeff.encoders import Encoder
 
@@ -107,7 +108,7 @@ def _pretraining(form, encoder, heads):
             except ValueError as error:
                 raise ValueError(
                     f"`source` must have heads as {form.CLASS} of transformers. Of its "
-                    f"head {name!r}: {error}"
+                    f"head {name!r}: {error}{other_name(form)}"
                 ) from error
             kept.append(name)
     return kept, form.HEADS

@@ -6,6 +6,7 @@ import os
 import tokenizers
 
 from tfeff.convert.config import Config
+from tfeff.data.finetuning.packing import num_separators
 
 _NAME = "tokenizer.json"
 _FAMILIES = {"WordPiece": "bert", "BPE": "roberta"}
@@ -28,7 +29,8 @@ class TokenizerJson:
     """A checkpoint's `tokenizer.json`.
 
     Args:
-        path: the file.
+        path: the file, or the one that the values are made of.
+        values: its content; `None` to read it.
 
     Raises:
         ValueError: if the `tokenizers` library cannot read it, or its vocabulary has
@@ -40,9 +42,9 @@ class TokenizerJson:
         vocabulary: the pieces in the order of their ids.
     """
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, values: dict | None = None):
         self.path = path
-        self.values = Config.read(path).values
+        self.values = Config.read(path).values if values is None else values
         whole = _read(path, self.values)
         kind = type(whole.model).__name__
         self.model = self.part("model", self.values["model"] | {"type": kind})
@@ -138,7 +140,7 @@ def check_frame(path: str, family: str, post_processor, tokenizer) -> None:
     whole = _read(path, dict(model=_NO_MODEL, post_processor=post_processor))
     Config(post_processor, f"{path}: post_processor").only("type", *_POST_PROCESSORS)
     cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
-    between = [sep] * getattr(tokenizer, "pair_separators", 1)
+    between = [sep] * num_separators(tokenizer)
     for found, frame in (
         (whole.encode("").ids, [cls, sep]),
         (whole.encode("", "").ids, [cls, *between, sep]),

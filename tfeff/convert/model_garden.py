@@ -14,7 +14,7 @@ _ACTIVATIONS = {
     "relu": "relu",
     "swish": "silu",
 }
-_LEFT_OUT = {
+LEFT_OUT = {
     r"(_pooler_layer|next_sentence\.\.pooler_dense)/": "pooler",
     r"masked_lm/": "masked language model head",
     r"(next_sentence|classification_heads)": "task head",
@@ -78,11 +78,6 @@ def rename(tensors: dict, config: Config) -> dict:
     if _TABLE not in tensors and "masked_lm/embedding_table" in tensors:
         tensors[_TABLE] = tensors.pop("masked_lm/embedding_table")
     return tensors
-
-
-def ignored(encoder) -> dict[str, str]:
-    """Kinds of tensors that this encoder does not use, by patterns of their names."""
-    return _LEFT_OUT
 
 
 def weights(encoder) -> Iterator[Weight]:

@@ -9,7 +9,7 @@ from tfeff.objectives.heads import Head
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 
 CLASS, PREFIX = "Roberta", "roberta."
-LEFT_OUT = {
+LEFT_OUT = bert.UNUSED_TABLE | {
     r"pooler\.": "pooler",
     r"lm_head\.": "masked language model head",
     r"(classifier|qa_outputs)\.": "task head",
@@ -39,11 +39,6 @@ def configuration(encoder) -> dict:
         max_position_embeddings=encoder.max_sequence_length + _UNUSED_ROWS,
         pad_token_id=PADDING_ID,
     )
-
-
-def ignored(encoder) -> dict[str, str]:
-    """Kinds of tensors that this encoder does not use, by patterns of their names."""
-    return LEFT_OUT | bert.unused_table(encoder)
 
 
 def unused(encoder) -> dict[str, tuple[int, ...]]:

@@ -1,17 +1,13 @@
-"""Clean-up of text before SentencePiece, moved into the SentencePiece model.
+"""The string replacement rules of a SentencePiece model, in its format and as a dict.
 
-Hugging Face's tokenizers of ALBERT and XLNet change a text in Python before they call
-the model. A SentencePiece model has string replacement rules for this purpose. With
-changed rules, it gives the same ids for the raw text, also in a graph.
+The model cleans a text by these rules before it cuts it into pieces.
 """
 
 import collections
 import io
 import os
 import struct
-import sys
 import tempfile
-import unicodedata
 
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
@@ -19,68 +15,6 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 # A damaged trie may have nodes within themselves, and so keys without end.
 _LONGEST_KEY = 1 << 10
 _MOST_NODES = 1 << 24
-
-
-def with_rules(proto: bytes, lowercase: bool, keep_accents: bool) -> bytes:
-    """A SentencePiece model that also cleans text as Hugging Face does.
-
-    Every white space becomes a space, and two backticks or two apostrophes become `"`.
-    Accents are removed unless `keep_accents`, and text is then lowercased if
-    `lowercase`. Pieces that end in a digit and a comma are not used.
-
-    Args:
-        proto: the SentencePiece model.
-        lowercase: whether text is lowercased.
-        keep_accents: whether accents are kept.
-
-    Returns:
-        The changed model, with the same pieces.
-    """
-    model = ModelProto.FromString(proto)
-    known = decompiled(model.normalizer_spec.precompiled_charsmap)
-
-    def clean(character):
-        if character.isspace():
-            return " "
-        if not keep_accents:
-            parts = unicodedata.normalize("NFKD", character)
-            character = "".join(c for c in parts if not unicodedata.combining(c))
-        return character.lower() if lowercase else character
-
-    rules = {
-        source: target
-        for source, target in known.items()
-        # Rules for characters that the clean-up changes never apply.
-        if len(source) > 1 and all(clean(c) == c for c in source)
-    }
-    rules |= {quotes: _apply(known, '"') for quotes in ("``", "''")}
-    for code in range(sys.maxunicode + 1):
-        character = chr(code)
-        if unicodedata.category(character) in ("Cs", "Cn"):
-            continue
-        target = _apply(known, clean(character))
-        if target != character:
-            rules[character] = target
-    model.normalizer_spec.precompiled_charsmap = compiled(rules)
-    for piece in model.pieces:
-        if piece.piece[-1:] == "," and piece.piece[-2:-1].isdigit():
-            piece.type = ModelProto.SentencePiece.UNUSED
-    return model.SerializeToString()
-
-
-def _apply(rules, text):
-    """The text with the longest matching rules applied from left to right."""
-    result, start = [], 0
-    while start < len(text):
-        for end in range(len(text), start, -1):
-            if text[start:end] in rules:
-                result.append(rules[text[start:end]])
-                break
-        else:
-            end = start + 1
-            result.append(text[start:end])
-        start = end
-    return "".join(result)
 
 
 def compiled(rules):

@@ -10,9 +10,9 @@ from tfeff.convert.config import Config
 from tfeff.convert.json_tokenizer import TokenizerJson, check_frame, composing
 from tfeff.convert.reading import read_bytes, read_json, read_text
 from tfeff.convert.same_ids import check_same_ids
-from tfeff.convert.sentencepiece_charsmap import with_rules
+from tfeff.convert.sentencepiece_json import described_model
 from tfeff.convert.sources import tokens_family
-from tfeff.convert.tokenizer_json import check_tokenizer_json
+from tfeff.convert.tokenizer_json import check_unigram_json, check_word_piece_json
 from tfeff.convert.unigram_model import sentence_piece_model
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
@@ -86,21 +86,25 @@ def make_tokenizer(
     if path is None and not is_json:
         _check_no_offsets(directory)
         return None
+    file = None  # Of which the ids are compared.
     if path is None:
-        family, tokenizer = _of_json(TokenizerJson.find(directory), config)
+        file = TokenizerJson.find(directory)
+        family, tokenizer = _of_json(file, config)
     elif family == "bert":
         tokenizer = _word_piece(path, _lines(path), config, _composes(directory))
     elif family == "roberta":
+        file = TokenizerJson.find(directory)
         tokenizer = _byte_pairs(path, config)
     else:
-        tokenizer = _sentence_piece(path, family, config)
+        file = _unigram_json(directory, path, family, config)
+        tokenizer = _unigram(file, family, config)
     check_added_tokens(directory, family, tokenizer, config)
     if is_json or os.path.exists(config.path):
         _check_defaults(directory, family, tokenizer, config, path)
-    if path is not None and family != "roberta":
-        check_tokenizer_json(directory, family, tokenizer, config)
-    elif is_json:
-        _check_ids(TokenizerJson.find(directory), family, tokenizer)
+    if family == "bert" and path is not None:
+        check_word_piece_json(directory, tokenizer, config)
+    if file is not None:
+        _check_ids(file, family, tokenizer)
     for name in sorted(os.listdir(directory)):
         # Files of sentence-transformers, such as sentence_bert_config.json.
         if name.startswith("sentence_") and name.endswith("_config.json"):
@@ -120,7 +124,7 @@ def make_tokenizer_of_file(path: str) -> keras_hub.tokenizers.Tokenizer:
         ValueError: as `make_tokenizer`.
     """
     if read_bytes(path, 1) != b"{":
-        return _word_piece(path, _lines(path), Config({}, path), compose=True)
+        return _word_piece(path, _lines(path), Config({}, path), compose=False)
     if "model" not in read_json(path):
         raise ValueError(
             f"{path!r} must be a file of the `tokenizers` library. It has no 'model'; "
@@ -204,13 +208,28 @@ def _of_json(file, config):
             "add_prefix_space", True, False, default=settings["add_prefix_space"]
         )
         return family, _made(path, "byte-level BPE", RobertaTokenizer, **settings)
+    return family, _unigram(file, family, config)
+
+
+def _unigram(file, family, config):
+    """The SentencePiece tokenizer that tokenizer.json describes."""
     for name in (
         *("add_prefix_space", "do_lower_case", "keep_accents", "remove_space"),
         *("sp_model_kwargs", "unk_id"),
     ):
         config.get(name, None)  # The file counts.
     proto = sentence_piece_model(file)
-    return family, _made(path, "Unigram model", _SENTENCE_PIECE[family], proto)
+    return _made(file.path, "Unigram model", _SENTENCE_PIECE[family], proto)
+
+
+def _unigram_json(directory, path, family, config):
+    """The tokenizer.json that counts where a SentencePiece model lies."""
+    described = described_model(path, family, config)
+    file = TokenizerJson.find(directory)
+    if file is None:
+        return described
+    check_unigram_json(file, described)
+    return file
 
 
 def _check_ids(file, family, tokenizer):
@@ -280,12 +299,11 @@ def _lines(path):
 def _composes(directory):
     """Whether a letter and its marks become one character before `vocab.txt` is used.
 
-    Hugging Face's slow tokenizers always compose, and save no tokenizer.json; the fast
-    ones do what that file says.
+    Hugging Face's fast tokenizers do not compose, unless tokenizer.json says so.
     """
     path = os.path.join(directory, "tokenizer.json")
     if not os.path.exists(path):
-        return True
+        return False
     normalizer = Config.read(path).values.get("normalizer")
     return isinstance(normalizer, dict) and composing(normalizer)[0]
 
@@ -325,18 +343,3 @@ def _check_distinct(path, vocabulary):
                 f"{lines[token]} and in line {number}"
             )
         lines[token] = number
-
-
-def _sentence_piece(path, family, config):
-    proto = read_bytes(path)
-    config.only("remove_space", True, default=True)
-    config.only("sp_model_kwargs", {}, None, default=None)
-    lowercase = config.only("do_lower_case", True, False, default=family == "albert")
-    keep_accents = config.only("keep_accents", True, False, default=False)
-    try:
-        return _SENTENCE_PIECE[family](with_rules(proto, lowercase, keep_accents))
-    except Exception as error:  # From SentencePiece, protobuf, TensorFlow, KerasHub.
-        raise ValueError(
-            f"{path!r} must be the SentencePiece model of an {family.upper()}. It is "
-            f"not: {error}"
-        ) from error

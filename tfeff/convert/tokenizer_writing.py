@@ -16,7 +16,7 @@ from tokenizers import (
 )
 
 from tfeff.convert.added_tokens import OTHERS, ROLES
-from tfeff.convert.sentencepiece_charsmap import decompiled, with_rules
+from tfeff.convert.sentencepiece_charsmap import compiled, decompiled
 from tfeff.convert.tokenizer_texts import check_same_ids
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 from tfeff.data.text.xlm_roberta_tokenizer import XLMRobertaTokenizer
@@ -25,9 +25,10 @@ from tfeff.data.text.xlnet_tokenizer import XLNetTokenizer
 _UNUSED = ModelProto.SentencePiece.UNUSED
 _UNIGRAM = 1
 _FAMILIES = {XLNetTokenizer: "xlnet", XLMRobertaTokenizer: "xlm-roberta"}
-# The ids of XLM-RoBERTa's SentencePiece models are others than its own.
-_CLASSES = {"albert": "AlbertTokenizer", "xlnet": "XLNetTokenizer"}
 _ANY = "PreTrainedTokenizerFast"  # It reads all of tokenizer.json.
+_QUOTES = ("``", "''")
+# A rule for two letters of a Hangul syllable is one of a model that composes all.
+_JAMO = "\u1100\u1161"
 
 
 def tokenizer_files(
@@ -36,10 +37,9 @@ def tokenizer_files(
     """The files of a tokenizer, which gives the same ids in Hugging Face's libraries.
 
     These are `tokenizer_config.json`, `tokenizer.json` for the fast tokenizers, and the
-    vocabulary for the slow ones of transformers 4: `vocab.txt` of WordPiece,
-    `vocab.json` and `merges.txt` of byte-level BPE, `spiece.model` of a SentencePiece
-    model that cleans text as Hugging Face's class does. A model that does not, as
-    `tfeff.data.train_tokenizer` trains it, has no slow tokenizer.
+    vocabulary for the slow ones of transformers 4: `vocab.txt` of WordPiece, and
+    `vocab.json` and `merges.txt` of byte-level BPE. A SentencePiece model has no slow
+    tokenizer, which would change the text before the model does.
 
     The class is that of the family where transformers 5, whose classes read nothing but
     the vocabulary of `tokenizer.json`, give the same ids, else the one that reads all
@@ -132,31 +132,14 @@ def _byte_pairs(tokenizer):
 
 
 def _sentence_piece(tokenizer):
-    proto = tokenizer.proto
-    model = ModelProto.FromString(proto)
+    model = ModelProto.FromString(tokenizer.proto)
     family = next(
         (f for c, f in _FAMILIES.items() if isinstance(tokenizer, c)), "albert"
     )
     fast = _unigram(model)
     _add_special_tokens(fast, [piece.piece for piece in model.pieces], family)
     side = {"padding_side": "left"} if family == "xlnet" else {}
-    if family not in _CLASSES or not _cleans_text(proto):
-        return {}, fast, dict(tokenizer_class=_ANY) | side | ROLES[family]
-    # The class of XLNet in transformers 5 removes accents whatever its settings say.
-    reads_all = family == "xlnet" and with_rules(proto, False, False) != proto
-    config = dict(
-        tokenizer_class=_ANY if reads_all else _CLASSES[family],
-        # The model itself does these.
-        do_lower_case=False,
-        keep_accents=True,
-        remove_space=True,
-    )
-    return {"spiece.model": proto}, fast, config | side | ROLES[family]
-
-
-def _cleans_text(proto):
-    """Whether what Hugging Face's slow tokenizers do to a text changes nothing."""
-    return with_rules(proto, lowercase=False, keep_accents=True) == proto
+    return {}, fast, dict(tokenizer_class=_ANY) | side | ROLES[family]
 
 
 def _unigram(model):
@@ -181,25 +164,38 @@ def _unigram(model):
 
 
 def _steps(model):
-    """The changes of a text before it is cut into pieces.
-
-    The library's `Precompiled` knows no rules of several letters, and of a letter with
-    marks applies the letter's rule alone. Composed text needs no such rules, but for
-    capital letters with marks that have no composed form: they lose the mark.
-    """
+    """The changes of a text before it is cut into pieces."""
     charsmap = model.normalizer_spec.precompiled_charsmap
     rules = decompiled(charsmap)
     steps = [
-        normalizers.Replace(quotes, rules[quotes])
-        for quotes in ("``", "''")
+        normalizers.Replace(quotes, rules.pop(quotes))
+        for quotes in _QUOTES
         if quotes in rules
     ]
-    if charsmap:
-        steps.append(normalizers.NFKC())
-        steps.append(normalizers.Precompiled(charsmap))
+    steps += _by_rules(rules, charsmap)
     if model.normalizer_spec.remove_extra_whitespaces:
         steps += [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()]
     return steps
+
+
+def _by_rules(rules, charsmap):
+    """The steps of replacement rules.
+
+    The library's `Precompiled` applies a rule of several characters only to a short
+    grapheme, and of such rules the one with the fewest characters. So the rules of
+    several characters come first, without those of their first characters. A model
+    that composes everything, as SentencePiece trains it, has rules for longer graphemes
+    too. Composed text needs none of them, but for capital letters with marks that have
+    no composed form: they lose the mark.
+    """
+    if not rules:
+        return []
+    if _JAMO in rules:
+        return [normalizers.NFKC(), normalizers.Precompiled(charsmap)]
+    parts: tuple[dict, dict] = {}, {}
+    for source, target in rules.items():
+        parts[len(source) == 1][source] = target
+    return [normalizers.Precompiled(compiled(part)) for part in parts if part]
 
 
 def _add_special_tokens(fast, vocabulary, family):

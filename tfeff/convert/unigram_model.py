@@ -40,8 +40,7 @@ def sentence_piece_model(file: TokenizerJson) -> bytes:
 
     White space is cleaned up as SentencePiece does: a run is one space, and at either
     end of a text there is none. Some files, such as ALBERT's and XLNet's by Hugging
-    Face, give a piece "▁" for white space at the end; their slow tokenizers and the
-    original ones do not.
+    Face, give a piece "▁" for white space at the end; the original ones do not.
 
     Args:
         file: the file, of a Unigram model.
@@ -178,7 +177,9 @@ def _rules(file):
                 raise ValueError(
                     f"{step.path!r} is damaged or of another library: {error}"
                 ) from error
-            sequences.update(key for key in known if len(key) > 1)
+            keys = [key for key in known if len(key) > 1]
+            # Capital letters, too, which a step before may lowercase.
+            sequences.update(keys, [key.upper() for key in keys])
         if kind in _COMPOSING:
             sequences.update(_decomposed())
         steps.append(step.values)

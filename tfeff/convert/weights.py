@@ -120,18 +120,18 @@ def norm(layer, name: str) -> Iterator[Weight]:
 
 
 def assign(
-    weights: Iterable[Weight], tensors: Mapping, ignored: Mapping[str, str]
+    weights: Iterable[Weight], tensors: Mapping, left_out: Mapping[str, str]
 ) -> Counter:
     """Assigns the tensors to the weights; every tensor must be used or known.
 
     Args:
         weights: the weights, with the tensors' names.
         tensors: name to tensor with `shape` and `read()`.
-        ignored: the kinds of known tensors that an encoder does not use, by regular
+        left_out: the kinds of known tensors that may have no weight, by regular
             expressions of their names.
 
     Returns:
-        The number of ignored tensors of each kind.
+        The number of tensors of each kind that no weight uses.
 
     Raises:
         ValueError: if tensors are missing, unknown, not of floating point, or of
@@ -142,7 +142,7 @@ def assign(
     skipped: Counter[str] = Counter()
     unknown = []
     for name in sorted(set(tensors) - used):
-        kinds = [kind for pattern, kind in ignored.items() if re.match(pattern, name)]
+        kinds = [kind for pattern, kind in left_out.items() if re.match(pattern, name)]
         skipped.update(kinds[:1])
         unknown += [] if kinds else [name]
     missing = sorted(used - set(tensors))

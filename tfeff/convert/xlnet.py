@@ -134,11 +134,6 @@ TASKS = {
 }
 
 
-def ignored(encoder) -> dict[str, str]:
-    """Kinds of tensors that this encoder does not use, by patterns of their names."""
-    return LEFT_OUT
-
-
 def unused(encoder) -> dict[str, tuple[int, ...]]:
     """Shapes of the format's tensors that this encoder does not use, by their names."""
     return {"mask_emb": (1, 1, encoder.hidden_dim)}

@@ -1,0 +1,83 @@
+"""The `tokenizer.json` that Hugging Face makes of ALBERT's and XLNet's `spiece.model`.
+
+The fast tokenizers, the default of transformers 4 and all that 5 have, read a
+SentencePiece model by this conversion alone.
+"""
+
+import json
+
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+from tfeff.convert.config import Config
+from tfeff.convert.json_tokenizer import TokenizerJson
+from tfeff.convert.reading import read_bytes
+
+_UNIGRAM = 1
+_NUMBER_SCORE = -100
+
+
+def described_model(path: str, family: str, config: Config) -> TokenizerJson:
+    """The content of `tokenizer.json` for a SentencePiece model and its settings.
+
+    Args:
+        path: the SentencePiece model, a Unigram model.
+        family: `"albert"` or `"xlnet"`.
+        config: `tokenizer_config.json`.
+
+    Raises:
+        ValueError: if the file is damaged or of another kind, or a setting is not
+            supported.
+    """
+    config.only("remove_space", True, default=True)
+    config.only("sp_model_kwargs", {}, None, default=None)
+    lowercase = config.only("do_lower_case", True, False, default=family == "albert")
+    keep_accents = config.only("keep_accents", True, False, default=False)
+    proto = read_bytes(path)
+    try:
+        model = ModelProto.FromString(proto)
+        fast = _unigram(model)
+        fast.normalizer = _normalizer(model, lowercase, keep_accents)
+    except Exception as error:  # From protobuf or the library.
+        raise ValueError(
+            f"{path!r} must be the SentencePiece model of an {family.upper()}. It is "
+            f"not: {error}"
+        ) from error
+    fast.pre_tokenizer = pre_tokenizers.Metaspace()
+    return TokenizerJson(path, json.loads(fast.to_str()))
+
+
+def _unigram(model):
+    """The pieces; numbers with a comma are made less likely than their parts."""
+    trainer = model.trainer_spec
+    if trainer.model_type != _UNIGRAM or trainer.byte_fallback:
+        raise ValueError(
+            f"it must have model_type={_UNIGRAM} and byte_fallback=False. Received: "
+            f"model_type={trainer.model_type}, byte_fallback={trainer.byte_fallback}"
+        )
+    pieces = [
+        (
+            piece.piece,
+            piece.score + _NUMBER_SCORE * _ends_like_a_number(piece.piece),
+        )
+        for piece in model.pieces
+    ]
+    fast = Tokenizer(models.Unigram(pieces, unk_id=trainer.unk_id))
+    control = ModelProto.SentencePiece.CONTROL
+    fast.add_special_tokens([p.piece for p in model.pieces if p.type == control])
+    return fast
+
+
+def _ends_like_a_number(piece):
+    return piece[-1:] == "," and piece[-2:-1].isdigit()
+
+
+def _normalizer(model, lowercase, keep_accents):
+    steps = [normalizers.Replace(quotes, '"') for quotes in ("``", "''")]
+    if not keep_accents:
+        steps += [normalizers.NFKD(), normalizers.StripAccents()]
+    if lowercase:
+        steps.append(normalizers.Lowercase())
+    if charsmap := model.normalizer_spec.precompiled_charsmap:
+        steps.append(normalizers.Precompiled(charsmap))
+    return normalizers.Sequence([*steps, normalizers.Replace(Regex(" {2,}"), " ")])
