@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import tfeff
 from tests.checks import assert_close
-from tests.subjects import backend_layers, backends, objectives
+from tests.subjects import backend_layers, backends, objectives, second_gradients
 from tfeff import recipes, training
 from tfeff.command.main import main
 from tfeff.tasks.augmentation.mlm_candidates import MLMCandidates
@@ -97,6 +97,40 @@ def test_values_and_gradients_of_attentions_on_torch(tmp_path):
         assert set(found.files) == set(expected)
         for name, value in expected.items():
             assert_close(found[name], value, 2e-5, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_gradients_of_gradients(backend):
+    errors = [
+        line.split("\t")
+        for line in run(backend, "-m", "tests.subjects.second_gradients").splitlines()
+    ]
+    assert len(errors) > len(second_gradients.NAMES)
+    assert not [(name, error) for name, error in errors if float(error) > 2e-3]
+
+
+IN_FLOAT64 = """
+import keras, numpy as np
+from tests.subjects.encoders import tiny
+from tfeff.tasks import Classifier
+for activation in ("gelu", "gelu_tanh"):
+    encoder = tiny(
+        "bert_tiny", dtype="float64", feedforward={"activation": activation}
+    )
+    inputs = {name: np.ones((2, 5), "int32") for name in encoder.input}
+    model = Classifier(encoder, 2)
+    model.compile()
+    losses = model.fit(inputs, np.array([0, 1]), epochs=2, verbose=0).history["loss"]
+    assert np.isfinite(losses).all()
+    output = encoder(inputs)["sequence_output"]
+    assert keras.backend.standardize_dtype(output.dtype) == "float64"
+"""
+
+
+@pytest.mark.slow
+def test_training_in_float64_on_torch():
+    run("torch", "-c", IN_FLOAT64)
 
 
 @pytest.fixture

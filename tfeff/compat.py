@@ -77,15 +77,23 @@ def input_structure(model: keras.Model):
     return getattr(getattr(model, "_functional", None) or model, "_inputs_struct", None)
 
 
-def shared_config(layer: keras.layers.Layer) -> dict:
-    """The layer's configuration, with Keras' mark of a shared object.
+def saves_model() -> bool:
+    """Whether Keras saves a whole model: then configurations mark shared objects."""
+    configs = global_state.get_global_attribute("shared_objects/id_to_config_map")
+    return configs is not None
 
-    Keras sets the mark when it serializes a whole model, but not for a layer that a
-    `get_config` serializes, and reads it in both cases. So layers that share one layer
-    also share it in a loaded model.
+
+def shared_config(layer: keras.layers.Layer) -> dict:
+    """The layer's configuration, with Keras' mark of a shared object in a saved model.
+
+    Keras sets the mark on the second configuration of an object and, later, on the
+    first, of which a functional model has made a copy by then. So layers that share one
+    layer also share it in a loaded model. Elsewhere Keras does not read the mark, and
+    configurations of equal layers would differ by it.
     """
     config = keras.layers.serialize(layer)
-    config["shared_object_id"] = id(layer)
+    if saves_model():
+        config["shared_object_id"] = id(layer)
     return config
 
 
@@ -106,8 +114,7 @@ class SavedReference:
     def config(self, name: str) -> dict:
         """The entry of a configuration, `{}` where it names no other layer."""
         layer = self._layer()
-        saves = global_state.get_global_attribute("shared_objects/id_to_config_map")
-        if layer is None or saves is None:
+        if layer is None or not saves_model():
             return {}
         return {name: shared_config(layer)}
 

@@ -77,6 +77,30 @@ def test_dropout_acts_on_both_branches():
         assert not np.allclose(block(hidden, training=True), block(hidden))
 
 
+OTHERS = {"float32": "mixed_bfloat16", "mixed_bfloat16": "float32"}
+
+
+@pytest.mark.parametrize("parts", [".*attention.*", ".*feedforward.*", ".*norm.*"])
+@pytest.mark.parametrize("dtype", OTHERS)
+def test_parts_in_another_dtype(dtype, parts):
+    """By a map of policies; the output is in the block's dtype."""
+    hidden = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32")
+    policies = keras.dtype_policies.DTypePolicyMap(dtype)
+    policies[parts] = keras.DTypePolicy(OTHERS[dtype])
+    for attention in (SelfAttention, OneHeadAttention):
+        block, exact = (
+            EncoderBlock(attention(2, **given), FeedForward(12, **given), **given)
+            for given in ({"dtype": policies}, {})
+        )
+        inputs = keras.Input((None, 8))
+        model = keras.Model(inputs, block(inputs))
+        exact(hidden)
+        exact.set_weights(block.get_weights())
+        output = model(hidden)
+        assert keras.backend.standardize_dtype(output.dtype) == block.compute_dtype
+        assert_close(output, exact(hidden), 0.1)
+
+
 def test_norm_epsilon_is_used():
     hidden = np.random.default_rng(0).normal(size=(2, 3, 8)).astype("float32")
     for epsilon in (1e-12, 1.0):

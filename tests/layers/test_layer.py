@@ -47,6 +47,13 @@ def test_a_cloned_model_is_the_same(name):
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_a_configuration_makes_a_layer_of_the_same(name):
+    layer = CASES[name].make(dtype=keras.DTypePolicy("float32"))
+    config = layer.get_config()
+    assert type(layer).from_config(config).get_config() == config
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_a_frozen_layer_is_frozen_in_a_model(name):
     case = CASES[name]
     first, others = tree.map_structure(symbolic, [case.inputs, case.others])

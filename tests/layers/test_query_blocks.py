@@ -55,7 +55,7 @@ HIDDEN = np.random.default_rng(0).normal(size=(*VISIBLE.shape, D))
 # Sizes of blocks and ways to run them: a last block that is shorter, one query a block,
 # one block that is longer than the sequence.
 WAYS = [
-    (4, "unknown length"),
+    (4, "graph of any length"),
     *(
         pytest.param(*way, marks=pytest.mark.slow)
         for way in ((1, "eager"), (7, "XLA"), (10, "graph"))
@@ -75,7 +75,7 @@ def at_once(name):
     return run(make(name, query_block_size=None), HIDDEN, VISIBLE)
 
 
-@pytest.mark.quick("self-4-unknown length", "huang4-4-unknown length")
+@pytest.mark.quick("self-4-graph of any length", "huang4-4-graph of any length")
 @pytest.mark.parametrize("size, way", WAYS)
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_any_block_size(name, size, way):
@@ -83,6 +83,52 @@ def test_any_block_size(name, size, way):
     assert all(np.isfinite(gradient).all() for gradient in expected[1])
     layer = make(name, query_block_size=size)
     check(run(layer, HIDDEN, VISIBLE, way), expected, 1e-11)
+
+
+@pytest.mark.quick("self-graph-True", "Shatter-XLA-False")
+@pytest.mark.parametrize("way, apart", [("graph", True), ("XLA", True), ("XLA", False)])
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_gradients_at_any_length(name, way, apart):
+    """Of a function of its own, too, and where XLA compiles for a length."""
+    layer = make(name, query_block_size=4)
+    for length in (3, 11):  # At once, and in blocks.
+        arguments = HIDDEN[:, :length], VISIBLE[:, :length]
+        expected = run(make(name, query_block_size=None), *arguments)
+        actual = run(layer, *arguments, f"{way} of any length", apart=apart)
+        check(actual, expected, 1e-11)
+
+
+@pytest.mark.quick("self-inner")
+@pytest.mark.parametrize("tape", ["inner", "outer"])
+@pytest.mark.parametrize("name", ["self", "sparse", "blockwise", "mixed", "1H_Softmax"])
+def test_gradients_of_gradients_at_any_length(name, tape):
+    """Of all terms but relative ones, which TensorFlow cannot in blocks."""
+    layer = make(name, query_block_size=4)
+    signature = [tf.TensorSpec((None, None, D), tf.float64)]
+
+    def gradient(layer, hidden):
+        with tf.GradientTape() as tape:
+            tape.watch(hidden)
+            loss = tf.reduce_sum(tf.sin(layer(hidden)))
+        return tape.gradient(loss, hidden)
+
+    def again(gradient, hidden):
+        with tf.GradientTape() as tape:
+            tape.watch(hidden)
+            loss = tf.reduce_sum(tf.sin(gradient(hidden)))
+        return tape.gradient(loss, hidden)
+
+    of_layer = functools.partial(gradient, layer)
+    compiled = functools.partial(tf.function, input_signature=signature)
+    if tape == "inner":
+        twice = compiled(functools.partial(again, of_layer))
+    else:
+        twice = functools.partial(again, compiled(of_layer))
+    for length in (3, 11):
+        hidden = tf.constant(HIDDEN[:, :length])
+        at_once = make(name, query_block_size=None)
+        expected = again(functools.partial(gradient, at_once), hidden)
+        assert_close(twice(hidden), expected, 1e-11)
 
 
 @pytest.mark.quick("Shatter")
@@ -205,7 +251,7 @@ def test_auto_decides_by_the_length(monkeypatch):
     original = tfeff.ops.kernels.over_query_blocks
     monkeypatch.setattr(
         f"{core}.over_query_blocks",
-        lambda *x: sizes.append(x[-1]) or original(*x),
+        lambda *x, **longest: sizes.append(x[-1]) or original(*x, **longest),
     )
     monkeypatch.setattr(f"{core}.WHOLE_LENGTH", 8)
     monkeypatch.setattr(f"{core}.BLOCK_SIZE", 4)
@@ -220,7 +266,9 @@ def test_auto_decides_by_the_length(monkeypatch):
     whole = make("self", query_block_size=None)
     for length in (8, 9):
         arguments = hidden[:, :length], visible[:, :length]
-        check(run(layer, *arguments, "unknown length"), run(whole, *arguments), 1e-11)
+        check(
+            run(layer, *arguments, "graph of any length"), run(whole, *arguments), 1e-11
+        )
 
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, "all", [4], True])

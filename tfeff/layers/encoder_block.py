@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
+from keras import ops
 
-from tfeff.compat import sublayers
+from tfeff.compat import shared_config, sublayers
 from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import (
@@ -233,12 +234,19 @@ class EncoderBlock(Layer):
             Float tensor `[B, M, D]`.
 
         Raises:
-            ValueError: if the attention does not declare the ability that this needs.
+            ValueError: if the attention does not declare the ability that this needs,
+                or computes in another dtype than the block.
         """
         if not isinstance(self.attention, Attention):
             raise ValueError(
                 f"{type(self.attention).__name__} {self.attention.name!r} cannot "
                 "compute single queries: it is not an attention of `tfeff.layers`."
+            )
+        if self.attention.compute_dtype != self.compute_dtype:
+            raise ValueError(
+                f"{type(self.attention).__name__} {self.attention.name!r} cannot "
+                f"compute single queries in {self.attention.compute_dtype} within a "
+                f"block in {self.compute_dtype}: their dtypes must be the same."
             )
         if inputs.head_mask is None:
             head_mask = active_head_mask(self, inputs.layer_index)
@@ -265,16 +273,21 @@ class EncoderBlock(Layer):
 
     def _add(self, hidden, output, training):
         """The residuals, norms and feed-forward network after the attention."""
+
+        def own(x):
+            # A map of policies may give a part of the block another dtype.
+            return ops.cast(x, self.compute_dtype)
+
         output = self.attention_dropout(output, training=training)
-        hidden = self.attention_norm(hidden + output)
+        hidden = own(self.attention_norm(own(hidden) + own(output)))
         change = self.feedforward_dropout(self.feedforward(hidden), training=training)
-        return self.feedforward_norm(hidden + change)
+        return own(self.feedforward_norm(hidden + own(change)))
 
     def get_config(self) -> Config:
         config = super().get_config()
         config.update(
-            attention=keras.layers.serialize(self.attention),
-            feedforward=keras.layers.serialize(self.feedforward),
+            attention=shared_config(self.attention),
+            feedforward=shared_config(self.feedforward),
             dropout=self.dropout,
             layer_norm_epsilon=self.layer_norm_epsilon,
             memory_efficient=self.memory_efficient,

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from tfeff.compat import StaysFrozen
-from tfeff.utils.types import Shape, Tensor
+from tfeff.utils.types import Config, Shape, Tensor
 
 
 class Layer(StaysFrozen, keras.layers.Layer):
@@ -33,6 +33,13 @@ class Layer(StaysFrozen, keras.layers.Layer):
     def compute_output_shape(self, *args: Any, **kwargs: Any) -> Shape:
         """The shape of the output by the shapes of the call's tensors, in order."""
         return tuple((*args, *kwargs.values())[0])
+
+    def get_config(self) -> Config:
+        """The arguments of `keras.layers.Layer`; subclasses add their own.
+
+        Keras' own, of a class without `get_config`, refuses a policy as `dtype`.
+        """
+        return super().get_config()
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Tensor:
         # Keras would take the shape above: no call would check its inputs, or return

@@ -170,11 +170,14 @@ class PartitionOfUnityMask(Layer):
         return self.num_parts - 1, self.num_parts // 2 - 1
 
     def rows(
-        self, relative_positions: Tensor, layer_index: int | None = None
+        self,
+        relative_positions: Tensor,
+        layer_index: int | None = None,
+        dtype: str | None = None,
     ) -> Tensor:
-        """`functions` as rows `[R, n]` in the compute dtype."""
+        """`functions` as rows `[R, n]` in a dtype, by default the compute dtype."""
         rows = ops.moveaxis(self.functions(relative_positions, layer_index), 0, -1)
-        return ops.cast(rows, self.compute_dtype)
+        return ops.cast(rows, self.compute_dtype if dtype is None else dtype)
 
     def _index(self, layer_index):
         """The layer's index in a call with this one."""

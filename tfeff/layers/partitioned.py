@@ -21,6 +21,7 @@ class Partitioned:
     """
 
     dtype_policy: keras.DTypePolicy
+    compute_dtype: str
 
     def __init__(
         self,
@@ -48,7 +49,11 @@ class Partitioned:
         )
 
     def relative_terms(self, positions, inputs):
-        return {"partition": self.partition_layer.rows(positions, inputs.layer_index)}
+        # A map of policies by path does not reach a layer that is never called.
+        rows = self.partition_layer.rows(
+            positions, inputs.layer_index, self.compute_dtype
+        )
+        return {"partition": rows}
 
     def reach(self, inputs):
         return self.partition_layer.reach(inputs.layer_index)

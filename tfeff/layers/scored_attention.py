@@ -189,12 +189,13 @@ class ScoredAttention(Attention):
             queries = queries._replace(relative=relative, context=context)
             return self.context(queries, keys)
 
-        def in_blocks(size):
+        def in_blocks(size, longest=None):
             near = size and self._near(inputs, size, ops.shape(keys.vectors)[2])
             if near:
                 return self._near_and_far(context_of, inputs, queries, keys, size, near)
+            relative = self._terms(inputs, keys)
             return over_query_blocks(
-                context_of, queries, self._terms(inputs, keys), keys, keys.values, size
+                context_of, queries, relative, keys, keys.values, size, longest=longest
             )
 
         def whole():
@@ -217,7 +218,8 @@ class ScoredAttention(Attention):
 
         Args:
             whole: function that computes them at once.
-            in_blocks: function that computes them in blocks of a number of queries.
+            in_blocks: function that computes them in blocks of a number of queries, or
+                at once up to a length that is then given.
             queries: all queries, with their dropout bits.
             return_scores: whether the scores of all pairs are computed anyway.
             together: integer, of which a block size is a multiple.
@@ -233,7 +235,7 @@ class ScoredAttention(Attention):
             if isinstance(length, int):
                 context = in_blocks(size) if length > longest else whole()
             elif ops.is_tensor(length):
-                context = ops.cond(length > longest, lambda: in_blocks(size), whole)
+                context = in_blocks(size, longest)
             else:  # One without a value, where Keras infers shapes on JAX.
                 context = whole()
         if queries.dropout_bits is not None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import keras
 
+from tfeff.compat import shared_config
 from tfeff.layers.checks import check_hidden, check_initializer
 from tfeff.layers.encoder_block import EncoderBlock, check_blocks
 from tfeff.layers.layer import Layer
@@ -57,9 +58,9 @@ class SharedBlocks(Layer):
     def get_config(self):
         config = super().get_config()
         config.update(
-            blocks=[keras.layers.serialize(block) for block in self.blocks]
+            blocks=[shared_config(block) for block in self.blocks]
             if self.encoder is None
-            else keras.saving.serialize_keras_object(self.encoder),
+            else shared_config(self.encoder),
             initializer=keras.initializers.serialize(self.initializer),
         )
         return config

@@ -159,9 +159,15 @@ class SparseAttention(SelfAttention):
             None if keys.visible is None else self._summaries(queries.visible, length),
         )
 
-        def in_blocks(size):
+        def in_blocks(size, longest=None):
             return over_query_blocks(
-                self._window_context, queries, {}, summaries, summaries.values, size
+                self._window_context,
+                queries,
+                {},
+                summaries,
+                summaries.values,
+                size,
+                longest=longest,
             )
 
         def whole():

@@ -28,7 +28,8 @@ class MaskedLMHead(TableLayer):
     Logits are in the precision of the weights.
 
     Args:
-        token_embedding: the `keras.layers.ReversibleEmbedding` that holds `E`.
+        token_embedding: the `keras.layers.ReversibleEmbedding` that holds `E`, or the
+            encoder that has it, if the model has that as a layer.
         activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh.
         layer_norm_epsilon: float added to the variance in the norm.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
@@ -46,7 +47,7 @@ class MaskedLMHead(TableLayer):
 
     def __init__(
         self,
-        token_embedding: keras.layers.ReversibleEmbedding,
+        token_embedding: keras.layers.Layer,
         activation: str = "gelu",
         layer_norm_epsilon: float = 1e-12,
         **kwargs,
@@ -120,9 +121,7 @@ class MaskedLMHead(TableLayer):
 
 def masked_lm_head(encoder: Encoder, name: str = "head", **kwargs) -> MaskedLMHead:
     """The head for an encoder's hidden states."""
-    return MaskedLMHead(
-        encoder.token_embedding, dtype=encoder.dtype_policy, name=name, **kwargs
-    )
+    return MaskedLMHead(encoder, dtype=encoder.dtype_policy, name=name, **kwargs)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -94,9 +94,7 @@ class PermutationLM(Objective):
             dtype=encoder.dtype_policy,
             name="streams",
         )
-        head = TokenLogits(
-            encoder.token_embedding, dtype=encoder.dtype_policy, name="head"
-        )
+        head = TokenLogits(encoder.embedding, dtype=encoder.dtype_policy, name="head")
         _, query = streams(
             encoder.embedding(inputs["token_ids"], inputs["segment_ids"]),
             inputs["ranks"],

@@ -1,5 +1,6 @@
 import keras
 
+from tfeff.compat import SavedReference
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 
@@ -8,18 +9,28 @@ class TableLayer(keras.layers.Layer):
     """Base of layers that use an encoder's token table.
 
     Args:
-        token_embedding: the `keras.layers.ReversibleEmbedding`.
+        token_embedding: the `keras.layers.ReversibleEmbedding`; or the
+            `tfeff.encoders.Encoder` or `tfeff.layers.EncoderEmbedding` that has it, if
+            that is a layer of the same model: a reloaded model would otherwise have a
+            copy of the table.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
     """
 
-    def __init__(self, token_embedding: keras.layers.ReversibleEmbedding, **kwargs):
+    def __init__(self, token_embedding: keras.layers.Layer, **kwargs):
         super().__init__(**kwargs)
-        self.token_embedding = token_embedding
+        owner, table = None, token_embedding
+        if not isinstance(table, keras.layers.ReversibleEmbedding):
+            owner = token_embedding
+            if not owner.built:
+                owner.build((None, None))
+            table = owner.token_embedding
+        self.token_embedding = table
+        self._owner = SavedReference(owner)
 
     def get_config(self):
         config = super().get_config()
         config["token_embedding"] = keras.layers.serialize(self.token_embedding)
-        return config
+        return {**config, **self._owner.config("token_embedding")}
 
     @classmethod
     def from_config(cls, config):
@@ -35,7 +46,8 @@ class TokenLogits(TableLayer):
         z = x Eᵀ + c,   or (x W + b) Eᵀ + c if `x` has another width than the table
 
     Args:
-        token_embedding: the `keras.layers.ReversibleEmbedding` that holds `E`.
+        token_embedding: the `keras.layers.ReversibleEmbedding` that holds `E`, or the
+            encoder that has it, if the model has that as a layer.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:

@@ -177,7 +177,7 @@ class SpanQA(Task):
             )
         check_token_ids(features.token_ids, self.encoder)
         batch_size = check_integer("batch_size", batch_size)
-        check_integer("max_answer_tokens", max_answer_tokens)
+        max_answer_tokens = check_integer("max_answer_tokens", max_answer_tokens)
         check_threshold(no_answer_threshold)
         dataset = features.dataset(batch_size, shuffle=False, repeat=False)
         logits = self.predict(dataset, verbose=0)

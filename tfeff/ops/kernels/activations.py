@@ -38,7 +38,8 @@ def activated_product(x: Tensor, kernel: Tensor, activation: Callable) -> Tensor
                 ops.einsum("btk,btm->km", x * gate, upstream),
             )
 
-        return ops.matmul(activation(x), kernel), gradient
+        # Keras' product of float64 is float32 on PyTorch.
+        return ops.cast(ops.matmul(activation(x), kernel), x.dtype), gradient
 
     # A tensor: TensorFlow takes no variables here.
     return product(x, ops.reshape(kernel, kernel.shape))

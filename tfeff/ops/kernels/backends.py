@@ -1,7 +1,7 @@
 """Operations that Keras lacks, by backend.
 
-Custom gradients, vector-Jacobian products, loops with any outputs, and JAX's fused
-attention.
+Custom gradients, vector-Jacobian products, branches with custom gradients, loops with
+any outputs, and JAX's fused attention.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ import contextvars
 from collections.abc import Iterator
 
 import keras
-from keras import ops
+from keras import ops, tree
 
 # The implementation of JAX's attention.
 IMPLEMENTATION = "cudnn"
@@ -57,8 +57,13 @@ def _gradient_of_keras(function):
         result, gradient = function(*arguments)
 
         def keras_gradient(*args, upstream=None):
+            if upstream is None:
+                return gradient(*args)
             # PyTorch passes the arguments, too, and the upstream gradient by name.
-            return gradient(args[0] if upstream is None else upstream)
+            if not _differentiates_gradients():
+                return gradient(upstream)
+            # What the gradient closes over was computed without a graph.
+            return function(*args)[1](upstream)
 
         return result, keras_gradient
 
@@ -125,12 +130,48 @@ def pull_back(function, arguments, upstream):
     import torch
 
     # Not `torch.func.vjp`, which refuses functions with a custom gradient of Keras.
+    again = _differentiates_gradients()
     with torch.enable_grad():
-        arguments = [x.detach().requires_grad_() for x in arguments]
+        # One argument may be a function of another.
+        arguments = [
+            x.view_as(x) if again and x.requires_grad else x.detach().requires_grad_()
+            for x in arguments
+        ]
         result = function(*arguments)
     return list(
-        torch.autograd.grad(result, arguments, upstream, materialize_grads=True)
+        torch.autograd.grad(
+            result, arguments, upstream, create_graph=again, materialize_grads=True
+        )
     )
+
+
+def _differentiates_gradients() -> bool:
+    """Whether PyTorch's backward pass is itself differentiated (`create_graph`)."""
+    import torch
+
+    return torch.is_grad_enabled()
+
+
+def cond(predicate, true, false, operands):
+    """`keras.ops.cond` of functions of the same operands.
+
+    A custom gradient within them may close over these, but not over other tensors from
+    outside: where TensorFlow differentiates a branch in another graph, it finds the
+    tensors of the branch alone.
+
+    Args:
+        predicate: scalar bool tensor.
+        true, false: functions of the operands.
+        operands: list of nested structures of tensors.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return ops.cond(predicate, lambda: true(*operands), lambda: false(*operands))
+    import tensorflow as tf
+
+    def branch(function):
+        return lambda: function(*tree.map_structure(tf.identity, operands))
+
+    return ops.cond(predicate, branch(true), branch(false))
 
 
 def scan(step, carry, xs, like):
@@ -168,6 +209,8 @@ def scan(step, carry, xs, like):
         body,
         (0, carry, [array(*y) for y in like]),
         parallel_iterations=2,
+        # XLA needs it where TensorFlow prepares for gradients of gradients.
+        maximum_iterations=count,
     )
     return carry, [y.stack() for y in outputs]
 

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
-from tfeff.ops.kernels.backends import after, custom_gradient, pull_back, scan
+from tfeff.ops.kernels.backends import after, cond, custom_gradient, pull_back, scan
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.masking import at_least_float32
 from tfeff.ops.slicing import slice_axis
@@ -25,6 +25,7 @@ def over_query_blocks(
     like: Tensor,
     block_size: int | None = None,
     near: tuple[int, int] | None = None,
+    longest: int | None = None,
 ) -> Tensor:
     """`function(queries, relative, keys, None)`, by blocks of queries, recomputed.
 
@@ -47,6 +48,8 @@ def over_query_blocks(
             the `t + W` rows of `relative` for the `W` keys from
             `clip(i - reach, 0, S - W)` on. `relative` is then given at `-P … P`, with
             `P = t + W`. `None` for all keys.
+        longest: integer, for queries of unknown number: up to so many are computed at
+            once. `None` if all numbers of queries are in blocks.
 
     Returns:
         Tensor `[B, N, T, H]`.
@@ -77,20 +80,38 @@ def over_query_blocks(
         inputs, counts, block_size, near, ops.shape(like)[2]
     )
 
+    def by_number(in_blocks, at_once, *operands):
+        if not blocks:
+            return at_once(*operands)
+        if longest is None:
+            return in_blocks(*operands)
+        # Within the custom gradient, not around it: XLA cannot save tensors of unknown
+        # shape from a branch.
+        return cond(blocks.length > longest, in_blocks, at_once, operands)
+
     @custom_gradient
     def attend(*values):
+        def values_in_blocks(inputs):
+            return blocks.values(apply, inputs, like)
+
         given = _replaced(inputs, floats, values)
-        context = blocks.values(apply, given, like) if blocks else apply(given)
+        context = by_number(values_in_blocks, apply, given)
 
         def gradient(upstream):
-            if blocks:
+            def in_blocks(inputs, context, upstream):
                 with after([upstream]):
-                    found = blocks.gradients(pull, given, floats, context, upstream)
-                return tuple(found)
-            # Recomputed, not saved.
-            one = barrier_one(upstream)
-            delayed = [x * ops.cast(one, x.dtype) for x in values]
-            return tuple(pull(_replaced(inputs, floats, delayed), context, upstream))
+                    return blocks.gradients(pull, inputs, floats, context, upstream)
+
+            def at_once(inputs, context, upstream):
+                # Recomputed, not saved.
+                one = barrier_one(upstream)
+                delayed = [
+                    inputs[index] * ops.cast(one, inputs[index].dtype)
+                    for index in floats
+                ]
+                return pull(_replaced(inputs, floats, delayed), context, upstream)
+
+            return tuple(by_number(in_blocks, at_once, given, context, upstream))
 
         return context, gradient
 
