@@ -44,6 +44,14 @@ def test_help_of_a_command_says_all_settings(name, capsys):
     assert max(map(len, text.splitlines())) <= 88
 
 
+def test_descriptions_fit_the_terminal(monkeypatch):
+    for columns, width in (("60", 60), ("200", 88), ("10", 40)):
+        monkeypatch.setenv("COLUMNS", columns)
+        lines = flags.usage("pretrain", PretrainSettings).splitlines()
+        lengths = [len(line) for line in lines if re.match(r" {6}\w", line)]
+        assert width - 12 < max(lengths) <= width
+
+
 @pytest.mark.parametrize("name", ["", *main.COMMANDS])
 def test_help_imports_no_library(name):
     code = (

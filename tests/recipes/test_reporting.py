@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 
+import numpy as np
 import pytest
 
 import tfeff
@@ -134,6 +135,66 @@ def test_baselines_are_rows_below(tmp_path, capsys):
 | majority baseline | 0.00 / 12.50 |
 """
     )
+
+
+def test_an_average_with_an_undefined_metric_is_undefined(tmp_path, capsys):
+    for task in GLUE:
+        metric = "dev_matched_accuracy" if task == "MNLI" else "dev_accuracy"
+        write_texts(tmp_path / task, task, metric, **{metric: 0.5})
+    write_texts(tmp_path / "b", "RTE", pretrained="b", dev_accuracy=None)
+    shutil.rmtree(tmp_path / "STS-B")
+    write_texts(tmp_path / "STS-B", "STS-B", "dev_pearson", dev_pearson=None)
+    found = report(ReportSettings(runs=(f"{tmp_path}/*",)))
+    assert np.isnan(found["shatter"]["GLUE"]["average"])
+    row = capsys.readouterr().out.splitlines()[-2]
+    assert row.startswith("| shatter |") and row.endswith("| 50.0 | undefined |")
+
+
+def test_columns_are_of_one_metric(tmp_path, capsys):
+    def baseline(**metrics):
+        return {"name": "majority baseline", "metrics": metrics}
+
+    first = dict(dev_accuracy=0.5, baseline=baseline(dev_accuracy=0.625, dev_f1=0.75))
+    write_texts(tmp_path / "a", "MRPC", **first)
+    second = dict(dev_f1=0.75, baseline=baseline(dev_accuracy=0.625, dev_f1=0.875))
+    write_texts(tmp_path / "b", "MRPC", "dev_f1", **second)
+    write_texts(tmp_path / "c", "MRPC", pretrained="bert", dev_accuracy=0.25)
+    write_questions(tmp_path / "dev", "NewsQA", 0.75, 0.5)
+    write_questions(tmp_path / "half", "NewsQA", 0.875, 0.75)
+    (tmp_path / "half" / "predictions" / "test_half").mkdir(parents=True)
+    path = tmp_path / "half" / "predictions" / "test_half" / "metrics.json"
+    path.write_text(json.dumps({"f1": 0.25, "exact_match": 0.125}))
+    found = report(ReportSettings(runs=(f"{tmp_path}/*",)))
+    assert found["shatter"] == {
+        "MRPC dev_accuracy": {"dev_accuracy": 0.5},
+        "MRPC dev_f1": {"dev_f1": 0.75},
+    }
+    assert found["blockbert"]["NewsQA test_half"] == {"f1": 0.25, "exact_match": 0.125}
+    assert (
+        capsys.readouterr().out
+        == """\
+| encoder | MRPC dev_accuracy | MRPC dev_f1 |
+|---|---|---|
+| shatter | 50.0 | 75.0 |
+| bert | 25.0 | – |
+| majority baseline | 62.5 | 87.5 |
+
+| encoder | NewsQA dev EM / F1 | NewsQA test_half EM / F1 |
+|---|---|---|
+| blockbert | 50.00 / 75.00 | 12.50 / 25.00 |
+"""
+    )
+
+
+def test_the_average_is_of_one_metric_a_task(tmp_path):
+    for task in GLUE:
+        metric = "dev_matched_accuracy" if task == "MNLI" else "dev_accuracy"
+        write_texts(tmp_path / task, task, metric, **{metric: 0.5})
+    write_texts(tmp_path / "f1", "MRPC", "dev_f1", dev_f1=0.9)
+    found = report(ReportSettings(runs=(f"{tmp_path}/*",)))["shatter"]
+    first = tfeff.datasets.get("MRPC").metric_names[0]
+    expected = (7 * 0.5 + found[f"MRPC dev_{first}"][f"dev_{first}"]) / 8
+    assert found["GLUE"]["average"] == pytest.approx(expected)
 
 
 def test_what_is_no_finished_run_is_named(tmp_path, capsys):

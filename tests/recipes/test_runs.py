@@ -8,6 +8,7 @@ import pytest
 
 import tfeff
 from tests.subjects.settings import Example
+from tfeff import recipes
 from tfeff.recipes import runs
 from tfeff.recipes.settings import setting, settings
 
@@ -32,6 +33,21 @@ def test_a_directory_of_an_older_version_is_opened(tmp_path):
     assert not os.path.exists(run.path("run.lock"))
     with pytest.raises(ValueError, match="steps: there 3, now 4"):
         runs.open_run(other).__enter__()
+
+
+def test_the_directory_of_another_command_is_named(tmp_path):
+    run_dir = tmp_path / "run"
+    pretrained = recipes.PretrainSettings(run_dir=str(run_dir))
+    finetuned = recipes.FinetuneSettings(
+        run_dir=str(run_dir), task="RTE", data="glue", pretrained="mlm"
+    )
+    with runs.open_run(pretrained) as run:
+        run.finish()
+    message = "`run_dir` must be another folder.*of another command.*has no batch_size"
+    with pytest.raises(ValueError, match=message):
+        runs.open_run(finetuned).__enter__()
+    with pytest.raises(ValueError, match="CacheSettings has no accumulation_steps"):
+        runs.upgraded(recipes.CacheSettings, "cache", pretrained.config())
 
 
 def test_a_folder_is_made_once_and_checked(tmp_path):

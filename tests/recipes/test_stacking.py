@@ -9,6 +9,8 @@ import pytest
 
 import tfeff
 from tests.subjects.recipes import ENVIRONMENT, SMALL
+from tfeff.command import flags
+from tfeff.recipes import runs
 
 STAGES = ("--num_layers=4", "--doublings=2")
 
@@ -63,6 +65,20 @@ def test_bad_flags_leave_no_folder(tmp_path, flags, message):
     assert result.returncode != 0
     assert message in result.stderr + result.stdout
     assert not (tmp_path / "run").exists()
+
+
+def test_there_is_no_encoder_to_begin_with():
+    settings = tfeff.recipes.StackSettings(run_dir="run")
+    older = {**settings.config(), "pretrained": None, "swap_positions": None}
+    assert runs.upgraded(type(settings), "run", older) == settings.config()
+    for name in ("pretrained", "swap_positions"):
+        assert f"\n  --{name}=" not in flags.usage("stack", type(settings))
+        with pytest.raises(ValueError, match=f"Unknown command line flag '{name}'"):
+            flags.parse(type(settings), ["--run_dir=run", f"--{name}=huang4"])
+        with pytest.raises(ValueError, match=f"of another command.*has no {name}"):
+            runs.upgraded(type(settings), "run", {**older, name: "huang4"})
+    with pytest.raises(ValueError, match="`config` must be of a training that begins"):
+        type(settings).named("convbert_small_512", run_dir="run")
 
 
 def test_each_stage_has_an_evaluation(tmp_path):

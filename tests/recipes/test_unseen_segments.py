@@ -9,7 +9,11 @@ import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.recipes import FinetuneSettings, finetune
 from tfeff.recipes.finetuning import load_encoder
-from tfeff.recipes.unseen_segments import begin_as_first, has_unseen_segments
+from tfeff.recipes.unseen_segments import (
+    begin_as_first,
+    check_segments,
+    has_unseen_segments,
+)
 
 
 def make_encoder(**kwargs):
@@ -76,8 +80,8 @@ def test_begin_as_the_first(folder):
     before = tfeff.tasks.load_pretrained(folder / "mlm")[0].embedding
     before = before.segment_embedding.embeddings.numpy()
     assert not np.array_equal(*before)
-    for choice, expected in (("copied", before[[0, 0]]), ("kept", before)):
-        encoder = load_encoder(settings(folder, new_segments=choice), None)
+    for is_copied, expected in ((True, before[[0, 0]]), (False, before)):
+        encoder = load_encoder(settings(folder), is_copied, None)
         table = encoder.embedding.segment_embedding.embeddings.numpy()
         np.testing.assert_array_equal(table, expected)
     assert not begin_as_first(make_encoder(num_segments=1))
@@ -101,6 +105,30 @@ def test_segments_are_of_pairs(folder):
     )
     with pytest.raises(ValueError, match="`pooling` must be .*'SST-2', single texts"):
         finetune(wrong)
+
+
+def test_are_copied_where_texts_show_them(folder):
+    (folder / "mlm" / "config.json").write_text('{"objective": "masked_lm"}')
+    rated = tfeff.datasets.get("STS-B").read("dev", folder)
+    single = tfeff.datasets.get("SST-2").read("dev", folder)
+    for examples, num_segments, choice, expected in (
+        (rated, 2, "copied", True),
+        (rated, 2, "kept", False),
+        (rated, 1, "copied", False),
+        (single, 2, "copied", False),
+    ):
+        encoder = make_encoder(num_segments=num_segments)
+        given = settings(folder, new_segments=choice)
+        assert check_segments(given, examples, encoder, tokenizer()) is expected
+
+
+@pytest.mark.slow
+def test_adapters_of_single_texts_are_saved_with_the_defaults(folder):
+    (folder / "mlm" / "config.json").write_text('{"objective": "masked_lm"}')
+    finetune(settings(folder, task="SST-2", lora_rank=2, save_lora=True))
+    encoder, _ = tfeff.tasks.load_pretrained(folder / "mlm")
+    model = tfeff.tasks.Classifier(encoder, 2)
+    tfeff.tasks.load_lora(model, folder / "run" / "lora.safetensors")
 
 
 def test_adapters_are_saved_beside_the_segments_of_pretraining(folder):

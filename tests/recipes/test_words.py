@@ -132,7 +132,7 @@ def test_what_does_not_fit_words_is_named(data, pretrained, tmp_path):
 
     refused("`pooling` must be left out for words.*'layerwise'", pooling="layerwise")
     refused("`metric` must be one of.*'f1'.*Did you mean 'f1'", metric="F-1")
-    refused("name='Wikiann'. Did you mean 'WikiANN'", task="Wikiann")
+    refused("task='Wikiann'. Did you mean 'WikiANN'", task="Wikiann")
     refused("`data` must hold train.txt", data=str(tmp_path))
     broken = tmp_path / "train.txt"
     for text, match in (

@@ -1,5 +1,6 @@
 """Flags of a settings class, and settings of a command line."""
 
+import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ from absl import flags
 
 from tfeff.recipes.settings import Field, Settings, fields_of
 
+_WIDTH = 88  # Of lines at most.
 _CONFIG = (
     "A paper's settings by name, as `tfeff configs` lists them; flags that are given "
     "replace them."
@@ -102,7 +104,9 @@ def usage(command: str, cls: type[Settings]) -> str:
 
 def _indented(text):
     indent = " " * 6
-    return textwrap.wrap(text, 88, initial_indent=indent, subsequent_indent=indent)
+    columns = shutil.get_terminal_size((_WIDTH, 24)).columns
+    width = max(40, min(_WIDTH, columns))
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)
 
 
 class _OrNone(flags.ArgumentParser):

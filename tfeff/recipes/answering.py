@@ -1,10 +1,8 @@
 """Fine-tunes a pretrained encoder to answer questions from passages."""
 
 import dataclasses
-import json
 import math
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 
@@ -30,11 +28,13 @@ from tfeff.recipes.runs import (
     draw,
     examples_in_step,
     find_dataset,
+    has_model,
     make_once,
     newest_export,
     open_run,
     print_next,
     recipe_running,
+    write_model,
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.tuning import (
@@ -44,6 +44,7 @@ from tfeff.recipes.tuning import (
     more_axes,
     train_cell,
 )
+from tfeff.utils.json_files import read_object
 
 
 @recipe_running()
@@ -163,7 +164,9 @@ def answer(
             )
         )
         print(grid.table({baseline["name"]: baseline["metrics"]}))
-        if not os.path.exists(run.path("metrics.json")):
+        best_model = os.path.join(summary["best"]["folder"], "model.keras")
+        is_finished = os.path.exists(run.path("metrics.json"))
+        if not (is_finished and has_model(run, best_model)):
             write_best(
                 settings, run, dataset, dev_split, tokenizer, dev, summary, baseline
             )
@@ -171,11 +174,14 @@ def answer(
         make_once(
             run.path("preset"),
             lambda path: tfeff.tasks.save_pretrained(
-                tfeff.training.load_checkpoint(run.path("model.keras")), tokenizer, path
+                tfeff.training.load_checkpoint(best_model), tokenizer, path
             ),
         )
-        with open(run.path("metrics.json"), encoding="utf-8") as file:
-            metrics = json.load(file)
+        path = run.path("metrics.json")
+        # Of the cells there may be others than at an earlier start.
+        metrics = {**read_object(path), "grid": summary}
+        tfeff.training.write_metrics(metrics, path)
+        metrics = read_object(path)
         for part, its_baseline in zip(to_predict, baselines):
             write_predictions(settings, run, dataset, part, metrics, its_baseline)
         run.finish()
@@ -215,10 +221,10 @@ def evaluate(model, dataset, dev, max_answer_tokens):
 
 def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary, baseline):
     """Predictions, model and export of the best cell; the metrics last."""
-    for name in ("predictions.json", "null_odds.json", "model.keras"):
+    # Of a start that was stopped here, or of cells that were deleted since.
+    for name in ("metrics.json", "predictions.json", "null_odds.json"):
         if os.path.exists(run.path(name)):
-            os.remove(run.path(name))  # Of a start that was stopped here.
-    shutil.rmtree(run.path("export"), ignore_errors=True)
+            os.remove(run.path(name))
     best_model = os.path.join(summary["best"]["folder"], "model.keras")
     model = tfeff.training.load_checkpoint(best_model)
     check_finite(model)
@@ -233,14 +239,15 @@ def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary, basel
         metrics |= dataset.metrics(examples, texts(answers))
         served = served_threshold(threshold, answers)
     dataset.write_predictions(dev_split, examples, answers, run.directory)
-    copy(best_model, run.path("model.keras"))
     copy_lora(settings, summary["best"]["folder"], run)
     batches = dev.dataset(8, shuffle=False, repeat=False)
     draw(model.encoder, batches, run, settings.plots)
-    tfeff.export.save_version(
+    write_model(
+        run,
         model,
         tokenizer,
-        run.path("export"),
+        is_kept=has_model(run, best_model),
+        save=lambda path: copy(best_model, path),
         sequence_length=settings.sequence_length,
         stride=settings.stride,
         max_answer_tokens=settings.max_answer_tokens,

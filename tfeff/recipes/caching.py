@@ -14,6 +14,7 @@ from tfeff.recipes.corpora import (
     train_tokenizer,
 )
 from tfeff.recipes.corpus_settings import check_no_fraction
+from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import print_next, upgraded
 from tfeff.recipes.settings import changed, check_settings
 from tfeff.storage.arguments import written_or_reused
@@ -150,7 +151,8 @@ def _write_config(folder, settings):
 def _compare(folder, settings):
     """Raises where the folder's settings are not these."""
     config = read_object(os.path.join(folder, _CONFIG))
-    found = upgraded(CacheSettings, folder, config)
+    with named_as(directory="cache_dir"):
+        found = upgraded(CacheSettings, folder, config)
     others = [
         f"{name} is {there!r}, not {wanted!r}"
         for name, there, wanted in differences(found, settings.config())

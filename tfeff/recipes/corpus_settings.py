@@ -6,7 +6,8 @@ from tfeff.recipes.settings import changed
 
 CORPUS_HELP = (
     "Text files, JSON Lines (.jsonl, .ndjson, .json, also .gz), Parquet files "
-    "(.parquet), globs of them; or tfds:NAME, hf:NAME, hf:NAME:CONFIGURATION, docstrings."
+    "(.parquet), globs of them; or tfds:NAME, hf:NAME, hf:NAME:CONFIGURATION, "
+    "docstrings."
 )
 TEXT_FIELD_HELP = (
     "The field or column of the text in JSON Lines, Parquet files and data sets."

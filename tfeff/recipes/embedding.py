@@ -1,8 +1,10 @@
 """Trains, scores and serves sentence embeddings of a pretrained encoder."""
 
 import dataclasses
+import functools
 import json
 import math
+import os
 from collections.abc import Callable, Sequence
 
 import keras
@@ -17,13 +19,13 @@ from tfeff.recipes.runs import (
     best_metric,
     check_finite,
     copy,
-    export_once,
     find_dataset,
-    make_once,
+    has_model,
     metrics_line,
     open_run,
     print_finetune_next,
     recipe_running,
+    write_model,
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.tuning import (
@@ -138,6 +140,8 @@ def embed(
                 f"Received: pooling='layerwise', pretrained={settings.pretrained!r}"
             )
         scored = Scored(dataset, settings.split, pairs, tokenizer, length)
+        # A new query of a layerwise pooling is random.
+        keras.utils.set_random_seed(settings.seeds[0])
         model = make_model(settings, encoder)
         model.compile()
         untrained = scored.metrics(model)
@@ -157,14 +161,22 @@ def embed(
                 # Texts are scored and served in rows of the full length.
                 settings.strategy != "tpu" and not encoder.length_dependent,
             )
-            model = tfeff.training.load_checkpoint(run.path("model.keras"))
+            best_model = os.path.join(summary["best"]["folder"], "model.keras")
+            model = tfeff.training.load_checkpoint(best_model)
+            check_finite(model)
+            is_kept = has_model(run, best_model)
+            save = functools.partial(copy, best_model)
         else:
-            tfeff.training.save_checkpoint(model, run.path("model.keras"))
-        make_once(
-            run.path("preset"),
-            lambda path: tfeff.tasks.save_pretrained(model, tokenizer, path),
+            is_kept = has_weights(run, model)
+            save = functools.partial(tfeff.training.save_checkpoint, model)
+        exported = write_model(
+            run,
+            model,
+            tokenizer,
+            is_kept=is_kept,
+            save=save,
+            sequence_length=length,
         )
-        exported = export_once(run, model, tokenizer, sequence_length=length)
         tfeff.training.write_metrics(summary, run.path("metrics.json"))
         run.finish()
         if examples is not None:
@@ -179,6 +191,16 @@ def embed(
         )
         print_finetune_next(settings.run_dir)
         return summary
+
+
+def has_weights(run, model):
+    """Whether an earlier start has kept a model with these weights as the run's."""
+    path = run.path("model.keras")
+    if not os.path.exists(path):
+        return False
+    kept = tfeff.training.load_checkpoint(path).get_weights()
+    weights = model.get_weights()
+    return len(kept) == len(weights) and all(map(np.array_equal, kept, weights))
 
 
 def read_pairs(settings, dataset):
@@ -268,7 +290,7 @@ def train(
     untrained,
     pad_to_longest,
 ):
-    """Trains every cell of the grid; `model.keras` of the run is the best one."""
+    """Trains every cell of the grid."""
     rows = tfeff.data.sentence_features(
         examples, scored.tokenizer, scored.sequence_length
     )
@@ -310,8 +332,5 @@ def train(
     ):
         file.write(f"{title}\n\n{grid.table()}")
     print(grid.table(), end="")
-    folder = summary["best"]["folder"]
-    check_finite(tfeff.training.load_checkpoint(f"{folder}/model.keras"))
-    copy(f"{folder}/model.keras", run.path("model.keras"))
-    copy_lora(settings, folder, run)
+    copy_lora(settings, summary["best"]["folder"], run)
     return summary

@@ -279,7 +279,9 @@ def read_settings(run_dir: str) -> PretrainSettings:
             f"--predict_split` predicts other parts. Received: run_dir={run_dir!r}"
         )
     cls = StackSettings if "doublings" in config else PretrainSettings
-    return cls.from_config(upgraded(cls, run_dir, config), run_dir=run_dir)
+    with named_as(directory="run_dir"):
+        config = upgraded(cls, run_dir, config)
+    return cls.from_config(config, run_dir=run_dir)
 
 
 def perplexity(loss: float) -> float:

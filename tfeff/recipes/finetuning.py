@@ -24,13 +24,13 @@ from tfeff.recipes.runs import (
     copy,
     draw,
     examples_in_step,
-    export_once,
     export_options,
     find_dataset,
-    make_once,
+    has_model,
     open_run,
     print_next,
     recipe_running,
+    write_model,
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.tuning import (
@@ -40,7 +40,7 @@ from tfeff.recipes.tuning import (
     more_axes,
     train_cell,
 )
-from tfeff.recipes.unseen_segments import begin_as_first, has_unseen_segments
+from tfeff.recipes.unseen_segments import begin_as_first, check_segments
 from tfeff.training.checkpoints import run_checkpoint
 from tfeff.utils.files import atomic_file
 
@@ -125,12 +125,6 @@ def finetune(
                 run_checkpoint(settings.pretrained, step)
         encoder, tokenizer = load_pretrained(settings, *settings.pretrained_steps[:1])
         check_lora(settings, encoder)
-        if settings.save_lora and copies_segments(settings):
-            raise ValueError(
-                "`new_segments` must be 'kept' with `save_lora` where the pretraining "
-                "showed one segment: adapters are loaded beside the encoder as it was "
-                f"pretrained. Received: new_segments={settings.new_segments!r}"
-            )
         task = make_task(settings, dataset, encoder, tokenizer)
         if pretrained_pooler(settings, dataset) is not None:
             print(f"the pooler begins as that of {settings.pretrained}")
@@ -163,19 +157,16 @@ def finetune(
         best_model = os.path.join(best["folder"], "model.keras")
         model = tfeff.training.load_checkpoint(best_model)
         check_finite(model)
-        copy(best_model, run.path("model.keras"))
         copy_lora(settings, best["folder"], run)
         if settings.predict_split:
             write_predictions(task, model, settings.predict_split, run)
         draw(model.encoder, encoder_batches(task), run, settings.plots)
-        make_once(
-            run.path("preset"),
-            lambda path: tfeff.tasks.save_pretrained(model, tokenizer, path),
-        )
-        exported = export_once(
+        exported = write_model(
             run,
             model,
             tokenizer,
+            is_kept=has_model(run, best_model),
+            save=lambda path: copy(best_model, path),
             sequence_length=task.sequence_length,
             **export_options(task.train.examples),
         )
@@ -220,6 +211,8 @@ class Task:
         to_predict: what to predict in the end, or `None`.
         predicted_baseline: as `baseline`, of what to predict; `None` without labels.
         metric: the metric that tells the best, as `evaluate` names it.
+        copies_segments: whether segments that the pretraining never showed, and the
+            examples have, begin as the first one.
         baseline: what the labels of `train` alone predict, as of `make_baseline`.
     """
 
@@ -231,6 +224,7 @@ class Task:
     to_predict: Part | None
     predicted_baseline: dict | None
     metric: str
+    copies_segments: bool
     baseline: dict
 
 
@@ -253,6 +247,7 @@ def make_task(settings, dataset, encoder, tokenizer):
         pad_to_longest = not (encoder.length_dependent or settings.strategy == "tpu")
     length = settings.sequence_length or encoder.max_sequence_length
     train = read(dataset, "train", settings.data, settings.skip_malformed)
+    copied = check_segments(settings, train, encoder, tokenizer)
     if settings.train_examples is not None:
         with named_as(count="train_examples"):
             train = train.sample(settings.train_examples)
@@ -271,9 +266,6 @@ def make_task(settings, dataset, encoder, tokenizer):
         features = tfeff.data.token_features if words else tfeff.data.text_features
         return Part(examples, features(examples, tokenizer, length))
 
-    if settings.pooling == "segments":
-        check_segments(dataset, train, tokenizer)
-
     task = Task(
         dataset=dataset,
         sequence_length=length,
@@ -283,6 +275,7 @@ def make_task(settings, dataset, encoder, tokenizer):
         to_predict=None if to_predict is None else part(to_predict),
         predicted_baseline=predicted_baseline,
         metric=f"{dataset.dev_splits[0]}_{metric}",
+        copies_segments=copied,
         baseline=make_baseline(
             dataset, train, {f"{split}_": part for split, part in dev.items()}
         ),
@@ -292,17 +285,6 @@ def make_task(settings, dataset, encoder, tokenizer):
         f"{', '.join(f'{len(e):,} of {s}' for s, e in dev.items())}"
     )
     return task
-
-
-def check_segments(dataset, train, tokenizer):
-    """Raises where there are no two segments to compare."""
-    one = getattr(tokenizer, "pair_segments", 2) == 1
-    if one or getattr(train, "questions", getattr(train, "second", None)) is None:
-        missing = "whose tokenizer has one segment" if one else "single texts"
-        raise ValueError(
-            "`pooling` must be another one without second texts in a segment of their "
-            f"own. Received: pooling='segments', task={dataset.name!r}, {missing}"
-        )
 
 
 def read(dataset, split, folder, skip_malformed=False):
@@ -325,7 +307,7 @@ def train(settings, task, strategy, folder, callbacks, pretrained_step=None, **c
         folder,
         lambda: make_model(
             task.train.examples,
-            load_encoder(settings, pretrained_step),
+            load_encoder(settings, task.copies_segments, pretrained_step),
             settings.pooling,
             settings.head_dropout,
             pretrained_pooler(settings, task.dataset),
@@ -343,18 +325,12 @@ def train(settings, task, strategy, folder, callbacks, pretrained_step=None, **c
     )
 
 
-def load_encoder(settings, step):
-    """The encoder to fine-tune, whose unseen segments begin as the settings say."""
+def load_encoder(settings, copies_segments, step):
+    """The encoder to fine-tune, whose segments may all begin as the first one."""
     encoder, _ = load_pretrained(settings, step)
-    if copies_segments(settings):
+    if copies_segments:
         begin_as_first(encoder)
     return encoder
-
-
-def copies_segments(settings):
-    """Whether segments that the pretraining never showed begin as the first one."""
-    is_copied = settings.new_segments == "copied"
-    return is_copied and has_unseen_segments(settings.pretrained)
 
 
 def pretrained_pooler(settings, dataset):

@@ -1,10 +1,13 @@
 """The papers' tables of finished runs."""
 
 import glob
+import itertools
 import math
 import os
 import sys
+from typing import NamedTuple
 
+import tfeff
 from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.glue import SCORED_TASKS, glue_average
 from tfeff.recipes.report_settings import ReportSettings
@@ -25,6 +28,23 @@ _EXPECTED = (
 )
 
 
+class _Column(NamedTuple):
+    """What is compared: a task by one metric, of questions on one part.
+
+    Attributes:
+        task: the name of the data set.
+        scored_by: the metric with its part, of texts; the part alone, of questions.
+        of_questions: whether it is a task of questions.
+    """
+
+    task: str
+    scored_by: str
+    of_questions: bool
+
+
+_AVERAGE = _Column("GLUE", "average", False)
+
+
 class _NoScores(Exception):
     """A folder is not one of a finished run of `finetune` or `answer`."""
 
@@ -37,8 +57,11 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
 
     Returns:
         By encoder and task, the metrics of the run with the best one: that which it
-        chose by comes first. GLUE's average is the task `"GLUE"`. Last, by the name of
-        a baseline, such as `"majority baseline"`, and task, its best of all runs.
+        chose by comes first. Where runs of a task chose by several metrics, or were
+        scored on several parts, there is a task for each, such as `"MRPC dev_f1"`.
+        GLUE's average is the task `"GLUE"`, of each task by its data set's first metric
+        where there are several. Last, by the name of a baseline, such as `"majority
+        baseline"`, and task, its best of all runs.
 
     Raises:
         ValueError: if there is no run; if a folder that is named alone is not of a
@@ -72,33 +95,46 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     check_settings(settings, ReportSettings)
     if settings.output is not None:
         check_replaceable("output", settings.output)
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    baselines: dict[str, dict[str, dict[str, float]]] = {}
-    of_questions = set()
-    for model, task, scores, baseline, is_question in _runs(settings.runs):
-        if is_question:
-            of_questions.add(task)
-        _keep_best(found, model, task, scores)
+    by_column: dict[str, dict[_Column, dict[str, float]]] = {}
+    baselines: dict[str, dict[_Column, dict[str, float]]] = {}
+    columns = set()
+    for model, column, scores, baseline in _runs(settings.runs):
+        columns.add(column)
+        _keep_best(by_column, model, column, scores)
         if baseline is not None:
-            _keep_best(baselines, baseline["name"], task, baseline["metrics"])
-    found |= baselines
-    for tasks in found.values():
-        scores = {task: _first(metrics) for task, metrics in tasks.items()}
-        if set(SCORED_TASKS) <= set(scores):
-            tasks["GLUE"] = {"average": glue_average(scores)}
+            _keep_best(baselines, baseline["name"], column, baseline["metrics"])
+    by_column |= baselines
+    scored = [_scored(columns, task) for task in SCORED_TASKS]
+    for row in by_column.values():
+        if set(scored) <= set(row):
+            values = {column.task: _first(row[column]) for column in scored}
+            row[_AVERAGE] = {"average": glue_average(values)}
+            columns.add(_AVERAGE)
     tables = []
-    for wanted, order in ((False, (*SCORED_TASKS, "GLUE")), (True, _QUESTIONS)):
-        names = {t for tasks in found.values() for t in tasks}
-        names = {name for name in names if (name in of_questions) is wanted}
-        columns = [name for name in order if name in names]
-        columns += sorted(names - set(columns))
-        if columns:
-            tables.append(_table(found, columns))
+    several = {
+        c.task for c, d in itertools.permutations(columns, 2) if c.task == d.task
+    }
+    names = {
+        c: f"{c.task} {c.scored_by}" if c.task in several else c.task for c in columns
+    }
+    for of_questions, order in ((False, (*SCORED_TASKS, "GLUE")), (True, _QUESTIONS)):
+        ranks = {task: rank for rank, task in enumerate(order)}
+        wanted = sorted(
+            (column for column in columns if column.of_questions is of_questions),
+            key=lambda column: (ranks.get(column.task, len(ranks)), names[column]),
+        )
+        if wanted:
+            tables.append(
+                _table(by_column, {column: names[column] for column in wanted})
+            )
     text = "\n".join(tables)
     print(text, end="")
     if settings.output is not None:
         _write(text, settings.output)
-    return found
+    return {
+        model: {names[column]: scores for column, scores in row.items()}
+        for model, row in by_column.items()
+    }
 
 
 @paths(output=REPLACE)
@@ -129,15 +165,26 @@ def _runs(patterns):
     return found
 
 
-def _keep_best(found, row, task, scores):
-    tasks = found.setdefault(row, {})
-    if task not in tasks or _first(scores) > _first(tasks[task]):
-        tasks[task] = scores
+def _scored(columns, task):
+    """The column of a task that GLUE's average counts."""
+    found = sorted(column for column in columns if column.task == task)
+    dataset = tfeff.datasets.get(task)
+    own = f"{dataset.dev_splits[0]}_{dataset.metric_names[0]}"
+    return next(
+        (column for column in found if column.scored_by == own),
+        found[0] if found else None,
+    )
+
+
+def _keep_best(found, name, column, scores):
+    row = found.setdefault(name, {})
+    if column not in row or _rank(scores) > _rank(row[column]):
+        row[column] = scores
 
 
 @paths(folder=READ_RESULTS)
 def _read(folder):
-    """The encoder, task, metrics, baseline, and whether it is one of questions.
+    """The encoder, column, metrics and baseline.
 
     Runs of before there were baselines have none.
     """
@@ -147,8 +194,9 @@ def _read(folder):
     is_text = "best" in metrics and "untrained" not in metrics
     if not ("task" in config and "pretrained" in config and (is_question or is_text)):
         raise _NoScores("a run of another command")
+    part = config.get("dev_split") or "dev"
     if is_question:
-        metrics = _predicted(folder, config, metrics)
+        part, metrics = _predicted(folder, config, part, metrics)
     try:
         task = ALIASES.get(config["task"], config["task"])
         if is_question:
@@ -159,7 +207,9 @@ def _read(folder):
         if baseline is not None:
             of_baseline = {name: _number(baseline["metrics"][name]) for name in scores}
             baseline = {"name": baseline["name"], "metrics": of_baseline}
-        return config["pretrained"], task, scores, baseline, is_question
+        scored_by = part if is_question else metrics["metric"]
+        column = _Column(task, scored_by, is_question)
+        return config["pretrained"], column, scores, baseline
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{_EXPECTED}. Received: {folder!r}, whose metrics are damaged "
@@ -184,34 +234,38 @@ def _of_texts(summary):
     return {key: _number(mean[key]) for key in [metric, *keys]}
 
 
-def _predicted(folder, config, metrics):
-    """The metrics of a part that is predicted, else those of the development set."""
+def _predicted(folder, config, part, metrics):
+    """A part that is predicted, else that of the development set, and its metrics."""
     names = glob.glob("*/metrics.json", root_dir=os.path.join(folder, "predictions"))
     parts = sorted(
         {os.path.dirname(name) for name in names} - {config.get("dev_split")}
     )
     if not parts:
-        return metrics
+        return part, metrics
     if len(parts) > 1:
         print(f"{folder}: of its predicted parts, {parts[0]} is shown", file=sys.stderr)
-    return _json(folder, os.path.join("predictions", parts[0], "metrics.json"))
+    path = os.path.join("predictions", parts[0], "metrics.json")
+    return parts[0], _json(folder, path)
 
 
-def _table(found, columns):
-    heads = {c: "EM / F1" if c in _QUESTIONS else "" for c in columns}
-    titles = [f"{name} {head}".strip() for name, head in heads.items()]
+def _table(found, names):
+    """The table of columns by their names."""
+    titles = [
+        f"{name} EM / F1" if column.of_questions else name
+        for column, name in names.items()
+    ]
     lines = [f"| encoder | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|"]
-    for model, tasks in found.items():
-        cells = [_cell(tasks.get(name), name) for name in columns]
+    for model, row in found.items():
+        cells = [_cell(row.get(column), column) for column in names]
         if set(cells) != {"–"}:
             lines.append(f"| {model} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def _cell(scores, task):
+def _cell(scores, column):
     if scores is None:
         return "–"
-    if "exact_match" in scores and task not in SCORED_TASKS:
+    if column.of_questions:
         return f"{_percent(scores['exact_match'], 2)} / {_percent(scores['f1'], 2)}"
     return "/".join(_percent(value, 1) for value in scores.values())
 
@@ -221,7 +275,12 @@ def _percent(value, digits):
 
 
 def _first(scores):
-    value = next(iter(scores.values()))
+    return next(iter(scores.values()))
+
+
+def _rank(scores):
+    """What is compared: an undefined metric is below all others."""
+    value = _first(scores)
     return -math.inf if math.isnan(value) else value
 
 

@@ -16,15 +16,17 @@ from absl import logging
 
 import tfeff
 from tfeff.recipes.naming import named_as
-from tfeff.recipes.settings import Settings
+from tfeff.recipes.settings import Settings, fields_of
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_choice
-from tfeff.utils.digests import FILE_NAME, check_digests
-from tfeff.utils.files import atomic_file
+from tfeff.utils.digests import FILE_NAME, check_digests, sha256
+from tfeff.utils.files import atomic_file, scratch_folder
 from tfeff.utils.json_files import read_object
+
+MODEL = "model.keras"
 
 
 @contextlib.contextmanager
@@ -59,8 +61,17 @@ def upgraded(cls: type[Settings], folder: str, config: dict) -> dict:
         config: what its `config.json` holds.
 
     Raises:
-        ValueError: if a value is none that the setting can have; it names the file.
+        ValueError: if it has names that are no settings of the class, which names the
+            argument `directory`; if a value is none that the setting can have, which
+            names the file.
     """
+    known = {field.name for field in fields_of(cls)}
+    if others := sorted(set(cls.renamed_config(config)) - known):
+        raise ValueError(
+            "`directory` must be another folder, or one that this command has made. "
+            f"Received: directory={folder!r}, whose config.json is of another command: "
+            f"{cls.__name__} has no {', '.join(others)}"
+        )
     try:
         return cls.upgraded(config)
     except (TypeError, ValueError) as error:
@@ -188,6 +199,62 @@ def export_options(
     return options
 
 
+def has_model(run: tfeff.training.RunDirectory, path: str) -> bool:
+    """Whether an earlier start has kept the model of a file as the run's."""
+    kept = run.path(MODEL)
+    return os.path.exists(kept) and sha256(kept) == sha256(path)
+
+
+def write_model(
+    run: tfeff.training.RunDirectory,
+    model: keras.Model,
+    tokenizer,
+    *,
+    is_kept: bool,
+    save: Callable[[str], object],
+    **options: Any,
+) -> str:
+    """Writes the run's `model.keras`, its `preset/` and its export, all of one model.
+
+    Those of another model, such as of cells that were deleted since, are replaced: the
+    preset by a new one, the export by the next version.
+
+    Args:
+        run: the run directory.
+        model, tokenizer: what to keep.
+        is_kept: whether the run's `model.keras` is there, and of this model.
+        save: called with a path, writes the model's file.
+        **options: those of `tfeff.export.save_version`.
+
+    Returns:
+        Where the export is.
+    """
+
+    def write_preset(path):
+        tfeff.tasks.save_pretrained(model, tokenizer, path)
+
+    if not is_kept and os.path.exists(run.path(MODEL)):
+        make_anew(run.path("preset"), write_preset)
+        exported = export_anew(run, model, tokenizer, **options)
+        # Last: the next start of one that is killed before has to do it all again.
+        save(run.path(MODEL))
+        return exported
+    if not is_kept:
+        save(run.path(MODEL))
+    make_once(run.path("preset"), write_preset)
+    return export_once(run, model, tokenizer, **options)
+
+
+def make_anew(path: str, write: Callable[[str], object]) -> None:
+    """Calls `write` to make a folder in place of the one of an earlier start."""
+    with scratch_folder(path) as scratch:
+        new = os.path.join(scratch, "new")
+        write(new)
+        if os.path.exists(path):
+            os.rename(path, os.path.join(scratch, "old"))
+        os.rename(new, path)
+
+
 def make_once(path: str, write: Callable[[str], object]) -> None:
     """Calls `write(path)` to make a folder; checks the one of an earlier start."""
     if os.path.exists(path):
@@ -220,6 +287,23 @@ def export_once(
         )
     check_made(newest_export(run))
     return newest_export(run)
+
+
+def export_anew(
+    run: tfeff.training.RunDirectory, model: keras.Model, tokenizer, **options
+) -> str:
+    """Exports the next version; arguments and what is returned as of `export_once`.
+
+    An export of before there were versions is replaced.
+    """
+    folder = run.path("export")
+    if tfeff.export.versions(folder) != [folder]:
+        return tfeff.export.save_version(model, tokenizer, folder, **options)
+    make_anew(
+        folder,
+        lambda path: tfeff.export.save_for_serving(model, tokenizer, path, **options),
+    )
+    return folder
 
 
 def newest_export(run: tfeff.training.RunDirectory) -> str:

@@ -96,6 +96,7 @@ class Settings:
         recipe: the recipe whose named configurations fill in the settings; `None` if
             there are none.
         renamed: settings of earlier versions, and what they are called now.
+        removed: settings of earlier versions that could be nothing but `None`.
 
     Raises:
         TypeError: if a value has another type than its field.
@@ -104,6 +105,7 @@ class Settings:
 
     recipe: typing.ClassVar[str | None] = None
     renamed: typing.ClassVar[Mapping[str, str]] = types.MappingProxyType({})
+    removed: typing.ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self):
         for field in fields_of(type(self)):
@@ -154,12 +156,18 @@ class Settings:
         }
 
     @classmethod
+    def renamed_config(cls, config: Mapping) -> dict:
+        """The configuration of an older version, with the names of this one."""
+        names = (n for n in config if n not in cls.removed or config[n] is not None)
+        return {cls.renamed.get(name, name): config[name] for name in names}
+
+    @classmethod
     def upgraded(cls, config: Mapping) -> dict:
         """The configuration of an older version, as this one writes it.
 
-        Settings that it lacks have their defaults; those that there are no more stay.
+        Settings that it lacks have their defaults; names that are no settings stay.
         """
-        upgraded = {cls.renamed.get(name, name): config[name] for name in config}
+        upgraded = cls.renamed_config(config)
         for field in fields_of(cls):
             if field.name in upgraded:
                 upgraded[field.name] = field.to_json(

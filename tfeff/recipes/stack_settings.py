@@ -1,5 +1,9 @@
 """Settings of pretraining by progressive stacking."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
+from tfeff.recipes.configurations import find
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.settings import setting, settings
 
@@ -8,8 +12,8 @@ from tfeff.recipes.settings import setting, settings
 class StackSettings(PretrainSettings):
     """Pretrains a deep encoder through shallower ones: progressive stacking.
 
-    It takes all settings of `tfeff pretrain`, and those of the stages. Here 1, 2 and
-    at last 4 layers, for 200 steps each:
+    It takes the settings of `tfeff pretrain`, but for those of a pretrained encoder,
+    and those of the stages. Here 1, 2 and at last 4 layers, for 200 steps each:
 
         tfeff stack --run_dir=runs/stacked --num_layers=4 --doublings=2 \\
             --steps=600 --eval_every=100
@@ -23,6 +27,11 @@ class StackSettings(PretrainSettings):
     The run directory is that of `tfeff pretrain`; `metrics.csv` has the depth of each
     row.
     """
+
+    # No settings here: a pretrained encoder has no shallower one to begin with.
+    pretrained: ClassVar[None] = None  # type: ignore[misc]
+    swap_positions: ClassVar[None] = None  # type: ignore[misc]
+    removed = ("pretrained", "swap_positions")
 
     num_layers: int = setting("Layers in the end.", 4, minimum=1)
     doublings: int = setting("How often the depth doubles on the way.", 1, minimum=1)
@@ -40,3 +49,12 @@ class StackSettings(PretrainSettings):
         "copy",
         choices=["copy", "reset"],
     )
+
+    @classmethod
+    def filled(cls, name: str, given: Mapping) -> dict:
+        if find("pretrain", name).continues:
+            raise ValueError(
+                "`config` must be of a training that begins with a new encoder. "
+                f"Received: config={name!r}, which goes on from a pretrained one"
+            )
+        return super().filled(name, given)

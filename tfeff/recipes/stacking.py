@@ -55,11 +55,6 @@ def stack(
     """
     check_settings(settings, StackSettings)
     settings = settle(settings, settings.doublings + 1)
-    if settings.pretrained:
-        raise ValueError(
-            "`pretrained` must be None: it has no shallower encoder to begin with. "
-            f"Received: pretrained={settings.pretrained!r}"
-        )
     first, rest = divmod(settings.num_layers, 2**settings.doublings)
     if rest:
         raise ValueError(

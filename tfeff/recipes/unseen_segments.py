@@ -1,16 +1,58 @@
 """Segments that a pretraining never showed, of encoders to fine-tune on pairs."""
 
 import os
+from typing import Any
 
 import keras
 
 import tfeff
+from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.runs import read_config
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import split_step
 
 # Their texts are all of segment 0.
 ONE_SEGMENT = ("masked_lm", "replaced_token", "permutation_lm")
+
+
+def check_segments(
+    settings: FinetuneSettings,
+    examples: Any,
+    encoder: tfeff.encoders.Encoder,
+    tokenizer: Any,
+) -> bool:
+    """Whether the encoder's segments begin as segment 0: no single text shows others.
+
+    Args:
+        settings: of the recipe.
+        examples: those to train on.
+        encoder, tokenizer: what was pretrained.
+
+    Raises:
+        ValueError: if segments are to be compared and there are no two; if adapters are
+            to be saved beside segments that are not those of the pretraining.
+    """
+    one = getattr(tokenizer, "pair_segments", 2) == 1
+    # Options have their passages.
+    second = getattr(examples, "questions", getattr(examples, "second", None))
+    if settings.pooling == "segments" and (one or second is None):
+        missing = "whose tokenizer has one segment" if one else "single texts"
+        raise ValueError(
+            "`pooling` must be another one without second texts in a segment of their "
+            f"own. Received: pooling='segments', task={settings.task!r}, {missing}"
+        )
+    is_shown = second is not None and not one and encoder.num_segments > 1
+    is_copied = is_shown and settings.new_segments == "copied"
+    if not (is_copied and has_unseen_segments(settings.pretrained)):
+        return False
+    if settings.save_lora:
+        raise ValueError(
+            "`new_segments` must be 'kept' with `save_lora` for pairs of texts where "
+            "the pretraining showed one segment: adapters are loaded beside the "
+            "encoder as it was pretrained. "
+            f"Received: new_segments={settings.new_segments!r}"
+        )
+    return True
 
 
 @paths(pretrained=READ_MODEL)
