@@ -14,12 +14,12 @@ import warnings
 
 import numpy as np
 import pytest
-import sentencepiece
 import tensorflow as tf
 
 import tfeff
 from tests.checks import randomize
 from tests.convert.conversions import GOLDENS, OF_CLASSES, TOKENIZER_GOLDENS
+from tests.subjects import sentence_pieces
 from tfeff.convert.tokenizer import make_tokenizer
 from tfeff.convert.tokenizer_texts import TEXTS
 from tfeff.convert.tokenizer_writing import tokenizer_files
@@ -529,31 +529,14 @@ def test_word_piece_that_keeps_accents(tmp_path):
 
 def trained_on_nasty_texts(folder, name, settings):
     folder.mkdir()
-    special = dict(
-        albert=dict(
-            pad_id=0,
-            unk_id=1,
-            bos_id=-1,
-            eos_id=-1,
-            pad_piece="<pad>",
-            control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-        ),
-        xlnet=dict(
-            unk_id=0,
-            bos_id=1,
-            eos_id=2,
-            control_symbols=["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"],
-        ),
-    )
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([text for text in [*TEXTS, *NASTY] * 3 if text]),
-        model_prefix=str(folder / "spiece"),
-        vocab_size=400,
+    model = sentence_pieces.trained(
+        [text for text in [*TEXTS, *NASTY] * 3 if text],
+        400,
         character_coverage=1.0,
         hard_vocab_limit=False,
-        minloglevel=2,
-        **special[name],
+        **sentence_pieces.SPECIAL[name],
     )
+    (folder / "spiece.model").write_bytes(model)
     (folder / "config.json").write_text(json.dumps({"model_type": name}))
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     return folder

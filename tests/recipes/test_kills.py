@@ -28,6 +28,8 @@ PRETRAIN = [
     "--validation_fraction=0.4",
     *(f"--override={name}={size}" for name, size in SIZES.items()),
 ]
+FINETUNE = ["--task=SST-2", "--data={glue}", "--pretrained={large}", "--steps=2"]
+FINETUNE += ["--batch_sizes=4", "--learning_rates=1e-3,1e-2"]
 RECIPES = {
     "masked_lm": ("pretrain", [*PRETRAIN, "--corpus={text}"]),
     **{
@@ -61,31 +63,8 @@ RECIPES = {
             "--doublings=1",
         ],
     ),
-    "finetune": (
-        "finetune",
-        [
-            "--task=SST-2",
-            "--data={glue}",
-            "--pretrained={large}",
-            "--steps=2",
-            "--batch_sizes=4",
-            "--learning_rates=1e-3,1e-2",
-            "--predict_split=dev",
-        ],
-    ),
-    "lora": (
-        "finetune",
-        [
-            "--task=SST-2",
-            "--data={glue}",
-            "--pretrained={large}",
-            "--steps=2",
-            "--batch_sizes=4",
-            "--learning_rates=1e-3,1e-2",
-            "--lora_rank=2",
-            "--save_lora",
-        ],
-    ),
+    "finetune": ("finetune", [*FINETUNE, "--predict_split=dev"]),
+    "lora": ("finetune", [*FINETUNE, "--lora_rank=2", "--save_lora"]),
     "embed": (
         "embed",
         [

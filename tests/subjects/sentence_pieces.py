@@ -5,6 +5,24 @@ from collections.abc import Iterable
 
 import sentencepiece
 
+# The pieces of Hugging Face's classes that stand for no text.
+SPECIAL = {
+    "albert": dict(
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        pad_piece="<pad>",
+        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
+    ),
+    "xlnet": dict(
+        unk_id=0,
+        bos_id=1,
+        eos_id=2,
+        control_symbols=["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"],
+    ),
+}
+
 
 def trained(texts: Iterable[str], size: int, **options) -> bytes:
     """The proto of a model with `size` pieces; options as of SentencePiece."""

@@ -198,7 +198,7 @@ def has_weights(run, model):
     path = run.path("model.keras")
     if not os.path.exists(path):
         return False
-    kept = tfeff.training.load_checkpoint(path).get_weights()
+    kept = tfeff.training.load_checkpoint(path, compile=False).get_weights()
     weights = model.get_weights()
     return len(kept) == len(weights) and all(map(np.array_equal, kept, weights))
 
