@@ -1,6 +1,7 @@
 """KerasHub's own calls make, train, save and load tasks of tfeff's encoders."""
 
 import json
+import shutil
 import warnings
 
 import keras
@@ -222,3 +223,18 @@ def test_unknown_arguments_are_refused(preset):
     assert model.dropout == 0.3
     assert not model.compiled
     assert model.backbone.compute_dtype == "float64"
+
+
+@pytest.mark.slow
+def test_damage_is_found_by_kerashubs_own_classes(preset, tmp_path):
+    whole = str(tmp_path / "whole")
+    make = keras_hub.models.TextClassifier.from_preset
+    make(preset, num_classes=2).save_to_preset(whole)
+    make(whole)
+    for name in ("config.json", "task.json", "preprocessor.json", "task.weights.h5"):
+        damaged = tmp_path / name.replace(".", "_")
+        shutil.copytree(whole, damaged)
+        with open(damaged / name, "ab") as file:
+            file.write(b" ")
+        with pytest.raises(ValueError, match=f"is damaged.*{name}"):
+            make(str(damaged))

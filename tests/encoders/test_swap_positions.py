@@ -87,6 +87,14 @@ def test_new_positions_of_frozen_layers_are_warned_of():
         extend_length(encoder, 11)
 
 
+@pytest.mark.parametrize("mode", ["int8", "int4"])
+def test_quantized_encoders_are_refused(mode):
+    encoder = random_encoder()
+    encoder.quantize(mode)
+    with pytest.raises(ValueError, match="`encoder` must not be quantized"):
+        swap_positions(encoder, "shaw")
+
+
 def test_distances():
     encoder, *_ = encoder_and_states()
 

@@ -377,3 +377,23 @@ def test_operators_that_are_written_out_for_onnx(tmp_path):
     np.testing.assert_allclose(log[0], np.log1p(values.astype("float64")), 1e-6)
     np.testing.assert_allclose(exp[0], np.expm1(values.astype("float64")), 2e-6)
     assert_close(exp[0][:1], values[:1], 1e-6)
+
+
+@pytest.mark.slow
+def test_quantized_layers_of_mixed_precision_are_exact_in_onnx(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    encoder = make_encoder("bert_tiny", dtype="mixed_bfloat16")
+    encoder.quantize("int8")
+    policies = [layer.dtype_policy.name for layer in encoder._flatten_layers()]
+    export_model(encoder, tmp_path / "model.onnx", format="onnx", verbose=False)
+    onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+    assert policies == [layer.dtype_policy.name for layer in encoder._flatten_layers()]
+
+
+@pytest.mark.parametrize("format", ["onnx", "litert"])
+def test_float8_is_named(format, tmp_path):
+    encoder = make_encoder("bert_tiny")
+    encoder.quantize("float8")
+    with pytest.raises(ValueError, match="`model` must not be quantized to float8"):
+        export_model(encoder, tmp_path / "model", format=format)
+    assert not list(tmp_path.iterdir())

@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import zipfile
 
 import keras
 import numpy as np
@@ -213,3 +214,26 @@ def test_a_record_that_is_damaged_while_it_is_read_names_the_file(run):
         tfeff.data.damage_named(cache),
     ):
         list(cache.batches(tfeff.data.MaskedTokens(), 2, repeat=False))
+
+
+@pytest.mark.parametrize(
+    ("member", "content"),
+    [
+        ("model.weights.h5", b""),
+        ("config.json", None),
+        ("config.json", b"3"),
+        ("config.json", b'{"a":' * 100_000),
+    ],
+)
+def test_a_whole_archive_with_a_damaged_file_is_named(member, content, tmp_path):
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    whole, damaged = str(tmp_path / "whole.keras"), str(tmp_path / "damaged.keras")
+    save_checkpoint(model, whole)
+    with zipfile.ZipFile(whole) as archive, zipfile.ZipFile(damaged, "w") as changed:
+        for name in archive.namelist():
+            if name != member:
+                changed.writestr(name, archive.read(name))
+        if content is not None:
+            changed.writestr(member, content)
+    with pytest.raises(ValueError, match="damaged.keras cannot be loaded"):
+        load_checkpoint(damaged)

@@ -176,7 +176,13 @@ def _spec(tensor):
 
 
 def _check_weights(model, format):
-    """Raises unless the weights are integers or float32."""
+    """Raises unless the weights are integers or float32, and no layer has float8."""
+    for layer in sublayers(model):
+        if layer.quantization_mode == "float8":
+            raise ValueError(
+                f"`model` must not be quantized to float8, to be exported with "
+                f"format={format!r}. Received: the layer {layer.path}"
+            )
     for weight in model.weights:
         if keras.backend.is_float_dtype(weight.dtype) and weight.dtype != "float32":
             raise ValueError(
@@ -192,8 +198,10 @@ def _whole_and_exact(model):
     for layer in sublayers(model):
         if isinstance(layer, ScoredAttention):
             changes.append((layer, "is_converted", True))
-        if layer.dtype_policy.name.startswith("mixed_"):
-            changes.append((layer, "dtype_policy", "float32"))
+        # Of quantized layers, too: int8_from_mixed_bfloat16.
+        exact = re.sub("mixed_b?float16", "float32", layer.dtype_policy.name)
+        if exact != layer.dtype_policy.name:
+            changes.append((layer, "dtype_policy", exact))
     before = [(layer, name, getattr(layer, name)) for layer, name, _ in changes]
     try:
         for layer, name, value in changes:

@@ -5,6 +5,7 @@ KerasHub finds them by `backbone_cls`, so that its own
 """
 
 import inspect
+import os
 from typing import Any
 
 import keras
@@ -13,16 +14,19 @@ import keras_hub
 from tfeff.compat import LengthOfPreset, StaysFrozen
 from tfeff.encoders.encoder import Encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
-from tfeff.encoders.preset_files import add_digests
+from tfeff.encoders.preset_files import add_digests, check_preset
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
 from tfeff.layers.checks import check_activation
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.utils.checks import check_integer, check_keywords, check_rate
+from tfeff.utils.digests import FILE_NAME
 from tfeff.utils.types import Activation, Config
 
 # The part of a configuration about what a task has become.
 _STATES = "states"
+# What a preset holds of a task beside its backbone and its tokenizer.
+_TASK_FILES = ("task.json", "task.weights.h5", "preprocessor.json")
 
 
 class _EncoderTask(StaysFrozen, ChecksBeforeSaving):
@@ -51,6 +55,12 @@ class _EncoderTask(StaysFrozen, ChecksBeforeSaving):
         super().save_to_preset(preset_dir, *args, **kwargs)
         # KerasHub's own tokenizers and the task's files have no digests yet.
         add_digests(preset_dir, lambda name: True)
+
+    def load_task_weights(self, filepath):
+        folder = os.path.dirname(os.path.abspath(filepath))
+        if os.path.exists(os.path.join(folder, FILE_NAME)):
+            check_preset(folder, lambda name: name in _TASK_FILES)
+        super().load_task_weights(filepath)
 
 
 def _saved_whole(task: type) -> Any:

@@ -152,13 +152,17 @@ class EncoderFiles:
         if isinstance(preset, (str, os.PathLike)) and os.path.isdir(preset):
             preset = os.fspath(preset)
             check_preset(preset, lambda name: name in _CONFIGS)
-        return super().from_preset(preset, load_weights, **kwargs)
+        try:
+            return super().from_preset(preset, load_weights, **kwargs)
+        except (OverflowError, RecursionError) as error:
+            raise ValueError(f"{preset} has a damaged config.json: {error}") from error
 
     def load_weights(self, filepath, *args, **kwargs):
         """Reads weights from a file; in a preset, compared with `SHA256SUMS`."""
         folder, name = os.path.split(os.path.abspath(filepath))
         if is_weights_file(name) and os.path.exists(os.path.join(folder, FILE_NAME)):
-            check_preset(folder, is_weights_file)
+            # KerasHub's own classes come here alone.
+            check_preset(folder, lambda name: name in _CONFIGS or is_weights_file(name))
         return super().load_weights(filepath, *args, **kwargs)
 
 

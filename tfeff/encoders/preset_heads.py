@@ -67,7 +67,11 @@ def read_head(folder: str, name: str) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return dict(arrays)
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    # A plain array of NumPy is no context, and a header may claim any size.
+    except (
+        *(EOFError, MemoryError, OSError, TypeError, ValueError),
+        zipfile.BadZipFile,
+    ) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
@@ -84,7 +88,7 @@ def read_task(folder: str) -> dict | None:
     try:
         with open(path, encoding="utf-8") as file:
             task = json.load(file)
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
     if not isinstance(task, dict):
         raise ValueError(f"{path} must hold a configuration. It holds {task!r}")

@@ -5,6 +5,7 @@ import warnings
 import keras
 
 from tfeff.encoders.encoder import Encoder
+from tfeff.encoders.layer_states import QUANTIZED
 from tfeff.utils.checks import check_choice, check_integer
 
 # Initial values of the new weights, for which scores equal plain attention's.
@@ -78,6 +79,11 @@ def swap_positions(
     elif method in _UNCLIPPED:
         max_distance = max(encoder.max_sequence_length - 1, 1)
     config = encoder.get_config()
+    if QUANTIZED in config:
+        raise ValueError(
+            "`encoder` must not be quantized: its positions can be swapped before. "
+            f"Received: encoder={encoder!r}"
+        )
     specs = config["attention"]
     config["attention"] = (
         [_relative(spec, method, max_distance) for spec in specs]

@@ -270,7 +270,10 @@ def find_preset(path):
 def _damage_named(preset, kind):
     try:
         yield
-    except (AttributeError, OSError, KeyError, TypeError, ValueError) as error:
+    except (
+        *(AttributeError, OSError, OverflowError, KeyError),
+        *(RecursionError, TypeError, ValueError),
+    ) as error:
         raise ValueError(
             f"`path` must hold a whole {kind}. Received: path={preset!r}, whose {kind} "
             f"is missing, cut short or damaged: {error}"

@@ -66,6 +66,13 @@ def save_checkpoint(
             archive.writestr(_NOTES, json.dumps(dict(notes)))
 
 
+# What Keras raises of a whole archive with damaged files in it.
+_DAMAGE = (
+    *(AttributeError, KeyError, OSError, OverflowError),
+    *(RecursionError, TypeError, ValueError),
+)
+
+
 @paths(path=READ)
 def load_notes(path: str) -> dict:
     """The notes that `save_checkpoint` saved with the model; may be empty.
@@ -113,7 +120,12 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
                 f"after step {step}, perhaps by another run. Delete it to go on from "
                 "the one before it."
             )
-    return keras.models.load_model(path, compile=compile)
+    try:
+        return keras.models.load_model(path, compile=compile)
+    except _DAMAGE as error:
+        raise ValueError(
+            f"The checkpoint {path} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
 
 
 @contextlib.contextmanager
