@@ -100,7 +100,7 @@ def test_gradients_at_any_length(name, way, apart):
 
 @pytest.mark.quick("self-inner")
 @pytest.mark.parametrize("tape", ["inner", "outer"])
-@pytest.mark.parametrize("name", ["self", "sparse", "blockwise", "mixed", "1H_Softmax"])
+@pytest.mark.parametrize("name", ["self", "sparse", "blockwise", "mixed"])
 def test_gradients_of_gradients_at_any_length(name, tape):
     """Of all terms but relative ones, which TensorFlow cannot in blocks."""
     layer = make(name, query_block_size=4)
