@@ -21,6 +21,8 @@ import tokenizers
 import torch
 import transformers as hf
 
+from tests.subjects.sentence_pieces import SPECIAL
+
 GOLDENS = Path(__file__).parent / "goldens"
 TEXTS = [
     "The quick brown fox jumps over the lazy dog.",
@@ -188,20 +190,6 @@ def sentence_piece(slow_class, fast_class, special, vocabulary_size=200):
     return save
 
 
-ALBERT_PIECES = dict(
-    pad_id=0,
-    unk_id=1,
-    bos_id=-1,
-    eos_id=-1,
-    pad_piece="<pad>",
-    control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-)
-XLNET_PIECES = dict(
-    unk_id=0,
-    bos_id=1,
-    eos_id=2,
-    control_symbols=["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"],
-)
 SIZES = dict(
     vocab_size=220,
     hidden_size=16,
@@ -272,7 +260,9 @@ def main():
     for kind in ("relative_key", "relative_key_query"):
         config = bert(position_embedding_type=kind)
         write(f"bert_{kind}", hf.BertForMaskedLM(config))
-    spiece = sentence_piece(hf.AlbertTokenizer, hf.AlbertTokenizerFast, ALBERT_PIECES)
+    spiece = sentence_piece(
+        hf.AlbertTokenizer, hf.AlbertTokenizerFast, SPECIAL["albert"]
+    )
     write("albert", hf.AlbertForMaskedLM(albert()), tokenizer=spiece)
     write(
         "albert_groups",
@@ -284,7 +274,7 @@ def main():
         hf.ConvBertForMaskedLM(convbert(embedding_size=12, num_groups=2)),
     )
     write("convbert_base", hf.ConvBertModel(convbert()))
-    spiece = sentence_piece(hf.XLNetTokenizer, hf.XLNetTokenizerFast, XLNET_PIECES)
+    spiece = sentence_piece(hf.XLNetTokenizer, hf.XLNetTokenizerFast, SPECIAL["xlnet"])
     write("xlnet", hf.XLNetLMHeadModel(xlnet()), left_padding=True, tokenizer=spiece)
     write("xlnet_clamped", hf.XLNetModel(xlnet(clamp_len=3)), left_padding=True)
     # Of one seed, so that generator and discriminator have the same embedding.

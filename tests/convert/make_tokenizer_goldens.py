@@ -23,6 +23,8 @@ import tokenizers
 import transformers as hf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from tests.subjects.sentence_pieces import SPECIAL
+
 FOLDER = Path(__file__).parent
 GOLDENS = FOLDER / "tokenizer_goldens"
 TEXTS = [
@@ -41,20 +43,6 @@ TEXTS = [
     "''s 'S I'm \n\n 'll   they'd've x\u2028y\u2003z",
     "",
 ]
-ALBERT = dict(
-    pad_id=0,
-    unk_id=1,
-    bos_id=-1,
-    eos_id=-1,
-    pad_piece="<pad>",
-    control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-)
-XLNET = dict(
-    unk_id=0,
-    bos_id=1,
-    eos_id=2,
-    control_symbols=["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"],
-)
 
 
 def main():
@@ -68,10 +56,10 @@ def main():
     write("bert_whole_chinese", whole)
     write("roberta", byte_pairs())
     write("roberta_prefix_space", byte_pairs(add_prefix_space=True))
-    write("albert", unigram(hf.AlbertTokenizerFast, ALBERT))
+    write("albert", unigram(hf.AlbertTokenizerFast, SPECIAL["albert"]))
     cased = dict(do_lower_case=False, keep_accents=True)
-    write("albert_cased", unigram(hf.AlbertTokenizerFast, ALBERT, **cased))
-    write("xlnet", unigram(hf.XLNetTokenizerFast, XLNET))
+    write("albert_cased", unigram(hf.AlbertTokenizerFast, SPECIAL["albert"], **cased))
+    write("xlnet", unigram(hf.XLNetTokenizerFast, SPECIAL["xlnet"]))
     write("xlm_roberta", unigram(hf.XLMRobertaTokenizerFast, {}))
 
 

@@ -42,6 +42,12 @@ def write_questions(folder, task, f1, exact_match):
     write(folder, config, {"task": task, **scores, "grid": {}})
 
 
+def write_part(folder, part, f1, exact_match):
+    path = folder / "predictions" / part / "metrics.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"f1": f1, "exact_match": exact_match}))
+
+
 def test_tables_of_the_papers(tmp_path, capsys):
     for index, task in enumerate(GLUE):
         if task != "MNLI":
@@ -54,9 +60,7 @@ def test_tables_of_the_papers(tmp_path, capsys):
     write_texts(tmp_path / "bert", "RTE", pretrained="bert", dev_accuracy=0.75)
     write_questions(tmp_path / "squad", "squad1", 0.75, 0.5)
     write_questions(tmp_path / "news", "NewsQA", 0.25, 0.125)
-    (tmp_path / "news" / "predictions" / "test_half").mkdir(parents=True)
-    path = tmp_path / "news" / "predictions" / "test_half" / "metrics.json"
-    path.write_text(json.dumps({"f1": 0.375, "exact_match": 0.25}))
+    write_part(tmp_path / "news", "test_half", 0.375, 0.25)
     output = tmp_path / "tables.md"
     found = report(ReportSettings(runs=(f"{tmp_path}/*",), output=str(output)))
 
@@ -161,9 +165,7 @@ def test_columns_are_of_one_metric(tmp_path, capsys):
     write_texts(tmp_path / "c", "MRPC", pretrained="bert", dev_accuracy=0.25)
     write_questions(tmp_path / "dev", "NewsQA", 0.75, 0.5)
     write_questions(tmp_path / "half", "NewsQA", 0.875, 0.75)
-    (tmp_path / "half" / "predictions" / "test_half").mkdir(parents=True)
-    path = tmp_path / "half" / "predictions" / "test_half" / "metrics.json"
-    path.write_text(json.dumps({"f1": 0.25, "exact_match": 0.125}))
+    write_part(tmp_path / "half", "test_half", 0.25, 0.125)
     found = report(ReportSettings(runs=(f"{tmp_path}/*",)))
     assert found["shatter"] == {
         "MRPC dev_accuracy": {"dev_accuracy": 0.5},

@@ -14,7 +14,7 @@ from tfeff.convert.json_tokenizer import TokenizerJson
 from tfeff.convert.reading import read_bytes
 
 _UNIGRAM = 1
-_NUMBER_SCORE = -100
+NUMBER_SCORE = -100  # Added to that of a number with a comma.
 
 
 def described_model(path: str, family: str, config: Config) -> TokenizerJson:
@@ -58,7 +58,7 @@ def _unigram(model):
     pieces = [
         (
             piece.piece,
-            piece.score + _NUMBER_SCORE * _ends_like_a_number(piece.piece),
+            piece.score + NUMBER_SCORE * _ends_like_a_number(piece.piece),
         )
         for piece in model.pieces
     ]

@@ -4,17 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from tfeff.data.arrays import as_array
+
 _INT32 = np.iinfo(np.int32)
 
 
 def check_int32(name: str, values: Any) -> np.ndarray:
     """Returns integers as a new array of int32; raises where that would change one."""
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"`{name}` must be an array of integers. Received: {name}={values!r:.80}"
-        ) from error
+    array = as_array(name, values, "an array of integers")
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise TypeError(
             f"`{name}` must be integers. Received: {name} of dtype {array.dtype}"

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from tfeff.data.arrays import check_all, check_one_axis
+
 
 def check_list(name: str, values: Iterable, kind: type | None = None) -> list:
     """Returns `values` as a list, all of type `kind` unless it is None, or raises."""
@@ -29,11 +31,13 @@ def check_names(name: str, values: Sequence[str]) -> tuple[str, ...]:
     return values
 
 
-def check_different(name: str, ids: Iterable) -> None:
+def check_different(name: str, ids: Iterable, expected: str = "differ") -> None:
     """Raises unless all ids, or other values, differ as strings."""
     for id, count in collections.Counter(map(str, ids)).most_common(1):
         if count > 1:
-            raise ValueError(f"`{name}` must differ. Received: {id!r} {count} times")
+            raise ValueError(
+                f"`{name}` must {expected}. Received: {id!r} {count} times"
+            )
 
 
 def check_same_number(labels: np.ndarray, predictions: np.ndarray) -> None:
@@ -49,36 +53,19 @@ def check_classes(
     name: str, values: np.ndarray, names: tuple[str, ...] | None = None
 ) -> np.ndarray:
     """Returns `values` as an array `[N]` of classes, of `names` if given, or raises."""
-    array = _one_axis(name, values)
+    array = check_one_axis(name, np.asarray(values))
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise TypeError(f"`{name}` must be integers. Received: {array.dtype}")
     if names is not None:
         expected = f"classes from 0 to {len(names) - 1}, of {list(names)}"
-        _check_all(name, array, (array >= 0) & (array < len(names)), expected)
+        check_all(name, array, (array >= 0) & (array < len(names)), expected)
     return array
 
 
 def check_ratings(name: str, values: np.ndarray) -> np.ndarray:
     """Returns `values` as an array `[N]` of finite float64, or raises."""
-    array = _one_axis(name, values)
+    array = check_one_axis(name, np.asarray(values))
     if not (np.isrealobj(array) and np.issubdtype(array.dtype, np.number)):
         raise TypeError(f"`{name}` must be numbers. Received: {array.dtype}")
-    _check_all(name, array, np.isfinite(array), "finite")
+    check_all(name, array, np.isfinite(array), "finite")
     return array.astype(np.float64)
-
-
-def _one_axis(name, values):
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise ValueError(
-            f"`{name}` must have one axis. Received: {name} of shape {array.shape}"
-        )
-    return array
-
-
-def _check_all(name, array, right, expected):
-    if not right.all():
-        index = int(right.argmin())
-        raise ValueError(
-            f"`{name}` must be {expected}. Received: {array[index]} at {index}"
-        )

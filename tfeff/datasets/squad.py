@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tfeff.data.finetuning.examples import Question, SpanAnswer, SpanExamples
-from tfeff.datasets.checks import check_list, check_names
+from tfeff.datasets.checks import check_different, check_list, check_names
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import checked, field, first_file, json_file
 from tfeff.datasets.squad_metrics import (
-    check_different,
-    check_texts,
+    check_predictions,
     squad_v1_metrics,
     squad_v2_metrics,
 )
@@ -239,7 +238,7 @@ def _score_v2(examples, predictions):
 
 def _write_texts(split, examples, predictions, folder):
     texts = _texts(predictions)
-    check_texts(examples.questions, texts)
+    check_predictions(examples.questions, texts)
     return (write_json(texts, new_file(folder, "predictions.json")),)
 
 
@@ -255,7 +254,7 @@ def _texts(predictions):
     if isinstance(predictions, Mapping):
         return predictions
     answers = check_list("predictions", predictions, SpanAnswer)
-    check_different("predictions", [answer.id for answer in answers])
+    check_different("predictions", (a.id for a in answers), "have different ids")
     return {answer.id: answer.text for answer in answers}
 
 

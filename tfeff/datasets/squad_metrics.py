@@ -15,6 +15,7 @@ import string
 from collections.abc import Mapping, Sequence
 
 from tfeff.data.finetuning.examples import Question, SpanExamples, check_questions
+from tfeff.datasets.checks import check_different
 from tfeff.utils.checks import check_mapping
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -157,7 +158,7 @@ def squad_v2_metrics(
     return scores
 
 
-def check_texts(questions: Sequence[Question], predictions: Mapping) -> None:
+def check_predictions(questions: Sequence[Question], predictions: Mapping) -> None:
     """Raises unless `predictions` has one text for each question, and no others."""
     check_mapping("predictions", predictions, "ids to answers")
     check_ids("predictions", questions, predictions)
@@ -171,7 +172,7 @@ def check_texts(questions: Sequence[Question], predictions: Mapping) -> None:
 
 def check_ids(name: str, questions: Sequence[Question], values: Mapping) -> None:
     """Raises unless `values` has one value for each question, and no others."""
-    check_different("questions", [question.id for question in questions])
+    check_different("questions", (q.id for q in questions), "have different ids")
     # The script for 2.0 would ignore questions without a prediction.
     ids = {question.id for question in questions}
     for kind, names in (("lack", ids - set(values)), ("have", set(values) - ids)):
@@ -183,18 +184,9 @@ def check_ids(name: str, questions: Sequence[Question], values: Mapping) -> None
             )
 
 
-def check_different(name: str, ids: Sequence[str]) -> None:
-    """Raises where two questions, or two answers, have the same id."""
-    if len(set(ids)) < len(ids):
-        ((id, count),) = collections.Counter(ids).most_common(1)
-        raise ValueError(
-            f"`{name}` must have different ids. Received: {id!r} {count} times"
-        )
-
-
 def _checked(questions, predictions) -> Sequence[Question]:
     questions = check_questions(questions)
-    check_texts(questions, predictions)
+    check_predictions(questions, predictions)
     return questions
 
 

@@ -5,7 +5,6 @@ KerasHub finds them by `backbone_cls`, so that its own
 """
 
 import inspect
-import os
 from typing import Any
 
 import keras
@@ -14,13 +13,12 @@ import keras_hub
 from tfeff.compat import LengthOfPreset, StaysFrozen
 from tfeff.encoders.encoder import Encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
-from tfeff.encoders.preset_files import add_digests, check_preset
+from tfeff.encoders.preset_files import add_digests, check_beside
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
 from tfeff.layers.checks import check_activation
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.utils.checks import check_integer, check_keywords, check_rate
-from tfeff.utils.digests import FILE_NAME
 from tfeff.utils.types import Activation, Config
 
 # The part of a configuration about what a task has become.
@@ -57,9 +55,7 @@ class _EncoderTask(StaysFrozen, ChecksBeforeSaving):
         add_digests(preset_dir, lambda name: True)
 
     def load_task_weights(self, filepath):
-        folder = os.path.dirname(os.path.abspath(filepath))
-        if os.path.exists(os.path.join(folder, FILE_NAME)):
-            check_preset(folder, lambda name: name in _TASK_FILES)
+        check_beside(filepath, lambda name: name in _TASK_FILES)
         super().load_task_weights(filepath)
 
 

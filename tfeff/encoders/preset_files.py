@@ -110,6 +110,17 @@ def saved_dtype(folder: str) -> keras.DTypePolicy:
         return keras.dtype_policies.get(json.load(file)["config"]["dtype"])
 
 
+def check_beside(filepath: str, belongs: Callable[[str], bool]) -> None:
+    """`check_preset` of a file's folder, if that has digests: it may be no preset."""
+    folder = os.path.dirname(os.path.abspath(filepath))
+    if os.path.exists(os.path.join(folder, FILE_NAME)):
+        check_preset(folder, belongs)
+
+
+def _is_encoder_file(name):
+    return name in _CONFIGS or is_weights_file(name)
+
+
 class EncoderFiles:
     """The mixin of `Encoder` that saves and loads presets."""
 
@@ -126,7 +137,7 @@ class EncoderFiles:
         """
         super().save_to_preset(preset_dir, max_shard_size=max_shard_size)
         remove_other_weights(preset_dir, self._weights_file)
-        add_digests(preset_dir, lambda name: name in _CONFIGS or is_weights_file(name))
+        add_digests(preset_dir, _is_encoder_file)
 
     def save_weights(self, filepath, *args, **kwargs):
         # KerasHub decides between one file and several, and does not tell.
@@ -159,10 +170,9 @@ class EncoderFiles:
 
     def load_weights(self, filepath, *args, **kwargs):
         """Reads weights from a file; in a preset, compared with `SHA256SUMS`."""
-        folder, name = os.path.split(os.path.abspath(filepath))
-        if is_weights_file(name) and os.path.exists(os.path.join(folder, FILE_NAME)):
+        if is_weights_file(os.path.basename(filepath)):
             # KerasHub's own classes come here alone.
-            check_preset(folder, lambda name: name in _CONFIGS or is_weights_file(name))
+            check_beside(filepath, _is_encoder_file)
         return super().load_weights(filepath, *args, **kwargs)
 
 

@@ -27,6 +27,7 @@ from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.tagging import tag_endpoints
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.export.versions import versions
+from tfeff.layers.attention import declares
 from tfeff.objectives import MaskedLM, PermutationLM
 from tfeff.ops.kernels.backends import forward_only
 from tfeff.storage.arguments import WRITE, paths
@@ -317,7 +318,7 @@ def _signatures(model, tokenizer, *, sequence_length=None, encoder=None, **optio
 
 def _warn_of_padding(encoder):
     """Warns of an encoder that reads padding, as published ConvBERTs do."""
-    if any(b.attention.get_config().get("mask_conv") is False for b in encoder.blocks):
+    if any(declares(b.attention, "reads_padding") for b in encoder.blocks):
         warnings.warn(
             "The convolutions of `model` read padding (mask_conv=False), as those of "
             "published ConvBERTs: what it says of a text depends on how much longer "

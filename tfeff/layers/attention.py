@@ -42,6 +42,8 @@ class Attention(Layer):
     has_softmax_scores = False
     # Whether more padding changes the outputs of real tokens.
     length_dependent = False
+    # Whether padding itself changes them, as in published ConvBERTs.
+    reads_padding = False
     # Whether the layer supports single queries, and any mask of pairs.
     any_mask = False
     # Whether a few queries cost less than all positions, which else are computed.

@@ -47,6 +47,7 @@ class Convolution(Attention):
         self.num_heads = check_integer("num_heads", num_heads)
         self.kernel_size = check_kernel_size(kernel_size)
         self.mask_conv = check_bool("mask_conv", mask_conv)
+        self.reads_padding = not self.mask_conv
 
     def build(self, hidden_shape):
         self.input_dim = check_hidden("hidden", hidden_shape)

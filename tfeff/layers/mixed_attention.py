@@ -108,6 +108,7 @@ class MixedAttention(SelfAttention):
         self.kernel_size = check_kernel_size(kernel_size)
         self.convolution_type = check_choice("convolution", convolution, CONVOLUTIONS)
         self.mask_conv = check_bool("mask_conv", mask_conv)
+        self.reads_padding = not self.mask_conv
         # The heads of the bottleneck; a single head is not reduced.
         self.reduced_heads = max(1, num_heads // head_ratio)
         if num_heads > 1 and num_heads % head_ratio:

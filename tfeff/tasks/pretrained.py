@@ -23,7 +23,7 @@ from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
 from tfeff.tasks.encoder_limits import check_vocabulary
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
-from tfeff.training.checkpoints import load_checkpoint, run_checkpoint
+from tfeff.training.checkpoints import DAMAGE, load_checkpoint, run_checkpoint
 from tfeff.utils.checks import check_choice, check_integer, check_path, check_rate
 from tfeff.utils.files import check_new_path
 from tfeff.utils.types import DType
@@ -270,10 +270,7 @@ def find_preset(path):
 def _damage_named(preset, kind):
     try:
         yield
-    except (
-        *(AttributeError, OSError, OverflowError, KeyError),
-        *(RecursionError, TypeError, ValueError),
-    ) as error:
+    except DAMAGE as error:
         raise ValueError(
             f"`path` must hold a whole {kind}. Received: path={preset!r}, whose {kind} "
             f"is missing, cut short or damaged: {error}"

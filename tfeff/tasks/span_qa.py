@@ -4,7 +4,11 @@ import keras
 from keras import ops
 
 from tfeff.data.finetuning.examples import SpanAnswer
-from tfeff.data.finetuning.span_decoding import best_spans, check_threshold
+from tfeff.data.finetuning.span_decoding import (
+    best_spans,
+    check_features,
+    check_threshold,
+)
 from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import INPUTS
@@ -170,11 +174,7 @@ class SpanQA(Task):
             ValueError: if a number is out of range, or `features` have ids that the
                 encoder has no rows for.
         """
-        if not isinstance(features, SpanFeatures):
-            raise TypeError(
-                "`features` must be from `tfeff.data.make_span_features`. "
-                f"Received: features={features!r}"
-            )
+        check_features(features)
         check_token_ids(features.token_ids, self.encoder)
         batch_size = check_integer("batch_size", batch_size)
         max_answer_tokens = check_integer("max_answer_tokens", max_answer_tokens)

@@ -24,6 +24,11 @@ from tfeff.utils.checks import (
 from tfeff.utils.files import atomic_file
 
 _NAME = re.compile(r"step-(\d+)\.keras")
+# What Keras raises of a whole file, or folder, with damaged content.
+DAMAGE = (
+    *(AttributeError, KeyError, OSError, OverflowError),
+    *(RecursionError, TypeError, ValueError),
+)
 _NOTES = "run.json"  # A file in the archive beside Keras' own; Keras ignores it.
 
 
@@ -66,13 +71,6 @@ def save_checkpoint(
             archive.writestr(_NOTES, json.dumps(dict(notes)))
 
 
-# What Keras raises of a whole archive with damaged files in it.
-_DAMAGE = (
-    *(AttributeError, KeyError, OSError, OverflowError),
-    *(RecursionError, TypeError, ValueError),
-)
-
-
 @paths(path=READ)
 def load_notes(path: str) -> dict:
     """The notes that `save_checkpoint` saved with the model; may be empty.
@@ -84,9 +82,7 @@ def load_notes(path: str) -> dict:
         ValueError: if the file is missing, truncated or corrupted.
     """
     with _archive(path) as archive:
-        if _NOTES not in archive.namelist():
-            return {}
-        return json.loads(archive.read(_NOTES))
+        return _notes_in(archive)
 
 
 @paths(path=READ)
@@ -112,8 +108,9 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
     with _archive(path) as archive:
         if damaged := archive.testzip():
             raise zipfile.BadZipFile(f"bad checksum of {damaged}")
+        notes = _notes_in(archive)
     if match := _NAME.fullmatch(os.path.basename(path)):
-        step = load_notes(path).get("step", int(match[1]))
+        step = notes.get("step", int(match[1]))
         if step != int(match[1]):
             raise ValueError(
                 f"The checkpoint {path} must be of the step in its name: it was saved "
@@ -122,7 +119,7 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
             )
     try:
         return keras.models.load_model(path, compile=compile)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise ValueError(
             f"The checkpoint {path} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
@@ -143,6 +140,12 @@ def _archive(path):
             f"The checkpoint {path} is truncated or corrupted ({error}). Delete it "
             "to go on from the one before it."
         ) from error
+
+
+def _notes_in(archive):
+    if _NOTES not in archive.namelist():
+        return {}
+    return json.loads(archive.read(_NOTES))
 
 
 def _check_members(path, members):

@@ -48,9 +48,14 @@ def differences(one: Mapping, other: Mapping) -> list[tuple[str, Any, Any]]:
     return [(name, *values) for name, *values in pairs if values[0] != values[1]]
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number, which a boolean is not."""
+    return isinstance(value, _REAL) and not isinstance(value, bool)
+
+
 def check_rate(name: str, value: Any) -> float:
     """Returns `value` if it is a probability below 1, else raises."""
-    if not _is_number(value) or not 0 <= value < 1:
+    if not is_number(value) or not 0 <= value < 1:
         raise ValueError(
             f"`{name}` must be a number in [0, 1). Received: {name}={value!r}"
         )
@@ -59,7 +64,7 @@ def check_rate(name: str, value: Any) -> float:
 
 def check_positive(name: str, value: Any) -> float:
     """Returns `value` if it is a finite number above 0, else raises."""
-    if not _is_number(value) or not 0 < value < float("inf"):
+    if not is_number(value) or not 0 < value < float("inf"):
         raise ValueError(
             f"`{name}` must be a positive number. Received: {name}={value!r}"
         )
@@ -68,7 +73,7 @@ def check_positive(name: str, value: Any) -> float:
 
 def check_weight(name: str, value: Any) -> float:
     """Returns `value` if it is a finite number of at least 0, else raises."""
-    if not _is_number(value):
+    if not is_number(value):
         raise TypeError(
             f"`{name}` must have numbers of at least 0. Received: {name}={value!r}"
         )
@@ -81,7 +86,7 @@ def check_weight(name: str, value: Any) -> float:
 
 def check_fraction(name: str, value: Any) -> float:
     """Returns `value` if it is a number between 0 and 1, both excluded, else raises."""
-    if not _is_number(value) or not 0 < value < 1:
+    if not is_number(value) or not 0 < value < 1:
         raise ValueError(
             f"`{name}` must be between 0 and 1, exclusive. Received: {name}={value!r}"
         )
@@ -164,10 +169,6 @@ def near_miss(value: Any, choices: Iterable[str]) -> str:
     plain = {_plain(choice): choice for choice in choices}
     near = difflib.get_close_matches(_plain(str(value)), plain, 1, 0.5)
     return "".join(f" Did you mean {plain[name]!r}?" for name in near)
-
-
-def _is_number(value):
-    return isinstance(value, _REAL) and not isinstance(value, bool)
 
 
 def _plain(text):

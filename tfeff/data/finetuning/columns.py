@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tfeff.data.arrays import as_array, check_all, check_one_axis
 from tfeff.data.integers import check_int32
 
 # A string is no column of its letters; a set has no order, so its texts would get
@@ -65,38 +66,25 @@ def check_classes(values: Any, label_names: tuple[str, ...], of: str = "") -> An
 
     `of` is the end of the error's message: whose labels they are.
     """
-    labels = _with_one_axis(check_int32("labels", values), of)
-    wrong = (labels < 0) | (labels >= len(label_names))
-    if wrong.any():
-        index = int(wrong.argmax())
-        raise ValueError(
-            f"`labels` must be from 0 to {len(label_names) - 1}, indices of "
-            f"{list(label_names)}. Received: {labels[index]} at {index}{of}"
-        )
+    labels = check_one_axis("labels", check_int32("labels", values), of)
+    expected = f"from 0 to {len(label_names) - 1}, indices of {list(label_names)}"
+    known = (labels >= 0) & (labels < len(label_names))
+    check_all("labels", labels, known, expected, of)
     labels.setflags(write=False)
     return labels
 
 
 def check_ratings(values: Any) -> np.ndarray:
     """Returns finite numbers as a new array `[N]` of float32, or raises."""
-    try:
-        ratings = np.asarray(values)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"`labels` must be numbers. Received: labels={values!r:.80}"
-        ) from error
+    ratings = as_array("labels", values, "numbers")
     if ratings.dtype.kind not in "iuf":
         raise TypeError(
             "`labels` must be numbers, as there are no `label_names`. "
             f"Received: labels of dtype {ratings.dtype}"
         )
     with np.errstate(over="ignore"):
-        ratings = _with_one_axis(ratings.astype(np.float32))
-    if not (finite := np.isfinite(ratings)).all():
-        index = int(finite.argmin())
-        raise ValueError(
-            f"`labels` must be finite. Received: {ratings[index]} at {index}"
-        )
+        ratings = check_one_axis("labels", ratings.astype(np.float32))
+    check_all("labels", ratings, np.isfinite(ratings), "finite")
     ratings.setflags(write=False)
     return ratings
 
@@ -118,11 +106,3 @@ def _items(values):
     except TypeError:  # Arrays without an axis, too, only say so here.
         return None
     return tuple(iterator)
-
-
-def _with_one_axis(labels, of=""):
-    if labels.ndim != 1:
-        raise ValueError(
-            f"`labels` must have one axis. Received: labels{of} of shape {labels.shape}"
-        )
-    return labels

@@ -1,15 +1,15 @@
 """From a model's logits for windows to one answer a question."""
 
 import math
-import numbers
 
 import numpy as np
 import tensorflow as tf
 
+from tfeff.data.arrays import as_array
 from tfeff.data.finetuning.examples import SpanAnswer
 from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.data.text.flat import rows_of
-from tfeff.utils.checks import check_integer
+from tfeff.utils.checks import check_integer, is_number
 
 _WINDOWS_AT_ONCE = 1024  # They bound the memory for scores of all spans.
 
@@ -62,11 +62,7 @@ def best_spans(
         Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
         Language Understanding", 2019, sections 4.2 and 4.3.
     """
-    if not isinstance(features, SpanFeatures):
-        raise TypeError(
-            "`features` must be from `tfeff.data.make_span_features`. "
-            f"Received: features={features!r}"
-        )
+    check_features(features)
     max_answer_tokens = check_integer("max_answer_tokens", max_answer_tokens)
     check_threshold(no_answer_threshold)
     starts = _logits("start_logits", start_logits, features)
@@ -112,13 +108,20 @@ def best_spans(
     return tuple(answers)
 
 
+def check_features(features: SpanFeatures) -> None:
+    """Raises unless they are windows of questions."""
+    if not isinstance(features, SpanFeatures):
+        raise TypeError(
+            "`features` must be from `tfeff.data.make_span_features`. "
+            f"Received: features={features!r}"
+        )
+
+
 def check_threshold(no_answer_threshold: float | None) -> None:
     """Raises unless it is a number, infinity included, or None."""
     if no_answer_threshold is None:
         return
-    is_number = isinstance(no_answer_threshold, numbers.Real)
-    is_number &= not isinstance(no_answer_threshold, bool)
-    if not is_number or math.isnan(no_answer_threshold):
+    if not is_number(no_answer_threshold) or math.isnan(no_answer_threshold):
         raise ValueError(
             "`no_answer_threshold` must be a number or None. Received: "
             f"no_answer_threshold={no_answer_threshold!r}"
@@ -126,12 +129,7 @@ def check_threshold(no_answer_threshold: float | None) -> None:
 
 
 def _logits(name, logits, features):
-    try:
-        logits = np.asarray(logits, np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"`{name}` must be an array of numbers. Received: {name}={logits!r:.80}"
-        ) from error
+    logits = as_array(name, logits, "an array of numbers", np.float64)
     if logits.shape != features.token_ids.shape:
         raise ValueError(
             f"`{name}` must have the shape {features.token_ids.shape} of the features. "

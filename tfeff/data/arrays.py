@@ -1,0 +1,35 @@
+"""Arrays that users give, such as labels, ratings and logits."""
+
+from typing import Any
+
+import numpy as np
+
+
+def as_array(name: str, values: Any, what: str, dtype: Any = None) -> np.ndarray:
+    """Returns the values as an array; raises a TypeError where they are not `what`."""
+    try:
+        return np.asarray(values, dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"`{name}` must be {what}. Received: {name}={values!r:.80}"
+        ) from error
+
+
+def check_one_axis(name: str, array: np.ndarray, of: str = "") -> np.ndarray:
+    """Returns an array `[N]`, or raises; `of` tells whose values they are."""
+    if array.ndim != 1:
+        raise ValueError(
+            f"`{name}` must have one axis. Received: {name}{of} of shape {array.shape}"
+        )
+    return array
+
+
+def check_all(
+    name: str, array: np.ndarray, right: np.ndarray, expected: str, of: str = ""
+) -> None:
+    """Raises, with the first other value, unless all values `[N]` are right."""
+    if not right.all():
+        index = int(right.argmin())
+        raise ValueError(
+            f"`{name}` must be {expected}. Received: {array[index]} at {index}{of}"
+        )
