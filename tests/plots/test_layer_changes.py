@@ -56,7 +56,7 @@ def test_several_encoders_in_one_figure(tmp_path, figures):
     plots.layer_stability(encoders, iter(batches_of()), tmp_path / "a.png")
     for axes in figures[0].axes:
         assert [line.get_label() for line in axes.lines] == ["shared", "apart"]
-        assert axes.get_legend() is not None
+    assert axes.get_legend() is not None
     drawn = figures[0].axes[1].lines[1].get_ydata()
     expected = plots.layer_changes(encoders["apart"], batches_of()).degrees
     np.testing.assert_allclose(drawn, expected)

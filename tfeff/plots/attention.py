@@ -7,7 +7,12 @@ import keras
 import numpy as np
 
 from tfeff.plots.attention_maps import AttentionMaps, attention_maps
-from tfeff.plots.figure import check_figure_path, check_layer, figure_axes
+from tfeff.plots.figure import (
+    check_figure_path,
+    check_layer,
+    figure_axes,
+    legend_beside,
+)
 from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_integer
 
@@ -87,7 +92,7 @@ def draw_average(
         for index, curve in enumerate(maps.by_distance()[:, reach]):
             panels[-1].plot(positions, curve, label=f"layer {index}", linewidth=1)
         panels[-1].set(title="by distance", xlabel="relative position (tokens)")
-        panels[-1].legend(fontsize="x-small")
+        legend_beside(panels[-1])
 
 
 @paths(path=REPLACE)
@@ -142,7 +147,7 @@ def draw_concentration(
         axes.bar(range(len(layers)), np.where(np.isfinite(layers), layers, np.nan))
         if np.isfinite(together):
             axes.axhline(together, color="black", linewidth=1, label="all layers")
-            axes.legend()
+            legend_beside(axes)
         axes.set(
             xlabel="layer",
             ylabel=f"attention within {distance} tokens / beyond",

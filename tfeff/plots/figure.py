@@ -46,6 +46,18 @@ def figure_axes(
         figure.savefig(unfinished, format="png")
 
 
+def legend_beside(axes) -> None:
+    """Puts the legend beside the axes, where it hides no curve."""
+    curves = len(axes.get_legend_handles_labels()[1])
+    axes.legend(
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        frameon=False,
+        fontsize="small",
+        ncols=1 + curves // 16,
+    )
+
+
 def check_layer(layer: int | None, encoder) -> int | None:
     """Returns the index of a layer of the encoder, or None for all, else raises."""
     if layer is None:

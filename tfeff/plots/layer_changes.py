@@ -10,7 +10,7 @@ from keras import ops
 
 from tfeff.layers.encoder_block import blocks_of
 from tfeff.plots.attention_maps import check_batches, recordings
-from tfeff.plots.figure import check_figure_path, figure_axes
+from tfeff.plots.figure import check_figure_path, figure_axes, legend_beside
 from tfeff.storage.arguments import REPLACE, paths
 
 
@@ -146,7 +146,7 @@ def draw_changes(changes: Mapping[str, LayerChanges], path: str | os.PathLike) -
                 values = getattr(change, name)
                 axes.plot(range(len(values)), values, marker=".", label=label)
             axes.set(xlabel="layer")
-            if any(changes):
-                axes.legend()
+        if any(changes):
+            legend_beside(panels[-1])
         panels[0].set(ylabel="L2 distance of input and output")
         panels[1].set(ylabel="angle of input and output (degrees)")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfeff.plots.figure import check_labelled_files, figure_axes
+from tfeff.plots.figure import check_labelled_files, figure_axes, legend_beside
 from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.digests import check_file
 
@@ -84,7 +84,7 @@ def learning_curves(
             axes.set_yscale("log")
         if loss_range is not None:
             axes.set_ylim(loss_range)
-        axes.legend()
+        legend_beside(axes)
 
 
 def _curves(label, files, columns):

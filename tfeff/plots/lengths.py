@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfeff.plots.figure import check_figure_path, figure_axes
+from tfeff.plots.figure import check_figure_path, figure_axes, legend_beside
 from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_integer, check_mapping
 
@@ -67,7 +67,7 @@ def length_distribution(
                 label=f"{name}, mean {values.mean():.0f}",
             )
         axes.set(xlabel="length of a paragraph (tokens)", ylabel="share of paragraphs")
-        axes.legend()
+        legend_beside(axes)
 
 
 def _checked(name, values):

@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Mapping
 
-from tfeff.plots.figure import check_labelled_files, figure_axes
+from tfeff.plots.figure import check_labelled_files, figure_axes, legend_beside
 from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_path
 from tfeff.utils.json_files import read_object
@@ -79,7 +79,7 @@ def score_curves(
                 list(curve), means, yerr=bars, marker="o", capsize=3, label=label
             )
         axes.set(xlabel="pretraining step", ylabel=metric)
-        axes.legend()
+        legend_beside(axes)
 
 
 def scores_by_step(summary: Mapping, metric: str) -> dict[int, tuple[float, float]]:
