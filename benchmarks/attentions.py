@@ -5,6 +5,31 @@ import math
 
 BLOCK = 128  # Positions in a block of `blockwise`, whatever the length.
 RELATIVE = ("shaw", "rpe", "bias", "huang1", "huang2", "huang3", "huang4", "xlnet")
+TITLES = {
+    "self": "self-attention",
+    "partitioned": "Part_Mask",
+    "one_head_softmax": "1H_Softmax",
+    "one_head_sigmoid": "1H_Sigmoid",
+    "part_bias": "Part_Bias",
+    "shatter": "Shatter",
+    "shaw": "Shaw",
+    "rpe": "RPE",
+    "bias": "bias for each distance (RAB)",
+    "huang1": "method 1",
+    "huang2": "method 2",
+    "huang3": "method 3",
+    "huang4": "method 4",
+    "xlnet": "XLNet",
+    "blockwise_n2": "BlockBERT, 2 blocks",
+    "blockwise_n3": "BlockBERT, 3 blocks",
+    "blockwise": f"BlockBERT, blocks of {BLOCK}",
+    "sparse": "Sparse Transformer, fixed",
+    "lightweight_conv": "lightweight convolution",
+    "dynamic_conv": "dynamic convolution",
+    "span_dynamic_conv": "span-based dynamic convolution",
+    "mixed": "ConvBERT's mixed attention",
+    "mixed_separable": "mixed, separable convolution",
+}
 
 
 def attentions(num_heads: int, length: int) -> dict:

@@ -20,6 +20,11 @@ SPLIT = {
     "blockbert_n2_base": (2, 4.84, 1.83),
     "blockbert_n3_base": (3, 4.87, 1.22),
 }
+NAMES = {
+    "bert_base": "BERT",
+    "blockbert_n2_base": "BlockBERT, 2 blocks",
+    "blockbert_n3_base": "BlockBERT, 3 blocks",
+}
 GOALS = (  # Preset and its length, over which at 512, at most, in the paper.
     ("shatter_base", 512, "bert_base", 0.55, ""),
     ("shatter_base", 256, "bert_base", "", "0.5"),
@@ -288,10 +293,13 @@ def ratio(value: float, reference: float | None, digits: int = 3) -> str:
 def plot(rows, targets, path: str, tokens: int = TOKENS) -> bool:
     """Draws bytes a layer over length with the fitted lines; says whether it could."""
     drawn = [
-        (f"{preset}, {label}, {target}", style, points)
+        (f"{NAMES[preset]}, {what}, {target}", style, f"C{color}", points)
         for target in targets
-        for kind, label, style in (("temporary", "XLA", "-"), ("held", "held", "--"))
-        for preset in SPLIT
+        for kind, what, style in (
+            ("temporary", "temporary by XLA", "-"),
+            ("held", "saved for the backward pass", "--"),
+        )
+        for color, preset in enumerate(SPLIT)
         if len(points := points_of(complete(rows, kind), target, preset, tokens)) > 1
     ]
     if not drawn:
@@ -301,17 +309,22 @@ def plot(rows, targets, path: str, tokens: int = TOKENS) -> bool:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 4.5))
-    for label, style, points in drawn:
+    from tfeff.plots.figure import legend_beside
+
+    figure, axes = plt.subplots(figsize=(10, 4.5), layout="constrained")
+    for label, style, color, points in drawn:
         slope, rest = split(points)
         lengths = list(points)
         fitted = [(slope * length + rest) / 1e6 for length in lengths]
-        (line,) = axes.plot(lengths, fitted, style, label=label)
+        axes.plot(lengths, fitted, style, color=color, label=label)
         measured = [value / 1e6 for value in points.values()]
-        axes.plot(lengths, measured, "o", color=line.get_color())
-    axes.set(xlabel=f"length N, {tokens} tokens in all", ylabel="MB a layer")
-    axes.legend()
-    figure.tight_layout()
+        axes.plot(lengths, measured, "o", color=color)
+    axes.set(
+        title="Memory of a training step that each further layer takes",
+        xlabel=f"length of a sequence (tokens), {tokens} tokens in all",
+        ylabel="memory per layer (MB)",
+    )
+    legend_beside(axes)
     figure.savefig(path, dpi=150)
     plt.close(figure)
     return True

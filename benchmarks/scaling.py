@@ -20,13 +20,37 @@ import time
 
 import machine
 from absl import app, flags
-from attentions import BLOCK, attentions, step
+from attentions import BLOCK, RELATIVE, TITLES, attentions, step
 from costs import exponent
 from rows import append, read
 
 REFERENCE = "self"
 LINEAR = ("blockwise", "lightweight_conv", "dynamic_conv", "span_dynamic_conv")
 SETTINGS = ("hidden_dim", "num_heads")
+# What is drawn together, beside the reference.
+FAMILIES = {
+    "Shatter and the steps to it": (
+        "partitioned",
+        "one_head_softmax",
+        "one_head_sigmoid",
+        "part_bias",
+        "shatter",
+    ),
+    "Relative positions": RELATIVE,
+    "Blocks and fixed patterns": (
+        "blockwise_n2",
+        "blockwise_n3",
+        "blockwise",
+        "sparse",
+    ),
+    "Convolutions": (
+        "lightweight_conv",
+        "dynamic_conv",
+        "span_dynamic_conv",
+        "mixed",
+        "mixed_separable",
+    ),
+}
 FIELDS = (*SETTINGS, "attention", "length", "seconds", "temporary", "flops")
 COSTS = {"seconds": ("time", "ms", 1e3), "temporary": ("temporary memory", "MB", 1e-6)}
 
@@ -190,29 +214,48 @@ def report(path: str) -> None:
 
 
 def plot(rows, path: str) -> None:
-    """Draws time and memory over length, both axes logarithmic."""
+    """Draws time and memory over length, both axes logarithmic, a row a family."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(1, 2, figsize=(13, 6))
-    for axes, (cost, (what, unit, scale)) in zip(panels, COSTS.items()):
-        for index, (name, points) in enumerate(curves(rows, cost).items()):
-            style = {REFERENCE: "k-"}.get(name, "--" if name in LINEAR else "-")
-            width = 2.5 if name == REFERENCE or name in LINEAR else 1
-            values = [value * scale for value in points.values()]
-            look = {"marker": "o^s"[index // 10], "markersize": 4}
-            if name != REFERENCE:
-                look["color"] = plt.cm.tab10(index % 10)
-            axes.loglog(list(points), values, style, lw=width, label=name, **look)
-        axes.set(xlabel="length", ylabel=f"{what} ({unit})")
-        lengths = sorted({int(row["length"]) for row in rows})
-        axes.set_xticks(lengths, lengths)
-        axes.minorticks_off()
-    panels[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
-    figure.tight_layout()
-    figure.savefig(path, dpi=150)
+    from tfeff.plots.figure import legend_beside
+
+    costs = {cost: curves(rows, cost) for cost in COSTS}
+    measured = set().union(*costs.values())
+    families = {
+        family: names
+        for family, names in FAMILIES.items()
+        if measured.intersection(names)
+    }
+    figure, panels = plt.subplots(
+        len(families),
+        len(COSTS),
+        figsize=(12, 1 + 3 * len(families)),
+        layout="constrained",
+        squeeze=False,
+    )
+    lengths = sorted({int(row["length"]) for row in rows})
+    for row, (family, names) in zip(panels, families.items()):
+        for axes, (cost, (what, unit, scale)) in zip(row, COSTS.items()):
+            for name in (REFERENCE, *names):
+                points = costs[cost].get(name, {})
+                values = [value * scale for value in points.values()]
+                look = {"color": "black"} if name == REFERENCE else {}
+                axes.loglog(
+                    list(points), values, marker=".", label=TITLES[name], **look
+                )
+            axes.set(title=family, xlabel="length (tokens)", ylabel=f"{what} ({unit})")
+            axes.set_xticks(lengths, lengths)
+            axes.minorticks_off()
+        legend_beside(row[-1])
+    one = rows[0]
+    figure.suptitle(
+        "Training step of one attention, one sequence, "
+        f"width {one['hidden_dim']}, {one['num_heads']} heads or parts"
+    )
+    figure.savefig(path, dpi=100)
     plt.close(figure)
 
 

@@ -34,7 +34,7 @@ def report(path: str) -> None:
             ]
             points = points_of(own, "label", "value")
         if points:
-            draw(points, SWEEPS[name].curves, picture)
+            draw(points, SWEEPS[name].source, SWEEPS[name].curves, picture)
             lines.append(f"![{SWEEPS[name].source}]({picture.rsplit('/', 1)[-1]})\n")
     with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines))
@@ -71,26 +71,27 @@ def points_of(rows: list[dict], along: str, value: str) -> dict[str, dict]:
     return points
 
 
-def draw(points: dict[str, dict], curves: bool, path: str) -> None:
+def draw(points: dict[str, dict], title: str, curves: bool, path: str) -> None:
     """Draws curves over steps or one mean a label, and a dot for each seed."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 4.5))
+    from tfeff.plots.figure import legend_beside
+
+    figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
     for label, line in points.items():
         places = [float(x) if curves else x for x in line]
         means = [statistics.mean(values) for values in line.values()]
         (drawn,) = axes.plot(places, means, "-" if curves else "_", label=label)
         for place, values in zip(places, line.values()):
             axes.plot([place] * len(values), values, ".", color=drawn.get_color())
-    axes.set(ylabel="validation loss")
+    axes.set(title=title, ylabel="validation loss (nats per predicted token)")
     if curves:
         axes.set(xlabel="step")
-        axes.legend()
+        legend_beside(axes)
     else:
         axes.tick_params(axis="x", rotation=45)
-    figure.tight_layout()
     figure.savefig(path, dpi=150)
     plt.close(figure)

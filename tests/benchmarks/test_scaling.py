@@ -102,6 +102,13 @@ def test_bad_flags(flag, message, tmp_path):
     refuses("scaling.py", flag, message, tmp_path)
 
 
+def test_each_attention_is_drawn_once(scaling):
+    drawn = [name for names in scaling["FAMILIES"].values() for name in names]
+    known = scaling["attentions"](4, 128)
+    assert sorted([scaling["REFERENCE"], *drawn]) == sorted(known)
+    assert set(scaling["TITLES"]) == set(known)
+
+
 @pytest.mark.slow
 def test_end_to_end(scaling, tmp_path):
     pytest.importorskip("jax", reason="jax is not installed (extra tpu)")
