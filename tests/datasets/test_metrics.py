@@ -2,6 +2,7 @@
 
 import math
 
+import keras
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -151,6 +152,12 @@ def test_other_bad_input():
         datasets.get("RTE").metrics(examples("SST-2", [0]), [0])
     with pytest.raises(TypeError, match="`examples` must be `TextExamples` of RTE"):
         datasets.get("RTE").metrics(examples("RACE", [0]), [0])
+    with pytest.raises(TypeError, match="`predictions` must be integers"):
+        datasets.accuracy([0, 1], [[0], [0, 1]])
+    with pytest.raises(TypeError, match="`predictions` must be numbers"):
+        datasets.pearson([0, 1], [[0], [0, 1]])
+    half = keras.ops.cast([0.5, 1, 2], "bfloat16")
+    assert datasets.pearson([1, 2, 4], half) == pytest.approx(1)
     for bad in ([3], [None]):
         with pytest.raises(TypeError, match="`ids` must be"):
             metrics("RACE", [0], [0], bad)

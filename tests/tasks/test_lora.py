@@ -8,6 +8,7 @@ import safetensors.numpy
 from tests.checks import randomize
 from tests.checks.encoder import batch_of
 from tests.subjects.encoders import tiny
+from tfeff.encoders.adapters import projections
 from tfeff.tasks import Classifier, Regressor, load_lora, lora, save_lora
 
 
@@ -115,6 +116,28 @@ def test_the_same_model_again(trained):
     load_lora(encoder, path)
     outputs = [x(batch)["sequence_output"] for x in (encoder, model.encoder)]
     np.testing.assert_array_equal(*outputs)
+
+
+def test_adapters_on_some_layers_of_a_name(tmp_path):
+    """Keras' own `enable_lora` gives a layer alone what ours gives all of a name."""
+
+    def partly():
+        model = base(num_layers=2)
+        model.encoder.trainable = False
+        layers = projections(model.encoder.blocks[1])
+        (query,) = (layer for layer in layers if layer.name == "query")
+        query.trainable = True
+        query.enable_lora(2)
+        return model, query
+
+    (saved, query), (other, same) = partly(), partly()
+    query.lora_kernel_b.assign_add(np.ones(query.lora_kernel_b.shape))
+    save_lora(saved, tmp_path / "partly.safetensors")
+    load_lora(other, tmp_path / "partly.safetensors")
+    for factor in ("lora_kernel_a", "lora_kernel_b"):
+        np.testing.assert_array_equal(getattr(same, factor), getattr(query, factor))
+    with pytest.raises(ValueError, match="must have the adapters that it names"):
+        load_lora(base(num_layers=2), tmp_path / "partly.safetensors")
 
 
 def test_the_file_is_small(trained):

@@ -6,9 +6,20 @@ import numpy as np
 
 
 def as_array(name: str, values: Any, what: str, dtype: Any = None) -> np.ndarray:
-    """Returns the values as an array; raises a TypeError where they are not `what`."""
+    """Returns the values as an array; raises a TypeError where they are not `what`.
+
+    Where a `dtype` is given, all numbers become it, and nothing else does. NumPy has no
+    bfloat16, which Keras' models predict in that precision: it becomes float32.
+    """
     try:
-        return np.asarray(values, dtype)
+        array = np.asarray(values)
+        if array.dtype.name == "bfloat16":
+            array = array.astype(np.float32)
+        if dtype is None:
+            return array
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"no numbers: {array.dtype}")
+        return array.astype(dtype, copy=False)
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"`{name}` must be {what}. Received: {name}={values!r:.80}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfeff.data.integers import check_int32
-from tfeff.utils.checks import check_bool, check_integer, check_iterable
+from tfeff.utils.checks import check_bool, check_integer, check_iterable, is_number
 
 
 def num_targets(num_tokens: int, mask_rate: float) -> int:
@@ -17,7 +17,7 @@ def num_targets(num_tokens: int, mask_rate: float) -> int:
 
 def check_mask_rate(mask_rate: float) -> None:
     """Raises unless the rate is in (0, 1]."""
-    if isinstance(mask_rate, bool) or not isinstance(mask_rate, (int, float)):
+    if not is_number(mask_rate):
         raise TypeError(f"`mask_rate` must be a number. Received: {mask_rate=}")
     if not 0 < mask_rate <= 1:
         raise ValueError(

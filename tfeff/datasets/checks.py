@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tfeff.data.arrays import check_all, check_one_axis
+from tfeff.data.arrays import as_array, check_all, check_one_axis
 
 
 def check_list(name: str, values: Iterable, kind: type | None = None) -> list:
@@ -53,7 +53,7 @@ def check_classes(
     name: str, values: np.ndarray, names: tuple[str, ...] | None = None
 ) -> np.ndarray:
     """Returns `values` as an array `[N]` of classes, of `names` if given, or raises."""
-    array = check_one_axis(name, np.asarray(values))
+    array = check_one_axis(name, as_array(name, values, "integers"))
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise TypeError(f"`{name}` must be integers. Received: {array.dtype}")
     if names is not None:
@@ -64,7 +64,7 @@ def check_classes(
 
 def check_ratings(name: str, values: np.ndarray) -> np.ndarray:
     """Returns `values` as an array `[N]` of finite float64, or raises."""
-    array = check_one_axis(name, np.asarray(values))
+    array = check_one_axis(name, as_array(name, values, "numbers"))
     if not (np.isrealobj(array) and np.issubdtype(array.dtype, np.number)):
         raise TypeError(f"`{name}` must be numbers. Received: {array.dtype}")
     check_all(name, array, np.isfinite(array), "finite")

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from tfeff.data.arrays import as_array
 from tfeff.data.finetuning.examples import TokenExamples
 from tfeff.datasets.checks import check_names
 from tfeff.datasets.dataset import Dataset
@@ -277,7 +278,9 @@ def check_labels(
 ) -> list[np.ndarray]:
     """The predicted labels of each sentence as arrays `[W]`, or an error."""
     check_iterable("predictions", predictions, "labels for each sentence")
-    predictions = [np.asarray(row) for row in predictions]
+    predictions = [
+        as_array("predictions", row, "labels of words") for row in predictions
+    ]
     sizes = [len(sentence) for sentence in examples.words]
     if [row.shape for row in predictions] != [(size,) for size in sizes]:
         raise ValueError(

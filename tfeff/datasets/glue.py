@@ -16,7 +16,6 @@ Reference:
 
 import functools
 import math
-import numbers
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +23,7 @@ from typing import Any
 from tfeff.datasets.files import first_file, lines, malformed
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.datasets.tsv import read_tsv, tsv_dataset
-from tfeff.utils.checks import check_mapping
+from tfeff.utils.checks import check_mapping, is_number
 
 # Those of the average: all but WNLI.
 SCORED_TASKS = ("CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI", "QNLI", "RTE")
@@ -74,9 +73,10 @@ def glue_average(scores: Mapping[str, float]) -> float:
             f"Received: none of {', '.join(missing)}"
         )
     for task in SCORED_TASKS:
-        value = scores[task]
-        if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise TypeError(f"`scores` must be numbers. Received: {task}={value!r}")
+        if not is_number(scores[task]):
+            raise TypeError(
+                f"`scores` must be numbers. Received: {task}={scores[task]!r}"
+            )
     return math.fsum(scores[task] for task in SCORED_TASKS) / len(SCORED_TASKS)
 
 

@@ -8,7 +8,6 @@ repetitions, of `p` predicted and `g` right ones,
 """
 
 import collections
-import numbers
 import re
 import statistics
 import string
@@ -16,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from tfeff.data.finetuning.examples import Question, SpanExamples, check_questions
 from tfeff.datasets.checks import check_different
-from tfeff.utils.checks import check_mapping
+from tfeff.utils.checks import check_mapping, is_number
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -115,7 +114,7 @@ def squad_v2_metrics(
         )
         check_ids("no_answer_probabilities", questions, no_answer_probabilities)
         for name, value in no_answer_probabilities.items():
-            if not isinstance(value, numbers.Real) or not 0 <= value <= 1:
+            if not is_number(value) or not 0 <= value <= 1:
                 raise ValueError(
                     "`no_answer_probabilities` must be from 0 to 1. Received: "
                     f"{value!r} for {name!r}"

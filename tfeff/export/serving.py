@@ -293,15 +293,15 @@ def _signatures(model, tokenizer, *, sequence_length=None, encoder=None, **optio
     if sequence_length is None:
         sequence_length = fixed_length or encoder.max_sequence_length
     check_length(encoder, sequence_length)
-    _warn_of_padding(encoder)
     if fixed_length not in (None, sequence_length):
         raise ValueError(
             f"`sequence_length` must be the {fixed_length} of the model's inputs. "
             f"Received: sequence_length={sequence_length}"
         )
-    text_encoder = TextEncoder(
-        tokenizer, sequence_length, encoder.length_dependent or fixed_length is not None
-    )
+    pads_fully = encoder.length_dependent or fixed_length is not None
+    if not pads_fully:
+        _warn_of_padding(encoder)
+    text_encoder = TextEncoder(tokenizer, sequence_length, pads_fully)
     archive = keras.export.ExportArchive()
     archive.track(text_encoder)
     for name, function in make(model, text_encoder, **options).items():
@@ -321,8 +321,9 @@ def _warn_of_padding(encoder):
     if any(declares(b.attention, "reads_padding") for b in encoder.blocks):
         warnings.warn(
             "The convolutions of `model` read padding (mask_conv=False), as those of "
-            "published ConvBERTs: what it says of a text depends on how much longer "
-            "the longest text of the request is. Alone in a request, a text has none",
+            "published ConvBERTs: what it says of a row depends on how much longer the "
+            "longest row of the request is. A text that is alone in its request, in "
+            "one row, has no padding",
             stacklevel=2,
         )
 

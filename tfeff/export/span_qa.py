@@ -112,7 +112,6 @@ class Answerer(tf.Module):
         check_integer("stride", stride)
         check_integer("max_answer_tokens", max_answer_tokens)
         check_integer("max_windows", max_windows)
-        check_threshold(no_answer_threshold)
         self.model = model
         self.tokenizer = tokenizer
         self.offset_tokenizer = OffsetTokenizer(tokenizer)
@@ -120,7 +119,7 @@ class Answerer(tf.Module):
         self.padded_length = sequence_length if model.encoder.length_dependent else None
         self.stride = stride
         self.max_answer_tokens = min(max_answer_tokens, sequence_length)
-        self.no_answer_threshold = no_answer_threshold
+        self.no_answer_threshold = check_threshold(no_answer_threshold)
         self.max_windows = max_windows
         most_tokens = sequence_length + (max_windows - 1) * stride
         self.most_in_passage = most_characters(tokenizer, most_tokens)

@@ -5,6 +5,7 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.building import check_overrides
 from tfeff.encoders.layer_states import FROZEN, QUANTIZED
 from tfeff.objectives.objective import check_encoder
+from tfeff.utils.checks import is_number
 
 
 def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> Encoder:
@@ -48,12 +49,12 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
         and Table 5.
     """
     check_encoder("encoder", encoder)
-    if isinstance(ratio, bool) or not isinstance(ratio, (int, float)):
+    if not is_number(ratio):
         raise TypeError(f"`ratio` must be a number. Received: ratio={ratio!r}")
     if not 0 < ratio <= 1:
         raise ValueError(f"`ratio` must be above 0, at most 1. Received: ratio={ratio}")
     check_overrides(overrides)
-    share = Fraction(ratio).limit_denominator(64)
+    share = Fraction(float(ratio)).limit_denominator(64)
     states = ("trainable", FROZEN, QUANTIZED)  # Of trained layers; these are new.
     config = {k: v for k, v in encoder.get_config().items() if k not in states}
     config["name"] = f"{encoder.name}_generator"

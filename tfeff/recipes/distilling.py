@@ -11,7 +11,6 @@ from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.corpora import build_caches, split_corpus
 from tfeff.recipes.distill_settings import DistillSettings
 from tfeff.recipes.distilling_models import (
-    check_length,
     finish,
     layer_settings,
     make_student_encoder,
@@ -32,6 +31,7 @@ from tfeff.recipes.runs import (
     recipe_running,
 )
 from tfeff.recipes.settings import check_settings
+from tfeff.tasks.encoder_limits import check_length
 
 
 @recipe_running()

@@ -84,16 +84,6 @@ def parse_layer_map(settings):
         ) from None
 
 
-def check_length(encoder, sequence_length):
-    """Raises where the sequences would be too long for the encoder's table."""
-    longest = encoder.max_sequence_length
-    if encoder.position == "absolute" and sequence_length > longest:
-        raise ValueError(
-            f"`sequence_length` must be at most {longest}, the table of positions. "
-            f"Received: sequence_length={sequence_length}"
-        )
-
-
 def write(run, metrics, model, tokenizer, **options):
     """The student's preset with its heads, what serves, and the metrics last.
 

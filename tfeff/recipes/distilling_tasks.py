@@ -18,7 +18,6 @@ from tfeff.recipes.baselines import make_baseline, scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.distill_settings import DistillSettings
 from tfeff.recipes.distilling_models import (
-    check_length,
     finish,
     layer_settings,
     make_student_encoder,
@@ -37,6 +36,7 @@ from tfeff.recipes.runs import (
     open_run,
 )
 from tfeff.recipes.tuning import report
+from tfeff.tasks.encoder_limits import check_length
 
 _KINDS = (tfeff.data.TextExamples, tfeff.data.ChoiceExamples, tfeff.data.SpanExamples)
 

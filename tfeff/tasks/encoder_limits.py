@@ -7,10 +7,10 @@ from tfeff.encoders import Encoder
 from tfeff.utils.checks import check_integer
 
 
-def check_length(encoder: Encoder, sequence_length: int, least: int = 3) -> int:
+def check_length(encoder: Encoder, sequence_length: int) -> int:
     """Returns a length that the encoder has positions for, or raises."""
     limit = encoder.max_sequence_length if encoder.position == "absolute" else None
-    return check_integer("sequence_length", sequence_length, least, limit)
+    return check_integer("sequence_length", sequence_length, 3, limit)
 
 
 def check_vocabulary(

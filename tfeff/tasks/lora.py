@@ -29,7 +29,8 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
     """Writes what was trained beside a frozen encoder: its adapters, and the heads.
 
     The file has a digest of itself, and one of the frozen weights, without which it is
-    of no use.
+    of no use. Where Keras' own `enable_lora` gave adapters to some layers of a name
+    alone, it loads into a model with adapters on the same ones.
 
     Args:
         model: an encoder with adapters (`encoder.enable_lora`), or an objective or a
@@ -115,7 +116,16 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
     path, encoder = check_path("path", path), _encoder(model)
     arrays, notes = _read(path)
     _check_base(encoder, notes, path)
-    _check_factors(encoder, arrays, notes, path)
+    rank, layers = notes.rank, notes.layers
+    adapted = adapted_layers(encoder)
+    present = {layer.lora_rank for layer in adapted}, {x.name for x in adapted}
+    if adapted and present != ({rank}, set(layers)):
+        raise ValueError(
+            "`model` must have no adapters, or such of the same layers and rank. "
+            f"Received: rank {sorted(present[0])} on {sorted(present[1])}; {path} has "
+            f"rank {rank} on {layers}"
+        )
+    _check_factors(adapted or projections(encoder), arrays, notes, path)
     heads = {} if model is encoder else _heads(model)
     found = {name: x.shape for name, x in arrays.items() if name.startswith("head/")}
     expected = {f"head/{name}": tuple(x.shape) for name, x in heads.items()}
@@ -129,15 +139,6 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
         raise ValueError(
             "`model` must have heads with the settings with which they were trained. "
             f"Received: {settings}; {path} has {notes.heads}"
-        )
-    rank, layers = notes.rank, notes.layers
-    adapted = adapted_layers(encoder)
-    present = {layer.lora_rank for layer in adapted}, {x.name for x in adapted}
-    if adapted and present != ({rank}, set(layers)):
-        raise ValueError(
-            "`model` must have no adapters, or such of the same layers and rank. "
-            f"Received: rank {sorted(present[0])} on {sorted(present[1])}; {path} has "
-            f"rank {rank} on {layers}"
         )
     if not adapted:
         encoder.enable_lora(rank, layers)
@@ -286,9 +287,9 @@ def _check_base(encoder, notes, path):
     )
 
 
-def _check_factors(encoder, arrays, notes, path):
-    """Raises unless a file has both factors, of its rank, for each of its layers."""
-    layers = [x for x in projections(encoder) if x.name in notes.layers]
+def _check_factors(layers, arrays, notes, path):
+    """Raises unless a file has both factors, of its rank, for each layer it names."""
+    layers = [x for x in layers if x.name in notes.layers]
     expected = {f"encoder/{x.path}/{factor}" for x in layers for factor in _FACTORS}
     found = {name for name in arrays if not name.startswith("head/")}
     ranks = {_inner_size(name, arrays[name]) for name in found}

@@ -139,6 +139,9 @@ class SentenceEmbedding(Task):
     ) -> np.ndarray:
         """The embeddings of texts.
 
+        Where convolutions read padding (`mask_conv=False`), as those of published
+        ConvBERTs, an embedding depends on the longest text of its batch.
+
         Args:
             texts: a list of strings, none of them empty or white space alone.
             tokenizer: the KerasHub tokenizer of the encoder.

@@ -170,7 +170,7 @@ class SpanQA(Task):
             One `SpanAnswer` for each of `features.questions`.
 
         Raises:
-            TypeError: if `features` are others, or a number is none.
+            TypeError: if `features` are others, or an integer is none.
             ValueError: if a number is out of range, or `features` have ids that the
                 encoder has no rows for.
         """
@@ -178,7 +178,7 @@ class SpanQA(Task):
         check_token_ids(features.token_ids, self.encoder)
         batch_size = check_integer("batch_size", batch_size)
         max_answer_tokens = check_integer("max_answer_tokens", max_answer_tokens)
-        check_threshold(no_answer_threshold)
+        no_answer_threshold = check_threshold(no_answer_threshold)
         dataset = features.dataset(batch_size, shuffle=False, repeat=False)
         logits = self.predict(dataset, verbose=0)
         # The last batch is padded with empty windows.

@@ -1,5 +1,6 @@
 """Examples that users make by hand: columns of any kind, and what is no column."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -78,6 +79,11 @@ def test_ratings_are_finite_floats():
     ratings = TextExamples(**TEXTS | {"label_names": None, "labels": [1, 2]}).labels
     assert ratings.dtype == np.float32 and ratings.tolist() == [1.0, 2.0]
     assert not ratings.flags.writeable
+    predicted = keras.ops.cast([1, 2], "bfloat16")  # By a model of that precision.
+    ratings = TextExamples(**TEXTS | {"label_names": None, "labels": predicted}).labels
+    assert ratings.dtype == np.float32 and ratings.tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="finite in float32. Received: 1e.300 at 0"):
+        TextExamples(**TEXTS | {"label_names": None, "labels": [1e300, 1]})
 
 
 @pytest.mark.parametrize(

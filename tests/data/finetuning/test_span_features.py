@@ -419,6 +419,15 @@ def test_bad_logits(letters):
         best_spans(features, good[:, :7], good)
     with pytest.raises(ValueError, match="`end_logits` must be finite"):
         best_spans(features, good, good * np.nan)
+    for wrong in (good.astype(str), good.astype(complex), [[10**400] * 8]):
+        with pytest.raises(TypeError, match="`start_logits` must be an array of num"):
+            best_spans(features, wrong, good)
+    thresholds = (0.5, np.float32(0.5), np.array(0.5), tf.constant(0.5))
+    found = [best_spans(features, good, good, 3, x) for x in thresholds]
+    assert found == [found[0]] * 4
+    for wrong in ("0.5", np.nan, np.array([0.5]), np.array("0.5")):
+        with pytest.raises(ValueError, match="`no_answer_threshold` must be a number"):
+            best_spans(features, good, good, 3, wrong)
     with pytest.raises(ValueError, match="`max_answer_tokens` must be an integer"):
         best_spans(features, good, good, max_answer_tokens=0)
     extreme = np.full((1, 8), 1e30)

@@ -179,7 +179,8 @@ def test_a_cache(tmp_path):
         (dict(vocabulary={"a": 0}), "a piece for each of the 256 bytes"),
         (dict(vocabulary="x"), "`vocabulary` must be a mapping of pieces to ids"),
         (dict(vocabulary=["a"]), "`vocabulary` must be a mapping of pieces to ids"),
-        (dict(vocabulary={"a": None}), "`vocabulary` must be an integer"),
+        (dict(vocabulary={"a": None}), "integers as ids. Received: None for 'a'"),
+        (dict(vocabulary={"a": 1.5}), "integers as ids. Received: 1.5 for 'a'"),
         (dict(vocabulary={1: 0}), "`vocabulary` must have strings as pieces"),
         (dict(sequence_length=-1), "`sequence_length` must be an integer"),
         (dict(sequence_length="x"), "`sequence_length` must be an integer"),
@@ -198,3 +199,22 @@ def test_bad_arguments(change, message):
     RobertaTokenizer(**arguments)
     with pytest.raises((TypeError, ValueError), match=message):
         RobertaTokenizer(**(arguments | change))
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([[5.7]], "integers. .*float64"),
+        (np.array([np.nan]), "integers. .*float64"),
+        (np.array([300]), "ids from 0 to .* Received: 300"),
+        (np.array([-1]), "ids from 0 to .* Received: -1"),
+        (np.array([2**40]), "fit into int32"),
+        ("a", "integers"),
+        (np.array([None]), "integers"),
+    ],
+)
+def test_only_ids_become_texts(ids, message):
+    pieces = {p: i for i, p in enumerate([*SPECIAL, *byte_symbols(), "ab"])}
+    tokenizer = RobertaTokenizer(pieces, ["a b"])
+    with pytest.raises((TypeError, ValueError), match=f"`inputs` must .*{message}"):
+        tokenizer.detokenize(np.asarray(ids) if isinstance(ids, list) else ids)

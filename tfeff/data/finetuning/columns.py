@@ -82,9 +82,10 @@ def check_ratings(values: Any) -> np.ndarray:
             "`labels` must be numbers, as there are no `label_names`. "
             f"Received: labels of dtype {ratings.dtype}"
         )
+    given = check_one_axis("labels", ratings)
     with np.errstate(over="ignore"):
-        ratings = check_one_axis("labels", ratings.astype(np.float32))
-    check_all("labels", ratings, np.isfinite(ratings), "finite")
+        ratings = given.astype(np.float32)
+    check_all("labels", given, np.isfinite(ratings), "finite in float32")
     ratings.setflags(write=False)
     return ratings
 

@@ -1,6 +1,7 @@
 """From a model's logits for windows to one answer a question."""
 
 import math
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -64,7 +65,7 @@ def best_spans(
     """
     check_features(features)
     max_answer_tokens = check_integer("max_answer_tokens", max_answer_tokens)
-    check_threshold(no_answer_threshold)
+    no_answer_threshold = check_threshold(no_answer_threshold)
     starts = _logits("start_logits", start_logits, features)
     ends = _logits("end_logits", end_logits, features)
     longest = min(max_answer_tokens, features.token_ids.shape[1])
@@ -117,15 +118,20 @@ def check_features(features: SpanFeatures) -> None:
         )
 
 
-def check_threshold(no_answer_threshold: float | None) -> None:
-    """Raises unless it is a number, infinity included, or None."""
+def check_threshold(no_answer_threshold: float | None) -> float | None:
+    """Returns a number, infinity included, or None; else raises."""
     if no_answer_threshold is None:
-        return
-    if not is_number(no_answer_threshold) or math.isnan(no_answer_threshold):
+        return None
+    # NumPy and TensorFlow have numbers that are arrays without an axis.
+    value: Any = no_answer_threshold
+    if getattr(value, "shape", None) == ():
+        value = np.asarray(value)[()]
+    if not is_number(value) or math.isnan(value):
         raise ValueError(
             "`no_answer_threshold` must be a number or None. Received: "
             f"no_answer_threshold={no_answer_threshold!r}"
         )
+    return float(value)
 
 
 def _logits(name, logits, features):

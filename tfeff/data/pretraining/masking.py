@@ -20,7 +20,7 @@ from tfeff.data.sampling import (
     random_bits,
     slots,
 )
-from tfeff.utils.checks import check_choice, check_integer
+from tfeff.utils.checks import check_choice, check_integer, is_number
 
 MASKINGS = ("token", "whole_word", "ngram")
 
@@ -29,7 +29,7 @@ def check_masking(masking: str, mask_share: float, random_share: float) -> None:
     """Raises unless the name is known and the shares add up to at most 1."""
     check_choice("masking", masking, MASKINGS)
     for name, share in [("mask_share", mask_share), ("random_share", random_share)]:
-        if isinstance(share, bool) or not isinstance(share, (int, float)):
+        if not is_number(share):
             raise TypeError(f"`{name}` must be a number. Received: {name}={share!r}")
         if not 0 <= share <= 1:
             raise ValueError(

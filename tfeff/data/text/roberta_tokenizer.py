@@ -1,4 +1,5 @@
 import json
+import numbers
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfeff.compat import add_special_token, find_special_tokens
+from tfeff.data.integers import check_int32
 from tfeff.data.text.byte_pairs import MergeRules, byte_symbols, merge, words
 from tfeff.data.text.flat import row_ids, rows_of, sums
 from tfeff.encoders import Encoder
@@ -112,7 +114,11 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
                 raise TypeError(
                     f"`vocabulary` must have strings as pieces. Received: {piece!r:.80}"
                 )
-            check_integer("vocabulary", id, 0)
+            if isinstance(id, bool) or not isinstance(id, numbers.Integral):
+                raise TypeError(
+                    f"`vocabulary` must have integers as ids. Received: {id!r:.80} "
+                    f"for {piece!r:.80}"
+                )
         pieces = sorted(vocabulary, key=vocabulary.__getitem__)
         if [vocabulary[piece] for piece in pieces] != list(range(len(pieces))):
             raise ValueError(
@@ -238,7 +244,7 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
             inputs = tf.ragged.constant(inputs, tf.int32)
         if tf.executing_eagerly():
             # A lookup beyond the pieces would be an error of TensorFlow's, or "".
-            ids = np.asarray(getattr(inputs, "flat_values", inputs))
+            ids = check_int32("inputs", getattr(inputs, "flat_values", inputs))
             wrong = ids[(ids < 0) | (ids >= self.vocabulary_size())]
             if wrong.size:
                 raise ValueError(

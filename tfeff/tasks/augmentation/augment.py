@@ -12,7 +12,7 @@ from tfeff.data.text.offset_tokenizer import encode_with_offsets
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.tasks.augmentation.mlm_candidates import MLMCandidates
 from tfeff.tasks.augmentation.word_vectors import WordVectors
-from tfeff.utils.checks import check_integer
+from tfeff.utils.checks import check_integer, is_number
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
@@ -96,7 +96,7 @@ def augment(
             "`word_vectors` must be `tfeff.tasks.WordVectors`, or None. Received: "
             f"word_vectors={word_vectors!r}"
         )
-    if isinstance(rate, bool) or not isinstance(rate, (int, float)):
+    if not is_number(rate):
         raise TypeError(f"`rate` must be a number. Received: {rate=}")
     if not 0 <= rate <= 1:
         raise ValueError(f"`rate` must be in [0, 1]. Received: {rate=}")

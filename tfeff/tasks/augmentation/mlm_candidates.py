@@ -10,6 +10,7 @@ import tensorflow as tf
 from tfeff.data.text.pieces import spelled_pieces
 from tfeff.objectives import MaskedLM
 from tfeff.tasks.augmentation.word_vectors import WordVectors
+from tfeff.tasks.encoder_limits import check_vocabulary
 from tfeff.utils.backend import check_tensorflow
 
 _LETTERS = re.compile(r"[^\W_]+")
@@ -37,12 +38,7 @@ class MLMCandidates:
                 "`masked_lm` must be a `tfeff.objectives.MaskedLM`. "
                 f"Received: masked_lm={model!r}"
             )
-        if tokenizer.vocabulary_size() > model.encoder.vocabulary_size:
-            raise ValueError(
-                "`tokenizer` must have no more ids than the model. Received: "
-                f"{tokenizer.vocabulary_size()} ids, "
-                f"{model.encoder.vocabulary_size} in the model"
-            )
+        check_vocabulary("tokenizer", tokenizer, model.encoder)
         self.tokenizer = tokenizer
         words = whole_words(tokenizer)
         if not words:
