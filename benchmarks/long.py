@@ -11,7 +11,7 @@ compared within rounds. PyTorch is named as left out where it is missing.
 
 Rows are added to `long.csv` and `long_times.csv` in `--results` as they come, and what
 is already there from such a machine is not made again: delete what the code has
-overtaken. Needs `pip install tfeff[tpu]`; `torch` if it is to be compared.
+overtaken. Needs `pip install '.[tpu]'`; `torch` if it is to be compared.
 
     python benchmarks/long.py --costs=memory
     python benchmarks/long.py --costs=time --attentions=self,shatter --lengths=4096

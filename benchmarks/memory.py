@@ -18,7 +18,7 @@ processes run one step of each preset to check the report.
 
 Rows are added to `memory.csv`, `memory_parts.csv` and `memory_process.csv` in
 `--results` as they come, and rows that are already there are not made again. Needs
-`pip install tfeff[tpu,plots]`.
+`pip install '.[tpu,plots]'`.
 
     python benchmarks/memory.py
     python benchmarks/memory.py --target=v3:2x2 --sizes=16x512 --regression= \\

@@ -8,7 +8,7 @@ one length take turns, and the median counts; where XLA wants more than
 octaves: 1 is linear. Two-stream attention is left out: it runs a whole encoder.
 
 Rows are added to `scaling.csv` in `--results` after each length, and rows that are
-already there are not made again. Needs `pip install tfeff[tpu,plots]`.
+already there are not made again. Needs `pip install '.[tpu,plots]'`.
 
     python benchmarks/scaling.py --attentions=self,blockwise,dynamic_conv
 """

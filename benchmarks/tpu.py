@@ -2,7 +2,7 @@
 
 Compiles the whole step of each preset (embeddings, blocks, masked LM head on the
 masked positions, gradients, AdamW, mixed bfloat16) for one core of a TPU, with the
-compiler in `libtpu` (`pip install tfeff[tpu]`), and reports what that expects: time,
+compiler in `libtpu` (`pip install '.[tpu]'`), and reports what that expects: time,
 operations, bytes and memory, beside what the papers measured. The step is that of
 Keras' TensorFlow backend, as `fit` runs it, or that of its JAX backend. `keras_hub`
 among the presets is KerasHub's BERT with the same head, loss and optimizer.

@@ -20,8 +20,8 @@ def answered(probability):
 
 
 def augmented(rate):
-    tokenizer = train_tokenizer(TEXTS * 9, vocabulary_size=24)
-    model = MaskedLM(tiny("bert_base", vocabulary_size=24))
+    tokenizer = train_tokenizer(TEXTS * 9, vocabulary_size=40, kind="wordpiece")
+    model = MaskedLM(tiny("bert_base", vocabulary_size=tokenizer.vocabulary_size()))
     examples = TextExamples(TEXTS[:1], None, [0], ("x",), ["1"])
     return augment(examples, model, tokenizer, rate=rate, copies=1)
 

@@ -187,7 +187,7 @@ def test_without_beam(corpus, tmp_path, monkeypatch):
     for name in ("apache_beam", "apache_beam.options", *loaded):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(
-        ImportError, match=r"`beam_flags` need.*pip install tfeff\[beam"
+        ImportError, match=r"`beam_flags` need.*pip install 'tfeff\[beam"
     ):
         cache(settings(tmp_path / "c", corpus, runner="DirectRunner"))
     assert not os.listdir(tmp_path)

@@ -170,9 +170,9 @@ def test_a_scheme_without_its_library(monkeypatch):
     for name, scheme in (("s3fs", "s3"), ("gcsfs", "gs")):
         monkeypatch.setitem(sys.modules, name, None)
         monkeypatch.delitem(loaded, scheme, raising=False)
-    with pytest.raises(ValueError, match=r"`url` needs .* pip install tfeff\[s3\]"):
+    with pytest.raises(ValueError, match=r"`url` needs .* pip install 'tfeff\[s3\]'"):
         storage.fetch("s3://bucket/a")
-    with pytest.raises(ValueError, match=r"`url` needs .* pip install tfeff\[gcs\]"):
+    with pytest.raises(ValueError, match=r"`url` needs .* pip install 'tfeff\[gcs\]'"):
         storage.fetch("gs://bucket/a")
 
 

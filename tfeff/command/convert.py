@@ -82,7 +82,7 @@ def _read(settings):
         f"{encoder.count_params():,} weights"
     )
     if tokenizer is None:
-        print("Without a tokenizer: the source has no vocab.txt or spiece.model")
+        print("Without a tokenizer: the source has no files of one")
     else:
         folds = ", lower-casing" if tokenizer.get_config().get("lowercase") else ""
         size = tokenizer.vocabulary_size()

@@ -1,4 +1,4 @@
-"""Figures. They need matplotlib: `pip install tfeff[plots]`.
+"""Figures. They need matplotlib: `pip install 'tfeff[plots]'`.
 
 The numbers of each are in a separate function, which does not need it.
 """

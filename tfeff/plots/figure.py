@@ -31,7 +31,7 @@ def figure_axes(
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            "Figures need matplotlib. Install it by `pip install tfeff[plots]`"
+            "Figures need matplotlib. Install it by `pip install 'tfeff[plots]'`"
         ) from error
     columns = min(panels, 4)
     rows = math.ceil(panels / columns)

@@ -339,7 +339,7 @@ def check_plots(plots: bool) -> None:
     """Raises where pictures are wanted and cannot be drawn."""
     if plots and not importlib.util.find_spec("matplotlib"):
         raise ValueError(
-            "`plots` must be False without matplotlib: pip install tfeff[plots]. "
+            "`plots` must be False without matplotlib: pip install 'tfeff[plots]'. "
             "Received: plots=True"
         )
 

@@ -14,10 +14,10 @@ from tfeff.utils.checks import near_miss
 _BUCKETS = {"abfs", "abfss", "az", "gcs", "gs", "oss", "s3", "s3a"}
 # The extra of tfeff, or the package, that brings a scheme.
 _INSTALL = {
-    "s3": "tfeff[s3]",
-    "s3a": "tfeff[s3]",
-    "gs": "tfeff[gcs]",
-    "gcs": "tfeff[gcs]",
+    "s3": "'tfeff[s3]'",
+    "s3a": "'tfeff[s3]'",
+    "gs": "'tfeff[gcs]'",
+    "gcs": "'tfeff[gcs]'",
     "hdfs": "pyarrow, with Hadoop's libhdfs",
     "abfs": "adlfs",
     "az": "adlfs",

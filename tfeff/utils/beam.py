@@ -37,7 +37,7 @@ class BeamJobs:
             )
         except ImportError as error:
             raise ImportError(
-                "`beam_flags` need Apache Beam: pip install tfeff[beam]"
+                "`beam_flags` need Apache Beam: pip install 'tfeff[beam]'"
             ) from error
         with _named_by_the_parser():
             options = self._options = PipelineOptions(flags)

@@ -76,7 +76,7 @@ def build_cache(
         progress: whether to report on standard error.
         beam_flags: flags of Beam's pipeline options, such as
             `["--runner=DirectRunner", "--direct_num_workers=4"]`; None builds the cache
-            in this process. Needs `pip install tfeff[beam]`.
+            in this process. Needs `pip install 'tfeff[beam]'`.
 
     Returns:
         The opened cache.

@@ -65,7 +65,7 @@ def parquet(
 
     A file is read in batches of rows, and no other column is read. Checksums of pages
     are compared where the file has them. Texts that are empty or white space alone are
-    no documents. Needs `pip install tfeff[parquet]`.
+    no documents. Needs `pip install 'tfeff[parquet]'`.
 
     Args:
         patterns: as of `tfeff.data.text_files`.
@@ -99,7 +99,7 @@ def parquet(
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError(
-            "`parquet` needs PyArrow: pip install tfeff[parquet]"
+            "`parquet` needs PyArrow: pip install 'tfeff[parquet]'"
         ) from error
     paths = matching_files(patterns)
     for path in paths:
