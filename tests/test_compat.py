@@ -221,6 +221,13 @@ def test_the_names_that_are_used_exist():
     assert compat.input_structure(OfACall()) is None
     generator = compat.DrawnSeed(3)
     assert generator.next() == 3
+    half = keras.DTypePolicy("mixed_bfloat16")
+    policies = keras.dtype_policies.DTypePolicyMap("float32", {"half": half})
+    for name, policy in (("half", half), ("whole", keras.DTypePolicy("float32"))):
+        layer = keras.layers.Dense(1, name=name, dtype=policies)
+        layer.build((None, 1))
+        assert getattr(layer, compat.POLICY) is policies
+        assert compat.policy_of(layer).name == policy.name
 
 
 def test_overridden_steps_of_an_update_are_those_that_keras_takes():

@@ -22,6 +22,18 @@ def sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     return layer._flatten_layers()
 
 
+# Of a layer. The public setter writes into a map of policies, which layers share.
+POLICY = "_dtype_policy"
+
+
+def policy_of(layer: keras.layers.Layer) -> keras.dtype_policies.DTypePolicy:
+    """The policy by which a layer computes, also where a map has one for it."""
+    policy = getattr(layer, POLICY)
+    if isinstance(policy, keras.dtype_policies.DTypePolicyMap):
+        return policy[layer.path] if layer.path else policy.default_policy
+    return policy
+
+
 def keras_mask(tensor):
     """Keras' mask of a tensor, such as `Embedding(mask_zero=True)` gives it, or `None`.
 

@@ -289,17 +289,30 @@ def test_an_operator_that_a_format_lacks_is_named_with_its_layer(format, tmp_pat
     assert not path.exists()
 
 
+def policies(kind):
+    """All layers in mixed precision, by one policy, by a map, or attentions alone."""
+    if kind == "one":
+        return "mixed_bfloat16"
+    whole = "mixed_bfloat16" if kind == "map" else "float32"
+    of_attentions = {".*attention.*": keras.DTypePolicy("mixed_bfloat16")}
+    return keras.dtype_policies.DTypePolicyMap(
+        whole, {} if kind == "map" else of_attentions
+    )
+
+
 @slow
+@pytest.mark.parametrize("kind", ["one", "map", "attentions"])
 @pytest.mark.parametrize("format", ["litert", pytest.param("onnx", marks=needs_onnx)])
-def test_mixed_precision_is_exported_in_float32(format, tmp_path):
-    mixed = make_encoder("bert_base", dtype="mixed_bfloat16")
+def test_mixed_precision_is_exported_in_float32(format, kind, tmp_path):
+    mixed = make_encoder("bert_base", dtype=policies(kind))
+    config = mixed.get_config()
     exact = randomized(make_encoder("bert_base"))
     mixed.set_weights(exact.get_weights())
     batch = batch_of(exact)
     before = mixed(batch)["sequence_output"]
     path = exported(mixed, tmp_path, format)
     check_same(run(path, batch), named_outputs(exact, batch))
-    assert mixed.dtype_policy.name == "mixed_bfloat16"
+    assert mixed.get_config() == config
     np.testing.assert_array_equal(mixed(batch)["sequence_output"], before)
 
 

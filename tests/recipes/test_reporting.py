@@ -98,6 +98,19 @@ def test_the_part_that_a_run_chose_by_is_not_shown(tmp_path, capsys):
     assert "of its predicted parts, test is shown" in capsys.readouterr().err
 
 
+def test_questions_of_the_part_that_the_data_set_names(tmp_path):
+    """Metrics say of what part they are, where the settings do not."""
+    for name, config in (("a", {}), ("b", {"dev_split": "validation"})):
+        write_questions(tmp_path / name, "Quiz", 0.25, 0.125)
+        path = tmp_path / name / "metrics.json"
+        metrics = json.loads(path.read_text()) | {"dev_split": "validation"}
+        path.write_text(json.dumps(metrics))
+        config = {"task": "Quiz", "pretrained": name, **config}
+        (tmp_path / name / "config.json").write_text(json.dumps(config))
+    found = report(ReportSettings(runs=(f"{tmp_path}/*",)))
+    assert set(found["a"]) == set(found["b"])
+
+
 def test_baselines_are_rows_below(tmp_path, capsys):
     def baseline(kind, **metrics):
         return {"name": f"{kind} baseline", "metrics": metrics}

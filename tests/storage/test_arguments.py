@@ -14,6 +14,7 @@ from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.stores import make_store
 from tfeff import storage
 from tfeff.storage import arguments
+from tfeff.storage.arguments import local_path
 from tfeff.storage.manifest import NAME
 
 URL = "store://bucket/thing"
@@ -105,6 +106,14 @@ def test_files(store):
     text = pathlib.Path(store.root, "bucket", "metrics.json").read_text()
     assert text == '{\n  "f1": 1.0\n}\n'
     assert not list(pathlib.Path(store.root).glob("**/*probe*"))
+
+
+@pytest.mark.parametrize("scheme", ["file", "FILE", "Local"])
+def test_schemes_in_any_case(scheme, tmp_path):
+    (tmp_path / "documents.txt").write_text("one two\n")
+    url = f"{scheme}://{tmp_path}/documents.txt"
+    assert list(tfeff.data.text_files(url)) == ["one two"]
+    assert pathlib.Path(local_path("path", url)).read_text() == "one two\n"
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Nothing damaged is read from a preset in silence."""
 
+import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +17,7 @@ from tests.subjects.sentences import tokenizer
 from tfeff.convert import BertTokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import check_preset, is_weights_file
+from tfeff.encoders.preset_heads import read_head
 from tfeff.tasks import load_pretrained, save_pretrained
 from tfeff.utils.digests import FILE_NAME, read_digests
 
@@ -152,6 +155,50 @@ def test_what_has_no_digest_is_loaded_with_a_warning(what, copy):
         message = f"{FILE_NAME} in .* does not name assets/tokenizer/vocabulary.spm, "
     with pytest.warns(UserWarning, match=message):
         load_pretrained(copy)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda config: None,
+        lambda config: {n: x for n, x in config.items() if n != "config"},
+        lambda config: config | {"config": None},
+        lambda config: config | {"config": config["config"] | {"num_heads": "a"}},
+        lambda config: config | {"config": config["config"] | {"attention": None}},
+        lambda config: config | {"config": config["config"] | {"frozen_layers": 3}},
+        "{",
+        b"\xff",
+    ],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_damaged_configuration_without_digests(change, copy):
+    os.remove(copy / FILE_NAME)
+    path = copy / "config.json"
+    if callable(change):
+        change = json.dumps(change(json.loads(path.read_text())))
+    path.write_bytes(change if isinstance(change, bytes) else change.encode())
+    for read in (Encoder.from_preset, load_pretrained):
+        with pytest.raises(ValueError, match="copy"):
+            read(str(copy))
+
+
+def test_wrong_arguments_are_no_damage(copy):
+    with pytest.raises(TypeError, match="num_layer"):
+        Encoder.from_preset(str(copy), num_layer=3)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_damaged_heads_without_digests(tmp_path):
+    """Each byte, with a bit of it changed: another value, or a ValueError."""
+    head, path = tmp_path / "pooler_head.npz", str(tmp_path)
+    np.savez(head, kernel=np.ones((2, 2), "float32"))
+    for place in range(head.stat().st_size):
+        for bit in (0, 3, 6):
+            flip(head, place, bit)
+            with contextlib.suppress(ValueError):
+                read_head(path, "pooler")
+            flip(head, place, bit)
+    assert read_head(path, "pooler")["kernel"].tolist() == [[1, 1], [1, 1]]
 
 
 def test_what_is_saved_again_is_whole(copy):

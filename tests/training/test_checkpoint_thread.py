@@ -14,6 +14,7 @@ import pytest
 from tests.subjects.clusters import REPOSITORY
 from tests.subjects.small_runs import Raises, Small, contents, train
 from tfeff.training import Checkpoints, load_checkpoint, save_checkpoint
+from tfeff.training.checkpoints import load_notes
 
 
 @pytest.fixture
@@ -212,3 +213,25 @@ def test_a_checkpoint_under_the_name_of_another_step_is_refused(model, tmp_path)
         load_checkpoint(str(tmp_path / "step-00000007.keras"))
     (tmp_path / "step-00000007.keras").rename(tmp_path / "best.keras")
     load_checkpoint(str(tmp_path / "best.keras"))
+
+
+def test_notes_of_a_user_may_have_any_name(model, tmp_path):
+    data = np.ones((4, 2)), np.ones((4, 1))
+    callback = Checkpoints(str(tmp_path), 1, notes=lambda: {"step": "warm-up"})
+    model.fit(*data, 4, verbose=0, callbacks=[callback])
+    path = str(tmp_path / "step-00000001.keras")
+    assert load_notes(path)["step"] == "warm-up"
+    load_checkpoint(path)
+    path = str(tmp_path / "step-00000009.keras")
+    save_checkpoint(model, path, {"step": 1})
+    load_checkpoint(path)
+
+
+def test_a_callback_with_a_first_step_serves_a_second_fit(model, tmp_path):
+    data = np.ones((4, 2)), np.ones((4, 1))
+    callback = Checkpoints(str(tmp_path), 1, first_step=0)
+    model.fit(*data, 4, verbose=0, callbacks=[callback])
+    model.fit(*data, 4, verbose=0, callbacks=[callback], initial_epoch=1, epochs=2)
+    assert "step-00000002.keras" in os.listdir(tmp_path)
+    with pytest.raises(ValueError, match="step 2, for a training .* at step 0"):
+        model.fit(*data, 4, verbose=0, callbacks=[callback])

@@ -233,6 +233,29 @@ def test_optimizer_round_trips_with_its_schedule():
     assert (copy.layer_decay, copy.bias_correction) == (0.8, False)
 
 
+def test_weights_of_one_path_are_excluded_one_by_one(tmp_path):
+    """The generator and the discriminator have layers of the same names."""
+    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=9, num_layers=1)
+    model = tfeff.objectives.get("replaced_token").make_model(encoder, 1 / 2)
+    (kernel,) = (w for w in encoder.trainable_weights if "query/kernel" in w.path)
+    same = [w for w in model.trainable_weights if w.path == kernel.path]
+    assert len(same) == 2
+    optimizer = adamw(1e-2, 1, 50, weight_decay=1.0)
+    optimizer.exclude_from_weight_decay(var_list=[kernel])
+    model.compile(optimizer)
+    model.optimizer.build(model.trainable_variables)
+    path = str(tmp_path / "model.keras")
+    tfeff.training.save_checkpoint(model, path)
+    grown = tfeff.training.double_depth(model)
+    reset = tfeff.training.double_depth(model, "reset")
+    for made in (model, tfeff.training.load_checkpoint(path), grown, reset):
+        depth = made.encoder.num_layers
+        for part, expected in ((made.encoder, False), (made.generator, True)):
+            kernels = [w for w in part.trainable_weights if "query/kernel" in w.path]
+            found = [made.optimizer.decays(w) for w in kernels]
+            assert found == [expected] * depth
+
+
 @pytest.mark.parametrize("by_name", [True, False])
 def test_what_is_excluded_from_decay_stays_excluded(by_name, tmp_path):
     sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=8)

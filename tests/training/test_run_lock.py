@@ -1,6 +1,7 @@
 """One process at a time in a run directory."""
 
 import errno
+import fcntl
 import json
 import os
 import re
@@ -178,15 +179,23 @@ def test_a_run_of_a_relative_path_stays_where_it_is(tmp_path, monkeypatch):
     assert os.listdir(tmp_path / "other") == []
 
 
-def test_a_full_disk_leaves_neither_a_lock_nor_a_folder(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+@pytest.mark.parametrize(
+    ("module", "name", "code"),
+    [(os, "pwrite", errno.ENOSPC), (fcntl, "flock", errno.ENOLCK)],
+    ids=["full", "without locks"],
+)
+def test_a_disk_that_refuses_leaves_neither_a_lock_nor_a_folder(
+    module, name, code, tmp_path, monkeypatch
+):
+    def refuse(*_):
+        raise OSError(code, os.strerror(code))
 
     (tmp_path / "there").mkdir()
+    message = f"`directory` must be .*{os.strerror(code)}"
     with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", full)
+        patch.setattr(module, name, refuse)
         for name in ("there", "new/run"):
-            with pytest.raises(ValueError, match="`directory` must be .*No space left"):
+            with pytest.raises(ValueError, match=message):
                 RunDirectory(tmp_path / name, {"seed": 0})
     assert os.listdir(tmp_path) == ["there"] and os.listdir(tmp_path / "there") == []
     for name in ("there", "new/run"):

@@ -1,6 +1,5 @@
 """Flags of a settings class, and settings of a command line."""
 
-import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -9,7 +8,7 @@ from absl import flags
 
 from tfeff.recipes.settings import Field, Settings, fields_of
 
-_WIDTH = 88  # Of lines at most.
+WIDTH = 88  # Of lines at most.
 _CONFIG = (
     "A paper's settings by name, as `tfeff configs` lists them; flags that are given "
     "replace them."
@@ -87,25 +86,23 @@ def _renamed(cls, arguments):
         yield f"{flag}{equals}{value}"
 
 
-def usage(command: str, cls: type[Settings]) -> str:
-    """The text of a command's `--help`."""
+def usage(command: str, cls: type[Settings], width: int = WIDTH) -> str:
+    """The text of a command's `--help`, in lines of at most `width` characters."""
     fields = fields_of(cls)
     positional = " ".join(_shown(field) for field in fields if field.positional)
     about = (cls.__doc__ or "").partition("\nArgs:")[0]
     lines = [f"usage: tfeff {command} {positional}".rstrip() + " [--flag=value ...]"]
     lines += ["", textwrap.dedent(f"    {about}").strip(), ""]
     if cls.recipe:
-        lines += ["  --config=NAME", *_indented(_CONFIG)]
+        lines += ["  --config=NAME", *_indented(_CONFIG, width)]
     for field in fields:
         lines.append(f"  {_shown(field)}{'' if field.positional else _example(field)}")
-        lines += _indented(field.help + _default(field))
+        lines += _indented(field.help + _default(field), width)
     return "\n".join(lines)
 
 
-def _indented(text):
+def _indented(text, width):
     indent = " " * 6
-    columns = shutil.get_terminal_size((_WIDTH, 24)).columns
-    width = max(40, min(_WIDTH, columns))
     return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)
 
 

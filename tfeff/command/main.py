@@ -1,6 +1,7 @@
 """The command `tfeff COMMAND --flag=value ...`."""
 
 import importlib
+import shutil
 import sys
 import traceback
 from collections.abc import Sequence
@@ -112,7 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = COMMANDS[name]
     settings = _load(command.settings)
     if {"--help", "-h"} & set(rest):
-        print(flags.usage(name, settings))
+        columns = shutil.get_terminal_size((flags.WIDTH, 24)).columns
+        width = max(40, min(flags.WIDTH, columns))
+        print(flags.usage(name, settings, width))
         return 0
     try:
         values = flags.parse(settings, rest)

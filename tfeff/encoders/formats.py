@@ -11,7 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.compat import sublayers
+from tfeff.compat import POLICY, policy_of, sublayers
 from tfeff.encoders.onnx_simplify import simplify
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops.kernels.backends import forward_only
@@ -199,9 +199,10 @@ def _whole_and_exact(model):
         if isinstance(layer, ScoredAttention):
             changes.append((layer, "is_converted", True))
         # Of quantized layers, too: int8_from_mixed_bfloat16.
-        exact = re.sub("mixed_b?float16", "float32", layer.dtype_policy.name)
-        if exact != layer.dtype_policy.name:
-            changes.append((layer, "dtype_policy", exact))
+        name = policy_of(layer).name
+        exact = re.sub("mixed_b?float16", "float32", name)
+        if exact != name:
+            changes.append((layer, POLICY, keras.dtype_policies.get(exact)))
     before = [(layer, name, getattr(layer, name)) for layer, name, _ in changes]
     try:
         for layer, name, value in changes:

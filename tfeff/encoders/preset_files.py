@@ -21,7 +21,7 @@ from tfeff.utils.digests import (
     read_list,
     write_digests,
 )
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import DAMAGE, atomic_file
 
 _CONFIGS = ("config.json", "metadata.json")
 
@@ -160,13 +160,21 @@ class EncoderFiles:
         Raises:
             ValueError: if a file is missing or damaged.
         """
-        if isinstance(preset, (str, os.PathLike)) and os.path.isdir(preset):
+        is_local = isinstance(preset, (str, os.PathLike)) and os.path.isdir(preset)
+        if is_local:
             preset = os.fspath(preset)
             check_preset(preset, lambda name: name in _CONFIGS)
         try:
             return super().from_preset(preset, load_weights, **kwargs)
-        except (OverflowError, RecursionError) as error:
-            raise ValueError(f"{preset} has a damaged config.json: {error}") from error
+        except DAMAGE as error:
+            unreadable = isinstance(error, (json.JSONDecodeError, UnicodeDecodeError))
+            has_message = isinstance(error, ValueError) and not unreadable
+            of_arguments = kwargs and isinstance(error, TypeError)
+            if not is_local or has_message or of_arguments:
+                raise
+            raise ValueError(
+                f"{preset} has a damaged file: {type(error).__name__}: {error}"
+            ) from error
 
     def load_weights(self, filepath, *args, **kwargs):
         """Reads weights from a file; in a preset, compared with `SHA256SUMS`."""

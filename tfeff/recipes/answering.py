@@ -63,9 +63,10 @@ def answer(
             one for each training.
 
     Returns:
-        What `metrics.json` holds: the task, the official metrics of the best model by
-        name, those of the commonest answer as `"baseline"`, and as `"grid"` those of
-        all, as `tfeff.training.Grid.run` gives them.
+        What `metrics.json` holds: the task, the part that the best model was chosen by
+        as `"dev_split"`, the official metrics of that model by name, those of the
+        commonest answer as `"baseline"`, and as `"grid"` those of all, as
+        `tfeff.training.Grid.run` gives them.
 
     Raises:
         ValueError: if a setting does not fit the data set, the encoder or the run
@@ -254,7 +255,13 @@ def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary, basel
         no_answer_threshold=served,
     )
     tfeff.training.write_metrics(
-        {"task": settings.task, **metrics, "baseline": baseline, "grid": summary},
+        {
+            "task": settings.task,
+            "dev_split": dev_split,
+            **metrics,
+            "baseline": baseline,
+            "grid": summary,
+        },
         run.path("metrics.json"),
     )
 

@@ -194,9 +194,10 @@ def _read(folder):
     is_text = "best" in metrics and "untrained" not in metrics
     if not ("task" in config and "pretrained" in config and (is_question or is_text)):
         raise _NoScores("a run of another command")
-    part = config.get("dev_split") or "dev"
+    # Earlier runs of questions name it in their settings alone, if it is not "dev".
+    part = metrics.get("dev_split") or config.get("dev_split") or "dev"
     if is_question:
-        part, metrics = _predicted(folder, config, part, metrics)
+        part, metrics = _predicted(folder, part, metrics)
     try:
         task = ALIASES.get(config["task"], config["task"])
         if is_question:
@@ -234,12 +235,10 @@ def _of_texts(summary):
     return {key: _number(mean[key]) for key in [metric, *keys]}
 
 
-def _predicted(folder, config, part, metrics):
+def _predicted(folder, part, metrics):
     """A part that is predicted, else that of the development set, and its metrics."""
     names = glob.glob("*/metrics.json", root_dir=os.path.join(folder, "predictions"))
-    parts = sorted(
-        {os.path.dirname(name) for name in names} - {config.get("dev_split")}
-    )
+    parts = sorted({os.path.dirname(name) for name in names} - {part})
     if not parts:
         return part, metrics
     if len(parts) > 1:

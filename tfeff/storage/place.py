@@ -223,4 +223,5 @@ def _file_system(name, url, scheme):
             f"Received: {name}={url!r}.{near_miss(scheme, known)}"
         ) from error
     # What another process has written since must be seen.
+    url = f"{scheme}://{url.partition('://')[2]}"
     return fsspec.core.url_to_fs(url, use_listings_cache=False)

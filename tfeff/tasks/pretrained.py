@@ -23,9 +23,9 @@ from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
 from tfeff.tasks.encoder_limits import check_vocabulary
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
-from tfeff.training.checkpoints import DAMAGE, load_checkpoint, run_checkpoint
+from tfeff.training.checkpoints import load_checkpoint, run_checkpoint
 from tfeff.utils.checks import check_choice, check_integer, check_path, check_rate
-from tfeff.utils.files import check_new_path
+from tfeff.utils.files import DAMAGE, check_new_path
 from tfeff.utils.types import DType
 
 _CONFIG = "config.json"

@@ -21,14 +21,10 @@ from tfeff.utils.checks import (
     check_mapping,
     check_path,
 )
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import DAMAGE, atomic_file
 
 _NAME = re.compile(r"step-(\d+)\.keras")
-# What Keras raises of a whole file, or folder, with damaged content.
-DAMAGE = (
-    *(AttributeError, KeyError, OSError, OverflowError),
-    *(RecursionError, TypeError, ValueError),
-)
+_STEP = "tfeff_step"  # The note that `Checkpoints` adds to a user's.
 _NOTES = "run.json"  # A file in the archive beside Keras' own; Keras ignores it.
 
 
@@ -110,7 +106,7 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
             raise zipfile.BadZipFile(f"bad checksum of {damaged}")
         notes = _notes_in(archive)
     if match := _NAME.fullmatch(os.path.basename(path)):
-        step = notes.get("step", int(match[1]))
+        step = notes.get(_STEP, int(match[1]))
         if step != int(match[1]):
             raise ValueError(
                 f"The checkpoint {path} must be of the step in its name: it was saved "
@@ -283,9 +279,9 @@ class Checkpoints(keras.callbacks.Callback):
         if self._has_begun:
             return
         self._has_begun = True
-        # Keras tells no callback before here which epoch is the first one.
-        done = epoch * self._steps_per_epoch
-        self._check_folder(done if self._first_step is None else self._first_step)
+        # Keras tells no callback before here which epoch is the first one. The first
+        # step may be within it, and is earlier where `fit` goes on.
+        self._check_folder(max(epoch * self._steps_per_epoch, self._first_step or 0))
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
@@ -309,7 +305,7 @@ class Checkpoints(keras.callbacks.Callback):
         self.wait()
         os.makedirs(self._directory, exist_ok=True)
         model, path = self.model, checkpoint_path(self._directory, step)
-        notes = {"step": step, **self._notes(), **notes}
+        notes = {**self._notes(), **notes, _STEP: step}
         copies = _copies(model)
 
         def write():

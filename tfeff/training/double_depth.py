@@ -13,6 +13,7 @@ from tfeff.compat import (
 from tfeff.encoders import Encoder
 from tfeff.encoders.layer_states import FROZEN, layer_states
 from tfeff.training.model import DistributedModel
+from tfeff.training.optimizers import AdamW
 from tfeff.utils.checks import check_choice
 
 _OPTIMIZERS = ("copy", "reset")
@@ -82,10 +83,14 @@ def double_depth(
         if not isinstance(optimizer, str):
             compilation["optimizer"] = keras.saving.serialize_keras_object(optimizer)
         grown.compile_from_config(compilation)
-        if optimizer == "copy" and model.optimizer.built:
+        if isinstance(optimizer, str) and model.optimizer.built:
             if not grown.optimizer.built:
                 grown.optimizer.build(grown.trainable_variables)
-            _copy_optimizer(model.optimizer, grown.optimizer, sources)
+            if optimizer == "copy":
+                _copy_optimizer(model.optimizer, grown.optimizer, sources)
+            old, new = _inner(model.optimizer), _inner(grown.optimizer)
+            if isinstance(new, AdamW):
+                new.exclude_copies(old, sources)
     return grown
 
 

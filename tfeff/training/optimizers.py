@@ -1,11 +1,12 @@
 import inspect
 import numbers
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 from keras import ops
 
-from tfeff.compat import OpenAdamW
+from tfeff.compat import OpenAdamW, trained_variables
 from tfeff.training.layerwise_decay import rate_factors
 from tfeff.training.schedules import LinearWarmupDecay
 from tfeff.utils.checks import check_bool, check_positive, check_rate, check_weight
@@ -93,7 +94,7 @@ class AdamW(OpenAdamW):
         self.layer_decay = layer_decay
         self.bias_correction = check_bool("bias_correction", bias_correction)
         self._factors: dict[str, float] | None = None
-        self._excluded: dict[str, list[str]] = {}
+        self._excluded: dict[str, list] = {}
         self._excluded_keys: set[str] = set()
 
     @classmethod
@@ -113,12 +114,50 @@ class AdamW(OpenAdamW):
 
         Args:
             var_list: weights that do not decay; a saved or copied optimizer knows them
-                by their paths.
+                by their paths, and by their places among the weights of its own.
             var_names: list of regular expressions of names of weights.
         """
         super().exclude_from_weight_decay(var_list, var_names)
         paths = [variable.path for variable in var_list or ()]
         self._excluded = {"names": list(var_names or ()), "paths": paths}
+        self._excluded_keys = {self.variable_key(v) for v in var_list or ()}
+
+    def exclude_copies(self, optimizer: "AdamW", sources: Mapping[int, Any]) -> None:
+        """Excludes from weight decay the copies of what another optimizer excludes.
+
+        Args:
+            optimizer: built, as this one.
+            sources: for the identity of each weight what it is a copy of.
+        """
+        variables = trained_variables(self)
+        self._exclude(
+            variables,
+            [
+                optimizer.variable_key(sources[id(v)]) in optimizer._excluded_keys
+                for v in variables
+            ],
+        )
+
+    def _exclude(self, variables, is_excluded):
+        found = [i for i, excluded in enumerate(is_excluded) if excluded]
+        self._excluded_keys = {self.variable_key(variables[i]) for i in found}
+        if found or self._excluded:
+            self._excluded |= {
+                "paths": [variables[i].path for i in found],
+                "indices": found,
+            }
+
+    def _excluded_among(self, variables):
+        """Whether each weight was in a `var_list`."""
+        if self._excluded_keys:
+            return [self.variable_key(v) in self._excluded_keys for v in variables]
+        # Those of a saved or copied optimizer. Several weights may have one path.
+        paths = self._excluded.get("paths", ())
+        indices = self._excluded.get("indices", ())
+        count = len(variables)
+        if [variables[i].path for i in indices if i < count] == paths:
+            return [i in indices for i in range(count)]
+        return [variable.path in paths for variable in variables]
 
     def set_encoder(self, encoder: keras.Model) -> None:
         """Names the encoder whose layers `layer_decay` counts.
@@ -138,12 +177,7 @@ class AdamW(OpenAdamW):
                 "the optimizer, or call `set_encoder`. "
                 f"Received: layer_decay={self.layer_decay} without an encoder"
             )
-        paths = self._excluded.get("paths", ())
-        self._excluded_keys = {
-            self.variable_key(variable)
-            for variable in variables
-            if variable.path in paths
-        }
+        self._exclude(variables, self._excluded_among(variables))
         super().build(variables)
 
     def decay(self, variables: list[Any]) -> None:

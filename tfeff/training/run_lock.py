@@ -127,9 +127,13 @@ def _locked_file(path):
             if _is_at(path, descriptor):
                 return descriptor
         except OSError as error:
+            is_in_use = error.errno in (errno.EWOULDBLOCK, errno.EACCES)
             holder = _holder(descriptor)
+            # Nobody can have had it where there are no locks.
+            if not is_in_use and not os.fstat(descriptor).st_size:
+                _remove(path, descriptor)
             os.close(descriptor)
-            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            if not is_in_use:
                 raise
             raise ValueError(
                 "`directory` must not be in use. Received: "

@@ -17,6 +17,11 @@ from collections.abc import Callable, Iterator
 
 from tfeff.utils.checks import check_path
 
+# What Keras raises of a whole file, or folder, with damaged content.
+DAMAGE = (
+    *(AttributeError, KeyError, OSError, OverflowError),
+    *(RecursionError, TypeError, ValueError),
+)
 PARTIAL = ".partial-"
 _MADE = re.compile(re.escape(PARTIAL) + "[a-z0-9_]{8}")  # As `tempfile` names folders.
 _LOCK = ".lock"
