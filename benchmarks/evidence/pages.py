@@ -12,6 +12,7 @@ from evidence.deciding import claims_at
 from evidence.ledger import Ledger
 from evidence.systems import Scale
 from evidence.verdicts import (
+    MOST_SEEDS,
     NOT_RUN,
     OPEN,
     Evidence,
@@ -26,23 +27,23 @@ RULE = (
     "An effect is the difference of the means over the seeds that all have, above 0 "
     "where the claim holds. Its margin is Student's t at 97.5 % times the deviation "
     "times √(Σ weight² / seeds). A seed is the order of the texts, too, the same for "
-    "all systems: the deviation is of what a system's mean and a seed's effect leave. "
-    "It is pooled, with its degrees of freedom, over all systems with the metric but "
-    "those whose seeds differ by more than chance allows (F test at 1 %; at equal "
-    "cost or loss also by the last loss). A comparison with such a system takes the "
-    "deviation and the degrees of freedom of the compared systems alone. A comparison "
-    "is confirmed where the effect is above its margin, contradicted where it is "
-    "below the margin's negative, and otherwise not decided; a claim is confirmed "
-    "where all of its comparisons are, and contradicted where one is. Equality within "
-    "a tolerance is confirmed where the effect's size and the margin together are "
-    "within it, and contradicted where the size less the margin is beyond it. Nothing "
-    "is decided of systems that have learnt nothing: the best must be 0.1 nats below "
-    "the unigram entropy, or above the baseline by the margin. A comparison is "
-    "decided only where the system that is to be the better, both that are to be "
-    "equal, and those of whose positions something is said have learnt the order of "
-    "words: in the mean over the seeds their loss must rise by 0.1 nats where the "
-    "tokens around change places, or, of rows from before that was measured, be 0.1 "
-    "nats below that of No_Position."
+    "all systems: the deviation is of what a system's mean and a seed's effect leave."
+    " It is pooled, with its degrees of freedom, over all systems with the metric but"
+    " those whose seeds differ by more than chance allows (F test at 1 %; at equal "
+    "cost or loss also by the last loss). A comparison with such a system is judged "
+    "by a t-test of its own effects, one a seed: a paired one of two systems. A "
+    "comparison is confirmed where the effect is above its margin, contradicted where"
+    " it is below the margin's negative, and otherwise not decided; a claim is "
+    "confirmed where all of its comparisons are, and contradicted where one is. "
+    "Equality within a tolerance is confirmed where the effect's size and the margin "
+    "together are within it, and contradicted where the size less the margin is "
+    "beyond it. Nothing is decided of systems that have learnt nothing: the best must"
+    " be 0.1 nats below the unigram entropy, or above the baseline by the margin. A "
+    "comparison is decided only where the system that is to be the better, both that "
+    "are to be equal, and those of whose positions something is said have learnt the "
+    "order of words: in the mean over the seeds their loss must rise by 0.1 nats "
+    "where the tokens around change places, or, of rows from before that was "
+    "measured, be 0.1 nats below that of No_Position."
 )
 
 
@@ -153,7 +154,7 @@ def why(verdict: Verdict) -> str:
     if verdict.more_seeds is None:
         return verdict.reason
     if math.isinf(verdict.more_seeds):
-        return f"{verdict.reason}; no number of seeds would decide"
+        return f"{verdict.reason}; not even {MOST_SEEDS:,} more seeds would decide"
     more = f"{verdict.more_seeds:.0f} more seed{'s' if verdict.more_seeds > 1 else ''}"
     return (
         f"{verdict.reason}; {more} of each, {verdict.more_tokens / 1e6:,.0f} million "

@@ -15,8 +15,8 @@ A system that stands out is not pooled: one that leaves a plateau early with one
 and late, or never, with another says nothing of how others vary, nor they of it. It
 stands out where its part of the squares is too large for chance, by an F test at 1 %
 over all systems; at equal cost or equal loss, where few are timed, also by the last
-loss. A comparison with such a system takes the deviation and the degrees of freedom of
-the compared systems alone: of two systems that is a paired t-test.
+loss. A comparison with such a system, or without others to pool, is judged by a t-test
+of its own effects, one a seed: of two systems that is a paired t-test.
 
 A comparison is confirmed where the effect is above the margin, contradicted where it is
 below its negative, and otherwise not decided. Equality is confirmed where effect and
@@ -199,21 +199,24 @@ class Evidence:
             if task or predicts_masks(system)
         }
 
-    def deviation(
+    def pooled(
         self, terms: Iterable[Term], level: float | None
     ) -> tuple[float, int] | None:
-        """The deviation that a comparison is judged by, and its degrees of freedom."""
-        pooled, own, alone = np.zeros(2), np.zeros(2), False
+        """The deviation of all systems that do not stand out, and its freedom.
+
+        `None` where a compared one stands out, or where there is nothing to pool.
+        """
+        pooled = np.zeros(2)
         compared = {(term.stage, term.system) for term in terms}
         for task, metric in dict.fromkeys((term.task, term.metric) for term in terms):
             values = self.by_system(task, metric, level)
-            own += rest({name: values.get(name, {}) for name in compared})
             loud = set(outliers(values))
             if metric in TIMED_METRICS:  # Few systems are timed.
                 loud.update(outliers(self.by_system(task, "loss")))
-            alone = alone or bool(loud & compared)
+            if loud & compared:
+                return None
             pooled += rest({x: values[x] for x in values if x not in loud})
-        squares, freedom = own if alone else pooled
+        squares, freedom = pooled
         return (math.sqrt(squares / freedom), int(freedom)) if freedom else None
 
 
@@ -321,18 +324,26 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
     if not common:
         return Verdict(NOT_RUN, reason="no seed is run of all systems")
     seeds = len(common)
-    effect = sum(
-        term.weight * statistics.fmean(found[seed] for seed in common)
-        for term, found in zip(terms, values)
-    )
-    varies = evidence.deviation(terms, level)
-    if varies is None or seeds < 2:
+    effects = [
+        sum(term.weight * found[seed] for term, found in zip(terms, values))
+        for seed in sorted(common)
+    ]
+    effect = statistics.fmean(effects)
+    if seeds < 2:
         reason = "one seed has no deviation"
         return Verdict(OPEN, effect, seeds=seeds, reason=reason)
-    deviation, freedom = varies
+    squares = sum(term.weight**2 for term in terms)
+    systems = len({(term.stage, term.system) for term in terms})
+    if pooled := evidence.pooled(terms, level):
+        deviation, freedom = pooled
+        # A seed of all of them adds as many values of each metric, and its effect is
+        # fitted.
+        more_freedom = (systems - 1) * len({(t.task, t.metric) for t in terms})
+    else:
+        deviation = statistics.stdev(effects) / math.sqrt(squares)
+        freedom, more_freedom = seeds - 1, 1
 
     def margin_of(seeds: int, freedom: int) -> float:
-        squares = sum(term.weight**2 for term in terms)
         return stats.t.ppf(0.975, freedom) * deviation * math.sqrt(squares / seeds)
 
     margin = margin_of(seeds, freedom)
@@ -346,11 +357,9 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
         reason = f"the first is the {'better' if effect > 0 else 'worse'} one"
     if verdict != OPEN:
         return dataclasses.replace(found, verdict=verdict, reason=reason)
-    systems = len({(term.stage, term.system) for term in terms})
     more = math.inf
-    for further in range(1, MOST_SEEDS):
-        # A seed of all of them adds as many values, and its effect is fitted.
-        then = margin_of(seeds + further, freedom + further * (systems - 1))
+    for further in range(1, MOST_SEEDS + 1):
+        then = margin_of(seeds + further, freedom + further * more_freedom)
         if decide(effect, then, comparison.tolerance) != OPEN:
             more = float(further)
             break
@@ -358,7 +367,7 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
     return dataclasses.replace(
         found,
         more_seeds=more,
-        more_tokens=more * len(terms) * per_run,
+        more_tokens=more * systems * per_run,
         reason="the effect is within the margin",
     )
 

@@ -1,11 +1,13 @@
 """What tests of the benchmarks share: a script's names, without running it."""
 
+import importlib
 import runpy
 import sys
 
 import pytest
 from absl import flags
 
+from tests.benchmarks.campaign_rows import LOSSES, a_cell, a_row
 from tests.benchmarks.scripts import FOLDER
 
 
@@ -28,3 +30,34 @@ def _forget_flags():
     for flag in list(flags.FLAGS.flags_by_module_dict().get("<run_path>", ())):
         if flag.name in flags.FLAGS:
             delattr(flags.FLAGS, flag.name)
+
+
+@pytest.fixture(scope="module")
+def campaign(load):
+    return load("campaign.py")
+
+
+@pytest.fixture(scope="module")
+def part(campaign):
+    return lambda name: importlib.import_module(f"evidence.{name}")
+
+
+@pytest.fixture
+def recorded(part, tmp_path):
+    """A ledger of made-up losses, with curves of two points."""
+    ledger = part("ledger").Ledger(str(tmp_path), "full")
+    for system, losses in LOSSES.items():
+        for seed, loss in enumerate(losses):
+            curve = [
+                {"step": step, "tokens": step * 2048, "loss": 6.0, "val_loss": value}
+                for step, value in ((3700, 5.5), (7400, loss))
+            ]
+            row = a_row(
+                {"loss": loss, "unigram_entropy": 6.0},
+                tokens=15_155_200,
+                command="tfeff pretrain --learning_rate=0.001 --steps=7400",
+            )
+            ledger.add(a_cell(system, seed), curve, row)
+    for system, cost in (("BERT", 1.0), ("Part_Mask", 2.0)):
+        ledger.add(a_cell(system, 0, "timing"), [], a_row({"cost": cost}))
+    return ledger
