@@ -26,7 +26,6 @@ DIFFERENT = {
         "pretrained": "with the heads, or without",
         "run_dir": "of what evaluate may take in its place",
         "seed": "of what is drawn",
-        "seeds": "of a head, or without one",
         "sequence_length": "of what is read, and its default",
         "steps": "in place of epochs; on layers",
         "strategy": "multi_worker",

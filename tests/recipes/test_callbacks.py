@@ -9,8 +9,8 @@ import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.command import flags, main
 from tfeff.recipes import FinetuneSettings, PretrainSettings, finetune, pretrain
-from tfeff.recipes.callback_settings import CallbackSettings
 from tfeff.recipes.callbacks import Callbacks, find_callback
+from tfeff.recipes.run_settings import RunSettings
 
 TRACKER = '''
 import json
@@ -78,7 +78,7 @@ def small(folder, **settings):
 @pytest.mark.parametrize("name", TRAINING)
 def test_every_command_that_trains_has_the_flag(name):
     settings = main._load(main.COMMANDS[name].settings)
-    assert issubclass(settings, CallbackSettings)
+    assert issubclass(settings, RunSettings)
     assert "  --callbacks=TEXT\n" in flags.usage(name, settings)
 
 

@@ -50,6 +50,33 @@ def test_the_directory_of_another_command_is_named(tmp_path):
         runs.upgraded(recipes.CacheSettings, "cache", pretrained.config())
 
 
+OF_COMMANDS = {
+    "pretrain": recipes.PretrainSettings(run_dir="run"),
+    "stack": recipes.StackSettings(run_dir="run"),
+    "cache": recipes.CacheSettings(cache_dir="run"),
+    "distill": recipes.DistillSettings(run_dir="run", teacher="t", student="s"),
+    "finetune": recipes.FinetuneSettings(
+        run_dir="run", task="RTE", data="glue", pretrained="mlm"
+    ),
+    "answer": recipes.AnswerSettings(
+        run_dir="run", train="t", dev="d", pretrained="mlm"
+    ),
+    "embed": recipes.EmbedSettings(run_dir="run", data="glue", pretrained="mlm"),
+}
+
+
+@pytest.mark.parametrize("command", OF_COMMANDS)
+@pytest.mark.parametrize("other", OF_COMMANDS)
+def test_no_command_takes_over_the_directory_of_another(command, other):
+    config = OF_COMMANDS[other].config()
+    cls = type(OF_COMMANDS[command])
+    if command == other:
+        assert runs.upgraded(cls, "run", config) == config
+        return
+    with pytest.raises(ValueError, match="`directory` .*is of another command: .*no "):
+        runs.upgraded(cls, "run", config)
+
+
 def test_a_folder_is_made_once_and_checked(tmp_path):
     made = []
 

@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.subjects.settings import Example
-from tfeff.recipes import CacheSettings, PretrainSettings
-from tfeff.recipes.settings import fields_of, parse_argument
+from tfeff.recipes import (
+    AnswerSettings,
+    CacheSettings,
+    EmbedSettings,
+    PretrainSettings,
+    StackSettings,
+)
+from tfeff.recipes.settings import fields_of, parse_argument, setting, settings
 
 
 def test_values_have_the_types_of_their_fields():
@@ -66,6 +72,40 @@ def test_a_number_stands_for_a_tuple_of_one():
 def test_the_docstring_lists_the_settings():
     assert "    rate: How fast." in Example.__doc__
     assert Example.__doc__.startswith("An example of all kinds of settings.")
+
+
+def test_own_settings_stand_before_those_of_bases():
+    @settings
+    class Further(Example):
+        """Has a setting more, and another default."""
+
+        more: int = setting("More.", 0)
+        steps: int = setting("How many.", 20, minimum=1)
+
+    names = [field.name for field in fields_of(Further)]
+    others = [field.name for field in fields_of(Example) if field.name != "steps"]
+    assert names == ["more", "steps", *others]
+    assert Further(folder="x").config() == Example(folder="x").config() | {
+        "more": 0,
+        "steps": 20,
+    }
+
+
+@pytest.mark.parametrize(
+    ("cls", "name"),
+    [
+        (AnswerSettings, "tpu"),
+        (EmbedSettings, "accumulation_steps"),
+        (EmbedSettings, "plots"),
+        (StackSettings, "pretrained"),
+        (StackSettings, "swap_positions"),
+    ],
+)
+def test_a_setting_that_a_class_hides_is_none_of_its_own(cls, name):
+    fields = fields_of(cls)
+    assert name not in {field.name for field in fields}
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        cls(**{field.name: "x" for field in fields if field.required}, **{name: "x"})
 
 
 @given(

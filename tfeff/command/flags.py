@@ -88,7 +88,10 @@ def _renamed(cls, arguments):
 
 def usage(command: str, cls: type[Settings], width: int = WIDTH) -> str:
     """The text of a command's `--help`, in lines of at most `width` characters."""
-    fields = fields_of(cls)
+    # The folder comes first, and the flags of others last.
+    fields = sorted(
+        fields_of(cls), key=lambda x: (x.behind_dashes, x.name != "run_dir")
+    )
     positional = " ".join(_shown(field) for field in fields if field.positional)
     about = (cls.__doc__ or "").partition("\nArgs:")[0]
     lines = [f"usage: tfeff {command} {positional}".rstrip() + " [--flag=value ...]"]

@@ -1,9 +1,10 @@
 """Settings of fine-tuning to answer questions from passages."""
 
 import types
+from typing import Any, ClassVar
 
 from tfeff.recipes.optimizer_settings import TuningSettings
-from tfeff.recipes.settings import MAX_SEED, setting, settings
+from tfeff.recipes.settings import setting, settings
 
 
 @settings
@@ -39,6 +40,9 @@ class AnswerSettings(TuningSettings):
     renamed = types.MappingProxyType(
         {"train_questions": "train_examples", "dev_questions": "dev_examples"}
     )
+
+    # No setting here: questions are not trained on a TPU.
+    tpu: ClassVar[Any] = ""  # type: ignore[misc]
 
     run_dir: str = setting("Folder or URL of the run.", fixed=False)
     task: str = setting(
@@ -77,36 +81,16 @@ class AnswerSettings(TuningSettings):
     batch_sizes: tuple[int, ...] = setting(
         "Batch sizes to try, of windows, over all replicas.", (16,), minimum=1
     )
-    accumulation_steps: int = setting(
-        "Batches in a step: their gradients are summed to make one update.",
-        1,
-        minimum=1,
-    )
-    seeds: tuple[int, ...] = setting(
-        "Seeds of head, order and dropout.", (0,), minimum=0, maximum=MAX_SEED
-    )
     epochs: tuple[int, ...] = setting(
         "Passes over the windows to try.", (2,), minimum=1
     )
-    steps: int | None = setting(
-        "Training steps, each an update, in place of `epochs`.", None, minimum=1
-    )
-    eval_every: int = setting("Steps between evaluations.", 1000, minimum=1)
     metric: str | None = setting(
         "The metric that tells the best; default: the data set's first, f1.", None
-    )
-    dropout: float | None = setting(
-        "The encoder's rate; default: as pretrained.", None, minimum=0.0, below=1.0
     )
     strategy: str = setting(
         "Where to train.", "default", choices=("default", "mirrored"), fixed=False
     )
-    plots: bool = setting(
-        "Whether to draw attention, partitions and tables in the end.",
-        False,
-        fixed=False,
-    )
 
-    def num_steps(self, num_windows: int, in_step: int, epochs: float) -> int:
-        """The steps of a training on so many windows, so many in a step."""
-        return self.steps or int(epochs) * -(-num_windows // in_step)
+    def num_steps(self, num_examples: int, in_step: int, epochs: float) -> int:
+        """As of all trainings, but by whole passes over the windows."""
+        return self.steps or int(epochs) * -(-num_examples // in_step)

@@ -1,8 +1,8 @@
-"""What the settings about text say, in each recipe that reads a corpus."""
+"""Settings of text, which several recipes read, and of its tokenizer and sequences."""
 
 from collections.abc import Mapping
 
-from tfeff.recipes.settings import changed
+from tfeff.recipes.settings import Settings, changed, setting, settings
 
 CORPUS_HELP = (
     "Text files, JSON Lines (.jsonl, .ndjson, .json, also .gz), Parquet files "
@@ -12,34 +12,53 @@ CORPUS_HELP = (
 TEXT_FIELD_HELP = (
     "The field or column of the text in JSON Lines, Parquet files and data sets."
 )
-VALIDATION_HELP = "Like the corpus; by default a part of it."
-VALIDATION_FRACTION_HELP = "Documents held out of the corpus."
-MAX_CHARACTERS_HELP = "Where the docstrings corpus ends."
-# Enough for the default vocabulary.
-MAX_CHARACTERS = 16_000_000
-_BEFORE = 10_000_000
-TOKENIZER_HELP = (
-    "A preset, a run, or a tokenizer's file or folder, as of Hugging Face: vocab.txt, "
-    "spiece.model, tokenizer.json; by default one is trained."
-)
-TOKENIZER_KIND_HELP = "Kind of the tokenizer to train."
-TOKENIZER_KINDS = ("sentencepiece", "wordpiece")
-VOCABULARY_SIZE_HELP = "Pieces of the tokenizer to train."
-SEQUENCE_LENGTH_HELP = "Tokens in a sequence."
-CROSS_DOCUMENTS_HELP = "Whether sequences span documents."
 
 
-def without_effect(config: Mapping) -> set[str]:
-    """The settings of an older version's configuration that had no effect."""
-    found = set()
-    given = [config.get("corpus"), config.get("validation")]
-    names = [names for names in given if isinstance(names, (list, str))]
-    reads_docstrings = any("docstrings" in each for each in names)
-    if config.get("max_characters") == _BEFORE and any(names) and not reads_docstrings:
-        found.add("max_characters")
-    if config.get("validation"):
-        found.add("validation_fraction")
-    return found
+@settings
+class CorpusSettings(Settings):
+    """Settings of a corpus that is made sequences of tokens."""
+
+    corpus: tuple[str, ...] = setting(CORPUS_HELP, ("docstrings",))
+    text_field: str = setting(TEXT_FIELD_HELP, "text")
+    validation: tuple[str, ...] = setting(
+        "Like the corpus; by default a part of it.", ()
+    )
+    validation_fraction: float = setting(
+        "Documents held out of the corpus.", 0.02, above=0.0, below=1.0
+    )
+    # Enough for the default vocabulary.
+    max_characters: int = setting(
+        "Where the docstrings corpus ends.", 16_000_000, minimum=1
+    )
+    tokenizer: str | None = setting(
+        "A preset, a run, or a tokenizer's file or folder, as of Hugging Face: "
+        "vocab.txt, spiece.model, tokenizer.json; by default one is trained.",
+        None,
+    )
+    tokenizer_kind: str = setting(
+        "Kind of the tokenizer to train.",
+        "sentencepiece",
+        choices=("sentencepiece", "wordpiece"),
+    )
+    vocabulary_size: int = setting(
+        "Pieces of the tokenizer to train.", 32_000, minimum=1
+    )
+    sequence_length: int = setting("Tokens in a sequence.", 128, minimum=3)
+    cross_documents: bool = setting("Whether sequences span documents.", False)
+
+    @classmethod
+    def upgraded(cls, config: Mapping) -> dict:
+        """The configuration of an older version, without what had no effect."""
+        unused = set()
+        was_default = config.get("max_characters") == 10_000_000
+        given = [config.get("corpus"), config.get("validation")]
+        names = [names for names in given if isinstance(names, (list, str))]
+        reads_docstrings = any("docstrings" in each for each in names)
+        if was_default and any(names) and not reads_docstrings:
+            unused.add("max_characters")
+        if config.get("validation"):
+            unused.add("validation_fraction")
+        return super().upgraded({n: config[n] for n in config if n not in unused})
 
 
 def check_no_fraction(settings) -> None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tfeff.recipes.callback_settings import CallbackSettings
 from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
+from tfeff.recipes.run_settings import RunSettings
 from tfeff.recipes.settings import MAX_SEED, fields_of, setting, settings
 
 # The settings that one stage alone has.
@@ -23,7 +23,7 @@ _LAYERS = ("embedding_weight", "hidden_weight", "attention_weight", "cosine_weig
 
 
 @settings
-class DistillSettings(CallbackSettings):
+class DistillSettings(RunSettings):
     """Distils a teacher into a smaller student, in general or on a task.
 
     As TinyBERT, or with other weights of the losses as DistilBERT.
@@ -159,11 +159,6 @@ class DistillSettings(CallbackSettings):
     prediction_rate: float = setting("task: peak rate on predictions.", 3e-5, above=0.0)
     sequence_length: int = setting("Tokens in a sequence.", 128, minimum=3)
     batch_size: int = setting("Sequences in a batch, over all replicas.", 16, minimum=1)
-    accumulation_steps: int = setting(
-        "Batches in a step: their gradients are summed to make one update.",
-        1,
-        minimum=1,
-    )
     steps: int = setting(
         "Steps on layers, each an update; task: may be 0.", 1000, minimum=0
     )
@@ -190,18 +185,6 @@ class DistillSettings(CallbackSettings):
         0,
         minimum=0,
         maximum=MAX_SEED,
-    )
-    strategy: str = setting(
-        "Where to train.",
-        "default",
-        choices=["default", "mirrored", "tpu"],
-        fixed=False,
-    )
-    tpu: str = setting("Name or address of the TPU.", "", fixed=False)
-    plots: bool = setting(
-        "Whether to draw attention, partitions and tables in the end.",
-        False,
-        fixed=False,
     )
 
     def __post_init__(self):

@@ -1,9 +1,9 @@
 """Settings of sentence embeddings."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tfeff.recipes.optimizer_settings import TuningSettings
-from tfeff.recipes.settings import MAX_SEED, setting, settings
+from tfeff.recipes.settings import setting, settings
 
 
 @settings
@@ -37,8 +37,10 @@ class EmbedSettings(TuningSettings):
     gives `sentence_embeddings`.
     """
 
-    # The texts of a batch are contrasted with each other: it is not divided.
-    accumulation_steps: ClassVar[int] = 1
+    # No settings here: the texts of a batch are contrasted with each other, so that it
+    # is not divided, and nothing is drawn.
+    accumulation_steps: ClassVar[Any] = 1  # type: ignore[misc]
+    plots: ClassVar[Any] = False  # type: ignore[misc]
 
     run_dir: str = setting("Folder or URL of the run.", fixed=False)
     examples: str | None = setting(
@@ -59,31 +61,11 @@ class EmbedSettings(TuningSettings):
         "Tokens of a text; default: as pretrained.", None, minimum=3
     )
     batch_sizes: tuple[int, ...] = setting("Batch sizes to try.", (64,), minimum=1)
-    seeds: tuple[int, ...] = setting(
-        "Seeds of order and dropout.", (0,), minimum=0, maximum=MAX_SEED
-    )
     epochs: tuple[float, ...] = setting(
         "Passes over the examples to try.", (1.0,), above=0.0
     )
-    steps: int | None = setting(
-        "Steps, each an update, instead of `epochs`.", None, minimum=1
-    )
     eval_every: int = setting("Steps between evaluations.", 125, minimum=1)
     metric: str = setting("The metric that tells the best.", "spearman")
-    dropout: float | None = setting(
-        "The encoder's rate; default: as pretrained.", None, minimum=0.0, below=1.0
-    )
     train_examples: int | None = setting(
         "Train on a sample of so many; default: on all.", None, minimum=1
     )
-    strategy: str = setting(
-        "Where to train.",
-        "default",
-        choices=("default", "mirrored", "tpu"),
-        fixed=False,
-    )
-    tpu: str = setting("Name or address of the TPU.", "", fixed=False)
-
-    def num_steps(self, num_examples: int, in_step: int, epochs: float) -> int:
-        """The steps of a training on so many examples, so many in a step."""
-        return self.steps or max(1, round(epochs * num_examples / in_step))

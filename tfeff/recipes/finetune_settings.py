@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tfeff.recipes.optimizer_settings import TuningSettings
-from tfeff.recipes.settings import MAX_SEED, setting, settings
+from tfeff.recipes.settings import setting, settings
 
 
 @settings
@@ -81,26 +81,11 @@ class FinetuneSettings(TuningSettings):
     batch_sizes: tuple[int, ...] = setting(
         "Batch sizes to try, over all replicas.", (16,), minimum=1
     )
-    accumulation_steps: int = setting(
-        "Batches in a step: their gradients are summed to make one update.",
-        1,
-        minimum=1,
-    )
-    seeds: tuple[int, ...] = setting(
-        "Seeds of head, order and dropout.", (0,), minimum=0, maximum=MAX_SEED
-    )
     epochs: tuple[float, ...] = setting(
         "Passes over the training part to try.", (3.0,), above=0.0
     )
-    steps: int | None = setting(
-        "Training steps, each an update, in place of `epochs`.", None, minimum=1
-    )
-    eval_every: int = setting("Steps between evaluations.", 1000, minimum=1)
     metric: str | None = setting(
         "The metric of the task that tells the best; default: its first.", None
-    )
-    dropout: float | None = setting(
-        "The encoder's rate; default: as pretrained.", None, minimum=0.0, below=1.0
     )
     head_dropout: float = setting(
         "Rate before the last layer.", 0.1, minimum=0.0, below=1.0
@@ -119,22 +104,6 @@ class FinetuneSettings(TuningSettings):
         "whose blocks follow the length.",
         None,
     )
-    strategy: str = setting(
-        "Where to train.",
-        "default",
-        choices=("default", "mirrored", "tpu"),
-        fixed=False,
-    )
-    tpu: str = setting("Name or address of the TPU.", "", fixed=False)
-    plots: bool = setting(
-        "Whether to draw attention, partitions and tables in the end.",
-        False,
-        fixed=False,
-    )
-
-    def num_steps(self, num_examples: int, in_step: int, epochs: float) -> int:
-        """The steps of a training on so many examples, so many in a step."""
-        return self.steps or max(1, round(epochs * num_examples / in_step))
 
     @classmethod
     def upgraded(cls, config: Mapping) -> dict:

@@ -1,13 +1,13 @@
-"""Settings of the optimizer and of adapters, which several recipes have."""
+"""Settings of the optimizer and of fine-tuning, which several recipes have."""
 
 from collections.abc import Mapping
 
-from tfeff.recipes.callback_settings import CallbackSettings
-from tfeff.recipes.settings import DTYPES, setting, settings
+from tfeff.recipes.run_settings import RunSettings
+from tfeff.recipes.settings import DTYPES, MAX_SEED, setting, settings
 
 
 @settings
-class OptimizerSettings(CallbackSettings):
+class OptimizerSettings(RunSettings):
     """Settings of AdamW beside its rate and decay."""
 
     beta_1: float = setting(
@@ -48,7 +48,7 @@ class OptimizerSettings(CallbackSettings):
 
 @settings
 class TuningSettings(OptimizerSettings):
-    """Settings of what is trained of a pretrained encoder."""
+    """Settings of fine-tuning a pretrained encoder."""
 
     pretrained: str = setting("A preset, a run's folder, or RUN@STEP.")
     swap_positions: str | None = setting(
@@ -56,6 +56,13 @@ class TuningSettings(OptimizerSettings):
         "pretrained absolute ones; default: none.",
         None,
     )
+    seeds: tuple[int, ...] = setting(
+        "Seeds of new weights, order and dropout.", (0,), minimum=0, maximum=MAX_SEED
+    )
+    steps: int | None = setting(
+        "Training steps, each an update, in place of `epochs`.", None, minimum=1
+    )
+    eval_every: int = setting("Steps between evaluations.", 1000, minimum=1)
     learning_rates: tuple[float, ...] = setting(
         "Peak learning rates to try.", (3e-5,), above=0.0
     )
@@ -77,6 +84,9 @@ class TuningSettings(OptimizerSettings):
         above=0.0,
         maximum=1.0,
     )
+    dropout: float | None = setting(
+        "The encoder's rate; default: as pretrained.", None, minimum=0.0, below=1.0
+    )
     attention_dropout: float | None = setting(
         "The rate of attention scores; default: as pretrained.",
         None,
@@ -93,3 +103,7 @@ class TuningSettings(OptimizerSettings):
     save_lora: bool = setting(
         "Whether adapters and head are also saved alone, as lora.safetensors.", False
     )
+
+    def num_steps(self, num_examples: int, in_step: int, epochs: float) -> int:
+        """The steps of a training on so many examples, so many in a step."""
+        return self.steps or max(1, round(epochs * num_examples / in_step))

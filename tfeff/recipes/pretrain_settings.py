@@ -1,22 +1,6 @@
 """Settings of pretraining."""
 
-from collections.abc import Mapping
-
-from tfeff.recipes.corpus_settings import (
-    CORPUS_HELP,
-    CROSS_DOCUMENTS_HELP,
-    MAX_CHARACTERS,
-    MAX_CHARACTERS_HELP,
-    SEQUENCE_LENGTH_HELP,
-    TEXT_FIELD_HELP,
-    TOKENIZER_HELP,
-    TOKENIZER_KIND_HELP,
-    TOKENIZER_KINDS,
-    VALIDATION_FRACTION_HELP,
-    VALIDATION_HELP,
-    VOCABULARY_SIZE_HELP,
-    without_effect,
-)
+from tfeff.recipes.corpus_settings import CorpusSettings
 from tfeff.recipes.optimizer_settings import OptimizerSettings
 from tfeff.recipes.settings import DTYPES, MAX_SEED, setting, settings
 
@@ -32,7 +16,7 @@ OBJECTIVE = (
 
 
 @settings
-class PretrainSettings(OptimizerSettings):
+class PretrainSettings(CorpusSettings, OptimizerSettings):
     """Pretrains any encoder by any of the papers' objectives, on any text.
 
     Without further settings, a small Shatter on the documentation strings of the
@@ -79,25 +63,11 @@ class PretrainSettings(OptimizerSettings):
     override: dict[str, object] = setting(
         "Arguments of Encoder to replace the preset's, as JSON.", {}
     )
-    corpus: tuple[str, ...] = setting(CORPUS_HELP, ("docstrings",))
-    text_field: str = setting(TEXT_FIELD_HELP, "text")
-    validation: tuple[str, ...] = setting(VALIDATION_HELP, ())
-    validation_fraction: float = setting(
-        VALIDATION_FRACTION_HELP, 0.02, above=0.0, below=1.0
-    )
-    max_characters: int = setting(MAX_CHARACTERS_HELP, MAX_CHARACTERS, minimum=1)
     cache_dir: str | None = setting(
         "What tfeff cache wrote, in place of a corpus and a tokenizer; of its sequence "
         "length. Default: none.",
         None,
     )
-    tokenizer: str | None = setting(TOKENIZER_HELP, None)
-    tokenizer_kind: str = setting(
-        TOKENIZER_KIND_HELP, "sentencepiece", choices=TOKENIZER_KINDS
-    )
-    vocabulary_size: int = setting(VOCABULARY_SIZE_HELP, 32_000, minimum=1)
-    sequence_length: int = setting(SEQUENCE_LENGTH_HELP, 128, minimum=3)
-    cross_documents: bool = setting(CROSS_DOCUMENTS_HELP, False)
     objective: str = setting(
         "The objective: masked_lm, replaced_token, permutation_lm, sentence_order, "
         "next_sentence, or one that is registered.",
@@ -136,11 +106,6 @@ class PretrainSettings(OptimizerSettings):
         "Like override, for replaced_token's generator.", {}
     )
     batch_size: int = setting("Sequences in a batch, over all replicas.", 16, minimum=1)
-    accumulation_steps: int = setting(
-        "Batches in a step: their gradients are summed to make one update.",
-        1,
-        minimum=1,
-    )
     steps: int = setting("Training steps, each an update.", 1000, minimum=1)
     eval_every: int | None = setting(
         "Steps between validations and checkpoints; by default 200, or less for few "
@@ -175,18 +140,13 @@ class PretrainSettings(OptimizerSettings):
     seed: int = setting(
         "Seed of weights, order, masks and dropout.", 0, minimum=0, maximum=MAX_SEED
     )
-    dtype: str = setting(
-        "Precision.",
-        "float32",
-        choices=DTYPES,
-    )
+    dtype: str = setting("Precision.", "float32", choices=DTYPES)
     strategy: str = setting(
         "Where to train; with multi_worker all workers have one run_dir.",
         "default",
         choices=["default", "mirrored", "multi_worker", "tpu"],
         fixed=False,
     )
-    tpu: str = setting("Name or address of the TPU.", "", fixed=False)
     steps_per_execution: int = setting("Steps in one call.", 1, minimum=1)
     jit_compile: bool = setting("Whether to compile the step with XLA.", False)
     keep_checkpoints: int = setting("How many to keep.", 2, minimum=1, fixed=False)
@@ -196,13 +156,3 @@ class PretrainSettings(OptimizerSettings):
         (),
         minimum=1,
     )
-    plots: bool = setting(
-        "Whether to draw attention, partitions and tables in the end.",
-        False,
-        fixed=False,
-    )
-
-    @classmethod
-    def upgraded(cls, config: Mapping) -> dict:
-        unused = without_effect(config)
-        return super().upgraded({n: config[n] for n in config if n not in unused})

@@ -66,11 +66,18 @@ def upgraded(cls: type[Settings], folder: str, config: dict) -> dict:
             names the file.
     """
     known = {field.name for field in fields_of(cls)}
-    if others := sorted(set(cls.renamed_config(config)) - known):
+    others = sorted(set(cls.renamed_config(config)) - known)
+    lacking = [name for name in cls.always if name not in config]
+    if others or lacking:
+        difference = (
+            f"{cls.__name__} has no {', '.join(others)}"
+            if others
+            else f"it has no {', '.join(lacking)}"
+        )
         raise ValueError(
             "`directory` must be another folder, or one that this command has made. "
             f"Received: directory={folder!r}, whose config.json is of another command: "
-            f"{cls.__name__} has no {', '.join(others)}"
+            f"{difference}"
         )
     try:
         return cls.upgraded(config)

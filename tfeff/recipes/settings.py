@@ -36,25 +36,12 @@ DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 MAX_SEED = 2**32 - 1  # NumPy's.
 
 
-def setting(
-    help: str,
-    default: object = dataclasses.MISSING,
-    *,
-    choices: Sequence[str] = (),
-    minimum: float | None = None,
-    maximum: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-    fixed: bool = True,
-    positional: bool = False,
-    repeated: bool = False,
-    behind_dashes: bool = False,
-) -> typing.Any:
-    """A field of a `@settings` class.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """What `setting` says of a field.
 
-    Args:
+    Attributes:
         help: one sentence about it; it says what the default does where that is `None`.
-        default: its value where none is given; without one, a value is required.
         choices: all values that a string may have.
         minimum, maximum: the bounds of a number, or of each number of a tuple; they
             are within.
@@ -67,18 +54,33 @@ def setting(
         behind_dashes: whether the command line gives the items of a tuple as they are,
             behind ` -- ` at its end.
     """
-    metadata = {
-        "help": help,
-        "choices": tuple(choices),
-        "minimum": minimum,
-        "maximum": maximum,
-        "above": above,
-        "below": below,
-        "fixed": fixed,
-        "positional": positional,
-        "repeated": repeated,
-        "behind_dashes": behind_dashes,
-    }
+
+    help: str
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    below: float | None = None
+    fixed: bool = True
+    positional: bool = False
+    repeated: bool = False
+    behind_dashes: bool = False
+
+
+def setting(
+    help: str,
+    default: object = dataclasses.MISSING,
+    *,
+    choices: Sequence[str] = (),
+    **options: typing.Any,
+) -> typing.Any:
+    """A field of a `@settings` class.
+
+    Args:
+        default: its value where none is given; without one, a value is required.
+        help, choices, **options: its `Options`.
+    """
+    metadata = {"options": Options(help=help, choices=tuple(choices), **options)}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -97,6 +99,8 @@ class Settings:
             there are none.
         renamed: settings of earlier versions, and what they are called now.
         removed: settings of earlier versions that could be nothing but `None`.
+        always: settings that configurations of all versions have, and none of another
+            command whose settings these ones have, too.
 
     Raises:
         TypeError: if a value has another type than its field.
@@ -106,6 +110,7 @@ class Settings:
     recipe: typing.ClassVar[str | None] = None
     renamed: typing.ClassVar[Mapping[str, str]] = types.MappingProxyType({})
     removed: typing.ClassVar[tuple[str, ...]] = ()
+    always: typing.ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self):
         for field in fields_of(type(self)):
@@ -209,9 +214,9 @@ def settings(cls: type[T]) -> type[T]:
     return cls
 
 
-@dataclasses.dataclass(frozen=True)
-class Field:
-    """A field of a settings class.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Field(Options):
+    """A field of a settings class, with its options.
 
     Attributes:
         name: its name.
@@ -219,8 +224,6 @@ class Field:
         is_tuple: whether it is a tuple of those.
         optional: whether it may be `None`.
         default: its value where none is given; `dataclasses.MISSING` if there is none.
-        help, choices, minimum, maximum, above, below, fixed, positional, repeated,
-            behind_dashes: as given to `setting`.
     """
 
     name: str
@@ -228,16 +231,6 @@ class Field:
     is_tuple: bool
     optional: bool
     default: object
-    help: str
-    choices: tuple[str, ...]
-    minimum: float | None
-    maximum: float | None
-    above: float | None
-    below: float | None
-    fixed: bool
-    positional: bool
-    repeated: bool
-    behind_dashes: bool
 
     @property
     def required(self) -> bool:
@@ -392,17 +385,19 @@ def changed(settings: "Settings") -> set[str]:
 
 
 def fields_of(cls: type) -> list[Field]:
-    """The fields of a settings class: its own, then those that it shares."""
+    """The fields of a settings class: its own, then those of each base."""
     hints = typing.get_type_hints(cls)
-    own = inspect.get_annotations(cls)
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    names = dict.fromkeys(n for c in cls.__mro__ for n in inspect.get_annotations(c))
     return [
         Field(
-            name=field.name,
-            default=_default(field),
-            **_kind(hints[field.name]),
-            **field.metadata,
+            name=name,
+            default=_default(fields[name]),
+            **_kind(hints[name]),
+            **vars(fields[name].metadata["options"]),
         )
-        for field in sorted(dataclasses.fields(cls), key=lambda f: f.name not in own)
+        for name in names
+        if name in fields
     ]
 
 

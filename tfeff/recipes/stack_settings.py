@@ -32,6 +32,7 @@ class StackSettings(PretrainSettings):
     pretrained: ClassVar[None] = None  # type: ignore[misc]
     swap_positions: ClassVar[None] = None  # type: ignore[misc]
     removed = ("pretrained", "swap_positions")
+    always = ("doublings",)
 
     num_layers: int = setting("Layers in the end.", 4, minimum=1)
     doublings: int = setting("How often the depth doubles on the way.", 1, minimum=1)

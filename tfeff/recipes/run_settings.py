@@ -1,0 +1,33 @@
+"""Settings of a training, which every recipe that trains has."""
+
+from tfeff.recipes.settings import Settings, setting, settings
+
+
+@settings
+class RunSettings(Settings):
+    """Settings of where a training runs, and of what watches it."""
+
+    accumulation_steps: int = setting(
+        "Batches in a step: their gradients are summed to make one update.",
+        1,
+        minimum=1,
+    )
+    strategy: str = setting(
+        "Where to train.",
+        "default",
+        choices=("default", "mirrored", "tpu"),
+        fixed=False,
+    )
+    tpu: str = setting("Name or address of the TPU.", "", fixed=False)
+    plots: bool = setting(
+        "Whether to draw attention, partitions and tables in the end.",
+        False,
+        fixed=False,
+    )
+    callbacks: tuple[str, ...] = setting(
+        "A Keras callback by the name of its class, with arguments: "
+        "package.Class(name=value). Once for each.",
+        (),
+        fixed=False,
+        repeated=True,
+    )
