@@ -1,6 +1,7 @@
 """The base class of pretraining objectives and tasks."""
 
 import inspect
+import warnings
 from typing import Any
 
 import keras
@@ -18,6 +19,13 @@ from tfeff.training.optimizers import adamw
 
 # The metric that replaces a loss in reports: its mean over all targets seen.
 TARGET_MEAN = "mean_loss"
+# Losses of probabilities without an argument `from_logits`, and the names for which
+# Keras chooses a cross-entropy of probabilities by the targets' shape.
+_OF_PROBABILITIES = (
+    keras.losses.kl_divergence,
+    keras.losses.categorical_generalized_cross_entropy,
+)
+_NAMES_OF_PROBABILITIES = ("crossentropy", "ce")
 
 
 def token_metrics() -> list[keras.metrics.Metric]:
@@ -47,6 +55,7 @@ class Objective(StaysFrozen, DistributedModel):
     calls_encoder = True
     output_weights: Any = None
     _weights_of_means: tuple | None = None
+    _is_read = False  # Whether a saved model is being compiled.
 
     def heads(self) -> dict[str, Head]:
         """The parts beside the encoder that presets keep, by name.
@@ -92,7 +101,12 @@ class Objective(StaysFrozen, DistributedModel):
                 kwargs.setdefault("loss_weights", dict(self.output_weights))
         if isinstance(weighted_metrics, str) and weighted_metrics == "auto":
             weighted_metrics = self.default_metrics()
-        _check_takes_logits(loss)
+        if not self._is_read and (wrong := loss_of_probabilities(loss)):
+            raise ValueError(
+                "`loss` must take logits, the outputs of this model: give Keras' loss "
+                "`from_logits=True`, or leave it out for the default. "
+                f"Received: {wrong!r}"
+            )
         super().compile(
             optimizer=optimizer, loss=loss, weighted_metrics=weighted_metrics, **kwargs
         )
@@ -104,6 +118,20 @@ class Objective(StaysFrozen, DistributedModel):
                 "`tfeff.objectives.GlobalMeanCrossentropy`, with `accumulation_steps`. "
                 f"Received: loss={loss!r}, "
                 f"accumulation_steps={self.accumulation_steps}"
+            )
+
+    def compile_from_config(self, config):
+        # A file of before losses of probabilities were refused is a whole one.
+        self._is_read = True
+        try:
+            super().compile_from_config(config)
+        finally:
+            self._is_read = False
+        if wrong := loss_of_probabilities(self.loss):
+            warnings.warn(
+                "The saved model was compiled with a loss of probabilities, and its "
+                f"outputs are logits: {wrong!r}. Compile it again to train it on",
+                stacklevel=2,
             )
 
     def _means_in_loss(self, loss, weights):
@@ -273,18 +301,20 @@ def check_targets(y):
         raise ValueError("`y` must be the targets of the batches. Received: y=None")
 
 
-def _check_takes_logits(losses):
-    """Refuses losses of probabilities, which train silently, and badly, on logits."""
+def loss_of_probabilities(losses):
+    """The first loss that takes probabilities, or its name; `None` if none does.
+
+    Such a loss trains silently, and badly, on logits.
+    """
     for loss in keras.tree.flatten(losses):
-        found = keras.losses.get(loss) if isinstance(loss, str) else loss
+        if loss in _NAMES_OF_PROBABILITIES:
+            return loss
+        is_named = isinstance(loss, str) or inspect.isclass(loss)
+        found = keras.losses.get(loss) if is_named else loss
+        of_logits = getattr(found, "from_logits", True)
         if inspect.isfunction(found):
             parameter = inspect.signature(found).parameters.get("from_logits")
             of_logits = parameter is None or parameter.default
-        else:
-            of_logits = getattr(found, "from_logits", True)
-        if not of_logits:
-            raise ValueError(
-                "`loss` must take logits, the outputs of this model: give Keras' loss "
-                "`from_logits=True`, or leave it out for the default. "
-                f"Received: loss={losses!r}"
-            )
+        if not of_logits or getattr(found, "fn", found) in _OF_PROBABILITIES:
+            return loss
+    return None
