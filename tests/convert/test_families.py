@@ -15,7 +15,7 @@ from tests.convert.conversions import (
     write_safetensors,
 )
 from tfeff import ops as functional
-from tfeff.convert import convbert, convert, distilbert, load, to_huggingface
+from tfeff.convert import convert, load, to_huggingface
 from tfeff.convert.config import Config
 from tfeff.convert.safetensors import read_safetensors
 from tfeff.convert.sources import FAMILIES
@@ -49,7 +49,7 @@ def test_the_page_has_the_table_of_families():
         for name in names.split(", "):
             found[name.strip("`")] = set(heads.split(", ")), set(kinds.split(", "))
     assert found == {
-        name: ({HEADS[h] for h in form.HEADS}, {KINDS[kind] for kind in form.TASKS})
+        name: ({HEADS[h] for h in form.heads}, {KINDS[kind] for kind in form.tasks})
         for name, form in FAMILIES.items()
     }
 
@@ -112,7 +112,7 @@ def test_the_preset_is_the_published_distilbert():
         tie_weights_=True,
         vocab_size=30522,
     )
-    arguments = distilbert.arguments(Config(published, "config.json"))
+    arguments = FAMILIES["distilbert"].arguments(Config(published, "config.json"))
     preset = presets()["distilbert_base"]["config"]
     assert {name: arguments[name] for name in preset} == preset
     others = {name: arguments[name] for name in set(arguments) - set(preset)}
@@ -149,7 +149,8 @@ def test_a_convbert_with_one_head_of_self_attention(heads, ratio):
         hidden_size=8,
         intermediate_size=8,
     )
-    assert convbert.arguments(Config(config, "config.json"))["num_heads"] == 2
+    arguments = FAMILIES["convbert"].arguments(Config(config, "config.json"))
+    assert arguments["num_heads"] == 2
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def read(name):
     encoder = Encoder(**found.format.arguments(found.config))
     heads = find_heads(found, encoder)
     weights = [*found.format.weights(encoder), *heads.weights]
-    assign(weights, found.tensors, found.format.LEFT_OUT)
+    assign(weights, found.tensors, found.format.left_out)
     arrays = {key: head.arrays() for key, head in heads.heads.items()}
     task = None if heads.task is None else task_config(heads.task)
     return found, encoder, arrays, task

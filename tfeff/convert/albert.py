@@ -4,46 +4,95 @@ from collections.abc import Iterator, Mapping
 
 from tfeff.convert import bert
 from tfeff.convert.config import Config
-from tfeff.convert.weights import Models, Weight, dense, dense_head, norm, part
+from tfeff.convert.format import Format
+from tfeff.convert.weights import Weight, dense, dense_head, masked_lm_head, norm
 from tfeff.objectives.heads import Head
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 
-CLASS, PREFIX = "Albert", "albert."
-LEFT_OUT = {
-    r"pooler\.": "pooler",
-    r"predictions\.": "masked language model head",
-    r"sop_classifier\.": "sentence order head",
-    r"(classifier|qa_outputs)\.": "task head",
-    r"embeddings\.(position|token_type)_ids$": "buffer",
-}
 _DEFAULTS = dict(
     hidden_act="gelu_new", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
 )
+_POOLED = {"pooler": dense_head("pooler"), "logits": dense_head("classifier")}
 
 
-def arguments(config: Config) -> dict:
-    """The arguments of `Encoder` for the configuration."""
-    config = config.with_defaults(**_DEFAULTS)
-    config.only("position_embedding_type", "absolute", default="absolute")
-    sizes = bert.sizes(config)
-    embedding_dim = config.integer("embedding_size", 128)
-    if embedding_dim == sizes["hidden_dim"]:
-        raise ValueError(
-            f"{config.path!r} asks for a projection of the embedding with "
-            f"embedding_size=hidden_size={embedding_dim}, which tfeff does not support"
-        )
-    return shared(config, sizes) | dict(embedding_dim=embedding_dim)
+class Albert(Format):
+    """ALBERT."""
 
-
-def configuration(encoder) -> dict:
-    """The inverse of `arguments`, as `bert.configuration`."""
-    group_size = encoder.sharing_group_size or encoder.num_layers
-    return bert.configured_sizes(encoder) | dict(
-        embedding_size=encoder.embedding_dim,
-        max_position_embeddings=encoder.max_sequence_length,
-        num_hidden_groups=encoder.num_layers // group_size,
-        inner_group_num=1,
+    name, prefix = "Albert", "albert."
+    left_out = {
+        r"pooler\.": "pooler",
+        r"predictions\.": "masked language model head",
+        r"sop_classifier\.": "sentence order head",
+        r"(classifier|qa_outputs)\.": "task head",
+        r"embeddings\.(position|token_type)_ids$": "buffer",
+    }
+    heads = {
+        "masked_lm": masked_lm_head(
+            "predictions.dense", "predictions.LayerNorm", "predictions.bias"
+        ),
+        "pooler": dense_head("pooler"),
+        "sentence_order": dense_head("sop_classifier.classifier"),
+    }
+    models = (
+        ("ForPreTraining", {"masked_lm", "pooler", "sentence_order"}),
+        ("ForMaskedLM", {"masked_lm"}),
+        ("Model", {"pooler"}),
+        ("Model", set()),
     )
+    tasks = bert.Bert.tasks | {
+        "SequenceClassification": _POOLED,
+        "MultipleChoice": _POOLED,
+    }
+
+    def arguments(self, config: Config) -> dict:
+        config = config.with_defaults(**_DEFAULTS)
+        config.only("position_embedding_type", "absolute", default="absolute")
+        sizes = bert.sizes(config)
+        embedding_dim = config.integer("embedding_size", 128)
+        if embedding_dim == sizes["hidden_dim"]:
+            raise ValueError(
+                f"{config.path!r} asks for a projection of the embedding with "
+                f"embedding_size=hidden_size={embedding_dim}, which tfeff does not "
+                "support"
+            )
+        return shared(config, sizes) | dict(embedding_dim=embedding_dim)
+
+    def configuration(self, encoder) -> dict:
+        group_size = encoder.sharing_group_size or encoder.num_layers
+        return bert.configured_sizes(encoder) | dict(
+            embedding_size=encoder.embedding_dim,
+            max_position_embeddings=encoder.max_sequence_length,
+            num_hidden_groups=encoder.num_layers // group_size,
+            inner_group_num=1,
+        )
+
+    def weights(self, encoder) -> Iterator[Weight]:
+        yield from bert.embedding(encoder)
+        yield from dense(
+            encoder.embedding.projection, "encoder.embedding_hidden_mapping_in"
+        )
+        # The first block of each group, which the others are, too.
+        leaders = encoder.blocks[:: encoder.sharing_group_size or encoder.num_layers]
+        for group, block in enumerate(leaders):
+            layer = f"encoder.albert_layer_groups.{group}.albert_layers.0"
+            yield from bert.projections(block.attention, f"{layer}.attention")
+            yield from dense(block.attention.output_dense, f"{layer}.attention.dense")
+            yield from norm(block.attention_norm, f"{layer}.attention.LayerNorm")
+            yield from dense(block.feedforward.intermediate_dense, f"{layer}.ffn")
+            yield from dense(block.feedforward.output_dense, f"{layer}.ffn_output")
+            yield from norm(block.feedforward_norm, f"{layer}.full_layer_layer_norm")
+
+    def pretraining_heads(self, encoder) -> dict[str, Head]:
+        settings = self.head_settings(encoder)
+        return SentencePairPrediction(encoder, kind="order", **settings).heads()
+
+    def task_arguments(self, config: Config, kind: str) -> dict:
+        return dict(dropout=config.rate("classifier_dropout_prob", 0.1))
+
+    def task_configuration(self, arguments: Mapping, kind: str) -> dict:
+        if kind == "QuestionAnswering":
+            return {}
+        return dict(classifier_dropout_prob=arguments["dropout"])
 
 
 def shared(config: Config, sizes: dict) -> dict:
@@ -62,69 +111,3 @@ def shared(config: Config, sizes: dict) -> dict:
         sharing="all",
         sharing_group_size=sizes["num_layers"] // groups,
     )
-
-
-def unused(encoder) -> dict[str, tuple[int, ...]]:
-    """Shapes of the format's tensors that this encoder does not use, by their names."""
-    return {}
-
-
-def weights(encoder) -> Iterator[Weight]:
-    """The encoder's weights and their tensors in the checkpoint."""
-    yield from bert.embedding(encoder)
-    yield from dense(
-        encoder.embedding.projection, "encoder.embedding_hidden_mapping_in"
-    )
-    for group, block in enumerate(_leaders(encoder)):
-        layer = f"encoder.albert_layer_groups.{group}.albert_layers.0"
-        yield from bert.projections(block.attention, f"{layer}.attention")
-        yield from dense(block.attention.output_dense, f"{layer}.attention.dense")
-        yield from norm(block.attention_norm, f"{layer}.attention.LayerNorm")
-        yield from dense(block.feedforward.intermediate_dense, f"{layer}.ffn")
-        yield from dense(block.feedforward.output_dense, f"{layer}.ffn_output")
-        yield from norm(block.feedforward_norm, f"{layer}.full_layer_layer_norm")
-
-
-def pretraining_heads(encoder) -> dict[str, Head]:
-    """The heads that pretrained models may have."""
-    settings = bert.head_settings(encoder)
-    return SentencePairPrediction(encoder, kind="order", **settings).heads()
-
-
-def _leaders(encoder):
-    """The first block of each group, which the others are, too."""
-    return encoder.blocks[:: encoder.sharing_group_size or encoder.num_layers]
-
-
-def masked_lm_head(weights: Mapping) -> Iterator[Weight]:
-    """The weights of the masked language model head and their tensors."""
-    yield from dense(part(weights, "dense"), "predictions.dense")
-    yield from norm(part(weights, "norm"), "predictions.LayerNorm")
-    yield Weight(weights["bias"], "predictions.bias")
-
-
-def task_arguments(config: Config, kind: str) -> dict:
-    """The arguments of the task for a kind of fine-tuned model."""
-    return dict(dropout=config.rate("classifier_dropout_prob", 0.1))
-
-
-def task_configuration(arguments: Mapping, kind: str) -> dict:
-    """The inverse of `task_arguments`."""
-    if kind == "QuestionAnswering":
-        return {}
-    return dict(classifier_dropout_prob=arguments["dropout"])
-
-
-HEADS = {
-    "masked_lm": masked_lm_head,
-    "pooler": dense_head("pooler"),
-    "sentence_order": dense_head("sop_classifier.classifier"),
-}
-MODELS: Models = (
-    ("ForPreTraining", {"masked_lm", "pooler", "sentence_order"}),
-    ("ForMaskedLM", {"masked_lm"}),
-    ("Model", {"pooler"}),
-    ("Model", set()),
-)
-_POOLED = {"pooler": dense_head("pooler"), "logits": dense_head("classifier")}
-TASKS = bert.TASKS | {"SequenceClassification": _POOLED, "MultipleChoice": _POOLED}

@@ -2,22 +2,28 @@
 
 import inspect
 from collections.abc import Collection, Mapping
-from types import ModuleType
 
-from tfeff.convert import albert, bert, convbert, distilbert, electra, roberta, xlnet
+from tfeff.convert.albert import Albert
+from tfeff.convert.bert import Bert
 from tfeff.convert.config import Config
+from tfeff.convert.convbert import ConvBert
+from tfeff.convert.distilbert import DistilBert
+from tfeff.convert.electra import Electra
+from tfeff.convert.format import Format
+from tfeff.convert.roberta import Roberta
+from tfeff.convert.xlnet import XLNet
 from tfeff.encoders import Encoder
 from tfeff.encoders.stack import make_blocks
 
 # Formats by `model_type`.
-ARCHITECTURES: dict[str, ModuleType] = {
-    "bert": bert,
-    "albert": albert,
-    "convbert": convbert,
-    "distilbert": distilbert,
-    "electra": electra,
-    "roberta": roberta,
-    "xlnet": xlnet,
+ARCHITECTURES: dict[str, Format] = {
+    "bert": Bert(),
+    "albert": Albert(),
+    "convbert": ConvBert(),
+    "distilbert": DistilBert(),
+    "electra": Electra(),
+    "roberta": Roberta(),
+    "xlnet": XLNet(),
 }
 _KNOWN = """
 BERT and RoBERTa (attention="self"; or "relative" with method="shaw" or "huang4",
@@ -96,21 +102,20 @@ def make_configuration(encoder: Encoder, name: str) -> dict:
         raise ValueError(
             f"`source` must be an encoder that transformers has: {KNOWN}. {error}"
         ) from error
-    free = _FREE | getattr(form, "FREE", set())
-    different = differences(encoder.get_config(), arguments, free)
+    different = differences(encoder.get_config(), arguments, _FREE | form.free)
     if different:
         raise ValueError(
             f"`source` must be an encoder that transformers has: {KNOWN}. As "
-            f"{form.CLASS}, it would be another one. Received: "
+            f"{form.name}, it would be another one. Received: "
             + ", ".join(f"{what}={a!r}, not {b!r}" for what, a, b in different)
             + other_name(form)
         )
     return configuration
 
 
-def other_name(form: ModuleType) -> str:
+def other_name(form: Format) -> str:
     """What a refusal says of the architecture that its encoder may have instead."""
-    if form is not bert:
+    if form is not ARCHITECTURES["bert"]:
         return ""
     return '. A RoBERTa without its tokenizer needs `architecture="roberta"`'
 

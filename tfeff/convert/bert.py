@@ -3,58 +3,128 @@
 from collections.abc import Iterator, Mapping
 
 from tfeff.convert.config import ACTIVATIONS, Config, activation_name
-from tfeff.convert.weights import Models, Weight, dense, dense_head, grouped, norm, part
+from tfeff.convert.format import Format, Models, activation_of
+from tfeff.convert.weights import (
+    Weight,
+    dense,
+    dense_head,
+    grouped,
+    masked_lm_head,
+    norm,
+)
 from tfeff.objectives.heads import Head
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 
-CLASS, PREFIX = "Bert", "bert."
 # That of absolute positions, which Hugging Face stores with relative ones.
 UNUSED_TABLE = {r"embeddings\.position_embeddings\.weight$": "unused position table"}
-LEFT_OUT = UNUSED_TABLE | {
-    r"pooler\.": "pooler",
-    r"cls\.predictions\.": "masked language model head",
-    r"cls\.seq_relationship\.": "next sentence head",
-    r"(classifier|qa_outputs)\.": "task head",
-    r"embeddings\.(position|token_type)_ids$": "buffer",
-}
 _METHODS = {
     "absolute": None,
     "relative_key": "shaw",
     "relative_key_query": "huang4",
 }
+_POOLED = {"pooler": dense_head("pooler.dense"), "logits": dense_head("classifier")}
 
 
-def arguments(config: Config) -> dict:
-    """The arguments of `Encoder` for the configuration."""
-    method = _METHODS[
-        config.only("position_embedding_type", *_METHODS, default="absolute")
-    ]
-    table = config.integer("max_position_embeddings", 512)
-    return sizes(config) | dict(
-        max_sequence_length=table,
-        position="absolute" if method is None else "none",
-        attention="self"
-        if method is None
-        else dict(
-            name="relative",
-            method=method,
-            max_distance=max(table - 1, 1),
-            shared_heads=True,
-        ),
-    )
+class Bert(Format):
+    """BERT.
 
-
-def configuration(encoder) -> dict:
-    """The configuration that comes closest to an encoder: the inverse of `arguments`.
-
-    What it cannot say, `arguments` gives back with another value.
+    Attributes:
+        unused_rows: the rows of the position table that precede the encoder's.
     """
-    method = getattr(encoder.blocks[0].attention, "method", None)
-    kinds = {ours: kind for kind, ours in _METHODS.items()}
-    return configured_sizes(encoder) | dict(
-        max_position_embeddings=encoder.max_sequence_length,
-        position_embedding_type=kinds.get(method, "absolute"),
+
+    name, prefix = "Bert", "bert."
+    left_out = UNUSED_TABLE | {
+        r"pooler\.": "pooler",
+        r"cls\.predictions\.": "masked language model head",
+        r"cls\.seq_relationship\.": "next sentence head",
+        r"(classifier|qa_outputs)\.": "task head",
+        r"embeddings\.(position|token_type)_ids$": "buffer",
+    }
+    heads = {
+        "masked_lm": masked_lm_head(
+            "cls.predictions.transform.dense",
+            "cls.predictions.transform.LayerNorm",
+            "cls.predictions.bias",
+        ),
+        "pooler": dense_head("pooler.dense"),
+        "next_sentence": dense_head("cls.seq_relationship"),
+    }
+    models: Models = (
+        ("ForPreTraining", {"masked_lm", "pooler", "next_sentence"}),
+        ("ForMaskedLM", {"masked_lm"}),
+        ("ForNextSentencePrediction", {"pooler", "next_sentence"}),
+        ("Model", {"pooler"}),
+        ("Model", set()),
     )
+    tasks = {
+        "SequenceClassification": _POOLED,
+        "MultipleChoice": _POOLED,
+        "TokenClassification": {"token_logits": dense_head("classifier")},
+        "QuestionAnswering": {"span_logits": dense_head("qa_outputs")},
+    }
+    unused_rows = 0
+
+    def arguments(self, config: Config) -> dict:
+        method = _METHODS[
+            config.only("position_embedding_type", *_METHODS, default="absolute")
+        ]
+        table = config.integer("max_position_embeddings", 512)
+        return sizes(config) | dict(
+            max_sequence_length=table,
+            position="absolute" if method is None else "none",
+            attention="self"
+            if method is None
+            else dict(
+                name="relative",
+                method=method,
+                max_distance=max(table - 1, 1),
+                shared_heads=True,
+            ),
+        )
+
+    def configuration(self, encoder) -> dict:
+        method = getattr(encoder.blocks[0].attention, "method", None)
+        kinds = {ours: kind for kind, ours in _METHODS.items()}
+        return configured_sizes(encoder) | dict(
+            max_position_embeddings=encoder.max_sequence_length,
+            position_embedding_type=kinds.get(method, "absolute"),
+        )
+
+    def weights(self, encoder) -> Iterator[Weight]:
+        yield from embedding(encoder, self.unused_rows)
+        for index, block in enumerate(encoder.blocks):
+            layer = f"encoder.layer.{index}"
+            yield from projections(block.attention, f"{layer}.attention.self")
+            if encoder.position == "none":
+                # Hugging Face's index is query minus key, tfeff's is key minus query.
+                table = block.attention.relative_embedding.embeddings
+                yield Weight(
+                    table,
+                    f"{layer}.attention.self.distance_embedding.weight",
+                    rows=range(table.shape[0])[::-1],
+                )
+            yield from rest_of_block(block, layer)
+
+    def unused(self, encoder) -> dict[str, tuple[int, ...]]:
+        if encoder.position == "absolute":
+            return {}
+        shape = (self.unused_rows + encoder.max_sequence_length, encoder.embedding_dim)
+        return {"embeddings.position_embeddings.weight": shape}
+
+    def pretraining_heads(self, encoder) -> dict[str, Head]:
+        settings = self.head_settings(encoder)
+        return SentencePairPrediction(encoder, kind="next", **settings).heads()
+
+    def task_arguments(self, config: Config, kind: str) -> dict:
+        rate = config.get("classifier_dropout", None)
+        if rate is None:
+            return dict(dropout=config.rate("hidden_dropout_prob", 0.1))
+        return dict(dropout=config.rate("classifier_dropout"))
+
+    def task_configuration(self, arguments: Mapping, kind: str) -> dict:
+        if kind == "QuestionAnswering":
+            return {}
+        return dict(classifier_dropout=arguments["dropout"])
 
 
 def sizes(config: Config, activations: dict = ACTIVATIONS) -> dict:
@@ -107,107 +177,15 @@ def configured_sizes(encoder) -> dict:
         hidden_size=encoder.hidden_dim,
         intermediate_size=encoder.intermediate_dim,
         type_vocab_size=max(encoder.num_segments, 1),
-        hidden_act=activation_name(block.feedforward.get_config()["activation"]),
+        hidden_act=activation_name(activation_of(encoder)),
         hidden_dropout_prob=encoder.dropout,
         attention_probs_dropout_prob=block.attention.dropout,
         layer_norm_eps=encoder.layer_norm_epsilon,
     )
 
 
-def unused(encoder, unused_rows: int = 0) -> dict[str, tuple[int, ...]]:
-    """Shapes of the format's tensors that this encoder does not use, by their names.
-
-    Args:
-        encoder: the encoder.
-        unused_rows: as of `weights`.
-    """
-    if encoder.position == "absolute":
-        return {}
-    shape = (unused_rows + encoder.max_sequence_length, encoder.embedding_dim)
-    return {"embeddings.position_embeddings.weight": shape}
-
-
-def weights(encoder, unused_rows: int = 0) -> Iterator[Weight]:
-    """The encoder's weights and their tensors in the checkpoint.
-
-    Args:
-        encoder: the encoder.
-        unused_rows: the rows of the position table that precede the encoder's.
-    """
-    yield from embedding(encoder, unused_rows)
-    for index, block in enumerate(encoder.blocks):
-        layer = f"encoder.layer.{index}"
-        yield from projections(block.attention, f"{layer}.attention.self")
-        if encoder.position == "none":
-            # Hugging Face's index is query minus key, tfeff's is key minus query.
-            table = block.attention.relative_embedding.embeddings
-            yield Weight(
-                table,
-                f"{layer}.attention.self.distance_embedding.weight",
-                rows=range(table.shape[0])[::-1],
-            )
-        yield from rest_of_block(block, layer)
-
-
-def pretraining_heads(encoder) -> dict[str, Head]:
-    """The heads that pretrained models may have."""
-    settings = head_settings(encoder)
-    return SentencePairPrediction(encoder, kind="next", **settings).heads()
-
-
-def head_settings(encoder) -> dict:
-    """The settings of a masked language model head that is made like its encoder."""
-    return dict(
-        activation=encoder.blocks[0].feedforward.get_config()["activation"],
-        layer_norm_epsilon=encoder.layer_norm_epsilon,
-    )
-
-
-def masked_lm_head(weights: Mapping) -> Iterator[Weight]:
-    """The weights of the masked language model head and their tensors."""
-    yield from dense(part(weights, "dense"), "cls.predictions.transform.dense")
-    yield from norm(part(weights, "norm"), "cls.predictions.transform.LayerNorm")
-    yield Weight(weights["bias"], "cls.predictions.bias")
-
-
-def task_arguments(config: Config, kind: str) -> dict:
-    """The arguments of the task for a kind of fine-tuned model."""
-    rate = config.get("classifier_dropout", None)
-    if rate is None:
-        return dict(dropout=config.rate("hidden_dropout_prob", 0.1))
-    return dict(dropout=config.rate("classifier_dropout"))
-
-
-def task_configuration(arguments: Mapping, kind: str) -> dict:
-    """The inverse of `task_arguments`."""
-    if kind == "QuestionAnswering":
-        return {}
-    return dict(classifier_dropout=arguments["dropout"])
-
-
-HEADS = {
-    "masked_lm": masked_lm_head,
-    "pooler": dense_head("pooler.dense"),
-    "next_sentence": dense_head("cls.seq_relationship"),
-}
-MODELS: Models = (
-    ("ForPreTraining", {"masked_lm", "pooler", "next_sentence"}),
-    ("ForMaskedLM", {"masked_lm"}),
-    ("ForNextSentencePrediction", {"pooler", "next_sentence"}),
-    ("Model", {"pooler"}),
-    ("Model", set()),
-)
-_POOLED = {"pooler": dense_head("pooler.dense"), "logits": dense_head("classifier")}
-TASKS = {
-    "SequenceClassification": _POOLED,
-    "MultipleChoice": _POOLED,
-    "TokenClassification": {"token_logits": dense_head("classifier")},
-    "QuestionAnswering": {"span_logits": dense_head("qa_outputs")},
-}
-
-
 def embedding(encoder, unused_rows: int = 0) -> Iterator[Weight]:
-    """The embedding tables and their layer norm; arguments as of `weights`."""
+    """The embedding tables and their layer norm; `unused_rows` as of `Bert`."""
     layer = encoder.embedding
     name = "embeddings.{}_embeddings.weight".format
     yield Weight(layer.token_embedding.embeddings, name("word"))

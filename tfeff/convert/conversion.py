@@ -221,7 +221,7 @@ def _assign(found, encoder, of_heads):
     """Assigns all weights; the counts of ignored tensors."""
     weights = [*found.format.weights(encoder), *of_heads]
     with _config_named(found):
-        return dict(assign(weights, found.tensors, found.format.LEFT_OUT))
+        return dict(assign(weights, found.tensors, found.format.left_out))
 
 
 def _tokenizer(found, encoder):
@@ -233,7 +233,7 @@ def _tokenizer(found, encoder):
             f"{found.directory!r} with {tokenizer.vocabulary_size()} ids, "
             f"{encoder.vocabulary_size} rows"
         )
-    padding = getattr(found.format, "PADDING_ID", None)
+    padding = found.format.padding_id
     if tokenizer and padding not in (None, tokenizer.pad_token_id):
         raise ValueError(
             f"`source` must have the id {padding} for padding, from which positions "

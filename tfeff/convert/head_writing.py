@@ -3,13 +3,13 @@
 import dataclasses
 import warnings
 from collections.abc import Mapping
-from types import ModuleType
 
 import keras
 import numpy as np
 
 from tfeff.convert.architectures import other_name
 from tfeff.convert.config import Config
+from tfeff.convert.format import Format
 from tfeff.encoders import Encoder
 
 # What follows "For" in the names of classes, by the classes of tfeff.
@@ -44,7 +44,7 @@ class WrittenHeads:
 
 
 def write_heads(
-    form: ModuleType,
+    form: Format,
     encoder: Encoder,
     heads: Mapping[str, Mapping[str, np.ndarray]],
     task: Mapping | None,
@@ -52,7 +52,7 @@ def write_heads(
     """The heads of a model in a format. A `UserWarning` names those that it lacks.
 
     Args:
-        form: the format, such as `tfeff.convert.bert`.
+        form: the format, such as that of BERT.
         encoder: the encoder.
         heads: the arrays of each head by its name, as presets keep them.
         task: the model's configuration, as presets keep it, or `None`.
@@ -64,21 +64,21 @@ def write_heads(
     kinds = _KINDS.get((task or {}).get("class_name", ""))
     if kinds is None:
         kept, describe = _pretraining(form, encoder, heads)
-        suffix, used = next(model for model in form.MODELS if model[1] <= set(kept))
+        suffix, used = next(model for model in form.models if model[1] <= set(kept))
         configuration = {}
     else:
         kind = _kind(form, kinds, task)
-        suffix, describe = f"For{kind}", form.TASKS[kind]
+        suffix, describe = f"For{kind}", form.tasks[kind]
         used = set(describe)
         configuration = _task_configuration(form, encoder, kind, task)
     left_out = sorted(set(heads) - used)
     if left_out:
         warnings.warn(
-            f"{form.CLASS}{suffix} has no place for the heads {left_out}, which are "
+            f"{form.name}{suffix} has no place for the heads {left_out}, which are "
             "left out",
             stacklevel=2,
         )
-    prefix = "" if suffix == "Model" else form.PREFIX
+    prefix = "" if suffix == "Model" else form.prefix
     tensors = {}
     for name in sorted(used):
         variables = {
@@ -90,7 +90,7 @@ def write_heads(
             inner = weight.name.startswith(_INNER)
             tensors[prefix * inner + weight.name] = weight.tensor()
     return WrittenHeads(
-        f"{form.CLASS}{suffix}", prefix, tensors, configuration, tuple(sorted(used))
+        f"{form.name}{suffix}", prefix, tensors, configuration, tuple(sorted(used))
     )
 
 
@@ -102,25 +102,25 @@ def _pretraining(form, encoder, heads):
     """
     kept = []
     for name, head in form.pretraining_heads(encoder).items():
-        if name in heads and name in form.HEADS:
+        if name in heads and name in form.heads:
             try:
                 head.assign(heads[name])
             except ValueError as error:
                 raise ValueError(
-                    f"`source` must have heads as {form.CLASS} of transformers. Of its "
+                    f"`source` must have heads as {form.name} of transformers. Of its "
                     f"head {name!r}: {error}{other_name(form)}"
                 ) from error
             kept.append(name)
-    return kept, form.HEADS
+    return kept, form.heads
 
 
 def _kind(form, kinds, task):
     """The kind of model that the task is in the format."""
-    found = [kind for kind in kinds if kind in form.TASKS]
+    found = [kind for kind in kinds if kind in form.tasks]
     if not found:
         raise ValueError(
-            f"`source` must be a model that {form.CLASS} of transformers has: for "
-            f"{', '.join(form.TASKS)}. Received: a {task['class_name']}"
+            f"`source` must be a model that {form.name} of transformers has: for "
+            f"{', '.join(form.tasks)}. Received: a {task['class_name']}"
         )
     return found[0]
 
@@ -138,13 +138,13 @@ def _task_configuration(form, encoder, kind, task):
         read = form.task_arguments(Config(whole, "config.json"), kind)
     except ValueError as error:
         raise ValueError(
-            f"`source` must be a task that {form.CLASS} of transformers has. {error}"
+            f"`source` must be a task that {form.name} of transformers has. {error}"
         ) from error
     read = {"pooling": "cls", "pooler_activation": "tanh"} | read
     for name in ("pooling", "pooler_activation"):
         if name in task["config"] and arguments[name] != read[name]:
             raise ValueError(
-                f"`source` must be a task that {form.CLASS} of transformers has, with "
+                f"`source` must be a task that {form.name} of transformers has, with "
                 f"{name}={read[name]!r}. Received: {name}={arguments[name]!r}"
             )
     return configuration

@@ -1,15 +1,4 @@
-"""The heads of a checkpoint: of pretraining, and of a fine-tuned model.
-
-A format (`tfeff.convert.bert`, …) describes them by
-
-- `pretraining_heads(encoder)`: the heads that its pretrained models may have;
-- `HEADS`: by the name of such a head, a function from the head's variables
-  by name to `Weight`s with the tensors' names;
-- `TASKS`: by the kind of a fine-tuned model, such as `"SequenceClassification"`, such
-  functions by the names of the task's heads;
-- `task_arguments(config, kind)`: the arguments of the task's head. It raises if tfeff
-  has no such head.
-"""
+"""The heads of a checkpoint: of pretraining, and of a fine-tuned model."""
 
 import dataclasses
 
@@ -73,9 +62,9 @@ def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> H
             weights += describe[name](head.weights)
     is_tied = found.config.get("tie_word_embeddings", True)
     for name, head in found.format.pretraining_heads(encoder).items():
-        if name in heads or name not in found.format.HEADS:
+        if name in heads or name not in found.format.heads:
             continue
-        own = list(found.format.HEADS[name](head.weights))
+        own = list(found.format.heads[name](head.weights))
         if not all(weight.name in found.tensors for weight in own):
             continue
         if name in ("masked_lm", "permutation_lm") and not is_tied:
@@ -93,12 +82,12 @@ def _find_task(found, encoder):
     kind = str(architectures[0]).partition("For")[2]
     if kind in _PRETRAINING:
         return None, {}
-    if kind not in found.format.TASKS:
+    if kind not in found.format.tasks:
         raise NotKept(
             f"tfeff has no model like {architectures[0]}. Of this family it has those "
-            f"for {', '.join(found.format.TASKS) or 'nothing'}"
+            f"for {', '.join(found.format.tasks) or 'nothing'}"
         )
-    describe = found.format.TASKS[kind]
+    describe = found.format.tasks[kind]
     try:
         arguments = found.format.task_arguments(config, kind)
     except ValueError as error:

@@ -180,7 +180,7 @@ def encoder_tensors(encoder: Encoder, name: str) -> dict[str, np.ndarray]:
     for variable in encoder.weights:
         if id(variable) not in said and np.any(keras.ops.convert_to_numpy(variable)):
             raise ValueError(
-                f"`source` must have zeros where {form.CLASS} of transformers has no "
+                f"`source` must have zeros where {form.name} of transformers has no "
                 f"weights. Received: {variable.path} with other values"
             )
     tensors = {weight.name: weight.tensor() for weight in weights}

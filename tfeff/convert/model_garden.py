@@ -6,20 +6,16 @@ from collections.abc import Iterator, Mapping
 
 from tfeff.convert import albert, bert
 from tfeff.convert.config import Config
+from tfeff.convert.format import Format
 from tfeff.convert.weights import Weight, part
+from tfeff.objectives.heads import Head
+from tfeff.objectives.sentence_pair import SentencePairPrediction
 
 # Model Garden's "gelu" is the approximation by tanh.
 _ACTIVATIONS = {
     "gelu": "gelu_tanh",
     "relu": "relu",
     "swish": "silu",
-}
-LEFT_OUT = {
-    r"(_pooler_layer|next_sentence\.\.pooler_dense)/": "pooler",
-    r"masked_lm/": "masked language model head",
-    r"(next_sentence|classification_heads)": "task head",
-    r"(optimizer|global_step|save_counter)": "training state",
-    r".*/\.OPTIMIZER_SLOT/": "training state",
 }
 _TABLE = "_embedding_layer/embeddings"
 
@@ -30,18 +26,78 @@ def is_albert(config: Config) -> bool:
     return "num_hidden_groups" in config.values or name.startswith("albert")
 
 
-def arguments(config: Config) -> dict:
-    """The arguments of `Encoder` for the configuration."""
-    sizes = bert.sizes(config, _ACTIVATIONS)
-    if config.get("embedding_size", None) is not None:
-        sizes["embedding_dim"] = config.integer("embedding_size")
-    if is_albert(config):
-        config.only("num_hidden_groups", 1, default=1)
-        return albert.shared(config, sizes)
-    return sizes | dict(
-        max_sequence_length=config.integer("max_position_embeddings", 512),
-        attention="self",
-    )
+def _masked_lm_head(weights: Mapping) -> Iterator[Weight]:
+    yield from _dense(part(weights, "dense"), "masked_lm/dense")
+    yield from _norm(part(weights, "norm"), "masked_lm/layer_norm")
+    yield Weight(weights["bias"], "masked_lm/output_bias.Sbias")
+
+
+def _pooler(weights: Mapping) -> Iterator[Weight]:
+    yield from _dense(part(weights), "_pooler_layer")
+
+
+class ModelGarden(Format):
+    """BERT, and ALBERT: `rename` gives the names of its tensors."""
+
+    left_out = {
+        r"(_pooler_layer|next_sentence\.\.pooler_dense)/": "pooler",
+        r"masked_lm/": "masked language model head",
+        r"(next_sentence|classification_heads)": "task head",
+        r"(optimizer|global_step|save_counter)": "training state",
+        r".*/\.OPTIMIZER_SLOT/": "training state",
+    }
+    heads = {"masked_lm": _masked_lm_head, "pooler": _pooler}
+
+    def arguments(self, config: Config) -> dict:
+        sizes = bert.sizes(config, _ACTIVATIONS)
+        if config.get("embedding_size", None) is not None:
+            sizes["embedding_dim"] = config.integer("embedding_size")
+        if is_albert(config):
+            config.only("num_hidden_groups", 1, default=1)
+            return albert.shared(config, sizes)
+        return sizes | dict(
+            max_sequence_length=config.integer("max_position_embeddings", 512),
+            attention="self",
+        )
+
+    def weights(self, encoder) -> Iterator[Weight]:
+        embedding = encoder.embedding
+        for name, table in (
+            ("", embedding.token_embedding),
+            ("_position", embedding.position_embedding),
+            ("_type", embedding.segment_embedding),
+        ):
+            yield Weight(table.embeddings, f"{name}_embedding_layer/embeddings")
+        yield from _norm(embedding.norm, "_embedding_norm_layer")
+        if encoder.embedding_dim != encoder.hidden_dim:
+            yield from _dense(embedding.projection, "_embedding_projection")
+        heads = (encoder.num_heads, encoder.hidden_dim // encoder.num_heads)
+        blocks = encoder.blocks[:1] if encoder.sharing == "all" else encoder.blocks
+        for index, block in enumerate(blocks):
+            layer = f"_transformer_layers/{index}"
+            attention = f"{layer}/_attention_layer"
+            for name in ("query", "key", "value"):
+                dense = getattr(block.attention, f"{name}_dense")
+                shape = (encoder.hidden_dim, *heads)
+                yield Weight(
+                    dense.kernel, f"{attention}/_{name}_dense/kernel", shape=shape
+                )
+                yield Weight(dense.bias, f"{attention}/_{name}_dense/bias", shape=heads)
+            dense = block.attention.output_dense
+            shape = (*heads, encoder.hidden_dim)
+            yield Weight(dense.kernel, f"{attention}/_output_dense/kernel", shape=shape)
+            yield Weight(dense.bias, f"{attention}/_output_dense/bias")
+            yield from _norm(block.attention_norm, f"{layer}/_attention_layer_norm")
+            feedforward = block.feedforward
+            yield from _dense(
+                feedforward.intermediate_dense, f"{layer}/_intermediate_dense"
+            )
+            yield from _dense(feedforward.output_dense, f"{layer}/_output_dense")
+            yield from _norm(block.feedforward_norm, f"{layer}/_output_layer_norm")
+
+    def pretraining_heads(self, encoder) -> dict[str, Head]:
+        settings = self.head_settings(encoder)
+        return SentencePairPrediction(encoder, kind="next", **settings).heads()
 
 
 def rename(tensors: dict, config: Config) -> dict:
@@ -78,59 +134,6 @@ def rename(tensors: dict, config: Config) -> dict:
     if _TABLE not in tensors and "masked_lm/embedding_table" in tensors:
         tensors[_TABLE] = tensors.pop("masked_lm/embedding_table")
     return tensors
-
-
-def weights(encoder) -> Iterator[Weight]:
-    """The encoder's weights and their tensors in the checkpoint, after `rename`."""
-    embedding = encoder.embedding
-    for name, table in (
-        ("", embedding.token_embedding),
-        ("_position", embedding.position_embedding),
-        ("_type", embedding.segment_embedding),
-    ):
-        yield Weight(table.embeddings, f"{name}_embedding_layer/embeddings")
-    yield from _norm(embedding.norm, "_embedding_norm_layer")
-    if encoder.embedding_dim != encoder.hidden_dim:
-        yield from _dense(embedding.projection, "_embedding_projection")
-    heads = (encoder.num_heads, encoder.hidden_dim // encoder.num_heads)
-    blocks = encoder.blocks[:1] if encoder.sharing == "all" else encoder.blocks
-    for index, block in enumerate(blocks):
-        layer = f"_transformer_layers/{index}"
-        attention = f"{layer}/_attention_layer"
-        for name in ("query", "key", "value"):
-            dense = getattr(block.attention, f"{name}_dense")
-            shape = (encoder.hidden_dim, *heads)
-            yield Weight(dense.kernel, f"{attention}/_{name}_dense/kernel", shape=shape)
-            yield Weight(dense.bias, f"{attention}/_{name}_dense/bias", shape=heads)
-        dense = block.attention.output_dense
-        shape = (*heads, encoder.hidden_dim)
-        yield Weight(dense.kernel, f"{attention}/_output_dense/kernel", shape=shape)
-        yield Weight(dense.bias, f"{attention}/_output_dense/bias")
-        yield from _norm(block.attention_norm, f"{layer}/_attention_layer_norm")
-        feedforward = block.feedforward
-        yield from _dense(
-            feedforward.intermediate_dense, f"{layer}/_intermediate_dense"
-        )
-        yield from _dense(feedforward.output_dense, f"{layer}/_output_dense")
-        yield from _norm(block.feedforward_norm, f"{layer}/_output_layer_norm")
-
-
-pretraining_heads = bert.pretraining_heads
-
-
-def masked_lm_head(weights: Mapping) -> Iterator[Weight]:
-    """The weights of the masked language model head and their tensors."""
-    yield from _dense(part(weights, "dense"), "masked_lm/dense")
-    yield from _norm(part(weights, "norm"), "masked_lm/layer_norm")
-    yield Weight(weights["bias"], "masked_lm/output_bias.Sbias")
-
-
-def _pooler(weights: Mapping) -> Iterator[Weight]:
-    yield from _dense(part(weights), "_pooler_layer")
-
-
-HEADS = {"masked_lm": masked_lm_head, "pooler": _pooler}
-TASKS: dict[str, dict] = {}
 
 
 def _dense(layer, name):

@@ -1,80 +1,54 @@
 """RoBERTa in Hugging Face's format, with CamemBERT and XLM-RoBERTa."""
 
-from collections.abc import Iterator, Mapping
-
-from tfeff.convert import bert
+from tfeff.convert.bert import UNUSED_TABLE, Bert
 from tfeff.convert.config import Config
-from tfeff.convert.weights import Models, Weight, dense, dense_head, norm, part
-from tfeff.objectives.heads import Head
-from tfeff.objectives.sentence_pair import SentencePairPrediction
-
-CLASS, PREFIX = "Roberta", "roberta."
-LEFT_OUT = bert.UNUSED_TABLE | {
-    r"pooler\.": "pooler",
-    r"lm_head\.": "masked language model head",
-    r"(classifier|qa_outputs)\.": "task head",
-    r"embeddings\.(position|token_type)_ids$": "buffer",
-}
-PADDING_ID = 1
-# Positions are counted from the padding id on, whose own row is that of padding.
-_UNUSED_ROWS = PADDING_ID + 1
+from tfeff.convert.weights import dense_head, masked_lm_head
 
 
-def arguments(config: Config) -> dict:
-    """The arguments of `Encoder` for the configuration."""
-    config.only("pad_token_id", PADDING_ID, default=PADDING_ID)
-    rows = config.integer("max_position_embeddings", 512)
-    if rows <= _UNUSED_ROWS:
-        raise ValueError(
-            f"In {config.path!r}: `max_position_embeddings` must be at least "
-            f"{_UNUSED_ROWS + 1}, of which the first {_UNUSED_ROWS} are not used. "
-            f"Received: max_position_embeddings={rows}"
-        )
-    return bert.arguments(config) | dict(max_sequence_length=rows - _UNUSED_ROWS)
+class Roberta(Bert):
+    """RoBERTa: its positions are counted from the padding id on."""
 
-
-def configuration(encoder) -> dict:
-    """The inverse of `arguments`, as `bert.configuration`."""
-    return bert.configuration(encoder) | dict(
-        max_position_embeddings=encoder.max_sequence_length + _UNUSED_ROWS,
-        pad_token_id=PADDING_ID,
+    name, prefix = "Roberta", "roberta."
+    left_out = UNUSED_TABLE | {
+        r"pooler\.": "pooler",
+        r"lm_head\.": "masked language model head",
+        r"(classifier|qa_outputs)\.": "task head",
+        r"embeddings\.(position|token_type)_ids$": "buffer",
+    }
+    padding_id = 1
+    unused_rows = padding_id + 1  # The padding id's own row is that of padding.
+    head_activation = "gelu"  # Whatever the encoder's is.
+    heads = {
+        "masked_lm": masked_lm_head(
+            "lm_head.dense", "lm_head.layer_norm", "lm_head.bias"
+        ),
+        "pooler": dense_head("pooler.dense"),
+    }
+    models = (
+        ("ForMaskedLM", {"masked_lm"}),
+        ("Model", {"pooler"}),
+        ("Model", set()),
     )
+    tasks = Bert.tasks | {
+        "SequenceClassification": {
+            "pooler": dense_head("classifier.dense"),
+            "logits": dense_head("classifier.out_proj"),
+        },
+    }
 
+    def arguments(self, config: Config) -> dict:
+        config.only("pad_token_id", self.padding_id, default=self.padding_id)
+        rows, unused = config.integer("max_position_embeddings", 512), self.unused_rows
+        if rows <= unused:
+            raise ValueError(
+                f"In {config.path!r}: `max_position_embeddings` must be at least "
+                f"{unused + 1}, of which the first {unused} are not used. "
+                f"Received: max_position_embeddings={rows}"
+            )
+        return super().arguments(config) | dict(max_sequence_length=rows - unused)
 
-def unused(encoder) -> dict[str, tuple[int, ...]]:
-    """Shapes of the format's tensors that this encoder does not use, by their names."""
-    return bert.unused(encoder, unused_rows=_UNUSED_ROWS)
-
-
-def weights(encoder) -> Iterator[Weight]:
-    """The encoder's weights and their tensors in the checkpoint."""
-    yield from bert.weights(encoder, unused_rows=_UNUSED_ROWS)
-
-
-def pretraining_heads(encoder) -> dict[str, Head]:
-    """The heads that pretrained models may have."""
-    # In Hugging Face's this activation is fixed.
-    settings = bert.head_settings(encoder) | dict(activation="gelu")
-    return SentencePairPrediction(encoder, **settings).heads()
-
-
-def masked_lm_head(weights: Mapping) -> Iterator[Weight]:
-    """The weights of the masked language model head and their tensors."""
-    yield from dense(part(weights, "dense"), "lm_head.dense")
-    yield from norm(part(weights, "norm"), "lm_head.layer_norm")
-    yield Weight(weights["bias"], "lm_head.bias")
-
-
-task_arguments, task_configuration = bert.task_arguments, bert.task_configuration
-HEADS = {"masked_lm": masked_lm_head, "pooler": dense_head("pooler.dense")}
-MODELS: Models = (
-    ("ForMaskedLM", {"masked_lm"}),
-    ("Model", {"pooler"}),
-    ("Model", set()),
-)
-TASKS = bert.TASKS | {
-    "SequenceClassification": {
-        "pooler": dense_head("classifier.dense"),
-        "logits": dense_head("classifier.out_proj"),
-    },
-}
+    def configuration(self, encoder) -> dict:
+        return super().configuration(encoder) | dict(
+            max_position_embeddings=encoder.max_sequence_length + self.unused_rows,
+            pad_token_id=self.padding_id,
+        )

@@ -4,36 +4,23 @@ import dataclasses
 import os
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from tfeff.convert import (
-    albert,
-    bert,
-    convbert,
     convbert_tf1,
-    distilbert,
-    electra,
     electra_tf1,
     electra_tf1_generator,
     model_garden,
-    roberta,
-    xlnet,
 )
+from tfeff.convert.architectures import ARCHITECTURES
 from tfeff.convert.config import Config
+from tfeff.convert.format import Format
 from tfeff.convert.reading import check_fetched, read_json
 from tfeff.convert.safetensors import INDEX, read_safetensors
 from tfeff.convert.tf_checkpoint import read_tf_checkpoint
 
-FAMILIES = {
-    "bert": bert,
-    "albert": albert,
-    "convbert": convbert,
-    "distilbert": distilbert,
-    "electra": electra,
-    "roberta": roberta,
-    "camembert": roberta,
-    "xlm-roberta": roberta,
-    "xlnet": xlnet,
+FAMILIES = ARCHITECTURES | {
+    "camembert": ARCHITECTURES["roberta"],
+    "xlm-roberta": ARCHITECTURES["roberta"],
 }
 _WITH_TOKENS_OF_BERT = ("convbert", "distilbert", "electra")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".pdparams")
@@ -49,14 +36,14 @@ class Source:
     Args:
         directory: the folder.
         family: the tokenizer's family, such as `"bert"`, `"albert"` or `"xlnet"`.
-        format: the module for the checkpoint's format.
+        format: the checkpoint's format.
         config: the configuration.
         tensors: the tensors by their names in the format, unread.
     """
 
     directory: str
     family: str
-    format: Any
+    format: Format
     config: Config
     tensors: dict
 
@@ -175,7 +162,7 @@ def _hugging_face(directory, files):
         # Old checkpoints have TensorFlow's names for the weights of layer norms.
         short = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
         short = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", short)
-        short = short.removeprefix(form.PREFIX)
+        short = short.removeprefix(form.prefix)
         if short in tensors:
             raise ValueError(f"{directory!r} must hold one {short!r}. It holds two")
         tensors[short] = tensor
@@ -200,11 +187,12 @@ def _tensorflow(directory, files, name, generator):
             if configs
             else Config({}, os.path.join(directory, name))
         )
+        form = electra_tf1.ElectraTf1()
         if generator:
-            form = electra_tf1_generator
-        else:
-            is_convbert = any("/conv_attn_key/" in key for key in tensors)
-            form = convbert_tf1 if is_convbert else electra_tf1
+            form = electra_tf1_generator.ElectraTf1Generator()
+        elif any("/conv_attn_key/" in key for key in tensors):
+            form = convbert_tf1.ConvBertTf1()
+        if not generator:
             tensors = electra_tf1.rename(tensors)
         config = form.config_of(tensors, config)
         return Source(directory, "bert", form, config, tensors)
@@ -221,7 +209,7 @@ def _tensorflow(directory, files, name, generator):
     config = Config.read(os.path.join(directory, configs[0]))
     family = "albert" if model_garden.is_albert(config) else "bert"
     tensors = model_garden.rename(tensors, config)
-    return Source(directory, family, model_garden, config, tensors)
+    return Source(directory, family, model_garden.ModelGarden(), config, tensors)
 
 
 def download(name: str, patterns: Sequence[str]) -> str:

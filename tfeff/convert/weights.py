@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
-from typing import TypeAlias
 
 import keras
 import numpy as np
@@ -13,10 +12,6 @@ import numpy as np
 
 class NotKept(ValueError):
     """A head of a kind that tfeff does not have."""
-
-
-# The endings of the names of models, and the heads that they have.
-Models: TypeAlias = tuple[tuple[str, set[str]], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +100,23 @@ def dense_head(name: str) -> Callable[[Mapping], Iterator[Weight]]:
         A function from the head's weights by name to those with their tensors.
     """
     return lambda weights: dense(part(weights), name)
+
+
+def masked_lm_head(
+    dense_name: str, norm_name: str, bias_name: str
+) -> Callable[[Mapping], Iterator[Weight]]:
+    """A masked language model head, from the names of PyTorch's layers and bias.
+
+    Returns:
+        As `dense_head`.
+    """
+
+    def describe(weights):
+        yield from dense(part(weights, "dense"), dense_name)
+        yield from norm(part(weights, "norm"), norm_name)
+        yield Weight(weights["bias"], bias_name)
+
+    return describe
 
 
 def grouped(layer, name: str) -> Iterator[Weight]:

@@ -1,0 +1,87 @@
+"""What a format of checkpoints says of its configurations, tensors and heads."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+from tfeff.convert.config import Config
+from tfeff.convert.weights import Weight
+from tfeff.objectives.heads import Head
+
+# The endings of models' names, and the heads of pretraining that each has.
+Models: TypeAlias = tuple[tuple[str, set[str]], ...]
+# By the names of heads, functions from a head's variables by name to its weights.
+HeadWeights: TypeAlias = dict[str, Callable[[Mapping], Iterator[Weight]]]
+
+
+class Format:
+    """A format of checkpoints, as a subclass for each family.
+
+    Attributes:
+        name: what the names of its models begin with, such as `"Bert"`.
+        prefix: what precedes the names of an encoder's tensors in a model with a head.
+        left_out: the kinds of known tensors that may have no weight, by regular
+            expressions of their names.
+        free: the arguments of `Encoder` that a configuration need not say.
+        padding_id: the id that padding must have, or `None` for any.
+        head_activation: of the masked language model head; `None` for the encoder's.
+        heads: the heads of pretraining.
+        tasks: the heads of fine-tuned models by kind, such as
+            `"SequenceClassification"`.
+        models: those of pretraining, that with the most heads first.
+    """
+
+    name = prefix = ""
+    left_out: Mapping[str, str] = {}
+    free: frozenset[str] = frozenset()
+    padding_id: int | None = None
+    head_activation: str | None = None
+    heads: HeadWeights = {}
+    tasks: Mapping[str, HeadWeights] = {}
+    models: Models = ()
+
+    def arguments(self, config: Config) -> dict:
+        """The arguments of `Encoder` for the configuration."""
+        raise NotImplementedError
+
+    def configuration(self, encoder) -> dict:
+        """The configuration that comes closest to an encoder: inverts `arguments`.
+
+        What it cannot say, `arguments` gives back with another value.
+        """
+        raise NotImplementedError
+
+    def weights(self, encoder) -> Iterator[Weight]:
+        """The encoder's weights and their tensors in the checkpoint."""
+        raise NotImplementedError
+
+    def unused(self, encoder) -> dict[str, tuple[int, ...]]:
+        """Shapes of the tensors that this encoder does not use, by their names."""
+        return {}
+
+    def pretraining_heads(self, encoder) -> dict[str, Head]:
+        """The heads that pretrained models may have; others than `heads` are passed."""
+        raise NotImplementedError
+
+    def head_settings(self, encoder) -> dict:
+        """The settings of the masked language model head beside an encoder."""
+        return dict(
+            activation=self.head_activation or activation_of(encoder),
+            layer_norm_epsilon=encoder.layer_norm_epsilon,
+        )
+
+    def task_arguments(self, config: Config, kind: str) -> dict:
+        """The arguments of the task for a kind of fine-tuned model.
+
+        Raises:
+            ValueError: if tfeff has no such head.
+        """
+        raise NotImplementedError
+
+    def task_configuration(self, arguments: Mapping, kind: str) -> dict:
+        """The inverse of `task_arguments`."""
+        raise NotImplementedError
+
+
+def activation_of(encoder) -> str:
+    """The activation of an encoder's feed-forward networks."""
+    return encoder.blocks[0].feedforward.get_config()["activation"]
