@@ -19,6 +19,7 @@ from tfeff.convert import BertTokenizer, RobertaTokenizer
 from tfeff.convert.json_tokenizer import TokenizerJson
 from tfeff.convert.same_ids import check_same_ids, sample_texts
 from tfeff.convert.tokenizer import make_tokenizer
+from tfeff.convert.tokenizer_source import load_tokenizer
 from tfeff.convert.tokenizer_writing import tokenizer_files
 from tfeff.data import TextExamples
 from tfeff.encoders.preset_heads import save_preset
@@ -204,8 +205,47 @@ def test_a_family_s_class_has_defaults_of_its_own(name, setting, tmp_path):
             make_tokenizer(str(source), NAMES[name])
         (source / "config.json").unlink()
         make_tokenizer(str(source), NAMES[name])
-    path.write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
+    path.write_text(json.dumps({"tokenizer_class": "TokenizersBackend"}))
     make_tokenizer(str(source), NAMES[name])
+    path.write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
+    if setting != "add_prefix_space":
+        make_tokenizer(str(source), NAMES[name])
+        return
+    # Of version 4 it has a default for this one setting.
+    with pytest.raises(ValueError, match=message):
+        make_tokenizer(str(source), NAMES[name])
+
+
+@pytest.mark.parametrize("beside", [None, "vocab.txt"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dict(lowercase=True, strip_accents=False, handle_chinese_chars=False),
+        dict(lowercase=False, strip_accents=True, handle_chinese_chars=True),
+    ],
+    ids=["lower", "cased"],
+)
+def test_what_no_class_overrides_is_that_of_the_file(settings, beside, tmp_path):
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "café", "cafe", "Cafe"]
+    pieces += ["中文", "中", "文"]
+    library = tokenizers.BertWordPieceTokenizer(
+        {piece: id for id, piece in enumerate(pieces)}, **settings
+    )
+    library.save(str(tmp_path / "tokenizer.json"))
+    names = [None]
+    if beside is None:  # Which the classes of any tokenizer.json do not read.
+        names += ["PreTrainedTokenizerFast", "TokenizersBackend"]
+    else:
+        (tmp_path / beside).write_text("\n".join(pieces), "utf-8")
+    for name in names:
+        if name is not None:  # They read none of these.
+            config = dict(tokenizer_class=name, do_lower_case=not settings["lowercase"])
+            config |= dict(strip_accents=None, tokenize_chinese_chars=True)
+            (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+        found = load_tokenizer(tmp_path)
+        for text in ("Café café", "中文", "cafe"):
+            expected = library.encode(text, add_special_tokens=False).ids
+            assert list(found(text)) == expected
 
 
 def test_capitals_of_vocab_txt_and_the_default_of_bert_s_class(tmp_path):

@@ -26,7 +26,8 @@ _WITH_TOKENS_OF_BERT = ("convbert", "distilbert", "electra")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".pdparams")
 _OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".ot", ".npz")
 _MODULES = "modules.json"
-_FILES = ["*.safetensors", "*.json", "*vocab.txt", "*merges.txt", "*spiece.model"]
+TOKENIZER_FILES = ["*.json", "*vocab.txt", "*merges.txt", "*.model"]
+_FILES = ["*.safetensors", *TOKENIZER_FILES]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -76,7 +76,8 @@ def make_tokenizer(
     Raises:
         ValueError: if a file is damaged, asks for something that tfeff's
             tokenizers do not have, or contradicts another; if ids differ from those
-            that the `tokenizers` library gives by `tokenizer.json` alone.
+            that the `tokenizers` library gives by `tokenizer.json`, or by what a
+            SentencePiece model means.
     """
     config = _settings(directory, "tokenizer_config.json")
     is_json = os.path.exists(os.path.join(directory, "tokenizer.json"))
@@ -89,9 +90,13 @@ def make_tokenizer(
     file = None  # Of which the ids are compared.
     if path is None:
         file = TokenizerJson.find(directory)
-        family, tokenizer = _of_json(file, config)
+        family, tokenizer = _of_json(file, config, file_counts=family is None)
     elif family == "bert":
-        tokenizer = _word_piece(path, _lines(path), config, _composes(directory))
+        settings = config
+        if is_json and not _has_class(directory, config):
+            file_settings = TokenizerJson.find(directory).word_piece_settings()
+            settings = config.with_defaults(**file_settings)
+        tokenizer = _word_piece(path, _lines(path), settings, _composes(directory))
     elif family == "roberta":
         file = TokenizerJson.find(directory)
         tokenizer = _byte_pairs(path, config)
@@ -171,15 +176,27 @@ def _family(directory, config, family, is_json):
     return family
 
 
+def _class_name(directory, config):
+    """The class that the files name, or None."""
+    model = _settings(directory, "config.json")
+    return config.get("tokenizer_class", None) or model.get("tokenizer_class", None)
+
+
+def _has_class(directory, config):
+    """Whether Hugging Face has a class for the files, by its name or by the model's."""
+    kind = _settings(directory, "config.json").get("model_type", None)
+    return bool(_class_name(directory, config) or tokens_family(kind))
+
+
 def _check_defaults(directory, family, tokenizer, config, path):
     """Raises if Hugging Face's class would take another value of a missing setting.
 
-    It takes its own default, whatever tokenizer.json says. The class of any
-    tokenizer.json has none.
+    It takes its own default, whatever tokenizer.json says. The classes of any
+    tokenizer.json have none, but that of version 4 one for byte-level BPE.
     """
-    model = _settings(directory, "config.json")
-    name = config.get("tokenizer_class", None) or model.get("tokenizer_class", None)
-    if name in _ANY or not (name or tokens_family(model.get("model_type", None))):
+    name = _class_name(directory, config)
+    has_none = name in _ANY and not (name == _ANY[0] and family == "roberta")
+    if has_none or not _has_class(directory, config):
         return
     for setting, attribute, default in _DEFAULTS.get(family, ()):
         theirs, ours = config.get(setting, default), getattr(tokenizer, attribute)
@@ -194,12 +211,21 @@ def _check_defaults(directory, family, tokenizer, config, path):
             )
 
 
-def _of_json(file, config):
-    """The family and the tokenizer that tokenizer.json alone describes."""
+def _of_json(file, config, file_counts=False):
+    """The family and the tokenizer that tokenizer.json alone describes.
+
+    Of WordPiece tokenizer_config.json takes precedence in Hugging Face's classes of
+    families. In those of any tokenizer.json the file counts.
+    """
     path, family = file.path, file.family
     if family == "bert":
-        # In Hugging Face, tokenizer_config.json takes precedence over this file.
-        settings = config.with_defaults(**file.word_piece_settings())
+        settings = file.word_piece_settings()
+        if file_counts:
+            for name in settings:
+                config.get(name, None)
+            settings = Config(settings, path)
+        else:
+            settings = config.with_defaults(**settings)
         compose, _ = composing(file.values["normalizer"])
         return family, _word_piece(path, file.vocabulary, settings, compose)
     if family == "roberta":

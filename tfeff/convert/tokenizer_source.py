@@ -8,7 +8,12 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from tfeff import data
 from tfeff.convert.json_tokenizer import TokenizerJson
 from tfeff.convert.reading import read_bytes, read_json
-from tfeff.convert.sources import download, module_folder, tokens_family
+from tfeff.convert.sources import (
+    TOKENIZER_FILES,
+    download,
+    module_folder,
+    tokens_family,
+)
 from tfeff.convert.tokenizer import make_tokenizer, make_tokenizer_of_file
 from tfeff.storage.arguments import READ_TOKENIZER, paths
 from tfeff.tasks.pretrained import split_step
@@ -30,7 +35,6 @@ _FILES = {
     "tokenizer.json": None,
     "sentencepiece.bpe.model": "xlm-roberta",
 }
-_DOWNLOADED = ["*.json", "*vocab.txt", "*merges.txt", "*spiece.model"]
 _CHOICES = (
     "a preset, a run or RUN@STEP; a SentencePiece model, vocab.txt, vocab.json with "
     "merges.txt, or tokenizer.json; a folder of Hugging Face with one of these; or a "
@@ -84,7 +88,7 @@ def load_tokenizer(source: str | os.PathLike) -> keras_hub.tokenizers.Tokenizer:
     if os.path.isdir(folder):
         return _of_folder(folder)
     try:
-        folder = download(path, _DOWNLOADED)
+        folder = download(path, TOKENIZER_FILES)
     except ValueError as error:
         above = os.path.dirname(os.path.abspath(path))
         near = os.listdir(above) if os.path.isdir(above) else ()

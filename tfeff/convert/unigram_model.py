@@ -91,11 +91,12 @@ def _exact_scores(vocabulary):
     sum exactly, of which float32, as SentencePiece has it, is not capable. A multiple
     of its number of characters, added to each piece's score, changes all sums of a text
     by the same amount. Here the sum of a likely text becomes about 0, so that sums are
-    small, and the scores are multiples of a power of 2.
+    small, and the scores are multiples of a power of 2. Special pieces, whose score is 0,
+    are in no likely text.
     """
     pieces, scores = zip(*vocabulary)
     scores, lengths = np.array(scores, float), np.array([len(p) for p in pieces])
-    shares = np.exp(scores - scores.max())
+    shares = np.exp(scores) * (scores < 0)
     per_character = -(shares @ scores) / max(shares @ lengths, 1.0)
     return np.round((scores + per_character * lengths) / _UNIT) * _UNIT
 
