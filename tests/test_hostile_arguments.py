@@ -271,7 +271,7 @@ CALLS = {
     data.train_tokenizer: dict(documents=DOCUMENTS, vocabulary_size=60),
     tasks.WordVectors: dict(words=["a", "b"], vectors=VECTORS),
     tasks.read_word_vectors: dict(path="none"),
-    data.docstrings: dict(packages=["wave"], num_processes=1),
+    data.docstrings: dict(packages=["wave"]),
     tasks.augment: dict(
         examples=TEXTS,
         masked_lm=lambda: objectives.MaskedLM(tiny()),

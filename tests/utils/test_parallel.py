@@ -1,4 +1,4 @@
-"""The ordered maps: order, errors, lost processes, scripts without a guard."""
+"""The ordered map: order and errors; processes whose parent is killed."""
 
 import os
 import signal
@@ -10,58 +10,50 @@ from pathlib import Path
 
 import pytest
 
-from tfeff.utils.parallel import ordered_map, ordered_thread_map
+from tfeff.utils.parallel import ordered_thread_map
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENDLESS = """
+import concurrent.futures
 import multiprocessing
 import time
-from tfeff.utils.parallel import ordered_map
-results = ordered_map(time.sleep, [0, 0, 10**6], 2)
-next(results), next(results)
+from tfeff.utils.parallel import end_with_parent
+spawn = multiprocessing.get_context("spawn")
+pool = concurrent.futures.ProcessPoolExecutor(2, spawn, end_with_parent)
+endless = pool.submit(time.sleep, 10**6)
+pool.submit(time.sleep, 0).result()
 for child in multiprocessing.active_children():
     print(child.pid, flush=True)
-next(results)
-"""
-SCRIPT = """
-from tfeff.utils.parallel import ordered_map
-print(sum(ordered_map(abs, range(-9, 1), 2)))
+endless.result()
 """
 
 
-either = pytest.mark.parametrize("each", [ordered_map, ordered_thread_map])
-
-
-@either
-@pytest.mark.parametrize("num_workers", [1, 2, 3])
-def test_results_come_in_order(each, num_workers):
+@pytest.mark.parametrize("num_threads", [1, 2, 3])
+def test_results_come_in_order(num_threads):
     items = (-i for i in range(20))
-    assert list(each(abs, items, num_workers)) == list(range(20))
+    assert list(ordered_thread_map(abs, items, num_threads)) == list(range(20))
 
 
-@either
 @pytest.mark.parametrize("items", [[], [-4]])
-def test_few_items(each, items):
-    assert list(each(abs, items, 2)) == [abs(item) for item in items]
+def test_few_items(items):
+    assert list(ordered_thread_map(abs, items, 2)) == [abs(item) for item in items]
 
 
-@either
-@pytest.mark.parametrize("num_workers", [1, 2])
-def test_an_error_of_the_function_arrives(each, num_workers):
-    results = each(int, ["1", "2", "three", "4"], num_workers)
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_an_error_of_the_function_arrives(num_threads):
+    results = ordered_thread_map(int, ["1", "2", "three", "4"], num_threads)
     assert [next(results), next(results)] == [1, 2]
     with pytest.raises(ValueError, match="three"):
         next(results)
 
 
-@either
-def test_an_error_of_the_items_arrives(each):
+def test_an_error_of_the_items_arrives():
     def items():
         yield from range(3)
         raise OSError("no more")
 
     with pytest.raises(OSError, match="no more"):
-        list(each(abs, items(), 2))
+        list(ordered_thread_map(abs, items(), 2))
 
 
 def test_threads_run_at_the_same_time_and_read_few_items_ahead():
@@ -96,11 +88,6 @@ def test_no_thread_runs_after_an_error():
     assert len(ended) == count
 
 
-def test_a_lost_process_is_an_error():
-    with pytest.raises(RuntimeError, match="worker process ended abruptly"):
-        list(ordered_map(os._exit, [1, 1, 1], 2))
-
-
 def test_processes_end_with_a_parent_that_is_killed():
     """One is at work then, the other one waits for work."""
     parent = subprocess.Popen(
@@ -133,26 +120,7 @@ def runs(pid):
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
-@either
-@pytest.mark.parametrize("num_workers", [0, -1])
-def test_too_few_workers(each, num_workers):
-    with pytest.raises(ValueError, match="`num_(processes|threads)`"):
-        each(abs, [1], num_workers)
-
-
-@pytest.mark.parametrize("way", ["file", "-c", "-"])
-def test_scripts_without_a_guard(way, tmp_path):
-    (tmp_path / "script.py").write_text(SCRIPT)
-    command = {
-        "file": [str(tmp_path / "script.py")],
-        "-c": ["-c", SCRIPT],
-        "-": ["-"],
-    }[way]
-    done = subprocess.run(
-        [sys.executable, *command],
-        input=SCRIPT,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-    )
-    assert (done.stdout, done.stderr) == ("45\n", "")
+@pytest.mark.parametrize("num_threads", [0, -1])
+def test_too_few_threads(num_threads):
+    with pytest.raises(ValueError, match="`num_threads`"):
+        ordered_thread_map(abs, [1], num_threads)

@@ -93,9 +93,11 @@ def make_tokenizer(
         family, tokenizer = _of_json(file, config, file_counts=family is None)
     elif family == "bert":
         settings = config
-        if is_json and not _has_class(directory, config):
-            file_settings = TokenizerJson.find(directory).word_piece_settings()
-            settings = config.with_defaults(**file_settings)
+        beside = (
+            None if _has_class(directory, config) else TokenizerJson.find(directory)
+        )
+        if beside is not None:
+            settings = config.with_defaults(**beside.word_piece_settings())
         tokenizer = _word_piece(path, _lines(path), settings, _composes(directory))
     elif family == "roberta":
         file = TokenizerJson.find(directory)

@@ -1,17 +1,11 @@
-"""Ordered maps over threads and over processes."""
+"""An ordered map over threads, and processes that end with their parents."""
 
 import collections
-import contextlib
-import itertools
 import multiprocessing
 import os
-import signal
-import sys
 import threading
-import types
-from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from tfeff.utils.checks import check_integer
@@ -49,82 +43,23 @@ def ordered_thread_map(
     num_threads = check_integer("num_threads", num_threads, 1)
     if num_threads == 1:
         return (function(item) for item in items)
+    return _in_threads(function, items, num_threads)
+
+
+def _in_threads(
+    function: Callable[[T], R], items: Iterable[T], num_threads: int
+) -> Generator[R, None, None]:
+    pending: collections.deque[Future[R]] = collections.deque()
     pool = ThreadPoolExecutor(num_threads)
-    return _in_order(pool, lambda item: pool.submit(function, item), items, num_threads)
-
-
-def ordered_map(
-    function: Callable[[T], R], items: Iterable[T], num_processes: int | None = None
-) -> Generator[R, None, None]:
-    """Yields `function(item)` for each item, in order, computed by processes.
-
-    At most two items per process are in progress, which bounds the memory of items and
-    results. New processes are spawned, not forked: forking a process in which
-    TensorFlow's threads run can hang. With `num_processes=1`, or a single item,
-    everything runs in this process.
-
-    Args:
-        function: a function of an importable module.
-        items: any iterable.
-        num_processes: integer of at least 1; by default one process per core.
-
-    Raises:
-        RuntimeError: if a process ends abruptly, for example without memory.
-        Exception: any error of `function` or `items`; all processes have ended by then.
-    """
-    if num_processes is None:
-        num_processes = available_cores()
-    num_processes = check_integer("num_processes", num_processes, 1)
-    items = iter(items)
-    first = list(itertools.islice(items, 2))
-    items = itertools.chain(first, items)
-    if num_processes == 1 or len(first) < 2:
-        return (function(item) for item in items)
-    return _in_processes(function, items, num_processes)
-
-
-def _in_processes(
-    function: Callable[[T], R], items: Iterable[T], num_processes: int
-) -> Generator[R, None, None]:
-    pool = ProcessPoolExecutor(
-        num_processes,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_start_process,
-    )
-
-    def submit(item: T) -> Future:
-        with _hidden_main():
-            return pool.submit(function, item)
-
-    try:
-        yield from _in_order(pool, submit, items, num_processes)
-    except BrokenProcessPool as error:
-        raise RuntimeError(
-            "A worker process ended abruptly; perhaps it was killed, or memory ran "
-            "out. Fewer processes (`num_processes`) need less memory."
-        ) from error
-
-
-def _in_order(
-    pool: Executor, submit: Callable[[T], Future], items: Iterable[T], num_workers: int
-) -> Generator:
-    """Yields the results of the submitted items in order, then shuts the pool down."""
-    pending: collections.deque[Future] = collections.deque()
     try:
         for item in items:
-            if len(pending) == 2 * num_workers:
+            if len(pending) == 2 * num_threads:
                 yield pending.popleft().result()
-            pending.append(submit(item))
+            pending.append(pool.submit(function, item))
         while pending:
             yield pending.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _start_process() -> None:
-    # Ctrl-C reaches every process, and the parent alone handles it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent()
 
 
 def end_with_parent() -> None:
@@ -141,19 +76,3 @@ def end_with_parent() -> None:
 def _end_with(process):
     process.join()
     os._exit(1)
-
-
-@contextlib.contextmanager
-def _hidden_main() -> Iterator[None]:
-    """Lets processes start without running the user's script again.
-
-    A spawned process first runs the main script as a module, which fails for a
-    script without a guard, from standard input, or in an interactive session. The
-    mapped functions are in importable modules and do not need it.
-    """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main

@@ -1,11 +1,11 @@
 """The corpus of documentation strings."""
 
+import gc
 import sys
 
 import pytest
 
 import tfeff
-from tfeff.data.text import docstrings as docstring_corpus
 
 MODULE = '''"""The module.
 
@@ -50,7 +50,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_documents_of_a_package(folder):
-    documents = tfeff.data.docstrings(["pack", "single"], num_processes=1)
+    documents = tfeff.data.docstrings(["pack", "single"])
     module = "The module.\n\nIndented.\nA function.\nInside a condition.\nA class."
     # Which of two equal strings is the earlier depends on the hashes of the names.
     assert sorted(documents) in (
@@ -67,23 +67,35 @@ def test_documents_of_a_package(folder):
     assert "pack" not in sys.modules
 
 
-def test_processes_change_nothing(folder, monkeypatch):
-    monkeypatch.setattr(docstring_corpus, "_FILES_PER_TASK", 2)
-    one = tfeff.data.docstrings(["pack", "single"], num_processes=1)
-    assert tfeff.data.docstrings(["single", "pack"], num_processes=2) == one
+def test_the_order_of_the_packages_changes_nothing(folder):
+    one = tfeff.data.docstrings(["pack", "single"])
+    assert tfeff.data.docstrings(["single", "pack"]) == one
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_garbage_is_collected_afterwards_as_before(folder, collects):
+    if not collects:
+        gc.disable()
+    try:
+        tfeff.data.docstrings(["pack"])
+        assert gc.isenabled() == collects
+        (folder / "bare.py").write_text("x = 1")
+        with pytest.raises(ValueError, match="none was found"):
+            tfeff.data.docstrings(["bare"])
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()
 
 
 def test_a_cap_gives_a_prefix(folder):
-    every = tfeff.data.docstrings(["pack", "single"], num_processes=1)
+    every = tfeff.data.docstrings(["pack", "single"])
     size = len(every[0]) + 1
-    capped = tfeff.data.docstrings(
-        ["pack", "single"], max_characters=size, num_processes=1
-    )
+    capped = tfeff.data.docstrings(["pack", "single"], max_characters=size)
     assert capped == every[:2]
 
 
 def test_installed_packages():
-    documents = tfeff.data.docstrings(max_characters=200_000, num_processes=1)
+    documents = tfeff.data.docstrings(max_characters=200_000)
     assert 200_000 <= sum(map(len, documents)) < 1_000_000
     assert len(set(documents)) == len(documents)
     words = " ".join(documents).split()

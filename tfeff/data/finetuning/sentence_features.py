@@ -5,96 +5,49 @@ from collections.abc import Sequence
 import keras_hub
 import tensorflow as tf
 
-from tfeff.data.dataset_options import finalize
+from tfeff.data.finetuning.columns import check_texts
 from tfeff.data.finetuning.encoding import encode
 from tfeff.data.finetuning.examples import SentenceExamples, TextExamples
+from tfeff.data.finetuning.feature_rows import FeatureRows, with_empty
 from tfeff.data.finetuning.packing import pack, padded_inputs
-from tfeff.data.sampling import epoch_rows, shuffled
 from tfeff.data.text.tokenizers import check_tokenizer
-from tfeff.utils.checks import check_bool, check_integer, check_iterable
+from tfeff.utils.checks import check_integer
 
 
-class SentenceFeatures:
+class SentenceFeatures(FeatureRows):
     """Rows of texts as an encoder reads them, ready to train on.
 
+    A batch is `(inputs, text_ids, weights)`: a dictionary of `token_ids`, `segment_ids`
+    and `padding_mask`, int32 `[B, K, T]`; int32 `[B, K]`, equal for equal texts and -1
+    for padding; float32 `[B]`, 1 or 0.
+
     Attributes:
-        num_texts: N, the texts of a row; 2 of texts alone, which come twice.
+        num_texts: K, the texts of a row; 2 of texts alone, which come twice.
         sequence_length: T, the length of all texts.
+        least_rows: of a batch, 2 unless there are hard negatives: the other rows are
+            what a text is contrasted with.
     """
 
     def __init__(self, tokens, text_ids, sequence_length, pad_token_id):
+        super().__init__(text_ids.shape[0], sequence_length, pad_token_id)
         self.num_texts = text_ids.shape[1]
-        self.sequence_length = sequence_length
-        self._pad_token_id = pad_token_id
-        self._count = text_ids.shape[0]
+        self.least_rows = 2 if self.num_texts == 2 else 1
         # Of each different text once, and of an empty one to fill up batches with.
-        empty = tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int32), [0])
-        self._tokens = tf.concat([tokens, empty], axis=0)
+        self._tokens = with_empty(tokens)
         self._text_ids = tf.pad(text_ids, [[0, 1], [0, 0]], constant_values=-1)
 
-    def __len__(self) -> int:
-        return self._count
-
-    def dataset(
-        self,
-        batch_size: int,
-        seed: int = 0,
-        *,
-        shuffle: bool = True,
-        repeat: bool = True,
-        pad_to_longest: bool = False,
-    ) -> tf.data.Dataset:
-        """Batches to train on or to evaluate.
-
-        The order is as of `TextFeatures.dataset`.
-
-        Args:
-            batch_size: B, rows in a batch, at least 2 unless there are hard negatives:
-                the other rows are what a text is contrasted with.
-            seed: chooses the order, in [−2⁶³, 2⁶³).
-            shuffle: False gives the order of the examples.
-            repeat: False gives one epoch, whose last batch is filled up with rows of
-                padding of weight 0.
-            pad_to_longest: texts as long as the batch's longest, which is faster,
-                instead of T, which a TPU needs.
-
-        Returns:
-            A `tf.data.Dataset` of `(inputs, text_ids, weights)`: a dictionary of int32
-            `[B, N, T]`; int32 `[B, N]`, equal for equal texts and -1 for padding;
-            float32 `[B]`, 1 or 0.
-
-        Raises:
-            ValueError: if an argument is out of range.
-            TypeError: if an argument has the wrong type.
-
-        Example: see `sentence_features`.
-        """
-        batch_size = check_integer(
-            "batch_size", batch_size, 2 if self.num_texts == 2 else 1
-        )
-        padded = check_bool("pad_to_longest", pad_to_longest)
-        length = None if padded else self.sequence_length
-
-        def batch(rows):
-            text_ids = tf.gather(self._text_ids, rows)
-            texts = tf.reshape(text_ids, [-1])
-            # The empty text is the last one.
-            last = tf.cast(self._tokens.nrows(), tf.int32) - 1
-            tokens = tf.gather(self._tokens, tf.where(texts < 0, last, texts))
-            ends = tf.cast(tokens.row_lengths(), tf.int32)  # There is no second text.
-            inputs = padded_inputs(tokens, ends, self._pad_token_id, length)
-            shape = [
-                batch_size,
-                self.num_texts,
-                length or tf.shape(inputs["token_ids"])[1],
-            ]
-            inputs = {name: tf.reshape(x, shape) for name, x in inputs.items()}
-            return inputs, text_ids, tf.cast(rows < len(self), tf.float32)
-
-        rows = epoch_rows(
-            len(self), batch_size, seed, shuffle=shuffle, repeat=repeat, order=shuffled
-        )
-        return finalize(rows.map(batch, num_parallel_calls=tf.data.AUTOTUNE))
+    def _batch(self, rows, length):
+        text_ids = tf.gather(self._text_ids, rows)
+        texts = tf.reshape(text_ids, [-1])
+        # The empty text is the last one.
+        last = tf.cast(self._tokens.nrows(), tf.int32) - 1
+        tokens = tf.gather(self._tokens, tf.where(texts < 0, last, texts))
+        ends = tf.cast(tokens.row_lengths(), tf.int32)  # There is no second text.
+        inputs = padded_inputs(tokens, ends, self._pad_token_id, length)
+        longest = length or tf.shape(inputs["token_ids"])[1]
+        shape = [rows.shape[0], self.num_texts, longest]
+        inputs = {name: tf.reshape(x, shape) for name, x in inputs.items()}
+        return inputs, text_ids, tf.cast(rows < len(self), tf.float32)
 
 
 def sentence_features(
@@ -152,12 +105,8 @@ def sentence_features(
 
 def texts_alone(texts: Sequence[str]) -> TextExamples:
     """Texts without labels; raises where one is empty."""
-    texts = tuple(check_iterable("texts", texts, "a list of strings"))
+    texts = check_texts("texts", texts)
     for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(
-                f"`texts` must be a list of strings. Received: {text!r:.80} at {index}"
-            )
         if not text.strip():
             raise ValueError(
                 f"`texts` must have no empty text. Received: {text!r:.80} at {index}"

@@ -1,25 +1,27 @@
 """Texts, pairs of texts and questions with options as rows of token ids."""
 
 import keras_hub
-import numpy as np
 import tensorflow as tf
 
-from tfeff.data.dataset_options import finalize
 from tfeff.data.finetuning.encoding import encode
 from tfeff.data.finetuning.examples import ChoiceExamples, TextExamples
+from tfeff.data.finetuning.feature_rows import FeatureRows, with_empty
 from tfeff.data.finetuning.packing import (
     fill_gaps,
     pack,
     padded_inputs,
     pair_frame,
 )
-from tfeff.data.sampling import epoch_rows, shuffled
 from tfeff.data.text.tokenizers import check_tokenizer
-from tfeff.utils.checks import check_bool, check_integer
+from tfeff.utils.checks import check_integer
 
 
-class TextFeatures:
+class TextFeatures(FeatureRows):
     """Examples as an encoder reads them, ready to train on.
+
+    A batch is `(inputs, labels, weights)`: a dictionary of `token_ids`, `segment_ids`
+    and `padding_mask`, int32 `[B, T]`, or `[B, C, T]` of questions with options; labels
+    `[B]`; weights `[B]` float32, 1 or 0. Without labels it is `(inputs,)`.
 
     Attributes:
         labels: `[N]`, int32 classes or float32 ratings; None where there are none.
@@ -30,100 +32,31 @@ class TextFeatures:
     def __init__(
         self, rows, starts, labels, sequence_length, num_choices, pad_token_id
     ):
-        self.labels = labels
-        self.sequence_length = sequence_length
-        self.num_choices = num_choices
-        self._pad_token_id = pad_token_id
-        # One row more, an empty one, to fill up batches with.
         choices = num_choices or 1
-        self._count = int(rows.nrows()) // choices
-        empty = tf.RaggedTensor.from_row_lengths(
-            tf.zeros([0], tf.int32), tf.zeros([choices], tf.int64)
-        )
-        self._rows = tf.concat([rows, empty], axis=0)
+        super().__init__(int(rows.nrows()) // choices, sequence_length, pad_token_id)
+        self.labels = labels
+        self.num_choices = num_choices
+        self._rows = with_empty(rows, choices)
         self._starts = tf.concat([starts, tf.zeros([choices], tf.int32)], axis=0)
 
-    def __len__(self) -> int:
-        return self._count
-
-    @property
-    def inputs(self) -> dict[str, np.ndarray]:
-        """All inputs: `token_ids`, `segment_ids` and `padding_mask`.
-
-        Each is int32 `[N, T]`, or `[N, C, T]` of questions with options.
-        """
-        batch = self._batch(tf.range(len(self), dtype=tf.int64), self.sequence_length)
-        return {name: tensor.numpy() for name, tensor in batch.items()}
-
-    def dataset(
-        self,
-        batch_size: int,
-        seed: int = 0,
-        *,
-        shuffle: bool = True,
-        repeat: bool = True,
-        pad_to_longest: bool = False,
-    ) -> tf.data.Dataset:
-        """Batches to train on or to evaluate.
-
-        The order is a function of `(seed, epoch)` alone, a full permutation of the
-        examples. Epochs follow one another without a gap. All batches are of one
-        size: where an epoch ends without another one, the last is filled up with rows
-        of padding of weight 0, so predictions are the first N of `model.predict`.
-
-        Args:
-            batch_size: B, examples in a batch.
-            seed: chooses the order, in [−2⁶³, 2⁶³).
-            shuffle: False gives the order of the examples.
-            repeat: False gives one epoch.
-            pad_to_longest: rows as long as the batch's longest, which is faster,
-                instead of T, which a TPU needs.
-
-        Returns:
-            A `tf.data.Dataset` of `(inputs, labels, weights)`: a dictionary of int32
-            as `inputs`, `[B, T]` or `[B, C, T]`; labels `[B]`; float32 weights `[B]`,
-            1 or 0. Without labels it is of `(inputs,)`.
-
-        Raises:
-            ValueError: if an argument is out of range.
-            TypeError: if an argument has the wrong type.
-
-        Example: see `text_features`.
-        """
-        padded = check_bool("pad_to_longest", pad_to_longest)
-        length = None if padded else self.sequence_length
-
-        def batch(rows):
-            inputs = self._batch(rows, length)
-            if self.labels is None:
-                return (inputs,)
-            labels = tf.gather(tf.pad(self.labels, [[0, 1]]), rows)
-            return inputs, labels, tf.cast(rows < len(self), tf.float32)
-
-        rows = epoch_rows(
-            len(self), batch_size, seed, shuffle=shuffle, repeat=repeat, order=shuffled
-        )
-        return finalize(rows.map(batch, num_parallel_calls=tf.data.AUTOTUNE))
-
-    def _batch(self, order, length):
-        """The inputs of the examples of these numbers."""
+    def _batch(self, rows, length):
+        order = rows
         if self.num_choices is not None:
             options = tf.range(self.num_choices, dtype=tf.int64)
-            order = tf.reshape(order[:, None] * self.num_choices + options, [-1])
+            order = tf.reshape(rows[:, None] * self.num_choices + options, [-1])
         inputs = padded_inputs(
             tf.gather(self._rows, order),
             tf.gather(self._starts, order),
             self._pad_token_id,
             length,
         )
-        if self.num_choices is None:
-            return inputs
-        return {
-            name: tf.reshape(rows, [-1, self.num_choices, tf.shape(rows)[1]])
-            if length is None
-            else tf.reshape(rows, [-1, self.num_choices, length])
-            for name, rows in inputs.items()
-        }
+        if self.num_choices is not None:
+            shape = [-1, self.num_choices, length or tf.shape(inputs["token_ids"])[1]]
+            inputs = {name: tf.reshape(x, shape) for name, x in inputs.items()}
+        if self.labels is None:
+            return (inputs,)
+        labels = tf.gather(tf.pad(self.labels, [[0, 1]]), rows)
+        return inputs, labels, tf.cast(rows < len(self), tf.float32)
 
 
 def text_features(

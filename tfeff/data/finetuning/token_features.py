@@ -4,22 +4,26 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from tfeff.data.dataset_options import finalize
 from tfeff.data.finetuning.examples import TokenExamples
+from tfeff.data.finetuning.feature_rows import FeatureRows, with_empty
 from tfeff.data.finetuning.packing import padded_inputs
 from tfeff.data.finetuning.word_rows import FRAME, word_pieces, word_rows
-from tfeff.data.sampling import epoch_rows, shuffled
 from tfeff.data.text.tokenizers import check_tokenizer, restore_kernels
-from tfeff.utils.checks import check_bool, check_integer
+from tfeff.utils.checks import check_integer
 
 _NO_TARGET = -1
 
 
-class TokenFeatures:
+class TokenFeatures(FeatureRows):
     """Sentences as an encoder reads them, ready to train on.
 
     A sentence is one row, or several where it is longer. Each word has one token that
     stands for it, its first, in the row where it has most context.
+
+    A batch, for `tfeff.tasks.TokenClassifier`, is `(inputs, labels, weights)`: a
+    dictionary of `token_ids`, `segment_ids` and `padding_mask`, int32 `[B, T]`; labels
+    `[B, T]` int32; weights `[B, T]` float32, 1 at the first token of each word and 0
+    elsewhere. Without labels it is `(inputs,)`.
 
     Attributes:
         examples: the sentences.
@@ -37,83 +41,18 @@ class TokenFeatures:
         sequence_length,
         pad_token_id,
     ):
+        super().__init__(int(rows.nrows()), sequence_length, pad_token_id)
         self.examples = examples
-        self.sequence_length = sequence_length
         self.rows_of_words = rows_of_words
         self.positions_of_words = positions_of_words
-        self._pad_token_id = pad_token_id
-        self._count = int(rows.nrows())
-        # One row more, an empty one, to fill up batches with.
-        empty = tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int32), [0])
-        self._rows = tf.concat([rows, tf.cast(empty, rows.dtype)], axis=0)
+        self._rows = with_empty(rows)
         if examples.labels is not None:
             targets = np.full(int(tf.size(rows.flat_values)), _NO_TARGET, np.int32)
             begins = rows.row_starts().numpy()
             targets[begins[rows_of_words] + positions_of_words] = np.concatenate(
                 examples.labels
             )
-            self._targets = tf.concat([rows.with_flat_values(targets), empty], axis=0)
-
-    def __len__(self) -> int:
-        return self._count
-
-    @property
-    def inputs(self) -> dict[str, np.ndarray]:
-        """All inputs: `token_ids`, `segment_ids`, `padding_mask`; `[N, T]` int32."""
-        batch = self._batch(tf.range(len(self), dtype=tf.int64), self.sequence_length)
-        return {name: tensor.numpy() for name, tensor in batch.items()}
-
-    def dataset(
-        self,
-        batch_size: int,
-        seed: int = 0,
-        *,
-        shuffle: bool = True,
-        repeat: bool = True,
-        pad_to_longest: bool = False,
-    ) -> tf.data.Dataset:
-        """Batches to train `tfeff.tasks.TokenClassifier` on, or to evaluate.
-
-        Order and batches are those of `TextFeatures.dataset`.
-
-        Args:
-            batch_size: B, rows in a batch.
-            seed: chooses the order, in [−2⁶³, 2⁶³).
-            shuffle: False gives the order of the sentences.
-            repeat: False gives one epoch.
-            pad_to_longest: rows as long as the batch's longest, which is faster,
-                instead of T, which a TPU needs.
-
-        Returns:
-            A `tf.data.Dataset` of `(inputs, labels, weights)`: a dictionary of int32
-            `[B, T]`; labels `[B, T]` int32; weights `[B, T]` float32, 1 at the first
-            token of each word and 0 elsewhere. Without labels it is of `(inputs,)`.
-
-        Raises:
-            ValueError: if an argument is out of range.
-            TypeError: if an argument has the wrong type.
-        """
-        padded = check_bool("pad_to_longest", pad_to_longest)
-        length = None if padded else self.sequence_length
-
-        def batch(rows):
-            inputs = self._batch(rows, length)
-            if self.examples.labels is None:
-                return (inputs,)
-            targets = tf.gather(self._targets, rows)
-            targets = targets.to_tensor(_NO_TARGET, shape=[rows.shape[0], length])
-            if length is None:
-                missing = tf.shape(inputs["token_ids"])[1] - tf.shape(targets)[1]
-                targets = tf.pad(
-                    targets, [[0, 0], [0, missing]], constant_values=_NO_TARGET
-                )
-            weights = tf.cast(targets != _NO_TARGET, tf.float32)
-            return inputs, tf.maximum(targets, 0), weights
-
-        rows = epoch_rows(
-            len(self), batch_size, seed, shuffle=shuffle, repeat=repeat, order=shuffled
-        )
-        return finalize(rows.map(batch, num_parallel_calls=tf.data.AUTOTUNE))
+            self._targets = with_empty(rows.with_flat_values(targets))
 
     def of_words(self, values: np.ndarray) -> list[np.ndarray]:
         """The values of the words, sentence by sentence, from those of all tokens.
@@ -139,11 +78,22 @@ class TokenFeatures:
         sizes = [len(sentence) for sentence in self.examples.words]
         return np.split(found, np.cumsum(sizes)[:-1])
 
-    def _batch(self, order, length):
-        rows = tf.gather(self._rows, order)
+    def _batch(self, rows, length):
+        tokens = tf.gather(self._rows, rows)
         # There is no second segment. Lengths forget how many there are.
-        starts = tf.ensure_shape(tf.cast(rows.row_lengths(), tf.int32), order.shape)
-        return padded_inputs(rows, starts, self._pad_token_id, length)
+        ends = tf.ensure_shape(tf.cast(tokens.row_lengths(), tf.int32), rows.shape)
+        inputs = padded_inputs(tokens, ends, self._pad_token_id, length)
+        if self.examples.labels is None:
+            return (inputs,)
+        targets = tf.gather(self._targets, rows)
+        targets = targets.to_tensor(_NO_TARGET, shape=[rows.shape[0], length])
+        if length is None:
+            missing = tf.shape(inputs["token_ids"])[1] - tf.shape(targets)[1]
+            targets = tf.pad(
+                targets, [[0, 0], [0, missing]], constant_values=_NO_TARGET
+            )
+        weights = tf.cast(targets != _NO_TARGET, tf.float32)
+        return inputs, tf.maximum(targets, 0), weights
 
 
 def token_features(

@@ -11,14 +11,11 @@ import sys
 import sysconfig
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from importlib.machinery import PathFinder
 from typing import Any
 
 from tfeff.utils.checks import check_integer, check_iterable
-from tfeff.utils.parallel import ordered_map
 
-_FILES_PER_TASK = 128
 _SKIPPED_FOLDERS = {"__pycache__", "test", "tests", "testing"}
 
 
@@ -26,7 +23,6 @@ def docstrings(
     packages: Sequence[str] | None = None,
     *,
     max_characters: int | None = None,
-    num_processes: int | None = None,
 ) -> list[str]:
     """Documentation strings of installed packages: English text on every machine.
 
@@ -41,7 +37,6 @@ def docstrings(
             every package in the installation's `site-packages`.
         max_characters: the corpus ends with the document that reaches this total
             length.
-        num_processes: number of parsing processes; by default one per core.
 
     Returns:
         A list of `str`.
@@ -54,7 +49,7 @@ def docstrings(
     ```python
     import tfeff
 
-    documents = tfeff.data.docstrings(["absl"], num_processes=1)
+    documents = tfeff.data.docstrings(["absl"])
     assert any("flag" in document for document in documents)
     ```
     """
@@ -74,17 +69,21 @@ def docstrings(
         roots = [root for name in names for root in _locate(name)]
     files = dict(itertools.chain.from_iterable(map(_sources, roots)))
     order = sorted(files, key=lambda name: hashlib.sha256(name.encode()).digest())
-    tasks = [
-        [files[name] for name in order[start : start + _FILES_PER_TASK]]
-        for start in range(0, len(order), _FILES_PER_TASK)
-    ]
     documents, length = [], 0
-    with closing(ordered_map(_parse_files, tasks, num_processes)) as modules:
-        for document in _without_repetition(itertools.chain.from_iterable(modules)):
+    # A syntax tree has many small objects and no cycles: collection only costs time,
+    # as much as parsing.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        modules = (_parse_file(files[name]) for name in order)
+        for document in _without_repetition(modules):
             documents.append(document)
             length += len(document)
             if max_characters is not None and length >= max_characters:
                 break
+    finally:
+        if collects:
+            gc.enable()
     if not documents:
         raise ValueError(
             "`packages` must have documentation strings. Received: "
@@ -148,15 +147,6 @@ def _without_repetition(modules: Iterable[list[str]]) -> Iterator[str]:
         seen.update(map(hash, fresh))
         if fresh:
             yield "\n".join(fresh)
-
-
-def _parse_files(paths: list[str]) -> list[list[str]]:
-    # A syntax tree has many small objects and no cycles: collection only costs time.
-    gc.disable()
-    try:
-        return [_parse_file(path) for path in paths]
-    finally:
-        gc.enable()
 
 
 def _parse_file(path: str) -> list[str]:
