@@ -284,10 +284,12 @@ def test_bad_arguments_are_named(tokenizer):
     for texts, message in (([], "hold texts"), (["a", " "], "no empty text.*' ' at 1")):
         with pytest.raises(ValueError, match=f"`texts` must.*{message}"):
             model.embed(texts, tokenizer)
-    with pytest.raises(TypeError, match="`texts` must be a list of strings"):
+    with pytest.raises(TypeError, match="`texts` must be a sequence of strings"):
         model.embed("a text", tokenizer)
     with pytest.raises(TypeError, match="`texts` must be .*3 at 0"):
         model.embed([3], tokenizer)
+    with pytest.raises(TypeError, match="`texts` must be a sequence .*{'a text'}"):
+        model.embed({"a text"}, tokenizer)  # A set has no order.
     with pytest.raises(TypeError, match="`tokenizer` must be a KerasHub tokenizer"):
         model.embed(TEXTS, None)
     embeddings = np.ones((2, 2, 4), "float32")

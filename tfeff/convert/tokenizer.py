@@ -93,11 +93,10 @@ def make_tokenizer(
         family, tokenizer = _of_json(file, config, file_counts=family is None)
     elif family == "bert":
         settings = config
-        beside = (
-            None if _has_class(directory, config) else TokenizerJson.find(directory)
-        )
-        if beside is not None:
-            settings = config.with_defaults(**beside.word_piece_settings())
+        if not _has_class(directory, config):
+            beside = TokenizerJson.find(directory)
+            defaults = beside.word_piece_settings() if beside is not None else {}
+            settings = config.with_defaults(**defaults)
         tokenizer = _word_piece(path, _lines(path), settings, _composes(directory))
     elif family == "roberta":
         file = TokenizerJson.find(directory)

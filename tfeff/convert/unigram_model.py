@@ -91,8 +91,8 @@ def _exact_scores(vocabulary):
     sum exactly, of which float32, as SentencePiece has it, is not capable. A multiple
     of its number of characters, added to each piece's score, changes all sums of a text
     by the same amount. Here the sum of a likely text becomes about 0, so that sums are
-    small, and the scores are multiples of a power of 2. Special pieces, whose score is 0,
-    are in no likely text.
+    small, and the scores are multiples of a power of 2. Special pieces, of score 0, are
+    in no likely text.
     """
     pieces, scores = zip(*vocabulary)
     scores, lengths = np.array(scores, float), np.array([len(p) for p in pieces])
