@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from tfeff.ops.partition import EPSILONS
-from tfeff.utils.checks import check_choice, check_integer
+from tfeff.utils.checks import check_choice, check_integer, check_string
 
 # What a layer tells the functions.
 _SETTINGS = "num_parts", "layer_index", "num_layers", "dtype"
@@ -81,8 +81,7 @@ def register_partition(
     """
     if functions is None:
         return lambda decorated: register_partition(name, decorated, reach)
-    if not isinstance(name, str):
-        raise TypeError(f"`name` must be a string. Received: name={name!r}")
+    check_string("name", name)
     if not callable(functions):
         raise TypeError(
             f"`functions` must be callable. Received: functions={functions!r}"

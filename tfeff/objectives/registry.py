@@ -18,7 +18,7 @@ from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.permutation_lm import PermutationLM
 from tfeff.objectives.replaced_token import ReplacedTokenDetection
 from tfeff.objectives.sentence_pair import SentencePairPrediction
-from tfeff.utils.checks import check_choice
+from tfeff.utils.checks import check_choice, check_string
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,8 +51,7 @@ class PretrainingObjective:
     make_model: Callable[..., keras.Model]
 
     def __post_init__(self):
-        if not isinstance(self.name, str):
-            raise TypeError(f"`name` must be a string. Received: name={self.name!r}")
+        check_string("name", self.name)
         is_dataclass = dataclasses.is_dataclass(type(self.examples))
         if not (is_dataclass and isinstance(self.examples, Examples)):
             raise TypeError(

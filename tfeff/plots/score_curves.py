@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tfeff.plots.figure import check_labelled_files, figure_axes, legend_beside
 from tfeff.storage.arguments import REPLACE, paths
-from tfeff.utils.checks import check_path
+from tfeff.utils.checks import check_path, check_string
 from tfeff.utils.json_files import read_object
 
 
@@ -54,8 +54,8 @@ def score_curves(
         Tian et al., "Shatter", section 5.2.3, figure 3.
     """
     check_labelled_files("metrics", metrics)
-    if metric is not None and not isinstance(metric, str):
-        raise TypeError(f"`metric` must be a string. Received: metric={metric!r}")
+    if metric is not None:
+        check_string("metric", metric)
     if not metrics:
         raise ValueError("`metrics` must have files. Received: metrics={}")
     summaries = {label: _read(file) for label, file in metrics.items()}

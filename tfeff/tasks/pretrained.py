@@ -15,6 +15,7 @@ from tfeff import encoders
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.extend_length import extend_length
+from tfeff.encoders.layer_states import QUANTIZED, layer_states
 from tfeff.encoders.preset_files import check_preset, saved_dtype, tokenizer_files
 from tfeff.encoders.preset_heads import save_preset
 from tfeff.encoders.quantization import check_keeps_quantization
@@ -175,6 +176,7 @@ def load_pretrained(
         sequence_length = check_integer("sequence_length", sequence_length)
     if swap_positions is not None:
         check_choice("swap_positions", swap_positions, METHODS)
+    seed = check_integer("seed", seed, 0)
     overrides = {}
     rates = {"dropout": dropout, "attention_dropout": attention_dropout}
     for name, rate in rates.items():
@@ -194,6 +196,12 @@ def load_pretrained(
         encoder, tokenizer = _read_step(path, step, overrides)
     check_vocabulary("path", tokenizer, encoder)
     if swap_positions is not None:
+        if layer_states(encoder).get(QUANTIZED):
+            raise ValueError(
+                "`swap_positions` must be left out for a quantized encoder: its "
+                f"positions can be swapped before. Received: path={path!r}, "
+                f"swap_positions={swap_positions!r}"
+            )
         encoder = encoders.swap_positions(encoder, swap_positions)
     if sequence_length is not None and sequence_length > encoder.max_sequence_length:
         encoder = extend_length(encoder, sequence_length, seed=seed)

@@ -239,6 +239,7 @@ class Checkpoints(keras.callbacks.Callback):
             those of the epochs before `initial_epoch` of `fit`.
 
     Raises:
+        TypeError: if an argument is of another type.
         ValueError: if a number is not positive, or one of `keep_steps` is no multiple
             of `steps_per_epoch`; before the first step, if the folder has checkpoints
             of later steps than those that are done, which are another training's.
@@ -264,6 +265,8 @@ class Checkpoints(keras.callbacks.Callback):
         self._directory = os.path.abspath(check_path("directory", directory))
         self._steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
         self._keep = check_integer("keep", keep)
+        if not callable(notes):
+            raise TypeError(f"`notes` must be a function. Received: notes={notes!r}")
         self._notes = notes
         self._keep_steps = check_kept_steps(keep_steps, self._steps_per_epoch)
         if first_step is not None:

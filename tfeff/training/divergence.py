@@ -6,6 +6,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from tfeff.utils.checks import check_string
+
 
 class Diverged(ArithmeticError):
     """A training has diverged: its loss or its weights are NaN or infinite."""
@@ -60,7 +62,7 @@ class StopWhenDiverged(keras.callbacks.Callback):
 
     def __init__(self, advice: str = ""):
         super().__init__()
-        self._advice = advice
+        self._advice = check_string("advice", advice)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         losses = {k: v for k, v in (logs or {}).items() if k in ("loss", "val_loss")}

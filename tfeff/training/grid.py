@@ -11,7 +11,7 @@ from typing import Any
 
 from tfeff.storage.arguments import REPLACE, paths
 from tfeff.training import run_seal
-from tfeff.utils.checks import check_iterable, check_mapping, check_path
+from tfeff.utils.checks import check_iterable, check_mapping, check_path, check_string
 from tfeff.utils.files import atomic_file
 from tfeff.utils.json_files import read_object
 
@@ -37,7 +37,7 @@ class Grid:
         summary: what `run` returned; None before.
 
     Raises:
-        TypeError: if an axis or `seeds` is no list of values.
+        TypeError: if an axis or `seeds` is no list of values, or `metric` no string.
         ValueError: if one is empty or has a value twice.
 
     Example:
@@ -73,7 +73,7 @@ class Grid:
         self.directory = os.path.abspath(directory)
         self.axes = {name: list(values) for name, values in axes.items()}
         self.seeds = list(seeds)
-        self.metric = metric
+        self.metric = check_string("metric", metric)
         self.summary: Any = None
 
     def settings(self) -> list[dict]:

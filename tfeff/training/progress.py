@@ -7,6 +7,7 @@ import keras
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from tfeff.utils.checks import check_integer
 from tfeff.utils.progress import live_bar
 
 
@@ -21,6 +22,10 @@ class TrainingProgress(keras.callbacks.Callback):
         steps_per_epoch: integer, steps of an epoch.
         tokens_per_step: integer, tokens in a step, padding included.
         first_step: integer, steps that were done before.
+
+    Raises:
+        TypeError: if a number is no integer.
+        ValueError: if one is below 1, or `first_step` below 0.
 
     Example:
 
@@ -37,10 +42,10 @@ class TrainingProgress(keras.callbacks.Callback):
         first_step: int = 0,
     ):
         super().__init__()
-        self._first_step = first_step
-        self._total = total_steps
-        self._steps_per_epoch = steps_per_epoch
-        self._tokens_per_step = tokens_per_step
+        self._first_step = check_integer("first_step", first_step, 0)
+        self._total = check_integer("total_steps", total_steps)
+        self._steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
+        self._tokens_per_step = check_integer("tokens_per_step", tokens_per_step)
         self._bar: Progress | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:

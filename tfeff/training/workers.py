@@ -21,6 +21,7 @@ from tensorflow.python.eager import context  # Its barrier has no public name.
 
 import tfeff
 from tfeff.training.checkpoints import checkpoint_path, latest_checkpoint
+from tfeff.utils.checks import check_mapping
 
 T = TypeVar("T")
 
@@ -134,6 +135,7 @@ def check_equal_settings(settings: Mapping) -> None:
 
     >>> check_equal_settings({"preset": "bert_tiny", "seed": 0})
     """
+    check_mapping("settings", settings, "names to values")
     if not several_workers():
         return
     versions = {m.__name__: m.__version__ for m in (tfeff, tf, keras)}

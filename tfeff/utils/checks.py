@@ -93,6 +93,13 @@ def check_fraction(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_string(name: str, value: Any) -> str:
+    """Returns `value` if it is a string, else raises."""
+    if not isinstance(value, str):
+        raise TypeError(f"`{name}` must be a string. Received: {name}={value!r:.80}")
+    return value
+
+
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Returns `value` if it is among `choices`, else raises, with a suggestion."""
     choices = list(choices)

@@ -16,7 +16,7 @@ from tfeff.data.finetuning.columns import (
     check_rows,
     check_texts,
 )
-from tfeff.utils.checks import check_integer
+from tfeff.utils.checks import check_integer, check_string
 
 _INTEGRAL: type[Any] = numbers.Integral
 
@@ -319,10 +319,7 @@ class Question:
 
     def __post_init__(self):
         for name in ("id", "question", "passage"):
-            if not isinstance(value := getattr(self, name), str):
-                raise TypeError(
-                    f"`{name}` must be a string. Received: {name}={value!r:.80}"
-                )
+            check_string(name, getattr(self, name))
         spans = tuple(map(_check_span, check_column("spans", self.spans, "pairs")))
         _set(self, answers=check_texts("answers", self.answers), spans=spans)
         for start, end in spans:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tfeff.data.text.corpus import Corpus, Part, absolute, matching_files
 from tfeff.storage.streams import open_stream
-from tfeff.utils.checks import near_miss
+from tfeff.utils.checks import check_string, near_miss
 
 _ROWS = 1024  # of a Parquet file that are in memory at once
 
@@ -49,7 +49,7 @@ def json_lines(
     assert list(documents) == ["A first document.", "Another."]
     ```
     """
-    _check_name("field", field)
+    check_string("field", field)
     paths = matching_files(patterns)
     for path in paths:
         next(_read_json_lines(path, path, field), None)
@@ -93,7 +93,7 @@ def parquet(
     assert list(documents) == ["A first document.", "Another."]
     ```
     """
-    _check_name("column", column)
+    check_string("column", column)
     try:
         import pyarrow
         import pyarrow.parquet
@@ -144,7 +144,7 @@ def hugging_face(dataset: Any, column: str = "text") -> Corpus:
     documents = tfeff.data.hugging_face(dataset)
     ```
     """
-    _check_name("column", column)
+    check_string("column", column)
     if isinstance(dataset, Mapping):
         raise TypeError(
             "`dataset` must be one split of a data set. Received: splits "
@@ -255,11 +255,6 @@ def _holds_strings(kind) -> bool:
             pyarrow.types.is_string_view,
         )
     )
-
-
-def _check_name(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise TypeError(f"`{name}` must be a string. Received: {name}={value!r}")
 
 
 def _check_column(column, strings, all_names, where) -> None:
