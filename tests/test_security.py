@@ -102,12 +102,20 @@ def changed(saved, folder, file, *keys, to):
     ],
     ids=lambda x: ".".join(x) if isinstance(x, tuple) else x,
 )
-def test_a_preset_cannot_name_code(file, keys, value, saved, tmp_path, foreign):
+def test_a_preset_cannot_name_code(
+    file, keys, value, saved, tmp_path, foreign, monkeypatch
+):
+    loaded = []
+    # What makes a function of the code in a file.
+    monkeypatch.setattr(
+        keras.src.utils.python_utils, "func_load", lambda *x, **y: loaded.append(x)
+    )
     path = changed(saved, tmp_path / "preset", file, *keys, to=value)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises((TypeError, ValueError)):
             tfeff.tasks.load_task(path)
+    assert not loaded
 
 
 def test_a_preset_that_is_not_changed_loads(saved):

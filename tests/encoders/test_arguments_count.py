@@ -111,7 +111,14 @@ def is_seen(spec, argument, value):
     except ValueError as error:
         return f"{argument}={value}" in str(error)
     if argument.endswith("_initializer"):
-        return any((weight == 1).all() for weight in initial)
+        kind = argument.removesuffix("_initializer")
+        named = [
+            value
+            for weight, value in zip(attention.weights, initial, strict=True)
+            if weight.name == kind
+        ]
+        ones = [(value == 1).all() for value in named or initial]
+        return all(ones) if named else any(ones)
     if argument == "dtype":
         return attention.compute_dtype == value
     plain, plain_initial, plain_output = of_stack(spec)

@@ -1,5 +1,6 @@
 """Folders are published with a manifest, and fetched whole or not at all."""
 
+import hashlib
 import importlib
 import json
 import os
@@ -52,6 +53,25 @@ def test_a_folder_is_published_and_fetched(url, store, folder):
     storage.publish(folder, url)  # The same again.
     assert pathlib.Path(storage.fetch(f"{url}/below")) == pathlib.Path(copy, "below")
     assert pathlib.Path(storage.fetch(f"{url}/a.txt")).read_text() == "one"
+
+
+def test_a_folder_that_changes_while_it_is_fetched(store, folder, monkeypatch):
+    """A run that goes on: all files are those of the new manifest."""
+    storage.publish(folder, URL)
+    get, changed = store.get_file, []
+
+    def change_first(self, *args, **kwargs):
+        if not changed:
+            changed.append(remote(store, "a.txt"))
+            changed[0].write_text("three")
+            manifest = json.loads(remote(store, NAME).read_text())
+            digest = hashlib.sha256(b"three").hexdigest()
+            manifest["files"]["a.txt"].update(size=5, sha256=digest)
+            remote(store, NAME).write_text(json.dumps(manifest))
+        return get(self, *args, **kwargs)
+
+    monkeypatch.setattr(store, "get_file", change_first)
+    assert read(storage.fetch(URL))["a.txt"] == "three"
 
 
 def test_a_published_folder_is_not_replaced(store, folder):
