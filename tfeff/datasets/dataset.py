@@ -178,8 +178,10 @@ class Dataset:
 
         Returns:
             The metrics by name, between -1 and 1, in the order of `metric_names`; NaN
-            where one is undefined. SQuAD 2.0's threshold is among them for answers
-            only, since texts have no probabilities.
+            where one is undefined. Of SQuAD 2.0, answers give the F1 and the exact
+            matches each with its own best threshold (`best_f1` and `best_exact` of the
+            official script), and as `no_answer_threshold` the probability that is the
+            best one for F1; texts, which have no probabilities, give both as they are.
 
         Raises:
             ValueError: if there are no labels, the lengths differ, or a prediction is

@@ -23,7 +23,7 @@ def projections(model: keras.Model) -> list[keras.layers.Layer]:
 def merge_lora(model: keras.Model) -> keras.Model:
     """A copy of a model without adapters, which are part of its weights.
 
-        W' = W + s A B
+        W' = W + s A B        A [in, rank], B [rank, out], s = alpha / rank
 
     in the precision of the weights. Its outputs are those of the model, but for
     rounding. Checkpoints, quantization and training of all weights take such a model.
@@ -92,8 +92,9 @@ class Adapters:
 
             y = x (W + A B) + b             A [in, rank], B [rank, out], B = 0 at first
 
-        Only `A` and `B` train, and what stands on the encoder, such as a task's head. A
-        model must be compiled after this, or again.
+        (Keras' `alpha` is the rank, so that A B has the factor 1.) Only `A` and `B`
+        train, and what stands on the encoder, such as a task's head. A model must be
+        compiled after this, or again.
 
         Args:
             rank: integer, at least 1.
@@ -102,9 +103,10 @@ class Adapters:
                 `"value"`, those of them that the encoder has.
 
         Raises:
-            ValueError: if there are adapters already; if there are no projections of
-                these names; or if one is quantized in a mode in which Keras computes no
-                adapters.
+            TypeError: if `rank` is not an integer.
+            ValueError: if `rank` is below 1; if there are adapters already; if there
+                are no projections of these names; or if one is quantized in a mode in
+                which Keras computes no adapters.
 
         Reference:
             Hu et al., "LoRA", 2021, sections 4.1 and 4.2.

@@ -139,14 +139,14 @@ def save_for_serving(
       row counted as long as the longest, 32,768 by default.
 
     Other texts longer than `sequence_length` are cut: one text at its end, masks there
-    included, of two the longer one, beside a question the passage. Before that, no
-    more characters of a text are tokenized than so many tokens can stand for, 4 times
-    (with `RobertaTokenizer` once) `sequence_length` times one more than the longest
-    piece has. Where it matters, a text has runs of unknown characters, white space,
-    or characters that are dropped.
+    included, of two the longer one, beside a question the passage. Before it is
+    tokenized, a text is cut to its first `4 n (l + 1)` characters (`n (l + 1)` with
+    `RobertaTokenizer`), with n = `sequence_length` and l the characters of the
+    vocabulary's longest piece. Only texts with long runs of unknown characters, of
+    white space or of characters that are dropped lose tokens by this.
 
-    Where an input has other axes, a request unequal numbers of texts, or of options
-    fewer than 1 or more than 64, the error names the input. So it does where the
+    An error names the input that has another number of axes, if inputs have different
+    numbers of texts, if there are fewer than 1 or more than 64 options, or if the
     answer, padded to the longest text of the request, would have more than 256 MB.
     Without a text, the answer has no rows. Bytes that are not UTF-8 count as U+FFFD.
     `SHA256SUMS` in the folder has the digests of all files: see `check_export`.
@@ -171,8 +171,8 @@ def save_for_serving(
             inputs that texts do not give, or pools the last token; if the tokenizer
             lacks a special token, adds tokens or padding by itself, or has more ids
             than the encoder; if `sequence_length` is less than 3 (5 where there are two
-            texts, 6 with RoBERTa's tokenizer) or beyond a
-            table of absolute positions; if `top_k` is not between 1 and the
+            texts, 6 with RoBERTa's and XLM-RoBERTa's tokenizers) or beyond a table of
+            absolute positions; if `top_k` is not between 1 and the
             tokenizer's size; if `label_names` are not one for each class; on another
             backend than TensorFlow.
 

@@ -54,12 +54,12 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         normalizer: `"sigmoid_l2"` or `"softmax"`.
         partition_bias: whether the scores get the bias `B`.
         partition_value: whether the partition embeddings add to the values.
-        key_projection: whether the keys are projected.
-        values_by_part: whether each part has its own values, a slice of the columns.
         layer_index: integer, the layer's index in its stack, from 0.
         num_layers: integer, the number of layers of the stack.
         boundaries: `None` for the Bernstein partition, or the `num_parts - 1`
             inner boundaries of a hard one.
+        key_projection: whether the keys are projected.
+        values_by_part: whether each part has its own values, a slice of the columns.
         alpha, beta, spacing: floats, the constants of the Bernstein partition
             (`PartitionOfUnityMask`).
         partition: `None`, or the name of a registered partition

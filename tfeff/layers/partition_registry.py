@@ -63,7 +63,8 @@ def register_partition(
 
     Raises:
         ValueError: if another partition has the name, or `reach` is below 0.
-        TypeError: if `name` is not a string, or `functions` or `reach` not callable.
+        TypeError: if `name` is not a string, `functions` is not callable, or `reach` is
+            neither an integer, a callable nor None.
 
     Example:
 

@@ -11,6 +11,7 @@ from keras import ops
 
 from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.relative_terms import relative_values
+from tfeff.utils.checks import check_choice
 from tfeff.utils.types import Tensor
 
 NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
@@ -222,6 +223,9 @@ def part_values(
     Returns:
         Tensor `X̄` `[B, n, t, H]`.
 
+    Raises:
+        ValueError: if `normalizer` is another one.
+
     Example:
 
     >>> from keras import ops
@@ -234,6 +238,7 @@ def part_values(
     Reference:
         Tian et al., "Shatter", sections 3.1 to 3.3.
     """
+    check_choice("normalizer", normalizer, NORMALIZERS)
     weights = apply_keep_mask(NORMALIZERS[normalizer](scores, mask), keep)
     return weighted_values(weights * partition, value)
 

@@ -6,7 +6,7 @@ position `x = j - i`, none negative, that add up to 1 everywhere.
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import keras
 import numpy as np
@@ -346,16 +346,22 @@ def t5_boundaries(num_buckets: int = 32, max_distance: int = 128) -> list[int]:
     Half of the buckets are for each side. In a half, distances below half its size
     have a bucket each; the other buckets grow logarithmically up to `max_distance`.
     Position 0 belongs to the left. The first bucket of the right half would hold
-    the distance 0, which never occurs there, so `num_buckets - 1` buckets are in
-    use, and the list has `num_buckets - 2` entries.
+    the distance 0, which never occurs there, so at most `num_buckets - 1` buckets are
+    in use, and the list has at most `num_buckets - 2` entries: fewer where
+    `max_distance` is too small for all of them.
 
     Args:
         num_buckets: even integer, buckets on both sides together.
-        max_distance: integer distance in tokens from which on all positions are in
-            the last bucket.
+        max_distance: integer, a distance in tokens that is in the last bucket, as are
+            all larger ones; the bucket may begin before it.
 
     Returns:
         List of integers in increasing order, for `bucket_functions`.
+
+    Raises:
+        TypeError: if a number is not an integer.
+        ValueError: if `num_buckets` is odd or below 4, or `max_distance` not above
+            `num_buckets / 4`.
 
     Example:
 
@@ -383,16 +389,20 @@ def t5_buckets(
     Args:
         relative_positions: integer tensor of any shape: `j - i` in tokens.
         num_buckets: even integer, buckets on both sides together.
-        max_distance: integer distance in tokens from which on all positions are in
-            the last bucket.
+        max_distance: integer, a distance in tokens that is in the last bucket, as are
+            all larger ones; the bucket may begin before it.
 
     Returns:
         int32 tensor of the same shape.
 
+    Raises:
+        TypeError, ValueError: as `t5_boundaries`.
+
     Example:
 
     >>> from keras import ops
-    >>> t5_buckets(ops.convert_to_tensor([-1, 0, 1, 128])).numpy().tolist()
+    >>> buckets = t5_buckets(ops.convert_to_tensor([-1, 0, 1, 128]))
+    >>> ops.convert_to_numpy(buckets).tolist()
     [1, 0, 17, 31]
 
     Reference:
@@ -420,7 +430,9 @@ def _t5_side_buckets(num_buckets: int, max_distance: int) -> list[int]:
     return [bucket(distance) for distance in range(max_distance + 1)]
 
 
-def partition_mask(functions: Tensor, length: Tensor | int) -> Tensor:
+def partition_mask(
+    functions: Callable[[Tensor], Tensor], length: Tensor | int
+) -> Tensor:
     """Evaluates functions of the relative position at all pairs of positions.
 
     `N[h, i, j] = f_h(j - i)`.
@@ -431,7 +443,7 @@ def partition_mask(functions: Tensor, length: Tensor | int) -> Tensor:
         length: integer or integer tensor `T`.
 
     Returns:
-        Tensor `[n, T, T]` in the dtype of `functions`.
+        Tensor `[n, T, T]` in the dtype that `functions` returns.
 
     Example:
 

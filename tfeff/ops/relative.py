@@ -12,7 +12,8 @@ from keras import ops
 from tfeff.ops.attention import dot_product_scores, scaled
 from tfeff.ops.relative_terms import key_products, relative_products
 from tfeff.ops.shifting import toeplitz
-from tfeff.ops.sinusoid import sinusoids
+from tfeff.ops.sinusoid import LAYOUTS, sinusoids
+from tfeff.utils.checks import check_choice
 from tfeff.utils.types import Tensor
 
 
@@ -227,6 +228,9 @@ def xlnet_scores_at(
     Returns:
         Tensor `[B, N, t, S]`.
 
+    Raises:
+        ValueError: if `sinusoid` is another one.
+
     Example:
 
     >>> from keras import ops
@@ -238,6 +242,7 @@ def xlnet_scores_at(
     Reference:
         Yang et al., "XLNet", sections 2.3 and 2.4.
     """
+    check_choice("sinusoid", sinusoid, LAYOUTS)
     heads, size = ops.shape(query)[1], query.shape[-1]
     dim = kernel.shape[0]
     if sinusoid == "interleaved":

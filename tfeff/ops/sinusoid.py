@@ -3,7 +3,10 @@
 import keras
 from keras import ops
 
+from tfeff.utils.checks import check_choice
 from tfeff.utils.types import Tensor
+
+LAYOUTS = ("interleaved", "concatenated")
 
 
 def sinusoids(positions: Tensor, dim: int, layout: str = "interleaved") -> Tensor:
@@ -21,6 +24,9 @@ def sinusoids(positions: Tensor, dim: int, layout: str = "interleaved") -> Tenso
     Returns:
         Tensor `[..., dim]`, float32 (float64 for float64 positions).
 
+    Raises:
+        ValueError: if `layout` is another one.
+
     Example:
 
     >>> from keras import ops
@@ -32,6 +38,7 @@ def sinusoids(positions: Tensor, dim: int, layout: str = "interleaved") -> Tenso
         "Improve Transformer models with better relative position embeddings",
         equations 1 and 2.
     """
+    check_choice("layout", layout, LAYOUTS)
     dtype = keras.backend.standardize_dtype(positions.dtype)
     dtype = "float64" if dtype == "float64" else "float32"
     frequencies = [10000.0 ** (-2.0 * m / dim) for m in range(dim // 2)]

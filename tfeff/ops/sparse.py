@@ -3,6 +3,7 @@
 from keras import ops
 
 from tfeff.ops.slicing import slice_axis
+from tfeff.utils.checks import check_choice
 from tfeff.utils.types import Tensor
 
 # By pattern, the number of positions that a window shares with the next one.
@@ -28,6 +29,9 @@ def fixed_pattern(
 
     Returns:
         Bool tensor `[T, T]`, true where query `i` attends to key `j`.
+
+    Raises:
+        ValueError: if `pattern` is another one.
 
     Example:
 
@@ -56,6 +60,7 @@ def fixed_pattern_at(i, j, stride: int, expressivity: int, pattern: str = "fairs
     Returns:
         Bool tensor of their common shape.
     """
+    check_choice("pattern", pattern, PATTERNS)
     if pattern == "sparse_transformer":
         window = i // stride == j // stride
         summary = j % stride >= stride - expressivity

@@ -57,7 +57,7 @@ def layer_changes(encoder: keras.Model, batches: Iterable) -> LayerChanges:
     (2,)
 
     Reference:
-        Lan et al., "ALBERT", section 4.3 and figure 1; Saidov, "Optimized BERT
+        Lan et al., "ALBERT", section 3.1 and figure 1; Saidov, "Optimized BERT
         modifications", "Cross-layer parameter sharing".
     """
     totals = np.zeros((2, len(blocks_of(encoder))))

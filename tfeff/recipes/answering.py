@@ -69,6 +69,7 @@ def answer(
         `tfeff.training.Grid.run` gives them.
 
     Raises:
+        TypeError: if `settings` are not `AnswerSettings`.
         ValueError: if a setting does not fit the data set, the encoder or the run
             directory.
         OSError: if a file cannot be read.

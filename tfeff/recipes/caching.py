@@ -42,6 +42,7 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
         The caches of the text to train on, and of that to validate by.
 
     Raises:
+        TypeError: if `settings` are not `CacheSettings`.
         ValueError: if settings do not fit each other, the folder is of others, or Beam
             does not know the runner or a flag.
         ImportError: if Beam, or what its runner needs, is not installed.

@@ -55,6 +55,7 @@ def distill(
         development set.
 
     Raises:
+        TypeError: if `settings` are not `DistillSettings`.
         ValueError: if a setting does not fit another one, the models or the data, or
             the run directory is of other settings.
         ImportError: if a task's metrics need a package that is not installed.

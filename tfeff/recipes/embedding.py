@@ -63,6 +63,8 @@ def embed(
         `tfeff.training.Grid.run` gives them; `metrics.json` has them, too.
 
     Raises:
+        TypeError: if `settings` are not `EmbedSettings`, or `examples` not
+            `SentenceExamples`.
         ValueError: if a setting does not fit the examples, the encoder or the run
             directory.
         OSError: if a file cannot be read.

@@ -53,6 +53,7 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
         tokens are predicted, and both pseudo-perplexities if they are wanted.
 
     Raises:
+        TypeError: if `settings` are not `EvaluateSettings`.
         ValueError: if the folder is not of such a run or preset, has no such
             checkpoint, or a file is damaged; if the corpus holds no text; if the
             pseudo-perplexity is wanted of a model that predicts no tokens.

@@ -72,6 +72,7 @@ def finetune(
         them, too.
 
     Raises:
+        TypeError: if `settings` are not `FinetuneSettings`.
         ValueError: if a setting does not fit the data set, the encoder or the run
             directory.
         OSError: if a file cannot be read.

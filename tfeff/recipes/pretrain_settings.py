@@ -74,7 +74,11 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
         "masked_lm",
     )
     mask_rate: float = setting(
-        "Share of tokens to predict.", 0.15, minimum=0.0, maximum=1.0
+        "Share of tokens to predict, in place of an objective's own (permutation_lm: "
+        "1/6).",
+        0.15,
+        above=0.0,
+        maximum=1.0,
     )
     masking: str = setting(
         "Unit of tokens that are masked together.",

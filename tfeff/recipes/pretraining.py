@@ -60,9 +60,12 @@ def pretrain(
         The trained model, such as a `tfeff.objectives.MaskedLM`.
 
     Raises:
+        TypeError: if `settings` are not `PretrainSettings`.
         ValueError: if settings do not fit each other, or the directory holds another
             run.
+        OSError: if a file cannot be read or written.
         Diverged: if the training diverges.
+        LostWorker: if another worker is lost.
 
     Example:
     ```python

@@ -64,6 +64,7 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
         baseline"`, and task, its best of all runs.
 
     Raises:
+        TypeError: if `settings` are not `ReportSettings`.
         ValueError: if there is no run; if a folder that is named alone is not of a
             finished run of `finetune` or `answer` (what globs match beside such runs
             is left out, and told on standard error); if a file is damaged; or if there

@@ -8,7 +8,7 @@ class RunSettings(Settings):
     """Settings of where a training runs, and of what watches it."""
 
     accumulation_steps: int = setting(
-        "Batches in a step: their gradients are summed to make one update.",
+        "Batches in a step, which makes one update by all of their examples.",
         1,
         minimum=1,
     )

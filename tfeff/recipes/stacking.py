@@ -31,7 +31,8 @@ def stack(
         The trained model.
 
     Raises:
-        ValueError, Diverged: as `pretrain`.
+        TypeError: if `settings` are not `StackSettings`.
+        ValueError, OSError, Diverged, LostWorker: as `pretrain`.
 
     Example:
     ```python

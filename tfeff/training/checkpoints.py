@@ -37,10 +37,12 @@ def save_checkpoint(
     Args:
         model: a compiled, built model.
         path: file name that ends in `.keras`. A file of that name is replaced.
-        notes: JSON values by name to keep with the model, for `load_notes`.
+        notes: JSON values by name to keep in the file.
 
     Raises:
-        ValueError: if the model has LoRA adapters, which Keras does not save as such.
+        TypeError: if `model` is no Keras model, or another argument of another type.
+        ValueError: if `path` does not end in `.keras`, or the model has LoRA adapters,
+            which Keras does not save as such.
         OSError: if the disk is full or not writable. What was at `path` is then
             still there, and nothing else is left behind.
 

@@ -102,7 +102,8 @@ class DistributedModel(
                 model, one after the other. The gradients of the parts are summed before
                 one update, whose gradient, clipping, decay and rate are those of the
                 whole batch: that of the mean over all its targets. A step of `fit` is
-                an update. Each replica's batch must be a multiple of it.
+                an update. Each replica's batch must be a multiple of it. (The setting
+                of this name of `tfeff.recipes` multiplies the batch instead.)
             **kwargs: those of `keras.Model.compile`.
 
         Raises:

@@ -62,7 +62,7 @@ def pack(
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:
     """Rows `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`; in graphs too.
 
-    With RoBERTa's tokenizer a pair has two `[SEP]` between the texts.
+    With RoBERTa's and XLM-RoBERTa's tokenizers a pair has two `[SEP]` between.
 
     Args:
         first: ids `[N, (T)]`.

@@ -34,15 +34,19 @@ def best_spans(
         start_logits: `[N, T]`, s for each row.
         end_logits: `[N, T]`, e for each row.
         max_answer_tokens: most tokens of an answer.
-        no_answer_threshold: None if all questions have answers.
+        no_answer_threshold: number, by how many logits no answer must score higher than
+            the best span to be the answer; None if all questions have answers. For a
+            probability p, as `tfeff.datasets.Dataset.metrics` gives it under this name,
+            it is log(p / (1 - p)).
 
     Returns:
         One answer for each of `features.questions`.
 
     Raises:
-        TypeError: if `features` are others, or logits no numbers.
-        ValueError: if logits have another shape than `features.token_ids`, or are NaN
-            or infinite; if the threshold is no number.
+        TypeError: if `features` are others, logits no numbers, or `max_answer_tokens`
+            no integer.
+        ValueError: if `max_answer_tokens` is below 1; if logits have another shape than
+            `features.token_ids`, or are NaN or infinite; if the threshold is no number.
 
     Example:
     ```python

@@ -29,7 +29,8 @@ class SpanFeatures:
     Attributes:
         token_ids: `[N, T]` int32.
         segment_ids: `[N, T]` int32, 1 for the passage and the `[SEP]` behind it; 0
-            with RoBERTa's tokenizer, which puts two `[SEP]` behind the question.
+            with RoBERTa's and XLM-RoBERTa's tokenizers, which put two `[SEP]` behind
+            the question.
         padding_mask: `[N, T]` int32, 1 for real tokens.
         start_positions: `[N]` int32, where in the row the answer begins; 0, the
             position of `[CLS]`, if the window does not hold the whole answer.

@@ -67,18 +67,19 @@ def text_features(
     """Turns the examples of a task into rows of token ids.
 
     A text becomes `[CLS] text [SEP]`, a pair `[CLS] first [SEP] second [SEP]` with
-    segment 1 from the second text on. With RoBERTa's tokenizer a pair has two `[SEP]`
-    between its texts and no segment 1. What is too long loses tokens at its end, in a
-    pair always from the longer text.
+    segment 1 from the second text on. With RoBERTa's and XLM-RoBERTa's tokenizers a
+    pair has two `[SEP]` between its texts and no segment 1. What is too long loses
+    tokens at its end, in a pair always from the longer text.
 
     Each option of a question becomes `[CLS] passage [SEP] question option [SEP]`; an
     option fills the gap that a question marks by "_". Only the passage is cut.
 
     Args:
-        examples: as from `read_glue`, `read_superglue` or `read_race`.
+        examples: `TextExamples` or `ChoiceExamples`, as from `tfeff.datasets.get(name)`
+            by its `read`.
         tokenizer: the KerasHub tokenizer of the encoder.
         sequence_length: T, at least 3 for texts and 5 for pairs and questions, or 6
-            with RoBERTa's tokenizer.
+            with RoBERTa's and XLM-RoBERTa's tokenizers.
 
     Returns:
         The rows and labels.

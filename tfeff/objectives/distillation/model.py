@@ -81,13 +81,6 @@ class Distillation(DistributedModel):
         hidden: whether hidden states are compared.
         embedding: whether embeddings are compared.
         prediction: whether logits are compared; `None` means if the models have logits.
-        cosine: whether the directions of the last hidden states are compared, which
-            must be of one width.
-        label: whether the student learns the labels, too.
-        loss_weights: dict from names of the terms above to numbers of at least 0; 1 for
-            those that are not named. A term of weight 0 is left out.
-        layer_weights: λ_0 to λ_{M+1}, M + 2 numbers of at least 0: of the embedding, of
-            each layer of the student, and of the predictions; `None` means 1 each.
         reduction: `"mean"` as above, or `"sum_squares"`: squares are summed over
             features and positions, and averaged over heads and examples.
         temperature: float t of the softmax.
@@ -95,6 +88,13 @@ class Distillation(DistributedModel):
             alone.
         tokenizers: `(student's, teacher's)` KerasHub tokenizers, which must agree;
             they are not saved.
+        cosine: whether the directions of the last hidden states are compared, which
+            must be of one width.
+        label: whether the student learns the labels, too.
+        loss_weights: dict from names of the terms above to numbers of at least 0; 1 for
+            those that are not named. A term of weight 0 is left out.
+        layer_weights: λ_0 to λ_{M+1}, M + 2 numbers of at least 0: of the embedding, of
+            each layer of the student, and of the predictions; `None` means 1 each.
         **kwargs: `name` and `trainable`.
 
     Call arguments:
@@ -109,9 +109,12 @@ class Distillation(DistributedModel):
         terms' means, weighted by the numbers of positions.
 
     Raises:
-        TypeError: if student or teacher is of another kind, the student has other
-            outputs where `prediction` or `label` is set, or weights are no numbers.
-        ValueError: if they are the same model, their vocabularies, tokenizers or
+        TypeError: if student or teacher is of another kind, outputs that are to be
+            compared are others, a switch is not a bool, or weights are no numbers.
+        ValueError: if `prediction` or `label` is True for encoders, or `label` for a
+            student without a loss of its own; if `temperature` is not a positive
+            number; if `attention`, `reduction`, `soften` or a name of `loss_weights`
+            is unknown; if they are the same model, their vocabularies, tokenizers or
             numbers of logits differ, the layer map does not fit, an attention lacks
             these maps, the heads cannot be paired, widths differ where cosines are
             compared, a weight is negative, or no term is chosen.
