@@ -8,7 +8,12 @@ import tfeff
 from tests.checks import randomize
 from tests.checks.encoder import batch_of
 from tests.subjects.encoders import TINY
-from tfeff.encoders import Encoder, extend_length, register_attention
+from tfeff.encoders import (
+    Encoder,
+    disable_heads,
+    extend_length,
+    register_attention,
+)
 
 
 def relative(method, **arguments):
@@ -39,6 +44,24 @@ class Sized(keras.layers.Layer):
 
     def call(self, hidden, padding_mask=None):
         return hidden
+
+
+@register_attention("unnamed_of_tests")
+@keras.saving.register_keras_serializable(package="tests")
+class Unnamed(keras.layers.Layer):
+    """A user's attention of layers with automatic names, which differ in each copy."""
+
+    def __init__(self, hidden_dim, **kwargs):
+        super().__init__(**kwargs)
+        self.inner = keras.layers.Dense(hidden_dim)
+        self.outer = keras.layers.Dense(hidden_dim)
+
+    def build(self, hidden_shape):
+        self.inner.build(hidden_shape)
+        self.outer.build(hidden_shape)
+
+    def call(self, hidden, padding_mask=None):
+        return self.outer(self.inner(hidden))
 
 
 def test_new_rows_are_initial_and_all_else_is_unchanged():
@@ -104,6 +127,14 @@ def test_sinusoids_have_no_rows_to_add(recwarn):
     assert longer.get_config() == encoder.get_config() | {"max_sequence_length": 11}
     for old, new in zip(states(encoder, 11), states(longer, 11)):
         np.testing.assert_array_equal(new, old)
+
+
+def test_automatic_names_of_weights_do_not_matter():
+    encoder = make(attention="unnamed_of_tests", position="none")
+    for copy in (extend_length(encoder, 9), disable_heads(encoder, {})):
+        assert {w.path for w in copy.weights} != {w.path for w in encoder.weights}
+        for old, new in zip(states(encoder, 6), states(copy, 6), strict=True):
+            np.testing.assert_array_equal(new, old)
 
 
 def test_wrong_arguments_are_named():

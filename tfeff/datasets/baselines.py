@@ -9,19 +9,11 @@ from typing import cast
 
 import numpy as np
 
-from tfeff.data.finetuning.examples import (
-    ChoiceExamples,
-    SpanExamples,
-    TextExamples,
-    TokenExamples,
-)
-
-_KINDS = (TextExamples, ChoiceExamples, SpanExamples, TokenExamples)
+from tfeff.data.finetuning.examples import SpanExamples, TextExamples, TokenExamples
+from tfeff.datasets.kinds import KINDS, AnyExamples
 
 
-def baseline_name(
-    examples: TextExamples | ChoiceExamples | SpanExamples | TokenExamples,
-) -> str:
+def baseline_name(examples: AnyExamples) -> str:
     """What the baseline of such examples is called.
 
     Args:
@@ -44,8 +36,7 @@ def baseline_name(
 
 
 def baseline_predictions(
-    train: TextExamples | ChoiceExamples | SpanExamples | TokenExamples,
-    examples: TextExamples | ChoiceExamples | SpanExamples | TokenExamples,
+    train: AnyExamples, examples: AnyExamples
 ) -> np.ndarray | dict[str, str] | list[np.ndarray]:
     """Predictions from training labels alone, as `Dataset.metrics` takes them.
 
@@ -108,8 +99,8 @@ def baseline_predictions(
 
 
 def _check_kind(name, examples):
-    if not isinstance(examples, _KINDS):
-        known = [kind.__name__ for kind in _KINDS]
+    if not isinstance(examples, KINDS):
+        known = [kind.__name__ for kind in KINDS]
         raise TypeError(
             f"`{name}` must be one of {known}. Received: {name}={examples!r:.80}"
         )

@@ -2,18 +2,10 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from tfeff.data.finetuning.examples import (
-    ChoiceExamples,
-    SpanAnswer,
-    SpanExamples,
-    TextExamples,
-    TokenExamples,
-)
+from tfeff.data.finetuning.examples import ChoiceExamples, SpanExamples, TextExamples
 from tfeff.datasets.baselines import baseline_predictions
 from tfeff.datasets.checks import (
     check_classes,
@@ -22,12 +14,12 @@ from tfeff.datasets.checks import (
     check_ratings,
     check_same_number,
 )
+from tfeff.datasets.kinds import KINDS, AnyExamples, Predictions
 from tfeff.datasets.metrics import METRICS
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.storage.arguments import ADD, READ, paths
 from tfeff.utils.checks import check_choice, check_path, near_miss
 
-KINDS = (TextExamples, ChoiceExamples, SpanExamples, TokenExamples)
 # Each example has one label or rating.
 _LABELLED = (TextExamples, ChoiceExamples)
 
@@ -129,7 +121,7 @@ class Dataset:
     @paths(folder=READ)
     def read(
         self, split: str, folder: str | os.PathLike, **options: Any
-    ) -> TextExamples | ChoiceExamples | SpanExamples | TokenExamples:
+    ) -> AnyExamples:
         """Reads one split.
 
         Args:
@@ -160,12 +152,7 @@ class Dataset:
         return examples
 
     def metrics(
-        self,
-        examples: TextExamples | ChoiceExamples | SpanExamples | TokenExamples,
-        predictions: np.ndarray
-        | Mapping[str, str]
-        | tuple[SpanAnswer, ...]
-        | list[np.ndarray],
+        self, examples: AnyExamples, predictions: Predictions
     ) -> dict[str, float]:
         """The official metrics of predictions for examples with labels.
 
@@ -212,11 +199,7 @@ class Dataset:
             )
         return scores
 
-    def baseline(
-        self,
-        train: TextExamples | ChoiceExamples | SpanExamples | TokenExamples,
-        examples: TextExamples | ChoiceExamples | SpanExamples | TokenExamples,
-    ) -> dict[str, float]:
+    def baseline(self, train: AnyExamples, examples: AnyExamples) -> dict[str, float]:
         """The official metrics of what training labels alone predict.
 
         Args:
@@ -239,11 +222,8 @@ class Dataset:
     def write_predictions(
         self,
         split: str,
-        examples: TextExamples | ChoiceExamples | SpanExamples | TokenExamples,
-        predictions: np.ndarray
-        | Mapping[str, str]
-        | tuple[SpanAnswer, ...]
-        | list[np.ndarray],
+        examples: AnyExamples,
+        predictions: Predictions,
         folder: str | os.PathLike,
     ) -> tuple[str, ...]:
         """Writes predictions in the benchmark's format; overwrites no file.

@@ -10,13 +10,12 @@ import keras
 
 from tfeff import layers
 from tfeff.layers.initializer import bert_initializer
-from tfeff.layers.relative_attention import without_others
+from tfeff.layers.relative_attention import METHODS, without_others
 from tfeff.utils.checks import check_choice
 
 _REGISTRY: dict[str, Callable] = {}
 # The attentions whose `layer_index` earlier versions ignored.
 _HAD_NO_INDEX = ("partitioned", "one_head")
-_UNCLIPPED = ("shaw", "huang1", "huang2", "huang3", "huang4")
 
 
 def register_attention(name: str, make: Callable | None = None) -> Callable:
@@ -204,7 +203,8 @@ def _relative(
     Tables of Shaw and Huang are not clipped below the encoder's length. All layers with
     the method `"bias"` share one table, as in T5.
     """
-    if max_distance is None and method in _UNCLIPPED:
+    check_choice("method", method, METHODS)
+    if max_distance is None and not METHODS[method].fixed_distance:
         max_distance = max(1, max_sequence_length - 1)
     make = functools.partial(
         layers.RelativeAttention,
@@ -223,7 +223,7 @@ def _relative(
     if method != "bias":
         return make()
     table = layers.RelativeEmbedding(
-        max_distance or 128,
+        max_distance or METHODS[method].distance,
         (num_heads,),
         index="t5",
         num_buckets=num_buckets,

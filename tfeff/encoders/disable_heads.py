@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tfeff.encoders.encoder import Encoder
+from tfeff.encoders.encoder import Encoder, check_encoder
 from tfeff.layers.checks import check_disabled_heads
 from tfeff.utils.checks import check_integer, check_mapping
 
@@ -42,11 +42,7 @@ def disable_heads(encoder: Encoder, heads: Mapping[int, Sequence[int]]) -> Encod
         Saidov, "Optimized BERT modifications", "Motivation"; Michel et al., "Are
         sixteen heads really better than one?", section 2.3.
     """
-    if not isinstance(encoder, Encoder):
-        raise TypeError(
-            "`encoder` must be a `tfeff.encoders.Encoder`. "
-            f"Received: encoder={encoder!r}"
-        )
+    check_encoder("encoder", encoder)
     check_mapping("heads", heads, "layers to heads")
     attentions = [block.attention for block in encoder.blocks]
     disabled = [getattr(layer, "disabled_heads", ()) for layer in attentions]

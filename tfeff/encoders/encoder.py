@@ -361,6 +361,15 @@ class Encoder(
         return make_with_states(cls, config)
 
 
+def check_encoder(name: str, encoder) -> Encoder:
+    """Returns `encoder` if it is one, else raises."""
+    if not isinstance(encoder, Encoder):
+        raise TypeError(
+            f"`{name}` must be a `tfeff.encoders.Encoder`. Received: {name}={encoder!r}"
+        )
+    return encoder
+
+
 def encoder_of(model) -> Encoder | None:
     """The encoder that a model is, or has as `.encoder`; `None` if there is none."""
     encoder = model if isinstance(model, Encoder) else getattr(model, "encoder", None)

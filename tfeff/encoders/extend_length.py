@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 
-from tfeff.encoders.encoder import Encoder
+from tfeff.encoders.encoder import Encoder, check_encoder
 from tfeff.encoders.layer_states import QUANTIZED
 from tfeff.layers import RelativeAttention
 from tfeff.layers.initializer import bert_initializer
@@ -48,11 +48,7 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
         models with better relative position embeddings", sections 4.3 and 4.4, for
         pretraining at one length and fine-tuning at another.
     """
-    if not isinstance(encoder, Encoder):
-        raise TypeError(
-            "`encoder` must be a `tfeff.encoders.Encoder`. "
-            f"Received: encoder={encoder!r}"
-        )
+    check_encoder("encoder", encoder)
     old_length = encoder.max_sequence_length
     max_sequence_length = check_integer(
         "max_sequence_length", max_sequence_length, old_length + 1
@@ -74,6 +70,7 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
             f"not {len(extended.weights)}, quantized={quantized}. Extend the encoder "
             f"before it gets them, or keep sequences to {old_length} tokens"
         )
+    # By order: each encoder has other names where a user's layers have automatic ones.
     for old, new in zip(encoder.weights, extended.weights):
         value = old.value
         if new is table:

@@ -11,7 +11,7 @@ import keras
 import keras_hub
 
 from tfeff.compat import LengthOfPreset, StaysFrozen
-from tfeff.encoders.encoder import Encoder
+from tfeff.encoders.encoder import Encoder, check_encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.preset_files import add_digests, check_beside
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
@@ -72,11 +72,7 @@ _MaskedLM: Any = _saved_whole(keras_hub.models.MaskedLM)
 def _check(task, backbone, preprocessor, keywords):
     known = {*inspect.signature(task).parameters, "name", "trainable", "compile"}
     check_keywords(task.__name__, keywords, known - {"kwargs"})
-    if not isinstance(backbone, Encoder):
-        raise TypeError(
-            "`backbone` must be a `tfeff.encoders.Encoder`. "
-            f"Received: backbone={backbone!r}"
-        )
+    check_encoder("backbone", backbone)
     if preprocessor is not None and not callable(preprocessor):
         raise TypeError(
             "`preprocessor` must be a preprocessor of KerasHub or None. "

@@ -4,23 +4,10 @@ import warnings
 
 import keras
 
-from tfeff.encoders.encoder import Encoder
+from tfeff.encoders.encoder import Encoder, check_encoder
 from tfeff.encoders.layer_states import QUANTIZED
+from tfeff.layers.relative_attention import METHODS
 from tfeff.utils.checks import check_choice, check_integer
-
-# Initial values of the new weights, for which scores equal plain attention's.
-_NEUTRAL = {
-    "shaw": "zeros",
-    "rpe": "zeros",
-    "bias": "zeros",
-    "huang1": "ones",
-    "huang2": "ones",
-    "huang3": "ones",
-    "huang4": "zeros",
-    "xlnet": "zeros",
-}
-METHODS = tuple(_NEUTRAL)
-_UNCLIPPED = set(METHODS) - {"bias", "xlnet"}
 
 
 def swap_positions(
@@ -63,11 +50,7 @@ def swap_positions(
         Huang et al., "Improve Transformer models with better relative position
         embeddings", section 4.4.
     """
-    if not isinstance(encoder, Encoder):
-        raise TypeError(
-            "`encoder` must be a `tfeff.encoders.Encoder`. "
-            f"Received: encoder={encoder!r}"
-        )
+    check_encoder("encoder", encoder)
     check_choice("method", method, METHODS)
     if encoder.position == "none":
         raise ValueError(
@@ -76,7 +59,7 @@ def swap_positions(
         )
     if max_distance is not None:
         max_distance = check_integer("max_distance", max_distance)
-    elif method in _UNCLIPPED:
+    elif METHODS[method].index in ("signed", "distance"):  # A row for each distance.
         max_distance = max(encoder.max_sequence_length - 1, 1)
     config = encoder.get_config()
     if QUANTIZED in config:
@@ -107,7 +90,7 @@ def _relative(spec, method, max_distance):
 
 
 def _copy_weights(encoder, swapped, method):
-    neutral = keras.initializers.get(_NEUTRAL[method])
+    neutral = keras.initializers.get(METHODS[method].neutral)
     kept = {weight.path: weight for weight in encoder.weights}
     frozen = []
     for weight in swapped.weights:

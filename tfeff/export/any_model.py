@@ -7,11 +7,10 @@ import tensorflow as tf
 
 from tfeff.compat import input_structure, sublayers
 from tfeff.encoders import Encoder
-from tfeff.encoders.encoder import INPUTS
+from tfeff.encoders.encoder import INPUTS, check_encoder
 from tfeff.export.classification import of_texts
 from tfeff.export.parts import few_cells
 from tfeff.export.text_encoder import TextEncoder
-from tfeff.objectives.objective import check_encoder
 
 
 def find_encoder(model: keras.Model, encoder: Encoder | None = None) -> Encoder:

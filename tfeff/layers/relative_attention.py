@@ -1,3 +1,5 @@
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -16,30 +18,70 @@ from tfeff.layers.relative_embedding import RelativeEmbedding
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.ops import kernels
 from tfeff.ops.partition import check_t5_buckets
+from tfeff.ops.sinusoid import LAYOUTS
 from tfeff.utils.checks import check_bool, check_choice, check_integer
 from tfeff.utils.types import Config, Shape, Tensor
 
-# The scores of each method with a table.
-_SCORES = {
-    "shaw": kernels.shaw_scores,
-    "rpe": kernels.shaw_scores,
-    "bias": kernels.bias_scores,
-    "huang1": kernels.scaled_scores,
-    "huang2": kernels.scaled_scores,
-    "huang3": kernels.gated_scores,
-    "huang4": kernels.pairwise_scores,
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """What a method has of its own.
+
+    Attributes:
+        scores: the kernel of its scores: of queries, keys, rows and, for XLNet, biases.
+        row: the shape of a row: `"head"`, a vector for each head; `"scalar"`, a number
+            for each head; `"hidden"`, one vector for all.
+        index: the row of a position, as `RelativeEmbedding` says; `None` for sinusoids
+            instead of a table.
+        neutral: the initializer of new weights with which the scores are those of plain
+            attention.
+        distance: the default of `max_distance`. Huang et al. have 512 tokens and clip
+            none of their own tables.
+        fixed_distance: whether that is an encoder's default, too, which else is the
+            largest distance in its sequences.
+        can_share: whether the heads may share one table.
+    """
+
+    scores: Callable
+    row: str = "head"
+    index: str | None = "signed"
+    neutral: str = "zeros"
+    distance: int | None = 511
+    fixed_distance: bool = False
+    can_share: bool = True
+
+
+METHODS = {
+    "shaw": Method(kernels.shaw_scores, distance=127),
+    "rpe": Method(
+        kernels.shaw_scores,
+        row="hidden",
+        distance=127,
+        fixed_distance=True,
+        can_share=False,
+    ),
+    "bias": Method(
+        kernels.bias_scores,
+        row="scalar",
+        index="t5",
+        distance=128,
+        fixed_distance=True,
+        can_share=False,
+    ),
+    "huang1": Method(
+        kernels.scaled_scores, row="scalar", index="distance", neutral="ones"
+    ),
+    "huang2": Method(kernels.scaled_scores, row="scalar", neutral="ones"),
+    "huang3": Method(kernels.gated_scores, neutral="ones"),
+    "huang4": Method(kernels.pairwise_scores),
+    "xlnet": Method(
+        kernels.xlnet_scores,
+        index=None,
+        distance=None,
+        fixed_distance=True,
+        can_share=False,
+    ),
 }
-METHODS = (*_SCORES, "xlnet")
-_FACTORS = ("huang1", "huang2", "huang3")
-# The rows of a table that is not one of relative positions from -k to k.
-_INDICES = {"huang1": "distance", "bias": "t5"}
-SCALAR_METHODS = ("bias", "huang1", "huang2")
-# Huang et al. have 512 tokens and clip none of their own tables.
-_DISTANCES = {
-    **{"shaw": 127, "rpe": 127, "bias": 128, "xlnet": None},
-    **dict.fromkeys(("huang1", "huang2", "huang3", "huang4"), 511),
-}
-LAYOUTS = ("interleaved", "concatenated")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -153,7 +195,7 @@ class RelativeAttention(SelfAttention):
             if method == "bias":
                 num_buckets = self.num_buckets = self.relative_embedding.num_buckets
         elif max_distance is None:
-            max_distance = _DISTANCES[method]
+            max_distance = METHODS[method].distance
         self.max_distance = max_distance
         if method == "bias":
             assert max_distance is not None
@@ -180,21 +222,21 @@ class RelativeAttention(SelfAttention):
                 "`query_bias` must be True unless the method is 'xlnet'. "
                 f"Received: query_bias={query_bias}, method={method!r}"
             )
-        if shared_heads and method in ("rpe", "bias", "xlnet"):
+        if shared_heads and not METHODS[method].can_share:
             raise ValueError(
-                "`shared_heads` must be False for the methods 'rpe', 'bias' and "
-                f"'xlnet'. Received: shared_heads={shared_heads}, method={method!r}"
+                f"`shared_heads` must be False for the method {method!r}. "
+                f"Received: shared_heads={shared_heads}, method={method!r}"
             )
 
     def _take_table(self, table, max_distance):
         """Makes a table this layer's, if it is one of the method and the arguments."""
-        if self.method == "xlnet" or not isinstance(table, RelativeEmbedding):
+        index = METHODS[self.method].index
+        if index is None or not isinstance(table, RelativeEmbedding):
             raise TypeError(
                 "`relative_embedding` must be a `RelativeEmbedding`, for a method with "
                 f"a table. Received: relative_embedding={table!r}, "
                 f"method={self.method!r}"
             )
-        index = _INDICES.get(self.method, "signed")
         if table.index != index:
             raise ValueError(
                 f"`relative_embedding` must have the index {index!r} for the method "
@@ -217,24 +259,24 @@ class RelativeAttention(SelfAttention):
         check_divides("num_heads", self.num_heads, hidden_dim)
         self.build_projections(hidden_dim, ("query", "key", "value"))
         heads = (self.num_heads, hidden_dim // self.num_heads)
-        if self.method == "xlnet":
+        method = METHODS[self.method]
+        if method.index is None:
             self._build_xlnet(hidden_dim, heads)
             return
-        shape: tuple[int, ...] = heads[:1] if self.method in SCALAR_METHODS else heads
+        shapes = {"head": heads, "scalar": heads[:1], "hidden": (hidden_dim,)}
+        shape = shapes[method.row]
         if self.shared_heads:
             shape = shape[1:]
-        if self.method == "rpe":
-            shape = (hidden_dim,)
         if not self.shares_embedding:
             assert self.max_distance is not None  # Only XLNet's may be.
             self.relative_embedding = RelativeEmbedding(
                 self.max_distance,
                 shape,
-                index=_INDICES.get(self.method, "signed"),
+                index=method.index,
                 num_buckets=self.num_buckets,
-                embeddings_initializer="ones"
-                if self.method in _FACTORS
-                else bert_initializer(),
+                embeddings_initializer=bert_initializer()
+                if method.neutral == "zeros"
+                else method.neutral,
                 dtype=self.dtype_policy,
                 name="relative",
             )
@@ -311,8 +353,9 @@ class RelativeAttention(SelfAttention):
         if queries.positions is None:
             return super().scores(queries, keys)
         vectors = queries.vectors, keys.vectors
+        score = METHODS[self.method].scores
         if self.method != "xlnet":
-            return _SCORES[self.method](*vectors, queries.relative["scores"])
+            return score(*vectors, queries.relative["scores"])
         biases = keys.weights.get("content_bias"), keys.weights.get("position_bias")
         if queries.relative is None:
             scores = functional.xlnet_scores_at(
@@ -323,7 +366,7 @@ class RelativeAttention(SelfAttention):
                 sinusoid=self.sinusoid,
             )
         else:
-            scores = kernels.xlnet_scores(*vectors, queries.relative["scores"], *biases)
+            scores = score(*vectors, queries.relative["scores"], *biases)
         if not self.relative_segments:
             return scores
         return scores + functional.segment_scores(

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import keras
 
 from tfeff.encoders import Encoder
+from tfeff.encoders.encoder import check_encoder
 from tfeff.objectives.distillation.layer_map import make_layer_map
 from tfeff.objectives.heads import weights_by_name
 from tfeff.objectives.masked_lm import MaskedLM
-from tfeff.objectives.objective import check_encoder
 from tfeff.utils.checks import differences
 
 _PARTS = ("attention", "feedforward", "attention_norm", "feedforward_norm")

@@ -3,8 +3,8 @@ from typing import Any
 
 from tfeff.encoders import Encoder
 from tfeff.encoders.building import check_overrides
+from tfeff.encoders.encoder import check_encoder
 from tfeff.encoders.layer_states import FROZEN, QUANTIZED
-from tfeff.objectives.objective import check_encoder
 from tfeff.utils.checks import is_number
 
 

@@ -5,13 +5,13 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.encoders import Encoder
+from tfeff.encoders.encoder import check_encoder
 from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import (
     Objective,
-    check_encoder,
     mask_positions_input,
 )
 from tfeff.objectives.token_logits import TableLayer

@@ -281,15 +281,6 @@ class Objective(StaysFrozen, DistributedModel):
         return config
 
 
-def check_encoder(name: str, encoder) -> Encoder:
-    """Returns `encoder` if it is one, else raises."""
-    if not isinstance(encoder, Encoder):
-        raise TypeError(
-            f"`{name}` must be a `tfeff.encoders.Encoder`. Received: {name}={encoder!r}"
-        )
-    return encoder
-
-
 def mask_positions_input() -> keras.KerasTensor:
     """The input `[B, M]` of the positions to predict."""
     return keras.Input((None,), dtype="int32", name="mask_positions")

@@ -5,6 +5,7 @@ from keras import ops
 
 from tfeff.compat import untracked
 from tfeff.encoders import Encoder, extend_length
+from tfeff.encoders.encoder import check_encoder
 from tfeff.encoders.layer_states import layer_states
 from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import Dense
@@ -16,7 +17,6 @@ from tfeff.objectives.objective import (
     TARGET_MEAN,
     Objective,
     OptionError,
-    check_encoder,
     check_targets,
     mask_positions_input,
     token_metrics,

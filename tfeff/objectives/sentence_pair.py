@@ -3,13 +3,13 @@ from typing import Any
 import keras
 
 from tfeff.encoders import Encoder
+from tfeff.encoders.encoder import check_encoder
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import masked_lm_head
 from tfeff.objectives.objective import (
     Objective,
-    check_encoder,
     mask_positions_input,
     token_metrics,
 )

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from tfeff.layers.encoder_block import blocks_of
-from tfeff.layers.relative_attention import SCALAR_METHODS
+from tfeff.layers.relative_attention import METHODS
 from tfeff.plots.figure import check_layer, figure_axes
 from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_integer
@@ -53,7 +53,7 @@ def relative_tables(
             continue
         seen.append(table)
         rows = np.asarray(ops.convert_to_numpy(table(positions)), "float32")
-        width = 1 if attention.method in SCALAR_METHODS else rows.shape[-1]
+        width = 1 if METHODS[attention.method].row == "scalar" else rows.shape[-1]
         tables[index] = rows.reshape(len(rows), -1, width)
     return tables
 

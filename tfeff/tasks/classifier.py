@@ -4,7 +4,7 @@ from typing import Any
 import keras
 
 from tfeff.encoders import Encoder
-from tfeff.objectives.objective import check_encoder
+from tfeff.encoders.encoder import check_encoder
 from tfeff.tasks.task import PooledTask, check_label_names
 from tfeff.utils.checks import check_integer
 from tfeff.utils.types import Config

@@ -3,7 +3,7 @@ from typing import Any
 import keras
 
 from tfeff.encoders import Encoder
-from tfeff.objectives.objective import check_encoder
+from tfeff.encoders.encoder import check_encoder
 from tfeff.tasks.groups import Group, grouped_inputs
 from tfeff.tasks.task import PooledTask
 

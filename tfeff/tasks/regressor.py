@@ -4,7 +4,8 @@ import keras
 from keras import ops
 
 from tfeff.encoders import Encoder
-from tfeff.objectives.objective import TARGET_MEAN, check_encoder
+from tfeff.encoders.encoder import check_encoder
+from tfeff.objectives.objective import TARGET_MEAN
 from tfeff.tasks.task import PooledTask
 from tfeff.training.losses import GlobalMeanCrossentropy
 

@@ -9,8 +9,9 @@ from tfeff.data.finetuning.sentence_features import texts_alone
 from tfeff.data.finetuning.text_features import text_features
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
+from tfeff.encoders.encoder import check_encoder
 from tfeff.objectives.heads import Head
-from tfeff.objectives.objective import TARGET_MEAN, check_encoder
+from tfeff.objectives.objective import TARGET_MEAN
 from tfeff.tasks.encoder_limits import check_length, check_vocabulary
 from tfeff.tasks.groups import Group, grouped_inputs
 from tfeff.tasks.in_batch_contrast import (

@@ -11,11 +11,11 @@ from tfeff.data.finetuning.span_decoding import (
 )
 from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.encoders import Encoder
-from tfeff.encoders.encoder import INPUTS
+from tfeff.encoders.encoder import INPUTS, check_encoder
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.heads import Head
-from tfeff.objectives.objective import check_encoder, token_metrics
+from tfeff.objectives.objective import token_metrics
 from tfeff.tasks.encoder_limits import check_token_ids
 from tfeff.tasks.task import Task
 from tfeff.training.losses import GlobalMeanCrossentropy

@@ -6,10 +6,10 @@ import numpy as np
 
 from tfeff.data.finetuning.token_features import TokenFeatures
 from tfeff.encoders import Encoder
+from tfeff.encoders.encoder import check_encoder
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.heads import Head
-from tfeff.objectives.objective import check_encoder
 from tfeff.tasks.encoder_limits import check_token_ids
 from tfeff.tasks.task import Task, check_label_names
 from tfeff.training.replicas import needs_static_shapes

@@ -20,7 +20,7 @@ from tfeff.data.cache.shards import (
     write_shard,
 )
 from tfeff.data.cache.tokenization import Tokenization
-from tfeff.data.text.beam_parts import Place, check_unchanged, places, read_parts
+from tfeff.data.text.beam_parts import PartPlace, check_unchanged, places, read_parts
 from tfeff.data.text.corpus import Part
 from tfeff.data.text.packed_tokenizer import PackedTokenizer
 from tfeff.storage.shared_folder import SharedFolder
@@ -125,7 +125,7 @@ def _documents_of_shards(pipeline, parts, sizes):
 
 
 def _read(
-    item: tuple[int, Part], where: dict[int, Place], sizes: ShardSizes
+    item: tuple[int, Part], where: dict[int, PartPlace], sizes: ShardSizes
 ) -> Iterator[tuple[int, tuple[int, list[str]]]]:
     number, part = item
     place = where[number]

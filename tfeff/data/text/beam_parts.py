@@ -9,7 +9,7 @@ from tfeff.data.text.corpus import Part
 from tfeff.data.text.documents import encoded
 
 
-class Place(NamedTuple):
+class PartPlace(NamedTuple):
     """Where a part is in the corpus."""
 
     first_document: int  # number of documents before it
@@ -37,7 +37,7 @@ def places(parts):
     )
 
 
-def check_unchanged(part: Part, place: Place, num_documents: int, num_bytes: int):
+def check_unchanged(part: Part, place: PartPlace, num_documents: int, num_bytes: int):
     """Raises unless a second reading of a part gave as much as the first."""
     if (num_documents, num_bytes) != (place.num_documents, place.num_bytes):
         raise ValueError(
@@ -59,10 +59,10 @@ def _measured(item: tuple[int, Part]) -> tuple[int, int, int]:
     return number, num_documents, num_bytes
 
 
-def _added_up(sizes: list[tuple[int, int, int]]) -> dict[int, Place]:
+def _added_up(sizes: list[tuple[int, int, int]]) -> dict[int, PartPlace]:
     found, first_document, offset = {}, 0, 0
     for number, num_documents, num_bytes in sorted(sizes):
-        found[number] = Place(first_document, offset, num_documents, num_bytes)
+        found[number] = PartPlace(first_document, offset, num_documents, num_bytes)
         first_document += num_documents
         offset += num_bytes
     return found

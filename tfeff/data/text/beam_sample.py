@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import apache_beam as beam
 
-from tfeff.data.text.beam_parts import Place, places, read_parts
+from tfeff.data.text.beam_parts import PartPlace, places, read_parts
 from tfeff.data.text.corpus import Part
 from tfeff.data.text.documents import encoded
 from tfeff.data.text.samples import KEYS, key
@@ -41,7 +41,7 @@ def read_drawn(folder: SharedFolder, files: Iterable[str]) -> Iterator[Drawn]:
 
 def _draw(
     item: tuple[int, Part],
-    where: dict[int, Place],
+    where: dict[int, PartPlace],
     num_bytes: int,
     folder: SharedFolder,
 ) -> None:
