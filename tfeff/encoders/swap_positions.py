@@ -31,12 +31,13 @@ def swap_positions(
             `"xlnet"` no limit.
 
     Returns:
-        A new `Encoder` with `position="none"`.
+        A new `Encoder` with `position="none"`. What is frozen stays frozen: a
+        `UserWarning` names the relative positions that cannot be learnt then.
 
     Raises:
-        TypeError: if `encoder` is not an `Encoder`.
-        ValueError: if it has other positions or another attention, `method` is
-            unknown, or `max_distance` is below 1.
+        TypeError: if `encoder` is not an `Encoder`, or `max_distance` not an integer.
+        ValueError: if it has other positions or another attention, or adapters, or is
+            quantized; if `method` is unknown, or `max_distance` below 1.
 
     Example:
 
@@ -65,7 +66,7 @@ def swap_positions(
     if QUANTIZED in config:
         raise ValueError(
             "`encoder` must not be quantized: its positions can be swapped before. "
-            f"Received: encoder={encoder!r}"
+            f"Received: quantized layers {sorted(config[QUANTIZED])}"
         )
     specs = config["attention"]
     config["attention"] = (
