@@ -185,8 +185,10 @@ def test_half_precision_trains_like_float32():
         assert all(w.dtype == "float32" for w in model.trainable_weights)
         scales = isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
         assert scales == (policy == "mixed_float16")
+    exact = losses["float32"]
+    assert exact[-1] < 0.99 * exact[0]  # More than what is let pass.
     for policy, values in losses.items():
-        np.testing.assert_allclose(values, losses["float32"], rtol=2e-2, err_msg=policy)
+        np.testing.assert_allclose(values, exact, rtol=2e-3, err_msg=policy)
 
 
 @pytest.mark.slow

@@ -43,16 +43,22 @@ def test_padding_changes_nothing(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_half_precision_is_like_float32(kind):
-    losses = []
+    losses, found = [], []
     for dtype in ("float32", "mixed_bfloat16"):
         keras.utils.set_random_seed(0)
         model = make_model(kind, 1e-4, dtype=dtype)
+        randomize({str(i): w for i, w in enumerate(model.trainable_weights)}, scale=0.2)
         batch = next(iter(batches(kind, 1)))
         loss, gradients = tf.function(partial(loss_of, model))(batch)
         losses.append(float(loss))
-        for gradient in gradients:
-            assert np.isfinite(tf.convert_to_tensor(gradient)).all()
-    assert losses[1] == pytest.approx(losses[0], rel=2e-2)
+        found.append([np.asarray(tf.convert_to_tensor(g)) for g in gradients])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-2)
+    whole = np.sqrt(sum(np.sum(exact**2) for exact in found[0]))
+    for exact, half in zip(*found, strict=True):
+        # Of those that are nearly 0, only that they are small.
+        assert np.linalg.norm(half - exact) <= 0.05 * max(
+            np.linalg.norm(exact), 0.1 * whole
+        )
 
 
 @pytest.mark.slow
