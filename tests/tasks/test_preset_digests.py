@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import warnings
@@ -57,6 +58,18 @@ def test_the_digests_name_all_files(preset):
     assert len(names) == 6
     command = ["sha256sum", "--check", "--strict", FILE_NAME]
     assert subprocess.run(command, cwd=preset, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("kind", [str, pathlib.Path])
+def test_folders_are_strings_or_paths(kind, tmp_path):
+    folder = kind(tmp_path / "preset")
+    tiny().save_to_preset(folder)
+    BertTokenizer(PIECES).save_to_preset(folder)
+    assert len(read_digests(str(folder))) > 3
+    Encoder.from_preset(folder)
+    BertTokenizer.from_preset(str(folder))  # KerasHub takes strings alone.
+    save_pretrained(tiny(), tokenizer(), kind(tmp_path / "other"))
+    load_pretrained(kind(tmp_path / "other"))
 
 
 def test_every_flipped_byte_is_found_and_named(tmp_path):

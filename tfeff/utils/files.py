@@ -167,7 +167,7 @@ def atomic_file(path: str | os.PathLike) -> Iterator[str]:
 
 
 def walk(
-    folder: str, follow_links: bool = False
+    folder: str | os.PathLike, follow_links: bool = False
 ) -> Iterator[tuple[str, list[str], list[str]]]:
     """As `os.walk`, but a folder that cannot be read is an error.
 
@@ -179,6 +179,7 @@ def walk(
     Raises:
         OSError: if a folder cannot be read.
     """
+    folder = os.fspath(folder)
     above: dict[str, frozenset] = {folder: frozenset()}
     for parent, folders, names in os.walk(
         folder, onerror=_raise_unless_gone, followlinks=follow_links
