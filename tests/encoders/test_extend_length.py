@@ -1,5 +1,7 @@
 """Encoders for longer sequences: old weights and states unchanged, new rows initial."""
 
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -46,7 +48,6 @@ class Sized(keras.layers.Layer):
         return hidden
 
 
-@register_attention("unnamed_of_tests")
 @keras.saving.register_keras_serializable(package="tests")
 class Unnamed(keras.layers.Layer):
     """A user's attention of layers with automatic names, which differ in each copy."""
@@ -129,8 +130,12 @@ def test_sinusoids_have_no_rows_to_add(recwarn):
         np.testing.assert_array_equal(new, old)
 
 
-def test_automatic_names_of_weights_do_not_matter():
-    encoder = make(attention="unnamed_of_tests", position="none")
+def test_automatic_names_of_weights_do_not_matter(monkeypatch):
+    # Gone after the test: others take all attentions that are registered.
+    module = sys.modules["tfeff.encoders.attentions"]
+    monkeypatch.setattr(module, "_REGISTRY", dict(module._REGISTRY))
+    register_attention("unnamed", Unnamed)
+    encoder = make(attention="unnamed", position="none")
     for copy in (extend_length(encoder, 9), disable_heads(encoder, {})):
         assert {w.path for w in copy.weights} != {w.path for w in encoder.weights}
         for old, new in zip(states(encoder, 6), states(copy, 6), strict=True):
