@@ -49,14 +49,16 @@ model.fit(np.ones((8, 2)), np.ones((8, 1)), batch_size=2, verbose=0)
 
 
 @pytest.mark.slow
-@wants
+@pytest.mark.xfail(strict=True, raises=AssertionError)
 def test_several_steps_an_execution_run_on_several_replicas():
     """`DistributedModel`'s loop; keras-team/keras#19246."""
     # In a process of its own: collective operations that fail end all later ones.
     result = subprocess.run(
         [sys.executable, "-c", SEVERAL_STEPS], capture_output=True, text=True
     )
-    assert result.returncode == 0, result.stderr[-2000:]
+    assert "You must feed a value" not in result.stderr
+    if result.returncode:
+        raise RuntimeError(result.stderr[-2000:])
 
 
 @pytest.mark.parametrize("devices", [TWO[:1], pytest.param(TWO, marks=wants)])

@@ -5,6 +5,7 @@ import inspect
 import json
 import operator
 import re
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -61,6 +62,7 @@ def test_examples_run(package, name, tmp_path, monkeypatch):
     if name in NEED_NETWORK or (package, name) == ("convert", "load_task"):
         pytest.skip("reads from the network")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     text = inspect.getdoc(symbol) or ""
     if "runs/" in text:
         make_runs()

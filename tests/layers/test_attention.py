@@ -346,5 +346,5 @@ def test_heads_must_divide_the_hidden_size(layer, name):
 def test_another_hidden_size_than_built_for_is_named(size):
     for layer in (SelfAttention(4), PartitionedAttention(4), OneHeadAttention(4)):
         layer(np.zeros((2, 6, 16), "float32"))
-        with pytest.raises(ValueError, match="16"):
+        with pytest.raises(ValueError, match="`hidden` must have a last axis of .*16"):
             layer(np.zeros((2, 6, size), "float32"))

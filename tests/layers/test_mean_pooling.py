@@ -75,17 +75,6 @@ def test_half_precision_sums_in_float32(policy):
     np.testing.assert_array_equal(masked, [[200.0, 200.0]])
 
 
-def test_is_saved(tmp_path):
-    inputs = [keras.Input((None, 8)), keras.Input((None,), dtype="bool")]
-    output = MeanPooling(name="mean")(inputs[0], padding_mask=inputs[1])
-    assert output.shape == (None, 8)
-    model = keras.Model(inputs, output)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    arguments = [hidden(), visible()]
-    np.testing.assert_array_equal(loaded(arguments), model(arguments))
-
-
 def test_bad_masks_are_named():
     with pytest.raises(ValueError, match="`padding_mask` must"):
         MeanPooling()(hidden(), padding_mask=visible()[:, :3])

@@ -61,17 +61,6 @@ def test_half_precision(policy, tolerance):
     assert error <= tolerance * np.abs(expected).max()
 
 
-def test_is_saved(tmp_path):
-    inputs = [keras.Input((None, 8)), keras.Input((None,), dtype="int32")]
-    output = SegmentPooling(name="segments")(*inputs)
-    assert output.shape == (None, 32)
-    model = keras.Model(inputs, output)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    arguments = [hidden(), SEGMENTS]
-    np.testing.assert_array_equal(loaded(arguments), model(arguments))
-
-
 def test_bad_inputs_are_named():
     with pytest.raises(ValueError, match="`padding_mask` must"):
         SegmentPooling()(hidden(), SEGMENTS, VISIBLE[:, :3])

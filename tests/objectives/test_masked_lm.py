@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tfeff
 from tests.checks import (
     assert_close,
     check_two_replicas,
@@ -191,40 +190,6 @@ def test_half_precision_trains_like_float32():
         np.testing.assert_allclose(values, exact, rtol=2e-3, err_msg=policy)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("preset", PRESETS)
-def test_compiled_training_equals_uncompiled(preset):
-    weights = []
-    for jit_compile in (False, True):
-        keras.utils.set_random_seed(0)
-        model = make_masked_lm(preset, jit_compile=jit_compile)
-        model.fit(masked_lm_batches(batches=8), shuffle=False, verbose=0)
-        weights.append(model.get_weights())
-    for one, two in zip(*weights):
-        np.testing.assert_allclose(two, one, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_a_saved_model_trains_on_as_if_it_had_not_been_saved(tmp_path):
-    keras.utils.set_random_seed(0)
-    model = make_masked_lm("shatter_tiny", dropout=0.3)
-    first, second = masked_lm_batches(seed=0), masked_lm_batches(seed=1)
-    model.fit(first, shuffle=False, verbose=0)
-    model.save(tmp_path / "model.keras")
-    keras.utils.set_random_seed(123)
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert isinstance(loaded, MaskedLM)
-    assert loaded.head.token_embedding is loaded.encoder.token_embedding
-    assert loaded.optimizer.global_clipnorm == 0.1
-    histories = [
-        m.fit(second, epochs=2, shuffle=False, verbose=0).history
-        for m in (model, loaded)
-    ]
-    assert histories[0] == histories[1]
-    for one, two in zip(model.get_weights(), loaded.get_weights()):
-        np.testing.assert_array_equal(two, one)
-
-
 def test_defaults_are_those_of_the_paper():
     model = MaskedLM(make_masked_lm("shatter_tiny").encoder)
     model.compile()
@@ -283,25 +248,6 @@ def test_half_precision_outside_of_a_graph(policy):
     reported = model.evaluate(inputs, labels, sample_weight=weights, verbose=0)[0]
     loss = GlobalMeanCrossentropy()(labels, model.predict(inputs, verbose=0), weights)
     assert reported == pytest.approx(float(loss), 1e-6)
-
-
-@pytest.mark.slow
-def test_where_one_replica_overflows_none_moves():
-    with two_replicas().scope():
-        model = make_masked_lm("shatter_tiny", encoder=dict(dtype="mixed_float16"))
-        inner = tfeff.training.AdamW(1e-3, global_clipnorm=1.0)
-        scaled = keras.optimizers.LossScaleOptimizer(inner, initial_scale=2.0**30)
-        model.compile(scaled)
-    ((inputs, labels, weights),) = masked_lm_batches(batches=1)
-    weights = np.array(weights)
-    weights[:2] = 0  # The first replica has nothing to learn: gradients of 0.
-    before = model.get_weights()
-    batch = tf.data.Dataset.from_tensors((inputs, labels, weights))
-    model.fit(batch, verbose=0, shuffle=False)
-    assert model.optimizer.dynamic_scale.numpy() == 2.0**29
-    assert int(model.optimizer.iterations.numpy()) == 0
-    for old, new in zip(before, model.get_weights(), strict=True):
-        np.testing.assert_array_equal(new, old)
 
 
 @pytest.mark.slow

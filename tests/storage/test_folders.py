@@ -74,6 +74,23 @@ def test_a_folder_that_changes_while_it_is_fetched(store, folder, monkeypatch):
     assert read(storage.fetch(URL))["a.txt"] == "three"
 
 
+@pytest.mark.parametrize("inside", ["", "/a.txt"])
+def test_a_folder_of_others_that_changes_while_it_is_fetched(
+    inside, store, folder, monkeypatch
+):
+    monkeypatch.setattr(store, "lag", 0)
+    write(remote(store), read(folder))
+    get = store.get_file
+
+    def change(self, *args, **kwargs):
+        remote(store, "a.txt").write_text("three")
+        return get(self, *args, **kwargs)
+
+    monkeypatch.setattr(store, "get_file", change)
+    with pytest.raises(OSError, match=f"{URL}{inside} changed while .*a.txt has"):
+        storage.fetch(URL + inside)
+
+
 def test_a_published_folder_is_not_replaced(store, folder):
     storage.publish(folder, URL)
     (folder / "a.txt").write_text("other")

@@ -30,8 +30,8 @@ def make_model(kind, temperature=1.0, compiled=None, **overrides):
         model = objectives.ReplacedTokenDetection(
             objectives.generator_for(encoder, 1 / 2), encoder, temperature=temperature
         )
-    elif kind == "permutation_lm":
-        model = objectives.PermutationLM(encoder)
+    elif kind in SINGLE:
+        model = SINGLE[kind](encoder)
     else:
         model = objectives.SentencePairPrediction(encoder, kind == "sentence_order")
     optimizer = tfeff.training.adamw(1e-3, 5, 40, global_clipnorm=0.1)
@@ -48,7 +48,8 @@ def make_masked_lm(preset, dropout=0.0, global_clipnorm=0.1, encoder=None, **kwa
     return model
 
 
-KINDS = ("replaced_token", "permutation_lm", "sentence_order", "sentence_alone")
+SINGLE = {"masked_lm": objectives.MaskedLM, "permutation_lm": objectives.PermutationLM}
+KINDS = ("replaced_token", *SINGLE, "sentence_order", "sentence_alone")
 
 
 def batches(kind, count=8, seed=0, padding=0):
@@ -56,7 +57,7 @@ def batches(kind, count=8, seed=0, padding=0):
     dataset = masked_lm_batches(batches=count, seed=seed).map(_with_first_token)
     if kind == "permutation_lm":
         dataset = dataset.map(_with_ranks)
-    elif kind != "replaced_token":
+    elif kind in ("sentence_order", "sentence_alone"):
         dataset = dataset.map(lambda *batch: _as_pairs(kind, *batch))
     return dataset.map(lambda *batch: _padded(padding, *batch)) if padding else dataset
 

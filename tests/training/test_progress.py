@@ -1,5 +1,6 @@
 """The line that tells how a training is doing: its speed and the time left."""
 
+import re
 import time
 
 import pytest
@@ -15,22 +16,22 @@ def clock(monkeypatch):
     return seconds
 
 
-def run_epoch(progress, clock, epoch, steps, seconds, logs=None):
+def run_epoch(progress, clock, epoch, seconds, logs=None):
+    """Four steps, of which the first also compiles, and a validation."""
     progress.on_epoch_begin(epoch)
-    for batch in range(steps):
-        clock[0] += seconds
+    for batch in range(4):
+        clock[0] += 100 if batch == 0 else seconds
         progress.on_train_batch_end(batch, {"loss": 2.5})
+    clock[0] += 500
     progress.on_epoch_end(epoch, {"loss": 2.5, **(logs or {})})
 
 
 def test_speed_and_time_left(clock, capsys):
     progress = TrainingProgress(20, steps_per_epoch=4, tokens_per_step=40)
     progress.on_train_begin()
-    clock[0] += 100  # The first step of an epoch compiles, or follows a validation.
-    run_epoch(progress, clock, 0, steps=4, seconds=2.0)
+    run_epoch(progress, clock, 0, seconds=2.0)
     assert progress.tokens_per_second == pytest.approx(20)
-    clock[0] += 500
-    run_epoch(progress, clock, 1, steps=4, seconds=8.0, logs={"val_loss": 2.25})
+    run_epoch(progress, clock, 1, seconds=8.0, logs={"val_loss": 2.25})
     assert progress.tokens_per_second == pytest.approx(8)  # 6 steps in 30 seconds.
     first, second = capsys.readouterr().err.splitlines()
     assert first == "step 4/20 loss 2.5000 20 tokens/s 0:32 left"
@@ -40,6 +41,19 @@ def test_speed_and_time_left(clock, capsys):
 def test_steps_that_were_done_before_do_not_count(clock, capsys):
     progress = TrainingProgress(20, steps_per_epoch=4, tokens_per_step=40, first_step=2)
     progress.on_train_begin()
-    run_epoch(progress, clock, 0, steps=4, seconds=2.0)
+    run_epoch(progress, clock, 0, seconds=2.0)
     assert progress.tokens_per_second == pytest.approx(20)  # One step in 2 seconds.
     assert capsys.readouterr().err.startswith("step 4/20 ")
+
+
+def test_a_terminal_has_a_bar(clock, capsys, monkeypatch):
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "99"}.items():
+        monkeypatch.setenv(name, value)
+    progress = TrainingProgress(20, steps_per_epoch=4, tokens_per_step=40)
+    progress.on_train_begin()
+    run_epoch(progress, clock, 0, seconds=2.0)
+    progress.on_train_end()
+    told = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().err)
+    fifth = 8 * "━"
+    assert f"step 4/20 loss 2.5000 20 tokens/s 0:32 left {fifth}" in told
+    assert told.endswith("\x1b[?25h")  # The cursor is shown again.

@@ -236,12 +236,12 @@ def _fetch_foreign(place, whole, select):
     told = {n: [str(i[k]) for k in _VERSION if k in i] for n, i in found.items()}
     version = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
     copy = staged("fetched", place.url, version[:16])
-    if "" in files:  # It is a file itself.
-        folder, last = os.path.split(copy)
-        fill(place, {last: File(files[""].size, "", "")}, folder)
-        return copy
     try:
-        fill(place, _selected(files, select, ""), copy)
+        if "" in files:  # It is a file itself.
+            folder, last = os.path.split(copy)
+            fill(place, {last: File(files[""].size, "", "")}, folder)
+        else:
+            fill(place, _selected(files, select, ""), copy)
     except Changed as error:
         raise OSError(f"{place.url} changed while it was read: {error}") from error
     return copy

@@ -4,7 +4,8 @@ import hashlib
 import json
 import math
 import os
-import resource
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import pytest
 import tensorflow as tf
 
 import tfeff
-from tests.subjects.corpus import make_documents, token_lists
+from tests.checks.pages import REPOSITORY
+from tests.subjects.corpus import token_lists
 from tests.subjects.files import contents
 from tfeff.data import build_cache, open_cache, tokenizer_fingerprint
 from tfeff.data.cache import layout
@@ -212,34 +214,16 @@ def test_parents_are_made(documents, tokenizer, tmp_path, monkeypatch):
     assert os.listdir(tmp_path / "a" / "b") == ["c"]
 
 
-@pytest.mark.parametrize("num_threads", [1, 2])
-def test_a_full_disk_leaves_nothing_behind(
-    tokenizer, tmp_path, monkeypatch, num_threads
-):
-    """The limit on the size of files is the only full disk that needs no mount."""
-    monkeypatch.setattr(layout, "SIZES", layout.ShardSizes(first=20_000))
-    documents = make_documents(300, 100)
+def test_a_full_disk_leaves_nothing_behind(documents, tokenizer, tmp_path):
+    """With one thread, and with two."""
     build(documents[:9], tokenizer, tmp_path / "earlier")
-    earlier = contents(tmp_path / "earlier")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    class FillsUp(list):
-        def __iter__(self):
-            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-            return super().__iter__()
-
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            build(
-                FillsUp(documents),
-                tokenizer,
-                tmp_path / "c",
-                num_threads=num_threads,
-            )
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    earlier = contents(tmp_path)
+    folders = [str(tmp_path / name) for name in ("one", "two")]
+    program = [sys.executable, "-m", "tests.subjects.full_disk", *folders]
+    result = subprocess.run(program, cwd=REPOSITORY, capture_output=True, text=True)
+    assert result.stdout.count("File too large") == 2, result.stderr
     assert os.listdir(tmp_path) == ["earlier"]
-    assert contents(tmp_path / "earlier") == earlier
+    assert contents(tmp_path) == earlier
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
