@@ -304,27 +304,20 @@ def plot(rows, targets, path: str, tokens: int = TOKENS) -> bool:
     ]
     if not drawn:
         return False
-    import matplotlib
+    from tfeff.plots.figure import figure_axes, legend_beside
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    from tfeff.plots.figure import legend_beside
-
-    figure, axes = plt.subplots(figsize=(10, 4.5), layout="constrained")
-    for label, style, color, points in drawn:
-        slope, rest = split(points)
-        lengths = list(points)
-        fitted = [(slope * length + rest) / 1e6 for length in lengths]
-        axes.plot(lengths, fitted, style, color=color, label=label)
-        measured = [value / 1e6 for value in points.values()]
-        axes.plot(lengths, measured, "o", color=color)
-    axes.set(
-        title="Memory of a training step that each further layer takes",
-        xlabel=f"length of a sequence (tokens), {tokens} tokens in all",
-        ylabel="memory per layer (MB)",
-    )
-    legend_beside(axes)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    with figure_axes(path, size=(10, 4.5)) as (axes,):
+        for label, style, color, points in drawn:
+            slope, rest = split(points)
+            lengths = list(points)
+            fitted = [(slope * length + rest) / 1e6 for length in lengths]
+            axes.plot(lengths, fitted, style, color=color, label=label)
+            measured = [value / 1e6 for value in points.values()]
+            axes.plot(lengths, measured, "o", color=color)
+        axes.set(
+            title="Memory of a training step that each further layer takes",
+            xlabel=f"length of a sequence (tokens), {tokens} tokens in all",
+            ylabel="memory per layer (MB)",
+        )
+        legend_beside(axes)
     return True

@@ -73,25 +73,18 @@ def points_of(rows: list[dict], along: str, value: str) -> dict[str, dict]:
 
 def draw(points: dict[str, dict], title: str, curves: bool, path: str) -> None:
     """Draws curves over steps or one mean a label, and a dot for each seed."""
-    import matplotlib
+    from tfeff.plots.figure import figure_axes, legend_beside
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    from tfeff.plots.figure import legend_beside
-
-    figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
-    for label, line in points.items():
-        places = [float(x) if curves else x for x in line]
-        means = [statistics.mean(values) for values in line.values()]
-        (drawn,) = axes.plot(places, means, "-" if curves else "_", label=label)
-        for place, values in zip(places, line.values()):
-            axes.plot([place] * len(values), values, ".", color=drawn.get_color())
-    axes.set(title=title, ylabel="validation loss (nats per predicted token)")
-    if curves:
-        axes.set(xlabel="step")
-        legend_beside(axes)
-    else:
-        axes.tick_params(axis="x", rotation=45)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    with figure_axes(path, size=(9, 4.5)) as (axes,):
+        for label, line in points.items():
+            places = [float(x) if curves else x for x in line]
+            means = [statistics.mean(values) for values in line.values()]
+            (drawn,) = axes.plot(places, means, "-" if curves else "_", label=label)
+            for place, values in zip(places, line.values()):
+                axes.plot([place] * len(values), values, ".", color=drawn.get_color())
+        axes.set(title=title, ylabel="validation loss (nats per predicted token)")
+        if curves:
+            axes.set(xlabel="step")
+            legend_beside(axes)
+        else:
+            axes.tick_params(axis="x", rotation=45)

@@ -81,7 +81,8 @@ def make_tokenizer(
     """
     config = _settings(directory, "tokenizer_config.json")
     is_json = os.path.exists(os.path.join(directory, "tokenizer.json"))
-    family = _family(directory, config, family, is_json)
+    model = _settings(directory, "config.json")
+    family = _family(config, model, family, is_json)
     paths = [os.path.join(directory, n) for n in _VOCABULARIES.get(family, ())]
     path = next((path for path in paths if os.path.exists(path)), None)
     if path is None and not is_json:
@@ -93,7 +94,7 @@ def make_tokenizer(
         family, tokenizer = _of_json(file, config, file_counts=family is None)
     elif family == "bert":
         settings = config
-        if not _has_class(directory, config):
+        if not _has_class(config, model):
             beside = TokenizerJson.find(directory)
             defaults = beside.word_piece_settings() if beside is not None else {}
             settings = config.with_defaults(**defaults)
@@ -106,7 +107,8 @@ def make_tokenizer(
         tokenizer = _unigram(file, family, config)
     check_added_tokens(directory, family, tokenizer, config)
     if is_json or os.path.exists(config.path):
-        _check_defaults(directory, family, tokenizer, config, path)
+        where = path or os.path.join(directory, "tokenizer.json")
+        _check_defaults(where, family, tokenizer, config, model)
     if family == "bert" and path is not None:
         check_word_piece_json(directory, tokenizer, config)
     if file is not None:
@@ -159,7 +161,7 @@ def _settings(directory, name):
     return Config.read(path) if os.path.exists(path) else Config({}, path)
 
 
-def _family(directory, config, family, is_json):
+def _family(config, model, family, is_json):
     """The family of the class that the files name, else the given one.
 
     None if the class is that of any tokenizer.json, which reads no other vocabulary.
@@ -171,40 +173,38 @@ def _family(directory, config, family, is_json):
     if is_json:
         classes |= dict.fromkeys(_ANY)
     # Hugging Face reads them in this order.
-    for settings in (config, _settings(directory, "config.json")):
+    for settings in (config, model):
         if settings.get("tokenizer_class", None) is not None:
             return classes[settings.only("tokenizer_class", *classes)]
     return family
 
 
-def _class_name(directory, config):
+def _class_name(config, model):
     """The class that the files name, or None."""
-    model = _settings(directory, "config.json")
     return config.get("tokenizer_class", None) or model.get("tokenizer_class", None)
 
 
-def _has_class(directory, config):
+def _has_class(config, model):
     """Whether Hugging Face has a class for the files, by its name or by the model's."""
-    kind = _settings(directory, "config.json").get("model_type", None)
-    return bool(_class_name(directory, config) or tokens_family(kind))
+    named = _class_name(config, model) or tokens_family(model.get("model_type", None))
+    return bool(named)
 
 
-def _check_defaults(directory, family, tokenizer, config, path):
+def _check_defaults(path, family, tokenizer, config, model):
     """Raises if Hugging Face's class would take another value of a missing setting.
 
     It takes its own default, whatever tokenizer.json says. The classes of any
     tokenizer.json have none, but that of version 4 one for byte-level BPE.
     """
-    name = _class_name(directory, config)
+    name = _class_name(config, model)
     has_none = name in _ANY and not (name == _ANY[0] and family == "roberta")
-    if has_none or not _has_class(directory, config):
+    if has_none or not _has_class(config, model):
         return
     for setting, attribute, default in _DEFAULTS.get(family, ()):
         theirs, ours = config.get(setting, default), getattr(tokenizer, attribute)
         if theirs is None:
             theirs = config.get("do_lower_case", True)
         if theirs is not ours:
-            path = path or os.path.join(directory, "tokenizer.json")
             raise ValueError(
                 f"{config.path!r} must have {setting!r}, or Hugging Face's class takes "
                 f"{setting}={theirs}, where {path!r} means {ours}. Write there the "

@@ -18,7 +18,12 @@ from tfeff.datasets.kinds import KINDS, AnyExamples, Predictions
 from tfeff.datasets.metrics import METRICS
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.storage.arguments import ADD, READ, paths
-from tfeff.utils.checks import check_choice, check_path, near_miss
+from tfeff.utils.checks import (
+    check_callable,
+    check_choice,
+    check_path,
+    near_miss,
+)
 
 # Each example has one label or rating.
 _LABELLED = (TextExamples, ChoiceExamples)
@@ -96,8 +101,8 @@ class Dataset:
                 object.__setattr__(self, field, check_names(field, value))
         for field in ("reader", "scorer", "writer"):
             value = getattr(self, field)
-            if not callable(value) and (field == "reader" or value is not None):
-                raise TypeError(f"`{field}` must be callable. Received: {value!r}")
+            if field == "reader" or value is not None:
+                check_callable(field, value)
         if self.kind not in KINDS:
             known = [kind.__name__ for kind in KINDS]
             raise ValueError(f"`kind` must be one of {known}. Received: {self.kind!r}")

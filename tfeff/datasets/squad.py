@@ -22,7 +22,13 @@ from tfeff.datasets.squad_metrics import (
 )
 from tfeff.datasets.submissions import new_file, write_json
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import check_bool, check_choice, check_mapping, check_path
+from tfeff.utils.checks import (
+    check_bool,
+    check_callable,
+    check_choice,
+    check_mapping,
+    check_path,
+)
 
 
 def span_dataset(
@@ -70,8 +76,7 @@ def span_dataset(
         check_mapping("split_options", options, "arguments to values")
     if read_file is None:
         read_file = read_squad
-    if not callable(read_file):
-        raise TypeError(f"`read_file` must be callable. Received: {read_file!r}")
+    check_callable("read_file", read_file)
 
     def read(split, folder, skip_mismatched=False):
         path = first_file(folder, *files[split]) if os.path.isdir(folder) else folder

@@ -15,7 +15,12 @@ from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import first_file, malformed, numbered_lines
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import check_bool, check_path, near_miss
+from tfeff.utils.checks import (
+    check_bool,
+    check_callable,
+    check_path,
+    near_miss,
+)
 
 ANY_RATING = (-math.inf, math.inf)
 
@@ -129,8 +134,8 @@ def read_tsv(
     check_bool("skip_malformed", skip_malformed)
     columns = _checked(texts, label, label_names, ratings)
     texts, label_names = columns["texts"], columns["label_names"]
-    if keep is not None and not callable(keep):
-        raise TypeError(f"`keep` must be callable. Received: keep={keep!r}")
+    if keep is not None:
+        check_callable("keep", keep)
     needed = {*texts} if label_optional else {*texts, label}
     rows = _without_blank_ends(numbered_lines(path))
     if header is None:

@@ -11,7 +11,11 @@ import keras
 from tfeff import layers
 from tfeff.layers.initializer import bert_initializer
 from tfeff.layers.relative_attention import METHODS, without_others
-from tfeff.utils.checks import check_choice
+from tfeff.utils.checks import (
+    check_callable,
+    check_choice,
+    check_string,
+)
 
 _REGISTRY: dict[str, Callable] = {}
 # The attentions whose `layer_index` earlier versions ignored.
@@ -61,10 +65,8 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
     """
     if make is None:
         return lambda decorated: register_attention(name, decorated)
-    if not isinstance(name, str):
-        raise TypeError(f"`name` must be a string. Received: name={name!r}")
-    if not callable(make):
-        raise TypeError(f"`make` must be callable. Received: make={make!r}")
+    check_string("name", name)
+    check_callable("make", make)
     if _REGISTRY.get(name, make) is not make:
         raise ValueError(
             "`name` must be the name of no other attention. "

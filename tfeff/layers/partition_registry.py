@@ -10,7 +10,12 @@ import numpy as np
 from keras import ops
 
 from tfeff.ops.partition import EPSILONS
-from tfeff.utils.checks import check_choice, check_integer, check_string
+from tfeff.utils.checks import (
+    check_callable,
+    check_choice,
+    check_integer,
+    check_string,
+)
 
 # What a layer tells the functions.
 _SETTINGS = "num_parts", "layer_index", "num_layers", "dtype"
@@ -83,10 +88,7 @@ def register_partition(
     if functions is None:
         return lambda decorated: register_partition(name, decorated, reach)
     check_string("name", name)
-    if not callable(functions):
-        raise TypeError(
-            f"`functions` must be callable. Received: functions={functions!r}"
-        )
+    check_callable("functions", functions)
     if reach is not None and not callable(reach):
         reach = check_integer("reach", reach, minimum=0)
     registered = _Registered(functions, reach)

@@ -15,7 +15,6 @@ from tfeff import encoders
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.extend_length import extend_length
-from tfeff.encoders.layer_states import QUANTIZED, layer_states
 from tfeff.encoders.preset_files import check_preset, saved_dtype, tokenizer_files
 from tfeff.encoders.preset_heads import save_preset
 from tfeff.encoders.quantization import check_keeps_quantization
@@ -196,13 +195,13 @@ def load_pretrained(
         encoder, tokenizer = _read_step(path, step, overrides)
     check_vocabulary("path", tokenizer, encoder)
     if swap_positions is not None:
-        if layer_states(encoder).get(QUANTIZED):
+        try:
+            encoder = encoders.swap_positions(encoder, swap_positions)
+        except ValueError as error:
             raise ValueError(
-                "`swap_positions` must be left out for a quantized encoder: its "
-                f"positions can be swapped before. Received: path={path!r}, "
-                f"swap_positions={swap_positions!r}"
-            )
-        encoder = encoders.swap_positions(encoder, swap_positions)
+                f"`swap_positions` must fit the encoder of path={path!r}. Received: "
+                f"swap_positions={swap_positions!r}: {error}"
+            ) from error
     if sequence_length is not None and sequence_length > encoder.max_sequence_length:
         encoder = extend_length(encoder, sequence_length, seed=seed)
     return encoder, tokenizer

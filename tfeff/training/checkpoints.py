@@ -16,6 +16,7 @@ from tfeff.storage.arguments import READ, READ_WHOLE, REPLACE, local_run, paths
 from tfeff.training.background import Background
 from tfeff.utils.checks import (
     check_bool,
+    check_callable,
     check_integer,
     check_iterable,
     check_mapping,
@@ -267,9 +268,7 @@ class Checkpoints(keras.callbacks.Callback):
         self._directory = os.path.abspath(check_path("directory", directory))
         self._steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
         self._keep = check_integer("keep", keep)
-        if not callable(notes):
-            raise TypeError(f"`notes` must be a function. Received: notes={notes!r}")
-        self._notes = notes
+        self._notes = check_callable("notes", notes)
         self._keep_steps = check_kept_steps(keep_steps, self._steps_per_epoch)
         if first_step is not None:
             first_step = check_integer("first_step", first_step, 0)

@@ -8,7 +8,12 @@ import keras
 from tfeff.training.averages import check_no_averages
 from tfeff.training.divergence import is_finite
 from tfeff.training.metrics_file import write_rows
-from tfeff.utils.checks import check_integer, check_path, check_string
+from tfeff.utils.checks import (
+    check_callable,
+    check_integer,
+    check_path,
+    check_string,
+)
 
 FILE = "dev_metrics.csv"
 
@@ -78,11 +83,7 @@ class KeepBest(keras.callbacks.Callback):
         patience: int | None = None,
     ):
         super().__init__()
-        if not callable(evaluate):
-            raise TypeError(
-                f"`evaluate` must be a function. Received: evaluate={evaluate!r}"
-            )
-        self._evaluate = evaluate
+        self._evaluate = check_callable("evaluate", evaluate)
         self._metric = check_string("metric", metric)
         self._every_steps = check_integer("every_steps", every_steps)
         self._patience = None

@@ -130,34 +130,28 @@ class AdamW(OpenAdamW):
             sources: for the identity of each weight what it is a copy of.
         """
         variables = trained_variables(self)
-        self._exclude(
-            variables,
-            [
-                optimizer.variable_key(sources[id(v)]) in optimizer._excluded_keys
-                for v in variables
-            ],
-        )
+        keys = [optimizer.variable_key(sources[id(v)]) for v in variables]
+        found = [i for i, key in enumerate(keys) if key in optimizer._excluded_keys]
+        self._exclude(variables, found)
 
-    def _exclude(self, variables, is_excluded):
-        found = [i for i, excluded in enumerate(is_excluded) if excluded]
-        self._excluded_keys = {self.variable_key(variables[i]) for i in found}
-        if found or self._excluded:
-            self._excluded |= {
-                "paths": [variables[i].path for i in found],
-                "indices": found,
-            }
+    def _exclude(self, variables, indices):
+        self._excluded_keys = {self.variable_key(variables[i]) for i in indices}
+        if indices or self._excluded:
+            paths = [variables[i].path for i in indices]
+            self._excluded |= {"paths": paths, "indices": indices}
 
     def _excluded_among(self, variables):
-        """Whether each weight was in a `var_list`."""
+        """The indices of the weights that were in a `var_list`."""
         if self._excluded_keys:
-            return [self.variable_key(v) in self._excluded_keys for v in variables]
+            keys = map(self.variable_key, variables)
+            return [i for i, key in enumerate(keys) if key in self._excluded_keys]
         # Those of a saved or copied optimizer. Several weights may have one path.
-        paths = self._excluded.get("paths", ())
-        indices = self._excluded.get("indices", ())
-        count = len(variables)
-        if [variables[i].path for i in indices if i < count] == paths:
-            return [i in indices for i in range(count)]
-        return [variable.path in paths for variable in variables]
+        paths = self._excluded.get("paths", [])
+        indices = self._excluded.get("indices", [])
+        of_all = [variable.path for variable in variables]
+        if [of_all[i] for i in indices if i < len(of_all)] == paths:
+            return indices
+        return [i for i, path in enumerate(of_all) if path in paths]
 
     def set_encoder(self, encoder: keras.Model) -> None:
         """Names the encoder whose layers `layer_decay` counts.

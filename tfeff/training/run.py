@@ -46,6 +46,7 @@ from tfeff.training.workers import (
 )
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import (
+    check_callable,
     check_integer,
     check_mapping,
     check_path,
@@ -121,10 +122,7 @@ class RunDirectory:
         upgrade: Callable[[dict], dict] = dict,
     ):
         check_mapping("config", config, "names to JSON values")
-        if not callable(upgrade):
-            raise TypeError(
-                f"`upgrade` must be a function. Received: upgrade={upgrade!r}"
-            )
+        check_callable("upgrade", upgrade)
         self.config = json.loads(json.dumps(dict(config)))
         self.is_chief = is_chief()
         self._lock: run_lock.RunLock | None = None

@@ -25,7 +25,7 @@ def check_integer(
     kind = f"an integer of at least {minimum}"
     if maximum is not None:
         kind += f" and at most {maximum}"
-    if isinstance(value, bool) or not isinstance(value, _INTEGRAL):
+    if not is_integer(value):
         raise TypeError(f"`{name}` must be {kind}. Received: {name}={value!r}")
     if value < minimum or (maximum is not None and value > maximum):
         raise ValueError(f"`{name}` must be {kind}. Received: {name}={value!r}")
@@ -46,6 +46,11 @@ def differences(one: Mapping, other: Mapping) -> list[tuple[str, Any, Any]]:
     """
     pairs = ((name, one.get(name), other.get(name)) for name in sorted({*one, *other}))
     return [(name, *values) for name, *values in pairs if values[0] != values[1]]
+
+
+def is_integer(value: Any) -> bool:
+    """Whether a value is an integer, which a boolean is not."""
+    return isinstance(value, _INTEGRAL) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> bool:
@@ -97,6 +102,13 @@ def check_string(name: str, value: Any) -> str:
     """Returns `value` if it is a string, else raises."""
     if not isinstance(value, str):
         raise TypeError(f"`{name}` must be a string. Received: {name}={value!r:.80}")
+    return value
+
+
+def check_callable(name: str, value: Any) -> Any:
+    """Returns `value` if it can be called, else raises."""
+    if not callable(value):
+        raise TypeError(f"`{name}` must be callable. Received: {name}={value!r:.80}")
     return value
 
 

@@ -1,7 +1,6 @@
 """Examples of tasks, as readers return them, and answers to them."""
 
 import dataclasses
-import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,9 +15,11 @@ from tfeff.data.finetuning.columns import (
     check_rows,
     check_texts,
 )
-from tfeff.utils.checks import check_integer, check_string
-
-_INTEGRAL: type[Any] = numbers.Integral
+from tfeff.utils.checks import (
+    check_integer,
+    check_string,
+    is_integer,
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -401,9 +402,7 @@ def _set(examples, **columns):
 
 def _check_span(span):
     pair = check_column("spans", span, "pairs of integers")
-    if len(pair) != 2 or not all(
-        isinstance(end, _INTEGRAL) and not isinstance(end, bool) for end in pair
-    ):
+    if len(pair) != 2 or not all(map(is_integer, pair)):
         raise TypeError(
             f"`spans` must be pairs of integers, start and end. Received: {span!r:.80}"
         )

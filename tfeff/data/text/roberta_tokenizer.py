@@ -1,5 +1,4 @@
 import json
-import numbers
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,7 +14,13 @@ from tfeff.data.text.byte_pairs import MergeRules, byte_symbols, merge, words
 from tfeff.data.text.flat import row_ids, rows_of, sums
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import TokenizerFiles
-from tfeff.utils.checks import check_bool, check_integer, check_iterable, check_mapping
+from tfeff.utils.checks import (
+    check_bool,
+    check_integer,
+    check_iterable,
+    check_mapping,
+    is_integer,
+)
 from tfeff.utils.types import Config, Tensor
 
 _SPACE = ord(" ")
@@ -114,7 +119,7 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
                 raise TypeError(
                     f"`vocabulary` must have strings as pieces. Received: {piece!r:.80}"
                 )
-            if isinstance(id, bool) or not isinstance(id, numbers.Integral):
+            if not is_integer(id):
                 raise TypeError(
                     f"`vocabulary` must have integers as ids. Received: {id!r:.80} "
                     f"for {piece!r:.80}"
