@@ -131,6 +131,8 @@ def test_wrong_encoders_are_named():
         keras.losses.CategoricalGeneralizedCrossEntropy(),
         "crossentropy",
         {"logits": "ce"},
+        keras.losses.Dice(),
+        "tversky",
     ],
 )
 def test_losses_of_probabilities_are_refused(loss):

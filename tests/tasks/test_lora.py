@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+import tfeff
 from tests.checks import randomize
 from tests.checks.encoder import batch_of
 from tests.subjects.encoders import tiny
+from tfeff.compat import sublayers
 from tfeff.encoders.adapters import projections
 from tfeff.tasks import Classifier, Regressor, load_lora, lora, save_lora
 
@@ -136,8 +138,40 @@ def test_adapters_on_some_layers_of_a_name(tmp_path):
     load_lora(other, tmp_path / "partly.safetensors")
     for factor in ("lora_kernel_a", "lora_kernel_b"):
         np.testing.assert_array_equal(getattr(same, factor), getattr(query, factor))
-    with pytest.raises(ValueError, match="must have the adapters that it names"):
+    with pytest.raises(ValueError, match="`model` must have adapters on the layers"):
         load_lora(base(num_layers=2), tmp_path / "partly.safetensors")
+
+
+def test_adapters_that_a_file_would_not_keep(trained, tmp_path):
+    """Keras' own `enable_lora` takes another `lora_alpha`, ranks and embeddings."""
+    path = tmp_path / "lost.safetensors"
+
+    def adapted(name, **arguments):
+        model = base()
+        model.encoder.trainable = False
+        layers = [x for x in sublayers(model.encoder) if x.name == name]
+        for rank, layer in enumerate(layers, 2):
+            layer.trainable = True
+            layer.enable_lora(**{"rank": rank, **arguments})
+        return model
+
+    for model, message in (
+        (adapted("query", rank=2, lora_alpha=16), r"one rank.*\(2, 16\)"),
+        (adapted("token_embedding"), "projections alone.*token_embedding"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            save_lora(model, path)
+        with pytest.raises(ValueError, match="`model` must have"):
+            load_lora(model, trained[1])
+        assert not path.exists()
+    two = base(num_layers=2)
+    for rank, block in enumerate(two.encoder.blocks, 2):
+        query = next(x for x in projections(block) if x.name == "query")
+        query.enable_lora(rank)
+    with pytest.raises(ValueError, match=r"one rank.*\(2, 2\), \(3, 3\)"):
+        save_lora(two, path)
+    with pytest.raises(ValueError, match="projections alone"):
+        tfeff.encoders.merge_lora(adapted("token_embedding"))
 
 
 def test_the_file_is_small(trained):

@@ -199,6 +199,28 @@ def test_wrong_arguments_are_no_damage(copy):
         Encoder.from_preset(str(copy), num_layer=3)
 
 
+def test_what_the_system_or_a_layer_refuses_is_no_damage(copy, monkeypatch):
+    """A whole preset that cannot be opened, or whose attention needs something."""
+
+    def raising(error):
+        def init(self, *_, **__):
+            raise error
+
+        return init
+
+    for error in (PermissionError(13, "Permission denied"), OSError(24, "Too many")):
+        with monkeypatch.context() as patch:
+            patch.setattr("h5py.File.__init__", raising(error))
+            for read in (Encoder.from_preset, load_pretrained):
+                with pytest.raises(type(error), match=error.strerror):
+                    read(str(copy))
+    with monkeypatch.context() as patch:
+        patch.setattr("tfeff.layers.SelfAttention.__init__", raising(KeyError("TAB")))
+        for read in (Encoder.from_preset, load_pretrained):
+            with pytest.raises(ValueError, match="copy cannot .*own fails.*TAB"):
+                read(str(copy))
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_damaged_heads_without_digests(tmp_path):
     """Each byte, with a bit of it changed: other arrays, or a ValueError."""

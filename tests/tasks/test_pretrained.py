@@ -71,6 +71,20 @@ def test_other_positions_come_before_more_of_them(saved, recwarn):
         load_pretrained(run, swap_positions="huang5")
 
 
+@pytest.mark.parametrize(
+    "change", [{"sequence_length": 12}, {"swap_positions": "huang4"}]
+)
+def test_what_a_quantized_encoder_cannot_become(change, saved, tmp_path):
+    _, encoder = saved
+    quantized = tfeff.encoders.Encoder.from_config(encoder.get_config())
+    quantized.quantize("int8", filters="query")
+    save_pretrained(quantized, tokenizer(), tmp_path / "int8")
+    ((name, value),) = change.items()
+    message = f"`{name}` must fit the encoder of path=.*int8.*{name}={value!r}.*query"
+    with pytest.raises(ValueError, match=message):
+        load_pretrained(tmp_path / "int8", **change)
+
+
 def test_steps_of_a_run(saved, tmp_path):
     _, encoder = saved
     run = tmp_path / "run"

@@ -233,27 +233,68 @@ def test_optimizer_round_trips_with_its_schedule():
     assert (copy.layer_decay, copy.bias_correction) == (0.8, False)
 
 
-def test_weights_of_one_path_are_excluded_one_by_one(tmp_path):
+def queries(model):
+    """The kernels of the queries of a model, in the order of its layers."""
+    return [w for w in model.weights if w.path.endswith("query/kernel")]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+@pytest.mark.parametrize("is_built", [True, False])
+def test_weights_of_one_path_are_excluded_one_by_one(is_built, dtype, tmp_path):
     """The generator and the discriminator have layers of the same names."""
-    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=9, num_layers=1)
+    encoder = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=9, num_layers=1, dtype=dtype
+    )
     model = tfeff.objectives.get("replaced_token").make_model(encoder, 1 / 2)
-    (kernel,) = (w for w in encoder.trainable_weights if "query/kernel" in w.path)
-    same = [w for w in model.trainable_weights if w.path == kernel.path]
-    assert len(same) == 2
+    (kernel,) = queries(encoder)
+    assert len([w for w in model.trainable_weights if w.path == kernel.path]) == 2
     optimizer = adamw(1e-2, 1, 50, weight_decay=1.0)
     optimizer.exclude_from_weight_decay(var_list=[kernel])
     model.compile(optimizer)
+    if is_built:
+        model.optimizer.build(model.trainable_variables)
+    other = adamw(1e-2, 1, 50, weight_decay=1.0)
+    other.exclude_from_weight_decay(var_list=[kernel])
+    made = [tfeff.training.double_depth(model, how) for how in ("copy", "reset", other)]
+    if is_built:
+        path = str(tmp_path / "model.keras")
+        tfeff.training.save_checkpoint(model, path)
+        made += [model, tfeff.training.load_checkpoint(path)]
+    for each in made:
+        optimizer = getattr(each.optimizer, "inner_optimizer", each.optimizer)
+        for part, expected in ((each.encoder, False), (each.generator, True)):
+            found = [optimizer.decays(kernel) for kernel in queries(part)]
+            assert found == [expected] * each.encoder.num_layers
+
+
+@pytest.mark.parametrize("way", ["config", "earlier config", "checkpoint", "optimizer"])
+def test_what_is_frozen_stays_excluded_from_decay(way, tmp_path):
+    """First the head is trained, then everything."""
+    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=9, num_layers=2)
+    model = tfeff.tasks.Classifier(encoder, 2)
+    kernel = queries(model)[1]
+    optimizer = adamw(1e-2, 1, 50, weight_decay=1.0)
+    optimizer.exclude_from_weight_decay(var_list=[kernel])
+    earlier = optimizer.get_config()
+    encoder.trainable = False
+    model.compile(optimizer)
     model.optimizer.build(model.trainable_variables)
-    path = str(tmp_path / "model.keras")
-    tfeff.training.save_checkpoint(model, path)
-    grown = tfeff.training.double_depth(model)
-    reset = tfeff.training.double_depth(model, "reset")
-    for made in (model, tfeff.training.load_checkpoint(path), grown, reset):
-        depth = made.encoder.num_layers
-        for part, expected in ((made.encoder, False), (made.generator, True)):
-            kernels = [w for w in part.trainable_weights if "query/kernel" in w.path]
-            found = [made.optimizer.decays(w) for w in kernels]
-            assert found == [expected] * depth
+    if way == "checkpoint":
+        path = str(tmp_path / "model.keras")
+        tfeff.training.save_checkpoint(model, path)
+        model = tfeff.training.load_checkpoint(path)
+    model.encoder.trainable = True
+    config = earlier if way == "earlier config" else model.optimizer.get_config()
+    if way == "optimizer":
+        optimizer = adamw(1e-2, 1, 50, weight_decay=1.0)
+        optimizer.exclude_from_weight_decay(var_list=[kernel])
+        # Of weights that are copies, the paths are the same.
+        model = tfeff.tasks.Classifier(tfeff.encoders.extend_length(encoder, 1024), 2)
+    else:
+        optimizer = AdamW.from_config(config)
+    model.compile(optimizer)
+    model.optimizer.build(model.trainable_variables)
+    assert [optimizer.decays(weight) for weight in queries(model)] == [True, False]
 
 
 @pytest.mark.parametrize("by_name", [True, False])
@@ -261,10 +302,6 @@ def test_what_is_excluded_from_decay_stays_excluded(by_name, tmp_path):
     sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=8)
     encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=9, **sizes)
     model = tfeff.tasks.Classifier(encoder, 2)
-
-    def queries(model):
-        return [w for w in model.trainable_weights if w.path.endswith("query/kernel")]
-
     optimizer = adamw(1e-2, 1, 50, weight_decay=1e3)  # Nobody could miss it.
     if by_name:
         optimizer.exclude_from_weight_decay(var_names=["query"])

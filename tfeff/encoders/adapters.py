@@ -15,6 +15,23 @@ def adapted_layers(model: keras.Model) -> list[keras.layers.Layer]:
     return [x for x in sublayers(model) if getattr(x, "lora_enabled", False)]
 
 
+def adapted_projections(model: keras.Model) -> list[keras.layers.Layer]:
+    """The layers of a model that have adapters, all of which must be projections.
+
+    Raises:
+        ValueError: if an embedding has one, which Keras adds to its rows.
+    """
+    adapted = adapted_layers(model)
+    for layer in adapted:
+        if not isinstance(layer, _PROJECTIONS):
+            raise ValueError(
+                "`model` must have adapters on projections alone, as `enable_lora` of "
+                "an encoder gives them. Received: an adapter on the layer "
+                f"{layer.path}, a {type(layer).__name__}"
+            )
+    return adapted
+
+
 def projections(model: keras.Model) -> list[keras.layers.Layer]:
     """The layers of a model that can have adapters."""
     return [x for x in sublayers(model) if isinstance(x, _PROJECTIONS)]
@@ -37,7 +54,7 @@ def merge_lora(model: keras.Model) -> keras.Model:
 
     Raises:
         TypeError: if `model` is no model.
-        ValueError: if a layer with an adapter is quantized.
+        ValueError: if a layer with an adapter is quantized, or is an embedding.
 
     Example:
 
@@ -52,7 +69,7 @@ def merge_lora(model: keras.Model) -> keras.Model:
     """
     if not isinstance(model, keras.Model):
         raise TypeError(f"`model` must be a Keras model. Received: model={model!r}")
-    adapted = adapted_layers(model)
+    adapted = adapted_projections(model)
     if not adapted:
         return model
     for layer in adapted:

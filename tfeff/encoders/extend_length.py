@@ -62,12 +62,15 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
     table: Any = None
     if has_table:
         table = extended.embedding.position_embedding.embeddings
-    quantized = QUANTIZED in config
-    if quantized or len(encoder.weights) != len(extended.weights):
+    received = None
+    if QUANTIZED in config:
+        received = f"quantized layers {sorted(config[QUANTIZED])}"
+    elif len(encoder.weights) != len(extended.weights):
+        received = f"{len(encoder.weights)} weights, not {len(extended.weights)}"
+    if received is not None:
         raise ValueError(
             "`encoder` must have the weights that its configuration says, without "
-            f"adapters or quantization. Received: {len(encoder.weights)} weights, "
-            f"not {len(extended.weights)}, quantized={quantized}. Extend the encoder "
+            f"adapters or quantization. Received: {received}. Extend the encoder "
             f"before it gets them, or keep sequences to {old_length} tokens"
         )
     # By order: each encoder has other names where a user's layers have automatic ones.

@@ -21,7 +21,7 @@ from tfeff.utils.digests import (
     read_list,
     write_digests,
 )
-from tfeff.utils.files import DAMAGE, atomic_file
+from tfeff.utils.files import DAMAGE, atomic_file, is_unreadable
 
 _CONFIGS = ("config.json", "metadata.json")
 
@@ -158,7 +158,8 @@ class EncoderFiles:
             **kwargs: arguments of the encoder that override the preset's.
 
         Raises:
-            ValueError: if a file is missing or damaged.
+            ValueError: if a file is missing or damaged, or a layer cannot be made.
+            OSError: if the system refuses to read a file.
         """
         is_local = isinstance(preset, (str, os.PathLike)) and os.path.isdir(preset)
         if is_local:
@@ -169,11 +170,12 @@ class EncoderFiles:
         except DAMAGE as error:
             unreadable = isinstance(error, (json.JSONDecodeError, UnicodeDecodeError))
             has_message = isinstance(error, ValueError) and not unreadable
-            of_arguments = kwargs and isinstance(error, TypeError)
-            if not is_local or has_message or of_arguments:
+            of_arguments = kwargs and isinstance(error, (AttributeError, TypeError))
+            if not is_local or has_message or of_arguments or is_unreadable(error):
                 raise
             raise ValueError(
-                f"{preset} has a damaged file: {type(error).__name__}: {error}"
+                f"{preset} cannot be loaded, as a file is damaged or a layer of its "
+                f"own fails: {type(error).__name__}: {error}"
             ) from error
 
     def load_weights(self, filepath, *args, **kwargs):

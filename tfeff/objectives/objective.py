@@ -19,11 +19,13 @@ from tfeff.training.optimizers import adamw
 
 # The metric that replaces a loss in reports: its mean over all targets seen.
 TARGET_MEAN = "mean_loss"
-# Losses of probabilities without an argument `from_logits`, and the names for which
+# Losses of probabilities that have no argument `from_logits`, and the names for which
 # Keras chooses a cross-entropy of probabilities by the targets' shape.
 _OF_PROBABILITIES = (
     keras.losses.kl_divergence,
     keras.losses.categorical_generalized_cross_entropy,
+    keras.losses.dice,
+    keras.losses.tversky,
 )
 _NAMES_OF_PROBABILITIES = ("crossentropy", "ce")
 
@@ -91,7 +93,8 @@ class Objective(StaysFrozen, DistributedModel):
 
         Raises:
             ValueError: if a loss takes probabilities, as Keras' cross-entropies do
-                without `from_logits=True`: the outputs are logits.
+                without `from_logits=True`, and its Kullback-Leibler divergence, Dice
+                and Tversky losses: the outputs are logits.
         """
         if optimizer == "auto":
             optimizer = self.default_optimizer()
@@ -103,9 +106,9 @@ class Objective(StaysFrozen, DistributedModel):
             weighted_metrics = self.default_metrics()
         if not self._is_read and (wrong := loss_of_probabilities(loss)):
             raise ValueError(
-                "`loss` must take logits, the outputs of this model: give Keras' loss "
-                "`from_logits=True`, or leave it out for the default. "
-                f"Received: {wrong!r}"
+                "`loss` must take logits, the outputs of this model: leave it out for "
+                "the default, or give a cross-entropy of Keras with "
+                f"`from_logits=True`. Received: loss={wrong!r}"
             )
         super().compile(
             optimizer=optimizer, loss=loss, weighted_metrics=weighted_metrics, **kwargs

@@ -12,7 +12,7 @@ import safetensors
 import safetensors.numpy
 
 from tfeff.encoders import Encoder
-from tfeff.encoders.adapters import adapted_layers, own_weights, projections
+from tfeff.encoders.adapters import adapted_projections, own_weights, projections
 from tfeff.encoders.encoder import encoder_of
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ, REPLACE, paths
@@ -30,7 +30,8 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
 
     The file has a digest of itself, and one of the frozen weights, without which it is
     of no use. Where Keras' own `enable_lora` gave adapters to some layers of a name
-    alone, it loads into a model with adapters on the same ones.
+    alone, it loads into a model with adapters on the same ones. It keeps one rank, and
+    no `lora_alpha` but that rank.
 
     Args:
         model: an encoder with adapters (`encoder.enable_lora`), or an objective or a
@@ -39,7 +40,9 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
 
     Raises:
         TypeError: if `model` is of another type.
-        ValueError: if it has no adapters, or `path` another ending.
+        ValueError: if it has no adapters, such of several ranks or of a `lora_alpha`
+            that is not their rank, or one on an embedding; or if `path` has another
+            ending.
         OSError: if the file cannot be written; what was there then still is.
 
     Example:
@@ -67,12 +70,13 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
     path, encoder = check_path("path", path), _encoder(model)
     if not path.endswith(".safetensors"):
         raise ValueError(f"`path` must end in .safetensors. Received: path={path!r}")
-    adapted = adapted_layers(encoder)
+    adapted = adapted_projections(encoder)
     if not adapted:
         raise ValueError(
             "`model` must have adapters: `enable_lora` of its encoder adds them. "
             f"Received: model={model!r} without any"
         )
+    _check_scale(adapted)
     arrays = {
         f"encoder/{layer.path}/{factor}": _array(getattr(layer, factor))
         for layer in adapted
@@ -102,22 +106,24 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
     Args:
         model: an encoder, or an objective or a task of one, with the frozen weights
             that the adapters were trained beside, and without adapters or with such of
-            the same layers and rank. An encoder alone leaves out the heads.
+            the same layers and rank, whose `lora_alpha` is that rank. An encoder alone
+            leaves out the heads.
         path: the file.
 
     Raises:
         TypeError: if `model` is of another type.
         ValueError: if the file is missing or damaged, or has not the adapters that it
-            names; if the frozen weights, the heads or their settings are others. The
-            model is then as it was.
+            names; if the model has other adapters, or must have some as they are on
+            some layers of a name alone; or if the frozen weights, the heads or their
+            settings are others. The model is then as it was.
 
     Example: see `save_lora`.
     """
     path, encoder = check_path("path", path), _encoder(model)
+    adapted = adapted_projections(encoder)
     arrays, notes = _read(path)
     _check_base(encoder, notes, path)
     rank, layers = notes.rank, notes.layers
-    adapted = adapted_layers(encoder)
     present = {layer.lora_rank for layer in adapted}, {x.name for x in adapted}
     if adapted and present != ({rank}, set(layers)):
         raise ValueError(
@@ -125,6 +131,7 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
             f"Received: rank {sorted(present[0])} on {sorted(present[1])}; {path} has "
             f"rank {rank} on {layers}"
         )
+    _check_scale(adapted)
     _check_factors(adapted or projections(encoder), arrays, notes, path)
     heads = {} if model is encoder else _heads(model)
     found = {name: x.shape for name, x in arrays.items() if name.startswith("head/")}
@@ -142,7 +149,7 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
         )
     if not adapted:
         encoder.enable_lora(rank, layers)
-    for layer in adapted_layers(encoder):
+    for layer in adapted_projections(encoder):
         for factor in _FACTORS:
             getattr(layer, factor).assign(arrays[f"encoder/{layer.path}/{factor}"])
     for name, weight in heads.items():
@@ -287,21 +294,40 @@ def _check_base(encoder, notes, path):
     )
 
 
+def _check_scale(adapted):
+    """Raises where adapters have a scale that a file does not keep."""
+    scales = {(layer.lora_rank, layer.lora_alpha) for layer in adapted}
+    if len(scales) > 1 or any(rank != alpha for rank, alpha in scales):
+        raise ValueError(
+            "`model` must have adapters of one rank, with a `lora_alpha` of that rank: "
+            "files of adapters keep no other. `tfeff.encoders.merge_lora` does. "
+            f"Received: adapters of (rank, alpha) {sorted(scales)}"
+        )
+
+
 def _check_factors(layers, arrays, notes, path):
-    """Raises unless a file has both factors, of its rank, for each layer it names."""
-    layers = [x for x in layers if x.name in notes.layers]
-    expected = {f"encoder/{x.path}/{factor}" for x in layers for factor in _FACTORS}
+    """Raises unless a file has both factors, of its rank, for each layer it names.
+
+    Or if these are not the given ones of the layers of such names.
+    """
     found = {name for name in arrays if not name.startswith("head/")}
-    ranks = {_inner_size(name, arrays[name]) for name in found}
+    given = {name.rpartition("/")[0] for name in found}
     if (
-        found != expected
-        or {x.name for x in layers} != set(notes.layers)
-        or ranks != {notes.rank}
+        found != {f"{layer}/{factor}" for layer in given for factor in _FACTORS}
+        or {layer.rpartition("/")[2] for layer in given} != set(notes.layers)
+        or {_inner_size(name, arrays[name]) for name in found} != {notes.rank}
     ):
         raise ValueError(
             "`path` must have the adapters that it names. "
             f"Received: path={path!r}, which names those of rank {notes.rank} on "
             f"{notes.layers} and has {sorted((n, arrays[n].shape) for n in found)}"
+        )
+    expected = {f"encoder/{x.path}" for x in layers if x.name in notes.layers}
+    if given != expected:
+        raise ValueError(
+            "`model` must have adapters on the layers that the file has them for: "
+            "Keras' `enable_lora` of a layer gives them to it alone. "
+            f"Received: {sorted(expected)}; {path} has {sorted(given)}"
         )
 
 

@@ -25,7 +25,7 @@ from tfeff.tasks.encoder_limits import check_vocabulary
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import load_checkpoint, run_checkpoint
 from tfeff.utils.checks import check_choice, check_integer, check_path, check_rate
-from tfeff.utils.files import DAMAGE, check_new_path
+from tfeff.utils.files import DAMAGE, check_new_path, is_unreadable
 from tfeff.utils.types import DType
 
 _CONFIG = "config.json"
@@ -188,22 +188,28 @@ def load_pretrained(
             raise ValueError(
                 f"`dtype` must be a dtype or a policy. Received: dtype={dtype!r}"
             ) from error
-    path, step = split_step(path)
+    folder, step = split_step(path)
     if step is None:
-        encoder, tokenizer = _read_preset(path, overrides)
+        encoder, tokenizer = _read_preset(folder, overrides)
     else:
-        encoder, tokenizer = _read_step(path, step, overrides)
+        encoder, tokenizer = _read_step(folder, step, overrides)
     check_vocabulary("path", tokenizer, encoder)
     if swap_positions is not None:
         try:
             encoder = encoders.swap_positions(encoder, swap_positions)
         except ValueError as error:
             raise ValueError(
-                f"`swap_positions` must fit the encoder of path={path!r}. Received: "
-                f"swap_positions={swap_positions!r}: {error}"
+                f"`swap_positions` must fit the encoder of path={str(path)!r}. "
+                f"Received: swap_positions={swap_positions!r}: {error}"
             ) from error
     if sequence_length is not None and sequence_length > encoder.max_sequence_length:
-        encoder = extend_length(encoder, sequence_length, seed=seed)
+        try:
+            encoder = extend_length(encoder, sequence_length, seed=seed)
+        except ValueError as error:
+            raise ValueError(
+                f"`sequence_length` must fit the encoder of path={str(path)!r}. "
+                f"Received: sequence_length={sequence_length}: {error}"
+            ) from error
     return encoder, tokenizer
 
 
@@ -278,7 +284,9 @@ def _damage_named(preset, kind):
     try:
         yield
     except DAMAGE as error:
+        if is_unreadable(error):
+            raise
         raise ValueError(
             f"`path` must hold a whole {kind}. Received: path={preset!r}, whose {kind} "
-            f"is missing, cut short or damaged: {error}"
+            f"is damaged or cannot be loaded: {error}"
         ) from error

@@ -83,14 +83,14 @@ def double_depth(
         if not isinstance(optimizer, str):
             compilation["optimizer"] = keras.saving.serialize_keras_object(optimizer)
         grown.compile_from_config(compilation)
-        if isinstance(optimizer, str) and model.optimizer.built:
-            if not grown.optimizer.built:
-                grown.optimizer.build(grown.trainable_variables)
-            if optimizer == "copy":
-                _copy_optimizer(model.optimizer, grown.optimizer, sources)
-            old, new = _inner(model.optimizer), _inner(grown.optimizer)
-            if isinstance(new, AdamW):
-                new.exclude_copies(old, sources)
+        if not grown.optimizer.built:
+            grown.optimizer.build(grown.trainable_variables)
+        if optimizer == "copy" and model.optimizer.built:
+            _copy_optimizer(model.optimizer, grown.optimizer, sources)
+        old = _inner(model.optimizer if isinstance(optimizer, str) else optimizer)
+        new = _inner(grown.optimizer)
+        if isinstance(new, AdamW):
+            new.exclude_copies(old, model.trainable_variables, sources)
     return grown
 
 

@@ -118,7 +118,13 @@ class DistributedModel(
         check_steps_per_execution(kwargs.get("steps_per_execution", 1))
         super().compile(*args, **kwargs)
         if type(self.optimizer) is keras.optimizers.LossScaleOptimizer:
-            self.optimizer = LossScaleOptimizer.from_config(self.optimizer.get_config())
+            # Around the optimizer that was given, whose weights have identities.
+            self.optimizer = LossScaleOptimizer(
+                self.optimizer.inner_optimizer,
+                self.optimizer.initial_scale,
+                self.optimizer.dynamic_growth_steps,
+                name=self.optimizer.name,
+            )
         optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
         if getattr(optimizer, "gradient_accumulation_steps", None):
             raise ValueError(

@@ -113,8 +113,10 @@ class AdamW(OpenAdamW):
         """As the method of Keras' optimizers, before the weights are known.
 
         Args:
-            var_list: weights that do not decay; a saved or copied optimizer knows them
-                by their paths, and by their places among the weights of its own.
+            var_list: weights that do not decay, also those that do not train yet. A
+                saved or copied optimizer knows them by their paths, and those that
+                train by their places among the weights of its own; so does one that is
+                built for a copy of them.
             var_names: list of regular expressions of names of weights.
         """
         super().exclude_from_weight_decay(var_list, var_names)
@@ -122,36 +124,44 @@ class AdamW(OpenAdamW):
         self._excluded = {"names": list(var_names or ()), "paths": paths}
         self._excluded_keys = {self.variable_key(v) for v in var_list or ()}
 
-    def exclude_copies(self, optimizer: "AdamW", sources: Mapping[int, Any]) -> None:
+    def exclude_copies(
+        self, optimizer: "AdamW", originals: list[Any], sources: Mapping[int, Any]
+    ) -> None:
         """Excludes from weight decay the copies of what another optimizer excludes.
 
         Args:
-            optimizer: built, as this one.
-            sources: for the identity of each weight what it is a copy of.
+            optimizer: the other one; this one is built.
+            originals: the weights that the other one trains.
+            sources: for the identity of each weight of this one what it is a copy of.
         """
+        excluded = {id(originals[i]) for i in optimizer._excluded_among(originals)}
         variables = trained_variables(self)
-        keys = [optimizer.variable_key(sources[id(v)]) for v in variables]
-        found = [i for i, key in enumerate(keys) if key in optimizer._excluded_keys]
-        self._exclude(variables, found)
+        copies = [i for i, v in enumerate(variables) if id(sources[id(v)]) in excluded]
+        self._exclude(variables, copies)
 
     def _exclude(self, variables, indices):
         self._excluded_keys = {self.variable_key(variables[i]) for i in indices}
         if indices or self._excluded:
             paths = [variables[i].path for i in indices]
-            self._excluded |= {"paths": paths, "indices": indices}
+            # Weights that do not train now may do so later.
+            others = [p for p in self._excluded.get("paths", []) if p not in paths]
+            self._excluded |= {"paths": [*paths, *others], "indices": indices}
 
     def _excluded_among(self, variables):
         """The indices of the weights that were in a `var_list`."""
-        if self._excluded_keys:
-            keys = map(self.variable_key, variables)
-            return [i for i, key in enumerate(keys) if key in self._excluded_keys]
-        # Those of a saved or copied optimizer. Several weights may have one path.
+        # Several weights may have one path: it tells those alone of which no more is
+        # known.
         paths = self._excluded.get("paths", [])
         indices = self._excluded.get("indices", [])
         of_all = [variable.path for variable in variables]
-        if [of_all[i] for i in indices if i < len(of_all)] == paths:
-            return indices
-        return [i for i, path in enumerate(of_all) if path in paths]
+        found: set[int] = set()
+        if self._excluded_keys:
+            keys = enumerate(map(self.variable_key, variables))
+            found = {i for i, key in keys if key in self._excluded_keys}
+        elif [of_all[i] for i in indices if i < len(of_all)] == paths[: len(indices)]:
+            found = set(indices)
+        others = set(paths).difference(of_all[i] for i in found)
+        return [i for i, p in enumerate(of_all) if i in found or p in others]
 
     def set_encoder(self, encoder: keras.Model) -> None:
         """Names the encoder whose layers `layer_decay` counts.
@@ -210,7 +220,8 @@ class AdamW(OpenAdamW):
             layer_decay=self.layer_decay, bias_correction=self.bias_correction
         )
         if any(self._excluded.values()):
-            config["excluded_from_weight_decay"] = self._excluded
+            excluded = {name: list(known) for name, known in self._excluded.items()}
+            config["excluded_from_weight_decay"] = excluded
         return config
 
     def decays(self, variable: Any) -> bool:

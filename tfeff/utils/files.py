@@ -22,9 +22,15 @@ DAMAGE = (
     *(AttributeError, KeyError, OSError, OverflowError),
     *(RecursionError, TypeError, ValueError),
 )
+_MISSING = (None, errno.ENOENT, errno.ENOTDIR)  # Libraries' own errors have no number.
 PARTIAL = ".partial-"
 _MADE = re.compile(re.escape(PARTIAL) + "[a-z0-9_]{8}")  # As `tempfile` names folders.
 _LOCK = ".lock"
+
+
+def is_unreadable(error: Exception) -> bool:
+    """Whether the system refused to read a file, which says nothing of its content."""
+    return isinstance(error, OSError) and error.errno not in _MISSING
 
 
 def check_new_path(name: str, path: object) -> str:
