@@ -170,11 +170,15 @@ def test_alone_and_with_its_settings(tmp_path):
         (source / name).unlink()
     alone = make_tokenizer(str(source), "bert")
     assert alone.to_lower and alone.strip_accents and alone.split_on_cjk
-    # In Hugging Face, they take precedence.
+    # Of a class of Hugging Face, they take precedence.
     settings = dict(do_lower_case=False, tokenize_chinese_chars=False)
     (source / "tokenizer_config.json").write_text(json.dumps(settings))
+    same = make_tokenizer(str(source), "bert")
+    assert same.to_lower and same.strip_accents and same.split_on_cjk
+    (source / "config.json").write_text('{"model_type": "bert"}')
     changed = make_tokenizer(str(source), "bert")
     assert not (changed.to_lower or changed.strip_accents or changed.split_on_cjk)
+    (source / "config.json").unlink()
     # The classes of any tokenizer: the file's model counts, and no other vocabulary.
     (source / "vocab.txt").write_text("not read")
     for name in ("PreTrainedTokenizerFast", "TokenizersBackend"):
@@ -225,27 +229,87 @@ def test_a_family_s_class_has_defaults_of_its_own(name, setting, tmp_path):
     ],
     ids=["lower", "cased"],
 )
-def test_what_no_class_overrides_is_that_of_the_file(settings, beside, tmp_path):
+def test_what_no_class_overrides_is_that_of_the_file(
+    settings, beside, tmp_path, recwarn
+):
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "café", "cafe", "Cafe"]
     pieces += ["中文", "中", "文"]
     library = tokenizers.BertWordPieceTokenizer(
         {piece: id for id, piece in enumerate(pieces)}, **settings
     )
     library.save(str(tmp_path / "tokenizer.json"))
-    names = [None]
+    other = dict(do_lower_case=not settings["lowercase"], do_basic_tokenize=False)
+    other |= dict(strip_accents=None, tokenize_chinese_chars=True, never_split=["x"])
+    configs = [None, other]
     if beside is None:  # Which the classes of any tokenizer.json do not read.
-        names += ["PreTrainedTokenizerFast", "TokenizersBackend"]
+        names = ("PreTrainedTokenizerFast", "TokenizersBackend")
+        configs += [{**other, "tokenizer_class": name} for name in names]
     else:
         (tmp_path / beside).write_text("\n".join(pieces), "utf-8")
-    for name in names:
-        if name is not None:  # They read none of these.
-            config = dict(tokenizer_class=name, do_lower_case=not settings["lowercase"])
-            config |= dict(strip_accents=None, tokenize_chinese_chars=True)
+    for config in configs:
+        if config is not None:
             (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
         found = load_tokenizer(tmp_path)
         for text in ("Café café", "中文", "cafe"):
             expected = library.encode(text, add_special_tokens=False).ids
             assert list(found(text)) == expected
+    assert not [x for x in recwarn if "does not know" in str(x.message)]
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "vocab.json"])
+@pytest.mark.parametrize("space", [False, True])
+def test_the_first_space_is_that_of_the_file(space, beside, tmp_path):
+    library = tokenizers.ByteLevelBPETokenizer(add_prefix_space=space)
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    library.train_from_iterator(
+        ["low lower lowest"] * 9, 270, 1, show_progress=False, special_tokens=special
+    )
+    library.save(str(tmp_path / "tokenizer.json"))
+    if beside:
+        library.save_model(str(tmp_path))
+    backend = {"tokenizer_class": "TokenizersBackend", "add_prefix_space": not space}
+    for config in (None, {"model_max_length": 9}, {"add_prefix_space": True}, backend):
+        if config is not None:
+            (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+        expected = library.encode("low lower", add_special_tokens=False).ids
+        assert list(load_tokenizer(tmp_path)("low lower")) == expected
+    # Of RoBERTa's class, and of version 4's for any file, the setting counts.
+    names = ("RobertaTokenizer", "PreTrainedTokenizerFast")
+    for name in names if beside else names[1:]:
+        config = {"tokenizer_class": name, "add_prefix_space": not space}
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+        assert load_tokenizer(tmp_path).add_prefix_space is not space
+
+
+def test_models_that_tfeff_does_not_have_have_classes(tmp_path):
+    """Hugging Face's MobileBERT has the tokenizer of BERT, with its defaults."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "café", "cafe", "中"]
+    library = tokenizers.BertWordPieceTokenizer(
+        {piece: id for id, piece in enumerate(pieces)},
+        **dict(lowercase=True, strip_accents=False, handle_chinese_chars=False),
+    )
+    library.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces), "utf-8")
+    (tmp_path / "config.json").write_text('{"model_type": "mobilebert"}')
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
+    assert list(load_tokenizer(tmp_path)("Café cafe")) == [6, 6]
+    for model_type in (["bert"], {}, None):
+        values = json.dumps({"model_type": model_type})
+        (tmp_path / "config.json").write_text(values)
+        load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("value", [None, "missing", {"type": "Whitespace"}])
+def test_other_byte_pairs_beside_vocab_json_are_named(value, tmp_path):
+    library = tokenizers.ByteLevelBPETokenizer()
+    library.train_from_iterator(["low lower"] * 9, 270, 1, show_progress=False)
+    library.save_model(str(tmp_path))
+    values = json.loads(library.to_str()) | {"pre_tokenizer": value}
+    if value == "missing":
+        del values["pre_tokenizer"]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(values))
+    with pytest.raises(ValueError, match="tokenizer.json.*pre_tokenizer"):
+        load_tokenizer(tmp_path)
 
 
 def test_capitals_of_vocab_txt_and_the_default_of_bert_s_class(tmp_path):

@@ -116,6 +116,10 @@ def test_what_does_not_fit_is_refused(tmp_path):
         load_replaced_token(PAIR[1], PAIR[0])
     with pytest.raises(ValueError, match="`generator`.*'masked_lm'.*'replaced_token'"):
         load_replaced_token(PAIR[0])
+    for names in (["nowhere"], [PAIR[0], "nowhere"]):
+        name = ("discriminator", "generator")[len(names) - 1]
+        with pytest.raises(ValueError, match=f"`{name}` must.*{name}='nowhere'"):
+            load_replaced_token(*names)
     with pytest.raises(TypeError, match="`generator` must be a path"):
         load_replaced_token(PAIR[0], 3)
     discriminator, generator = copies(tmp_path)

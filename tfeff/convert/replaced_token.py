@@ -91,11 +91,17 @@ def load_replaced_token(
 def _read(name, path, head):
     """The encoder, the arrays of its head and the tokenizer of a source or a preset."""
     path = check_path(name, path)
-    if _is_preset(path):
-        encoder, tokenizer = load_pretrained(path)
-        heads = read_heads(path)
-    else:
-        encoder, heads, tokenizer = load_with_heads(path, name == "generator")
+    try:
+        if _is_preset(path):
+            encoder, tokenizer = load_pretrained(path)
+            heads = read_heads(path)
+        else:
+            encoder, heads, tokenizer = load_with_heads(path, name == "generator")
+    except ValueError as error:
+        raise ValueError(
+            f"`{name}` must be a source as for `convert`, or a preset. "
+            f"Received: {name}={path!r}: {error}"
+        ) from error
     if head not in heads:
         raise ValueError(
             f"`{name}` must hold an encoder with a head of {head!r}. "

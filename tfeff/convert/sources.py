@@ -107,7 +107,7 @@ def tokens_family(model_type: str | None) -> str | None:
     """The family of the tokenizers of a `model_type`; `None` for an unknown one."""
     if model_type in _WITH_TOKENS_OF_BERT:
         return "bert"
-    return model_type if model_type in FAMILIES else None
+    return model_type if model_type in tuple(FAMILIES) else None
 
 
 def module_folder(directory: str) -> str:

@@ -11,7 +11,6 @@ from tfeff.convert.json_tokenizer import TokenizerJson, check_frame, composing
 from tfeff.convert.reading import read_bytes, read_json, read_text
 from tfeff.convert.same_ids import check_same_ids
 from tfeff.convert.sentencepiece_json import described_model
-from tfeff.convert.sources import tokens_family
 from tfeff.convert.tokenizer_json import check_unigram_json, check_word_piece_json
 from tfeff.convert.unigram_model import sentence_piece_model
 from tfeff.data.text.bert_tokenizer import BertTokenizer
@@ -32,7 +31,7 @@ _FAMILIES = {
     "CamembertTokenizer": "xlm-roberta",
 }
 # Of any model that tokenizer.json describes, in transformers 4 and 5.
-_ANY = ("PreTrainedTokenizerFast", "TokenizersBackend")
+_ANY_4, _ANY_5 = "PreTrainedTokenizerFast", "TokenizersBackend"
 # Of a family's classes the settings, what they are called here, and their defaults.
 _DEFAULTS = {
     "bert": (
@@ -91,17 +90,20 @@ def make_tokenizer(
     file = None  # Of which the ids are compared.
     if path is None:
         file = TokenizerJson.find(directory)
-        family, tokenizer = _of_json(file, config, file_counts=family is None)
+        family = file.family
+        tokenizer = _of_json(file, config, _file_counts(config, model, family))
     elif family == "bert":
         settings = config
-        if not _has_class(config, model):
-            beside = TokenizerJson.find(directory)
-            defaults = beside.word_piece_settings() if beside is not None else {}
-            settings = config.with_defaults(**defaults)
+        if is_json and _file_counts(config, model, family):
+            settings = _word_piece_settings(TokenizerJson.find(directory), config, True)
         tokenizer = _word_piece(path, _lines(path), settings, _composes(directory))
     elif family == "roberta":
-        file = TokenizerJson.find(directory)
-        tokenizer = _byte_pairs(path, config)
+        file, counts, space = TokenizerJson.find(directory), False, False
+        if file is not None:
+            settings = file.byte_pair_settings()
+            counts = _file_counts(config, model, family)
+            space = counts and settings["add_prefix_space"]
+        tokenizer = _byte_pairs(path, _prefix_space(config, space, counts))
     else:
         file = _unigram_json(directory, path, family, config)
         tokenizer = _unigram(file, family, config)
@@ -110,7 +112,7 @@ def make_tokenizer(
         where = path or os.path.join(directory, "tokenizer.json")
         _check_defaults(where, family, tokenizer, config, model)
     if family == "bert" and path is not None:
-        check_word_piece_json(directory, tokenizer, config)
+        check_word_piece_json(directory, tokenizer, settings)
     if file is not None:
         _check_ids(file, family, tokenizer)
     for name in sorted(os.listdir(directory)):
@@ -139,8 +141,8 @@ def make_tokenizer_of_file(path: str) -> keras_hub.tokenizers.Tokenizer:
             "a vocabulary of byte-level BPE is called 'vocab.json', beside 'merges.txt'"
         )
     file = TokenizerJson(path)
-    family, tokenizer = _of_json(file, Config({}, path))
-    _check_ids(file, family, tokenizer)
+    tokenizer = _of_json(file, Config({}, path), counts=True)
+    _check_ids(file, file.family, tokenizer)
     return tokenizer
 
 
@@ -171,7 +173,7 @@ def _family(config, model, family, is_json):
     config.only("subword_tokenizer_type", None, "wordpiece", default=None)
     classes = _FAMILIES | {f"{name}Fast": _FAMILIES[name] for name in _FAMILIES}
     if is_json:
-        classes |= dict.fromkeys(_ANY)
+        classes |= dict.fromkeys((_ANY_4, _ANY_5))
     # Hugging Face reads them in this order.
     for settings in (config, model):
         if settings.get("tokenizer_class", None) is not None:
@@ -184,21 +186,24 @@ def _class_name(config, model):
     return config.get("tokenizer_class", None) or model.get("tokenizer_class", None)
 
 
-def _has_class(config, model):
-    """Whether Hugging Face has a class for the files, by its name or by the model's."""
-    named = _class_name(config, model) or tokens_family(model.get("model_type", None))
-    return bool(named)
+def _file_counts(config, model, family):
+    """Whether tokenizer.json counts, whatever tokenizer_config.json says.
+
+    It does where Hugging Face has no class, by its name or by the model's type, or that
+    of any tokenizer.json. Version 4's reads one setting, of byte-level BPE.
+    """
+    name = _class_name(config, model)
+    if name == _ANY_4:
+        return family != "roberta"
+    return name == _ANY_5 or not (name or model.get("model_type", None))
 
 
 def _check_defaults(path, family, tokenizer, config, model):
     """Raises if Hugging Face's class would take another value of a missing setting.
 
-    It takes its own default, whatever tokenizer.json says. The classes of any
-    tokenizer.json have none, but that of version 4 one for byte-level BPE.
+    It takes its own default, whatever tokenizer.json says, unless that file counts.
     """
-    name = _class_name(config, model)
-    has_none = name in _ANY and not (name == _ANY[0] and family == "roberta")
-    if has_none or not _has_class(config, model):
+    if _file_counts(config, model, family):
         return
     for setting, attribute, default in _DEFAULTS.get(family, ()):
         theirs, ours = config.get(setting, default), getattr(tokenizer, attribute)
@@ -212,30 +217,43 @@ def _check_defaults(path, family, tokenizer, config, model):
             )
 
 
-def _of_json(file, config, file_counts=False):
-    """The family and the tokenizer that tokenizer.json alone describes.
+def _of_json(file, config, counts):
+    """The tokenizer that tokenizer.json alone describes.
 
-    Of WordPiece tokenizer_config.json takes precedence in Hugging Face's classes of
-    families. In those of any tokenizer.json the file counts.
+    Args:
+        file: the file.
+        config: tokenizer_config.json.
+        counts: as of `_file_counts`.
     """
     path, family = file.path, file.family
     if family == "bert":
-        settings = file.word_piece_settings()
-        if file_counts:
-            for name in settings:
-                config.get(name, None)
-            settings = Config(settings, path)
-        else:
-            settings = config.with_defaults(**settings)
+        settings = _word_piece_settings(file, config, counts)
         compose, _ = composing(file.values["normalizer"])
-        return family, _word_piece(path, file.vocabulary, settings, compose)
+        return _word_piece(path, file.vocabulary, settings, compose)
     if family == "roberta":
         settings = file.byte_pair_settings()
-        settings["add_prefix_space"] = config.only(
-            "add_prefix_space", True, False, default=settings["add_prefix_space"]
-        )
-        return family, _made(path, "byte-level BPE", RobertaTokenizer, **settings)
-    return family, _unigram(file, family, config)
+        space = _prefix_space(config, settings["add_prefix_space"], counts)
+        settings["add_prefix_space"] = space
+        return _made(path, "byte-level BPE", RobertaTokenizer, **settings)
+    return _unigram(file, family, config)
+
+
+def _word_piece_settings(file, config, counts):
+    """The settings of a WordPiece tokenizer, those of tokenizer.json if it counts."""
+    settings = file.word_piece_settings()
+    if not counts:
+        return config.with_defaults(**settings)
+    for name in (*settings, "do_basic_tokenize", "never_split", "wordpieces_prefix"):
+        config.get(name, None)  # The file counts.
+    return Config(settings, file.path)
+
+
+def _prefix_space(config, default, counts):
+    """Whether byte-level BPE puts a space before a text, by the file if it counts."""
+    if counts:
+        config.get("add_prefix_space", None)
+        return default
+    return config.only("add_prefix_space", True, False, default=default)
 
 
 def _unigram(file, family, config):
@@ -289,7 +307,7 @@ def _check_ids(file, family, tokenizer):
     check_same_ids(file.path, tokenizer, file.reference(**changes))
 
 
-def _byte_pairs(path, config):
+def _byte_pairs(path, add_prefix_space):
     vocabulary = read_json(path)
     rules = os.path.join(os.path.dirname(path), "merges.txt")
     if not os.path.exists(rules):
@@ -302,7 +320,7 @@ def _byte_pairs(path, config):
         RobertaTokenizer,
         vocabulary,
         merges,
-        config.only("add_prefix_space", True, False, default=False),
+        add_prefix_space,
     )
 
 

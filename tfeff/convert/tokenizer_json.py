@@ -18,7 +18,7 @@ def check_word_piece_json(directory: str, tokenizer, config: Config) -> None:
     Args:
         directory: the checkpoint's folder.
         tokenizer: the KerasHub tokenizer made of the vocabulary.
-        config: `tokenizer_config.json`.
+        config: the settings that the tokenizer was made by.
 
     Raises:
         ValueError: if it does; it names the differences.
