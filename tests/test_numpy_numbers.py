@@ -1,10 +1,20 @@
 """Numbers of NumPy are numbers wherever Python's are; True is none."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from tests.subjects.encoders import tiny
-from tfeff.data import MaskedTokens, Question, TextExamples, train_tokenizer
+from tfeff.data import (
+    MaskedTokens,
+    PermutedTokens,
+    Question,
+    TextExamples,
+    mask_tokens,
+    permute_targets,
+    train_tokenizer,
+)
 from tfeff.datasets import glue_average, squad_v2_metrics
 from tfeff.datasets.glue import SCORED_TASKS
 from tfeff.objectives import MaskedLM
@@ -26,10 +36,24 @@ def augmented(rate):
     return augment(examples, model, tokenizer, rate=rate, copies=1)
 
 
+def masked(**settings):
+    MaskedTokens(**settings)
+    ids = np.arange(12).reshape(2, 6)
+    special = {"vocabulary_size": 12, "mask_token_id": 1, "special_token_ids": [0, 1]}
+    mask_tokens(ids, 0, max_masks=3, **special, **settings)
+
+
+def permuted(rate):
+    PermutedTokens(mask_rate=rate)
+    ids = np.arange(12).reshape(2, 6)
+    permute_targets(ids, 0, special_token_ids=[0], max_targets=3, mask_rate=rate)
+
+
 FUNCTIONS = {
-    "mask_rate": lambda x: MaskedTokens(mask_rate=x),
-    "mask_share": lambda x: MaskedTokens(mask_share=x),
-    "random_share": lambda x: MaskedTokens(random_share=x, mask_share=0.1),
+    "mask_rate": lambda x: masked(mask_rate=x),
+    "mask_rate of permutations": permuted,
+    "mask_share": lambda x: masked(mask_share=x),
+    "random_share": lambda x: masked(random_share=x, mask_share=0.1),
     "ratio": lambda x: generator_for(tiny("bert_base"), x),
     "rate": augmented,
     "no_answer_probabilities": answered,
@@ -39,8 +63,10 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_numbers(name):
-    for number in (0.5, np.float32(0.5), np.float64(0.5)):
+    numbers = (np.float16(0.5), np.float32(0.5), np.float64(0.5), Fraction(1, 2))
+    for number in (0.5, *numbers):
         FUNCTIONS[name](number)
+    argument = name.partition(" ")[0]
     for other in (True, "0.5", None):
-        with pytest.raises((TypeError, ValueError), match=f"`{name}` must"):
+        with pytest.raises((TypeError, ValueError), match=f"`{argument}` must"):
             FUNCTIONS[name](other)

@@ -26,7 +26,7 @@ MOST_CURVES = 6
 RULE = (
     "An effect is the difference of the means over the seeds that all have, above 0 "
     "where the claim holds. Its margin is Student's t at 97.5 % times the deviation "
-    "times √(Σ weight² / seeds). A seed is the order of the texts, too, the same for "
+    "times √(systems / seeds). A seed is the order of the texts, too, the same for "
     "all systems: the deviation is of what a system's mean and a seed's effect leave."
     " It is pooled, with its degrees of freedom, over all systems with the metric but"
     " those whose seeds differ by more than chance allows (F test at 1 %; at equal "
@@ -219,7 +219,7 @@ def values_table(claim: Claim, evidence: Evidence) -> list[str]:
             )
         )
     head = ("system", "metric", "mean (seeds)", "peak rate")
-    return table((*head, "last tenth gained", "step's time, BERT = 1"), rows)
+    return table((*head, "last tenth gained at most", "step's time, BERT = 1"), rows)
 
 
 def named(term: Term) -> str:

@@ -2,7 +2,7 @@
 
     effect = Σ weight · mean over seeds
     deviation² = Σ over systems and seeds (rest of the value)² / degrees of freedom
-    margin = t(0.975, degrees of freedom) · deviation · √(Σ weight² / seeds)
+    margin = t(0.975, degrees of freedom) · deviation · √(systems / seeds)
 
 The seeds are those that all systems of a comparison have. A seed is the order of the
 texts, too, the same for all systems, and its effect cancels in a difference: it is a
@@ -10,6 +10,8 @@ block of the design. So the rest of a value is what the system's mean and the se
 effect leave, fitted by least squares. The deviation and its degrees of freedom are
 pooled over all systems with the metric, as two seeds alone say little. Losses are
 pooled over those that predict masked tokens: others have another quantity by that name.
+Where a comparison has several metrics of each system, a value is their sum by the
+weights that they have there: those of one model are not independent.
 
 A system that stands out is not pooled: one that leaves a plateau early with one seed
 and late, or never, with another says nothing of how others vary, nor they of it. It
@@ -37,7 +39,7 @@ import dataclasses
 import math
 import shlex
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -200,24 +202,53 @@ class Evidence:
         }
 
     def pooled(
-        self, terms: Iterable[Term], level: float | None
+        self, terms: Sequence[Term], level: float | None
     ) -> tuple[float, int] | None:
         """The deviation of all systems that do not stand out, and its freedom.
 
         `None` where a compared one stands out, or where there is nothing to pool.
         """
-        pooled = np.zeros(2)
-        compared = {(term.stage, term.system) for term in terms}
-        for task, metric in dict.fromkeys((term.task, term.metric) for term in terms):
-            values = self.by_system(task, metric, level)
-            loud = set(outliers(values))
+        weights = metrics_of(terms)
+        each = {key: self.by_system(*key, level) for key in weights}
+        loud = {system for values in each.values() for system in outliers(values)}
+        for task, metric in weights:
             if metric in TIMED_METRICS:  # Few systems are timed.
                 loud.update(outliers(self.by_system(task, "loss")))
-            if loud & compared:
-                return None
-            pooled += rest({x: values[x] for x in values if x not in loud})
-        squares, freedom = pooled
-        return (math.sqrt(squares / freedom), int(freedom)) if freedom else None
+        values = summed(each, weights)
+        loud.update(outliers(values))
+        if not loud.isdisjoint((term.stage, term.system) for term in terms):
+            return None
+        squares, freedom = rest({x: values[x] for x in values if x not in loud})
+        return (math.sqrt(squares / freedom), freedom) if freedom else None
+
+
+def metrics_of(terms: Sequence[Term]) -> dict[tuple[str, str], float]:
+    """The weights of the tasks' metrics of a comparison's first system.
+
+    All others of it have the same, or those of the other sign.
+    """
+    first = terms[0].stage, terms[0].system
+    return {(t.task, t.metric): t.weight for t in terms if (t.stage, t.system) == first}
+
+
+def summed(
+    values: Mapping[Any, Mapping[Any, Mapping[int, float]]],
+    weights: Mapping[Any, float],
+) -> dict[Any, dict[int, float]]:
+    """Sums of several metrics: for each system, one for each seed that has them all.
+
+    Args:
+        values: for each metric and system, a value a seed.
+        weights: of the metrics.
+    """
+    found = {}
+    for system in next(iter(values.values())):
+        own = {metric: values[metric].get(system, {}) for metric in weights}
+        found[system] = {
+            seed: sum(weight * own[metric][seed] for metric, weight in weights.items())
+            for seed in set.intersection(*map(set, own.values()))
+        }
+    return found
 
 
 def rest(values: Mapping[Any, Mapping[int, float]]) -> tuple[float, int]:
@@ -332,19 +363,17 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
     if seeds < 2:
         reason = "one seed has no deviation"
         return Verdict(OPEN, effect, seeds=seeds, reason=reason)
-    squares = sum(term.weight**2 for term in terms)
     systems = len({(term.stage, term.system) for term in terms})
     if pooled := evidence.pooled(terms, level):
         deviation, freedom = pooled
-        # A seed of all of them adds as many values of each metric, and its effect is
-        # fitted.
-        more_freedom = (systems - 1) * len({(t.task, t.metric) for t in terms})
+        # A seed of all of them adds as many values, and its effect is fitted.
+        more_freedom = systems - 1
     else:
-        deviation = statistics.stdev(effects) / math.sqrt(squares)
+        deviation = statistics.stdev(effects) / math.sqrt(systems)
         freedom, more_freedom = seeds - 1, 1
 
     def margin_of(seeds: int, freedom: int) -> float:
-        return stats.t.ppf(0.975, freedom) * deviation * math.sqrt(squares / seeds)
+        return stats.t.ppf(0.975, freedom) * deviation * math.sqrt(systems / seeds)
 
     margin = margin_of(seeds, freedom)
     found = Verdict(OPEN, effect, margin, deviation, seeds)

@@ -127,6 +127,37 @@ def test_two_metrics_of_a_system_that_stands_out_are_one_effect_a_seed(part, rec
     )
 
 
+def test_two_metrics_of_one_model_are_not_independent(part, recorded):
+    """Both are pooled as one number, over the systems that have both."""
+    verdicts, claims = part("verdicts"), part("claims")
+    rng = np.random.default_rng(0)
+    systems = ("BERT", "Shatter", "Method 4", "BERT-RAB", "BERT-RPE")
+    differences = {}
+    for system in systems:
+        for seed in range(2):
+            near = 5 + 0.3 * rng.normal()
+            metrics = {"near": near, "far": near + 0.01 * rng.normal()}
+            if system == "BERT-RPE":
+                del metrics["far"]
+            else:
+                values = differences.setdefault(system, {})
+                values[seed] = metrics["far"] - near
+            row = a_row(metrics | {"order": 1.0, "unigram_entropy": 6.0})
+            recorded.add(a_cell(system, seed, "long", "128"), [], row)
+    evidence = verdicts.Evidence(recorded, (), 7400)
+    terms = tuple(
+        claims.Term(sign * weight, "long", system, "128", metric)
+        for system, sign in (("BERT", 1), ("Shatter", -1))
+        for metric, weight in (("far", 1), ("near", -1))
+    )
+    found = verdicts.judge(claims.Comparison("further", terms), evidence)
+    squares, freedom = verdicts.rest(differences)
+    assert freedom == 3
+    assert found.deviation == pytest.approx((squares / freedom) ** 0.5)
+    margin = scipy.stats.t.ppf(0.975, freedom) * found.deviation  # √(2 / 2)
+    assert found.margin == pytest.approx(margin)
+
+
 def test_what_stands_out_by_the_last_loss_does_at_equal_cost(part, recorded):
     """Two timed systems alone have no others to stand out from."""
     verdicts, claims = part("verdicts"), part("claims")
@@ -197,6 +228,18 @@ def test_a_seed_is_the_same_in_all_stages(part, recorded):
                 group = term.task, term.metric
                 weights[group] = weights.get(group, 0) + term.weight
             assert not any(weights.values()), comparison.label
+            # And the metrics of each system are those of the first, or the reverse.
+            first = verdicts.metrics_of(comparison.terms)
+            assert all(abs(weight) == 1 for weight in first.values())
+            systems = {(term.stage, term.system) for term in comparison.terms}
+            for system in systems:
+                own = {
+                    (t.task, t.metric): t.weight
+                    for t in comparison.terms
+                    if (t.stage, t.system) == system
+                }
+                reverse = {metric: -weight for metric, weight in own.items()}
+                assert first in (own, reverse), comparison.label
 
 
 def test_another_objectives_loss_has_no_part_in_the_deviation(part, recorded):

@@ -299,8 +299,9 @@ def test_bad_arguments():
     for wrong in ("x", float("nan"), True, [0.5]):
         with pytest.raises(ValueError, match="`no_answer_threshold` must be a number"):
             best_spans(features, logits, logits, no_answer_threshold=wrong)
-    for wrong in (float("inf"), -1, np.float32(0.5), None):
-        best_spans(features, logits, logits, no_answer_threshold=wrong)
+    halves = np.float32(0.5), tf.constant(0.5), tf.constant(0.5, tf.bfloat16)
+    for right in (float("inf"), -1, None, *halves):
+        best_spans(features, logits, logits, no_answer_threshold=right)
     with pytest.raises(ValueError, match="`features` must be made with the tokenizer"):
         model.answers(features)
 

@@ -90,8 +90,7 @@ def make_tokenizer(
     file = None  # Of which the ids are compared.
     if path is None:
         file = TokenizerJson.find(directory)
-        family = file.family
-        tokenizer = _of_json(file, config, _file_counts(config, model, family))
+        family, tokenizer = _of_json(file, config, model)
     elif family == "bert":
         settings = config
         if is_json and _file_counts(config, model, family):
@@ -141,8 +140,8 @@ def make_tokenizer_of_file(path: str) -> keras_hub.tokenizers.Tokenizer:
             "a vocabulary of byte-level BPE is called 'vocab.json', beside 'merges.txt'"
         )
     file = TokenizerJson(path)
-    tokenizer = _of_json(file, Config({}, path), counts=True)
-    _check_ids(file, file.family, tokenizer)
+    family, tokenizer = _of_json(file, Config({}, path), Config({}, path))
+    _check_ids(file, family, tokenizer)
     return tokenizer
 
 
@@ -217,25 +216,20 @@ def _check_defaults(path, family, tokenizer, config, model):
             )
 
 
-def _of_json(file, config, counts):
-    """The tokenizer that tokenizer.json alone describes.
-
-    Args:
-        file: the file.
-        config: tokenizer_config.json.
-        counts: as of `_file_counts`.
-    """
+def _of_json(file, config, model):
+    """The family and the tokenizer that tokenizer.json alone describes."""
     path, family = file.path, file.family
+    counts = _file_counts(config, model, family)
     if family == "bert":
         settings = _word_piece_settings(file, config, counts)
         compose, _ = composing(file.values["normalizer"])
-        return _word_piece(path, file.vocabulary, settings, compose)
+        return family, _word_piece(path, file.vocabulary, settings, compose)
     if family == "roberta":
         settings = file.byte_pair_settings()
         space = _prefix_space(config, settings["add_prefix_space"], counts)
         settings["add_prefix_space"] = space
-        return _made(path, "byte-level BPE", RobertaTokenizer, **settings)
-    return _unigram(file, family, config)
+        return family, _made(path, "byte-level BPE", RobertaTokenizer, **settings)
+    return family, _unigram(file, family, config)
 
 
 def _word_piece_settings(file, config, counts):

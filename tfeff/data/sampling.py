@@ -11,18 +11,18 @@ from tfeff.utils.checks import check_bool, check_integer, check_iterable, is_num
 
 def num_targets(num_tokens: int, mask_rate: float) -> int:
     """The largest number of targets in a sequence of at most `num_tokens` tokens."""
-    check_mask_rate(mask_rate)
-    return max(1, round(mask_rate * num_tokens))
+    return max(1, round(check_mask_rate(mask_rate) * num_tokens))
 
 
-def check_mask_rate(mask_rate: float) -> None:
-    """Raises unless the rate is in (0, 1]."""
+def check_mask_rate(mask_rate: float) -> float:
+    """Returns the rate if it is in (0, 1], else raises."""
     if not is_number(mask_rate):
         raise TypeError(f"`mask_rate` must be a number. Received: {mask_rate=}")
     if not 0 < mask_rate <= 1:
         raise ValueError(
             f"`mask_rate` must be above 0 and at most 1. Received: {mask_rate=}"
         )
+    return float(mask_rate)
 
 
 def check_seed(seed: int) -> int:

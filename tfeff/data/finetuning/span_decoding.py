@@ -37,7 +37,8 @@ def best_spans(
         no_answer_threshold: number, by how many logits no answer must score higher than
             the best span to be the answer; None if all questions have answers. For a
             probability p, as `tfeff.datasets.Dataset.metrics` gives it under this name,
-            it is log(p / (1 - p)).
+            it is log(p / (1 - p)), −∞ for 0 and ∞ for 1: but for rounding, by which the
+            answer that has this very probability may fall on either side.
 
     Returns:
         One answer for each of `features.questions`.
@@ -129,7 +130,8 @@ def check_threshold(no_answer_threshold: float | None) -> float | None:
     # NumPy and TensorFlow have numbers that are arrays without an axis.
     value: Any = no_answer_threshold
     if getattr(value, "shape", None) == ():
-        value = np.asarray(value)[()]
+        number = value.numpy() if hasattr(value, "numpy") else value
+        value = as_array("no_answer_threshold", number, "a number or None")[()]
     if not is_number(value) or math.isnan(value):
         raise ValueError(
             "`no_answer_threshold` must be a number or None. Received: "

@@ -25,8 +25,10 @@ from tfeff.utils.checks import check_choice, check_integer, is_number
 MASKINGS = ("token", "whole_word", "ngram")
 
 
-def check_masking(masking: str, mask_share: float, random_share: float) -> None:
-    """Raises unless the name is known and the shares add up to at most 1."""
+def check_masking(
+    masking: str, mask_share: float, random_share: float
+) -> tuple[float, float]:
+    """Returns the shares if they add up to at most 1, and the name is known."""
     check_choice("masking", masking, MASKINGS)
     for name, share in [("mask_share", mask_share), ("random_share", random_share)]:
         if not is_number(share):
@@ -40,6 +42,7 @@ def check_masking(masking: str, mask_share: float, random_share: float) -> None:
             "`mask_share` and `random_share` must be at most 1 together. Received: "
             f"{mask_share=} and {random_share=}"
         )
+    return float(mask_share), float(random_share)
 
 
 def mask_tokens(
@@ -131,9 +134,9 @@ def mask_tokens(
         al., "ALBERT: A Lite BERT for Self-supervised Learning of Language
         Representations", 2020, section 4.1, for n-grams.
     """
-    check_mask_rate(mask_rate)
+    mask_rate = check_mask_rate(mask_rate)
     seed = check_seed(seed)
-    check_masking(masking, mask_share, random_share)
+    mask_share, random_share = check_masking(masking, mask_share, random_share)
     special_ids = check_special_ids(special_token_ids)
     vocabulary_size = check_integer("vocabulary_size", vocabulary_size)
     mask_token_id = check_integer(

@@ -71,7 +71,7 @@ def permute_targets(
         Yang et al., "XLNet: Generalized Autoregressive Pretraining for Language
         Understanding", 2019, sections 2.2 and 2.3.
     """
-    check_mask_rate(mask_rate)
+    mask_rate = check_mask_rate(mask_rate)
     seed = check_seed(seed)
     token_ids = check_token_ids(token_ids)
     max_targets = check_slots("max_targets", max_targets, token_ids)
