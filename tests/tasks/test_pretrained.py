@@ -119,6 +119,22 @@ def test_steps_of_a_run(saved, tmp_path):
     load_pretrained(tmp_path / "run@3")
 
 
+def test_heads_of_another_encoder_do_not_stay(saved, tmp_path):
+    """KerasHub's way to save replaces the encoder of a folder alone."""
+    _, encoder = saved
+    path = tmp_path / "classifier"
+    save_pretrained(tfeff.tasks.Classifier(encoder, 2), tokenizer(), path)
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    other = tfeff.encoders.Encoder.from_config(encoder.get_config())
+    for model in (other, tfeff.encoders.EncoderTextClassifier(other, 2)):
+        with pytest.raises(ValueError, match="`preset_dir` must .*logits_head.npz"):
+            model.save_to_preset(str(path))
+    for file, content in before.items():
+        assert file.read_bytes() == content
+    other.save_to_preset(str(tmp_path / "other"))
+    other.save_to_preset(str(tmp_path / "other"))
+
+
 def test_nothing_is_overwritten(saved, tmp_path):
     run, encoder = saved
     (tmp_path / "notes.txt").write_text("mine")

@@ -286,3 +286,58 @@ def test_bad_arguments_are_named():
     convolution = make_encoder(attention="dynamic_conv", num_layers=1)
     with pytest.raises(ValueError, match="DynamicConv1D .* cannot compute"):
         Classifier(convolution, 2, pooling="layerwise")
+
+
+def rows_of(kind, count=5):
+    """Rows of texts of several lengths for a kind of model."""
+    words = ["a b", "c", "b c a", "a", "c c c b"][:count]
+    tokenizer = tfeff.data.train_tokenizer(["a b c"] * 9, vocabulary_size=10)
+    if kind == "choice":
+        examples = tfeff.data.ChoiceExamples(
+            passages=words,
+            questions=["b"] * count,
+            options=[["a", "b", "c a"]] * count,
+            labels=np.arange(count) % 3,
+            label_names=("A", "B", "C"),
+            ids=range(count),
+        )
+    else:
+        rates = kind == "regressor"
+        labels = np.linspace(0, 1, count) if rates else np.ones(count, int)
+        names = None if rates else ("x", "y", "z")
+        examples = tfeff.data.TextExamples(words, None, labels, names, range(count))
+    return tfeff.data.text_features(examples, tokenizer, 12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_predictions_are_in_the_order_of_the_examples(kind):
+    model, rows = make_model(kind), rows_of(kind)
+    raw = np.asarray(model(rows.inputs))
+    find = model.ratings if kind == "regressor" else model.probabilities
+    expected = raw
+    if kind != "regressor":
+        expected = np.exp(raw) / np.exp(raw).sum(axis=-1, keepdims=True)
+    for options in ({}, {"batch_size": 2}, {"pad_to_longest": False}):
+        found = find(rows, **options)
+        assert found.dtype == np.float32
+        assert_close(found, expected, 1e-5)
+    other = rows_of("choice" if kind != "choice" else "classifier")
+    for wrong in (other, rows.inputs, ["a text"]):
+        with pytest.raises(TypeError, match="`features` must be from"):
+            find(wrong)
+    with pytest.raises(ValueError, match="`batch_size` must"):
+        find(rows, batch_size=0)
+    small = make_model(kind, vocabulary_size=6)
+    with pytest.raises(ValueError, match="`features` must be made with the tokenizer"):
+        (small.ratings if kind == "regressor" else small.probabilities)(rows)
+
+
+def test_metrics_leave_out_what_fills_a_batch():
+    """Rows of weight 0 have the label 0, which Keras' own `metrics` would count."""
+    model, rows = make_model("classifier"), rows_of("classifier")
+    right = (model.probabilities(rows).argmax(-1) == 1).mean()
+    model.compile(metrics=["accuracy"])
+    found = model.evaluate(rows.dataset(4, repeat=False), verbose=0, return_dict=True)
+    assert found["accuracy"] == pytest.approx(right)
+    with pytest.raises(ValueError, match="`metrics` must be left out beside"):
+        model.compile(metrics=["accuracy"], weighted_metrics=["accuracy"])

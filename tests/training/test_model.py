@@ -66,3 +66,42 @@ def test_unknown_keywords_of_a_functional_model_are_an_error():
     for args, graph in (([x, x], {}), ([x], {"outputs": x})):
         with pytest.raises(TypeError, match="`nmae` must be left out"):
             DistributedModel(*args, **graph, nmae="a")
+
+
+def test_data_sets_without_an_end_are_refused():
+    """Keras would wait for their end."""
+    import tensorflow as tf
+
+    model = of_graph()
+    model.compile("sgd", "mse")
+    ends = tf.data.Dataset.from_tensor_slices((X, Y)).batch(4)
+    endless = ends.repeat()
+    for name, call in {
+        "steps_per_epoch": lambda **steps: model.fit(endless, verbose=0, **steps),
+        "validation_steps": lambda **steps: model.fit(
+            ends, validation_data=endless, verbose=0, **steps
+        ),
+        "steps": lambda **steps: model.evaluate(endless, verbose=0, **steps),
+    }.items():
+        with pytest.raises(ValueError, match=f"`{name}` must be given.*{name}=None"):
+            call()
+        call(**{name: 2})
+    with pytest.raises(ValueError, match="`steps` must be given"):
+        model.predict(endless.map(lambda x, y: x))
+    assert len(model.predict(endless.map(lambda x, y: x), steps=3, verbose=0)) == 12
+    model.fit(ends, validation_data=(X, Y), verbose=0)
+    model.fit(X, Y, verbose=0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+def test_a_schedule_that_is_over_is_told(dtype, recwarn):
+    x = keras.Input((1,))
+    model = DistributedModel(x, keras.layers.Dense(1, dtype=dtype)(x))
+    model.dtype_policy = dtype
+    model.compile(tfeff.training.adamw(1e-3, 1, 4), "mse")
+    model.fit(X, Y, batch_size=2, verbose=0)
+    assert not [w for w in recwarn if "nothing is trained" in str(w.message)]
+    # Steps that overflow in float16 are none.
+    getattr(model.optimizer, "inner_optimizer", model.optimizer).iterations.assign(4)
+    with pytest.warns(UserWarning, match="taken 4 steps.* ends after 4.*Compile"):
+        model.fit(X, Y, batch_size=2, verbose=0)

@@ -13,7 +13,7 @@ import keras_hub
 from tfeff.compat import LengthOfPreset, StaysFrozen
 from tfeff.encoders.encoder import Encoder, check_encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
-from tfeff.encoders.preset_files import add_digests, check_beside
+from tfeff.encoders.preset_files import add_digests, check_beside, check_no_heads
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
 from tfeff.layers.checks import check_activation
 from tfeff.layers.dense import Dense
@@ -50,6 +50,7 @@ class _EncoderTask(StaysFrozen, ChecksBeforeSaving):
 
     def save_to_preset(self, preset_dir, *args, **kwargs):
         check_keeps_quantization(self)
+        check_no_heads(preset_dir)
         super().save_to_preset(preset_dir, *args, **kwargs)
         # KerasHub's own tokenizers and the task's files have no digests yet.
         add_digests(preset_dir, lambda name: True)

@@ -23,6 +23,7 @@ from tfeff.utils.digests import (
 )
 from tfeff.utils.files import DAMAGE, atomic_file, is_unreadable
 
+HEAD = "_head.npz"  # The end of the name of a head's file.
 _CONFIGS = ("config.json", "metadata.json")
 
 
@@ -67,6 +68,22 @@ def remove_other_weights(folder: str, weights_file: str) -> None:
         ]
         with atomic_file(digests) as new, open(new, "w", encoding="utf-8") as file:
             file.writelines(kept_lines)
+
+
+def check_no_heads(preset_dir: str | os.PathLike) -> None:
+    """Raises where a folder has heads, which belong to the encoder that is there.
+
+    Raises:
+        ValueError: naming them.
+    """
+    names = os.listdir(preset_dir) if os.path.isdir(preset_dir) else []
+    heads = sorted(name for name in names if name.endswith(HEAD))
+    if heads:
+        raise ValueError(
+            "`preset_dir` must be another folder, or have no heads: those that are "
+            "there were trained on the encoder that would be replaced. "
+            f"Received: preset_dir={os.fspath(preset_dir)!r} with {', '.join(heads)}"
+        )
 
 
 def check_preset(folder: str, belongs: Callable[[str], bool]) -> None:
@@ -134,7 +151,11 @@ class EncoderFiles:
             preset_dir: the folder; it is made if it is missing.
             max_shard_size: number of gigabytes beyond which the weights are written to
                 several files.
+
+        Raises:
+            ValueError: if the folder has heads that were trained on another encoder.
         """
+        check_no_heads(preset_dir)
         super().save_to_preset(preset_dir, max_shard_size=max_shard_size)
         remove_other_weights(preset_dir, self._weights_file)
         add_digests(preset_dir, _is_encoder_file)

@@ -11,10 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from tfeff.encoders.preset_files import add_digests, check_preset, tokenizer_files
+from tfeff.encoders.preset_files import (
+    HEAD,
+    add_digests,
+    check_preset,
+    tokenizer_files,
+)
 from tfeff.utils.files import atomic_folder
 
-_HEAD = "_head.npz"
 _TASK = "task.json"
 
 
@@ -41,17 +45,17 @@ def save_preset(
             # KerasHub's own tokenizers write no digests.
             add_digests(unfinished, tokenizer_files())
         for name, arrays in heads.items():
-            np.savez(os.path.join(unfinished, name + _HEAD), **arrays)
+            np.savez(os.path.join(unfinished, name + HEAD), **arrays)
         if task is not None:
             with open(os.path.join(unfinished, _TASK), "w", encoding="utf-8") as file:
                 json.dump(task, file, indent=4)
-        add_digests(unfinished, lambda name: name == _TASK or name.endswith(_HEAD))
+        add_digests(unfinished, lambda name: name == _TASK or name.endswith(HEAD))
 
 
 def head_names(folder: str) -> list[str]:
     """The names of a preset's heads."""
     return sorted(
-        name.removesuffix(_HEAD) for name in os.listdir(folder) if name.endswith(_HEAD)
+        name.removesuffix(HEAD) for name in os.listdir(folder) if name.endswith(HEAD)
     )
 
 
@@ -61,8 +65,8 @@ def read_head(folder: str, name: str) -> dict[str, np.ndarray]:
     Raises:
         ValueError: if the file is missing or damaged.
     """
-    path = os.path.join(folder, name + _HEAD)
-    check_preset(folder, lambda file: file == name + _HEAD)
+    path = os.path.join(folder, name + HEAD)
+    check_preset(folder, lambda file: file == name + HEAD)
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return dict(arrays)

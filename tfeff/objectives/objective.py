@@ -89,12 +89,14 @@ class Objective(StaysFrozen, DistributedModel):
                 losses, too, the reported `loss` is the mean over all targets seen
                 since the metrics were last reset, or the weighted sum of such means.
             **kwargs: further arguments of `tfeff.training.DistributedModel.compile`,
-                such as `accumulation_steps`.
+                such as `accumulation_steps`. `metrics` are weighted metrics here, too:
+                rows that fill up a batch have weight 0, and count for nothing.
 
         Raises:
-            ValueError: if a loss takes probabilities, as Keras' cross-entropies do
-                without `from_logits=True`, and its Kullback-Leibler divergence, Dice
-                and Tversky losses: the outputs are logits.
+            ValueError: if there are `metrics` beside `weighted_metrics`; if a loss
+                takes probabilities, as Keras' cross-entropies do without
+                `from_logits=True`, and its Kullback-Leibler divergence, Dice and
+                Tversky losses: the outputs are logits.
         """
         if optimizer == "auto":
             optimizer = self.default_optimizer()
@@ -102,7 +104,16 @@ class Objective(StaysFrozen, DistributedModel):
             loss = self.default_loss()
             if self.output_weights is not None:
                 kwargs.setdefault("loss_weights", dict(self.output_weights))
-        if isinstance(weighted_metrics, str) and weighted_metrics == "auto":
+        is_auto = isinstance(weighted_metrics, str) and weighted_metrics == "auto"
+        if kwargs.get("metrics") is not None and not self._is_read:
+            if not is_auto:
+                raise ValueError(
+                    "`metrics` must be left out beside `weighted_metrics`: both are "
+                    "weighted here, as rows that fill up a batch have weight 0. "
+                    f"Received: metrics={kwargs['metrics']!r}"
+                )
+            weighted_metrics = kwargs.pop("metrics")
+        elif is_auto:
             weighted_metrics = self.default_metrics()
         if not self._is_read and (wrong := loss_of_probabilities(loss)):
             raise ValueError(

@@ -1,8 +1,10 @@
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
+from tfeff.data.finetuning.text_features import TextFeatures
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.objectives.objective import TARGET_MEAN
@@ -115,6 +117,31 @@ class Regressor(PooledTask):
             finish=lambda z: z[:, 0],
             **kwargs,
         )
+
+    def ratings(
+        self,
+        features: TextFeatures,
+        batch_size: int = 32,
+        pad_to_longest: bool | None = None,
+    ) -> np.ndarray:
+        """The rating ŷ of each example.
+
+        Args:
+            features: from `tfeff.data.text_features`.
+            batch_size: integer, examples in a batch.
+            pad_to_longest: whether rows are as long as the longest of their batch. By
+                default they are, unless the encoder depends on the padded length or
+                the model is compiled for each length, as on a TPU.
+
+        Returns:
+            `[N]` float32, in the order of the examples.
+
+        Raises:
+            TypeError: if `features` are others.
+            ValueError: if `batch_size` is below 1, or `features` have ids that the
+                encoder has no rows for.
+        """
+        return self.predicted(features, batch_size, pad_to_longest)
 
     def default_loss(self) -> Any:
         return GlobalMeanSquaredError()

@@ -20,7 +20,6 @@ from tfeff.tasks.in_batch_contrast import (
     nearest_is_partner,
 )
 from tfeff.tasks.task import TEXT_POOLINGS, Task, make_pooling
-from tfeff.training.replicas import needs_static_shapes
 from tfeff.utils.checks import check_bool, check_choice, check_integer, check_positive
 from tfeff.utils.types import Config
 
@@ -184,9 +183,9 @@ class SentenceEmbedding(Task):
         normalize = check_bool("normalize", normalize)
         batch_size = check_integer("batch_size", batch_size)
         features = text_features(texts_alone(texts), tokenizer, sequence_length)
-        fixed = self.encoder.length_dependent or needs_static_shapes(self)
+        padded = self.pads_to_longest()
         batches = features.dataset(
-            batch_size, shuffle=False, repeat=False, pad_to_longest=not fixed
+            batch_size, shuffle=False, repeat=False, pad_to_longest=padded
         ).map(lambda rows: {name: x[:, None] for name, x in rows.items()})
         vectors = self.predict(batches, verbose=0)
         vectors = vectors[: len(features), 0].astype("float32")

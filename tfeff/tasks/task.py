@@ -1,11 +1,14 @@
 """Base classes of the models for fine-tuning."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from tfeff import ops as functional
+from tfeff.data.finetuning.text_features import TextFeatures
 from tfeff.encoders import Encoder
 from tfeff.layers import LayerwisePooling, MeanPooling, SegmentPooling
 from tfeff.layers.checks import check_activation_name
@@ -14,8 +17,10 @@ from tfeff.layers.initializer import bert_initializer
 from tfeff.layers.layer import Layer
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import Objective
+from tfeff.tasks.encoder_limits import check_token_ids
 from tfeff.training.optimizers import AdamW
-from tfeff.utils.checks import check_choice, check_rate
+from tfeff.training.replicas import needs_static_shapes
+from tfeff.utils.checks import check_bool, check_choice, check_integer, check_rate
 
 TEXT_POOLINGS = ("cls", "last", "mean", "layerwise")
 # Heads of tasks may read pairs of texts, too.
@@ -43,6 +48,17 @@ class Task(Objective):
     def default_optimizer(self):
         """AdamW for fine-tuning, at a constant rate."""
         return AdamW(1e-5, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0)
+
+    def pads_to_longest(self, pad_to_longest: bool | None = None) -> bool:
+        """Whether rows are predicted as long as the longest of their batch.
+
+        Args:
+            pad_to_longest: what the user wants; `None` for what does not change the
+                outputs, nor needs a compilation for each length, as on a TPU.
+        """
+        if pad_to_longest is None:
+            return not (self.encoder.length_dependent or needs_static_shapes(self))
+        return check_bool("pad_to_longest", pad_to_longest)
 
 
 class PooledTask(Task):
@@ -106,6 +122,34 @@ class PooledTask(Task):
         self.pooling = pooling
         self.dropout = float(dropout)
         self.pooler_activation = pooler_activation
+
+    def predicted(
+        self, features: TextFeatures, batch_size: int, pad_to_longest: bool | None
+    ) -> np.ndarray:
+        """The outputs for all examples, `[N]` or `[N, C]`, float32, in their order.
+
+        Args:
+            features: of the kind of the model's inputs.
+            batch_size: examples in a batch.
+            pad_to_longest: as of `pads_to_longest`.
+        """
+        is_right: Any = isinstance(features, TextFeatures) and (
+            (features.num_choices is None) is (len(self.input["token_ids"].shape) == 2)
+        )
+        if not is_right:
+            raise TypeError(
+                "`features` must be from `tfeff.data.text_features`, of examples for "
+                f"a {type(self).__name__}. Received: features={features!r}"
+            )
+        check_token_ids(features.token_ids, self.encoder)
+        batches = features.dataset(
+            check_integer("batch_size", batch_size),
+            shuffle=False,
+            repeat=False,
+            pad_to_longest=self.pads_to_longest(pad_to_longest),
+        ).map(lambda inputs, *_: inputs)
+        # The last batch is filled up with rows of padding.
+        return self.predict(batches, verbose=0)[: len(features)].astype("float32")
 
     def heads(self):
         logits = self.get_layer("logits")

@@ -12,7 +12,6 @@ from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.heads import Head
 from tfeff.tasks.encoder_limits import check_token_ids
 from tfeff.tasks.task import Task, check_label_names
-from tfeff.training.replicas import needs_static_shapes
 from tfeff.utils.checks import check_integer, check_rate
 from tfeff.utils.types import Config
 
@@ -123,11 +122,9 @@ class TokenClassifier(Task):
                 f"Received: features={features!r}"
             )
         batch_size = check_integer("batch_size", batch_size)
-        if pad_to_longest is None:
-            fixed = self.encoder.length_dependent or needs_static_shapes(self)
-            pad_to_longest = not fixed
+        padded = self.pads_to_longest(pad_to_longest)
         batches = features.dataset(
-            batch_size, shuffle=False, repeat=False, pad_to_longest=pad_to_longest
+            batch_size, shuffle=False, repeat=False, pad_to_longest=padded
         )
         rows = []
         for inputs, *_ in batches:

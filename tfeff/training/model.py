@@ -1,4 +1,5 @@
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from tfeff.training.backends import check_steps_per_execution, train_in_parts
 from tfeff.training.loss_scale import LossScaleOptimizer
 from tfeff.training.losses import target_weights
 from tfeff.training.replicas import looped
+from tfeff.training.schedules import LinearWarmupDecay
 from tfeff.utils.checks import check_integer, check_keywords
 from tfeff.utils.types import Config, Tensor
 
@@ -18,6 +20,7 @@ _SEED = "seed_generator_"
 _GRAPH = ("inputs", "outputs")
 # The arguments of `fit` between `y` and `shuffle`.
 _BEFORE_SHUFFLE = 6
+_ENDLESS = -1  # TensorFlow's `INFINITE_CARDINALITY`.
 # What Keras makes in place of a `keras.Model` of inputs and outputs.
 _FUNCTIONAL: Any = type(keras.Model.__new__(keras.Model, inputs=None, outputs=None))
 
@@ -86,12 +89,55 @@ class DistributedModel(
     def fit(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
         """As `keras.Model.fit`. Of data sets, which come shuffled, nothing is warned.
 
-        Keras warns that it ignores `shuffle=True`, its own default.
+        Keras warns that it ignores `shuffle=True`, its own default. A `UserWarning`
+        says so where the optimizer's schedule is over, so that nothing is trained.
+
+        Raises:
+            ValueError: if a data set has no end, and `steps_per_epoch`, or
+                `validation_steps`, is not given.
         """
+        given = _arguments("fit", x, y, *args, **kwargs)
+        validation = given.get("validation_data")
+        _check_ends(x, "steps_per_epoch", given)
+        _check_ends(validation, "validation_steps", given)
+        self._warn_of_the_end()
         is_dataset = getattr(x, "element_spec", None) is not None
         if is_dataset and len(args) <= _BEFORE_SHUFFLE:
             kwargs.setdefault("shuffle", False)
         return super().fit(x, y, *args, **kwargs)
+
+    def evaluate(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """As `keras.Model.evaluate`.
+
+        Raises:
+            ValueError: if a data set has no end, and `steps` is not given.
+        """
+        _check_ends(x, "steps", _arguments("evaluate", x, *args, **kwargs))
+        return super().evaluate(x, *args, **kwargs)
+
+    def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """As `keras.Model.predict`.
+
+        Raises:
+            ValueError: if a data set has no end, and `steps` is not given.
+        """
+        _check_ends(x, "steps", _arguments("predict", x, *args, **kwargs))
+        return super().predict(x, *args, **kwargs)
+
+    def _warn_of_the_end(self):
+        """Warns where the optimizer's schedule is over, and so its rate 0."""
+        optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        schedule = getattr(optimizer, "_learning_rate", None)
+        if not isinstance(schedule, LinearWarmupDecay):
+            return
+        steps = int(optimizer.iterations)
+        if steps >= schedule.total_steps:
+            warnings.warn(
+                f"The optimizer has taken {steps} steps, and its schedule ends after "
+                f"{schedule.total_steps}: the rate is 0, and nothing is trained. "
+                "Compile the model with a new optimizer to train it on",
+                stacklevel=3,
+            )
 
     def compile(self, *args: Any, accumulation_steps: int = 1, **kwargs: Any) -> None:
         """As `keras.Model.compile`.
@@ -221,6 +267,22 @@ class DistributedModel(
 @keras.saving.register_keras_serializable(package="tfeff")
 class FunctionalModel(DistributedModel, _FUNCTIONAL):
     """What `DistributedModel` itself makes of inputs and outputs."""
+
+
+def _arguments(method, *args, **kwargs):
+    """The arguments of a method of Keras' models by their names."""
+    signature = inspect.signature(getattr(keras.Model, method))
+    return signature.bind(None, *args, **kwargs).arguments
+
+
+def _check_ends(data, steps, given):
+    """Raises where a data set has no end, which Keras would wait for."""
+    endless = getattr(data, "cardinality", lambda: None)() == _ENDLESS
+    if endless and given.get(steps) is None:
+        raise ValueError(
+            f"`{steps}` must be given for a data set without an end. Those of features "
+            f"end with `repeat=False`. Received: {steps}=None"
+        )
 
 
 def _is_functional(args, kwargs):

@@ -1,6 +1,7 @@
 """Texts, pairs of texts and questions with options as rows of token ids."""
 
 import keras_hub
+import numpy as np
 import tensorflow as tf
 
 from tfeff.data.finetuning.encoding import encode
@@ -38,6 +39,11 @@ class TextFeatures(FeatureRows):
         self.num_choices = num_choices
         self._rows = with_empty(rows, choices)
         self._starts = tf.concat([starts, tf.zeros([choices], tf.int32)], axis=0)
+
+    @property
+    def token_ids(self) -> np.ndarray:
+        """The token ids of all rows, one row after the other, without padding."""
+        return self._rows.flat_values.numpy()
 
     def _batch(self, rows, length):
         order = rows
