@@ -386,13 +386,7 @@ def predict(model, rows, pad_to_longest):
     if isinstance(model, tfeff.tasks.TokenClassifier):
         finite = tfeff.training.is_finite(model)
         return model.labels(rows, 32, pad_to_longest) if finite else None
-    dataset = rows.dataset(
-        8 if rows.num_choices else 32,
-        shuffle=False,
-        repeat=False,
-        pad_to_longest=pad_to_longest,
-    )
-    outputs = model.predict(dataset, verbose=0)[: len(rows)].astype("float32")
+    outputs = model.predicted(rows, 8 if rows.num_choices else 32, pad_to_longest)
     if not np.isfinite(outputs).all():
         return None
     return outputs if outputs.ndim == 1 else outputs.argmax(-1)
