@@ -1,10 +1,13 @@
 """`DistributedModel` as a base of other models, and its checkpoints."""
 
+import contextlib
+
 import keras
 import numpy as np
 import pytest
 
 import tfeff
+from tests.checks.replicas import two_replicas
 from tests.subjects.encoders import tiny
 from tfeff.training import DistributedModel, load_checkpoint, save_checkpoint
 
@@ -93,12 +96,14 @@ def test_data_sets_without_an_end_are_refused():
     model.fit(X, Y, verbose=0)
 
 
+@pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
-def test_a_schedule_that_is_over_is_told(dtype, recwarn):
-    x = keras.Input((1,))
-    model = DistributedModel(x, keras.layers.Dense(1, dtype=dtype)(x))
-    model.dtype_policy = dtype
-    model.compile(tfeff.training.adamw(1e-3, 1, 4), "mse")
+def test_a_schedule_that_is_over_is_told(dtype, replicas, recwarn):
+    with two_replicas().scope() if replicas == 2 else contextlib.nullcontext():
+        x = keras.Input((1,))
+        model = DistributedModel(x, keras.layers.Dense(1, dtype=dtype)(x))
+        model.dtype_policy = dtype
+        model.compile(tfeff.training.adamw(1e-3, 1, 4), "mse")
     model.fit(X, Y, batch_size=2, verbose=0)
     assert not [w for w in recwarn if "nothing is trained" in str(w.message)]
     # Steps that overflow in float16 are none.

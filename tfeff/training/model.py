@@ -130,7 +130,7 @@ class DistributedModel(
         schedule = getattr(optimizer, "_learning_rate", None)
         if not isinstance(schedule, LinearWarmupDecay):
             return
-        steps = int(optimizer.iterations)
+        steps = int(keras.ops.convert_to_numpy(optimizer.iterations))
         if steps >= schedule.total_steps:
             warnings.warn(
                 f"The optimizer has taken {steps} steps, and its schedule ends after "
