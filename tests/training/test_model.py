@@ -92,6 +92,14 @@ def test_data_sets_without_an_end_are_refused():
     with pytest.raises(ValueError, match="`steps` must be given"):
         model.predict(endless.map(lambda x, y: x))
     assert len(model.predict(endless.map(lambda x, y: x), steps=3, verbose=0)) == 12
+    strategy = two_replicas()
+    with strategy.scope():
+        model = of_graph()
+        model.compile("sgd", "mse")
+    distributed = strategy.experimental_distribute_dataset(endless)
+    with pytest.raises(ValueError, match="`steps_per_epoch` must be given"):
+        model.fit(distributed, verbose=0)
+    model.fit(distributed, steps_per_epoch=2, verbose=0)
     model.fit(ends, validation_data=(X, Y), verbose=0)
     model.fit(X, Y, verbose=0)
 

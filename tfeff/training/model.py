@@ -277,8 +277,10 @@ def _arguments(method, *args, **kwargs):
 
 def _check_ends(data, steps, given):
     """Raises where a data set has no end, which Keras would wait for."""
-    endless = getattr(data, "cardinality", lambda: None)() == _ENDLESS
-    if endless and given.get(steps) is None:
+    size = getattr(data, "cardinality", None)
+    # Data sets that are distributed have it as an attribute.
+    size = size() if callable(size) else size
+    if given.get(steps) is None and size is not None and size == _ENDLESS:
         raise ValueError(
             f"`{steps}` must be given for a data set without an end. Those of features "
             f"end with `repeat=False`. Received: {steps}=None"
