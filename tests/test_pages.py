@@ -17,11 +17,16 @@ from tests.checks.pages import (
     text_of,
 )
 
-# The pages whose code runs here, each in names of its own, one after another in one
-# folder: fine-tuning begins with the preset that the README's code has left. Other
-# pages have tests of their own.
+# The pages whose code runs here, each in names of its own and twice, as cells of a
+# notebook are, one after another in one folder: fine-tuning begins with the preset that
+# the README's code has left. Other pages have tests of their own.
 RUN = {
-    "README.md": ["(2, 128)", "b''"],  # The text without a mask has no filling.
+    "README.md": [
+        "export/1\n",
+        "export/2\n",
+        "(2, 128)",
+        "b''",
+    ],  # The text without a mask has no filling.
     "docs/LAYERS.md": ["(2, 2)"],
     "docs/ENCODERS.md": ["(2, 9, 512) 3", "'shatter_base'", "(1, 700, 128)"],
     "docs/PRETRAINING.md": ["\n4\n"],
@@ -39,7 +44,8 @@ def test_code_of_the_pages(tmp_path):
     blocks = []
     for page in RUN:
         code = "\n".join(python_blocks(page))
-        blocks.append(f"print('page', {page!r})\nexec({code!r}, {{}})")
+        blocks.append(f"print('page', {page!r})\nnames = {{}}\n")
+        blocks += [f"exec({code!r}, names)"] * 2
     printed = re.split(r"^page (.*)$", printed_by(blocks, tmp_path), flags=re.MULTILINE)
     by_page = dict(zip(printed[1::2], printed[2::2]))
     for page, expected in RUN.items():
@@ -51,7 +57,7 @@ def test_code_of_the_pages(tmp_path):
 def test_code_of_contributing(tmp_path):
     blocks = python_blocks("CONTRIBUTING.md")
     assert len(blocks) == 3
-    code = [*blocks, "print(encoder(encoder.input)['sequence_output'].shape)"]
+    code = [*blocks, *blocks, "print(encoder(encoder.input)['sequence_output'].shape)"]
     code.append("print(tfeff.datasets.names()[-1], tfeff.objectives.get('many_masks'))")
     printed = printed_by(code, tmp_path)
     assert "(None, None, 128)\nForecast PretrainingObjective" in printed

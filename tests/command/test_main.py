@@ -149,7 +149,14 @@ def test_flags_become_settings():
     [
         (ValueError, r"--folder \(Where\) must be given.", ()),
         (ValueError, "--sizes must be integers. Received: 1,x", ("--sizes=1,x",)),
-        (ValueError, "steps=many", ("--steps=many",)),
+        *(
+            (TypeError, f"`{name}` must be {kind}.*: {name}='x'", (f"--{name}=x",))
+            for name, kind in {
+                "steps": "an integer of at least 1",
+                "rate": "a finite number",
+                "exact": "a bool",
+            }.items()
+        ),
         (ValueError, "`steps` must be an integer of at least 1", ("--steps=0",)),
         (ValueError, "`kind` must be one of", ("--kind=c",)),
         (ValueError, "Did you mean: steps", ("--stepps=3",)),
@@ -176,7 +183,7 @@ def test_what_stands_behind_dashes():
 
 def test_a_number_that_may_be_none():
     assert flags.parse(Example, ["--folder=x", "--every=none"]).every is None
-    with pytest.raises(ValueError, match="every=never"):
+    with pytest.raises(TypeError, match="`every` must be .*Received: every='never'"):
         flags.parse(Example, ["--folder=x", "--every=never"])
 
 

@@ -365,6 +365,19 @@ def test_a_destination_that_exists_is_left_alone(tmp_path, capsys):
     assert [path.name for path in destination.iterdir()] == ["mine"]
 
 
+def test_a_preset_is_replaced_where_it_is_asked_for(tmp_path, capsys):
+    command = ["convert", str(GOLDENS / "bert"), str(tmp_path / "preset")]
+    assert main(command) == 0
+    (tmp_path / "preset" / "metadata.json").write_text("{}")
+    assert main(command) == 1
+    assert "Give overwrite=True to replace it" in capsys.readouterr().err
+    assert main([*command, "--overwrite", "--to=huggingface"]) == 1
+    assert "`overwrite` must be left out" in capsys.readouterr().err
+    assert main([*command, "--overwrite"]) == 0
+    assert (tmp_path / "preset" / "metadata.json").read_text() != "{}"
+    assert [path.name for path in tmp_path.iterdir()] == ["preset"]
+
+
 def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch, capsys):
     def fail(*_):
         raise OSError("disk full")

@@ -181,6 +181,7 @@ def test_a_reader_and_a_scorer_of_ones_own(tmp_path):
         ({"dev_splits": ()}, "`dev_splits` must be among `splits`, at least one"),
         ({"metric_names": ()}, "`metric_names` must name a metric"),
         ({"metric_names": ("acuracy",)}, r"Did you mean 'accuracy'\?"),
+        ({"label_names": None}, r"`metric_names` must be of \['pearson', 'spearman'\]"),
         ({"options": 3}, "`options` must be a tuple"),
         ({"kind": data.SpanExamples}, "`scorer` and `writer` must be given for spans"),
     ],
@@ -201,11 +202,40 @@ def test_bad_attributes(changes, message):
         ({"ratings": (5, 1)}, "`ratings` must be the least and the highest one"),
         ({"ratings": 5}, "`ratings` must be the least and the highest one"),
         ({"metric_names": ("rain",)}, "`metric_names` must be one of"),
+        *(
+            ({"label_names": None, "metric_names": (name,)}, "for ratings, without")
+            for name in ("accuracy", "f1", "matthews_correlation")
+        ),
+        (
+            {"label_names": ("dry", "wet", "snow")},
+            r"`metric_names` must be of \['accuracy', 'matthews_correlation'\]"
+            r".*more than two `label_names`.*metric_names=\('f1', .*'snow'",
+        ),
     ],
 )
 def test_bad_tables(changes, message):
     with pytest.raises((TypeError, ValueError), match=message):
         weather(**changes)
+
+
+def test_a_cell_that_is_run_again():
+    files = {"train": ("a.json",), "dev": ("b.json",)}
+    for make in (
+        lambda **changes: weather(name="Again", **changes),
+        lambda **changes: datasets.span_dataset("Quiz", files, **changes),
+        lambda **changes: datasets.conll_dataset("Birds", ("BIRD",), **changes),
+    ):
+        one, other = datasets.register(make()), datasets.register(make())
+        assert one is not other and datasets.get(one.name) is other
+        with pytest.raises(ValueError, match="name of its own. .*Give another name"):
+            datasets.register(make(splits=("train", "dev", "test", "more")))
+        assert datasets.get(one.name) is other
+
+
+def test_more_than_two_labels():
+    labels = ("dry", "wet", "snow")
+    assert weather(label_names=labels, metric_names=("matthews_correlation",))
+    assert weather(label_names=labels, scorer=lambda *_: {}).metric_names[0] == "f1"
 
 
 def test_names_are_taken_once():

@@ -59,6 +59,8 @@ def test_bad_input():
         squad_v1_metrics(questions, predictions)
     with pytest.raises(ValueError, match="`questions` must have answers.*'b' without"):
         squad_v1_metrics(iter(questions), predictions)
+    with pytest.raises(ValueError, match="--task=squad2.* 1 of 2 questions without an"):
+        get("squad1").metrics(SpanExamples(tuple(questions)), predictions)
     for bad in (None, 3, "a", [3]):
         with pytest.raises(TypeError, match="`questions` must be a sequence"):
             squad_v1_metrics(bad, predictions)

@@ -235,10 +235,22 @@ def test_registered_attention_of_a_user():
         (4, 1, 0.25),
     ]
     assert encoder(batch_of(encoder))["sequence_output"].shape == (3, 7, 8)
-    with pytest.raises(ValueError, match="'halving'"):
+    with pytest.raises(ValueError, match="'halving'.*Give another name"):
         register_attention("halving", tfeff.layers.SelfAttention)
+    with pytest.raises(ValueError, match="'self'.*tfeff's own: give another one"):
+        register_attention("self", Halving)
     with pytest.raises(ValueError, match="hared"):
         build("bert_base", **TINY, attention={"name": "halving", "hared": 1})
+
+
+def test_a_cell_that_is_run_again():
+    cell = "def own(num_heads, **others): return SelfAttention({}, **others)"
+    for heads in (2, 8):  # It was edited in between.
+        names = {"SelfAttention": tfeff.layers.SelfAttention, "__name__": "__main__"}
+        exec(cell.format(heads), names)
+        register_attention("own_of_tests", names["own"])
+        encoder = build("bert_base", **TINY, attention="own_of_tests")
+        assert encoder.blocks[0].attention.num_heads == heads
 
 
 @pytest.mark.parametrize(

@@ -189,6 +189,8 @@ def test_names_what_cannot_be_registered(registry):
     assert partitions() == ["tents"]
     with pytest.raises(ValueError, match="`name` must be the name of no other"):
         register_partition("tents", halves)
+    with pytest.raises(ValueError, match="Give another name, or start Python again"):
+        register_partition("tents", tents, reach=3)
     with pytest.raises(TypeError, match="`name` must be a string.*name=3"):
         register_partition(3, tents)
     with pytest.raises(TypeError, match="`functions` must be callable.*functions=3"):

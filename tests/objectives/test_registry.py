@@ -138,6 +138,8 @@ def test_an_objective_of_ones_own(cache, monkeypatch):
     assert register(objective) is register(objective) is get("last")
     with pytest.raises(ValueError, match="`objective` must have a name of its own"):
         register(PretrainingObjective("last", LastTokens(2), MaskedLM))
+    with pytest.raises(ValueError, match="tfeff's own: give another one"):
+        register(PretrainingObjective("masked_lm", LastTokens(), MaskedLM))
     with pytest.raises(ValueError, match="'lasst'. Did you mean 'last'"):
         get("lasst")
     examples = get("last").override(count=2).examples

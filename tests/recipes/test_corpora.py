@@ -6,7 +6,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tfeff.recipes.corpora import corpus
+from tfeff.recipes.corpora import corpus, split_corpus
 
 SETTINGS = types.SimpleNamespace(max_characters=10_000, text_field="body")
 
@@ -26,6 +26,51 @@ def test_kinds_are_read_in_the_order_of_their_names(tmp_path):
 def test_names_of_json_lines(tmp_path, name):
     (tmp_path / name).write_text('{"body": "three"}\n')
     assert list(corpus([str(tmp_path / name)], SETTINGS)) == ["three"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given_as"),
+    [
+        *((name, name) for name in ("a.csv", "a.TSV", "a.csv.gz")),
+        *((name, "*") for name in ("a.csv", "a.jsonl", "a.parquet", "a.json.gz")),
+    ],
+)
+def test_other_files_are_not_read_as_text(tmp_path, name, given_as):
+    (tmp_path / name).write_text("id,body\n1,three")
+    with pytest.raises(ValueError, match=rf"`validation` must match text .*{name}, wh"):
+        corpus([str(tmp_path / given_as)], SETTINGS, "validation")
+
+
+def test_a_field_that_there_is_not_is_named_by_its_setting(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"bodies": "three"}\n')
+    message = (
+        r"^Line 1 of .*a.jsonl must have the field that `text_field` names. It has "
+        r"\['bodies'\]. Received: text_field='body'. Did you mean 'bodies'\?$"
+    )
+    with pytest.raises(ValueError, match=message):
+        corpus([str(tmp_path / "a.jsonl")], SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("texts", "fraction", "message"),
+    [
+        (["one\ntwo\n"], 0.02, "1. In text files a blank line ends .* as `validation`"),
+        (["one\n\ntwo\n"], 1e-9, "2. Give a larger fraction or other text"),
+        (["one\n\ntwo\n"], 1 - 1e-9, "2. Give a smaller fraction or"),
+        (["one\ntwo", "three"], 1e-9, "2. In text files .* Give a larger fraction"),
+    ],
+)
+def test_too_few_documents(tmp_path, texts, fraction, message):
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.txt").write_text(text)
+    settings = types.SimpleNamespace(
+        **vars(SETTINGS), validation_fraction=fraction, validation=()
+    )
+    with pytest.raises(ValueError, match=f"documents: {message}"):
+        split_corpus([str(tmp_path / "*.txt")], settings)
+    del settings.validation  # As in distillation.
+    with pytest.raises(ValueError, match=r"documents: \d\. (?!.*`validation`)"):
+        split_corpus([str(tmp_path / "*.txt")], settings)
 
 
 def test_docstrings_beside_files(tmp_path):

@@ -193,11 +193,13 @@ def test_a_grid_is_tried_before_its_first_training(
         *((ANSWER, [f"--{part}=glue"], part) for part in ("train", "dev")),
         (ANSWER, ["--predict_split=dev", "--test=glue"], "test"),
         (ANSWER, ["--predict_split=tset"], "predict_split"),
+        (ANSWER, ["--dev=half.json"], "dev"),
+        *((ANSWER, [f"--task={task}"], "task") for task in ("squad", "SST-2")),
         (ANSWER, ["--dev_split=tset"], "dev_split"),
         *(
             (command, [f"--corpus={name}"], "corpus")
             for command in (PRETRAIN, STACK, DISTILL)
-            for name in ("", "nowhere/*.txt", "text.txt,")
+            for name in ("", "nowhere/*.txt", "text.txt,", "pairs.tsv")
         ),
         (PRETRAIN, ["--validation=nowhere.txt"], "validation"),
         (PRETRAIN, ["--generator_ratio=0.3", "--objective=replaced_token"], "generat"),

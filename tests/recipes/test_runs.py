@@ -35,6 +35,22 @@ def test_a_directory_of_an_older_version_is_opened(tmp_path):
         runs.open_run(other).__enter__()
 
 
+def test_tasks_of_a_kind_are_listed_and_a_near_miss_first():
+    spans, texts = tfeff.data.SpanExamples, tfeff.data.TextExamples
+    message = r"`task` must be one of \['{0}', (?!.*{1}).*Did you mean '{0}'\?$"
+    for kind, task, first, other in (
+        (spans, "trivia", "TriviaQA", "CoLA"),
+        (spans, "newsqa", "NewsQA", "RACE"),
+        (texts, "rte", "RTE", "RACE"),
+    ):
+        with pytest.raises(ValueError, match=message.format(first, other)):
+            runs.find_dataset(task, kind)
+    for task in ("squad", "weather"):
+        with pytest.raises(ValueError, match=r"`task` must be one of \['SQuAD"):
+            runs.find_dataset(task, spans)
+    assert runs.find_dataset("squad2", spans).name == "SQuAD2.0"
+
+
 def test_the_directory_of_another_command_is_named(tmp_path):
     run_dir = tmp_path / "run"
     pretrained = recipes.PretrainSettings(run_dir=str(run_dir))

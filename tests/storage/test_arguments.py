@@ -44,6 +44,9 @@ def test_presets(store, monkeypatch):
     assert tfeff.convert.load_tokenizer(URL).vocabulary_size() == 60
     with pytest.raises(ValueError, match="`path` must not exist yet. .*store://bucket"):
         tfeff.tasks.save_pretrained(encoder, tokenizer(), URL)
+    for url in (URL, "store://bucket/new"):
+        with pytest.raises(ValueError, match="`overwrite` must be False where `path`"):
+            tfeff.tasks.save_pretrained(encoder, tokenizer(), url, overwrite=True)
     monkeypatch.setattr(store, "lag", 0.0)  # Its files are to be seen.
     os.remove(f"{store.root}/bucket/thing/{NAME}")
     with pytest.raises(ValueError, match="`path` must be a folder that tfeff has publ"):

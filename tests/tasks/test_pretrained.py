@@ -152,6 +152,75 @@ def test_nothing_is_overwritten(saved, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
+def test_a_run_that_is_not_finished(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ValueError, match="without .*tokenizer.json"):
+        load_pretrained(tmp_path)
+    for step in (200, 400):
+        (tmp_path / "checkpoints" / f"step-{step:08d}.keras").touch()
+    with pytest.raises(
+        ValueError, match=r"not finished.* steps 200, 400: its encoder is '.*@400'$"
+    ):
+        load_pretrained(tmp_path)
+    (tmp_path / "preset").mkdir()  # A finished one, whose preset lacks files.
+    with pytest.raises(ValueError, match="without .*tokenizer.json"):
+        load_pretrained(tmp_path)
+
+
+def test_a_preset_is_replaced_where_it_is_asked_for(saved, tmp_path):
+    run, encoder = saved
+    path = tmp_path / "new" / "preset"
+    model = tfeff.objectives.MaskedLM(encoder)
+    save_pretrained(model, tokenizer(), path, overwrite=True)
+    files = {x.name for x in path.iterdir()}
+    with pytest.raises(ValueError, match="exist yet. .*Give overwrite=True to replace"):
+        save_pretrained(encoder, tokenizer(), path)
+    assert {x.name for x in path.iterdir()} == files
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    for destination in (path, link):
+        save_pretrained(encoder, tokenizer(), destination, overwrite=True)
+        assert {x.name for x in path.iterdir()} == {
+            x.name for x in (run / "preset").iterdir()
+        }
+    np.testing.assert_array_equal(output(load_pretrained(link)[0]), output(encoder))
+    assert link.is_symlink() and [x.name for x in path.parent.iterdir()] == ["preset"]
+    with pytest.raises(TypeError, match="`overwrite` must be True or False"):
+        save_pretrained(encoder, tokenizer(), path, overwrite=1)
+
+
+@pytest.mark.parametrize(
+    "kind", ["notes.txt", "notes/", "assets/notes.txt", "", "file"]
+)
+def test_what_is_no_preset_is_not_replaced(saved, tmp_path, kind):
+    run, encoder = saved
+    path = tmp_path / "mine"
+    if kind == "file":
+        path.write_text("mine")
+    elif not kind:
+        path.mkdir()
+    else:
+        shutil.copytree(run / "preset", path)
+        if kind.endswith("/"):
+            (path / kind).mkdir()
+        else:
+            (path / kind).write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    reason = (
+        kind.rstrip("/").replace("file", "no folder") or "no SHA256SUMS and no conf"
+    )
+    for overwrite in (False, True):
+        expected = f"`path` must be new, or .*which (has|is) {reason}"
+        if not overwrite:
+            expected = "`path` must not exist yet. Received: path='[^']*'$"
+        with pytest.raises(ValueError, match=expected):
+            save_pretrained(encoder, tokenizer(), path, overwrite=overwrite)
+    assert sorted(tmp_path.rglob("*")) == before
+    with pytest.raises(ValueError, match="which has preset"):
+        save_pretrained(encoder, tokenizer(), run, overwrite=True)
+
+
 def test_what_is_missing_is_named(saved, tmp_path):
     run, _ = saved
     preset = tmp_path / "copy"

@@ -56,6 +56,60 @@ def test_what_a_killed_process_left_is_removed(kind, write, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+KILLED_AT = """
+import os, sys
+from tfeff.utils import files
+calls, rename = [], os.rename
+def counted(*names):
+    calls.append(names)
+    if len(calls) == {number}:
+        os._exit(9)
+    rename(*names)
+os.rename = counted
+with files.atomic_folder(sys.argv[1], replace=True) as new:
+    os.mkdir(new)
+    with open(os.path.join(new, "text"), "w") as file:
+        file.write("new")
+"""
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_of_a_folder_that_is_replaced_one_is_always_whole(number, tmp_path):
+    path = tmp_path / "name"
+    path.mkdir()
+    (path / "text").write_text("old")
+    script = KILLED_AT.format(number=number)
+    subprocess.run([sys.executable, "-c", script, str(path)])
+    remove_partial(str(tmp_path))
+    (seen,) = [x for x in tmp_path.rglob("text") if x.parent == path] or [None]
+    if number == 2:  # Between the two renames.
+        assert seen is None
+    else:
+        assert seen.read_text() == ("old" if number == 1 else "new")
+    beside = [x for x in tmp_path.glob("name.replaced-*") if any(x.iterdir())]
+    assert [(x / "text").read_text() for x in beside] == ["old"] * (number in (2, 3))
+
+
+def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch):
+    path = tmp_path / "name"
+    path.mkdir()
+    (path / "text").write_text("old")
+    rename = os.rename
+
+    def fails_once(one, other):
+        if other == str(path):
+            monkeypatch.setattr(os, "rename", rename)
+            raise OSError(5, "Input/output error")
+        rename(one, other)
+
+    monkeypatch.setattr(os, "rename", fails_once)
+    new = atomic_folder(str(path), replace=True)
+    with pytest.raises(OSError, match="Input/output error"), new as unfinished:
+        os.mkdir(unfinished)
+    assert [x.name for x in tmp_path.iterdir()] == ["name"]
+    assert (path / "text").read_text() == "old"
+
+
 def test_what_another_process_writes_is_left_alone(tmp_path):
     path = tmp_path / "name"
     process = start("atomic_file", "open(new, 'w').write('whole')", "input()", path)

@@ -25,7 +25,9 @@ class ConvertSettings(Settings):
         "of a run, or RUN@STEP.",
         positional=True,
     )
-    destination: str = setting("Folder to write; it must not exist.", positional=True)
+    destination: str = setting(
+        "Folder to write; it must not exist, but for --overwrite.", positional=True
+    )
     to: str = setting(
         "What is written: a preset of tfeff, or a checkpoint for transformers.",
         "preset",
@@ -36,11 +38,19 @@ class ConvertSettings(Settings):
         "the one that fits.",
         None,
     )
+    overwrite: bool = setting(
+        "Replace a preset that is at the destination. Not for --to=huggingface.", False
+    )
 
 
 def convert(settings: ConvertSettings) -> None:
     """Converts a checkpoint or a preset and says what became of it."""
     if settings.to == "huggingface":
+        if settings.overwrite:
+            raise ValueError(
+                "`overwrite` must be left out where to='huggingface'. "
+                "Received: overwrite=True"
+            )
         _write(settings)
         return
     if settings.architecture is not None:
@@ -75,7 +85,9 @@ def _read(settings):
     import tfeff
 
     print(f"Reading {settings.source} ...", flush=True)
-    converted = tfeff.convert.convert(settings.source, settings.destination)
+    converted = tfeff.convert.convert(
+        settings.source, settings.destination, overwrite=settings.overwrite
+    )
     encoder, tokenizer = converted.encoder, converted.tokenizer
     print(
         f"Wrote {settings.destination}: an encoder of {encoder.num_layers} layers, "

@@ -109,18 +109,24 @@ def _indented(text, width):
     return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)
 
 
-class _OrNone(flags.ArgumentParser):
-    """Parses a number, or `none`."""
+class _Lenient(flags.ArgumentParser):
+    """Leaves a text that is no value to the settings, which say what they expect."""
 
-    def __init__(self, number):
-        self._number = number
-        self.syntactic_help = number.syntactic_help
+    def __init__(self, parser, takes_none):
+        self._parser = parser
+        self._takes_none = takes_none
+        self.syntactic_help = parser.syntactic_help
 
     def parse(self, argument):
-        return None if argument == "none" else self._number.parse(argument)
+        if self._takes_none and argument == "none":
+            return None
+        try:
+            return self._parser.parse(argument)
+        except (TypeError, ValueError):
+            return argument
 
     def flag_type(self):
-        return self._number.flag_type()
+        return self._parser.flag_type()
 
 
 def _define(field: Field, values: flags.FlagValues):
@@ -129,9 +135,6 @@ def _define(field: Field, values: flags.FlagValues):
         flags.DEFINE_multi_string(**of_flag, module_name="tfeff")
     elif field.is_tuple:
         flags.DEFINE_list(**of_flag, module_name="tfeff")
-    elif _takes_none(field):
-        number = flags.IntegerParser() if field.kind is int else flags.FloatParser()
-        flags.DEFINE(_OrNone(number), **of_flag, module_name="tfeff")
     else:
         define = {
             bool: flags.DEFINE_boolean,
@@ -141,6 +144,9 @@ def _define(field: Field, values: flags.FlagValues):
             dict: flags.DEFINE_multi_string,
         }[field.kind]
         define(**of_flag, module_name="tfeff")
+        flag = values[field.name]
+        if field.kind in (bool, int, float):
+            flag.parser = _Lenient(flag.parser, _takes_none(field))
 
 
 def _takes_none(field):

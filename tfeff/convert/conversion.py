@@ -15,11 +15,10 @@ from tfeff.convert.sources import find
 from tfeff.convert.tokenizer import make_tokenizer
 from tfeff.convert.weights import assign
 from tfeff.encoders import Encoder
-from tfeff.encoders.preset_heads import save_preset
+from tfeff.encoders.preset_heads import check_preset_path, save_preset
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ, WRITE, paths
 from tfeff.tasks.pretrained import task_config
-from tfeff.utils.files import check_new_path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +133,12 @@ def load_with_heads(
 
 
 @paths(source=READ, destination=WRITE)
-def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Converted:
+def convert(
+    source: str | os.PathLike,
+    destination: str | os.PathLike,
+    *,
+    overwrite: bool = False,
+) -> Converted:
     """Writes a published checkpoint as a preset of `tfeff.encoders.Encoder`.
 
     Known formats are those of
@@ -161,10 +165,11 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
 
     Args:
         source: a folder, or a name on the Hugging Face hub.
-        destination: the folder to write; it must not exist. It appears when it is
-            complete, or not at all. `tfeff.tasks.load_pretrained(destination)` loads
-            the encoder and its tokenizer, `Encoder.from_preset(destination)` the
-            encoder.
+        destination: the folder to write. It appears when it is complete, or not at
+            all. `tfeff.tasks.load_pretrained(destination)` loads the encoder and its
+            tokenizer, `Encoder.from_preset(destination)` the encoder.
+        overwrite: whether a preset that is at `destination` is replaced, as by
+            `tfeff.tasks.save_pretrained`.
 
     Returns:
         A `Converted`: the encoder, its tokenizer and heads, and the kinds of ignored
@@ -172,11 +177,11 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
 
     Raises:
         TypeError: if an argument is not a path.
-        ValueError: if `destination` exists; if `source` is not found or in no known
-            format; if its configuration or its tokenizer's files ask for something that
-            tfeff does not support, or contradict each other (`load` reads the encoder
-            alone); if tensors are missing, unknown or of wrong shapes, which are
-            listed; or if a file is cut short or damaged.
+        ValueError: if `destination` exists and is not to be replaced; if `source` is
+            not found or in no known format; if its configuration or its tokenizer's
+            files ask for something that tfeff does not support, or contradict each
+            other (`load` reads the encoder alone); if tensors are missing, unknown or
+            of wrong shapes, which are listed; or if a file is cut short or damaged.
 
     Example:
     ```python
@@ -186,7 +191,8 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
     encoder = tfeff.encoders.Encoder.from_preset("presets/bert")
     ```
     """
-    destination = check_new_path("destination", destination)
+    destination = check_preset_path("destination", destination, overwrite)
+    replace = os.path.isdir(destination)
     found, encoder = _encoder(source)
     heads = find_heads(found, encoder)
     ignored = _assign(found, encoder, heads.weights)
@@ -204,6 +210,7 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike) -> Conver
         destination,
         {name: head.arrays() for name, head in heads.heads.items()},
         None if heads.task is None else task_config(heads.task),
+        replace,
     )
     return Converted(encoder, tokenizer, ignored, tuple(heads.heads), heads.task)
 

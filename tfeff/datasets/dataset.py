@@ -15,7 +15,7 @@ from tfeff.datasets.checks import (
     check_same_number,
 )
 from tfeff.datasets.kinds import KINDS, AnyExamples, Predictions
-from tfeff.datasets.metrics import METRICS
+from tfeff.datasets.metrics import METRICS, OF_RATINGS
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.storage.arguments import ADD, READ, paths
 from tfeff.utils.checks import (
@@ -55,7 +55,7 @@ class Dataset:
 
     Raises:
         TypeError, ValueError: if an attribute has another type or value, or there is
-            no `scorer` and a metric is unknown.
+            no `scorer` and a metric is unknown or does not fit `label_names`.
 
     Example:
     ```python
@@ -122,6 +122,24 @@ class Dataset:
         if self.scorer is None:
             for name in self.metric_names:
                 check_choice("metric_names", name, METRICS)
+                self._check_metric(name)
+
+    def _check_metric(self, name):
+        """Raises unless a metric that is no scorer's fits the labels."""
+        labels = self.label_names
+        if labels is None and name not in OF_RATINGS:
+            expected = f"of {list(OF_RATINGS)} for ratings, without `label_names`"
+        elif name == "f1" and labels is not None and len(labels) > 2:
+            expected = (
+                "of ['accuracy', 'matthews_correlation'], or a `scorer`'s, for more "
+                "than two `label_names`: f1 is that of the second of two"
+            )
+        else:
+            return
+        raise ValueError(
+            f"`metric_names` must be {expected}. Received: "
+            f"metric_names={self.metric_names}, label_names={labels}"
+        )
 
     @paths(folder=READ)
     def read(

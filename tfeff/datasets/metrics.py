@@ -146,6 +146,7 @@ METRICS = {
     metric.__name__: metric
     for metric in (accuracy, f1, matthews_correlation, pearson, spearman)
 }
+OF_RATINGS = (pearson.__name__, spearman.__name__)
 
 
 def _classes(labels, predictions, names=None):

@@ -4,12 +4,18 @@ from tfeff.datasets import conll, glue, mrqa, race, squad, superglue
 from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.dataset import Dataset
 from tfeff.utils.checks import check_choice
+from tfeff.utils.definitions import refusal
 
 _REGISTRY: dict[str, Dataset] = {}
+_OWN = set(ALIASES)
 
 
 def register(dataset: Dataset) -> Dataset:
     """Registers a data set, so that `get` and the recipes find it by its name.
+
+    A cell that is run again replaces what it had registered: a data set whose
+    attributes are equal, and whose functions have the same names in their modules. Of
+    `tsv_dataset`, `span_dataset` and `conll_dataset`, equal arguments give the same.
 
     Args:
         dataset: the data set.
@@ -19,7 +25,7 @@ def register(dataset: Dataset) -> Dataset:
 
     Raises:
         TypeError: if it is not a `Dataset`.
-        ValueError: if another data set has the name.
+        ValueError: if a data set of tfeff, or another one, has the name.
 
     Example:
     ```python
@@ -35,7 +41,7 @@ def register(dataset: Dataset) -> Dataset:
     )
     tfeff.datasets.register(weather)
 
-    os.makedirs("data/Weather")
+    os.makedirs("data/Weather", exist_ok=True)
     with open("data/Weather/dev.tsv", "w") as file:
         file.write("report\\tsky\\nIt rains.\\twet\\nIt shines.\\tdry\\n")
     dev = tfeff.datasets.get("Weather").read("dev", "data")
@@ -45,11 +51,10 @@ def register(dataset: Dataset) -> Dataset:
     """
     if not isinstance(dataset, Dataset):
         raise TypeError(f"`dataset` must be a `Dataset`. Received: dataset={dataset!r}")
-    known = _REGISTRY.get(dataset.name, dataset)
-    if known is not dataset or dataset.name in ALIASES:
+    if advice := refusal(_REGISTRY, _OWN, dataset.name, dataset):
         raise ValueError(
-            "`dataset` must have a name of its own. "
-            f"Received: another data set with the name {dataset.name!r}"
+            "`dataset` must have a name of its own. Received: another data set with "
+            f"the name {dataset.name!r}. {advice}"
         )
     _REGISTRY[dataset.name] = dataset
     return dataset
@@ -107,3 +112,4 @@ def names(*kinds: type) -> list[str]:
 for _module in (glue, superglue, race, squad, mrqa, conll):
     for _dataset in _module.DATASETS:
         register(_dataset)
+_OWN.update(_REGISTRY)

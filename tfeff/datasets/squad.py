@@ -223,6 +223,13 @@ def _question(record, passage, where):
 
 
 def _score_v1(examples, predictions):
+    unanswered = sum(not question.answers for question in examples.questions)
+    if unanswered:
+        raise ValueError(
+            "`examples` must have an answer to each question, but for those of SQuAD "
+            "2.0: --task=squad2, in Python task='squad2'. Received: "
+            f"{unanswered} of {len(examples.questions)} questions without an answer"
+        )
     scores = squad_v1_metrics(examples, _texts(predictions))
     return {name: scores[name] / 100 for name in ("f1", "exact_match")}
 

@@ -16,8 +16,10 @@ from tfeff.utils.checks import (
     check_choice,
     check_string,
 )
+from tfeff.utils.definitions import refusal
 
 _REGISTRY: dict[str, Callable] = {}
+_OWN: set[str] = set()
 # The attentions whose `layer_index` earlier versions ignored.
 _HAD_NO_INDEX = ("partitioned", "one_head")
 
@@ -40,6 +42,9 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
     user's, in every layer that has this attention.
 
     It is usable as a decorator. Keras should be able to serialise a registered class.
+    Encoders are saved with the name alone: the attention must be registered before one
+    is loaded. A cell that is run again replaces what it had registered (a class or
+    function of the same module and name) for encoders that are made from then on.
 
     Args:
         name: the name for `Encoder(attention=name)`.
@@ -49,7 +54,7 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
         `make`, or the decorator.
 
     Raises:
-        ValueError: if another attention has the name.
+        ValueError: if an attention of tfeff, or another one, has the name.
 
     Example:
 
@@ -67,10 +72,10 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
         return lambda decorated: register_attention(name, decorated)
     check_string("name", name)
     check_callable("make", make)
-    if _REGISTRY.get(name, make) is not make:
+    if advice := refusal(_REGISTRY, _OWN, name, make):
         raise ValueError(
-            "`name` must be the name of no other attention. "
-            f"Received: name={name!r}, which is registered for {_REGISTRY[name]!r}"
+            "`name` must be the name of no other attention. Received: name="
+            f"{name!r}, which is registered for {_REGISTRY[name]!r}. {advice}"
         )
     _REGISTRY[name] = make
     return make
@@ -259,3 +264,4 @@ register_attention("mixed", layers.MixedAttention)
 register_attention("lightweight_conv", layers.LightweightConv1D)
 register_attention("dynamic_conv", layers.DynamicConv1D)
 register_attention("span_dynamic_conv", layers.SpanDynamicConv1D)
+_OWN.update(_REGISTRY)

@@ -24,7 +24,7 @@ from tfeff.utils.digests import (
 from tfeff.utils.files import DAMAGE, atomic_file, is_unreadable
 
 HEAD = "_head.npz"  # The end of the name of a head's file.
-_CONFIGS = ("config.json", "metadata.json")
+CONFIGS = ("config.json", "metadata.json")
 
 
 def is_weights_file(name: str) -> bool:
@@ -122,8 +122,8 @@ def saved_dtype(folder: str) -> keras.DTypePolicy:
     Raises:
         ValueError: if the configuration is damaged.
     """
-    check_preset(folder, lambda name: name in _CONFIGS)
-    with open(os.path.join(folder, _CONFIGS[0]), encoding="utf-8") as file:
+    check_preset(folder, lambda name: name in CONFIGS)
+    with open(os.path.join(folder, CONFIGS[0]), encoding="utf-8") as file:
         return keras.dtype_policies.get(json.load(file)["config"]["dtype"])
 
 
@@ -135,7 +135,7 @@ def check_beside(filepath: str, belongs: Callable[[str], bool]) -> None:
 
 
 def _is_encoder_file(name):
-    return name in _CONFIGS or is_weights_file(name)
+    return name in CONFIGS or is_weights_file(name)
 
 
 class EncoderFiles:
@@ -185,7 +185,7 @@ class EncoderFiles:
         is_local = isinstance(preset, (str, os.PathLike)) and os.path.isdir(preset)
         if is_local:
             preset = os.fspath(preset)
-            check_preset(preset, lambda name: name in _CONFIGS)
+            check_preset(preset, lambda name: name in CONFIGS)
         try:
             return super().from_preset(preset, load_weights, **kwargs)
         except DAMAGE as error:

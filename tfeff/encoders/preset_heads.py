@@ -12,14 +12,64 @@ from typing import Any
 import numpy as np
 
 from tfeff.encoders.preset_files import (
+    CONFIGS,
     HEAD,
     add_digests,
     check_preset,
+    is_weights_file,
     tokenizer_files,
 )
-from tfeff.utils.files import atomic_folder
+from tfeff.utils.checks import check_bool, check_path
+from tfeff.utils.digests import FILE_NAME, files_below
+from tfeff.utils.files import atomic_folder, check_new_path
 
 _TASK = "task.json"
+
+
+def check_preset_path(name: str, path: object, overwrite: bool) -> str:
+    """Returns the absolute path of a preset that may be written, else raises.
+
+    Args:
+        name: the argument that the path was given as, for errors.
+        path: its value.
+        overwrite: whether a preset that is there may be replaced.
+
+    Raises:
+        ValueError: if something is there, and it is no preset or must not be replaced.
+    """
+    check_bool("overwrite", overwrite)
+    given = check_path(name, path)
+    found = _no_preset(given)
+    if overwrite and not found:
+        return os.path.realpath(given)
+    if overwrite and os.path.lexists(given):
+        raise ValueError(
+            f"`{name}` must be new, or a preset of tfeff, for overwrite=True. "
+            f"Received: {name}={given!r}, {found}"
+        )
+    return check_new_path(
+        name, given, "" if found else "Give overwrite=True to replace it"
+    )
+
+
+def _no_preset(folder):
+    """Why a folder is not one that `save_preset` has written; "" if it is."""
+    if not os.path.isdir(folder):
+        return "which is no folder"
+    names = set(os.listdir(folder))
+    # Files further below are many in a folder of something else.
+    others = sorted(x for x in names - {"assets", FILE_NAME} if not _is_of_preset(x))
+    others = others or [x for x in files_below(folder) if not _is_of_preset(x)]
+    if others:
+        return f"which has {', '.join(others[:5])}"
+    missing = {CONFIGS[0], FILE_NAME} - names
+    return f"which has no {' and no '.join(sorted(missing))}" if missing else ""
+
+
+def _is_of_preset(name):
+    is_head = name == os.path.basename(name) and name.endswith(HEAD)
+    is_known = name in (*CONFIGS, _TASK) or is_weights_file(name)
+    return is_known or is_head or tokenizer_files()(name)
 
 
 def save_preset(
@@ -28,17 +78,19 @@ def save_preset(
     path: str,
     heads: Mapping[str, Mapping[str, Any]],
     task: Mapping | None = None,
+    replace: bool = False,
 ) -> None:
     """Writes an encoder, its tokenizer, heads and model as a preset.
 
     Args:
         encoder: the `Encoder`.
         tokenizer: the KerasHub tokenizer, or `None`.
-        path: the folder, from `check_new_path`.
+        path: the folder, from `check_preset_path`.
         heads: the arrays of each head by its name.
         task: the configuration of the model, for JSON; `None` where there is none.
+        replace: whether a folder that is there is replaced.
     """
-    with atomic_folder(path) as unfinished:
+    with atomic_folder(path, replace) as unfinished:
         encoder.save_to_preset(unfinished)
         if tokenizer is not None:
             tokenizer.save_to_preset(unfinished)

@@ -155,8 +155,8 @@ def save_for_serving(
         model: a `keras.Model`, as above.
         tokenizer: the KerasHub tokenizer that the model was trained with; it has the
             ids of `[CLS]`, `[SEP]`, padding and mask, and adds none by itself.
-        path: the folder to write; it must not exist. The folders above it are made.
-            It appears when it is complete, or not at all.
+        path: the folder to write; it must not exist, as a server may read it. The
+            folders above it are made. It appears when it is complete, or not at all.
         sequence_length: integer, most tokens of a text, `[CLS]` and `[SEP]`
             included. Default: the encoder's `max_sequence_length`.
         encoder: the `Encoder` of the model that reads the texts. Default: the one that
@@ -202,7 +202,8 @@ def save_for_serving(
     signatures = _signatures(
         model, tokenizer, sequence_length=sequence_length, encoder=encoder, **options
     )
-    with atomic_folder(check_new_path("path", path)) as unfinished:
+    advice = "`tfeff.export.save_version` writes the next number in a folder"
+    with atomic_folder(check_new_path("path", path, advice)) as unfinished:
         _write(signatures, unfinished)
 
 

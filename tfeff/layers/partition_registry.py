@@ -16,6 +16,7 @@ from tfeff.utils.checks import (
     check_integer,
     check_string,
 )
+from tfeff.utils.definitions import refusal
 
 # What a layer tells the functions.
 _SETTINGS = "num_parts", "layer_index", "num_layers", "dtype"
@@ -53,7 +54,9 @@ def register_partition(
     `f_h(x) ≥ 0` and `Σ_h f_h(x) = 1`.
 
     It is usable as a decorator. A saved layer has the name alone: the functions must be
-    registered before it is loaded.
+    registered before it is loaded. A cell that is run again replaces what it had
+    registered (functions of the same module and name, with the same reach) for layers
+    that are made from then on.
 
     Args:
         name: the name for `partition`.
@@ -92,11 +95,11 @@ def register_partition(
     if reach is not None and not callable(reach):
         reach = check_integer("reach", reach, minimum=0)
     registered = _Registered(functions, reach)
-    if _REGISTRY.get(name, registered) != registered:
+    if advice := refusal(_REGISTRY, (), name, registered):
         raise ValueError(
             "`name` must be the name of no other partition. "
             f"Received: name={name!r}, which is registered for "
-            f"{_REGISTRY[name].functions!r}"
+            f"{_REGISTRY[name].functions!r}. {advice}"
         )
     _REGISTRY[name] = registered
     return functions

@@ -19,6 +19,7 @@ from tfeff.objectives.permutation_lm import PermutationLM
 from tfeff.objectives.replaced_token import ReplacedTokenDetection
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 from tfeff.utils.checks import check_choice, check_string
+from tfeff.utils.definitions import refusal
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,6 +128,9 @@ Received: masking='ngram'
 def register(objective: PretrainingObjective) -> PretrainingObjective:
     """Registers a pretraining objective, so that `get` returns it by its name.
 
+    A cell that is run again replaces what it had registered: an objective of equal
+    settings, whose classes and functions have the same names in their modules.
+
     Args:
         objective: a `PretrainingObjective`.
 
@@ -134,7 +138,7 @@ def register(objective: PretrainingObjective) -> PretrainingObjective:
         The objective.
 
     Raises:
-        ValueError: if another objective has the name.
+        ValueError: if an objective of tfeff, or another one, has the name.
         TypeError: if `objective` is of another type.
 
     Example:
@@ -153,10 +157,10 @@ def register(objective: PretrainingObjective) -> PretrainingObjective:
             "`objective` must be a `PretrainingObjective`. "
             f"Received: objective={objective!r}"
         )
-    if _REGISTRY.get(objective.name, objective) != objective:
+    if advice := refusal(_REGISTRY, _OWN, objective.name, objective):
         raise ValueError(
             f"`objective` must have a name of its own. Received: {objective}, "
-            f"while the name is that of {_REGISTRY[objective.name]}"
+            f"while the name is that of {_REGISTRY[objective.name]}. {advice}"
         )
     _REGISTRY[objective.name] = objective
     return objective
@@ -240,3 +244,4 @@ _REGISTRY = {
         ),
     )
 }
+_OWN = frozenset(_REGISTRY)

@@ -124,9 +124,10 @@ def answer(
                 f"{length}"
             )
         examples = tfeff.data.SpanExamples(train.questions)
-        baseline = make_baseline(
-            dataset, examples, {"": tfeff.data.SpanExamples(dev.questions)}
-        )
+        with named_as(examples="dev"):
+            baseline = make_baseline(
+                dataset, examples, {"": tfeff.data.SpanExamples(dev.questions)}
+            )
         baselines = [
             baseline_to_predict(
                 dataset,

@@ -10,6 +10,7 @@ from tfeff.recipes.naming import named_as
 
 # To train on, and to validate by.
 CACHES = ("train", "validation")
+_TABLES = (".csv", ".tsv")
 
 
 def corpus(names: Sequence[str], settings, setting: str = "corpus") -> Corpus:
@@ -34,7 +35,7 @@ def corpus(names: Sequence[str], settings, setting: str = "corpus") -> Corpus:
         ),
         "json_lines": lambda group: tfeff.data.json_lines(group, settings.text_field),
         "parquet": lambda group: tfeff.data.parquet(group, settings.text_field),
-        "text": tfeff.data.text_files,
+        "text": _text_files,
     }
     of_text = dict.fromkeys(("field", "column", "feature"), "text_field")
     with named_as(patterns=setting, **of_text):
@@ -51,6 +52,19 @@ def _kind(name):
     if kind.endswith((".jsonl", ".ndjson", ".json")):
         return "json_lines"
     return "parquet" if kind.endswith(".parquet") else "text"
+
+
+def _text_files(names):
+    documents = tfeff.data.text_files(names)
+    for path, _ in documents.parts:
+        if _kind(path) != "text" or path.lower().removesuffix(".gz").endswith(_TABLES):
+            raise ValueError(
+                "`patterns` must match text files, or JSON Lines (.jsonl) or Parquet "
+                "files (.parquet) by names and globs that end so, which have the text "
+                "in `text_field`. Labelled texts are for `tfeff.datasets.tsv_dataset`. "
+                f"Received: {path}, whose lines are no text"
+            )
+    return documents
 
 
 def _each(names, read):
@@ -131,10 +145,20 @@ def split_corpus(names: Sequence[str], settings):
     validation_fraction = settings.validation_fraction
     parts = tfeff.data.split(corpus(names, settings), validation_fraction)
     if any(next(iter(part), None) is None for part in parts):
-        count = sum(1 for part in parts for _ in part)
+        sizes = [sum(1 for _ in part) for part in parts]
+        hint = ""
+        if sum(sizes) <= len(parts[0].parts):  # No more than one a file.
+            hint += (
+                " In text files a blank line ends a document, in JSON Lines (.jsonl) "
+                "a line does."
+            )
+        ways = [f"a {'larger' if sizes[0] else 'smaller'} fraction"] * (sum(sizes) > 1)
+        ways += ["other text as `validation`"] * hasattr(settings, "validation")
+        if ways:
+            hint += f" Give {' or '.join(ways)}."
         raise ValueError(
             "`validation_fraction` must leave documents to train on and to validate "
-            f"by. Received: {validation_fraction=} of {count} documents."
+            f"by. Received: {validation_fraction=}, documents: {sum(sizes)}.{hint}"
         )
     return parts
 

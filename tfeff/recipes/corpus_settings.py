@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from tfeff.recipes.settings import Settings, changed, setting, settings
 
 CORPUS_HELP = (
-    "Text files, JSON Lines (.jsonl, .ndjson, .json, also .gz), Parquet files "
-    "(.parquet), globs of them; or tfds:NAME, hf:NAME, hf:NAME:CONFIGURATION, "
-    "docstrings."
+    "Text files, in which a blank line ends a document, JSON Lines (.jsonl, .ndjson, "
+    ".json), both also .gz, Parquet files (.parquet), globs of them; or tfds:NAME, "
+    "hf:NAME, hf:NAME:CONFIGURATION, docstrings."
 )
 TEXT_FIELD_HELP = (
     "The field or column of the text in JSON Lines, Parquet files and data sets."

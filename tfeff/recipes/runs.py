@@ -15,13 +15,14 @@ import tensorflow as tf
 from absl import logging
 
 import tfeff
+from tfeff.datasets.aliases import ALIASES
 from tfeff.recipes.naming import named_as
 from tfeff.recipes.settings import Settings, fields_of
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.checks import check_choice
+from tfeff.utils.checks import check_choice, near_miss
 from tfeff.utils.digests import FILE_NAME, check_digests, sha256
 from tfeff.utils.files import atomic_file, scratch_folder
 from tfeff.utils.json_files import read_object
@@ -135,8 +136,12 @@ def find_dataset(
             "`task` must be the name of `dataset`. Received: "
             f"task={task!r}, a data set with the name {given.name!r}"
         )
-    with named_as(name="task"):
-        dataset = given or tfeff.datasets.get(task)
+    if given is None and task not in (*tfeff.datasets.names(), *ALIASES):
+        fitting = tfeff.datasets.names(*kinds)
+        near = near_miss(task, fitting)
+        fitting.sort(key=lambda name: repr(name) not in near)  # A near miss is first.
+        check_choice("task", task, fitting)
+    dataset = given or tfeff.datasets.get(task)
     if dataset.kind not in kinds:
         raise ValueError(
             f"`task` must be one of {tfeff.datasets.names(*kinds)} here. "

@@ -74,6 +74,12 @@ def paths(**ways: Way) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     if way.writes and (local := local_of(value)):
                         given.arguments[name] = local
                         continue
+                    if given.arguments.get("overwrite"):
+                        raise ValueError(
+                            f"`overwrite` must be False where `{name}` is a URL: what "
+                            "is whole there is not replaced. Give a new URL. Received: "
+                            f"overwrite=True, {name}={value!r}"
+                        )
                     path = stack.enter_context(way.open(name, value))
                     given.arguments[name] = path
                     if way.writes:

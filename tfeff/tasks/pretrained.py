@@ -16,16 +16,20 @@ from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.extend_length import extend_length
 from tfeff.encoders.preset_files import check_preset, saved_dtype, tokenizer_files
-from tfeff.encoders.preset_heads import save_preset
+from tfeff.encoders.preset_heads import check_preset_path, save_preset
 from tfeff.encoders.quantization import check_keeps_quantization
 from tfeff.encoders.swap_positions import METHODS
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
 from tfeff.tasks.encoder_limits import check_vocabulary
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
-from tfeff.training.checkpoints import load_checkpoint, run_checkpoint
+from tfeff.training.checkpoints import (
+    checkpoint_steps,
+    load_checkpoint,
+    run_checkpoint,
+)
 from tfeff.utils.checks import check_choice, check_integer, check_path, check_rate
-from tfeff.utils.files import DAMAGE, check_new_path, is_unreadable
+from tfeff.utils.files import DAMAGE, is_unreadable
 from tfeff.utils.types import DType
 
 _CONFIG = "config.json"
@@ -37,6 +41,8 @@ def save_pretrained(
     model: Encoder | Objective,
     tokenizer: keras_hub.tokenizers.Tokenizer,
     path: str | os.PathLike,
+    *,
+    overwrite: bool = False,
 ) -> None:
     """Writes an encoder, or a model of one, and its tokenizer as a KerasHub preset.
 
@@ -49,14 +55,16 @@ def save_pretrained(
             `tfeff.tasks` or an objective such as `tfeff.objectives.MaskedLM`, whose
             heads are kept for `load_task`, `load_objective` and `load_masked_lm`.
         tokenizer: the KerasHub tokenizer that it was trained with.
-        path: the folder to write, atomically; it must not exist. The folders above it
-            are created.
+        path: the folder to write, atomically. The folders above it are created.
+        overwrite: whether a preset of tfeff that is at `path` is replaced, when the new
+            one is written. Another folder is not. A process that is killed at that
+            moment leaves the old one beside it, as `NAME.replaced-…`. Not for URLs.
 
     Raises:
         TypeError: if an argument is of another type, or a model whose heads cannot be
             kept.
-        ValueError: if `path` exists, the tokenizer has more ids than the encoder, or
-            the model has adapters on quantized layers.
+        ValueError: if `path` exists and is not to be replaced, the tokenizer has more
+            ids than the encoder, or the model has adapters on quantized layers.
 
     Example:
     ```python
@@ -67,6 +75,7 @@ def save_pretrained(
     encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=40)
     tfeff.tasks.save_pretrained(encoder, tokenizer, "preset")
     encoder, tokenizer = tfeff.tasks.load_pretrained("preset")
+    tfeff.tasks.save_pretrained(encoder, tokenizer, "preset", overwrite=True)
     ```
     """
     encoder, heads, task = model, {}, None
@@ -84,7 +93,8 @@ def save_pretrained(
         )
     check_vocabulary("tokenizer", tokenizer, encoder)
     check_keeps_quantization(model)
-    save_preset(encoder, tokenizer, check_new_path("path", path), heads, task)
+    path = check_preset_path("path", path, overwrite)
+    save_preset(encoder, tokenizer, path, heads, task, os.path.isdir(path))
 
 
 def head_arrays(model: Objective) -> dict[str, dict[str, np.ndarray]]:
@@ -271,6 +281,12 @@ def find_preset(path):
         missing.append("its weights (model.weights.h5)")
     if missing:
         known = "no folder" if not os.path.isdir(preset) else f"without {missing}"
+        steps = checkpoint_steps(os.path.join(path, "checkpoints"))
+        if steps and preset == path:
+            known = (
+                "a run that is not finished, with checkpoints of steps "
+                f"{', '.join(map(str, steps))}: its encoder is '{path}@{steps[-1]}'"
+            )
         raise ValueError(
             "`path` must be a preset with an encoder and its tokenizer, a run "
             "directory that holds one as preset/, or RUN@STEP. "

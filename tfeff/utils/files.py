@@ -33,12 +33,21 @@ def is_unreadable(error: Exception) -> bool:
     return isinstance(error, OSError) and error.errno not in _MISSING
 
 
-def check_new_path(name: str, path: object) -> str:
-    """Returns `path` as an absolute path if it does not exist yet, else raises."""
+def check_new_path(name: str, path: object, advice: str = "") -> str:
+    """Returns `path` as an absolute path if it does not exist yet, else raises.
+
+    Args:
+        name: the argument, for errors.
+        path: its value.
+        advice: what to do where it exists, a sentence without its full stop.
+    """
     given = check_path(name, path)
     absolute = os.path.abspath(given)
     if os.path.lexists(absolute):
-        raise ValueError(f"`{name}` must not exist yet. Received: {name}={given!r}")
+        raise ValueError(
+            f"`{name}` must not exist yet. Received: {name}={given!r}"
+            f"{advice and f'. {advice}'}"
+        )
     return absolute
 
 
@@ -76,21 +85,44 @@ def make_folder(name: str, path: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def atomic_folder(path: str) -> Iterator[str]:
+def atomic_folder(path: str, replace: bool = False) -> Iterator[str]:
     """Yields a path to write a folder to, which is renamed to `path` at the end.
 
-    Parent folders are created. After an error, `path` does not exist. What is written
-    may be a new file, too.
+    Parent folders are created. After an error, `path` is as it was. What is written may
+    be a new file, too.
 
     Args:
         path: the folder to create, as `check_new_path` returns it.
+        replace: whether a folder that is there gives way to the complete new one. A
+            process that is killed between two renames leaves the old one whole, beside
+            `path`, as `NAME.replaced-…`.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with _partial(path) as unfinished:
         yield unfinished
         _sync_below(unfinished)
-        os.rename(unfinished, path)
+        if replace and os.path.isdir(path):
+            _exchange(unfinished, path)
+        else:
+            os.rename(unfinished, path)
         _sync(os.path.dirname(path))
+
+
+def _exchange(new, path):
+    """Two folders change names; after an error both have their own."""
+    parent, name = os.path.split(path)
+    # Not in the partial folder, which the next process would remove with what it has.
+    old = tempfile.mkdtemp(prefix=f"{name}.replaced-", dir=parent)
+    try:
+        os.rename(path, old)
+        os.rename(new, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.rename(old, path)  # An empty `old` takes no other folder's place.
+        with contextlib.suppress(OSError):
+            os.rmdir(old)
+        raise
+    os.rename(old, new)
 
 
 @contextlib.contextmanager

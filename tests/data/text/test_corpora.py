@@ -2,6 +2,7 @@
 
 import builtins
 import errno
+import gzip
 
 import numpy as np
 import pytest
@@ -45,6 +46,18 @@ def test_no_file_matches(tmp_path):
         text_files(tmp_path)
     with pytest.raises(ValueError, match="must not be empty"):
         text_files([])
+
+
+def test_compressed_files(tmp_path):
+    text = "Ünu linio.\n\ndua\nlinio\n" * 1000
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    documents = text_files(tmp_path / "*.gz")
+    plain = text_files(write(tmp_path / "a.txt", text))
+    assert list(documents) == list(documents) == list(plain)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ValueError, match=r"a\.txt\.gz is damaged behind line \d+"):
+        list(documents)
 
 
 def test_empty_files(tmp_path):

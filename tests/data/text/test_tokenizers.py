@@ -161,6 +161,8 @@ def test_loading_what_is_not_there(tmp_path):
         load_tokenizer(tmp_path / "none.spm")
     with pytest.raises(TypeError, match="`path`"):
         load_tokenizer(3)
+    with pytest.raises(ValueError, match="is a folder. `tfeff.convert.load_tokenizer`"):
+        load_tokenizer(tmp_path)
 
 
 def test_every_truncation_is_noticed(tokenizer, tmp_path):

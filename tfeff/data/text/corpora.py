@@ -5,18 +5,25 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tfeff.data.text.corpus import Corpus, Part, absolute, matching_files, parts_of
+from tfeff.data.text.corpus import (
+    Corpus,
+    Part,
+    absolute,
+    matching_files,
+    parts_of,
+    read_lines,
+)
 from tfeff.data.text.documents import check_documents
-from tfeff.storage.streams import open_stream
 from tfeff.utils.checks import check_fraction
 
 
 def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Corpus:
     """Documents from UTF-8 text files.
 
-    Blank lines separate documents; line breaks within a document are kept. Files are
-    read in the order of the patterns, those of one pattern in the order of their names,
-    each file once and line by line, so that a corpus may be larger than memory.
+    Blank lines separate documents; line breaks within a document are kept. Files whose
+    names end in `.gz` are decompressed. They are read in the order of the patterns,
+    those of one pattern in the order of their names, each file once and line by line,
+    so that a corpus may be larger than memory.
 
     Args:
         patterns: a path or a glob (`**` descends into folders), or a list of them. URLs
@@ -28,7 +35,7 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
     Raises:
         ValueError: if no file matches a pattern, or a file cannot be read or is
             empty; when the documents are read, if a file is not UTF-8 (the message
-            names the file and the byte) or has blank lines alone.
+            names the file and the byte), has blank lines alone, or is a damaged `.gz`.
 
     Example:
     ```python
@@ -48,25 +55,24 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
 
 def _read(absolute_path: str, path: str) -> Iterator[str]:
     lines, offset, found = [], 0, False
-    with open_stream("patterns", absolute_path) as file:
-        for raw in file:
-            try:
-                line = raw.decode("utf-8").rstrip()
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"The file {path} must be UTF-8 text. Received: byte "
-                    f"0x{error.object[error.start]:02x} at offset "
-                    f"{offset + error.start} ({error.reason})"
-                ) from error
-            if offset == 0:
-                line = line.removeprefix("\ufeff")  # a byte-order mark
-            offset += len(raw)
-            if line:
-                lines.append(line)
-            elif lines:
-                found = True
-                yield "\n".join(lines)
-                lines = []
+    for raw in read_lines(absolute_path, path):
+        try:
+            line = raw.decode("utf-8").rstrip()
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"The file {path} must be UTF-8 text. Received: byte "
+                f"0x{error.object[error.start]:02x} at offset "
+                f"{offset + error.start} ({error.reason})"
+            ) from error
+        if offset == 0:
+            line = line.removeprefix("\ufeff")  # a byte-order mark
+        offset += len(raw)
+        if line:
+            lines.append(line)
+        elif lines:
+            found = True
+            yield "\n".join(lines)
+            lines = []
     if lines:
         yield "\n".join(lines)
     elif not found:

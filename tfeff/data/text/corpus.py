@@ -1,8 +1,11 @@
 """What all corpora are made of: documents that can be read again, and files."""
 
+import contextlib
 import functools
 import glob
+import gzip
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -63,6 +66,31 @@ def matching_files(patterns: str | os.PathLike | Sequence) -> list[str]:
                 f"{error.strerror or error}"
             ) from error
     return paths
+
+
+def read_lines(absolute_path: str, path: str) -> Iterator[bytes]:
+    """The lines of a file, decompressed if its name ends in `.gz`.
+
+    Args:
+        absolute_path: the file.
+        path: its name in messages.
+
+    Raises:
+        ValueError: at the line behind which a compressed file is damaged.
+    """
+    number = 0
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(open_stream("patterns", absolute_path))
+        if path.lower().endswith(".gz"):
+            file = stack.enter_context(gzip.open(file))
+        try:
+            for line in file:
+                number += 1
+                yield line
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(
+                f"The file {path} is damaged behind line {number}: {error}"
+            ) from error
 
 
 def absolute(path: str) -> str:

@@ -1,15 +1,19 @@
 """Corpora of records, one field of which is the text: JSON Lines, Parquet, datasets."""
 
-import contextlib
 import functools
-import gzip
+import itertools
 import json
 import os
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tfeff.data.text.corpus import Corpus, Part, absolute, matching_files
+from tfeff.data.text.corpus import (
+    Corpus,
+    Part,
+    absolute,
+    matching_files,
+    read_lines,
+)
 from tfeff.storage.streams import open_stream
 from tfeff.utils.checks import check_string, near_miss
 
@@ -52,7 +56,14 @@ def json_lines(
     check_string("field", field)
     paths = matching_files(patterns)
     for path in paths:
-        next(_read_json_lines(path, path, field), None)
+        for number, record in itertools.islice(_json_objects(path, path), 1):
+            if field not in record:
+                raise ValueError(
+                    f"Line {number} of {path} must have the field that `field` names. "
+                    f"It has {list(record)}. Received: field={field!r}."
+                    f"{near_miss(field, record)}"
+                )
+            _field(record, field, path, number)
     return Corpus(
         _part(path, _read_json_lines, absolute(path), path, field) for path in paths
     )
@@ -171,25 +182,20 @@ def _texts(read: Callable[..., Iterator[str]], *arguments: Any) -> Iterator[str]
 
 
 def _read_json_lines(absolute_path: str, path: str, field: str) -> Iterator[str]:
-    with contextlib.ExitStack() as stack:
-        file = stack.enter_context(open_stream("patterns", absolute_path))
-        if path.lower().endswith(".gz"):
-            file = stack.enter_context(gzip.open(file))
-        number = 0
-        try:
-            for number, line in enumerate(file, 1):
-                if number == 1:
-                    line = line.removeprefix(b"\xef\xbb\xbf")  # a byte-order mark
-                if line := line.strip():
-                    yield _field(line, field, path, number)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(
-                f"The file {path} is damaged behind line {number}: {error}"
-            ) from error
+    for number, record in _json_objects(absolute_path, path):
+        yield _field(record, field, path, number)
 
 
-def _field(line: bytes, field: str, path: str, number: int) -> str:
-    place = f"Line {number} of {path}"
+def _json_objects(absolute_path: str, path: str) -> Iterator[tuple[int, dict]]:
+    """The objects, each with the number of its line."""
+    for number, line in enumerate(read_lines(absolute_path, path), 1):
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")  # a byte-order mark
+        if line := line.strip():
+            yield number, _json_object(line, f"Line {number} of {path}")
+
+
+def _json_object(line: bytes, place: str) -> dict:
     try:
         record = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -200,10 +206,14 @@ def _field(line: bytes, field: str, path: str, number: int) -> str:
         raise ValueError(
             f"{place} must be a JSON object. Received: {line[:60].decode()!r}"
         )
+    return record
+
+
+def _field(record: dict, field: str, path: str, number: int) -> str:
     if field not in record:
         raise ValueError(
-            f"{place} must have the field {field!r}. It has {list(record)}."
-            f"{near_miss(field, record)}"
+            f"Line {number} of {path} must have the field {field!r}. It has "
+            f"{list(record)}.{near_miss(field, record)}"
         )
     return _string(record[field], f"The field {field!r} in line {number} of {path}")
 

@@ -241,18 +241,24 @@ def load_tokenizer(
     """Reads a tokenizer that `save_tokenizer` wrote.
 
     Args:
-        path: the file.
+        path: the file. `tfeff.convert.load_tokenizer` reads folders.
 
     Returns:
         A tokenizer equal to the one that was saved. Of SentencePiece it is an
         `AlbertTokenizer`.
 
     Raises:
-        ValueError: if the file is missing, damaged, or lacks a special token.
+        ValueError: if the file is missing, a folder, damaged, or lacks a special token.
 
     Example: see `save_tokenizer`.
     """
     path = check_path("path", path)
+    if os.path.isdir(path):
+        raise ValueError(
+            f"`path` must be a tokenizer file. Received: {path!r}, which is a folder. "
+            "`tfeff.convert.load_tokenizer` reads those of presets, runs and published "
+            "tokenizers"
+        )
     check_file(path)
     try:
         with open(path, "rb") as file:

@@ -1,0 +1,77 @@
+"""Registries by name, where a definition takes the place of itself.
+
+A cell of a notebook that is run again makes new objects of the same definitions.
+"""
+
+import dataclasses
+import functools
+import types
+from collections.abc import Container, Mapping
+from typing import Any
+
+
+def refusal(
+    registry: Mapping[str, Any], own: Container[str], name: str, value: Any
+) -> str | None:
+    """What to do if a value may not be registered under a name; `None` if it may.
+
+    Args:
+        registry: the values by their names.
+        own: the names that tfeff itself has given; what has them is not replaced.
+        name: the name for the value.
+        value: what is to be registered.
+    """
+    if name in own:
+        same = name in registry and registry[name] == value
+        return None if same else "It is a name of tfeff's own: give another one"
+    if name not in registry or same_definition(registry[name], value):
+        return None
+    return "Give another name, or start Python again to define the name anew"
+
+
+def same_definition(one: Any, other: Any) -> bool:
+    """Whether two values are one definition, as those of a cell that is run twice are.
+
+    Classes and functions of a module are known by their names: the cell may have been
+    edited. Functions that have none of their own, such as lambdas and functions in
+    functions, must have the same code and see the same values; records and partial
+    functions have the same parts.
+    """
+    try:
+        return _same(one, other)
+    except (RecursionError, TypeError, ValueError):  # Values that cannot be compared.
+        return False
+
+
+def _same(one, other):
+    if one is other:
+        return True
+    if not _same(type(one), type(other)):
+        return False
+    if isinstance(one, (type, types.FunctionType)):
+        if _name(one) != _name(other):
+            return False
+        if "<" not in one.__qualname__:  # As in `<lambda>`, `outer.<locals>.inner`.
+            return True
+        return isinstance(one, types.FunctionType) and _same(_seen(one), _seen(other))
+    if isinstance(one, functools.partial):
+        parts = [(x.func, x.args, x.keywords) for x in (one, other)]
+        return _same(*parts)
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, dict):
+        return _same(tuple(one.items()), tuple(other.items()))
+    if dataclasses.is_dataclass(one):
+        names = [field.name for field in dataclasses.fields(one)]
+        return _same(*({x: getattr(y, x) for x in names} for y in (one, other)))
+    return bool(one == other)
+
+
+def _name(value):
+    return value.__module__, value.__qualname__
+
+
+def _seen(function):
+    """What a function's results depend on, beside its arguments and its module."""
+    cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
+    return function.__code__, function.__defaults__, function.__kwdefaults__, cells
