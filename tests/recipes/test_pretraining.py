@@ -310,7 +310,7 @@ def test_too_few_documents_to_hold_some_out(tmp_path):
     settings = PretrainSettings(
         run_dir=tmp_path / "run", corpus=(str(tmp_path / "text.txt"),)
     )
-    message = "`validation_fraction` must leave .*=0.02 of 1 documents"
+    message = "`validation_fraction` must leave .*=0.02, documents: 1. .*blank line"
     with pytest.raises(ValueError, match=message):
         pretraining.pretrain(settings)
     assert not (tmp_path / "run").exists()
