@@ -2,18 +2,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-import numpy as np
 
-from tfeff.data.finetuning.text_features import TextFeatures
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
-from tfeff.tasks.task import PooledTask, check_label_names
+from tfeff.tasks.task import SoftmaxTask, check_label_names
 from tfeff.utils.checks import check_integer
 from tfeff.utils.types import Config
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class Classifier(PooledTask):
+class Classifier(SoftmaxTask):
     """Classification of a text or of a pair of texts.
 
     The encoder's output becomes one vector `v`, by BERT's pooler or by a query that
@@ -90,43 +88,6 @@ class Classifier(PooledTask):
         )
         self.num_classes = num_classes
         self.label_names = label_names
-
-    def probabilities(
-        self,
-        features: TextFeatures,
-        batch_size: int = 32,
-        pad_to_longest: bool | None = None,
-    ) -> np.ndarray:
-        """The probability of each class, softmax(z), for each example.
-
-        Args:
-            features: from `tfeff.data.text_features`.
-            batch_size: integer, examples in a batch.
-            pad_to_longest: whether rows are as long as the longest of their batch. By
-                default they are, unless the encoder depends on the padded length or
-                the model is compiled for each length, as on a TPU.
-
-        Returns:
-            `[N, num_classes]` float32, in the order of the examples.
-
-        Raises:
-            TypeError: if `features` are others.
-            ValueError: if `batch_size` is below 1, or `features` have ids that the
-                encoder has no rows for.
-
-        Example:
-
-        >>> import tfeff
-        >>> films = ["great fun", "far too long", "fun"]
-        >>> tokenizer = tfeff.data.train_tokenizer(films * 9, vocabulary_size=18)
-        >>> examples = tfeff.data.TextExamples(films, None, None, None, range(3))
-        >>> features = tfeff.data.text_features(examples, tokenizer, 8)
-        >>> encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=18)
-        >>> Classifier(encoder, 2).probabilities(features).shape
-        (3, 2)
-        """
-        logits = self.predicted(features, batch_size, pad_to_longest)
-        return keras.ops.convert_to_numpy(keras.ops.softmax(logits))
 
     def get_config(self) -> Config:
         names = self.label_names

@@ -1,17 +1,15 @@
 from typing import Any
 
 import keras
-import numpy as np
 
-from tfeff.data.finetuning.text_features import TextFeatures
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.tasks.groups import Group, grouped_inputs
-from tfeff.tasks.task import PooledTask
+from tfeff.tasks.task import SoftmaxTask
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class MultipleChoice(PooledTask):
+class MultipleChoice(SoftmaxTask):
     """Choice among the options of a question, as in RACE.
 
     The encoder reads each option with its passage and question as a sequence, which
@@ -89,29 +87,3 @@ class MultipleChoice(PooledTask):
             finish=lambda z: Group(name="group")([z[:, 0], inputs["token_ids"]]),
             **kwargs,
         )
-
-    def probabilities(
-        self,
-        features: TextFeatures,
-        batch_size: int = 8,
-        pad_to_longest: bool | None = None,
-    ) -> np.ndarray:
-        """The probability of each option, softmax(z), for each question.
-
-        Args:
-            features: from `tfeff.data.text_features`, of `ChoiceExamples`.
-            batch_size: integer, questions in a batch.
-            pad_to_longest: whether rows are as long as the longest of their batch. By
-                default they are, unless the encoder depends on the padded length or
-                the model is compiled for each length, as on a TPU.
-
-        Returns:
-            `[N, C]` float32, in the order of the questions.
-
-        Raises:
-            TypeError: if `features` are others.
-            ValueError: if `batch_size` is below 1, or `features` have ids that the
-                encoder has no rows for.
-        """
-        logits = self.predicted(features, batch_size, pad_to_longest)
-        return keras.ops.convert_to_numpy(keras.ops.softmax(logits))

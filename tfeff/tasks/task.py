@@ -172,6 +172,47 @@ class PooledTask(Task):
         return config
 
 
+class SoftmaxTask(PooledTask):
+    """A pooled task that chooses: its outputs are logits `[B, C]`."""
+
+    def probabilities(
+        self,
+        features: TextFeatures,
+        batch_size: int = 32,
+        pad_to_longest: bool | None = None,
+    ) -> np.ndarray:
+        """The probability of each class or option, softmax(z), for each example.
+
+        Args:
+            features: from `tfeff.data.text_features`.
+            batch_size: integer, examples in a batch.
+            pad_to_longest: whether rows are as long as the longest of their batch. By
+                default they are, unless the encoder depends on the padded length or
+                the model is compiled for each length, as on a TPU.
+
+        Returns:
+            `[N, C]` float32, in the order of the examples.
+
+        Raises:
+            TypeError: if `features` are others.
+            ValueError: if `batch_size` is below 1, or `features` have ids that the
+                encoder has no rows for.
+
+        Example:
+
+        >>> import tfeff
+        >>> films = ["great fun", "far too long", "fun"]
+        >>> tokenizer = tfeff.data.train_tokenizer(films * 9, vocabulary_size=18)
+        >>> examples = tfeff.data.TextExamples(films, None, None, None, range(3))
+        >>> features = tfeff.data.text_features(examples, tokenizer, 8)
+        >>> encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=18)
+        >>> tfeff.tasks.Classifier(encoder, 2).probabilities(features).shape
+        (3, 2)
+        """
+        logits = self.predicted(features, batch_size, pad_to_longest)
+        return keras.ops.convert_to_numpy(keras.ops.softmax(logits))
+
+
 def make_pooling(encoder: Encoder, pooling: str):
     """A function that makes one vector `[B, D]` a sequence; `[B, 4 D]` of segments.
 
