@@ -1,5 +1,7 @@
 """Schedule and AdamW against literal versions."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
@@ -292,9 +294,11 @@ def test_what_is_frozen_stays_excluded_from_decay(way, tmp_path):
         model = tfeff.tasks.Classifier(tfeff.encoders.extend_length(encoder, 1024), 2)
     else:
         optimizer = AdamW.from_config(config)
+    before = json.dumps(config, default=str)
     model.compile(optimizer)
     model.optimizer.build(model.trainable_variables)
     assert [optimizer.decays(weight) for weight in queries(model)] == [True, False]
+    assert json.dumps(config, default=str) == before
 
 
 @pytest.mark.parametrize("by_name", [True, False])

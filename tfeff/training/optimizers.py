@@ -104,7 +104,7 @@ class AdamW(OpenAdamW):
         optimizer = super().from_config(config, custom_objects)
         if excluded:
             optimizer.exclude_from_weight_decay(var_names=excluded["names"])
-            optimizer._excluded = excluded
+            optimizer._excluded = dict(excluded)
         return optimizer
 
     def exclude_from_weight_decay(
