@@ -336,8 +336,11 @@ def test_metrics_leave_out_what_fills_a_batch():
     """Rows of weight 0 have the label 0, which Keras' own `metrics` would count."""
     model, rows = make_model("classifier"), rows_of("classifier")
     right = (model.probabilities(rows).argmax(-1) == 1).mean()
+    batches = rows.dataset(4, repeat=False)
+    loss = model.evaluate(batches, verbose=0, return_dict=True)["loss"]
     model.compile(metrics=["accuracy"])
     found = model.evaluate(rows.dataset(4, repeat=False), verbose=0, return_dict=True)
     assert found["accuracy"] == pytest.approx(right)
+    assert found["loss"] == pytest.approx(loss)
     with pytest.raises(ValueError, match="`metrics` must be left out beside"):
         model.compile(metrics=["accuracy"], weighted_metrics=["accuracy"])

@@ -104,6 +104,11 @@ def test_data_sets_without_an_end_are_refused():
     model.fit(X, Y, verbose=0)
 
 
+def test_a_model_that_is_not_compiled_says_so():
+    with pytest.raises(ValueError, match="must call `compile"):
+        of_graph().fit(X, Y)
+
+
 @pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 def test_a_schedule_that_is_over_is_told(dtype, replicas, recwarn):

@@ -192,7 +192,7 @@ def convert(
     ```
     """
     destination = check_preset_path("destination", destination, overwrite)
-    replace = os.path.isdir(destination)
+    replace = overwrite and os.path.isdir(destination)
     found, encoder = _encoder(source)
     heads = find_heads(found, encoder)
     ignored = _assign(found, encoder, heads.weights)

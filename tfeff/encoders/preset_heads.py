@@ -20,7 +20,7 @@ from tfeff.encoders.preset_files import (
     tokenizer_files,
 )
 from tfeff.utils.checks import check_bool, check_path
-from tfeff.utils.digests import FILE_NAME, files_below
+from tfeff.utils.digests import FILE_NAME, files_below, read_digests
 from tfeff.utils.files import atomic_folder, check_new_path
 
 _TASK = "task.json"
@@ -41,7 +41,13 @@ def check_preset_path(name: str, path: object, overwrite: bool) -> str:
     given = check_path(name, path)
     found = _no_preset(given)
     if overwrite and not found:
-        return os.path.realpath(given)
+        real, here = os.path.realpath(given), os.path.realpath(os.curdir)
+        if os.path.commonpath([real, here]) == real:
+            raise ValueError(
+                f"`{name}` must not be the working directory, or above it, for "
+                f"overwrite=True. Received: {name}={given!r}"
+            )
+        return real
     if overwrite and os.path.lexists(given):
         raise ValueError(
             f"`{name}` must be new, or a preset of tfeff, for overwrite=True. "
@@ -63,7 +69,16 @@ def _no_preset(folder):
     if others:
         return f"which has {', '.join(others[:5])}"
     missing = {CONFIGS[0], FILE_NAME} - names
-    return f"which has no {' and no '.join(sorted(missing))}" if missing else ""
+    if missing:
+        return f"which has no {' and no '.join(sorted(missing))}"
+    try:
+        known = read_digests(folder)
+    except ValueError as error:
+        return f"of which {error}"
+    unknown = [name for name in files_below(folder) if name not in known]
+    return (
+        f"whose {FILE_NAME} does not name {', '.join(unknown[:5])}" if unknown else ""
+    )
 
 
 def _is_of_preset(name):

@@ -112,7 +112,7 @@ class Objective(StaysFrozen, DistributedModel):
                     "weighted here, as rows that fill up a batch have weight 0. "
                     f"Received: metrics={kwargs['metrics']!r}"
                 )
-            weighted_metrics = kwargs.pop("metrics")
+            weighted_metrics = self._beside_means(kwargs.pop("metrics"))
         elif is_auto:
             weighted_metrics = self.default_metrics()
         if not self._is_read and (wrong := loss_of_probabilities(loss)):
@@ -133,6 +133,17 @@ class Objective(StaysFrozen, DistributedModel):
                 f"Received: loss={loss!r}, "
                 f"accumulation_steps={self.accumulation_steps}"
             )
+
+    def _beside_means(self, metrics):
+        """The given metrics, and the default one by which `loss` is a mean over all.
+
+        Where outputs or metrics have names, the given ones alone.
+        """
+        default = self.default_metrics()
+        if isinstance(default, dict) or isinstance(metrics, dict):
+            return metrics
+        means = [metric for metric in default if metric.name == TARGET_MEAN]
+        return [*means, *keras.tree.flatten(metrics)]
 
     def compile_from_config(self, config):
         # A file of before losses of probabilities were refused is a whole one.

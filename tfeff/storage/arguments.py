@@ -74,7 +74,7 @@ def paths(**ways: Way) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     if way.writes and (local := local_of(value)):
                         given.arguments[name] = local
                         continue
-                    if given.arguments.get("overwrite"):
+                    if way.writes and given.arguments.get("overwrite"):
                         raise ValueError(
                             f"`overwrite` must be False where `{name}` is a URL: what "
                             "is whole there is not replaced. Give a new URL. Received: "

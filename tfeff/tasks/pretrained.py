@@ -58,7 +58,8 @@ def save_pretrained(
         path: the folder to write, atomically. The folders above it are created.
         overwrite: whether a preset of tfeff that is at `path` is replaced, when the new
             one is written. Another folder is not. A process that is killed at that
-            moment leaves the old one beside it, as `NAME.replaced-…`. Not for URLs.
+            moment leaves the old one beside it, as `NAME.replaced-…`. Nobody should be
+            reading it meanwhile. Not for URLs.
 
     Raises:
         TypeError: if an argument is of another type, or a model whose heads cannot be
@@ -94,7 +95,8 @@ def save_pretrained(
     check_vocabulary("tokenizer", tokenizer, encoder)
     check_keeps_quantization(model)
     path = check_preset_path("path", path, overwrite)
-    save_preset(encoder, tokenizer, path, heads, task, os.path.isdir(path))
+    replace = overwrite and os.path.isdir(path)
+    save_preset(encoder, tokenizer, path, heads, task, replace)
 
 
 def head_arrays(model: Objective) -> dict[str, dict[str, np.ndarray]]:

@@ -126,7 +126,9 @@ class DistributedModel(
 
     def _warn_of_the_end(self):
         """Warns where the optimizer's schedule is over, and so its rate 0."""
-        optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        # Keras tells what a model lacks that is not compiled.
+        optimizer = getattr(self, "optimizer", None)
+        optimizer = getattr(optimizer, "inner_optimizer", optimizer)
         schedule = getattr(optimizer, "_learning_rate", None)
         if not isinstance(schedule, LinearWarmupDecay):
             return
