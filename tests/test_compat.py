@@ -257,6 +257,13 @@ def test_overridden_steps_of_an_update_are_those_that_keras_takes():
     assert {"decays", "clip", "decay", "sum"} <= set(calls)
 
 
+def test_an_optimizer_keeps_its_schedule():
+    schedule = keras.optimizers.schedules.ExponentialDecay(1.0, 2, 0.5)
+    optimizer = keras.optimizers.AdamW(schedule)
+    assert compat.rate_of(optimizer) is schedule
+    assert optimizer.learning_rate is not schedule
+
+
 def test_slots_are_one_for_each_weight():
     optimizer = keras.optimizers.AdamW()
     model = dense()

@@ -233,6 +233,14 @@ def trained_variables(optimizer: keras.optimizers.Optimizer) -> list[keras.Varia
     return optimizer._trainable_variables
 
 
+def rate_of(optimizer: keras.optimizers.Optimizer) -> Any:
+    """The learning rate that an optimizer was given: a schedule, or a variable.
+
+    Keras' public `learning_rate` is the number of the present step.
+    """
+    return optimizer._learning_rate
+
+
 def slots(optimizer: keras.optimizers.Optimizer) -> dict[str, list]:
     """The optimizer's lists with one variable for each weight, by attribute.
 

@@ -97,26 +97,33 @@ def test_a_system_that_stands_out_is_judged_by_a_paired_t_test(part, recorded):
     assert found == loud
 
 
+def far_beyond_near(claims):
+    """A comparison of what BERT and Shatter lose from near positions to far ones."""
+    terms = tuple(
+        claims.Term(sign * weight, "long", system, "128", metric)
+        for system, sign in (("BERT", 1), ("Shatter", -1))
+        for metric, weight in (("far", 1), ("near", -1))
+    )
+    return claims.Comparison("further", terms)
+
+
 def test_two_metrics_of_a_system_that_stands_out_are_one_effect_a_seed(part, recorded):
     """The loss far off varies, that near by hardly does: they are not independent."""
     verdicts, claims = part("verdicts"), part("claims")
-    near, far = "near", "far"
     rng = np.random.default_rng(0)
     for system in ("BERT", "Shatter", "Method 4", "BERT-RAB", "BERT-RPE"):
         for seed in range(3):
             loud = 1.0 if system == "BERT" else 0.01
-            metrics = {near: 5 + 0.01 * rng.normal(), far: 5 + loud * rng.normal()}
+            near, far = 5 + 0.01 * rng.normal(), 5 + loud * rng.normal()
+            metrics = {"near": near, "far": far}
             row = a_row(metrics | {"order": 1.0, "unigram_entropy": 6.0})
             recorded.add(a_cell(system, seed, "long", "128"), [], row)
     evidence = verdicts.Evidence(recorded, (), 7400)
-    terms = tuple(
-        claims.Term(sign * weight, "long", system, "128", metric)
-        for system, sign in (("BERT", 1), ("Shatter", -1))
-        for metric, weight in ((far, 1), (near, -1))
-    )
-    found = verdicts.judge(claims.Comparison("further", terms), evidence)
+    comparison = far_beyond_near(claims)
+    found = verdicts.judge(comparison, evidence)
     effects = sum(
-        term.weight * np.array(list(evidence.values(term).values())) for term in terms
+        term.weight * np.array(list(evidence.values(term).values()))
+        for term in comparison.terms
     )
     expected = scipy.stats.ttest_1samp(effects, 0).confidence_interval()
     assert found.effect - found.margin == pytest.approx(expected.low)
@@ -145,12 +152,7 @@ def test_two_metrics_of_one_model_are_not_independent(part, recorded):
             row = a_row(metrics | {"order": 1.0, "unigram_entropy": 6.0})
             recorded.add(a_cell(system, seed, "long", "128"), [], row)
     evidence = verdicts.Evidence(recorded, (), 7400)
-    terms = tuple(
-        claims.Term(sign * weight, "long", system, "128", metric)
-        for system, sign in (("BERT", 1), ("Shatter", -1))
-        for metric, weight in (("far", 1), ("near", -1))
-    )
-    found = verdicts.judge(claims.Comparison("further", terms), evidence)
+    found = verdicts.judge(far_beyond_near(claims), evidence)
     squares, freedom = verdicts.rest(differences)
     assert freedom == 3
     assert found.deviation == pytest.approx((squares / freedom) ** 0.5)

@@ -63,9 +63,10 @@ def _no_preset(folder):
     if not os.path.isdir(folder):
         return "which is no folder"
     names = set(os.listdir(folder))
-    # Files further below are many in a folder of something else.
     others = sorted(x for x in names - {"assets", FILE_NAME} if not _is_of_preset(x))
-    others = others or [x for x in files_below(folder) if not _is_of_preset(x)]
+    # Files further below are many in a folder of something else.
+    files = [] if others else files_below(folder)
+    others = others or [x for x in files if not _is_of_preset(x)]
     if others:
         return f"which has {', '.join(others[:5])}"
     missing = {CONFIGS[0], FILE_NAME} - names
@@ -75,7 +76,7 @@ def _no_preset(folder):
         known = read_digests(folder)
     except ValueError as error:
         return f"of which {error}"
-    unknown = [name for name in files_below(folder) if name not in known]
+    unknown = [name for name in files if name not in known]
     return (
         f"whose {FILE_NAME} does not name {', '.join(unknown[:5])}" if unknown else ""
     )

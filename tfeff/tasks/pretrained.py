@@ -207,21 +207,11 @@ def load_pretrained(
         encoder, tokenizer = _read_step(folder, step, overrides)
     check_vocabulary("path", tokenizer, encoder)
     if swap_positions is not None:
-        try:
+        with _fitting(path, swap_positions=swap_positions):
             encoder = encoders.swap_positions(encoder, swap_positions)
-        except ValueError as error:
-            raise ValueError(
-                f"`swap_positions` must fit the encoder of path={str(path)!r}. "
-                f"Received: swap_positions={swap_positions!r}: {error}"
-            ) from error
     if sequence_length is not None and sequence_length > encoder.max_sequence_length:
-        try:
+        with _fitting(path, sequence_length=sequence_length):
             encoder = extend_length(encoder, sequence_length, seed=seed)
-        except ValueError as error:
-            raise ValueError(
-                f"`sequence_length` must fit the encoder of path={str(path)!r}. "
-                f"Received: sequence_length={sequence_length}: {error}"
-            ) from error
     return encoder, tokenizer
 
 
@@ -295,6 +285,19 @@ def find_preset(path):
             f"Received: path={path!r}, {known}"
         )
     return preset
+
+
+@contextlib.contextmanager
+def _fitting(path, **setting):
+    """Names the setting that does not fit an encoder, and where that came from."""
+    ((name, value),) = setting.items()
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(
+            f"`{name}` must fit the encoder of path={str(path)!r}. "
+            f"Received: {name}={value!r}: {error}"
+        ) from error
 
 
 @contextlib.contextmanager

@@ -6,10 +6,12 @@ before are the weights themselves.
 
 import keras
 
+from tfeff.training.loss_scale import unscaled
+
 
 def check_no_averages(name: str, optimizer: keras.optimizers.Optimizer | None) -> None:
     """Raises if the optimizer that came by an argument keeps moving averages."""
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    inner = unscaled(optimizer)
     if inner is not None and inner.use_ema:
         raise ValueError(
             f"`{name}` must have no moving averages of weights (`use_ema`): Keras puts "

@@ -12,6 +12,7 @@ from tfeff.compat import (
 )
 from tfeff.encoders import Encoder
 from tfeff.encoders.layer_states import FROZEN, layer_states
+from tfeff.training.loss_scale import unscaled
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import AdamW
 from tfeff.utils.checks import check_choice
@@ -87,8 +88,8 @@ def double_depth(
             grown.optimizer.build(grown.trainable_variables)
         if optimizer == "copy" and model.optimizer.built:
             _copy_optimizer(model.optimizer, grown.optimizer, sources)
-        old = _inner(model.optimizer if isinstance(optimizer, str) else optimizer)
-        new = _inner(grown.optimizer)
+        old = unscaled(model.optimizer if isinstance(optimizer, str) else optimizer)
+        new = unscaled(grown.optimizer)
         if isinstance(new, AdamW):
             new.exclude_copies(old, model.trainable_variables, sources)
     return grown
@@ -180,19 +181,15 @@ def _outside(model, encoders):
 
 def _copy_optimizer(old, new, sources):
     """Assigns the state of an optimizer: slots by their weights, the rest in order."""
-    new_slots, old_slots = slots(_inner(new)), slots(_inner(old))
-    indices = {id(v): i for i, v in enumerate(trained_variables(_inner(old)))}
+    new_slots, old_slots = slots(unscaled(new)), slots(unscaled(old))
+    indices = {id(v): i for i, v in enumerate(trained_variables(unscaled(old)))}
     for name, variables in new_slots.items():
-        for weight, slot in zip(trained_variables(_inner(new)), variables):
+        for weight, slot in zip(trained_variables(unscaled(new)), variables):
             index = indices.get(id(sources[id(weight)]))
             if slot is not None and index is not None:
                 slot.assign(old_slots[name][index])
     for source, variable in zip(_others(old, old_slots), _others(new, new_slots)):
         variable.assign(source)
-
-
-def _inner(optimizer):
-    return getattr(optimizer, "inner_optimizer", optimizer)
 
 
 def _others(optimizer, slots_by_name):

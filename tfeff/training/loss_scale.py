@@ -1,7 +1,14 @@
+from typing import Any
+
 import keras
 from keras import ops
 
 from tfeff.training.replicas import sum_over_replicas
+
+
+def unscaled(optimizer: Any) -> Any:
+    """The optimizer within one that scales the loss; any other one itself."""
+    return getattr(optimizer, "inner_optimizer", optimizer)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

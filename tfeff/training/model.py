@@ -5,10 +5,15 @@ from typing import Any
 
 import keras
 
-from tfeff.compat import BuiltByOneReplica, ClearsAllGradients, is_seed_state
+from tfeff.compat import (
+    BuiltByOneReplica,
+    ClearsAllGradients,
+    is_seed_state,
+    rate_of,
+)
 from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.backends import check_steps_per_execution, train_in_parts
-from tfeff.training.loss_scale import LossScaleOptimizer
+from tfeff.training.loss_scale import LossScaleOptimizer, unscaled
 from tfeff.training.losses import target_weights
 from tfeff.training.replicas import looped
 from tfeff.training.schedules import LinearWarmupDecay
@@ -126,10 +131,10 @@ class DistributedModel(
 
     def _warn_of_the_end(self):
         """Warns where the optimizer's schedule is over, and so its rate 0."""
-        # Keras tells what a model lacks that is not compiled.
-        optimizer = getattr(self, "optimizer", None)
-        optimizer = getattr(optimizer, "inner_optimizer", optimizer)
-        schedule = getattr(optimizer, "_learning_rate", None)
+        if not self.compiled:  # Keras says so.
+            return
+        optimizer = unscaled(self.optimizer)
+        schedule = rate_of(optimizer)
         if not isinstance(schedule, LinearWarmupDecay):
             return
         steps = int(keras.ops.convert_to_numpy(optimizer.iterations))
@@ -173,7 +178,7 @@ class DistributedModel(
                 self.optimizer.dynamic_growth_steps,
                 name=self.optimizer.name,
             )
-        optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        optimizer = unscaled(self.optimizer)
         if getattr(optimizer, "gradient_accumulation_steps", None):
             raise ValueError(
                 "`optimizer` must have no `gradient_accumulation_steps`: give "
