@@ -55,7 +55,8 @@ flags.DEFINE_list("seeds", ["0", "1"], "A training for each.")
 flags.DEFINE_float("million_tokens", 300, "To train on.", lower_bound=0)
 flags.DEFINE_integer("batch_size", 256, "Sequences in a batch.", lower_bound=1)
 flags.DEFINE_float("rate", 5e-4, "Peak rate.")
-flags.DEFINE_integer("points", 40, "Validations, and saved weights.", lower_bound=1)
+flags.DEFINE_integer("points", 40, "Validations.", lower_bound=1)
+flags.DEFINE_float("save_minutes", 1, "At least, from one saving to the next.")
 flags.DEFINE_string("dtype", "mixed_bfloat16", "Precision.")
 flags.DEFINE_float("budget_minutes", None, "When to stop, to go on another time.")
 flags.DEFINE_boolean("allow_cpu", False, "Run without a GPU too, as the tests do.")
@@ -225,15 +226,18 @@ def train(case: dict[str, str], end: float) -> tuple[dict, list[dict]] | None:
         masked(final[start : start + size], vocabulary, np.random.default_rng(start))
         for start in range(0, len(final) - size + 1, size)
     ]
+    saved, saved_at = step, time.monotonic()
     while step < total:
         if time.monotonic() > end:
+            if step > saved:
+                save(model, path, step, curve, seconds)
             return None
         start = time.perf_counter()
         batches = (
             batch(rows, vocabulary, size, seed, number)
             for number in range(step, step + every)
         )
-        loss = model.fit(batches, steps_per_epoch=every, verbose=0).history["loss"][0]
+        fitted = model.fit(batches, steps_per_epoch=every, shuffle=False, verbose=0)
         seconds += [time.perf_counter() - start]
         step += every
         value = model.evaluate(
@@ -241,8 +245,12 @@ def train(case: dict[str, str], end: float) -> tuple[dict, list[dict]] | None:
         )
         if not math.isfinite(value):
             raise SystemExit(f"{case['variant']} has diverged: use a lower --rate")
-        curve.append({"step": step, "loss": float(loss), "val_loss": float(value)})
-        save(model, path, step, curve, seconds)
+        loss = float(fitted.history["loss"][0])
+        curve.append({"step": step, "loss": loss, "val_loss": float(value)})
+        print(f"{case['variant']}, seed {seed}: {curve[-1]}", flush=True)
+        if time.monotonic() - saved_at >= 60 * FLAGS.save_minutes:
+            save(model, path, step, curve, seconds)
+            saved, saved_at = step, time.monotonic()
     row = {
         **case,
         "loss": curve[-1]["val_loss"],

@@ -64,7 +64,8 @@ def test_a_training_that_was_stopped_ends_with_the_same_loss(tmp_path):
         command = [sys.executable, str(FOLDER / "gpu_campaign.py"), "--allow_cpu"]
         command += ["--size=toy", "--variants=bert,shatter", "--seeds=0"]
         command += ["--batch_size=4", "--million_tokens=0.000512", "--points=4"]
-        command += ["--dtype=float32", f"--tokens={tmp_path / 'tokens.npz'}"]
+        command += ["--save_minutes=0", "--dtype=float32"]
+        command += [f"--tokens={tmp_path / 'tokens.npz'}"]
         command += [f"--runs={tmp_path / name}", f"--results={tmp_path / name}", *more]
         environment = {"PYTHONPATH": str(FOLDER.parent), "JAX_PLATFORMS": "cpu"}
         return subprocess.Popen(command, env=os.environ | environment)
