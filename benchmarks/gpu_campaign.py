@@ -5,7 +5,8 @@ The tokens are made where TensorFlow is, of the texts of `campaign.py`:
     python benchmarks/gpu_campaign.py --make_tokens=runs/tokens.npz \
         --texts=runs/campaign/texts-full --length=128
 
-The trainings need Keras, JAX and absl alone. A row is written to `gpu_campaign.csv` in
+The trainings need Keras, JAX and absl alone; the page, which `--report` makes of the
+rows, needs matplotlib and tfeff. A row is written to `gpu_campaign.csv` in
 `--results` when a training is done, its curve to `gpu_campaign_curves.csv`; one that
 was stopped goes on from its newest weights, with the batches and masks that it would
 have had.
@@ -39,7 +40,7 @@ VARIANTS = (
 # All that the numbers of a training depend on, the tokens by their file's digest.
 KEY = ("device", "size", "variant", "seed", "million_tokens", "batch_size", "rate")
 KEY += ("dtype", "points", "tokens_digest")
-FIELDS = (*KEY, "loss", "unigram_entropy", "tokens_a_second", "command")
+FIELDS = (*KEY, "length", "loss", "unigram_entropy", "tokens_a_second", "command")
 POINTS = (*KEY, "step", "loss", "val_loss")
 # As tokenizers of tfeff have them: below are padding, unknown, [CLS] and [SEP].
 MASK, FIRST_PIECE = 4, 5
@@ -59,6 +60,7 @@ flags.DEFINE_integer("points", 40, "Validations.", lower_bound=1)
 flags.DEFINE_float("save_minutes", 1, "At least, from one saving to the next.")
 flags.DEFINE_string("dtype", "mixed_bfloat16", "Precision.")
 flags.DEFINE_float("budget_minutes", None, "When to stop, to go on another time.")
+flags.DEFINE_boolean("report", False, "Write the page of the rows; train nothing.")
 flags.DEFINE_boolean("allow_cpu", False, "Run without a GPU too, as the tests do.")
 flags.DEFINE_string("runs", "runs/gpu_campaign", "Folder of saved weights.")
 flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
@@ -70,9 +72,15 @@ flags.register_validator(
 
 
 def main(_):
-    """Makes the tokens, or the trainings that are missing."""
+    """Makes the tokens, the page, or the trainings that are missing."""
+    path = os.path.join(FLAGS.results, "gpu_campaign.csv")
     if FLAGS.make_tokens:
         make_tokens(FLAGS.make_tokens)
+        return
+    if FLAGS.report:
+        from gpu_campaign_report import report
+
+        report(path, KEY)
         return
     if not FLAGS.tokens or not Path(FLAGS.tokens).exists():
         raise app.UsageError(
@@ -85,7 +93,6 @@ def main(_):
     device = find_gpu(FLAGS.allow_cpu)
     os.makedirs(FLAGS.runs, exist_ok=True)
     os.makedirs(FLAGS.results, exist_ok=True)
-    path = os.path.join(FLAGS.results, "gpu_campaign.csv")
     digest = hashlib.sha256(Path(FLAGS.tokens).read_bytes()).hexdigest()[:12]
     end = math.inf
     if FLAGS.budget_minutes is not None:
@@ -253,6 +260,7 @@ def train(case: dict[str, str], end: float) -> tuple[dict, list[dict]] | None:
             saved, saved_at = step, time.monotonic()
     row = {
         **case,
+        "length": length,
         "loss": curve[-1]["val_loss"],
         "unigram_entropy": float(data["unigram_entropy"]),
         # The first compiles.

@@ -97,3 +97,39 @@ def test_a_training_that_was_stopped_ends_with_the_same_loss(tmp_path):
     assert start("parts", *one).wait() == 0
     rows = rows_of("parts")
     assert len(rows) == 4 and len({row["loss"] for row in rows}) == 4
+
+
+def test_the_page_has_a_row_a_system_and_a_picture_of_each_setting(load, tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    script = load("gpu_campaign_report.py")
+    key = ("size", "variant", "seed", "device", "million_tokens", "batch_size")
+    key += ("rate", "dtype")
+    rows, points = [], []
+    for size, variant, seed, loss in (
+        ("small", "bert", 0, 3.0),
+        ("small", "bert", 1, 3.2),
+        ("small", "shatter", 0, 2.9),
+        ("base", "bert", 0, 2.5),
+    ):
+        values = (size, variant, seed, "A card", 1, 4, 0.5, "float32")
+        case = dict(zip(key, map(str, values)))
+        more = {"length": 16, "loss": loss, "unigram_entropy": 6.0}
+        rows.append(case | more | {"tokens_a_second": 12345})
+        points += [
+            case | {"step": step, "loss": loss - 1, "val_loss": loss + (10 - step) / 10}
+            for step in range(1, 11)
+        ]
+    path = str(tmp_path / "gpu_campaign.csv")
+    for name, found in ((path, rows), (path.replace(".csv", "_curves.csv"), points)):
+        with open(name, "w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, found[0])
+            writer.writeheader()
+            writer.writerows(found)
+    script["report"](path, key)
+    page = (tmp_path / "gpu_campaign.md").read_text()
+    small = "3.100 (3.000, 3.200) | 2.100 (2.000, 2.200) | 0.100 (0.100, 0.100)"
+    assert f"| bert | {small} | 6.000 | 12,345 |" in page
+    assert page.index("| shatter | 2.900") < page.index("| bert | 2.500 (2.500)")
+    pictures = sorted(found.name for found in tmp_path.glob("*.png"))
+    assert pictures == ["gpu_campaign_0.png", "gpu_campaign_1.png"]
+    assert all(f"({name})" in page for name in pictures)
