@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 
 import keras
 import pytest
@@ -49,6 +50,24 @@ def test_tasks_of_a_kind_are_listed_and_a_near_miss_first():
         with pytest.raises(ValueError, match=r"`task` must be one of \['SQuAD"):
             runs.find_dataset(task, spans)
     assert runs.find_dataset("squad2", spans).name == "SQuAD2.0"
+
+
+def test_a_task_may_be_described_in_the_folder_of_the_data(tmp_path):
+    folder = tmp_path / "Birds"
+    folder.mkdir()
+    (folder / "dataset.json").write_text('{"types": ["BIRD"]}')
+    words, texts = tfeff.data.TokenExamples, tfeff.data.TextExamples
+    for data in (str(tmp_path), f"file://{tmp_path}"):
+        assert runs.find_dataset("Birds", words, data=data).label_names[1] == "B-BIRD"
+    with pytest.raises(ValueError, match="task='Birds', a data set of `TokenExamples`"):
+        runs.find_dataset("Birds", texts, data=str(tmp_path))
+    for data in (str(tmp_path), f"file://{tmp_path}"):
+        message = f"or be described by {data}/Bird/dataset.json. Received: task='Bird'"
+        with pytest.raises(ValueError, match=re.escape(message)):
+            runs.find_dataset("Bird", words, data=data)
+    (folder / "dataset.json").write_text('{"type": ["BIRD"]}')
+    with pytest.raises(ValueError, match="Birds/dataset.json must have the key"):
+        runs.find_dataset("Birds", words, data=str(tmp_path))
 
 
 def test_the_directory_of_another_command_is_named(tmp_path):

@@ -101,6 +101,12 @@ def saved_parquet():
     return "a.parquet"
 
 
+def saved_description():
+    Path("Own").mkdir()
+    Path("Own/dataset.json").write_text('{"types": ["PER"]}')
+    return "."
+
+
 def saved_words():
     Path("words.txt").write_text("the O\ncat B-PER\n")
     return "words.txt"

@@ -13,7 +13,7 @@ them in the benchmark's format:
 `read_sentences` reads texts, pairs and triplets to learn embeddings from.
 
 To add one, pass a `Dataset`, `tsv_dataset`, `span_dataset` or `conll_dataset` to
-`register`.
+`register`; `described_dataset` reads one of a file, which is all that commands need.
 """
 
 import lazy_loader

@@ -10,6 +10,7 @@ from .conll import (
     read_conll as read_conll,
 )
 from .dataset import Dataset as Dataset
+from .described import described_dataset as described_dataset
 from .glue import glue_average as glue_average
 from .metrics import (
     accuracy as accuracy,

@@ -50,7 +50,9 @@ def distill_on_a_task(
     """From a fine-tuned model to one: first the layers, then the predictions."""
     every = settings.eval_every or min(200, settings.prediction_steps)
     settings = dataclasses.replace(settings, eval_every=every)
-    dataset = find_dataset(settings.task or "", *_KINDS, given=dataset)
+    dataset = find_dataset(
+        settings.task or "", *_KINDS, given=dataset, data=settings.data
+    )
     in_step = examples_in_step(settings, settings.batch_size, strategy)
     with open_run(settings) as run:
         if os.path.exists(run.path("metrics.json")):

@@ -103,7 +103,9 @@ def embed(
     """
     check_settings(settings, EmbedSettings)
     own_callbacks = Callbacks(settings, callbacks)
-    dataset = find_dataset(settings.task, tfeff.data.TextExamples, given=dataset)
+    dataset = find_dataset(
+        settings.task, tfeff.data.TextExamples, given=dataset, data=settings.data
+    )
     if dataset.label_names is not None:
         raise ValueError(
             "`task` must be a data set of pairs with ratings, such as STS-B. "

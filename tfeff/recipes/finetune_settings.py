@@ -17,6 +17,14 @@ class FinetuneSettings(TuningSettings):
         tfeff finetune --config=shatter_finetune_glue --task=CoLA --data=glue \\
             --pretrained=runs/shatter --run_dir=runs/cola
 
+    A data set of one's own needs a file that describes it, own/Weather/dataset.json, as
+    `tfeff.datasets.described_dataset` reads it, beside train.tsv, dev.tsv and test.tsv:
+
+        {"texts": ["report"], "label": "sky", "label_names": ["dry", "wet"]}
+
+        tfeff finetune --run_dir=runs/weather --task=Weather --data=own \\
+            --pretrained=runs/shatter --predict_split=test
+
     Every rate, batch size, number of epochs, weight decay and seed has a folder of its
     own under `cells/`, with `dev_metrics.csv` and the best model of its training. So
     has every step of `pretrained_steps`; `tfeff.plots.score_curves` draws the scores of
@@ -56,14 +64,16 @@ class FinetuneSettings(TuningSettings):
     run_dir: str = setting("Folder or URL of the run.", fixed=False)
     task: str = setting(
         "A task of GLUE, BoolQ, MultiRC, RACE, CoNLL-2003, CoNLL-2000, WikiANN or "
-        "WNUT-17."
+        "WNUT-17, or one that data describes."
     )
     pretrained_steps: tuple[int, ...] = setting(
         "Steps of the run's checkpoints to start from, each in turn; default: its end.",
         (),
         minimum=1,
     )
-    data: str = setting("Folder of the benchmark's files.")
+    data: str = setting(
+        "Folder of the benchmark's files, or with TASK/dataset.json and its files."
+    )
     pooling: str = setting(
         "Vectors that the head reads; not of words.",
         "cls",

@@ -116,6 +116,7 @@ def finetune(
         tfeff.data.ChoiceExamples,
         tfeff.data.TokenExamples,
         given=dataset,
+        data=settings.data,
     )
     with open_run(settings) as run:
         strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)

@@ -16,13 +16,15 @@ from absl import logging
 
 import tfeff
 from tfeff.datasets.aliases import ALIASES
+from tfeff.datasets.described import DESCRIPTION
 from tfeff.recipes.naming import named_as
 from tfeff.recipes.settings import Settings, fields_of
 from tfeff.storage.arguments import READ_MODEL, paths
+from tfeff.storage.place import Place
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.checks import check_choice, near_miss
+from tfeff.utils.checks import check_choice, is_url, near_miss
 from tfeff.utils.digests import FILE_NAME, check_digests, sha256
 from tfeff.utils.files import atomic_file, scratch_folder
 from tfeff.utils.json_files import read_object
@@ -120,14 +122,19 @@ def recipe_running() -> Iterator[None]:
 
 
 def find_dataset(
-    task: str, *kinds: type, given: tfeff.datasets.Dataset | None = None
+    task: str,
+    *kinds: type,
+    given: tfeff.datasets.Dataset | None = None,
+    data: str | None = None,
 ) -> tfeff.datasets.Dataset:
     """The data set of a task; raises unless its examples are of one of the kinds.
 
     Args:
         task: its name.
         *kinds: classes of examples.
-        given: the data set itself; `None` for the one that is registered.
+        given: the data set itself; `None` for the one that is registered, or that a
+            file in `data` describes.
+        data: the folder of the files; `None` where no description is looked for.
     """
     if given is not None and not isinstance(given, tfeff.datasets.Dataset):
         raise TypeError(f"`dataset` must be a `Dataset`. Received: dataset={given!r}")
@@ -136,18 +143,35 @@ def find_dataset(
             "`task` must be the name of `dataset`. Received: "
             f"task={task!r}, a data set with the name {given.name!r}"
         )
-    if given is None and task not in (*tfeff.datasets.names(), *ALIASES):
-        fitting = tfeff.datasets.names(*kinds)
-        near = near_miss(task, fitting)
-        fitting.sort(key=lambda name: repr(name) not in near)  # A near miss is first.
-        check_choice("task", task, fitting)
-    dataset = given or tfeff.datasets.get(task)
+    dataset = given or _named_dataset(task, kinds, data)
     if dataset.kind not in kinds:
         raise ValueError(
             f"`task` must be one of {tfeff.datasets.names(*kinds)} here. "
             f"Received: task={task!r}, a data set of `{dataset.kind.__name__}`"
         )
     return dataset
+
+
+def _named_dataset(task, kinds, data):
+    """The data set that is registered as `task`, or described in `data`."""
+    if task in (*tfeff.datasets.names(), *ALIASES):
+        return tfeff.datasets.get(task)
+    if data is not None and _is_described(task, data):
+        with named_as(name="task", folder="data"):
+            return tfeff.datasets.described_dataset(task, data)
+    fitting = tfeff.datasets.names(*kinds)
+    near = near_miss(task, fitting)
+    fitting.sort(key=lambda name: repr(name) not in near)  # A near miss is first.
+    own = "" if data is None else f", or be described by {data}/{task}/{DESCRIPTION}"
+    raise ValueError(
+        f"`task` must be one of {fitting}{own}. Received: task={task!r}.{near}"
+    )
+
+
+def _is_described(task, data):
+    if is_url(data):
+        return Place("data", data).info(f"{task}/{DESCRIPTION}") is not None
+    return os.path.isfile(os.path.join(data, task, DESCRIPTION))
 
 
 def best_metric(settings: Any, dataset: tfeff.datasets.Dataset) -> str:

@@ -1,0 +1,98 @@
+"""Data sets of one's own that a file beside their examples describes."""
+
+import inspect
+import os
+from collections.abc import Callable
+
+from tfeff.datasets.conll import conll_dataset
+from tfeff.datasets.dataset import Dataset
+from tfeff.datasets.files import json_file
+from tfeff.datasets.tsv import tsv_dataset
+from tfeff.storage.arguments import READ, paths
+from tfeff.utils.checks import check_path, near_miss
+
+DESCRIPTION = "dataset.json"
+# The functions that make a data set, by the key that tells it.
+_MAKERS: dict[str, Callable[..., Dataset]] = {
+    "texts": tsv_dataset,
+    "types": conll_dataset,
+}
+
+
+@paths(folder=READ)
+def described_dataset(name: str, folder: str | os.PathLike) -> Dataset:
+    """The data set that the file `folder/name/dataset.json` describes.
+
+    It holds the arguments of `tsv_dataset`, of texts, or of `conll_dataset`, of words,
+    without the name, and if wanted `metric_names`. The commands that take `--task` and
+    `--data` read it, so that a data set of one's own needs no Python.
+
+    Args:
+        name: the name of the data set and of its folder.
+        folder: the folder that holds that one; `--data` of the commands.
+
+    Returns:
+        A `Dataset`, which is not registered.
+
+    Raises:
+        TypeError, ValueError: if the name or the folder is none, there is no such file,
+            or it lacks an argument or has another one, or one of another type or value;
+            the message has the file.
+
+    Example:
+    ```python
+    import json
+    import os
+    import tfeff
+
+    os.makedirs("data/Weather", exist_ok=True)
+    with open("data/Weather/dataset.json", "w") as file:
+        json.dump(
+            {"texts": ["report"], "label": "sky", "label_names": ["dry", "wet"]}, file
+        )
+    with open("data/Weather/dev.tsv", "w") as file:
+        file.write("report\\tsky\\nIt rains.\\twet\\nIt shines.\\tdry\\n")
+    weather = tfeff.datasets.described_dataset("Weather", "data")
+    dev = weather.read("dev", "data")
+    assert weather.metrics(dev, [1, 1]) == {"accuracy": 0.5}
+    ```
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"`name` must be a string. Received: name={name!r}")
+    folder = check_path("folder", folder)
+    path = os.path.join(folder, name, DESCRIPTION)
+    is_name = name not in ("", ".", "..") and os.path.basename(name) == name
+    if not is_name or not os.path.isfile(path):
+        raise ValueError(
+            f"`name` must be that of a folder in `folder`, with a {DESCRIPTION}. "
+            f"Received: name={name!r}, folder={folder!r}"
+        )
+    found = json_file(path)
+    kinds = [key for key in _MAKERS if key in found]
+    if len(kinds) != 1:
+        raise ValueError(
+            f"{path} must have the key 'texts', of texts, or 'types', of phrases of "
+            f"words. Received: {list(found)}"
+        )
+    make = _MAKERS[kinds[0]]
+    parameters = [
+        parameter
+        for parameter in inspect.signature(make).parameters.values()
+        if parameter.name != "name" and parameter.kind != parameter.VAR_KEYWORD
+    ]
+    known = [*(parameter.name for parameter in parameters), "metric_names"]
+    for key in found:
+        if key not in known:
+            raise ValueError(
+                f"{path} must have keys of {known}. Received: "
+                f"{key!r}.{near_miss(key, known)}"
+            )
+    for parameter in parameters:
+        if parameter.default is parameter.empty and parameter.name not in found:
+            raise ValueError(
+                f"{path} must have the key {parameter.name!r}. Received: {list(found)}"
+            )
+    try:
+        return make(name, **found)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} describes no data set: {error}") from error
