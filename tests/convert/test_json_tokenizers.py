@@ -189,6 +189,7 @@ def test_alone_and_with_its_settings(tmp_path):
     assert make_tokenizer(str(tmp_path), "bert") is None
 
 
+@pytest.mark.quick("bert_cased-do_lower_case", "roberta_prefix_space-add_prefix_space")
 @pytest.mark.parametrize("name, setting", OF_CLASSES.items())
 def test_a_family_s_class_has_defaults_of_its_own(name, setting, tmp_path):
     """In Hugging Face they count where tokenizer_config.json lacks the setting."""
@@ -256,6 +257,7 @@ def test_what_no_class_overrides_is_that_of_the_file(
     assert not [x for x in recwarn if "does not know" in str(x.message)]
 
 
+@pytest.mark.quick("True-vocab.json")
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "vocab.json"])
 @pytest.mark.parametrize("space", [False, True])
 def test_the_first_space_is_that_of_the_file(space, beside, tmp_path):

@@ -309,6 +309,7 @@ def rows_of(kind, count=5):
     return tfeff.data.text_features(examples, tokenizer, 12)
 
 
+@pytest.mark.quick("classifier")
 @pytest.mark.parametrize("kind", KINDS)
 def test_predictions_are_in_the_order_of_the_examples(kind):
     model, rows = make_model(kind), rows_of(kind)

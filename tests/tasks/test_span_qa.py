@@ -175,6 +175,7 @@ def test_mixed_precision_and_dropout():
         assert np.abs(again[name] - logits[name]).max() > 1e-3
 
 
+@pytest.mark.quick("float16")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 def test_pure_precision(dtype, tmp_path):
     """The logits that are masked are finite, and all are as fine as float32's."""

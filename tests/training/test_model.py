@@ -109,6 +109,7 @@ def test_a_model_that_is_not_compiled_says_so():
         of_graph().fit(X, Y)
 
 
+@pytest.mark.quick("mixed_float16-2")
 @pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 def test_a_schedule_that_is_over_is_told(dtype, replicas, recwarn):

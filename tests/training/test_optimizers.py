@@ -240,6 +240,7 @@ def queries(model):
     return [w for w in model.weights if w.path.endswith("query/kernel")]
 
 
+@pytest.mark.quick("True-mixed_float16")
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 @pytest.mark.parametrize("is_built", [True, False])
 def test_weights_of_one_path_are_excluded_one_by_one(is_built, dtype, tmp_path):
@@ -301,6 +302,7 @@ def test_what_is_frozen_stays_excluded_from_decay(way, tmp_path):
     assert json.dumps(config, default=str) == before
 
 
+@pytest.mark.quick("True")
 @pytest.mark.parametrize("by_name", [True, False])
 def test_what_is_excluded_from_decay_stays_excluded(by_name, tmp_path):
     sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=8)
