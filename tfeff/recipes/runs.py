@@ -24,7 +24,7 @@ from tfeff.storage.place import Place
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.checks import check_choice, is_url, near_miss
+from tfeff.utils.checks import check_choice, closest, is_url, near_miss
 from tfeff.utils.digests import FILE_NAME, check_digests, sha256
 from tfeff.utils.files import atomic_file, scratch_folder
 from tfeff.utils.json_files import read_object
@@ -160,11 +160,12 @@ def _named_dataset(task, kinds, data):
         with named_as(name="task", folder="data"):
             return tfeff.datasets.described_dataset(task, data)
     fitting = tfeff.datasets.names(*kinds)
-    near = near_miss(task, fitting)
-    fitting.sort(key=lambda name: repr(name) not in near)  # A near miss is first.
+    near = closest(task, fitting)
+    fitting.sort(key=lambda name: name != near)  # What is closest is first.
     own = "" if data is None else f", or be described by {data}/{task}/{DESCRIPTION}"
     raise ValueError(
-        f"`task` must be one of {fitting}{own}. Received: task={task!r}.{near}"
+        f"`task` must be one of {fitting}{own}. "
+        f"Received: task={task!r}.{near_miss(task, fitting)}"
     )
 
 

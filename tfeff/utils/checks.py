@@ -185,9 +185,15 @@ def is_url(value: Any) -> bool:
 
 def near_miss(value: Any, choices: Iterable[str]) -> str:
     """The end of an error message, which suggests the closest choice; '' if none is."""
+    near = closest(value, choices)
+    return "" if near is None else f" Did you mean {near!r}?"
+
+
+def closest(value: Any, choices: Iterable[str]) -> str | None:
+    """The choice that is spelt most like the value; `None` if none is like it."""
     plain = {_plain(choice): choice for choice in choices}
     near = difflib.get_close_matches(_plain(str(value)), plain, 1, 0.5)
-    return "".join(f" Did you mean {plain[name]!r}?" for name in near)
+    return plain[near[0]] if near else None
 
 
 def _plain(text):
