@@ -4,6 +4,7 @@ from rows import read, seeds_cell, write_tables
 from sweep_report import points_of
 
 SETTINGS = ("device", "size", "length", "million_tokens", "batch_size", "rate", "dtype")
+SETTINGS += ("tokens_digest",)
 HEAD = """# Pretraining on a GPU
 
 Masked language models on the texts of the campaign, with Keras on JAX: AdamW, a

@@ -6,6 +6,7 @@ from tests.datasets.files import rows, write
 from tfeff import data, datasets
 
 WEATHER = {"texts": ["report"], "label": "sky", "label_names": ["dry", "wet"]}
+RATED = {"texts": ["a", "b"], "label": "stars"}
 
 
 def described(folder, name, record):
@@ -41,12 +42,18 @@ def test_ratings(tmp_path):
     assert stars.metric_names == ("pearson", "spearman")
 
 
-def test_words(tmp_path):
-    birds = described(tmp_path, "Birds", {"types": ["BIRD"], "label_column": 1})
+@pytest.mark.parametrize("names", [None, ["accuracy"], ["recall", "f1"]])
+def test_words(names, tmp_path):
+    record = {"types": ["BIRD"], "label_column": 1}
+    if names is not None:
+        record["metric_names"] = names
+    birds = described(tmp_path, "Birds", record)
     write(tmp_path / "Birds" / "dev.txt", "great B-BIRD x\ntits I-BIRD x\nsing O x\n")
     assert birds.kind is data.TokenExamples
     dev = birds.read("dev", tmp_path)
-    assert birds.metrics(dev, [[1, 2, 0]])["f1"] == 1.0
+    found = birds.metrics(dev, [[1, 2, 0]])
+    assert found == dict.fromkeys(names or birds.metric_names, 1.0)
+    assert tuple(found) == birds.metric_names
 
 
 @pytest.mark.parametrize(
@@ -64,6 +71,15 @@ def test_words(tmp_path):
         (WEATHER | {"texts": "report"}, "`texts` must be a tuple"),
         (WEATHER | {"label_names": ["dry"]}, "`label_names` must be two at least"),
         (WEATHER | {"metric_names": ["f2"]}, "`metric_names` must be one of"),
+        ({"types": ["A"], "metric_names": ["f2"]}, "`metric_names` must be one of"),
+        (RATED | {"ratings": "15"}, "`ratings` must be the least and the highest"),
+        (RATED | {"ratings": ["1", "5"]}, "`ratings` must be the least and"),
+        (RATED | {"ratings": [False, True]}, "`ratings` must be the least and"),
+        (RATED | {"ratings": {"1": 0, "5": 0}}, "`ratings` must be the least and"),
+        (RATED | {"ratings": [5, 1]}, "`ratings` must be the least and the highest"),
+        (RATED | {"ratings": [1, 10**400]}, "`ratings` must be the least and"),
+        (WEATHER | {"ratings": [1, 5]}, "`ratings` must be left out with"),
+        ('{"texts": 1' + "0" * 5000 + "}", "line 1: must be JSON"),
         ({"types": ["A"], "word_column": "0"}, "`word_column` must be an integer"),
     ],
 )

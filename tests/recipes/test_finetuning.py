@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -159,6 +160,27 @@ def test_a_grid_ends_with_the_best_model_and_goes_on_after_a_kill(
     result = run("SST-2", data, pretrained, run_dir, "--seeds=5")
     assert result.returncode != 0
     assert "seeds: there [0, 1], now [5]" in result.stderr
+
+
+@pytest.mark.slow
+def test_a_data_set_that_a_file_describes(data, pretrained, tmp_path):
+    folder = tmp_path / "own" / "Reviews"
+    shutil.copytree(data / "SST-2", folder)
+    record = {"texts": ["sentence"], "label": "label", "label_names": ["0", "1"]}
+    (folder / "dataset.json").write_text(json.dumps(record))
+    run_dir = tmp_path / "run"
+    command = ("Reviews", folder.parent, pretrained, run_dir, "--predict_split=test")
+    result = run(*command)
+    assert result.returncode == 0, result.stderr
+    assert (run_dir / "predictions" / "test" / "Reviews.tsv").exists()
+    assert serve(run_dir, "classify", text=["a"])["label"][0] in (b"0", b"1")
+
+    # With other labels, what is trained is not taken for what would be.
+    record["label_names"] = ["1", "0"]
+    (folder / "dataset.json").write_text(json.dumps(record))
+    result = run(*command)
+    assert result.returncode != 0
+    assert "`run_dir` must be a new folder where the labels" in result.stderr
 
 
 def test_a_configuration_of_the_script_before_is_taken():

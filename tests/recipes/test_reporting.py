@@ -201,6 +201,22 @@ def test_columns_are_of_one_metric(tmp_path, capsys):
     )
 
 
+def test_columns_are_of_one_folder_of_data(tmp_path):
+    """WikiANN has a folder for each language, tasks of one's own may be alike."""
+    for run, task, data in (
+        ("a", "WikiANN", "ner/wikiann_en"),
+        ("b", "WikiANN", "ner/wikiann_de/"),
+        ("c", "RTE", "here/glue"),
+        ("d", "RTE", "glue_data"),  # The same everywhere.
+    ):
+        best = {"metric": "dev_f1", "best": {"mean": {"dev_f1": 0.5}}}
+        config = {"task": task, "pretrained": "shatter", "data": data}
+        write(tmp_path / run, config, best)
+    found = report(ReportSettings(runs=(f"{tmp_path}/*",)))["shatter"]
+    names = ["RTE", "WikiANN dev_f1 wikiann_de", "WikiANN dev_f1 wikiann_en"]
+    assert sorted(found) == names
+
+
 def test_the_average_is_of_one_metric_a_task(tmp_path):
     for task in GLUE:
         metric = "dev_matched_accuracy" if task == "MNLI" else "dev_accuracy"

@@ -65,6 +65,10 @@ def test_a_task_may_be_described_in_the_folder_of_the_data(tmp_path):
         message = f"or be described by {data}/Bird/dataset.json. Received: task='Bird'"
         with pytest.raises(ValueError, match=re.escape(message)):
             runs.find_dataset("Bird", words, data=data)
+    (tmp_path / "WikiANN").mkdir()
+    (tmp_path / "WikiANN" / "dataset.json").write_text('{"types": ["BIRD"]}')
+    with pytest.raises(ValueError, match="`task` must be another name than that of a"):
+        runs.find_dataset("WikiANN", words, data=str(tmp_path))
     (folder / "dataset.json").write_text('{"type": ["BIRD"]}')
     with pytest.raises(ValueError, match="Birds/dataset.json must have the key"):
         runs.find_dataset("Birds", words, data=str(tmp_path))

@@ -36,6 +36,7 @@ from tfeff.datasets.submissions import new_file, write_lines
 from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import (
     check_bool,
+    check_choice,
     check_integer,
     check_iterable,
     check_path,
@@ -181,6 +182,10 @@ def conll_dataset(
     word_column = check_integer("word_column", word_column, -100)
     label_column = check_integer("label_column", label_column, -100)
     label_names = ("O", *(f"{mark}-{kind}" for kind in types for mark in "BI"))
+    metric_names = check_names("metric_names", attributes.get("metric_names", _METRICS))
+    if "scorer" not in attributes:
+        for metric in metric_names:
+            check_choice("metric_names", metric, _METRICS)
 
     def read(split, folder):
         dev = _find(folder, name, "dev")
@@ -207,11 +212,16 @@ def conll_dataset(
         "reader": read,
         "kind": TokenExamples,
         "label_names": label_names,
-        "metric_names": _METRICS,
-        "scorer": phrase_metrics,
+        "metric_names": metric_names,
+        "scorer": functools.partial(_some_metrics, metric_names),
         "writer": functools.partial(_write, name),
     }
     return Dataset(**(defaults | attributes))
+
+
+def _some_metrics(names, examples, predictions):
+    found = phrase_metrics(examples, predictions)
+    return {name: found[name] for name in names}
 
 
 def phrase_metrics(

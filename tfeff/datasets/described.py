@@ -25,7 +25,8 @@ def described_dataset(name: str, folder: str | os.PathLike) -> Dataset:
 
     It holds the arguments of `tsv_dataset`, of texts, or of `conll_dataset`, of words,
     without the name, and if wanted `metric_names`. The commands that take `--task` and
-    `--data` read it, so that a data set of one's own needs no Python.
+    `--data` read it, so that a data set of one's own needs no Python. There the name
+    must be none of tfeff's own data sets.
 
     Args:
         name: the name of the data set and of its folder.

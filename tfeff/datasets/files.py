@@ -69,7 +69,7 @@ def json_file(path: str | os.PathLike) -> dict:
         raise malformed(path, number, "must be UTF-8 text", str(error)) from error
     except json.JSONDecodeError as error:
         raise malformed(path, error.lineno, "must be JSON", error.msg) from error
-    except RecursionError as error:
+    except (ValueError, RecursionError) as error:
         raise malformed(path, 1, "must be JSON", str(error)) from error
     return checked(record, dict, os.fspath(path))
 

@@ -7,7 +7,7 @@ from tfeff.utils.checks import check_choice
 from tfeff.utils.definitions import refusal
 
 _REGISTRY: dict[str, Dataset] = {}
-_OWN = set(ALIASES)
+OWN = set(ALIASES)
 
 
 def register(dataset: Dataset) -> Dataset:
@@ -51,7 +51,7 @@ def register(dataset: Dataset) -> Dataset:
     """
     if not isinstance(dataset, Dataset):
         raise TypeError(f"`dataset` must be a `Dataset`. Received: dataset={dataset!r}")
-    if advice := refusal(_REGISTRY, _OWN, dataset.name, dataset):
+    if advice := refusal(_REGISTRY, OWN, dataset.name, dataset):
         raise ValueError(
             "`dataset` must have a name of its own. Received: another data set with "
             f"the name {dataset.name!r}. {advice}"
@@ -112,4 +112,4 @@ def names(*kinds: type) -> list[str]:
 for _module in (glue, superglue, race, squad, mrqa, conll):
     for _dataset in _module.DATASETS:
         register(_dataset)
-_OWN.update(_REGISTRY)
+OWN.update(_REGISTRY)

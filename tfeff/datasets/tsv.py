@@ -19,6 +19,7 @@ from tfeff.utils.checks import (
     check_bool,
     check_callable,
     check_path,
+    is_number,
     near_miss,
 )
 
@@ -240,19 +241,24 @@ def _checked(texts, label, label_names, ratings):
         label_names = check_names("label_names", label_names)
         if len(label_names) < 2:
             raise ValueError(f"`label_names` must be two at least. {label_names=}")
+    is_pair = isinstance(ratings, (tuple, list)) and len(ratings) == 2
     try:
-        least, highest = map(float, ratings)
-        ordered = least < highest
-    except (TypeError, ValueError):
-        ordered = False
-    if not ordered:
+        numbers = tuple(float(x) for x in ratings if is_number(x)) if is_pair else ()
+    except OverflowError:
+        numbers = ()
+    if len(numbers) != 2 or not numbers[0] < numbers[1]:
         raise ValueError(
             "`ratings` must be the least and the highest one. "
             f"Received: ratings={ratings!r}"
+        )
+    if label_names is not None and numbers != ANY_RATING:
+        raise ValueError(
+            "`ratings` must be left out with `label_names`. "
+            f"Received: ratings={ratings!r}, label_names={label_names}"
         )
     return {
         "texts": texts,
         "label": label,
         "label_names": label_names,
-        "ratings": (least, highest),
+        "ratings": numbers,
     }

@@ -46,8 +46,13 @@ class EmbedSettings(TuningSettings):
     examples: str | None = setting(
         "A file of texts, pairs or triplets; default: none, nothing is trained.", None
     )
-    task: str = setting("A data set of pairs with ratings to score by.", "STS-B")
-    data: str = setting("Folder of the benchmark's files.")
+    task: str = setting(
+        "A data set of pairs with ratings to score by; or one that data describes.",
+        "STS-B",
+    )
+    data: str = setting(
+        "Folder of the benchmark's files, or with TASK/dataset.json and its files."
+    )
     split: str = setting("The part of it to score by.", "dev")
     pooling: str = setting(
         "What of a text's hidden states is its embedding.",

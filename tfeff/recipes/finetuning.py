@@ -63,7 +63,8 @@ def finetune(
     Args:
         settings: the `FinetuneSettings`, which say what is in the run directory.
         dataset: a data set of texts, options or words with the name `settings.task`;
-            `None` for the one that is registered under it.
+            `None` for the one that is registered under it, or that is described in
+            `settings.data`.
         callbacks: Keras callbacks beside those of the settings, or functions that make
             one for each training.
 
@@ -159,6 +160,7 @@ def finetune(
         best_model = os.path.join(best["folder"], "model.keras")
         model = tfeff.training.load_checkpoint(best_model)
         check_finite(model)
+        check_labels(settings, dataset, model)
         copy_lora(settings, best["folder"], run)
         if settings.predict_split:
             write_predictions(task, model, settings.predict_split, run)
@@ -287,6 +289,17 @@ def make_task(settings, dataset, encoder, tokenizer):
         f"{', '.join(f'{len(e):,} of {s}' for s, e in dev.items())}"
     )
     return task
+
+
+def check_labels(settings, dataset, model):
+    """Raises if the labels of the data set are others than when the run began."""
+    names = getattr(model, "label_names", None)
+    if names is not None and names != dataset.label_names:
+        raise ValueError(
+            "`run_dir` must be a new folder where the labels of a task have changed. "
+            f"Received: run_dir={settings.run_dir!r}, whose best model has "
+            f"{list(names)}, and {dataset.name} with {list(dataset.label_names or ())}"
+        )
 
 
 def read(dataset, split, folder, skip_malformed=False):

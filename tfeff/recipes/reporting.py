@@ -35,11 +35,14 @@ class _Column(NamedTuple):
         task: the name of the data set.
         scored_by: the metric with its part, of texts; the part alone, of questions.
         of_questions: whether it is a task of questions.
+        data: the folder of the files, but of questions and of GLUE, whose files are the
+            same everywhere. WikiANN has one a language.
     """
 
     task: str
     scored_by: str
     of_questions: bool
+    data: str = ""
 
 
 _AVERAGE = _Column("GLUE", "average", False)
@@ -116,7 +119,10 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
         c.task for c, d in itertools.permutations(columns, 2) if c.task == d.task
     }
     names = {
-        c: f"{c.task} {c.scored_by}" if c.task in several else c.task for c in columns
+        c: " ".join(filter(None, (c.task, c.scored_by, c.data)))
+        if c.task in several
+        else c.task
+        for c in columns
     }
     for of_questions, order in ((False, (*SCORED_TASKS, "GLUE")), (True, _QUESTIONS)):
         ranks = {task: rank for rank, task in enumerate(order)}
@@ -210,7 +216,9 @@ def _read(folder):
             of_baseline = {name: _number(baseline["metrics"][name]) for name in scores}
             baseline = {"name": baseline["name"], "metrics": of_baseline}
         scored_by = part if is_question else metrics["metric"]
-        column = _Column(task, scored_by, is_question)
+        is_fixed = is_question or task in SCORED_TASKS
+        data = "" if is_fixed else os.path.basename(config.get("data", "").rstrip("/"))
+        column = _Column(task, scored_by, is_question, data)
         return config["pretrained"], column, scores, baseline
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(

@@ -15,6 +15,7 @@ import tensorflow as tf
 from absl import logging
 
 import tfeff
+from tfeff.datasets import registry
 from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.described import DESCRIPTION
 from tfeff.recipes.naming import named_as
@@ -154,9 +155,15 @@ def find_dataset(
 
 def _named_dataset(task, kinds, data):
     """The data set that is registered as `task`, or described in `data`."""
+    is_own = data is not None and _is_described(task, data)
+    if task in registry.OWN and is_own:
+        raise ValueError(
+            f"`task` must be another name than that of a data set of tfeff, which "
+            f"{data}/{task}/{DESCRIPTION} cannot change. Received: task={task!r}"
+        )
     if task in (*tfeff.datasets.names(), *ALIASES):
         return tfeff.datasets.get(task)
-    if data is not None and _is_described(task, data):
+    if is_own:
         with named_as(name="task", folder="data"):
             return tfeff.datasets.described_dataset(task, data)
     fitting = tfeff.datasets.names(*kinds)
