@@ -184,6 +184,7 @@ CALLS = {
     datasets.glue_average: dict(scores=dict.fromkeys(SCORED_TASKS, 0.5)),
     datasets.accuracy: dict(labels=CLASSES, predictions=CLASSES),
     datasets.f1: dict(labels=CLASSES, predictions=CLASSES),
+    datasets.macro_f1: dict(labels=CLASSES, predictions=CLASSES),
     datasets.matthews_correlation: dict(labels=CLASSES, predictions=CLASSES),
     datasets.pearson: dict(labels=CLASSES, predictions=CLASSES),
     datasets.spearman: dict(labels=CLASSES, predictions=CLASSES),

@@ -53,7 +53,7 @@ def test_all_are_registered():
     [
         ("SST2", r"Did you mean 'SST-2'\?"),
         ("boolq", r"Did you mean 'BoolQ'\?"),
-        ("squad", r"Did you mean 'SQuAD"),
+        ("sqad", r"Did you mean 'SQuAD"),
         ("race", r"Did you mean 'RACE'\?"),
         ("hotpot", r"Did you mean 'HotpotQA'\?"),
         ("weather", r"Received: name='weather'\.$"),
@@ -174,7 +174,7 @@ def test_a_reader_and_a_scorer_of_ones_own(tmp_path):
         ({"writer": "x"}, "`writer` must be callable"),
         ({"kind": list}, "`kind` must be one of .*'ChoiceExamples'"),
         ({"label_names": ("a", "a")}, "`label_names` must be different names"),
-        ({"label_names": "ab"}, "`label_names` must be a tuple"),
+        ({"label_names": "ab"}, "`label_names` must be a list of names"),
         ({"splits": ("train", 3)}, "`splits` must be a list of `str`"),
         ({"splits": ("train", "")}, "`splits` must be different names"),
         ({"dev_splits": ("valid",)}, "`dev_splits` must be among `splits`"),
@@ -182,7 +182,7 @@ def test_a_reader_and_a_scorer_of_ones_own(tmp_path):
         ({"metric_names": ()}, "`metric_names` must name a metric"),
         ({"metric_names": ("acuracy",)}, r"Did you mean 'accuracy'\?"),
         ({"label_names": None}, r"`metric_names` must be of \['pearson', 'spearman'\]"),
-        ({"options": 3}, "`options` must be a tuple"),
+        ({"options": 3}, "`options` must be a list of names"),
         ({"kind": data.SpanExamples}, "`scorer` and `writer` must be given for spans"),
     ],
 )
@@ -196,7 +196,7 @@ def test_bad_attributes(changes, message):
     [
         ({"texts": ()}, "`texts` must be one column or two"),
         ({"texts": ("a", "b", "c")}, "`texts` must be one column or two"),
-        ({"texts": "report"}, "`texts` must be a tuple"),
+        ({"texts": "report"}, "`texts` must be a list of names"),
         ({"label": None}, "`label` must be a column"),
         ({"label_names": ("wet",)}, "`label_names` must be two at least"),
         ({"ratings": (5, 1)}, "`ratings` must be the least and the highest one"),
@@ -208,7 +208,8 @@ def test_bad_attributes(changes, message):
         ),
         (
             {"label_names": ("dry", "wet", "snow")},
-            r"`metric_names` must be of \['accuracy', 'matthews_correlation'\]"
+            r"`metric_names` must be of \['accuracy', 'macro_f1', "
+            r"'matthews_correlation'\]"
             r".*more than two `label_names`.*metric_names=\('f1', .*'snow'",
         ),
     ],

@@ -56,6 +56,17 @@ def test_words(names, tmp_path):
     assert tuple(found) == birds.metric_names
 
 
+def test_parts_of_speech(tmp_path):
+    record = {"label_names": ["NOUN", "VERB"]}
+    speech = described(tmp_path, "Speech", record)
+    write(tmp_path / "Speech" / "dev.txt", "birds NOUN\nsing VERB\n\nfish VERB\n")
+    dev = speech.read("dev", tmp_path)
+    assert [row.tolist() for row in dev.labels] == [[0, 1], [1]]
+    assert speech.metrics(dev, [[0, 1], [0]]) == {"accuracy": 2 / 3}
+    with pytest.raises(ValueError, match=r"`metric_names` must be one of \['accuracy'"):
+        described(tmp_path, "Speech", record | {"metric_names": ["f1"]})
+
+
 @pytest.mark.parametrize(
     "record, message",
     [
@@ -63,14 +74,20 @@ def test_words(names, tmp_path):
         ("", "must hold text. Received: an empty file"),
         ([], "must be an object"),
         ({}, "must have the key 'texts', of texts, or 'types'"),
-        (WEATHER | {"types": ["a"]}, "must have the key 'texts', of texts, or 'types'"),
+        (WEATHER | {"types": ["a"]}, "keys of .*Received: 'types'"),
         (WEATHER | {"labels": []}, "'labels'. Did you mean 'label'"),
         (WEATHER | {"reader": "os.remove"}, r"keys of \['texts'.*Received: 'reader'"),
         (WEATHER | {"name": "Other"}, "Received: 'name'"),
         ({"texts": ["report"]}, "must have the key 'label'"),
-        (WEATHER | {"texts": "report"}, "`texts` must be a tuple"),
+        (WEATHER | {"texts": "report"}, "`texts` must be a list of names"),
         (WEATHER | {"label_names": ["dry"]}, "`label_names` must be two at least"),
         (WEATHER | {"metric_names": ["f2"]}, "`metric_names` must be one of"),
+        (WEATHER | {"metric_names": ["spearman"]}, "of .*'macro_f1'.* for classes"),
+        ({"types": []}, "`types` must name types of phrases, at least one"),
+        ({"types": ["B-A", "I-A"]}, "`types` must name types of phrases"),
+        ({"types": ["O", "A"]}, "`types` must name types of phrases"),
+        ({"types": ["A"], "label_names": ["A"]}, "One of `types` and `label_names`"),
+        ({"label_names": []}, "`label_names` must name a label"),
         ({"types": ["A"], "metric_names": ["f2"]}, "`metric_names` must be one of"),
         (RATED | {"ratings": "15"}, "`ratings` must be the least and the highest"),
         (RATED | {"ratings": ["1", "5"]}, "`ratings` must be the least and"),
@@ -105,3 +122,21 @@ def test_there_must_be_one(tmp_path):
         datasets.described_dataset("Weather", tmp_path)
     with pytest.raises(TypeError, match="`name` must be a string. Received: name=3"):
         datasets.described_dataset(3, tmp_path)
+
+
+def test_a_table_with_commas_is_named(tmp_path):
+    weather = described(tmp_path, "Weather", WEATHER)
+    write(tmp_path / "Weather" / "dev.csv", "report,sky\nIt rains.,wet\n")
+    with pytest.raises(ValueError, match="Weather/dev.csv must be written anew with"):
+        weather.read("dev", tmp_path)
+
+
+@pytest.mark.parametrize("label", ["", "-1"])
+def test_hidden_labels_are_left_out(tmp_path, label):
+    weather = described(tmp_path, "Weather", WEATHER)
+    path = tmp_path / "Weather" / "test.tsv"
+    write(path, rows(["report", "sky"], ["It rains.", label]))
+    with pytest.raises(ValueError, match="Without the column 'sky' the file is read"):
+        weather.read("test", tmp_path)
+    write(path, rows(["report"], ["It rains."]))
+    assert weather.read("test", tmp_path).labels is None

@@ -179,6 +179,13 @@ def test_metrics_by_themselves():
     assert found == pytest.approx(above / below)
     with pytest.raises(ValueError, match="`labels` must be classes from 0 to 1"):
         datasets.f1(labels, predictions)
+    # The mean of F1 of each class against the others; of the classes that are there.
+    each = [
+        f1([int(x == c) for x in labels], [int(x == c) for x in predictions])
+        for c in range(3)
+    ]
+    assert datasets.macro_f1(labels, predictions) == pytest.approx(np.mean(each))
+    assert datasets.macro_f1([0, 7], [0, 0]) == pytest.approx((2 / 3 + 0) / 2)
     with pytest.raises(TypeError, match="`labels` must be integers"):
         datasets.accuracy([0.5], [1])
     half = np.random.default_rng(0).normal(size=(2, 999)).astype("float16")

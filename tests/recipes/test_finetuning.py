@@ -180,7 +180,10 @@ def test_a_data_set_that_a_file_describes(data, pretrained, tmp_path):
     (folder / "dataset.json").write_text(json.dumps(record))
     result = run(*command)
     assert result.returncode != 0
-    assert "`run_dir` must be a new folder where the labels" in result.stderr
+    assert (
+        "whose data.json has other label_names, examples than Reviews has now"
+        in result.stderr
+    )
 
 
 def test_a_configuration_of_the_script_before_is_taken():

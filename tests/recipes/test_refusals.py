@@ -194,7 +194,7 @@ def test_a_grid_is_tried_before_its_first_training(
         (ANSWER, ["--predict_split=dev", "--test=glue"], "test"),
         (ANSWER, ["--predict_split=tset"], "predict_split"),
         (ANSWER, ["--dev=half.json"], "dev"),
-        *((ANSWER, [f"--task={task}"], "task") for task in ("squad", "SST-2")),
+        *((ANSWER, [f"--task={task}"], "task") for task in ("sqad", "SST-2")),
         (ANSWER, ["--dev_split=tset"], "dev_split"),
         *(
             (command, [f"--corpus={name}"], "corpus")

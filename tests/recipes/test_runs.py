@@ -46,7 +46,7 @@ def test_tasks_of_a_kind_are_listed_and_a_near_miss_first():
     ):
         with pytest.raises(ValueError, match=message.format(first, other)):
             runs.find_dataset(task, kind)
-    for task in ("squad", "weather"):
+    for task in ("sqad", "weather"):
         with pytest.raises(ValueError, match=r"`task` must be one of \['SQuAD"):
             runs.find_dataset(task, spans)
     assert runs.find_dataset("squad2", spans).name == "SQuAD2.0"
@@ -65,6 +65,13 @@ def test_a_task_may_be_described_in_the_folder_of_the_data(tmp_path):
         message = f"or be described by {data}/Bird/dataset.json. Received: task='Bird'"
         with pytest.raises(ValueError, match=re.escape(message)):
             runs.find_dataset("Bird", words, data=data)
+    with pytest.raises(ValueError, match=r"one of \['Birds', .*Did you mean 'Birds'"):
+        runs.find_dataset("birds", words, data=str(tmp_path))
+    message = f"`data` must be the folder that holds {folder}."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        runs.find_dataset("Birds", words, data=str(folder))
+    with pytest.raises(ValueError, match="There is no folder nowhere"):
+        runs.find_dataset("Birds", words, data="nowhere")
     (tmp_path / "WikiANN").mkdir()
     (tmp_path / "WikiANN" / "dataset.json").write_text('{"types": ["BIRD"]}')
     with pytest.raises(ValueError, match="`task` must be another name than that of a"):

@@ -19,6 +19,9 @@ from .metrics import (
     f1 as f1,
 )
 from .metrics import (
+    macro_f1 as macro_f1,
+)
+from .metrics import (
     matthews_correlation as matthews_correlation,
 )
 from .metrics import (

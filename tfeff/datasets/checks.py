@@ -24,7 +24,9 @@ def check_list(name: str, values: Iterable, kind: type | None = None) -> list:
 def check_names(name: str, values: Sequence[str]) -> tuple[str, ...]:
     """Returns `values` as a tuple of different strings, or raises."""
     if not isinstance(values, (tuple, list)):
-        raise TypeError(f"`{name}` must be a tuple. Received: {name}={values!r}")
+        raise TypeError(
+            f"`{name}` must be a list of names. Received: {name}={values!r}"
+        )
     values = tuple(check_list(name, values, str))
     if len(set(values)) < len(values) or not all(values):
         raise ValueError(f"`{name}` must be different names. Received: {values}")

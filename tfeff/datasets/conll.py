@@ -92,9 +92,7 @@ def read_conll(
     ```
     """
     path = check_path("path", path)
-    label_names = check_names("label_names", label_names)
-    if not label_names:
-        raise ValueError("`label_names` must name a label. Received: none")
+    label_names = _names(label_names)
     word_column = check_integer("word_column", word_column, -100)
     label_column = check_integer("label_column", label_column, -100)
     check_bool("label_optional", label_optional)
@@ -137,23 +135,26 @@ def read_conll(
 
 def conll_dataset(
     name: str,
-    types: Sequence[str],
+    types: Sequence[str] | None = None,
     *,
+    label_names: Sequence[str] | None = None,
     word_column: int = 0,
     label_column: int = -1,
     **attributes: Any,
 ) -> Dataset:
-    """A data set of phrases: `folder/split.txt`, or `folder/name/split.txt`.
+    """A data set of labelled words: `folder/split.txt`, or `folder/name/split.txt`.
 
     If there is a `folder/name/`, all splits are looked for in it.
 
-    The labels are `O`, and `B-` and `I-` of each type. A split whose name begins with
-    "test" may lack them. Where there is no file of `dev`, it is every tenth sentence of
-    `train`.
+    The labels are `O`, and `B-` and `I-` of each type, or `label_names`. Of labels that
+    are not of phrases, such as parts of speech, the metric is the accuracy alone. A
+    split whose name begins with "test" may lack the labels. Where there is no file of
+    `dev`, it is every tenth sentence of `train`.
 
     Args:
         name: the name of the data set, and of its folder if the files lie in one.
-        types: the types of phrases, such as `("PER", "LOC")`.
+        types: the types of phrases, such as `("PER", "LOC")`; None with `label_names`.
+        label_names: all labels, in the order of their ids, in place of `types`.
         word_column: integer, the column of the words.
         label_column: integer, the column of the labels.
         **attributes: further attributes of `Dataset`; they replace those that are
@@ -163,7 +164,8 @@ def conll_dataset(
         A `Dataset`, to be registered.
 
     Raises:
-        TypeError, ValueError: if an argument has another type or value.
+        TypeError, ValueError: if an argument has another type or value, or not one of
+            `types` and `label_names` is given.
 
     Example:
     ```python
@@ -178,14 +180,19 @@ def conll_dataset(
     assert birds.metrics(dev, [[1, 2, 0]])["f1"] == 1.0
     ```
     """
-    types = check_names("types", types)
+    if (types is None) == (label_names is None):
+        raise ValueError(
+            "One of `types` and `label_names` must be given. Received: "
+            f"types={types!r}, label_names={label_names!r}"
+        )
+    labels = _labels(types) if label_names is None else _names(label_names)
     word_column = check_integer("word_column", word_column, -100)
     label_column = check_integer("label_column", label_column, -100)
-    label_names = ("O", *(f"{mark}-{kind}" for kind in types for mark in "BI"))
-    metric_names = check_names("metric_names", attributes.get("metric_names", _METRICS))
+    fitting = _METRICS if all(map(_is_of_phrase, labels)) else ("accuracy",)
+    metric_names = check_names("metric_names", attributes.get("metric_names", fitting))
     if "scorer" not in attributes:
         for metric in metric_names:
-            check_choice("metric_names", metric, _METRICS)
+            check_choice("metric_names", metric, fitting)
 
     def read(split, folder):
         dev = _find(folder, name, "dev")
@@ -197,7 +204,7 @@ def conll_dataset(
                 f"it. Received: {folder!r}"
             )
         examples = read_conll(
-            path, label_names, word_column, label_column, split.startswith("test")
+            path, labels, word_column, label_column, split.startswith("test")
         )
         if part and len(examples) < _DEV_EVERY:
             raise ValueError(
@@ -211,12 +218,35 @@ def conll_dataset(
         "name": name,
         "reader": read,
         "kind": TokenExamples,
-        "label_names": label_names,
+        "label_names": labels,
         "metric_names": metric_names,
         "scorer": functools.partial(_some_metrics, metric_names),
         "writer": functools.partial(_write, name),
     }
     return Dataset(**(defaults | attributes))
+
+
+def _names(label_names):
+    names = check_names("label_names", label_names)
+    if not names:
+        raise ValueError("`label_names` must name a label. Received: none")
+    return names
+
+
+def _labels(types):
+    """The labels of phrases of the types."""
+    types = check_names("types", types)
+    if not types or any(map(_is_of_phrase, types)):
+        raise ValueError(
+            "`types` must name types of phrases, at least one, such as 'PER' of the "
+            f"labels 'B-PER' and 'I-PER'. Received: types={list(types)}. Other labels "
+            "are given as `label_names`."
+        )
+    return ("O", *(f"{mark}-{kind}" for kind in types for mark in "BI"))
+
+
+def _is_of_phrase(label):
+    return label == "O" or label.startswith(("B-", "I-"))
 
 
 def _some_metrics(names, examples, predictions):

@@ -129,10 +129,13 @@ class Dataset:
         labels = self.label_names
         if labels is None and name not in OF_RATINGS:
             expected = f"of {list(OF_RATINGS)} for ratings, without `label_names`"
+        elif labels is not None and name in OF_RATINGS:
+            others = [name for name in METRICS if name not in OF_RATINGS]
+            expected = f"of {others} for classes, which `label_names` name"
         elif name == "f1" and labels is not None and len(labels) > 2:
             expected = (
-                "of ['accuracy', 'matthews_correlation'], or a `scorer`'s, for more "
-                "than two `label_names`: f1 is that of the second of two"
+                "of ['accuracy', 'macro_f1', 'matthews_correlation'], or a `scorer`'s, "
+                "for more than two `label_names`: f1 is that of the second of two"
             )
         else:
             return

@@ -12,11 +12,6 @@ from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import check_path, near_miss
 
 DESCRIPTION = "dataset.json"
-# The functions that make a data set, by the key that tells it.
-_MAKERS: dict[str, Callable[..., Dataset]] = {
-    "texts": tsv_dataset,
-    "types": conll_dataset,
-}
 
 
 @paths(folder=READ)
@@ -69,13 +64,12 @@ def described_dataset(name: str, folder: str | os.PathLike) -> Dataset:
             f"Received: name={name!r}, folder={folder!r}"
         )
     found = json_file(path)
-    kinds = [key for key in _MAKERS if key in found]
-    if len(kinds) != 1:
+    if not {"texts", "types", "label_names"} & {*found}:
         raise ValueError(
-            f"{path} must have the key 'texts', of texts, or 'types', of phrases of "
-            f"words. Received: {list(found)}"
+            f"{path} must have the key 'texts', of texts, or 'types' or 'label_names', "
+            f"of words. Received: {list(found)}"
         )
-    make = _MAKERS[kinds[0]]
+    make: Callable[..., Dataset] = tsv_dataset if "texts" in found else conll_dataset
     parameters = [
         parameter
         for parameter in inspect.signature(make).parameters.values()

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from tfeff.utils.checks import near_miss
+from tfeff.utils.checks import closest
 
 _KINDS = {str: "a string", int: "an integer", list: "a list", dict: "an object"}
 
@@ -18,7 +18,17 @@ def first_file(folder: str, *names: str) -> str:
     for path in paths:
         if os.path.isfile(path):
             return path
-    raise ValueError(f"`folder` must hold {' or '.join(names)}. Received: {folder!r}")
+    tables = [path.removesuffix(".tsv") + ".csv" for path in paths]
+    found = next(filter(os.path.isfile, tables), None)
+    advice = (
+        f". {os.path.relpath(found, folder)} must be written anew with tabs, as by "
+        "pandas' to_csv(path, sep='\\t', quoting=3, index=False)."
+        if found
+        else ""
+    )
+    raise ValueError(
+        f"`folder` must hold {' or '.join(names)}. Received: {folder!r}{advice}"
+    )
 
 
 def lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
@@ -77,9 +87,10 @@ def json_file(path: str | os.PathLike) -> dict:
 def field(record: dict, key: str, kind: type, where: str):
     """The value of a required key, which must be of type `kind`."""
     if key not in record:
+        near = closest(key, record)
         raise ValueError(
-            f"{where}: must have {key!r}. Received: {sorted(record)}."
-            f"{near_miss(key, record)}"
+            f"{where}: must have {key!r}. Received: {sorted(record)}"
+            + (f". Write {key!r} for {near!r}." if near else "")
         )
     return checked(record[key], kind, f"{where}, {key!r}")
 

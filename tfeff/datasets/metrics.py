@@ -62,6 +62,34 @@ def f1(labels: np.ndarray, predictions: np.ndarray) -> float:
     return float(sklearn.metrics.f1_score(labels, predictions, zero_division=np.nan))
 
 
+def macro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
+    """The mean over the classes of F1, 2TP / (2TP + FP + FN).
+
+    Args:
+        labels: `[N]`, the right classes.
+        predictions: `[N]`, the predicted ones.
+
+    Returns:
+        A number from 0 to 1. A class that is neither a label nor predicted does not
+        count.
+
+    Raises:
+        ValueError: if there are no labels, or the lengths differ.
+        TypeError: if labels or predictions are not integers.
+
+    Example:
+
+    >>> import tfeff
+    >>> tfeff.datasets.macro_f1([0, 0, 1, 2], [0, 0, 1, 1])
+    0.5555555555555555
+    """
+    labels, predictions = _classes(labels, predictions)
+    score = sklearn.metrics.f1_score(
+        labels, predictions, average="macro", zero_division=0.0
+    )
+    return float(score)
+
+
 def matthews_correlation(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Matthews' correlation (TP·TN − FP·FN) / √((TP+FP)(TP+FN)(TN+FP)(TN+FN)).
 
@@ -144,7 +172,7 @@ def spearman(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 METRICS = {
     metric.__name__: metric
-    for metric in (accuracy, f1, matthews_correlation, pearson, spearman)
+    for metric in (accuracy, f1, macro_f1, matthews_correlation, pearson, spearman)
 }
 OF_RATINGS = (pearson.__name__, spearman.__name__)
 

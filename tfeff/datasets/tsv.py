@@ -146,6 +146,7 @@ def read_tsv(
         if not needed <= set(names):
             raise ValueError(f"`header` must name {sorted(needed)}. Received: {names}")
     labelled = label in names or not label_optional
+    hint = f" Without the column {label!r} the file is read, too." * label_optional
     for column in (*texts, *[label] * labelled):
         if names.count(column) != 1:
             expected = f"must name the column {column!r}{' once' * (column in names)}"
@@ -176,7 +177,7 @@ def read_tsv(
         if keep is not None and not keep(dict(zip(names, cells))):
             continue
         if labelled:
-            labels.append(_label(cells[label_index], path, number, **columns))
+            labels.append(_label(cells[label_index], path, number, hint, **columns))
         ids.append(str(len(ids)) if id_index is None else cells[id_index])
         found.append([cells[index] for index in text_indices])
     if not found:
@@ -205,12 +206,12 @@ def _is_blank(numbered):
     return not numbered[1].strip()
 
 
-def _label(text, path, number, label_names, ratings, **_):
+def _label(text, path, number, hint, label_names, ratings, **_):
     if label_names is not None:
         if text not in label_names:
             expected = f"the label must be one of {list(label_names)}"
             near = near_miss(text, label_names)
-            raise malformed(path, number, expected, f"{text!r}.{near}")
+            raise malformed(path, number, expected, f"{text!r}.{near}{hint}")
         return label_names.index(text)
     least, highest = ratings
     try:
@@ -221,7 +222,9 @@ def _label(text, path, number, label_names, ratings, **_):
         expected = "the label must be a number"
         if ratings != ANY_RATING:
             expected += f" from {least:g} to {highest:g}"
-        raise malformed(path, number, expected, repr(text))
+        raise malformed(
+            path, number, expected, f"{text!r}.{hint}" if hint else repr(text)
+        )
     return rating
 
 

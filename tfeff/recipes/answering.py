@@ -19,6 +19,7 @@ from tfeff.recipes.baselines import (
     scores_line,
 )
 from tfeff.recipes.callbacks import Callbacks
+from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import (
     best_metric,
@@ -123,11 +124,12 @@ def answer(
                 f"{encoder.max_sequence_length} tokens, fine-tuned on "
                 f"{length}"
             )
-        examples = tfeff.data.SpanExamples(train.questions)
+        examples, dev_examples = (
+            tfeff.data.SpanExamples(part.questions) for part in (train, dev)
+        )
+        keep_data(run, dataset, {"train": examples, dev_split: dev_examples})
         with named_as(examples="dev"):
-            baseline = make_baseline(
-                dataset, examples, {"": tfeff.data.SpanExamples(dev.questions)}
-            )
+            baseline = make_baseline(dataset, examples, {"": dev_examples})
         baselines = [
             baseline_to_predict(
                 dataset,

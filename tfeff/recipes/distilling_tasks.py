@@ -210,6 +210,12 @@ def _model_class(dataset):
 
 def _load_teacher(settings, dataset):
     path = os.path.join(settings.teacher, "model.keras")
+    if os.path.isdir(settings.teacher) and not os.path.isfile(path):
+        raise ValueError(
+            "`teacher` must be the folder of a finished run of `tfeff finetune` or "
+            "`tfeff answer`, which has a model.keras. Received: "
+            f"teacher={settings.teacher!r}"
+        )
     with named_as(path="teacher"):
         teacher = tfeff.training.load_checkpoint(path)
     expected = _model_class(dataset)

@@ -12,6 +12,7 @@ import numpy as np
 
 import tfeff
 from tfeff.recipes.callbacks import Callbacks
+from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.embed_settings import EmbedSettings
 from tfeff.recipes.heads import read_own_head
 from tfeff.recipes.naming import named_as
@@ -143,6 +144,8 @@ def embed(
                 "`pretrained` has no layerwise pooling, which would be random. "
                 f"Received: pooling='layerwise', pretrained={settings.pretrained!r}"
             )
+        texts = {} if examples is None else {"examples": examples}
+        keep_data(run, dataset, {settings.split: pairs, **texts})
         scored = Scored(dataset, settings.split, pairs, tokenizer, length)
         # A new query of a layerwise pooling is random.
         keras.utils.set_random_seed(settings.seeds[0])

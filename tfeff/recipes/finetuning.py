@@ -14,6 +14,7 @@ import tensorflow as tf
 import tfeff
 from tfeff.recipes.baselines import baseline_to_predict, make_baseline, scores_line
 from tfeff.recipes.callbacks import Callbacks
+from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.heads import read_pooler
 from tfeff.recipes.naming import named_as
@@ -129,6 +130,8 @@ def finetune(
         encoder, tokenizer = load_pretrained(settings, *settings.pretrained_steps[:1])
         check_lora(settings, encoder)
         task = make_task(settings, dataset, encoder, tokenizer)
+        read_parts = {"train": task.train, **task.dev}
+        keep_data(run, dataset, {n: part.examples for n, part in read_parts.items()})
         if pretrained_pooler(settings, dataset) is not None:
             print(f"the pooler begins as that of {settings.pretrained}")
         steps = settings.pretrained_steps
@@ -160,7 +163,6 @@ def finetune(
         best_model = os.path.join(best["folder"], "model.keras")
         model = tfeff.training.load_checkpoint(best_model)
         check_finite(model)
-        check_labels(settings, dataset, model)
         copy_lora(settings, best["folder"], run)
         if settings.predict_split:
             write_predictions(task, model, settings.predict_split, run)
@@ -289,17 +291,6 @@ def make_task(settings, dataset, encoder, tokenizer):
         f"{', '.join(f'{len(e):,} of {s}' for s, e in dev.items())}"
     )
     return task
-
-
-def check_labels(settings, dataset, model):
-    """Raises if the labels of the data set are others than when the run began."""
-    names = getattr(model, "label_names", None)
-    if names is not None and names != dataset.label_names:
-        raise ValueError(
-            "`run_dir` must be a new folder where the labels of a task have changed. "
-            f"Received: run_dir={settings.run_dir!r}, whose best model has "
-            f"{list(names)}, and {dataset.name} with {list(dataset.label_names or ())}"
-        )
 
 
 def read(dataset, split, folder, skip_malformed=False):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import tfeff
 from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.glue import SCORED_TASKS, glue_average
+from tfeff.datasets.registry import OWN
 from tfeff.recipes.report_settings import ReportSettings
 from tfeff.recipes.settings import check_settings
 from tfeff.storage.arguments import READ_RESULTS, REPLACE, check_replaceable, paths
@@ -121,7 +122,8 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     names = {
         c: " ".join(filter(None, (c.task, c.scored_by, c.data)))
         if c.task in several
-        else c.task
+        # What the metric of a task of one's own is, no paper says.
+        else (c.task if c.task in (*OWN, "GLUE") else f"{c.task} {c.scored_by}")
         for c in columns
     }
     for of_questions, order in ((False, (*SCORED_TASKS, "GLUE")), (True, _QUESTIONS)):

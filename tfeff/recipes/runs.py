@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import glob
 import importlib.util
 import math
 import os
@@ -166,14 +167,27 @@ def _named_dataset(task, kinds, data):
     if is_own:
         with named_as(name="task", folder="data"):
             return tfeff.datasets.described_dataset(task, data)
-    fitting = tfeff.datasets.names(*kinds)
+    fitting = [*_described(data), *tfeff.datasets.names(*kinds)]
     near = closest(task, fitting)
     fitting.sort(key=lambda name: name != near)  # What is closest is first.
-    own = "" if data is None else f", or be described by {data}/{task}/{DESCRIPTION}"
+    own, advice = "", near_miss(task, fitting)
+    if data is not None:
+        own = f", or be described by {data}/{task}/{DESCRIPTION}"
+        if not is_url(data) and os.path.isfile(os.path.join(data, DESCRIPTION)):
+            advice = f" `data` must be the folder that holds {data}."
+        elif not is_url(data) and not os.path.isdir(data):
+            advice += f" There is no folder {data}."
     raise ValueError(
-        f"`task` must be one of {fitting}{own}. "
-        f"Received: task={task!r}.{near_miss(task, fitting)}"
+        f"`task` must be one of {fitting}{own}. Received: task={task!r}.{advice}"
     )
+
+
+def _described(data):
+    """The names of the data sets that are described in a folder of this machine."""
+    if data is None or is_url(data):
+        return []
+    paths = glob.glob(os.path.join(glob.escape(data), "*", DESCRIPTION))
+    return sorted(os.path.basename(os.path.dirname(path)) for path in paths)
 
 
 def _is_described(task, data):

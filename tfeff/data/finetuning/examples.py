@@ -32,9 +32,10 @@ class TextExamples:
         first: the texts, or the first ones of the pairs.
         second: the second ones; None where there are no pairs.
         labels: `[N]`, int32 indices of `label_names`, or float32 ratings; None where
-            the file has none. It cannot be written to.
+            there are none, as of texts to predict. It cannot be written to.
         label_names: as in the benchmark's files; None for ratings.
-        ids: what the benchmark calls each example in predictions.
+        ids: what the benchmark calls each example in predictions; by default numbers
+            from 0.
         skipped: what was wrong with each line that was left out.
 
     Raises:
@@ -47,16 +48,18 @@ class TextExamples:
     """
 
     first: tuple[str, ...]
-    second: tuple[str, ...] | None
-    labels: np.ndarray | None
-    label_names: tuple[str, ...] | None
-    ids: tuple
+    second: tuple[str, ...] | None = None
+    labels: np.ndarray | None = None
+    label_names: tuple[str, ...] | None = None
+    ids: tuple = ()
     skipped: tuple[str, ...] = ()
 
     def __post_init__(self):
+        _set(self, first=check_texts("first", self.first))
+        if isinstance(self.ids, tuple) and not self.ids:
+            _set(self, ids=tuple(range(len(self.first))))
         _set(
             self,
-            first=check_texts("first", self.first),
             second=None if self.second is None else check_texts("second", self.second),
             ids=check_column("ids", self.ids, "ids"),
             skipped=check_texts("skipped", self.skipped),
