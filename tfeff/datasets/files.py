@@ -78,7 +78,8 @@ def json_file(path: str | os.PathLike) -> dict:
         number = raw.count(b"\n", 0, error.start) + 1
         raise malformed(path, number, "must be UTF-8 text", str(error)) from error
     except json.JSONDecodeError as error:
-        raise malformed(path, error.lineno, "must be JSON", error.msg) from error
+        expected = "must be JSON, an object that is the whole file"
+        raise malformed(path, error.lineno, expected, error.msg) from error
     except (ValueError, RecursionError) as error:
         raise malformed(path, 1, "must be JSON", str(error)) from error
     return checked(record, dict, os.fspath(path))
