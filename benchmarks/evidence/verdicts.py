@@ -16,7 +16,7 @@ weights that they have there: those of one model are not independent.
 A system that stands out is not pooled: one that leaves a plateau early with one seed
 and late, or never, with another says nothing of how others vary, nor they of it. It
 stands out where its part of the squares is too large for chance, by an F test at 1 %
-over all systems; at equal cost or equal loss, where few are timed, also by the last
+over all systems, which several that are alike do not hide from; at equal cost or equal loss, where few are timed, also by the last
 loss. A comparison with such a system, or without others to pool, is judged by a t-test
 of its own effects, one a seed: of two systems that is a paired t-test.
 
@@ -280,14 +280,22 @@ def outliers(values: Mapping[Any, Mapping[int, float]]) -> list:
     """The systems whose rests are larger than the others' by more than chance.
 
     Each is tried: F is its part of the squares over the others' squares, both by their
-    degrees of freedom. The one of the smallest probability is taken out where that,
-    times the number of systems, is below 1 %, and the others are tried again.
+    degrees of freedom. The one of the smallest probability is taken out, and the others
+    are tried again, up to half of all. Several that are alike hide each other, and the
+    first may be no larger than the others make it: all that are taken out up to the
+    last whose probability, times the number of systems, is below 1 % stand out.
 
     Args:
         values: for each system, a value a seed.
+
+    Reference:
+        Rosner, "Percentage points for a generalized ESD many-outlier procedure",
+        Technometrics 25 (1983), whose order of trials this is.
     """
-    left, found = dict(values), []
-    while True:
+    left = dict(values)
+    taken: list = []
+    found = 0
+    while 2 * len(taken) < len(values):
         whole, count = rest(left)
         chances = {}
         for name in left:
@@ -296,11 +304,14 @@ def outliers(values: Mapping[Any, Mapping[int, float]]) -> list:
             if freedom and count > freedom and squares > 1e-9 * whole:
                 ratio = (whole - squares) / (count - freedom) / (squares / freedom)
                 chances[name] = stats.f.sf(ratio, count - freedom, freedom)
-        loudest = min(chances, key=chances.__getitem__, default=None)
-        if loudest is None or chances[loudest] * len(left) >= OUTLIER:
-            return found
-        found.append(loudest)
+        if not chances:
+            break
+        loudest = min(chances, key=chances.__getitem__)
+        taken.append(loudest)
+        if chances[loudest] * len(left) < OUTLIER:
+            found = len(taken)
         del left[loudest]
+    return taken[:found]
 
 
 def is_of(name: str, term: Term) -> bool:

@@ -193,6 +193,26 @@ def test_what_stands_out(part):
     assert outliers(quiet) == outliers({}) == outliers({"a": {0: 1.0, 1: 2.0}}) == []
 
 
+def test_what_stands_out_together_does_not_hide(part):
+    """As BERT and what is stacked to it: each is no larger than the others make it."""
+    draw = np.random.default_rng(0)
+    calm = {i: dict(enumerate(0.02 * draw.normal(size=3))) for i in range(9)}
+    loud = {
+        "half": {0: 4.5, 1: 5.4, 2: 4.7},
+        "quarter": {0: 4.6, 1: 5.7, 2: 4.9},
+        "BERT": {0: 5.1, 1: 6.1, 2: 5.2},
+    }
+    outliers = part("verdicts").outliers
+    assert sorted(outliers(calm | loud)) == ["BERT", "half", "quarter"]
+    assert outliers(calm) == []
+    # By chance alone few do.
+    found = 0
+    for _ in range(60):
+        alike = {i: dict(enumerate(draw.normal(size=2))) for i in range(8)}
+        found += bool(outliers(alike))
+    assert found <= 6  # 3 % of the cases of a longer simulation.
+
+
 def test_a_comparison_is_over_the_seeds_that_all_have(part, recorded):
     verdicts, claims = part("verdicts"), part("claims")
     metrics = {"loss": 99.0, "unigram_entropy": 6.0}
