@@ -16,9 +16,10 @@ weights that they have there: those of one model are not independent.
 A system that stands out is not pooled: one that leaves a plateau early with one seed
 and late, or never, with another says nothing of how others vary, nor they of it. It
 stands out where its part of the squares is too large for chance, by an F test at 1 %
-over all systems, which several that are alike do not hide from; at equal cost or equal loss, where few are timed, also by the last
-loss. A comparison with such a system, or without others to pool, is judged by a t-test
-of its own effects, one a seed: of two systems that is a paired t-test.
+over all systems, which several that are alike do not hide from; at equal cost or equal
+loss, where few are timed, also by the last loss. A comparison with such a system, or
+without others to pool, is judged by a t-test of its own effects, one a seed: of two
+systems that is a paired t-test.
 
 A comparison is confirmed where the effect is above the margin, contradicted where it is
 below its negative, and otherwise not decided. Equality is confirmed where effect and
