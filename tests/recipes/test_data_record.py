@@ -1,4 +1,5 @@
 import json
+import os
 
 import numpy as np
 import pytest
@@ -26,6 +27,18 @@ def words(*labels):
     return data.TokenExamples((("a", "b"),), (list(labels),), ("O", "B-A"), ("0",))
 
 
+def train(run):
+    """Leaves what a finished cell does."""
+    os.makedirs(run.path("cells", "a"))
+    open(run.path("cells", "a", "model.keras"), "w").close()
+
+
+def test_a_start_that_has_made_nothing_leaves_nothing(tmp_path):
+    with RunDirectory(tmp_path / "run", {}) as run:
+        keep_data(run, weather(), {"train": texts("a", "b")})
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     "first, second, other",
     [
@@ -37,14 +50,16 @@ def words(*labels):
 )
 def test_examples_stay_the_same(tmp_path, first, second, other):
     with RunDirectory(tmp_path / "run", {}) as run:
+        keep_data(run, weather(), {"train": other, "dev": first})  # Nothing is trained.
         keep_data(run, weather(), {"train": first, "dev": first})
-        text = (tmp_path / "run" / "data.json").read_text()
+        train(run)
+        text = (tmp_path / "run" / "read_data.json").read_text()
         keep_data(run, weather(), {"train": second, "dev": second})
-        message = "whose data.json has other examples than Weather has now"
+        message = "which has read other examples than Weather has now"
         for parts in ({"train": first, "dev": other}, {"train": other, "dev": first}):
             with pytest.raises(ValueError, match=message):
                 keep_data(run, weather(), parts)
-        assert (tmp_path / "run" / "data.json").read_text() == text
+        assert (tmp_path / "run" / "read_data.json").read_text() == text
 
 
 def test_long_arrays_count_to_the_end(tmp_path):
@@ -54,6 +69,7 @@ def test_long_arrays_count_to_the_end(tmp_path):
     first, second = (texts(*["a"] * 5000, labels=labels) for labels in (many, other))
     with RunDirectory(tmp_path / "run", {}) as run:
         keep_data(run, weather(), {"train": first})
+        train(run)
         with pytest.raises(ValueError, match="other examples"):
             keep_data(run, weather(), {"train": second})
 
@@ -62,9 +78,9 @@ def test_names_stay_the_same(tmp_path):
     parts = {"train": texts("a", "b")}
     with RunDirectory(tmp_path / "run", {}) as run:
         keep_data(run, weather(), parts)
+        train(run)
         changed = weather(label_names=("wet", "dry"), metric_names=("f1",))
         with pytest.raises(ValueError, match="other label_names, metric_names than"):
             keep_data(run, changed, parts)
-        record = json.loads((tmp_path / "run" / "data.json").read_text())
-    assert not (tmp_path / "run").exists()  # A start that has made nothing.
+        record = json.loads((tmp_path / "run" / "read_data.json").read_text())
     assert record["label_names"] == ["dry", "wet"]

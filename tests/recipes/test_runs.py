@@ -67,7 +67,7 @@ def test_a_task_may_be_described_in_the_folder_of_the_data(tmp_path):
             runs.find_dataset("Bird", words, data=data)
     with pytest.raises(ValueError, match=r"one of \['Birds', .*Did you mean 'Birds'"):
         runs.find_dataset("birds", words, data=str(tmp_path))
-    message = f"`data` must be the folder that holds {folder}."
+    message = f"`data` must be the folder above, {tmp_path}."
     with pytest.raises(ValueError, match=re.escape(message)):
         runs.find_dataset("Birds", words, data=str(folder))
     with pytest.raises(ValueError, match="There is no folder nowhere"):

@@ -236,7 +236,8 @@ def _names(label_names):
 def _labels(types):
     """The labels of phrases of the types."""
     types = check_names("types", types)
-    if not types or any(map(_is_of_phrase, types)):
+    marked = {kind for kind in types if f"I-{kind.removeprefix('B-')}" in types}
+    if not types or "O" in types or marked:
         raise ValueError(
             "`types` must name types of phrases, at least one, such as 'PER' of the "
             f"labels 'B-PER' and 'I-PER'. Received: types={list(types)}. Other labels "

@@ -48,7 +48,7 @@ class Dataset:
         metric_names: the official metrics; the best model is chosen by the first one.
         scorer: `scorer(examples, predictions)`, a function that returns the metrics by
             name. None if they are all among `tfeff.datasets.accuracy`, `f1`,
-            `matthews_correlation`, `pearson` and `spearman`; not for spans.
+            `macro_f1`, `matthews_correlation`, `pearson` and `spearman`; not for spans.
         writer: `writer(split, examples, predictions, folder)`, a function that writes
             predictions in the benchmark's format and returns the paths. None for one
             file `name.tsv` in GLUE's format; not for spans.
@@ -129,9 +129,6 @@ class Dataset:
         labels = self.label_names
         if labels is None and name not in OF_RATINGS:
             expected = f"of {list(OF_RATINGS)} for ratings, without `label_names`"
-        elif labels is not None and name in OF_RATINGS:
-            others = [name for name in METRICS if name not in OF_RATINGS]
-            expected = f"of {others} for classes, which `label_names` name"
         elif name == "f1" and labels is not None and len(labels) > 2:
             expected = (
                 "of ['accuracy', 'macro_f1', 'matthews_correlation'], or a `scorer`'s, "

@@ -12,6 +12,7 @@ from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import check_path, near_miss
 
 DESCRIPTION = "dataset.json"
+_OF_WORDS = {"label_names", "word_column", "label_column", "metric_names"}
 
 
 @paths(folder=READ)
@@ -64,7 +65,8 @@ def described_dataset(name: str, folder: str | os.PathLike) -> Dataset:
             f"Received: name={name!r}, folder={folder!r}"
         )
     found = json_file(path)
-    if not {"texts", "types", "label_names"} & {*found}:
+    # `label_names` are of texts, too.
+    if not {"texts", "types"} & {*found} and not ({*found} and {*found} <= _OF_WORDS):
         raise ValueError(
             f"{path} must have the key 'texts', of texts, or 'types' or 'label_names', "
             f"of words. Received: {list(found)}"

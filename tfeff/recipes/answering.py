@@ -127,7 +127,7 @@ def answer(
         examples, dev_examples = (
             tfeff.data.SpanExamples(part.questions) for part in (train, dev)
         )
-        keep_data(run, dataset, {"train": examples, dev_split: dev_examples})
+        keep_data(run, dataset, {"train": examples, "dev": dev_examples})
         with named_as(examples="dev"):
             baseline = make_baseline(dataset, examples, {"": dev_examples})
         baselines = [

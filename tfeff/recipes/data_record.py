@@ -1,6 +1,7 @@
 """What a run of fine-tuning reads, so that one that goes on reads the same."""
 
 import dataclasses
+import glob
 import hashlib
 import json
 import os
@@ -12,7 +13,7 @@ import tfeff
 from tfeff.utils.files import atomic_file
 from tfeff.utils.json_files import read_object
 
-FILE = "data.json"
+FILE = "read_data.json"
 
 
 def keep_data(
@@ -25,7 +26,7 @@ def keep_data(
     What is trained is not trained again, so that all must be of one data set.
 
     Args:
-        run: its directory, which has `data.json` from now on.
+        run: its directory, which has `read_data.json` from now on.
         dataset: its labels and metrics.
         parts: the examples by the names of their parts.
 
@@ -39,15 +40,22 @@ def keep_data(
         "examples": {part: _digest(examples) for part, examples in parts.items()},
     }
     path = run.path(FILE)
-    if os.path.exists(path):
+    models = os.path.join(glob.escape(run.path("cells")), "**", "model.keras")
+    trained = glob.glob(models, recursive=True)
+    there = {}
+    if trained and os.path.exists(path):
         there = read_object(path, run.directory)
-        if changes := [name for name in found if there.get(name) != found[name]]:
-            raise ValueError(
-                "`run_dir` must be a new folder where the data have changed. Received: "
-                f"run_dir={run.shown(run.directory)!r}, whose data.json has other "
-                f"{', '.join(changes)} than {dataset.name} has now"
-            )
-    elif run.is_chief:
+    elif trained:  # By an earlier version, which kept no more than the labels.
+        model = tfeff.training.load_checkpoint(trained[0], compile=False)
+        if names := getattr(model, "label_names", None):
+            there = {"label_names": list(names)}
+    if changes := [name for name in there if there[name] != found.get(name)]:
+        raise ValueError(
+            "`run_dir` must be a new folder where the data have changed. Received: "
+            f"run_dir={run.shown(run.directory)!r}, which has read other "
+            f"{', '.join(changes)} than {dataset.name} has now"
+        )
+    if run.is_chief:
         with atomic_file(path) as new, open(new, "w", encoding="utf-8") as file:
             json.dump(found, file, indent=2)
 
@@ -56,9 +64,11 @@ def _digest(examples):
     """That of all that is read, but of what tells of the files."""
     digest = hashlib.sha256()
     for field in dataclasses.fields(examples):
-        if field.name != "skipped":
-            text = json.dumps(getattr(examples, field.name), default=_plain)
-            digest.update(text.encode())
+        values = getattr(examples, field.name)
+        if field.name == "skipped":
+            continue
+        for value in values if isinstance(values, tuple) else (values,):
+            digest.update(json.dumps(value, default=_plain).encode() + b"\n")
     return digest.hexdigest()
 
 

@@ -145,7 +145,7 @@ def embed(
                 f"Received: pooling='layerwise', pretrained={settings.pretrained!r}"
             )
         texts = {} if examples is None else {"examples": examples}
-        keep_data(run, dataset, {settings.split: pairs, **texts})
+        keep_data(run, dataset, {"pairs": pairs, **texts})
         scored = Scored(dataset, settings.split, pairs, tokenizer, length)
         # A new query of a layerwise pooling is random.
         keras.utils.set_random_seed(settings.seeds[0])

@@ -62,7 +62,8 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     Returns:
         By encoder and task, the metrics of the run with the best one: that which it
         chose by comes first. Where runs of a task chose by several metrics, or were
-        scored on several parts, there is a task for each, such as `"MRPC dev_f1"`.
+        scored on several parts, there is a task for each, such as `"MRPC dev_f1"`; a
+        data set of one's own has its metric always, such as `"Weather dev_accuracy"`.
         GLUE's average is the task `"GLUE"`, of each task by its data set's first metric
         where there are several. Last, by the name of a baseline, such as `"majority
         baseline"`, and task, its best of all runs.
@@ -123,7 +124,9 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
         c: " ".join(filter(None, (c.task, c.scored_by, c.data)))
         if c.task in several
         # What the metric of a task of one's own is, no paper says.
-        else (c.task if c.task in (*OWN, "GLUE") else f"{c.task} {c.scored_by}")
+        else c.task
+        if c.of_questions or c.task in (*OWN, "GLUE")
+        else f"{c.task} {c.scored_by}"
         for c in columns
     }
     for of_questions, order in ((False, (*SCORED_TASKS, "GLUE")), (True, _QUESTIONS)):

@@ -167,14 +167,15 @@ def _named_dataset(task, kinds, data):
     if is_own:
         with named_as(name="task", folder="data"):
             return tfeff.datasets.described_dataset(task, data)
-    fitting = [*_described(data), *tfeff.datasets.names(*kinds)]
+    fitting = [*_described(data, kinds), *tfeff.datasets.names(*kinds)]
     near = closest(task, fitting)
     fitting.sort(key=lambda name: name != near)  # What is closest is first.
     own, advice = "", near_miss(task, fitting)
     if data is not None:
         own = f", or be described by {data}/{task}/{DESCRIPTION}"
         if not is_url(data) and os.path.isfile(os.path.join(data, DESCRIPTION)):
-            advice = f" `data` must be the folder that holds {data}."
+            above = os.path.dirname(os.path.abspath(data))
+            advice = f" `data` must be the folder above, {above}."
         elif not is_url(data) and not os.path.isdir(data):
             advice += f" There is no folder {data}."
     raise ValueError(
@@ -182,12 +183,17 @@ def _named_dataset(task, kinds, data):
     )
 
 
-def _described(data):
+def _described(data, kinds):
     """The names of the data sets that are described in a folder of this machine."""
     if data is None or is_url(data):
         return []
-    paths = glob.glob(os.path.join(glob.escape(data), "*", DESCRIPTION))
-    return sorted(os.path.basename(os.path.dirname(path)) for path in paths)
+    names = []
+    for path in sorted(glob.glob(os.path.join(glob.escape(data), "*", DESCRIPTION))):
+        name = os.path.basename(os.path.dirname(path))
+        with contextlib.suppress(TypeError, ValueError):  # Another one is wanted.
+            if tfeff.datasets.described_dataset(name, data).kind in kinds:
+                names.append(name)
+    return names
 
 
 def _is_described(task, data):

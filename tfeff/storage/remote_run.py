@@ -30,7 +30,7 @@ WATCH_SECONDS = 5.0  # between looks for files that have changed
 _ATTEMPTS = 4
 _OWN = ("run.lock",)
 # The files of a start that has not made anything: its settings, and what it reads.
-AT_START = frozenset({"config.json", "data.json"})
+AT_START = frozenset({"config.json", "read_data.json"})
 # Files that grow while they are open, and tell nothing that a run goes on from.
 _GROWING = "tensorboard/"
 

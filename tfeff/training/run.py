@@ -66,7 +66,7 @@ class RunDirectory:
     | file | content |
     |---|---|
     | `config.json` | the settings the run was started with |
-    | `data.json` | what a run of fine-tuning reads: labels, metrics, digests |
+    | `read_data.json` | what a run of fine-tuning reads: labels, metrics, digests |
     | `checkpoints/step-*.keras` | whole models, the newest few and those to keep |
     | `metrics.csv` | a row after every epoch |
     | `tensorboard/` | the same for TensorBoard |
