@@ -129,7 +129,9 @@ class DistillSettings(RunSettings):
         None,
     )
     data: str | None = setting(
-        "task: folder of the benchmark's files, or with TASK/dataset.json.", None
+        "task: folder of the benchmark's files, or with TASK/dataset.json and its "
+        "files.",
+        None,
     )
     skip_malformed: bool = setting(
         "task: leave out malformed lines of GLUE; QQP has some.", False
