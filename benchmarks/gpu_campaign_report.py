@@ -1,7 +1,7 @@
 """The page of `gpu_campaign.py`: tables and curves."""
 
 from rows import read, seeds_cell, write_tables
-from sweep_report import points_of
+from sweep_report import draw_seeds, points_of
 
 SETTINGS = ("device", "size", "length", "million_tokens", "batch_size", "rate", "dtype")
 SETTINGS += ("tokens_digest",)
@@ -76,11 +76,7 @@ def draw(trainings: list[tuple[dict, list[dict]]], path: str) -> None:
     ]
     with figure_axes(path, size=(9, 4.5)) as (axes,):
         for label, line in points_of(dots, "tokens", "loss").items():
-            millions = [tokens / 1e6 for tokens in line]
-            means = [sum(values) / len(values) for values in line.values()]
-            (drawn,) = axes.plot(millions, means, label=label)
-            for place, values in zip(millions, line.values()):
-                axes.plot([place] * len(values), values, ".", color=drawn.get_color())
+            draw_seeds(axes, label, [tokens / 1e6 for tokens in line], line.values())
         entropy = float(trainings[0][0]["unigram_entropy"])
         axes.axhline(entropy, color="0.5", linestyle="--", label="unigram entropy")
         axes.set(

@@ -78,13 +78,18 @@ def draw(points: dict[str, dict], title: str, curves: bool, path: str) -> None:
     with figure_axes(path, size=(9, 4.5)) as (axes,):
         for label, line in points.items():
             places = [float(x) if curves else x for x in line]
-            means = [statistics.mean(values) for values in line.values()]
-            (drawn,) = axes.plot(places, means, "-" if curves else "_", label=label)
-            for place, values in zip(places, line.values()):
-                axes.plot([place] * len(values), values, ".", color=drawn.get_color())
+            draw_seeds(axes, label, places, line.values(), "-" if curves else "_")
         axes.set(title=title, ylabel="validation loss (nats per predicted token)")
         if curves:
             axes.set(xlabel="step")
             legend_beside(axes)
         else:
             axes.tick_params(axis="x", rotation=45)
+
+
+def draw_seeds(axes, label: str, places: list, values, mark: str = "-") -> None:
+    """Draws the mean of the seeds at each place, and a dot for each of them."""
+    means = [statistics.mean(found) for found in values]
+    (drawn,) = axes.plot(places, means, mark, label=label)
+    for place, found in zip(places, values):
+        axes.plot([place] * len(found), found, ".", color=drawn.get_color())

@@ -12,7 +12,6 @@ from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import check_path, near_miss
 
 DESCRIPTION = "dataset.json"
-_OF_WORDS = {"label_names", "word_column", "label_column", "metric_names"}
 
 
 @paths(folder=READ)
@@ -66,30 +65,34 @@ def described_dataset(name: str, folder: str | os.PathLike) -> Dataset:
         )
     found = json_file(path)
     # `label_names` are of texts, too.
-    if not {"texts", "types"} & {*found} and not ({*found} and {*found} <= _OF_WORDS):
+    are_words = "types" in found or (found and {*found} <= {*_keys(conll_dataset)})
+    if "texts" not in found and not are_words:
         raise ValueError(
             f"{path} must have the key 'texts', of texts, or 'types' or 'label_names', "
             f"of words. Received: {list(found)}"
         )
     make: Callable[..., Dataset] = tsv_dataset if "texts" in found else conll_dataset
-    parameters = [
-        parameter
-        for parameter in inspect.signature(make).parameters.values()
-        if parameter.name != "name" and parameter.kind != parameter.VAR_KEYWORD
-    ]
-    known = [*(parameter.name for parameter in parameters), "metric_names"]
+    keys = _keys(make)
     for key in found:
-        if key not in known:
+        if key not in keys:
             raise ValueError(
-                f"{path} must have keys of {known}. Received: "
-                f"{key!r}.{near_miss(key, known)}"
+                f"{path} must have keys of {list(keys)}. Received: "
+                f"{key!r}.{near_miss(key, keys)}"
             )
-    for parameter in parameters:
-        if parameter.default is parameter.empty and parameter.name not in found:
+    for key, is_needed in keys.items():
+        if is_needed and key not in found:
             raise ValueError(
-                f"{path} must have the key {parameter.name!r}. Received: {list(found)}"
+                f"{path} must have the key {key!r}. Received: {list(found)}"
             )
     try:
         return make(name, **found)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} describes no data set: {error}") from error
+
+
+def _keys(make):
+    """The keys of a description, and whether each is needed."""
+    parameters = inspect.signature(make).parameters.values()
+    keys = {p.name: p.default is p.empty for p in parameters if p.kind != p.VAR_KEYWORD}
+    del keys["name"]
+    return keys | {"metric_names": False}

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 import numpy as np
 
 import tfeff
+from tfeff.storage.remote_run import READ_DATA
 from tfeff.utils.files import atomic_file
 from tfeff.utils.json_files import read_object
-
-FILE = "read_data.json"
 
 
 def keep_data(
@@ -39,7 +38,7 @@ def keep_data(
         "metric_names": list(dataset.metric_names),
         "examples": {part: _digest(examples) for part, examples in parts.items()},
     }
-    path = run.path(FILE)
+    path = run.path(READ_DATA)
     models = os.path.join(glob.escape(run.path("cells")), "**", "model.keras")
     trained = glob.glob(models, recursive=True)
     there = {}
@@ -64,9 +63,9 @@ def _digest(examples):
     """That of all that is read, but of what tells of the files."""
     digest = hashlib.sha256()
     for field in dataclasses.fields(examples):
-        values = getattr(examples, field.name)
         if field.name == "skipped":
             continue
+        values = getattr(examples, field.name)
         for value in values if isinstance(values, tuple) else (values,):
             digest.update(json.dumps(value, default=_plain).encode() + b"\n")
     return digest.hexdigest()

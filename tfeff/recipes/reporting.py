@@ -120,15 +120,7 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     several = {
         c.task for c, d in itertools.permutations(columns, 2) if c.task == d.task
     }
-    names = {
-        c: " ".join(filter(None, (c.task, c.scored_by, c.data)))
-        if c.task in several
-        # What the metric of a task of one's own is, no paper says.
-        else c.task
-        if c.of_questions or c.task in (*OWN, "GLUE")
-        else f"{c.task} {c.scored_by}"
-        for c in columns
-    }
+    names = {column: _name(column, several) for column in columns}
     for of_questions, order in ((False, (*SCORED_TASKS, "GLUE")), (True, _QUESTIONS)):
         ranks = {task: rank for rank, task in enumerate(order)}
         wanted = sorted(
@@ -175,6 +167,16 @@ def _runs(patterns):
     if not found:
         raise ValueError(f"{_EXPECTED}. Received: runs={list(patterns)}, without one")
     return found
+
+
+def _name(column, several):
+    """The title of a column, of which `several` are the tasks that have more."""
+    if column.task in several:
+        return " ".join(filter(None, (column.task, column.scored_by, column.data)))
+    if column.of_questions or column.task in (*OWN, _AVERAGE.task):
+        return column.task
+    # What the metric of a task of one's own is, no paper says.
+    return f"{column.task} {column.scored_by}"
 
 
 def _scored(columns, task):

@@ -29,8 +29,9 @@ from tfeff.utils.files import atomic_file, temporary_folder
 WATCH_SECONDS = 5.0  # between looks for files that have changed
 _ATTEMPTS = 4
 _OWN = ("run.lock",)
+READ_DATA = "read_data.json"
 # The files of a start that has not made anything: its settings, and what it reads.
-AT_START = frozenset({"config.json", "read_data.json"})
+AT_START = frozenset({"config.json", READ_DATA})
 # Files that grow while they are open, and tell nothing that a run goes on from.
 _GROWING = "tensorboard/"
 
