@@ -1,8 +1,25 @@
 """The page of `gpu_campaign.py`: tables and curves."""
 
+from evidence.systems import SYSTEMS
 from rows import read, seeds_cell, write_tables
 from sweep_report import draw_seeds, points_of
 
+# The campaign's names of the presets, in its order.
+NAMES = {
+    system.preset.removesuffix("_base"): name
+    for name, system in SYSTEMS.items()
+    if not system.override and not system.settings
+}
+PANELS = {
+    "Shatter, part by part": (
+        *("BERT", "Shatter", "No_Position", "Part_Mask", "1H_Softmax", "1H_Sigmoid"),
+        "Part_Bias",
+    ),
+    "Relative positions": (
+        *("BERT", "Shatter", "BERT-RPE", "BERT-RAB", "Shaw"),
+        *("Method 1", "Method 2", "Method 3", "Method 4"),
+    ),
+}
 SETTINGS = ("device", "size", "length", "million_tokens", "batch_size", "rate", "dtype")
 SETTINGS += ("tokens_digest",)
 HEAD = """# Pretraining on a GPU
@@ -44,7 +61,7 @@ def table(trainings: list[tuple[dict, list[dict]]]) -> list[str]:
         "unigram entropy | tokens a second |",
         "|---|---|---|---|---|---|",
     ]
-    for variant in dict.fromkeys(row["variant"] for row, _ in trainings):
+    for variant in sorted({row["variant"] for row, _ in trainings}, key=[*NAMES].index):
         own = [(row, found) for row, found in trainings if row["variant"] == variant]
         gains = [
             float(found[-1 - len(found) // 10]["val_loss"]) - float(row["loss"])
@@ -57,7 +74,7 @@ def table(trainings: list[tuple[dict, list[dict]]]) -> list[str]:
             f"{float(own[0][0]['unigram_entropy']):.3f}",
             f"{max(int(row['tokens_a_second']) for row, _ in own):,}",
         ]
-        lines.append(f"| {variant} | {' | '.join(cells)} |")
+        lines.append(f"| {NAMES[variant]} | {' | '.join(cells)} |")
     return lines
 
 
@@ -67,21 +84,30 @@ def draw(trainings: list[tuple[dict, list[dict]]], path: str) -> None:
 
     dots = [
         {
-            "label": row["variant"],
+            "label": NAMES[row["variant"]],
             "tokens": int(point["step"]) * int(row["batch_size"]) * int(row["length"]),
             "loss": point["val_loss"],
         }
         for row, found in trainings
         for point in found
     ]
-    with figure_axes(path, size=(9, 4.5)) as (axes,):
-        for label, line in points_of(dots, "tokens", "loss").items():
-            draw_seeds(axes, label, [tokens / 1e6 for tokens in line], line.values())
-        entropy = float(trainings[0][0]["unigram_entropy"])
-        axes.axhline(entropy, color="0.5", linestyle="--", label="unigram entropy")
-        axes.set(
-            title="Masked language modelling on a GPU",
-            xlabel="million tokens",
-            ylabel="validation loss (nats per predicted token)",
-        )
-        legend_beside(axes)
+    lines = points_of(dots, "tokens", "loss")
+    panels = {
+        title: [name for name in names if name in lines]
+        for title, names in PANELS.items()
+        if lines.keys() & names
+    }
+    entropy = float(trainings[0][0]["unigram_entropy"])
+    with figure_axes(path, len(panels), size=(7.5, 4.5)) as figure:
+        for axes, (title, names) in zip(figure, panels.items()):
+            for name in names:
+                line = lines[name]
+                places = [tokens / 1e6 for tokens in line]
+                draw_seeds(axes, name, places, line.values())
+            axes.axhline(entropy, color="0.5", linestyle="--", label="unigram entropy")
+            axes.set(
+                title=f"Masked language modelling on a GPU: {title}",
+                xlabel="million tokens",
+                ylabel="validation loss (nats per predicted token)",
+            )
+            legend_beside(axes)

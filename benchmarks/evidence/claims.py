@@ -278,9 +278,9 @@ CLAIMS = (
                 learnt=pretrained(SHATTER),
             ),
         ),
-        "Time is that of one core of a processor, with sequences of 128 tokens. "
-        "BERT-RPE, much dearer, has a training of its own, of as many steps as take "
-        "Shatter's time; the curves of the others are read when it is over.",
+        "Time is that of one core of a processor. BERT-RPE has a training of its own, "
+        "of as many steps as take Shatter's time; the curves of the others are read "
+        "when it is over.",
     ),
     Claim(
         "shatter-on-glue",

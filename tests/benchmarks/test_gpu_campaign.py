@@ -106,6 +106,7 @@ def test_the_page_has_a_row_a_system_and_a_picture_of_each_setting(load, tmp_pat
     key += ("rate", "dtype", "tokens_digest")
     rows, points = [], []
     for size, variant, seed, loss in (
+        ("small", "no_position", 0, 5.0),
         ("small", "bert", 0, 3.0),
         ("small", "bert", 1, 3.2),
         ("small", "shatter", 0, 2.9),
@@ -128,8 +129,9 @@ def test_the_page_has_a_row_a_system_and_a_picture_of_each_setting(load, tmp_pat
     script["report"](path, key)
     page = (tmp_path / "gpu_campaign.md").read_text()
     small = "3.100 (3.000, 3.200) | 2.100 (2.000, 2.200) | 0.100 (0.100, 0.100)"
-    assert f"| bert | {small} | 6.000 | 12,345 |" in page
-    assert page.index("| shatter | 2.900") < page.index("| bert | 2.500 (2.500)")
+    assert f"| BERT | {small} | 6.000 | 12,345 |" in page
+    assert page.index("| BERT | 3.100") < page.index("| No_Position | 5.000")
+    assert page.index("| Shatter | 2.900") < page.index("| BERT | 2.500 (2.500)")
     pictures = sorted(found.name for found in tmp_path.glob("*.png"))
     assert pictures == ["gpu_campaign_0.png", "gpu_campaign_1.png"]
     assert all(f"({name})" in page for name in pictures)
