@@ -330,3 +330,40 @@ def test_a_model_is_saved_with_other_values(tmp_path):
             model.save(tmp_path / "model.keras")
     except ValueError as error:
         raise AssertionError from error
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class ReadsIds(keras.Model):
+    dtypes: list = []
+
+    def call(self, x):
+        self.dtypes.append(keras.backend.standardize_dtype(x.dtype))
+        return keras.ops.one_hot(keras.ops.cast(x, "int32"), 9)
+
+
+@wants
+def test_a_loaded_model_is_built_on_the_dtypes_of_its_inputs(tmp_path):
+    """`rebuilds_model`."""
+    model = ReadsIds()
+    model(np.ones((2, 3), "int32"))
+    model.save(tmp_path / "model.keras")
+    keras.models.load_model(tmp_path / "model.keras")
+    assert set(ReadsIds.dtypes) == {"int32"}
+
+
+@wants
+def test_a_recomputation_casts_weights_as_the_first_computation():
+    """`present_autocast`."""
+    weight, dtypes = keras.Variable([1.0]), []
+
+    def product(x):
+        dtypes.append(weight.value.dtype)
+        return x * tf.cast(weight, x.dtype)
+
+    x = tf.ones(1, "bfloat16")
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        with compat.AutocastScope("bfloat16"):
+            y = keras.remat(product)(x)
+    tape.gradient(y, x)
+    assert len(dtypes) == 2 and set(dtypes) == {tf.bfloat16}

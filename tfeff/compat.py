@@ -4,12 +4,19 @@
 there fails, its workaround can be removed. This module imports Keras alone.
 """
 
+import contextlib
+import contextvars
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import keras
-from keras.src.backend import get_keras_mask
+from keras.src.backend import (
+    AutocastScope,
+    get_autocast_scope,
+    get_keras_mask,
+    in_symbolic_scope,
+)
 from keras.src.backend.common import global_state
 from keras.src.saving.saving_lib import get_attr_skipset
 
@@ -21,6 +28,8 @@ def sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """
     return layer._flatten_layers()
 
+
+_SYMBOLIC_CALL = contextvars.ContextVar("symbolic_call", default=False)
 
 # Of a layer. The public setter writes into a map of policies, which layers share.
 POLICY = "_dtype_policy"
@@ -40,6 +49,31 @@ def keras_mask(tensor):
     Keras hands it to a layer's argument `mask` only if it gets one tensor alone.
     """
     return get_keras_mask(tensor)
+
+
+@contextlib.contextmanager
+def symbolic_call() -> Iterator[None]:
+    """A context in which a call of a layer with `keras.KerasTensor`s is traced."""
+    token = _SYMBOLIC_CALL.set(True)
+    try:
+        yield
+    finally:
+        _SYMBOLIC_CALL.reset(token)
+
+
+def rebuilds_model() -> bool:
+    """Whether Keras traces the call of a loaded model of the user, to build it.
+
+    A file has the shapes of such a model's inputs, not their dtypes: all are floats
+    then. If the call raised, the layers after that would keep their initial weights.
+    """
+    return in_symbolic_scope() and not _SYMBOLIC_CALL.get()
+
+
+def present_autocast() -> AutocastScope:
+    """A context, for later, in which weights are cast as they are now."""
+    scope = get_autocast_scope()
+    return AutocastScope(None if scope is None else scope.dtype)
 
 
 class StaysFrozen:
@@ -171,16 +205,22 @@ def inputs_in_order(inputs: Mapping, names: Iterable[str]) -> dict:
 
 
 class DrawnSeed(keras.random.SeedGenerator):
-    """A seed generator that always returns one seed, which was drawn earlier.
+    """A seed generator that begins with a seed which was drawn earlier.
 
     It has no variable, as it does not call the constructor of Keras' class.
     """
 
     def __init__(self, seed):
         self.drawn = seed
+        self.count = 0
 
     def next(self, ordered=True):
-        return self.drawn
+        count, self.count = self.count, self.count + 1
+        if not count:
+            return self.drawn
+        # Far from the seeds of other layers, and of this one's next steps.
+        offset = [count * 0x9E3779B9 % 2**31, 0]
+        return self.drawn + keras.ops.convert_to_tensor(offset, self.drawn.dtype)
 
 
 class OpenAdamW(keras.optimizers.AdamW):

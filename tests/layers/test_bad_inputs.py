@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import tree
 
 from tests.subjects.layers import CASES, HIDDEN, IDS, make_relative_block
@@ -79,6 +80,17 @@ def test_lists_are_tensors(what):
     ragged = [[0], *IDS.tolist()[1:]]
     with pytest.raises(TypeError, match=f"`{name}` must .*Received: {name}="):
         layer(first, **{**others, name: ragged})
+
+
+@pytest.mark.parametrize("name", sorted(set(CASES) - {"Dropout"}))
+def test_a_ragged_tensor_is_named(name):
+    case = CASES[name]
+    ragged = tree.map_structure(tf.RaggedTensor.from_tensor, case.inputs)
+    with pytest.raises(TypeError, match="must be dense, with a padding mask.*Received"):
+        case.make()(ragged, **case.others)
+    layer, mask = layers.SelfAttention(2), tf.RaggedTensor.from_tensor(IDS)
+    with pytest.raises(TypeError, match="`padding_mask` must be dense"):
+        layer(HIDDEN, padding_mask=mask)
 
 
 @pytest.mark.parametrize("built", [(3, 8), (2, 5, 8), (2, 3, 5, 8)])

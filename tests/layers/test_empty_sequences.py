@@ -39,6 +39,24 @@ def test_nothing_in_nothing_out(name):
                 assert gradient is None or not np.any(tf.convert_to_tensor(gradient))
 
 
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("position", ["absolute", "sinusoid", "none"])
+def test_no_position_is_embedded(position, graph):
+    layer = layers.EncoderEmbedding(9, 8, position=position)
+    call = layer
+    if graph:
+        call = tf.function(
+            layer, input_signature=[tf.TensorSpec((None, None), "int32")]
+        )
+    assert call(tf.zeros((2, 0), "int32")).shape == (2, 0, 8)
+
+
+def test_the_mean_of_no_position_is_zeros():
+    for mask in (None, np.zeros((2, 0), bool)):
+        pooled = layers.MeanPooling()(np.zeros((2, 0, 8)), padding_mask=mask)
+        np.testing.assert_array_equal(pooled, np.zeros((2, 8)))
+
+
 @pytest.mark.quick("self", "span dynamic")
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_replica_without_rows_has_no_gradient(name):

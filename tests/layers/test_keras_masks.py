@@ -65,6 +65,8 @@ def test_the_mask_of_the_input_is_the_padding_mask(name, tmp_path):
     # A mask that is given counts.
     ones = np.ones_like(VISIBLE)
     equal(layer(masked(x), padding_mask=ones, **case.others), unmasked)
+    if "mask" in inspect.signature(layer.call).parameters:
+        equal(layer(masked(x), mask=ones, **case.others), unmasked)
 
     first, others = tree.map_structure(symbolic, [x, case.others])
     model = keras.Model([first, others], layer(masked(first), **others))
@@ -147,7 +149,7 @@ def test_padding_changes_nothing_in_a_sequential_model(memory_efficient):
 
 def test_padding_changes_nothing_in_the_example_of_the_page():
     names = {}
-    (example,) = python_blocks("docs/LAYERS.md")
+    example = python_blocks("docs/LAYERS.md")[0]
     exec(example, names)
     ids = np.array([[5, 6, 7]])
     found = names["model"](np.pad(ids, ((0, 0), (0, 3))))

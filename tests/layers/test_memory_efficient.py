@@ -12,8 +12,10 @@ from tfeff.layers import (
     EncoderBlock,
     FeedForward,
     SelfAttention,
+    TwoStreamBlocks,
     masked_heads,
 )
+from tfeff.layers.dropout import draw_seeds, drawn_seeds
 
 INPUTS = {
     "token_ids": np.random.default_rng(0).integers(0, 50, (2, 9)).astype("int32"),
@@ -167,10 +169,76 @@ def operations(function):
     return [node.op for of_one in nodes for node in of_one]
 
 
-def block(feedforward=(), attention=None):
+def block(feedforward=(), attention=None, network=None):
     attention = attention or SelfAttention(2)
-    network = FeedForward(12, **dict(feedforward))
+    network = network or FeedForward(12, **dict(feedforward))
     return EncoderBlock(attention, network, memory_efficient="block")
+
+
+def in_sequence(*parts):
+    """A feed-forward network of the user."""
+    return keras.Sequential([keras.Input((None, 8)), *parts, keras.layers.Dense(8)])
+
+
+@pytest.mark.parametrize("way", ["eager", "graph"])
+def test_dropout_of_any_feedforward_network(way):
+    gradients = []
+    for efficient in (False, "block"):
+        keras.utils.set_random_seed(0)
+        network = in_sequence(Dropout(0.5, seed=1))
+        layer = EncoderBlock(SelfAttention(2), network, memory_efficient=efficient)
+        hidden = tf.random.normal((2, 5, 8))
+        layer(hidden)
+
+        def step(layer=layer, hidden=hidden):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.sin(layer(hidden, training=True)))
+            return tape.gradient(loss, layer.trainable_variables)
+
+        gradients.append(WRAPPERS[way](step)())
+    for same, gradient in zip(*reversed(gradients), strict=True):
+        assert_close(same, gradient, 1e-5)
+
+
+def test_a_layer_that_is_called_twice_drops_others_and_again_the_same():
+    layer, ones = Dropout(0.5, seed=1), tf.ones((4, 50))
+    state = layer.seed_generator.state.numpy()
+    seeds = draw_seeds(layer)
+    with drawn_seeds(seeds):
+        first, second = (layer(ones, training=True) for _ in range(2))
+    assert 0.2 < np.mean(first == second) < 0.8
+    with drawn_seeds(seeds):
+        for found in (first, second):
+            np.testing.assert_array_equal(layer(ones, training=True), found)
+    # The first is what is dropped without recomputation; the second no later one.
+    layer.seed_generator.state.assign(state)
+    later = [layer(ones, training=True) for _ in range(3)]
+    np.testing.assert_array_equal(later[0], first)
+    assert all(0.2 < np.mean(x == second) < 0.8 for x in later)
+
+
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
+def test_single_queries_in_half_precision(dtype):
+    """Their recomputation casts weights as the forward pass does."""
+    gradients = []
+    for efficient in (False, "block"):
+        keras.utils.set_random_seed(0)
+        layer = EncoderBlock(
+            SelfAttention(2, dtype=dtype),
+            FeedForward(12, dtype=dtype),
+            memory_efficient=efficient,
+            dtype=dtype,
+        )
+        streams = TwoStreamBlocks([layer])
+        hidden, ranks = tf.random.normal((2, 5, 8)), np.tile(np.arange(5), (2, 1))
+        streams(hidden, ranks)
+        with tf.GradientTape() as tape:
+            _, query = streams(hidden, ranks, training=True)
+            loss = tf.reduce_sum(tf.sin(tf.cast(query, "float32")))
+        weights = [w.value for w in layer.trainable_weights]
+        gradients.append(tape.gradient(loss, weights))
+    for same, gradient in zip(*gradients, strict=True):
+        np.testing.assert_array_equal(same, gradient)
 
 
 class Noisy(keras.layers.Layer):
@@ -191,6 +259,10 @@ class Noisy(keras.layers.Layer):
         (
             lambda: block({"activity_regularizer": keras.regularizers.L2(0.1)}),
             "layers of the block add losses.*, and 1 losses",
+        ),
+        (
+            lambda: block(network=in_sequence(keras.layers.BatchNormalization())),
+            "a layer updates moving means",
         ),
     ],
 )

@@ -125,6 +125,18 @@ def test_registered_functions(num_parts, tmp_path):
     assert_close(loaded(hidden), expected, 1e-12)
 
 
+@pytest.mark.parametrize("way", [tf.function, keras.layers.Lambda])
+def test_registered_functions_of_a_layer_that_a_traced_call_makes(way, registry):
+    for name in ("tents", way.__name__):  # Checked functions are not checked again.
+        register_partition(name, tents)
+
+    def call(hidden):
+        return PartitionOfUnityMask(3, partition=way.__name__)(hidden)
+
+    inputs = keras.Input((9, 4)) if way is keras.layers.Lambda else np.zeros((1, 9, 4))
+    assert tuple(way(call)(inputs).shape) == (3, 9, 9)
+
+
 @pytest.mark.parametrize("partition", [TENTS, "tents_without_reach"])
 def test_the_reach_of_registered_functions(partition):
     layer = PartitionOfUnityMask(6, 1, 3, partition=partition)

@@ -455,3 +455,14 @@ def test_names_bad_input(arguments, name):
     arguments = {"ranks": RANKS, "segment_ids": SEGMENTS, **arguments}
     with pytest.raises((ValueError, TypeError), match=f"`{name}` .*must .*Received: "):
         layer(inputs_of(), arguments.pop("ranks"), **arguments)
+
+
+def test_shapes_are_in_the_order_of_the_call():
+    layer, _ = two_streams("self")
+    whole, some = (4, 5, 8), (4, 2)
+    expected = whole, (4, 2, 8)
+    assert layer.compute_output_shape(whole, (4, 5), (4, 5), some) == expected
+    assert layer.compute_output_shape(whole, (4, 5), (4, 5)) == (whole, whole)
+    for name in ("ranks_shape", "segment_ids_shape", "query_shape"):
+        named = {name: (4, 5), "target_positions_shape": some}
+        assert layer.compute_output_shape(whole, **named) == expected

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.checks import assert_close
-from tfeff.ops import toeplitz
+from tfeff.ops import relative_shift, relative_unshift, toeplitz
 from tfeff.ops.kernels.relative_products import (
     relative_products,
     relative_sums,
@@ -24,6 +24,12 @@ def at_pairs(table, length):
     return np.array(
         [[table[j - i + length - 1] for j in range(length)] for i in range(length)]
     )
+
+
+@pytest.mark.parametrize("keys", [0, 3])
+def test_no_row_is_shifted(keys):
+    for function in (relative_shift, relative_unshift):
+        assert function(np.zeros((2, 0, keys))).shape == (2, 0, keys)
 
 
 @pytest.mark.parametrize("length", LENGTHS)

@@ -46,7 +46,7 @@ class Attention(Layer):
     reads_padding = False
     # Whether the layer supports single queries, and any mask of pairs.
     any_mask = False
-    # Whether a few queries cost less than all positions, which else are computed.
+    # Whether a few queries cost less than all positions; if not, all are computed.
     any_query = False
     # Whether the layer supports queries without a position.
     can_pool = False

@@ -5,10 +5,21 @@ from collections.abc import Iterable
 import keras
 from keras import ops
 
-from tfeff.compat import keras_mask
+from tfeff.compat import keras_mask, rebuilds_model
 from tfeff.ops.activations import gelu_tanh
 from tfeff.ops.ids import check_integers
 from tfeff.utils.checks import check_integer
+
+
+def check_dense(name: str, value) -> None:
+    """Raises if a tensor of `value`, which may be nested, is ragged."""
+    for x in keras.tree.flatten(value):
+        if getattr(x, "ragged", False) or hasattr(x, "row_splits"):
+            raise TypeError(
+                f"`{name}` must be dense, with a padding mask for sequences of "
+                f"different lengths. Received: a ragged tensor, {name}.shape="
+                f"{tuple(x.shape)}"
+            )
 
 
 def check_has_blocks(encoder) -> None:
@@ -17,6 +28,12 @@ def check_has_blocks(encoder) -> None:
         raise TypeError(
             f"`encoder` must be a `tfeff.encoders.Encoder`. Received: {encoder=}"
         )
+
+
+def check_model(model) -> None:
+    """Raises unless `model` is a model of Keras."""
+    if not isinstance(model, keras.Model):
+        raise TypeError(f"`model` must be a `keras.Model`. Received: model={model!r}")
 
 
 def check_divides(name: str, parts: int, dim: int) -> None:
@@ -208,6 +225,8 @@ def check_same_shape(name: str, tensor, expected) -> None:
 def check_padding_mask(padding_mask, hidden):
     """Returns the mask as a tensor if it is one `[B, T]` of `hidden`, else raises."""
     padding_mask = as_tensor("padding_mask", padding_mask)
+    if rebuilds_model():
+        padding_mask = ops.cast(padding_mask, "bool")
     dtype = keras.backend.standardize_dtype(padding_mask.dtype)
     if dtype != "bool" and "int" not in dtype:
         raise TypeError(
@@ -219,10 +238,10 @@ def check_padding_mask(padding_mask, hidden):
 
 
 def given_mask(padding_mask, hidden, mask=None):
-    """The first of a padding mask, Keras' mask of `hidden` and `mask` that there is."""
+    """The first that exists of a padding mask, `mask`, and Keras' mask of `hidden`."""
     if padding_mask is None:
-        padding_mask = keras_mask(hidden)
-    return mask if padding_mask is None else padding_mask
+        padding_mask = mask
+    return keras_mask(hidden) if padding_mask is None else padding_mask
 
 
 def visible_keys(padding_mask, hidden, mask=None):
@@ -230,10 +249,10 @@ def visible_keys(padding_mask, hidden, mask=None):
 
     Args:
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens; `None`
-            for Keras' mask of `hidden`, if it has one.
+            for `mask`, or Keras' mask of `hidden`, if it has one.
         hidden: the tensor `[B, T, D]` whose positions it describes.
-        mask: the mask that Keras handed to the call, such as `TimeDistributed` does for
-            slices, which have none themselves; or `None`.
+        mask: the mask that the user or Keras handed to the call, such as
+            `TimeDistributed` does for slices, which have none themselves; or `None`.
     """
     padding_mask = given_mask(padding_mask, hidden, mask)
     if padding_mask is None:

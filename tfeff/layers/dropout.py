@@ -68,7 +68,12 @@ class Dropout(keras.layers.Dropout):
         )
 
     def row_bits(self, rows: Shape, training: bool | None) -> Tensor | None:
-        """The random bits of rows (`tfeff.ops.row_bits`); `None` without dropout."""
+        """The random bits of rows (`tfeff.ops.row_bits`); `None` without dropout.
+
+        Args:
+            rows: shape of the rows, of integers and integer tensors.
+            training: whether elements are dropped.
+        """
         if not training or not self.rate:
             return None
         return functional.row_bits(rows, _DRAWN.get({}).get(self, self.seed_generator))
@@ -90,7 +95,8 @@ def draw_seeds(layer: keras.layers.Layer) -> dict:
 
     Raises:
         ValueError: if a layer draws random numbers in another way, which a
-            recomputation could not draw again.
+            recomputation could not draw again, or updates moving means, which it would
+            update twice.
     """
     dropouts = [x for x in sublayers(layer) if isinstance(x, Dropout) and x.rate]
     known = {id(dropout.seed_generator.state) for dropout in dropouts}
@@ -102,13 +108,24 @@ def draw_seeds(layer: keras.layers.Layer) -> dict:
                 "would draw others. Received: memory_efficient='block', and "
                 f"{variable.path}"
             )
-    return {x: DrawnSeed(x.seed_generator.next()) for x in dropouts}
+    for part in sublayers(layer):
+        if isinstance(part, keras.layers.BatchNormalization) and part.trainable:
+            raise ValueError(
+                "`memory_efficient` must be False or 'attention' where a layer updates "
+                "moving means: a recomputation would update them again. Received: "
+                f"memory_efficient='block', and {part.path}"
+            )
+    return {x: x.seed_generator.next() for x in dropouts}
 
 
 @contextlib.contextmanager
 def drawn_seeds(seeds: dict):
-    """A context in which dropout layers use the given seeds in every call."""
-    token = _DRAWN.set(seeds)
+    """A context in which dropout layers draw from the given seeds.
+
+    Each context begins anew: a recomputation drops the same elements. A layer's later
+    calls within one draw others than its first.
+    """
+    token = _DRAWN.set({layer: DrawnSeed(seed) for layer, seed in seeds.items()})
     try:
         yield
     finally:

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.compat import shared_config, sublayers
+from tfeff.compat import present_autocast, shared_config, sublayers
 from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import (
@@ -44,8 +44,9 @@ class EncoderBlock(Layer):
             nothing (`False`), scores and weights of the attention (`"attention"`), or
             everything but the block's input (`"block"`, or `True`), in about a third
             more time. Values and gradients are the same, dropout included. A block that
-            is recomputed draws random numbers by `tfeff.layers.Dropout` alone, and adds
-            no losses, such as those of activity regularizers.
+            is recomputed draws random numbers by `tfeff.layers.Dropout` alone, updates
+            no moving means, as batch normalization does, and adds no losses, such as
+            those of activity regularizers.
         layer_index: integer, the index that the attention gets in every call, instead
             of the block's index in its stack: so all layers of a stack may have the
             same partition. `None` for the block's.
@@ -67,7 +68,7 @@ class EncoderBlock(Layer):
         TypeError: if `attention` or `feedforward` is not a Keras layer.
         ValueError: if `memory_efficient` is another value, `"attention"` for an
             attention without scores, or `"block"` for layers that draw random numbers
-            otherwise or add losses; and as the attention layer.
+            otherwise, update moving means or add losses; and as the attention layer.
 
     Example:
 
@@ -185,11 +186,11 @@ class EncoderBlock(Layer):
         """
         if self.memory_efficient != "block" or not training:
             return function(**tensors)
-        seeds = draw_seeds(self)
+        seeds, autocast = draw_seeds(self), present_autocast()
         losses = len(self.losses)
 
         def run_with_seeds(*values):
-            with drawn_seeds(seeds), after(values):
+            with drawn_seeds(seeds), autocast, after(values):
                 return function(**dict(zip(tensors, values)))
 
         output = keras.remat(run_with_seeds)(*tensors.values())
@@ -280,7 +281,8 @@ class EncoderBlock(Layer):
 
         output = self.attention_dropout(output, training=training)
         hidden = own(self.attention_norm(own(hidden) + own(output)))
-        change = self.feedforward_dropout(self.feedforward(hidden), training=training)
+        change = self.feedforward(hidden, training=training)
+        change = self.feedforward_dropout(change, training=training)
         return own(self.feedforward_norm(hidden + own(change)))
 
     def get_config(self) -> Config:

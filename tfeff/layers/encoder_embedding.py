@@ -237,7 +237,8 @@ class EncoderEmbedding(Layer):
             x = x + self.segment_embedding(rows)
             inside = _both(inside, known)
         x = zeros_outside(x, inside)
-        if self.position != "none":
+        # Keras on TensorFlow would take vectors of no position for a bias.
+        if self.position != "none" and token_ids.shape[1] != 0:
             vectors = self.position_embedding(self._positions(token_ids))
             x = ops.cast(ops.add(x, vectors), x.dtype)
         if self.layer_norm:

@@ -87,7 +87,7 @@ def active_head_mask(block, layer_index: int | None):
         indices = indices[:1]
     else:
         indices = [index for index in indices if index == layer_index]
-    # Of another encoder, there are none.
+    # A block of another encoder has none.
     mask = masks[indices[0]] if indices else None
     return None if mask is None else ops.convert_to_tensor(mask)
 

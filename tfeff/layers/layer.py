@@ -4,7 +4,8 @@ from typing import Any
 
 import keras
 
-from tfeff.compat import StaysFrozen
+from tfeff.compat import StaysFrozen, symbolic_call
+from tfeff.layers.checks import check_dense
 from tfeff.utils.types import Config, Shape, Tensor
 
 
@@ -24,6 +25,9 @@ class Layer(StaysFrozen, keras.layers.Layer):
             # Else Keras would make its mask of a symbolic input one more input of the
             # layer, and no part of a model could begin with that input.
             kwargs.setdefault("mask", None)
+        named = zip(self.call_signature_parameters, args)
+        for name, value in (*named, *kwargs.items()):
+            check_dense(name, value)
         return super().__call__(*args, **kwargs)
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
@@ -44,4 +48,5 @@ class Layer(StaysFrozen, keras.layers.Layer):
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Tensor:
         # Keras would take the shape above: no call would check its inputs, or return
         # scores.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+        with symbolic_call():
+            return keras.Operation.compute_output_spec(self, *args, **kwargs)

@@ -64,7 +64,9 @@ def visible_mean(hidden, visible):
     """The mean `[B, D]` of `hidden` `[B, T, D]` where `visible` is true or `None`."""
     wide = at_least_float32(hidden)
     if visible is None:
-        return ops.cast(ops.mean(wide, axis=1), hidden.dtype)
+        # Not `ops.mean`, which is no number without a position.
+        count = ops.cast(ops.maximum(ops.shape(wide)[1], 1), wide.dtype)
+        return ops.cast(ops.sum(wide, axis=1) / count, hidden.dtype)
     # Not by slicing: LiteRT slices no booleans.
     visible = ops.expand_dims(visible, -1)
     # `where`, as what padding holds may be no number.

@@ -59,8 +59,7 @@ class PartitionOfUnityMask(Layer):
         ValueError: if `num_parts` is odd or below 2, `layer_index` is not in
             `[0, num_layers)`, `boundaries` are not `num_parts - 1` increasing
             finite numbers, a number is out of range, an argument is given to a
-            partition that has it not, or registered functions are no partition of
-            unity.
+            partition without it, or registered functions are no partition of unity.
 
     Example:
 
@@ -119,7 +118,12 @@ class PartitionOfUnityMask(Layer):
     def functions(
         self, relative_positions: Tensor, layer_index: int | None = None
     ) -> Tensor:
-        """`f_h(x)` at integer or float positions `x` of any shape, `[n, ...]`."""
+        """`f_h(x)` at integer or float positions `x` of any shape, `[n, ...]`.
+
+        Args:
+            relative_positions: tensor `x` `[...]`, in tokens.
+            layer_index: integer that overrides the constructor's, or `None`.
+        """
         layer_index = self._index(layer_index)
         if self.boundaries is not None:
             return functional.bucket_functions(relative_positions, self.boundaries)
@@ -144,6 +148,9 @@ class PartitionOfUnityMask(Layer):
         """The distance beyond which one part of either side is 1, up to rounding.
 
         `None` for registered functions of which none is declared.
+
+        Args:
+            layer_index: integer that overrides the constructor's, or `None`.
         """
         layer_index = self._index(layer_index)
         if self.boundaries is not None:
@@ -175,7 +182,13 @@ class PartitionOfUnityMask(Layer):
         layer_index: int | None = None,
         dtype: str | None = None,
     ) -> Tensor:
-        """`functions` as rows `[R, n]` in a dtype, by default the compute dtype."""
+        """`functions` as rows `[R, n]`.
+
+        Args:
+            relative_positions: tensor `[R]`, in tokens.
+            layer_index: integer that overrides the constructor's, or `None`.
+            dtype: dtype of the rows; `None` means the compute dtype.
+        """
         rows = ops.moveaxis(self.functions(relative_positions, layer_index), 0, -1)
         return ops.cast(rows, self.compute_dtype if dtype is None else dtype)
 

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from tfeff.ops.kernels.backends import eagerly
 from tfeff.ops.partition import EPSILONS
 from tfeff.utils.checks import (
     check_callable,
@@ -157,7 +158,8 @@ class RegisteredPartition:
         # All layers of a stack have the same partition: it is checked once.
         key = self._made, json.dumps(self._given, sort_keys=True, default=repr)
         if key not in _CHECKED:
-            _CHECKED[key] = self._checked()
+            with eagerly():
+                _CHECKED[key] = self._checked()
         self.outer_parts = _CHECKED[key]
 
     def functions(self, relative_positions, layer_index: int):

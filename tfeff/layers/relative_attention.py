@@ -37,8 +37,8 @@ class Method:
             attention.
         distance: the default of `max_distance`. Huang et al. have 512 tokens and clip
             none of their own tables.
-        fixed_distance: whether that is an encoder's default, too, which else is the
-            largest distance in its sequences.
+        fixed_distance: whether that is an encoder's default, too; otherwise an encoder
+            takes the largest distance in its sequences.
         can_share: whether the heads may share one table.
     """
 

@@ -139,8 +139,10 @@ class TwoStreamBlocks(SharedBlocks):
     def compute_output_shape(
         self,
         hidden_shape: Shape,
-        *_: Shape,
+        ranks_shape: Shape | None = None,
+        padding_mask_shape: Shape | None = None,
         target_positions_shape: Shape | None = None,
+        *_: Shape,
         **__: Shape,
     ) -> tuple[Shape, Shape]:
         count = (target_positions_shape or hidden_shape)[1]

@@ -8,6 +8,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from tfeff.compat import rebuilds_model
+
 _WIDE = ("int64", "uint32", "uint64")
 _LAST = 2**31 - 1
 
@@ -23,11 +25,17 @@ def known_values(x) -> np.ndarray | None:
 
 
 def check_integers(name: str, x) -> None:
-    """Raises unless the tensor `x` has an integer dtype."""
+    """Raises unless the tensor `x` has an integer dtype, or Keras builds a model."""
     dtype = keras.backend.standardize_dtype(x.dtype)
-    if "int" not in dtype:
+    if "int" not in dtype and not rebuilds_model():
+        hint = ""
+        if isinstance(x, keras.KerasTensor):
+            hint = (
+                ", and a `keras.Sequential` of it must begin with "
+                "`keras.Input((None,), dtype='int32')`"
+            )
         raise TypeError(
-            f"`{name}` must be an integer tensor. Received: {name}.dtype={dtype}"
+            f"`{name}` must be an integer tensor{hint}. Received: {name}.dtype={dtype}"
         )
 
 

@@ -37,7 +37,7 @@ def check_partition(
         ValueError: if `num_parts` is odd without `boundaries`, `layer_index` is not
             in `[0, num_layers)`, `boundaries` are not `num_parts - 1` increasing
             finite numbers, `alpha`, `beta` or `spacing` is out of range, or one of
-            these is given to a partition that has it not.
+            these is given to a partition without it.
         TypeError: if an integer is expected and something else comes.
     """
     num_parts = check_integer("num_parts", num_parts)
@@ -160,7 +160,7 @@ def partition_functions(
     Raises:
         ValueError: if `num_parts` is odd, `layer_index` is not below `num_layers`,
             `alpha` or `beta` is not from -1e6 to -1e-6, `spacing` is not from 1e-6 to
-            1e6, or one of these is given that the partition has not: two parts have
+            1e6, or one of these is given to a partition without it: two parts have
             none, and `beta` takes the place of `spacing`.
 
     Example:
@@ -345,7 +345,13 @@ def t5_boundaries(num_buckets: int = 32, max_distance: int = 128) -> list[int]:
 
     Half of the buckets are for each side. In a half, distances below half its size
     have a bucket each; the other buckets grow logarithmically up to `max_distance`.
-    Position 0 belongs to the left. The first bucket of the right half would hold
+    Of `n = num_buckets` with `m = max_distance` and `e = ⌊n/4⌋`, the distance `d` has
+
+        bucket(d) = d                                                        d < e
+        bucket(d) = min(n/2 - 1, e + ⌊(n/2 - e) ln(d/e) / ln(m/e)⌋)          d ≥ e
+
+    and a boundary `s` on the right is the first distance of a bucket, `1 - s` that of
+    the left. Position 0 belongs to the left. The first bucket of the right half holds
     the distance 0, which never occurs there, so at most `num_buckets - 1` buckets are
     in use, and the list has at most `num_buckets - 2` entries: fewer where
     `max_distance` is too small for all of them.
@@ -383,8 +389,12 @@ def t5_buckets(
     """The index of T5's bucket of each bidirectional relative position.
 
     Position 0 and those to the left have the buckets from 0, by distance; those to
-    the right from `num_buckets / 2`, the first of which is never used
-    (`t5_boundaries`).
+    the right from `num_buckets / 2`, the first of which is never used:
+
+        index(x) = bucket(|x|),                 x ≤ 0
+        index(x) = bucket(x) + num_buckets/2,   x > 0
+
+    with `bucket`, which is logarithmic at large distances, of `t5_boundaries`.
 
     Args:
         relative_positions: integer tensor of any shape: `j - i` in tokens.

@@ -53,6 +53,8 @@ def relative_shift(x: Tensor) -> Tensor:
     Reference:
         Dai et al., "Transformer-XL", appendix B; Huang et al., "Music transformer".
     """
+    if x.shape[-2] == 0:
+        return x
     *leading, length, width = ops.shape(x)
     # Reshaping rows of T + S to rows of one less shifts each by one more to the right.
     x = ops.reshape(x, (*leading, length * width))
@@ -79,6 +81,8 @@ def relative_unshift(x: Tensor) -> Tensor:
     >>> ops.convert_to_numpy(y).tolist()
     [[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]]
     """
+    if x.shape[-2] == 0:
+        return x
     *leading, length, keys = ops.shape(x)
     before = [(0, 0) for _ in leading]
     # Reshaping rows of T + S + 1 to rows of one less shifts each by one more to the

@@ -7,6 +7,7 @@ any outputs, and JAX's fused attention.
 import contextlib
 import contextvars
 from collections.abc import Iterator
+from typing import Any
 
 import keras
 from keras import ops, tree
@@ -18,9 +19,10 @@ _FORWARD_ONLY = contextvars.ContextVar("forward_only", default=False)
 
 @contextlib.contextmanager
 def forward_only() -> Iterator[None]:
-    """Within it, no gradient is of one's own: for programs that are only run.
+    """Within it, nothing has a custom gradient: for programs that are only run.
 
-    TensorFlow does not save those within loops, and warns of it on loading.
+    TensorFlow does not save custom gradients within loops, and warns about that on
+    loading.
     """
     token = _FORWARD_ONLY.set(True)
     try:
@@ -247,6 +249,20 @@ def after(tensors) -> contextlib.AbstractContextManager[None]:
     import tensorflow as tf
 
     return tf.control_dependencies(tensors)
+
+
+def eagerly() -> contextlib.AbstractContextManager[Any]:
+    """Within it, operations on known values are computed, also while Keras traces."""
+    backend = keras.backend.backend()
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        return tf.init_scope()
+    if backend == "jax":
+        import jax
+
+        return jax.ensure_compile_time_eval()
+    return keras.device("cpu")  # Keras traces on the device "meta".
 
 
 def cuda_capability() -> float:
