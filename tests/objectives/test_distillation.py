@@ -1,5 +1,7 @@
 """Distillation: every loss against its literal form, the map of layers, saving."""
 
+import contextlib
+
 import keras
 import numpy as np
 import pytest
@@ -7,11 +9,15 @@ import tensorflow as tf
 
 import tfeff
 from tests.checks import assert_close, check_two_replicas, randomize
+from tests.checks.replicas import two_replicas
 from tests.reference import distillation as reference
 from tests.subjects.batches import masked_lm_batches
 from tests.subjects.distillation import arrays, make_encoder, make_inputs
+from tfeff.encoders import register_attention
+from tfeff.layers import SelfAttention
 from tfeff.objectives import (
     Distillation,
+    MaskedLM,
     PermutationLM,
     ReplacedTokenDetection,
     SentencePairPrediction,
@@ -408,3 +414,64 @@ def test_an_attention_without_maps():
     assert common_maps(*encoders) is None
     with pytest.raises(ValueError, match="`attention` must be None here: _Wi"):
         Distillation(*encoders)
+
+
+@pytest.mark.parametrize("is_task", [True, False])
+def test_weights_of_examples_may_be_a_column(is_task):
+    """Those of terms that compare layers, too."""
+    if is_task:
+        networks = [Classifier(e, 3, dropout=0.0) for e in make_pair()]
+        inputs, _ = make_inputs(4)
+        labels = np.array([0, 1, 2, 1])
+    else:
+        networks = [MaskedLM(e) for e in make_pair()]
+        inputs, labels, _ = next(masked_lm_batches(batches=1).as_numpy_iterator())
+    model = Distillation(*networks, label=True)
+    weights = np.array([0.5, 0, 0, 2.0], "float32")
+    found = []
+    for given in (weights, weights[:, None]):
+        model.compile(run_eagerly=True)
+        found.append(model.test_on_batch(inputs, labels, given, return_dict=True))
+    assert found[0] == found[1]
+    kept = weights > 0
+    alone = {name: value[kept] for name, value in inputs.items()}
+    expected = model.test_on_batch(alone, labels[kept], weights[kept], return_dict=True)
+    assert found[0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_missing_labels_are_named():
+    networks = [Classifier(e, 3, dropout=0.0) for e in make_pair()]
+    model = Distillation(*networks, label=True)
+    model.compile()
+    inputs, _ = make_inputs(2)
+    for run in (model.fit, model.evaluate):
+        with pytest.raises(ValueError, match="`y` must .*Received: y=None"):
+            run(inputs, verbose=0)
+
+
+@keras.saving.register_keras_serializable(package="test")
+class Penalized(SelfAttention):
+    """Adds a loss that pulls its weights towards 0, by calls or regularizers."""
+
+    def call(self, hidden, **kwargs):
+        outputs = super().call(hidden, **kwargs)
+        self.add_loss(100 * keras.ops.sum(keras.ops.square(self.trainable_weights[0])))
+        return outputs
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_losses_that_layers_add_count_once(replicas):
+    register_attention("penalized", Penalized)
+    scope = two_replicas().scope() if replicas == 2 else contextlib.nullcontext()
+    inputs, _ = make_inputs(4)
+    with scope:
+        student, teacher = make_encoder(1, attention="penalized"), make_encoder(2)
+        randomize({v.path: v for v in student.trainable_variables})
+        model = Distillation(student, teacher, attention=None)
+        model.compile(optimizer=keras.optimizers.SGD(1e-3))
+    (weight, *_) = student.blocks[0].attention.trainable_weights
+    before = weight.numpy()
+    data = tf.data.Dataset.from_tensors(inputs)
+    model.fit(data, verbose=0)
+    # w - 1e-3 * 200 w, but for the terms' own gradient.
+    np.testing.assert_allclose(weight.numpy(), 0.8 * before, atol=2e-3)

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests.checks import check_two_replicas, randomize
-from tests.subjects.objectives import KINDS, batches, make_model
+from tests.subjects.objectives import KINDS, arrays, batches, make_model
 from tfeff import objectives
 
 
@@ -172,3 +172,12 @@ def test_missing_targets_are_named(kind):
     for run in (model.fit, model.evaluate):
         with pytest.raises(ValueError, match="`y` must .*Received: y=None"):
             run(inputs, verbose=0)
+
+
+@pytest.mark.parametrize("kind", ["masked_lm", "permutation_lm", "replaced_token"])
+def test_weights_of_classes_are_refused_for_tokens(kind):
+    model = make_model(kind)
+    x, y, weights = arrays(next(iter(batches(kind, 1))))
+    for run in (model.fit, model.train_on_batch):
+        with pytest.raises(ValueError, match="`class_weight` .*Received: .*{5: 2.0}"):
+            run(x, y, class_weight={5: 2.0})

@@ -362,3 +362,26 @@ def test_heads_have_the_settings_of_their_networks():
         config.pop(name)
     old = ReplacedTokenDetection.from_config(config)
     assert old.activation == "gelu" and old.generator_head["activation"] == "gelu"
+
+
+@pytest.mark.parametrize("masks", [3, 4])  # As many as rows, too.
+def test_weights_of_examples_are_of_all_their_targets(masks):
+    start = make_model("replaced_token")
+    randomize({w.path: w for w in start.weights if "seed" not in w.path})
+
+    def evaluated(*batch):
+        model = make_model("replaced_token", temperature=1e-6)  # The likeliest tokens.
+        model.set_weights(start.get_weights())
+        return model.test_on_batch(*batch, return_dict=True)
+
+    x, y, _ = arrays(next(iter(batches("replaced_token", 1, masks=masks))))
+    half = np.array([0, 1, 1, 0], "float32")
+    alone = {name: value[half > 0] for name, value in x.items()}, y[half > 0]
+    expected = evaluated(*alone)
+    for weights in (half, half[:, None]):
+        assert evaluated(x, y, weights) == pytest.approx(expected, rel=1e-5)
+    # Weights of tokens are the generator's alone.
+    of_tokens = np.repeat(half[:, None], masks, axis=1)
+    found = evaluated(x, y, of_tokens)
+    assert found["masked_lm_loss"] == pytest.approx(expected["masked_lm_loss"])
+    assert found["replaced_loss"] != pytest.approx(expected["replaced_loss"])

@@ -47,6 +47,12 @@ def rewritten(path, folder, earlier=False, arrays=(), **notes):
     return folder / "other.safetensors"
 
 
+def test_the_file_has_the_mode_of_a_new_one(trained):
+    _, path = trained
+    (path.parent / "new").touch()
+    assert path.stat().st_mode == (path.parent / "new").stat().st_mode
+
+
 NOTES = [
     *({"rank": x} for x in ("2", "x", "-1", "1000000", None)),
     *({"layers": x} for x in ('["query"]', "[]", '["zzz"]', '{"a":1}', "[1]", "1")),

@@ -221,6 +221,20 @@ def test_what_is_no_preset_is_not_replaced(saved, tmp_path, kind):
         save_pretrained(encoder, tokenizer(), run, overwrite=True)
 
 
+def test_what_convert_reads_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bert").mkdir()
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (tmp_path / "bert" / name).write_text("{}")
+    with pytest.raises(ValueError, match="of Hugging Face, of which `tfeff convert"):
+        load_pretrained("bert")
+    for name in ("bert-base-uncased", "someone/bert"):
+        with pytest.raises(ValueError, match=f"no folder.*`tfeff convert {name} "):
+            load_pretrained(name)
+    with pytest.raises(ValueError, match="no folder$"):
+        load_pretrained(tmp_path / "absent")
+
+
 def test_what_is_missing_is_named(saved, tmp_path):
     run, _ = saved
     preset = tmp_path / "copy"

@@ -160,3 +160,22 @@ def test_bad_arguments_are_named():
     features = tfeff.data.token_features(words, tokenizer, 16)
     with pytest.raises(ValueError, match="`features` must be made with the tokenizer"):
         TokenClassifier(make_encoder(vocabulary_size=6), 3).labels(features)
+
+
+def test_weights_of_classes_are_refused():
+    model = make_model()
+    (x, y, weights), *_ = batches(count=1).as_numpy_iterator()
+    for run in (model.fit, model.train_on_batch):
+        with pytest.raises(ValueError, match="`class_weight` must be None"):
+            run(x, y, class_weight={0: 1.0, 1: 5.0, 2: 5.0})
+    with pytest.raises(ValueError, match="`class_weight` must be None"):
+        model.fit(batches(), class_weight={0: 1.0, 1: 5.0, 2: 5.0})
+    tfeff.tasks.Classifier(make_encoder(), 2)  # Of examples they are Keras' own.
+
+
+def test_a_frozen_encoder_is_told(recwarn):
+    model = make_model()
+    assert not recwarn.list
+    model.encoder.trainable = False
+    with pytest.warns(UserWarning, match="`encoder` has no weights that train"):
+        model.compile()

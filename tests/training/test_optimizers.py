@@ -326,3 +326,43 @@ def test_what_is_excluded_from_decay_stays_excluded(by_name, tmp_path):
         assert np.abs(query - before).max() < 0.1
         keys = [w for w in trained.trainable_weights if "key/kernel" in w.path]
         assert np.abs(keys[0]).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "given", "name"),
+    [
+        ("bfloat16", {}, "beta_2"),
+        ("bfloat16", {"bias_correction": False}, "beta_2"),
+        ("bfloat16", {"beta_1": 0.999, "beta_2": 0.98}, "beta_1"),
+        ("float16", {"beta_2": 0.98}, "beta_2"),
+    ],
+)
+def test_dtypes_that_cannot_hold_the_means_are_refused(dtype, given, name):
+    kernel = keras.Variable(np.ones(3), dtype=dtype, name="kernel")
+    optimizer = AdamW(0.1, **given)
+    value = getattr(optimizer, name)
+    message = f"`{name}`.*mixed_{dtype}.*{name}={value}.*kernel.*{dtype}"
+    with pytest.raises(ValueError, match=message):
+        optimizer.apply([keras.ops.ones(3, dtype)], [kernel])
+
+
+def test_bfloat16_trains_with_betas_that_it_has():
+    kernel = keras.Variable(np.ones(3), dtype="bfloat16", name="kernel")
+    optimizer = AdamW(0.5, beta_2=0.98)
+    optimizer.apply([keras.ops.ones(3, "bfloat16")], [kernel])
+    assert float(kernel[0]) == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_file_that_cannot_be_trained_on_still_predicts(tmp_path):
+    encoder = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=9, num_layers=1, hidden_dim=8, dtype="bfloat16"
+    )
+    model = tfeff.tasks.Classifier(encoder, 2)
+    model.compile()
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    ones = np.ones((2, 4), "int32")
+    inputs = {"token_ids": ones, "segment_ids": 0 * ones, "padding_mask": ones}
+    loaded.evaluate(inputs, np.array([0, 1]), verbose=0)
+    with pytest.raises(ValueError, match="`beta_2`"):
+        loaded.fit(inputs, np.array([0, 1]), verbose=0)

@@ -176,6 +176,13 @@ def test_wrong_arguments_are_named(tmp_path, arguments, message):
     assert os.listdir(tmp_path / "run") == ["config.json"]
 
 
+@pytest.mark.parametrize("name", ["switch_steps", "total_steps"])
+def test_steps_that_are_no_integers_are_named(tmp_path, name):
+    value = {"switch_steps": [2, 3.5], "total_steps": 6.5}[name]
+    with pytest.raises(TypeError, match=f"`{name}` must be an integer"):
+        train(tmp_path / "run", **{name: value})
+
+
 @pytest.mark.slow
 def test_steps_to_keep_are_of_all_stages(tmp_path):
     with pytest.raises(Exception, match="Killed"):

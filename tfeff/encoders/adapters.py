@@ -3,6 +3,7 @@
 import keras
 
 from tfeff.compat import frozen_kernel, sublayers
+from tfeff.layers.checks import check_model
 from tfeff.layers.dense import merged_kernel
 from tfeff.utils.checks import check_integer
 
@@ -67,8 +68,7 @@ def merge_lora(model: keras.Model) -> keras.Model:
     Reference:
         Hu et al., "LoRA", 2021, section 4.1.
     """
-    if not isinstance(model, keras.Model):
-        raise TypeError(f"`model` must be a Keras model. Received: model={model!r}")
+    check_model(model)
     adapted = adapted_projections(model)
     if not adapted:
         return model

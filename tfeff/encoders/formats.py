@@ -13,13 +13,16 @@ from keras import ops
 
 from tfeff.compat import POLICY, policy_of, sublayers
 from tfeff.encoders.onnx_simplify import simplify
+from tfeff.layers.checks import check_model
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops.kernels.backends import forward_only
 from tfeff.storage.arguments import WRITE, paths
 from tfeff.utils.checks import check_choice
-from tfeff.utils.files import atomic_folder, check_new_path
+from tfeff.utils.files import check_new_path, new_path
 
 FORMATS = ("tf_saved_model", "litert", "onnx", "openvino", "torch")  # Of Keras.
+# What Keras wants at the end of their files' names.
+_ENDINGS = {"litert": ".tflite", "openvino": ".xml", "torch": ".pt2"}
 # Inputs that a signature may lack, and what they are then, computed from the token ids.
 _DEFAULTS = {"segment_ids": ops.zeros_like, "padding_mask": ops.ones_like}
 # LiteRT's converter names the operator, and the path of the operation in the model.
@@ -72,8 +75,7 @@ def export_model(
     tfeff.export.export_model(model, "attention.tflite", format="litert")
     ```
     """
-    if not isinstance(model, keras.Model):
-        raise TypeError(f"`model` must be a `keras.Model`. Received: model={model!r}")
+    check_model(model)
     check_choice("format", format, FORMATS)
     if not isinstance(verbose, bool | None):
         raise TypeError(
@@ -82,13 +84,19 @@ def export_model(
     if input_signature is not None:
         input_signature = _listed(input_signature)
     filepath = check_new_path("filepath", filepath)
+    if format in _EXPORTS:
+        _check_weights(model, format)
+    if not filepath.endswith(ending := _ENDINGS.get(format, "")):
+        raise ValueError(
+            f"`filepath` must end in {ending!r}, for format={format!r}. "
+            f"Received: filepath={filepath!r}"
+        )
     if input_signature is None and getattr(model, "inputs", None):
         # Keras infers it too, but not for ONNX of a model that was never called.
         input_signature = [keras.tree.map_structure(_spec, model.input)]
     arguments = dict(verbose=False, input_signature=input_signature, **kwargs)
-    with atomic_folder(filepath) as unfinished:
+    with new_path("filepath", filepath) as unfinished:
         if format in _EXPORTS:
-            _check_weights(model, format)
             with _whole_and_exact(model):
                 _EXPORTS[format](model, unfinished, **arguments)
         else:
@@ -244,7 +252,9 @@ def _export_onnx(model, filepath, **kwargs):
 
     from tfeff.encoders import onnx_graph
 
-    with tempfile.TemporaryDirectory() as folder, _silent("tf2onnx"):
+    # Beside the file, whose disk is then the only one that can be full.
+    beside = os.path.dirname(filepath)
+    with tempfile.TemporaryDirectory(dir=beside) as folder, _silent("tf2onnx"):
         path = os.path.join(folder, "model.onnx")
         model.export(path, format="onnx", **kwargs)
         exported = onnx.load(path)

@@ -42,7 +42,7 @@ class _EncoderTask(StaysFrozen, ChecksBeforeSaving):
     def from_config(cls, config):
         config = dict(config)
         states = config.pop(_STATES, {})
-        # KerasHub gives a new head to who names the number of classes.
+        # KerasHub gives a new head to callers that pass `num_classes`.
         if "num_classes" not in config:
             config |= states
         make = super().from_config

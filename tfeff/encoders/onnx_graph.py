@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-# Operators that ONNX lacks, by those that it has: each is an operator and its inputs,
-# `x`, a constant, or the number of an operation before it.
+# Operators that ONNX lacks, written with those that it has: each is an operator and its
+# inputs, `x`, a constant, or the number of an operation before it.
 _WRITTEN_OUT = {
     # 1 - erf(x), good to 1e-7 as in Keras' GELU; far out its own digits cancel.
     "Erfc": (("Erf", "x"), ("Sub", 1.0, "0")),
@@ -45,7 +45,7 @@ def write_out(graph):
 
 
 def unknown_operators(graph) -> list[tuple[str, str]]:
-    """Operators that are none of ONNX, with the names of their nodes."""
+    """Operators that ONNX does not have, with the names of their nodes."""
     return [
         (node.op_type, node.name)
         for node in _nodes(graph)

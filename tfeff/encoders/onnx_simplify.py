@@ -57,7 +57,7 @@ def simplify(model) -> None:
         model.graph.node.extend(nodes)
         model.graph.initializer.extend(graph.new_constants)
         _drop_unused(model.graph)
-    del model.graph.value_info[:]  # Some of it is of what is gone.
+    del model.graph.value_info[:]  # Some of it is about tensors that are gone.
 
 
 class _Graph:

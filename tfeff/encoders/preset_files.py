@@ -21,7 +21,7 @@ from tfeff.utils.digests import (
     read_list,
     write_digests,
 )
-from tfeff.utils.files import DAMAGE, atomic_file, is_unreadable
+from tfeff.utils.files import DAMAGE, is_unreadable, write_text
 
 HEAD = "_head.npz"  # The end of the name of a head's file.
 CONFIGS = ("config.json", "metadata.json")
@@ -66,8 +66,7 @@ def remove_other_weights(folder: str, weights_file: str) -> None:
             for digest, name in read_list(digests)
             if name not in others
         ]
-        with atomic_file(digests) as new, open(new, "w", encoding="utf-8") as file:
-            file.writelines(kept_lines)
+        write_text(digests, "".join(kept_lines))
 
 
 def check_no_heads(preset_dir: str | os.PathLike) -> None:

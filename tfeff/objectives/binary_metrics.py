@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from tfeff.training.target_metrics import OverTargets
+
 
 class _OfLogits:
     """Gives the sigmoid of the logits to a metric that expects probabilities."""
@@ -12,11 +14,11 @@ class _OfLogits:
         return super().update_state(y_true, probabilities, sample_weight)
 
 
-class _OfTargets:
-    """Counts every target, of a metric that averages over the last axis."""
+class _OfTargets(OverTargets):
+    """Over all targets, each of which has one output."""
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        return super().update_state(y_true[..., None], y_pred[..., None], sample_weight)
+        return super().update_state(y_true, y_pred[..., None], sample_weight)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -12,8 +12,8 @@ from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.utils.checks import differences
 
 _PARTS = ("attention", "feedforward", "attention_norm", "feedforward_norm")
-# Settings of a layer that leave its weights what they are. Of a table that layers share
-# the settings are the attention's, too, and the others tell places and costs.
+# Settings of a layer that do not change what its weights mean: places and costs, and a
+# table that layers share, whose settings are the attention's, too.
 _WITHOUT_MEANING = (
     *("name", "trainable", "dtype", "dropout", "axis", "epsilon"),
     *("layer_index", "num_layers", "disabled_heads", "query_block_size"),
@@ -133,7 +133,7 @@ def _of_layer(name, student, teacher):
 
 
 def _meaning(layer):
-    """What the weights of a layer mean: its kind, and its settings but these."""
+    """What the weights of a layer mean: its kind, and its settings with a meaning."""
     config = {
         name: value
         for name, value in layer.get_config().items()

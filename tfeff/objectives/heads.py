@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import keras
 import numpy as np
@@ -27,7 +28,7 @@ class Head:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The values of weights and settings by name, as a preset keeps them."""
-        arrays = {name: _numpy(weight) for name, weight in self.weights.items()}
+        arrays = {name: as_array(weight) for name, weight in self.weights.items()}
         return arrays | {name: np.array(x) for name, x in self.settings.items()}
 
     def fits(self, arrays: Mapping[str, np.ndarray]) -> bool:
@@ -60,6 +61,19 @@ class Head:
         return [f"{n} {one}, not {other}" for n, one, other in pairs if one != other]
 
 
+def heads_of(model: Any) -> dict[str, Head]:
+    """The heads of a model by name; none of a model that is no objective."""
+    return getattr(model, "heads", dict)()
+
+
+def weights_beside(
+    encoder: keras.layers.Layer, model: keras.Model
+) -> list[keras.Variable]:
+    """The weights of a model that are not its encoder's."""
+    inside = {id(weight) for weight in encoder.weights}
+    return [weight for weight in model.weights if id(weight) not in inside]
+
+
 def weights_by_name(layer: keras.layers.Layer) -> dict[str, keras.Variable]:
     """The weights of a layer by their paths below it."""
     found = {}
@@ -70,7 +84,8 @@ def weights_by_name(layer: keras.layers.Layer) -> dict[str, keras.Variable]:
     return found
 
 
-def _numpy(weight):
+def as_array(weight: keras.Variable) -> np.ndarray:
+    """The values of a weight for a file: those of bfloat16 as float32."""
     array = keras.ops.convert_to_numpy(weight)
-    # NumPy's files have no bfloat16.
+    # NumPy, and with it safetensors, has no bfloat16, whose values float32 has.
     return array.astype("float32") if array.dtype.name == "bfloat16" else array

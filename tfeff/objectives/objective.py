@@ -13,9 +13,14 @@ from tfeff.encoders.formats import export_outputs
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.objectives.heads import Head
 from tfeff.ops.ids import check_range, exact_input
-from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy
+from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy, check_targets
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
+from tfeff.training.target_metrics import (
+    SparseAccuracy,
+    SparseCrossEntropy,
+    over_targets,
+)
 
 # The metric that replaces a loss in reports: its mean over all targets seen.
 TARGET_MEAN = "mean_loss"
@@ -33,8 +38,8 @@ _NAMES_OF_PROBABILITIES = ("crossentropy", "ce")
 def token_metrics() -> list[keras.metrics.Metric]:
     """Cross-entropy and accuracy over weighted targets."""
     return [
-        keras.metrics.SparseCategoricalCrossentropy(from_logits=True, name=TARGET_MEAN),
-        keras.metrics.SparseCategoricalAccuracy(name="accuracy"),
+        SparseCrossEntropy(from_logits=True, name=TARGET_MEAN),
+        SparseAccuracy(name="accuracy"),
     ]
 
 
@@ -90,7 +95,10 @@ class Objective(StaysFrozen, DistributedModel):
                 since the metrics were last reset, or the weighted sum of such means.
             **kwargs: further arguments of `tfeff.training.DistributedModel.compile`,
                 such as `accumulation_steps`. `metrics` are weighted metrics here, too:
-                rows that fill up a batch have weight 0, and count for nothing.
+                rows that fill up a batch have weight 0, and count for nothing. Keras'
+                own count a token less in a wider batch; the default ones do not.
+
+        A `UserWarning` says where the encoder is frozen, and the head learns alone.
 
         Raises:
             ValueError: if there are `metrics` beside `weighted_metrics`; if a loss
@@ -115,7 +123,9 @@ class Objective(StaysFrozen, DistributedModel):
             weighted_metrics = self._beside_means(kwargs.pop("metrics"))
         elif is_auto:
             weighted_metrics = self.default_metrics()
-        if not self._is_read and (wrong := loss_of_probabilities(loss)):
+        if self._is_read:  # Earlier files have Keras' own metrics.
+            weighted_metrics = keras.tree.map_structure(over_targets, weighted_metrics)
+        elif wrong := loss_of_probabilities(loss):
             raise ValueError(
                 "`loss` must take logits, the outputs of this model: leave it out for "
                 "the default, or give a cross-entropy of Keras with "
@@ -124,6 +134,8 @@ class Objective(StaysFrozen, DistributedModel):
         super().compile(
             optimizer=optimizer, loss=loss, weighted_metrics=weighted_metrics, **kwargs
         )
+        if not self._is_read:
+            self._warn_of_a_frozen_encoder()
         weights = kwargs.get("loss_weights")
         self._weights_of_means = self._means_in_loss(loss, weights)
         if self.accumulation_steps > 1 and self._weights_of_means is None:
@@ -132,6 +144,15 @@ class Objective(StaysFrozen, DistributedModel):
                 "`tfeff.objectives.GlobalMeanCrossentropy`, with `accumulation_steps`. "
                 f"Received: loss={loss!r}, "
                 f"accumulation_steps={self.accumulation_steps}"
+            )
+
+    def _warn_of_a_frozen_encoder(self):
+        if self.trainable_weights and not self.encoder.trainable_weights:
+            warnings.warn(
+                "`encoder` has no weights that train, so that the head learns alone. "
+                "It stays frozen where it was a teacher in `Distillation`: set "
+                "`encoder.trainable = True` and compile again to train it",
+                stacklevel=3,
             )
 
     def _beside_means(self, metrics):
@@ -146,7 +167,7 @@ class Objective(StaysFrozen, DistributedModel):
         return [*means, *keras.tree.flatten(metrics)]
 
     def compile_from_config(self, config):
-        # A file of before losses of probabilities were refused is a whole one.
+        # Files from before losses of probabilities were refused must still load.
         self._is_read = True
         try:
             super().compile_from_config(config)
@@ -309,12 +330,6 @@ class Objective(StaysFrozen, DistributedModel):
 def mask_positions_input() -> keras.KerasTensor:
     """The input `[B, M]` of the positions to predict."""
     return keras.Input((None,), dtype="int32", name="mask_positions")
-
-
-def check_targets(y):
-    """Raises unless there are targets."""
-    if y is None:
-        raise ValueError("`y` must be the targets of the batches. Received: y=None")
 
 
 def loss_of_probabilities(losses):

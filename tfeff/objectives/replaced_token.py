@@ -17,7 +17,6 @@ from tfeff.objectives.objective import (
     TARGET_MEAN,
     Objective,
     OptionError,
-    check_targets,
     mask_positions_input,
     token_metrics,
 )
@@ -25,7 +24,9 @@ from tfeff.objectives.token_sampler import TokenReplacement, at_positions
 from tfeff.training.losses import (
     GlobalMeanBinaryCrossentropy,
     GlobalMeanCrossentropy,
+    check_targets,
     target_weights,
+    weights_of_examples,
 )
 from tfeff.training.optimizers import AdamW, adamw
 from tfeff.utils.checks import check_positive
@@ -199,7 +200,7 @@ class ReplacedTokenDetection(Objective):
         }
 
     def exported(self) -> Any:
-        """The discriminator's, of a text as it is: nothing is drawn."""
+        """The discriminator's inputs and output: nothing is drawn in the text."""
         logits = self.encoder.output["sequence_output"]
         for part in _PARTS:
             logits = self.get_layer(f"discriminator_{part}")(logits)
@@ -229,9 +230,11 @@ class ReplacedTokenDetection(Objective):
         """Weights of both networks' targets; weights by output stay."""
         if isinstance(sample_weight, dict):
             return sample_weight
+        real = ops.cast(x["padding_mask"], "float32")
+        examples = weights_of_examples(sample_weight, x["mask_positions"])
         return {
             "masked_lm": target_weights(sample_weight, x["mask_positions"]),
-            "replaced": ops.cast(x["padding_mask"], "float32"),
+            "replaced": real * ops.cast(target_weights(examples, real), "float32"),
         }
 
     def compute_loss(
@@ -283,7 +286,11 @@ class ReplacedTokenDetection(Objective):
 
     @classmethod
     def with_options(cls, config: Config, options: Config) -> Config:
-        """With the generator's configuration for the options, too."""
+        """The rest of the configuration; the generator's gets the options, too.
+
+        Raises:
+            OptionError: if the generator cannot have one of them.
+        """
         given = {name: value for name, value in options.items() if value is not None}
         if "swap_positions" in given:
             raise OptionError(
@@ -302,7 +309,7 @@ class ReplacedTokenDetection(Objective):
                     "generator's own table of positions. "
                     f"Received: sequence_length={new}"
                 )
-            # A table is the discriminator's, which is as long by now.
+            # A shared table is the discriminator's, which already has this length.
             bare = Encoder.from_config({**inner, "position": "none"})
             longer = extend_length(bare, new).get_config()
             inner.update(max_sequence_length=new, attention=longer["attention"])
@@ -368,8 +375,9 @@ def _unused_at_zero(data):
     x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
     if weights is None:
         return data
-    positions = ops.where(ops.equal(weights, 0), 0, x["mask_positions"])
-    return {**x, "mask_positions": positions}, y, weights
+    positions = x["mask_positions"]
+    unused = ops.equal(target_weights(weights, positions), 0)
+    return {**x, "mask_positions": ops.where(unused, 0, positions)}, y, weights
 
 
 def _of_both(x, y, y_pred):

@@ -78,7 +78,7 @@ class TokenReplacement(keras.layers.Layer):
 def at_positions(values, positions, length):
     """Values `[B, M]` at their positions in `[B, T]`, 0 elsewhere and at position 0.
 
-    Of a position that is repeated it is the first value.
+    A repeated position gets its first value.
     """
     positions = ops.cast(positions, "int32")[..., None]
     slots = ops.arange(ops.shape(positions)[1])

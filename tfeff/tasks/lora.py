@@ -6,18 +6,18 @@ import json
 import os
 from typing import Any
 
-import keras
 import numpy as np
 import safetensors
-import safetensors.numpy
 
 from tfeff.encoders import Encoder
 from tfeff.encoders.adapters import adapted_projections, own_weights, projections
 from tfeff.encoders.encoder import encoder_of
+from tfeff.objectives.heads import as_array, heads_of, weights_beside
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ, REPLACE, paths
 from tfeff.utils.checks import check_path
 from tfeff.utils.files import atomic_file
+from tfeff.utils.safetensors import write_safetensors
 
 _FORMAT = "tfeff.lora.2"
 _EARLIER = "tfeff.lora.1"  # Its digest is of the arrays alone.
@@ -29,9 +29,9 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
     """Writes what was trained beside a frozen encoder: its adapters, and the heads.
 
     The file has a digest of itself, and one of the frozen weights, without which it is
-    of no use. Where Keras' own `enable_lora` gave adapters to some layers of a name
-    alone, it loads into a model with adapters on the same ones. It keeps one rank, and
-    no `lora_alpha` but that rank.
+    of no use. If Keras' own `enable_lora` gave adapters to only some of the layers of a
+    name, it loads into a model with adapters on the same layers. It keeps one rank, and
+    a `lora_alpha` only if it equals that rank.
 
     Args:
         model: an encoder with adapters (`encoder.enable_lora`), or an objective or a
@@ -40,9 +40,9 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
 
     Raises:
         TypeError: if `model` is of another type.
-        ValueError: if it has no adapters, such of several ranks or of a `lora_alpha`
-            that is not their rank, or one on an embedding; or if `path` has another
-            ending.
+        ValueError: if it has no adapters, adapters of several ranks, adapters with a
+            `lora_alpha` that is not their rank, or one on an embedding; or if `path`
+            has another ending.
         OSError: if the file cannot be written; what was there then still is.
 
     Example:
@@ -78,11 +78,11 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
         )
     _check_scale(adapted)
     arrays = {
-        f"encoder/{layer.path}/{factor}": _array(getattr(layer, factor))
+        f"encoder/{layer.path}/{factor}": as_array(getattr(layer, factor))
         for layer in adapted
         for factor in _FACTORS
     }
-    arrays |= {f"head/{name}": _array(x) for name, x in _heads(model).items()}
+    arrays |= {f"head/{name}": as_array(x) for name, x in _heads(model).items()}
     notes = {
         "format": _FORMAT,
         "rank": str(adapted[0].lora_rank),
@@ -93,7 +93,7 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
     }
     notes["sha256"] = _whole_digest(arrays, notes)
     with atomic_file(path) as new:
-        safetensors.numpy.save_file(arrays, new, notes)
+        write_safetensors(new, arrays, notes)
 
 
 @paths(path=READ)
@@ -105,16 +105,16 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
 
     Args:
         model: an encoder, or an objective or a task of one, with the frozen weights
-            that the adapters were trained beside, and without adapters or with such of
-            the same layers and rank, whose `lora_alpha` is that rank. An encoder alone
-            leaves out the heads.
+            that the adapters were trained beside, and without adapters, or with
+            adapters on the same layers, of the same rank and with a `lora_alpha` of
+            that rank. An encoder alone leaves out the heads.
         path: the file.
 
     Raises:
         TypeError: if `model` is of another type.
-        ValueError: if the file is missing or damaged, or has not the adapters that it
-            names; if the model has other adapters, or must have some as they are on
-            some layers of a name alone; or if the frozen weights, the heads or their
+        ValueError: if the file is missing or damaged, or lacks adapters that it names;
+            if the model has other adapters, or none although the file has them for only
+            some of the layers of a name; or if the frozen weights, the heads or their
             settings are others. The model is then as it was.
 
     Example: see `save_lora`.
@@ -168,20 +168,12 @@ def _encoder(model):
 
 def _heads(model):
     """The weights of a model that are not its encoder's, by their paths."""
-    inside = {id(weight) for weight in _encoder(model).weights}
-    return {x.path: x for x in model.weights if id(x) not in inside}
+    return {x.path: x for x in weights_beside(_encoder(model), model)}
 
 
 def _settings(model):
     """The settings of each head of a model, by the heads' names."""
-    heads = getattr(model, "heads", dict)()
-    return {name: dict(head.settings) for name, head in heads.items()}
-
-
-def _array(weight):
-    array = keras.ops.convert_to_numpy(weight)
-    # NumPy, and with it safetensors, has no bfloat16, whose values float32 has.
-    return array.astype("float32") if array.dtype.name == "bfloat16" else array
+    return {name: dict(head.settings) for name, head in heads_of(model).items()}
 
 
 def _shapes(encoder):
@@ -189,7 +181,9 @@ def _shapes(encoder):
 
 
 def _base_digest(encoder):
-    return _digest({f"{i:06d}": _array(x) for i, x in enumerate(own_weights(encoder))})
+    return _digest(
+        {f"{i:06d}": as_array(x) for i, x in enumerate(own_weights(encoder))}
+    )
 
 
 def _digest(arrays):
@@ -308,7 +302,7 @@ def _check_scale(adapted):
 def _check_factors(layers, arrays, notes, path):
     """Raises unless a file has both factors, of its rank, for each layer it names.
 
-    Or if these are not the given ones of the layers of such names.
+    Also raises if these are not the given layers of the names that it has.
     """
     found = {name for name in arrays if not name.startswith("head/")}
     given = {name.rpartition("/")[0] for name in found}

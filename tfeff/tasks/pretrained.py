@@ -13,6 +13,7 @@ import numpy as np
 
 from tfeff import encoders
 from tfeff.data.text.bert_tokenizer import BertTokenizer
+from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.extend_length import extend_length
 from tfeff.encoders.preset_files import check_preset, saved_dtype, tokenizer_files
@@ -28,7 +29,13 @@ from tfeff.training.checkpoints import (
     load_checkpoint,
     run_checkpoint,
 )
-from tfeff.utils.checks import check_choice, check_integer, check_path, check_rate
+from tfeff.utils.checks import (
+    check_choice,
+    check_integer,
+    check_path,
+    check_rate,
+    is_hub_name,
+)
 from tfeff.utils.files import DAMAGE, is_unreadable
 from tfeff.utils.types import DType
 
@@ -87,11 +94,7 @@ def save_pretrained(
             "`model` must be a `tfeff.encoders.Encoder`, or a task or an objective of "
             f"one. Received: model={model!r}"
         )
-    if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
-        raise TypeError(
-            "`tokenizer` must be a KerasHub tokenizer. "
-            f"Received: tokenizer={tokenizer!r}"
-        )
+    check_tokenizer(tokenizer)
     check_vocabulary("tokenizer", tokenizer, encoder)
     check_keeps_quantization(model)
     path = check_preset_path("path", path, overwrite)
@@ -272,19 +275,48 @@ def find_preset(path):
     if not any(name.startswith("model.weights.") for name in present):
         missing.append("its weights (model.weights.h5)")
     if missing:
-        known = "no folder" if not os.path.isdir(preset) else f"without {missing}"
         steps = checkpoint_steps(os.path.join(path, "checkpoints"))
         if steps and preset == path:
             known = (
                 "a run that is not finished, with checkpoints of steps "
                 f"{', '.join(map(str, steps))}: its encoder is '{path}@{steps[-1]}'"
             )
+        elif not os.path.isdir(preset):
+            known = f"no folder{_of_hub(path)}"
+        else:
+            known = f"without {missing}{_of_convert(present, missing)}"
         raise ValueError(
             "`path` must be a preset with an encoder and its tokenizer, a run "
             "directory that holds one as preset/, or RUN@STEP. "
             f"Received: path={path!r}, {known}"
         )
     return preset
+
+
+def _of_hub(path):
+    """What a refusal says of a path that can be a name on the hub."""
+    if not is_hub_name(path):
+        return ""
+    return (
+        ". Of a name on the Hugging Face hub, `tfeff convert "
+        f"{path} PRESET` makes a preset"
+    )
+
+
+def _of_convert(present, missing):
+    """What a refusal says of a folder of which `tfeff convert` makes a preset."""
+    if _CONFIG in present and any(name.endswith(".safetensors") for name in present):
+        return (
+            ". It is a checkpoint of Hugging Face, of which `tfeff convert` makes a "
+            "preset"
+        )
+    if len(missing) == 1 and _TOKENIZER not in present:
+        return (
+            ", as `tfeff convert` leaves it where the source has no files of one: put "
+            "them beside the source's weights and convert it again. "
+            "`tfeff.encoders.Encoder.from_preset` reads the encoder"
+        )
+    return ""
 
 
 @contextlib.contextmanager

@@ -1,7 +1,6 @@
 """Objectives and tasks on disk: presets that keep their heads, and runs."""
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -9,10 +8,10 @@ import keras_hub
 import numpy as np
 
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
+from tfeff.objectives import registry
+from tfeff.objectives.heads import heads_of
 from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.objective import Objective, OptionError
-from tfeff.objectives.permutation_lm import PermutationLM
-from tfeff.objectives.sentence_pair import SentencePairPrediction
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks import (  # noqa: F401
     classifier,
@@ -25,6 +24,9 @@ from tfeff.tasks import (  # noqa: F401
 from tfeff.tasks.pretrained import find_preset, load_pretrained
 from tfeff.training.checkpoints import latest_checkpoint, load_checkpoint
 from tfeff.utils.checks import check_choice, check_path
+
+# Those whose models are made of an encoder and its heads alone.
+_OBJECTIVES = ("masked_lm", "sentence_order", "next_sentence", "permutation_lm")
 
 
 @paths(path=READ_MODEL)
@@ -121,12 +123,12 @@ def load_objective(
     ```
     """
     path = check_path("path", path)
-    check_choice("objective", objective, _MAKERS)
+    check_choice("objective", objective, _OBJECTIVES)
     encoder, tokenizer = load_pretrained(path)
     checkpoint, _ = latest_checkpoint(os.path.join(path, "checkpoints"))
     if checkpoint is not None:
         model = load_checkpoint(checkpoint)
-        if objective in getattr(model, "heads", dict)():
+        if objective in heads_of(model):
             return model, tokenizer
     preset = find_preset(path)
     names = head_names(preset)
@@ -137,10 +139,12 @@ def load_objective(
             "of published checkpoints that have them. Received: "
             f"path={path!r}, {_held(preset)}"
         )
-    settings = {}
-    if "masked_lm" in names:
+    chosen, settings = registry.get(objective), {}
+    if "masked_lm" in names and chosen.has_setting("activation"):
         settings = masked_lm_settings(read_head(preset, "masked_lm"), encoder)
-    model = _MAKERS[objective](encoder, settings)
+    if chosen.has_setting("masked_lm"):  # Models of pairs of sentences.
+        settings["masked_lm"] = "masked_lm" in names
+    model = chosen.make_model(encoder, **settings)
     model.compile()
     _assign(model, preset, path)
     return model, tokenizer
@@ -184,20 +188,6 @@ def read_heads(path: str) -> dict[str, dict[str, np.ndarray]]:
     """
     preset = find_preset(path)
     return {name: read_head(preset, name) for name in head_names(preset)}
-
-
-# What makes each objective's model of an encoder, and of the settings of a head of
-# masked language modelling, which are empty where there is none.
-_MAKERS: dict[str, Callable] = {
-    "masked_lm": lambda encoder, settings: MaskedLM(encoder, **settings),
-    **{
-        objective: lambda encoder, settings, kind=kind: SentencePairPrediction(
-            encoder, masked_lm=bool(settings), kind=kind, **settings
-        )
-        for objective, kind in (("sentence_order", "order"), ("next_sentence", "next"))
-    },
-    "permutation_lm": lambda encoder, _: PermutationLM(encoder),
-}
 
 
 def masked_lm_settings(arrays: dict[str, np.ndarray], encoder) -> dict:

@@ -68,7 +68,7 @@ class _SpanHead(keras.layers.Layer):
 
 
 def _behind_separator(token_ids, is_last):
-    """1 for tokens behind a separator, such as the last token, that are none."""
+    """1 for tokens behind a separator that are no separators; the last token is one."""
     separator = ops.max(token_ids * is_last, axis=1, keepdims=True)
     is_separator = ops.cast(token_ids == separator, "int32")
     return ops.cast(ops.cumsum(is_separator, axis=1) > 0, "int32") * (1 - is_separator)

@@ -25,7 +25,7 @@ from tfeff.utils.checks import check_bool, check_choice, check_integer, check_ra
 TEXT_POOLINGS = ("cls", "last", "mean", "layerwise")
 # Heads of tasks may read pairs of texts, too.
 POOLINGS = (*TEXT_POOLINGS, "segments")
-# What has no pooler `g(· W + b)` behind it.
+# Those without a pooler `g(· W + b)` behind them.
 _WITHOUT_POOLER = ("layerwise", "segments")
 
 

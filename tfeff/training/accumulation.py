@@ -24,7 +24,7 @@ def split_batch(model: keras.Model, data, num_parts: int, check_rows) -> dict:
     Args:
         model: a compiled `DistributedModel`, whose loss is made of `GlobalMean`.
         data: this replica's batch: `(x, y, sample_weight)`, the last two optional.
-        num_parts: integer, of how many rows each the same number.
+        num_parts: integer, the number of parts, all of equally many rows.
         check_rows: called with a number of rows that is known at run time alone and a
             message; returns the number, or fails with the message unless it is a
             multiple of `num_parts`.

@@ -1,7 +1,7 @@
 """Moving averages of weights, which an optimizer with `use_ema` keeps.
 
-`fit` of Keras puts them in place of the weights at its end. What is saved or evaluated
-before are the weights themselves.
+`fit` of Keras puts them in place of the weights at its end. Until then the weights
+themselves are saved and evaluated.
 """
 
 import keras

@@ -12,6 +12,7 @@ import keras
 
 from tfeff.compat import ReadsCopies, sublayers
 from tfeff.encoders.quantization import check_keeps_training
+from tfeff.layers.checks import check_model
 from tfeff.storage.arguments import READ, READ_WHOLE, REPLACE, local_run, paths
 from tfeff.training.background import Background
 from tfeff.utils.checks import (
@@ -58,8 +59,7 @@ def save_checkpoint(
     >>> load_checkpoint(path).num_classes
     2
     """
-    if not isinstance(model, keras.Model):
-        raise TypeError(f"`model` must be a Keras model. Received: model={model!r}")
+    check_model(model)
     if not check_path("path", path).endswith(".keras"):
         raise ValueError(f"`path` must end in .keras. Received: path={path!r}")
     notes = {} if notes is None else check_mapping("notes", notes, "names to values")
@@ -150,9 +150,9 @@ def _notes_in(archive):
 def _check_members(path, members):
     """Raises if the archive's list of files has damage that `zipfile` accepts."""
     with open(path, "rb") as file:
-        file.seek(-22, os.SEEK_END)  # The end record, whose bytes 10 and 11 count them.
+        file.seek(-22, os.SEEK_END)  # The end record; bytes 10 and 11 count the files.
         number = int.from_bytes(file.read(22)[10:12], "little")
-    # Too long a comment or extra field of one hides those behind it.
+    # A file whose comment or extra field is said to be too long hides those behind it.
     if number != len(members):
         raise zipfile.BadZipFile(f"{len(members)} files in place of {number}")
     for member in members:
@@ -283,7 +283,7 @@ class Checkpoints(keras.callbacks.Callback):
         if self._has_begun:
             return
         self._has_begun = True
-        # Keras tells no callback before here which epoch is the first one. The first
+        # Only here does Keras tell a callback which epoch is the first one. The first
         # step may be within it, and is earlier where `fit` goes on.
         self._check_folder(max(epoch * self._steps_per_epoch, self._first_step or 0))
 

@@ -6,11 +6,15 @@ from typing import Any
 import keras
 import numpy as np
 
+from tfeff.layers.checks import check_model
 from tfeff.utils.checks import check_string
 
 
 class Diverged(ArithmeticError):
-    """A training has diverged: its loss or its weights are NaN or infinite."""
+    """A training has diverged: its loss or its weights are NaN or infinite.
+
+    Example: see `StopWhenDiverged`.
+    """
 
 
 def is_finite(model: keras.Model) -> bool:
@@ -31,8 +35,7 @@ def is_finite(model: keras.Model) -> bool:
     >>> is_finite(model)
     True
     """
-    if not isinstance(model, keras.Model):
-        raise TypeError(f"`model` must be a Keras model. Received: model={model!r}")
+    check_model(model)
     return all(np.isfinite(weight).all() for weight in model.get_weights())
 
 

@@ -31,10 +31,10 @@ def double_depth(
         blocks (b_0, …, b_{L-1})  →  (b_0, …, b_{L-1}, b_0, …, b_{L-1})
 
     Every weight of a new block equals its source bit for bit; embedding, heads and
-    tables that all layers share are kept. What depends on the layer's index
-    follows the new index: a partition that of the new layer and depth. With
-    `sharing_group_size`, whole groups are copied; a list of attentions is repeated.
-    All encoders of a model grow, so the generator of replaced tokens too.
+    tables that all layers share are kept. What depends on the layer's index follows the
+    new one: a partition becomes that of the new layer and depth. With
+    `sharing_group_size`, whole groups are copied; a list of attentions is repeated. All
+    encoders of a model grow, also the generator of replaced tokens.
 
     The result depends on the given model alone: dropout of a kept block goes on as it
     would have, and that of a copy gets seeds that follow from its source's.

@@ -27,7 +27,7 @@ def since_lowest(losses: Sequence[float]) -> int:
 
 
 def has_levelled_off(losses: Sequence[float], patience: int | None) -> bool:
-    """Whether no new lowest loss came for so many; never where `patience` is None."""
+    """Whether the last `patience` losses had no new lowest one; never if it is None."""
     return patience is not None and since_lowest(losses) >= patience
 
 

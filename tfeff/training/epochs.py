@@ -133,9 +133,10 @@ def _restore_metrics(model, state):
 
 
 def _of_here(values, model):
-    """The values of this worker's replicas, of those of all.
+    """The values for this worker's replicas, taken from those of all.
 
-    Of another number of replicas, the sum is in the first of all, zeros elsewhere.
+    If the values are of another number of replicas, the first of all replicas gets
+    their sum and the others get zeros.
     """
     number = model.distribute_strategy.num_replicas_in_sync
     if len(values) != number:

@@ -12,7 +12,7 @@ from typing import Any
 from tfeff.storage.arguments import REPLACE, paths
 from tfeff.training import run_seal
 from tfeff.utils.checks import check_iterable, check_mapping, check_path, check_string
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import write_text
 from tfeff.utils.json_files import read_object
 
 METRICS = "metrics.json"
@@ -82,7 +82,12 @@ class Grid:
         return [dict(zip(self.axes, values)) for values in combinations]
 
     def folder(self, setting: Mapping, seed: int) -> str:
-        """The folder of a cell."""
+        """The folder of a cell.
+
+        Args:
+            setting: the values of the axes by their names, one of `settings()`.
+            seed: the seed.
+        """
         parts = [f"{name}={value}" for name, value in setting.items()]
         return os.path.join(self.directory, ",".join([*parts, f"seed={seed}"]))
 
@@ -203,8 +208,7 @@ def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:
     """
     check_mapping("metrics", metrics, "names to numbers")
     path = check_path("path", path)
-    with atomic_file(path) as new, open(new, "w", encoding="utf-8") as file:
-        file.write(metrics_json(metrics) + "\n")
+    write_text(path, metrics_json(metrics) + "\n")
 
 
 def metrics_json(metrics: Mapping) -> str:

@@ -22,6 +22,8 @@ class HeadImportance:
         without: float array `[L, N]` by metric: the metric with head `h` of layer `l`
             off. NaN where a layer has no such head, has it off already, or has no
             other.
+
+    Example: see `head_importance`.
     """
 
     metrics: Mapping[str, float]
@@ -31,6 +33,9 @@ class HeadImportance:
         """What the metric gains with each head off, `[L, N]`.
 
         Of the loss, it is the importance of the head: below 0 where the head hurts.
+
+        Args:
+            metric: the name of the metric.
         """
         return self.without[metric] - self.metrics[metric]
 

@@ -8,8 +8,8 @@ def rate_factors(encoder: Encoder, layer_decay: float) -> list[tuple]:
 
         embedding: d^(L + 2)        block l = 0 … L - 1: d^(L + 1 - l)
 
-    so that the last block has `d²`, and what stands on the encoder 1. A weight that
-    several blocks share has the factor of the highest of them.
+    so that the last block has `d²`, and the layers on top of the encoder have 1. A
+    weight that several blocks share has the factor of the highest of them.
 
     Args:
         encoder: the encoder, with `L` blocks.

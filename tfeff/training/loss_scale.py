@@ -16,8 +16,8 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
     """Keras' loss scaling, where all replicas must have finite gradients.
 
     Keras looks at the gradients of one replica, as if they were summed already. They
-    are summed behind that: where another replica overflows, infinity would go into
-    all weights.
+    are summed after that: where another replica overflows, all weights would become
+    infinite.
     """
 
     def check_finite(self, grads):

@@ -14,10 +14,10 @@ _SHARES = contextvars.ContextVar("weights_are_shares", default=False)
 
 @contextlib.contextmanager
 def weights_are_shares() -> Iterator[None]:
-    """Within it, weights are divided by those of all targets already.
+    """Within it, weights are already divided by the sum of those of all targets.
 
-    A `GlobalMean` then adds up what targets of this replica's part of a batch have in
-    the mean over the whole batch. Weights must be given for every target.
+    A `GlobalMean` then adds up the shares that the targets of this replica's part of a
+    batch have in the mean over the whole batch. Weights must be given for every target.
     """
     token = _SHARES.set(True)
     try:
@@ -142,6 +142,12 @@ class GlobalMeanBinaryCrossentropy(GlobalMean):
         return ops.where(binary, losses, float("nan"))
 
 
+def check_targets(y):
+    """Raises unless there are targets."""
+    if y is None:
+        raise ValueError("`y` must be the targets of the batches. Received: y=None")
+
+
 def target_weights(sample_weight, targets):
     """The weight of each target.
 
@@ -170,6 +176,20 @@ def target_weights(sample_weight, targets):
     while len(weights.shape) < rank:
         weights = ops.expand_dims(weights, -1)
     return ops.broadcast_to(weights, ops.shape(targets))
+
+
+def weights_of_examples(sample_weight, targets):
+    """Weights of whole examples, `[B]`; `None` where they are of single targets.
+
+    Args:
+        sample_weight: tensor of weights, or `None`.
+        targets: tensor `[B, M]` of an example's targets: `[B, 1]` are weights of
+            examples unless each has one target alone.
+    """
+    shape = () if sample_weight is None else sample_weight.shape
+    if len(shape) == 2 and shape[-1] == 1 != targets.shape[-1]:
+        return sample_weight[:, 0]
+    return sample_weight if len(shape) == 1 else None
 
 
 def _shares(weights, losses):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import keras
 
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import write_text
 
 
 class MetricsFile(keras.callbacks.Callback):
@@ -120,9 +120,5 @@ def _format(rows):
 
 
 def _write(text, path):
-    with (
-        atomic_file(path) as new,
-        # Surrogates are bytes that are no UTF-8.
-        open(new, "w", encoding="utf-8", errors="surrogateescape", newline="") as file,
-    ):
-        file.write(text)
+    # Surrogates are bytes that are no UTF-8.
+    write_text(path, text, errors="surrogateescape", newline="")

@@ -1,3 +1,4 @@
+import contextvars
 import inspect
 import warnings
 from collections.abc import Callable
@@ -28,6 +29,12 @@ _BEFORE_SHUFFLE = 6
 _ENDLESS = -1  # TensorFlow's `INFINITE_CARDINALITY`.
 # What Keras makes in place of a `keras.Model` of inputs and outputs.
 _FUNCTIONAL: Any = type(keras.Model.__new__(keras.Model, inputs=None, outputs=None))
+
+
+# A model in whose loss a replica is, and the losses that its layers have added by then.
+_ADDED: contextvars.ContextVar[tuple[Any, list]] = contextvars.ContextVar(
+    "added_losses", default=(None, [])
+)
 
 
 class DistributedModel(
@@ -67,6 +74,16 @@ class DistributedModel(
 
     Raises:
         TypeError: if a functional model is given a keyword that it does not know.
+
+    Example:
+
+    >>> x = keras.Input((4,))
+    >>> model = DistributedModel(x, keras.layers.Dense(3)(x))
+    >>> loss = tfeff.objectives.GlobalMeanCrossentropy()
+    >>> model.compile("sgd", loss, accumulation_steps=2)
+    >>> history = model.fit(np.ones((8, 4)), np.ones(8, int), batch_size=8, verbose=0)
+    >>> model.optimizer.iterations.numpy().item()  # Two parts are one update.
+    1
     """
 
     accumulation_steps = 1
@@ -92,16 +109,19 @@ class DistributedModel(
         super().__init__(*args, **kwargs)
 
     def fit(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """As `keras.Model.fit`. Of data sets, which come shuffled, nothing is warned.
+        """As `keras.Model.fit`. Data sets, which come shuffled, cause no warning.
 
-        Keras warns that it ignores `shuffle=True`, its own default. A `UserWarning`
-        says so where the optimizer's schedule is over, so that nothing is trained.
+        Keras would warn that it ignores `shuffle=True`, its own default. A
+        `UserWarning` says where the optimizer's schedule is over, so that nothing is
+        trained.
 
         Raises:
             ValueError: if a data set has no end, and `steps_per_epoch`, or
-                `validation_steps`, is not given.
+                `validation_steps`, is not given; if there is a `class_weight`, and
+                labels are of tokens.
         """
         given = _arguments("fit", x, y, *args, **kwargs)
+        self._check_class_weight(given)
         validation = given.get("validation_data")
         _check_ends(x, "steps_per_epoch", given)
         _check_ends(validation, "validation_steps", given)
@@ -128,6 +148,27 @@ class DistributedModel(
         """
         _check_ends(x, "steps", _arguments("predict", x, *args, **kwargs))
         return super().predict(x, *args, **kwargs)
+
+    def train_on_batch(self, x: Any, y: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """As `keras.Model.train_on_batch`.
+
+        Raises:
+            ValueError: if there is a `class_weight`, and labels are of tokens.
+        """
+        self._check_class_weight(_arguments("train_on_batch", x, y, *args, **kwargs))
+        return super().train_on_batch(x, y, *args, **kwargs)
+
+    def _check_class_weight(self, given):
+        """Raises where Keras would take the labels of a row for one of an example."""
+        class_weight = given.get("class_weight")
+        ranks = [len(output.shape) for output in getattr(self, "outputs", ())]
+        if class_weight is not None and max(ranks, default=0) > 2:
+            raise ValueError(
+                "`class_weight` must be None for labels of tokens, of which Keras "
+                "makes one weight a row. Give each label its weight in "
+                "`sample_weight`, the third part of a data set's batches. "
+                f"Received: class_weight={class_weight!r}"
+            )
 
     def _warn_of_the_end(self):
         """Warns where the optimizer's schedule is over, and so its rate 0."""
@@ -207,6 +248,24 @@ class DistributedModel(
         self.compile(**keras.saving.deserialize_keras_object(config))
         if self.built:
             self.optimizer.build(self.trainable_variables)
+
+    @property
+    def losses(self) -> list[Tensor]:
+        """What the layers have added to the loss in the last call."""
+        model, added = _ADDED.get()
+        return added if model is self else super().losses
+
+    def compute_loss(self, *args: Any, **kwargs: Any) -> Tensor:
+        """As `keras.Model.compute_loss`.
+
+        Keras reads what layers have added at its end. A loss of global means waits for
+        the other replicas before, whose calls replace it.
+        """
+        token = _ADDED.set((self, self.losses))
+        try:
+            return super().compute_loss(*args, **kwargs)
+        finally:
+            _ADDED.reset(token)
 
     def target_weights(
         self, x: Tensor, y: Tensor, sample_weight: Tensor | None = None

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from tfeff.compat import OpenAdamW, trained_variables
@@ -58,7 +59,9 @@ class AdamW(OpenAdamW):
     Raises:
         TypeError, ValueError: if a number is out of range, such as a negative or
             infinite rate, an `epsilon` that is not above 0 or a `beta` outside [0, 1);
-            and, when the first weights come, if the layers are not known.
+            and, when the first weights come, if the layers are not known, or the
+            weights' dtype cannot hold Adam's means: float16, whose squares of small
+            gradients are 0, or bfloat16 with a `beta` that it rounds to 1.
 
     Example:
 
@@ -149,8 +152,7 @@ class AdamW(OpenAdamW):
 
     def _excluded_among(self, variables):
         """The indices of the weights that were in a `var_list`."""
-        # Several weights may have one path: it tells those alone of which no more is
-        # known.
+        # Several weights may have one path, which counts only where no more is known.
         paths = self._excluded.get("paths", [])
         indices = self._excluded.get("indices", [])
         of_all = [variable.path for variable in variables]
@@ -186,6 +188,27 @@ class AdamW(OpenAdamW):
 
     def decay(self, variables: list[Any]) -> None:
         """Nothing: `update_step` does it, with the rate of the variable's layer."""
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
+        # Not `build`: a saved model that could not be trained loads, and predicts.
+        for variable in trainable_variables or trained_variables(self):
+            self._check_dtype(variable)
+        return super().apply(grads, trainable_variables)
+
+    def _check_dtype(self, variable):
+        """Raises where updates would change nothing, or give NaN."""
+        dtype = keras.backend.standardize_dtype(variable.dtype)
+        for name in ("beta_1", "beta_2"):
+            value = getattr(self, name)
+            is_one = bool(np.asarray(value).astype(dtype) >= 1)
+            if is_one or (name == "beta_2" and dtype == "float16"):
+                reason = f"{value} is 1" if is_one else "squares of gradients are 0"
+                raise ValueError(
+                    f"`{name}` must leave means that the weights' dtype can hold, and "
+                    f"in {dtype} {reason}: use the policy 'mixed_{dtype}', whose "
+                    f"weights are float32. Received: {name}={value}, and "
+                    f"{variable.path} of dtype {dtype}"
+                )
 
     def update_step(self, gradient: Tensor, variable: Any, learning_rate: Any) -> None:
         rate = ops.cast(learning_rate, variable.dtype)

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tfeff.storage.lease import holder_id
 from tfeff.storage.place import Place
-from tfeff.storage.remote_run import AT_START, RemoteRun, open_remote_run
+from tfeff.storage.remote_run import RemoteRun, open_remote_run
 from tfeff.storage.run_copy import RunCopy
 from tfeff.training import run_lock, run_seal
 from tfeff.training.averages import take_averages
@@ -66,7 +66,6 @@ class RunDirectory:
     | file | content |
     |---|---|
     | `config.json` | the settings the run was started with |
-    | `read_data.json` | what a run of fine-tuning reads: labels, metrics, digests |
     | `checkpoints/step-*.keras` | whole models, the newest few and those to keep |
     | `metrics.csv` | a row after every epoch |
     | `tensorboard/` | the same for TensorBoard |
@@ -197,11 +196,10 @@ class RunDirectory:
         """Releases the directory; a start that made nothing leaves nothing there."""
         lock, self._lock = self._lock, None
         is_unused = lock and lock.users == 1 and lock.is_new
-        if is_unused and (found := self._files()) <= AT_START:
+        if is_unused and self._files() <= {_CONFIG}:
             # Before another process can open it.
-            for name in found:
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(self.path(name))
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.path(_CONFIG))
         remote, self._remote = self._remote, None
         try:
             self._unlock()

@@ -15,7 +15,7 @@ from tfeff.utils.digests import (
     read_list,
     sha256,
 )
-from tfeff.utils.files import PARTIAL, atomic_file
+from tfeff.utils.files import PARTIAL, write_text
 
 
 def seal_file(path: str) -> None:
@@ -29,7 +29,7 @@ def seal_file(path: str) -> None:
 def seal_folder(folder: str) -> None:
     """Notes the digests of all files of a folder and below.
 
-    But of what is unfinished, is no file, or has a name that is no line.
+    Except those that are unfinished, are no files, or have names that are no lines.
     """
     digests = {
         name: sha256(os.path.join(folder, name))
@@ -86,6 +86,5 @@ def reseal_folder(folder: str, digests: Mapping[str, str]) -> None:
 
 def _write(list_path, digests):
     lines = [f"{digest}  {name}\n" for name, digest in digests.items()]
-    with atomic_file(list_path) as new, open(new, "wb") as file:
-        # Names of files need not be UTF-8.
-        file.write("".join(lines).encode("utf-8", "surrogateescape"))
+    # Names of files need not be UTF-8.
+    write_text(list_path, "".join(lines), errors="surrogateescape")

@@ -99,7 +99,7 @@ def train_by_stacking(
     """
     switch_steps = list(switch_steps)
     num_layers = check_integer("num_layers", num_layers)
-    _check_steps([*switch_steps, total_steps], steps_per_epoch)
+    _check_steps(switch_steps, total_steps, steps_per_epoch)
     keep_steps = check_kept_steps(keep_steps, steps_per_epoch, total_steps)
     patience = check_patience(patience, validation_data)
     checkpoints = run.path("checkpoints")
@@ -200,11 +200,12 @@ def _growths_left(depth, num_layers, most):
     )
 
 
-def _check_steps(steps, steps_per_epoch):
+def _check_steps(switches, total, steps_per_epoch):
     steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
-    for step in steps:
+    for step in switches:
         check_integer("switch_steps", step)
-    *switches, total = steps
+    check_integer("total_steps", total)
+    steps = [*switches, total]
     multiples = all(step % steps_per_epoch == 0 for step in steps)
     if not multiples or any(a >= b for a, b in zip(steps, steps[1:])):
         raise ValueError(

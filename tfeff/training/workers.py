@@ -38,7 +38,10 @@ _LOST = (
 
 
 class LostWorker(ConnectionError):
-    """Another worker of the run has ended, or cannot be reached any more."""
+    """Another worker of the run has ended, or cannot be reached any more.
+
+    Example: see `lost_workers_named`.
+    """
 
 
 @contextlib.contextmanager
@@ -204,7 +207,7 @@ def from_chief(make: Callable[[], Any]) -> Any:
 
 
 def tell(value: Any, error: Exception | None) -> Any:
-    """The JSON value that the chief calls this with, in all; or its error, in all."""
+    """Returns the chief's JSON value in all workers, or raises its error in all."""
     told = gather({"value": value, "error": error and str(error)})[_chief()]
     if error is not None:
         raise error
@@ -373,7 +376,7 @@ def gather(value: Any) -> dict[str, Any]:
     """The JSON value that each worker gives, by the worker's name, in all workers.
 
     None returns before all have them: one that ended at once, or raised an error, could
-    take along what another has not received yet.
+    exit before its message reaches the others.
     """
     strategy = tf.distribute.get_strategy()
     line = json.dumps({worker_name(): value}) + "\n"
@@ -381,7 +384,8 @@ def gather(value: Any) -> dict[str, Any]:
     local = strategy.experimental_distribute_values_from_function(lambda _: codes)
     with _without_warnings():  # It warns that each call makes a function anew.
         gathered = strategy.gather(local, axis=0).numpy()
-    # An error is of workers that have gone on already, or of a loss that comes later.
+    # It fails where others have already gone on, or where one is lost, which shows
+    # later.
     with contextlib.suppress(tf.errors.OpError):
         barrier = f"tfeff/gathered/{next(_gathered)}"
         context.context().wait_at_barrier(barrier, _BARRIER_MS)

@@ -24,9 +24,10 @@ from tfeff.objectives.distillation.target_weights import (
     position_counts,
     prediction_weights,
 )
-from tfeff.training.losses import GlobalMean
+from tfeff.training.losses import GlobalMean, check_targets
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
+from tfeff.training.target_metrics import update_mean
 from tfeff.utils.checks import check_bool, check_choice, check_mapping, check_positive
 from tfeff.utils.types import Config, Tensor
 
@@ -63,7 +64,7 @@ class Distillation(DistributedModel):
     read; `MaskedTokens(mask_share=0.0, random_share=0.0)` leaves the text as
     it is), on those of `MaskedTokens()` for masked language models, and on a task's
     for its models. Labels are not read without the term `label`; weights are those of
-    the predictions, and weights of examples, `[B]`, of all other terms, too.
+    the predictions, and weights of examples, `[B]` or `[B, 1]`, those of all terms.
 
     Args:
         student: a `tfeff.encoders.Encoder` (general distillation), or a model with
@@ -283,7 +284,9 @@ class Distillation(DistributedModel):
         weights = self.target_weights(x, y, sample_weight)
         mean = _GlobalMean("distillation")
         losses = self._with_label_losses(y, y_pred)
-        return sum(mean(None, losses[name], weights[name]) for name in losses)
+        # This replica's share of what layers add, before another one's layers run.
+        added = super().compute_loss(x) if self.losses else 0.0
+        return added + sum(mean(None, losses[name], weights[name]) for name in losses)
 
     def compute_metrics(
         self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
@@ -291,13 +294,14 @@ class Distillation(DistributedModel):
         weights = self.target_weights(x, y, sample_weight)
         losses = self._with_label_losses(y, y_pred)
         for name, metric in self.term_metrics.items():
-            metric.update_state(losses[name], sample_weight=weights[name])
+            update_mean(metric, losses[name], weights[name])
         return self.get_metrics_result()
 
     def _with_label_losses(self, y, y_pred):
         """The terms, with losses in place of the student's outputs for the labels."""
         if "label" not in y_pred:
             return y_pred
+        check_targets(y)
         outputs, loss = y_pred["label"], self.student.default_loss()
         if not isinstance(loss, dict):
             value = loss.call(y, ops.cast(outputs, loss.dtype))
@@ -324,7 +328,7 @@ class Distillation(DistributedModel):
         counts = position_counts(mask, terms, self.settings["reduction"])
         if isinstance(self.student, Encoder):
             return counts
-        examples = example_weights(sample_weight, mask)
+        examples = example_weights(sample_weight, x)
         if len(mask.shape) > 2:
             examples = examples[:, None]
         weights = {name: count * examples for name, count in counts.items()}

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from tfeff.objectives.distillation.losses import output_shapes
+from tfeff.training.losses import target_weights, weights_of_examples
 
 
 def position_counts(padding_mask, terms, reduction: str) -> dict:
@@ -13,7 +14,7 @@ def position_counts(padding_mask, terms, reduction: str) -> dict:
 
     Sums are divided by it, and it is the sequence's weight in the mean over sequences.
     With the reduction `"sum_squares"` it is 1 for every sequence that is not empty,
-    but for the mean of cosines.
+    except in the mean of cosines.
 
     Args:
         padding_mask: tensor `[B, T]`, or `[B, C, T]` of questions with options.
@@ -31,21 +32,22 @@ def position_counts(padding_mask, terms, reduction: str) -> dict:
     return counts | {name: own[name] for name in terms if name in own}
 
 
-def example_weights(sample_weight, padding_mask):
-    """The weight of each example: `[B]`, 1 or what was given for the whole of it.
+def example_weights(sample_weight, inputs):
+    """The weight of each example, `[B]`: 1, or what the batch gives for all of it.
 
-    Weights of tokens, `[B, M]`, are not of examples; others of several outputs are
-    averaged.
+    Weights of tokens, `[B, M]`, are no weights of examples; those of several outputs
+    are averaged.
     """
+    padding_mask = inputs["padding_mask"]
+    targets = inputs.get("mask_positions", padding_mask)
     examples = ops.any(padding_mask != 0, axis=tuple(range(1, len(padding_mask.shape))))
     examples = ops.cast(examples, "float32")
     if isinstance(sample_weight, Mapping):
-        parts = [w for w in sample_weight.values() if len(w.shape) == 1]
-        parts = [ops.cast(weight, "float32") for weight in parts]
+        given = [weights_of_examples(w, targets) for w in sample_weight.values()]
+        parts = [ops.cast(weight, "float32") for weight in given if weight is not None]
         sample_weight = sum(parts) / len(parts) if parts else None
-    if sample_weight is None or len(sample_weight.shape) > 1:
-        return examples
-    return examples * ops.cast(sample_weight, "float32")
+    weights = weights_of_examples(sample_weight, targets)
+    return examples if weights is None else examples * ops.cast(weights, "float32")
 
 
 def check_predictions(student: keras.Model) -> None:
@@ -67,8 +69,8 @@ def prediction_weights(sample_weight, inputs, model: keras.Model):
     """The weight of each target of the student's predictions.
 
     Args:
-        sample_weight: as a batch has it: `None`, `[B]`, `[B, M]` for masked tokens, or
-            a dict of `[B]` for several outputs.
+        sample_weight: as a batch has it: `None`, `[B]` or `[B, 1]`, `[B, M]` for masked
+            tokens, or a dict of weights of examples for several outputs.
         inputs: the model's inputs.
         model: the student.
 
@@ -79,7 +81,7 @@ def prediction_weights(sample_weight, inputs, model: keras.Model):
         ValueError: if the weights have another shape.
     """
     shapes = output_shapes(model.output)
-    examples = example_weights(None, inputs["padding_mask"])
+    examples = example_weights(None, inputs)
     if None not in shapes:
         given = sample_weight if isinstance(sample_weight, Mapping) else {}
         given = given or dict.fromkeys(shapes, sample_weight)
@@ -87,20 +89,17 @@ def prediction_weights(sample_weight, inputs, model: keras.Model):
         return ops.stack(columns, axis=-1)
     if len(shapes[None]) < 3:
         return _weighted(examples, sample_weight)
-    targets = ops.ones_like(inputs["mask_positions"], dtype="float32")
-    if sample_weight is None:
-        return targets
-    weight = ops.cast(sample_weight, "float32")
-    return targets * (weight[:, None] if len(weight.shape) == 1 else weight)
+    weights = target_weights(sample_weight, inputs["mask_positions"])
+    return ops.cast(weights, "float32")
 
 
 def _weighted(examples, sample_weight):
     if sample_weight is None:
         return examples
-    sample_weight = ops.cast(sample_weight, "float32")
-    if len(sample_weight.shape) != 1:
+    weights = ops.cast(sample_weight, "float32")
+    if len(weights.shape) != 1 and tuple(weights.shape[1:]) != (1,):
         raise ValueError(
             "`sample_weight` must have one weight for each example, [B]. "
-            f"Received: shape {tuple(sample_weight.shape)}"
+            f"Received: shape {tuple(weights.shape)}"
         )
-    return examples * sample_weight
+    return examples * ops.reshape(weights, (-1,))

@@ -1,0 +1,49 @@
+"""Metrics that are means over all targets seen, whatever the batches' widths.
+
+Keras' own average over the axes behind the first, and weigh a batch by the sum of its
+rows' mean weights: a target counts less in a wider batch.
+"""
+
+import keras
+from keras import ops
+
+from tfeff.training.losses import target_weights
+
+
+class OverTargets:
+    """Mixin of metrics: flattens targets `[...]` and outputs `[..., C]`."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        weights = target_weights(sample_weight, y_true)
+        return super().update_state(
+            ops.reshape(y_true, (-1, 1)),
+            ops.reshape(y_pred, (-1, ops.shape(y_pred)[-1])),
+            ops.reshape(weights, (-1,)),
+        )
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class SparseCrossEntropy(OverTargets, keras.metrics.SparseCategoricalCrossentropy):
+    """`keras.metrics.SparseCategoricalCrossentropy` over all targets."""
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class SparseAccuracy(OverTargets, keras.metrics.SparseCategoricalAccuracy):
+    """`keras.metrics.SparseCategoricalAccuracy` over all targets."""
+
+
+_OVER_TARGETS = {
+    keras.metrics.SparseCategoricalCrossentropy: SparseCrossEntropy,
+    keras.metrics.SparseCategoricalAccuracy: SparseAccuracy,
+}
+
+
+def over_targets(metric):
+    """The metric over all targets for one of Keras', any other metric as it is."""
+    kind = _OVER_TARGETS.get(type(metric))
+    return metric if kind is None else kind.from_config(metric.get_config())
+
+
+def update_mean(metric: keras.metrics.Mean, values, weights) -> None:
+    """Updates a mean over targets by values of any shape, and weights of that shape."""
+    metric.update_state(ops.reshape(values, (-1,)), ops.reshape(weights, (-1,)))
