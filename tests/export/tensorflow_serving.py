@@ -10,6 +10,7 @@ inputs; the session is fed and fetched by the tensors that the signature names
 """
 
 import os
+import re
 
 import numpy as np
 import tensorflow as tf
@@ -20,13 +21,14 @@ class Server:
     """A model as `tensorflow_model_server --model_base_path=BASE` serves it."""
 
     def __init__(self, base):
-        numbers = [int(name) for name in os.listdir(base) if name.isdecimal()]
-        self.version = max(numbers)
+        names = [name for name in os.listdir(base) if re.fullmatch("[0-9]+", name)]
+        name = max(names, key=int)  # Also of 00000007.
+        self.version = int(name)
         graph = tf.Graph()
         self.session = tf.compat.v1.Session(graph=graph)
         with graph.as_default():
             loaded = tf.compat.v1.saved_model.load(
-                self.session, ["serve"], os.path.join(base, str(self.version))
+                self.session, ["serve"], os.path.join(base, name)
             )
         self.signatures = loaded.signature_def
 

@@ -1,6 +1,8 @@
 """Models exported for token ids agree with Keras in SavedModels, LiteRT and ONNX."""
 
 import importlib.util
+import pathlib
+import resource
 
 import keras
 import numpy as np
@@ -26,6 +28,7 @@ from tests.subjects.formats import (
     specs,
 )
 from tfeff import layers, objectives, tasks
+from tfeff.encoders import formats
 from tfeff.export import export_model
 
 needs_onnx = pytest.mark.skipif(
@@ -257,6 +260,49 @@ def test_an_export_replaces_nothing(format, tmp_path):
     with pytest.raises(ValueError, match="`filepath` must not exist yet. Received"):
         make_encoder().export(path, format=format)
     assert [x.name for x in tmp_path.rglob("*")] == [path.name, "mine"]
+
+
+def test_an_export_replaces_nothing_that_appears_meanwhile(tmp_path, monkeypatch):
+    path = tmp_path / "model.tflite"
+
+    def export(model, filepath, **_):
+        pathlib.Path(filepath).write_text("ours")
+        path.write_text("theirs")
+
+    monkeypatch.setitem(formats._EXPORTS, "litert", export)
+    with pytest.raises(ValueError, match="`filepath` must not exist yet. Received"):
+        make_encoder().export(path, format="litert")
+    assert path.read_text() == "theirs"
+
+
+@pytest.mark.parametrize(
+    "name, format, message",
+    [
+        ("model", "litert", "end in '.tflite', for format='litert'. Received"),
+        ("file/model.tflite", "litert", "Received: filepath=.*: Not a directory"),
+        ("file/model", "tf_saved_model", "Received: filepath=.*: Not a directory"),
+        ("a\udcff.onnx", "onnx", "be UTF-8. Received: filepath="),
+    ],
+)
+def test_paths_that_cannot_be_written_are_named(name, format, message, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=f"`filepath` must (.*)?{message}"):
+        make_encoder().export(tmp_path / name, format=format)
+    assert [x.name for x in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_full_disk_names_the_path(format, tmp_path):
+    path = tmp_path / f"model{ENDINGS[format]}"
+    encoder = make_encoder()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limit[1]))
+    try:
+        with pytest.raises(OSError, match=f"File too large.*, while writing {path}$"):
+            encoder.export(path, format=format, verbose=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert not list(tmp_path.iterdir())
 
 
 @slow

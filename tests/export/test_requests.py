@@ -7,9 +7,11 @@ import pytest
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tests.export import hostile
 from tests.reference import text_rows
+from tests.subjects import byte_pairs
 from tests.subjects.characters import word_pieces
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.serving import make_encoder, make_model, own_model
@@ -28,6 +30,7 @@ from tfeff.export.request_texts import (
     first_characters,
     most_characters,
     of_ranks,
+    spaces_in_words,
     valid,
 )
 from tfeff.export.span_qa import answer_endpoint
@@ -224,12 +227,58 @@ def test_questions_and_passages_have_limits(traced):
     limited("`passage` must have at most 9 windows", passage="zebras " * 9)
     limited(r"`passage` must have at most \d+ characters", passage="a " * 10**6)
     limited(r"`passage` must have at most \d+ characters", passage=b"\x80" * 10**6)
-    # Of a longer window, as this one cannot have so long a word.
-    encoder = make_encoder(max_sequence_length=60)
-    text_encoder = TextEncoder(tokenizer(), 60)
+
+
+def identity():
+    """The tokenizer, without a normalizer that makes spaces of other white space."""
+    made = tokenizer()
+    model = ModelProto.FromString(made.proto)
+    model.normalizer_spec.name = "identity"
+    model.normalizer_spec.precompiled_charsmap = b""
+    return type(made)(proto=model.SerializeToString())
+
+
+MADE = {
+    "unigram": (tokenizer, "\v"),
+    "identity": (identity, "\t\n\v\f\r"),
+    "word_pieces": (word_pieces, ""),
+    "byte_pairs": (byte_pairs.tokenizer, ""),
+}
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_words_of_texts_that_are_not_cut_are_short(kind):
+    """The time for a run of unknown characters is quadratic."""
+    make, within = MADE[kind]
+    made = make()
+    assert spaces_in_words(made) == within
+    # Of a longer window, as a short one cannot have so long a word.
+    encoder = make_encoder(
+        max_sequence_length=60, vocabulary_size=made.vocabulary_size()
+    )
+    text_encoder = TextEncoder(made, 60)
     answer = answer_endpoint(SpanQA(encoder), text_encoder)["answer"]
-    long = texts("zebras \U0001f993" + "\U0001f993" * 20_000)
-    refused(answer, "word of more than 20000.*20001", question=texts(""), passage=long)
+    tag = tag_endpoints(TokenClassifier(encoder, 3), text_encoder, LABELS, 1024)["tag"]
+    message = r"must have no word of more than 20000 characters.*\[20001\]"
+    long = texts("zebras", "zebras \U0001f993" + "\U0001f993" * 20_000)
+    refused(tag, f"`text` {message}", text=long)
+    refused(answer, f"`passage` {message}", question=texts("", ""), passage=long)
+    for space in within:
+        long = texts("zebras " + f"\U0001f993{space}" * 10_001)
+        match = "`passage` must have no word of more than 20000"
+        refused(answer, match, question=texts(""), passage=long)
+
+
+def test_limits_beyond_32_bits_hold():
+    text_encoder = TextEncoder(tokenizer(), LENGTH)
+    encoder = make_encoder(max_sequence_length=LENGTH)
+    many = 10**8
+    tag = tag_endpoints(TokenClassifier(encoder, 3), text_encoder, LABELS, many)
+    answer = answer_endpoint(SpanQA(encoder), text_encoder, 4, max_windows=many)
+    traced = trace({"tag": tag["tag"], **answer})
+    assert traced["tag"](text=texts("a fox"))["words"].shape == (1, 2)
+    answer = traced["answer"](question=texts("a"), passage=texts("a fox"))
+    assert answer["answer"].shape == (1,)
 
 
 @pytest.mark.slow

@@ -1,8 +1,11 @@
 """Numbered versions of an export, one of which is not touched by another."""
 
+import shutil
+
 import pytest
 
 import tfeff
+from tests.export.tensorflow_serving import Server
 from tests.subjects.sentences import tokenizer
 from tests.subjects.serving import make_encoder, serve
 
@@ -43,6 +46,28 @@ def test_of_a_base_folder_the_newest_is_checked(base):
         tfeff.export.check_export(base)
     damaged.write_bytes(content)
     tfeff.export.check_export(base)
+
+
+def test_versions_with_zeros_are_served(base, tmp_path):
+    """As TensorFlow's own exporters once named them."""
+    shutil.copytree(base / "1", tmp_path / "00000007")
+    assert tfeff.export.versions(tmp_path) == [str(tmp_path / "00000007")]
+    assert Server(tmp_path).version == 7
+    encoder = make_encoder(hidden_dim=32)
+    path = tfeff.export.save_version(encoder, tokenizer(), tmp_path, sequence_length=8)
+    assert path == str(tmp_path / "8")
+    assert tfeff.export.versions(tmp_path)[-1] == path
+    assert Server(tmp_path).version == 8
+
+
+@pytest.mark.parametrize("save", ["save_for_serving", "save_version"])
+@pytest.mark.parametrize("path", ["file/1", "file/a/1", "a\udcff", 300 * "x"])
+def test_paths_that_cannot_be_written_are_named(path, save, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(ValueError, match="`path` must be .*Received: path="):
+        getattr(tfeff.export, save)(make_encoder(), tokenizer(), path)
+    assert [x.name for x in tmp_path.iterdir()] == ["file"]
 
 
 def test_what_is_no_folder_of_versions_is_refused_before_anything_is_written(

@@ -1,12 +1,16 @@
 """What is being written appears whole or not at all, whoever is killed."""
 
 import concurrent.futures
+import errno
 import os
 import subprocess
 import sys
+import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 from tfeff.training import RunDirectory
 from tfeff.utils import files
@@ -198,6 +202,18 @@ def test_an_error_leaves_what_was_there(tmp_path):
     assert os.listdir(tmp_path) == ["name"]
 
 
+def test_text_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "name"
+    files.write_text(path, "ä\r\n", newline="")
+    assert path.read_bytes() == b"\xc3\xa4\r\n"
+    with pytest.raises(UnicodeEncodeError):
+        files.write_text(path, "new \udcff")
+    assert path.read_bytes() == b"\xc3\xa4\r\n"
+    files.write_text(path, "\udcff", errors="surrogateescape")
+    assert path.read_bytes() == b"\xff"
+    assert os.listdir(tmp_path) == ["name"]
+
+
 def test_a_full_disk_names_the_path(tmp_path):
     with (
         pytest.raises(OSError, match=f"No space left.*{tmp_path / 'name'}"),
@@ -218,6 +234,87 @@ def test_a_full_disk_names_the_path_of_hdf5(tmp_path):
         raise RuntimeError(text)
     with pytest.raises(RuntimeError, match="other"), atomic_file(tmp_path / "name"):
         raise RuntimeError("other")
+
+
+def test_a_full_disk_names_the_path_of_tensorflow(tmp_path):
+    path = str(tmp_path / "name")
+    for folder, where in ((None, ""), (tempfile.gettempdir(), " in .*")):
+        with (
+            pytest.raises(
+                OSError,
+                match=f"^.Errno 28. No space left on device{where}"
+                f", while writing {path}$",
+            ),
+            atomic_folder(path) as new,
+        ):
+            file = f"{folder or new}/variables/x.tempstate1; {os.strerror(28)}"
+            text = f"{{{{function_node x}}}} {file} [Op:SaveV2]"
+            raise tf.errors.ResourceExhaustedError(None, None, text)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        tf.errors.ResourceExhaustedError(None, None, "OOM; of the device"),
+        tf.errors.NotFoundError(None, None, "/tmp/x; No such file or directory"),
+    ],
+)
+def test_other_errors_of_tensorflow_stay(tmp_path, error):
+    with pytest.raises(type(error)) as found, atomic_folder(str(tmp_path / "name")):
+        raise error
+    assert found.value is error
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+@pytest.mark.parametrize("theirs", [None, "name", "name/text"])
+@pytest.mark.parametrize("ours", ["", "text"])
+def test_what_appears_meanwhile_is_not_replaced(
+    tmp_path, monkeypatch, has_links, theirs, ours
+):
+    """A file or a folder with a file, theirs before ours is complete."""
+
+    def refused(*_):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    if not has_links:  # As on some file systems.
+        monkeypatch.setattr(os, "link", refused)
+    path = tmp_path / "name"
+    match = "`place` must not exist yet. Received: place=.*/name'. Go$"
+    taken = pytest.raises(ValueError, match=match) if theirs else nullcontext()
+    with taken, files.new_path("place", path, "Go") as new:
+        write(Path(new, ours), "ours")
+        if theirs:
+            write(tmp_path / theirs, "theirs")
+    assert (tmp_path / (theirs or path / ours)).read_text() == (
+        "theirs" if theirs else "ours"
+    )
+    assert os.listdir(tmp_path) == ["name"]
+
+
+def write(path, text):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    "path, reason",
+    [
+        ("file/x", "Not a directory"),
+        ("file/x/y", "Not a directory"),
+        (300 * "x", "File name too long"),
+        ("a\udcff", "UTF-8"),
+    ],
+)
+def test_a_new_path_that_cannot_be_is_named(tmp_path, monkeypatch, path, reason):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(ValueError, match=f"`place` must be .*{reason}"),
+        files.new_path("place", path),
+    ):
+        raise AssertionError
+    assert os.listdir(tmp_path) == ["file"]
 
 
 def test_other_errors_keep_their_names(tmp_path):
@@ -281,12 +378,20 @@ def test_numbers_go_on(tmp_path):
     assert numbers(str(base)) == []
     for name in ("1", "2"):
         assert write_numbered(str(base), write_text(name)) == str(base / name)
-    for other in ("07", "9x", "-3", ".partial", "٣"):
+    for other in ("9x", "-3", ".partial", "٣", str(2**63), "99" * 20):
         (base / other).mkdir()
     (base / "11").mkdir()
     assert write_numbered(str(base), write_text("12")) == str(base / "12")
-    assert numbers(str(base)) == [1, 2, 11, 12]
+    assert numbers(str(base)) == ["1", "2", "11", "12"]
     assert (base / "2" / "text").read_text() == "2"
+
+
+def test_numbers_with_zeros_count(tmp_path):
+    """TensorFlow Serving reads them so, and serves the highest."""
+    for name in ("00000007", "3", "010"):
+        (tmp_path / name).mkdir()
+    assert numbers(str(tmp_path)) == ["3", "00000007", "010"]
+    assert write_numbered(str(tmp_path), write_text("x")) == str(tmp_path / "11")
 
 
 def test_writers_at_once_have_numbers_of_their_own(tmp_path):
@@ -300,7 +405,7 @@ def test_writers_at_once_have_numbers_of_their_own(tmp_path):
 
 def test_a_number_that_another_process_takes_is_left_to_it(tmp_path, monkeypatch):
     write_numbered(tmp_path, write_text("theirs"))
-    before = iter([[], [1]])  # The first look was before they wrote.
+    before = iter([[], ["1"]])  # The first look was before they wrote.
     monkeypatch.setattr(files, "numbers", lambda _: next(before))
     assert write_numbered(tmp_path, write_text("ours")) == str(tmp_path / "2")
     assert (tmp_path / "1" / "text").read_text() == "theirs"

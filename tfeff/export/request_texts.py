@@ -6,8 +6,12 @@ from collections.abc import Callable
 import keras_hub
 import tensorflow as tf
 
+from tfeff.compat import sentence_piece
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 
+# SentencePiece's time for a run of unknown characters is quadratic.
+_LONGEST_WORD = 20_000
+_SPACES = "\t\n\v\f\r "  # at which `tf.strings.split` splits
 # Unicode composes at most four characters to one: U+1F82 is a letter and three marks.
 _COMPOSED = 4
 
@@ -110,6 +114,38 @@ def most_characters(
     longest = max(map(len, [*tokenizer.get_vocabulary(), *spelled]))
     composed = 1 if isinstance(tokenizer, RobertaTokenizer) else _COMPOSED
     return composed * num_tokens * (longest + 1)
+
+
+def short_words(name: str, words: tf.Tensor) -> list:
+    """Operations as of `require` that fail where one of the words is too long.
+
+    Args:
+        name: of the input.
+        words: string tensor `[W]`, which a tokenizer does not join.
+    """
+    size = tf.strings.length(words, unit="UTF8_CHAR")
+    return require(
+        size <= _LONGEST_WORD,
+        f"`{name}` must have no word of more than {_LONGEST_WORD} characters. "
+        "Received: a word of so many:",
+        tf.reduce_max(size),
+    )
+
+
+def spaces_in_words(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
+    """The white space that can be within a run of unknown characters.
+
+    It depends on the normalizer of a SentencePiece model, which makes one space of
+    most white space, but removes some, or leaves all but the space as it is, and on
+    whether there is a piece for a space. Other tokenizers take a time in proportion.
+    """
+    if not isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
+        return ""
+    known = set("".join(tokenizer.get_vocabulary()))
+    unknown = next(c for c in map(chr, range(0xF0000, 0xFFFFE)) if c not in known)
+    runs = tf.constant([unknown + space + unknown for space in ["", *_SPACES]])
+    one, *sizes = sentence_piece(tokenizer).tokenize(runs).row_lengths().numpy()
+    return "".join(space for space, size in zip(_SPACES, sizes) if size == one)
 
 
 def valid(text: tf.Tensor) -> tf.Tensor:

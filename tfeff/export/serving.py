@@ -45,7 +45,7 @@ from tfeff.tasks.task import check_label_names
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_bool, check_integer, check_path, is_url
 from tfeff.utils.digests import write_digests
-from tfeff.utils.files import atomic_folder, check_new_path, write_numbered
+from tfeff.utils.files import check_utf8, exists, new_path, write_numbered
 
 
 @paths(path=WRITE)
@@ -122,7 +122,8 @@ def save_for_serving(
       each word, that of its first piece; `start` and `end` `[B, W]` int32, its first
       character in the text and the one behind its last; `labels` `[B, C]` string, all
       of them; `probabilities` `[B, W, C]` float32, of each. Options: `label_names`, as
-      above; `max_windows`, of a text, 1024 by default. A text of more is an error.
+      above; `max_windows`, of a text, 1024 by default. A text of more is an error,
+      so is a word of more than 20,000 characters.
     - `entities(text)`, where the labels are `O`, `B-` and `I-` of types: the phrases
       that they mark, `entity` `[B, E]` string, cut out of the text; `type` `[B, E]`
       string, such as "PER"; `start` and `end` `[B, E]` int32; `probability` `[B, E]`
@@ -203,7 +204,7 @@ def save_for_serving(
         model, tokenizer, sequence_length=sequence_length, encoder=encoder, **options
     )
     advice = "`tfeff.export.save_version` writes the next number in a folder"
-    with atomic_folder(check_new_path("path", path, advice)) as unfinished:
+    with new_path("path", path, advice) as unfinished:
         _write(signatures, unfinished)
 
 
@@ -249,7 +250,8 @@ def save_version(
     if is_url(path):
         return _save_remote_version(model, tokenizer, str(path), options)
     path = check_path("path", path)
-    is_file = os.path.lexists(path) and not os.path.isdir(path)
+    check_utf8("path", path)
+    is_file = exists("path", path) and not os.path.isdir(path)
     if is_file or versions(path) == [path]:
         raise ValueError(
             "`path` must be a folder of versions, or not there yet. Received: "

@@ -22,6 +22,8 @@ from tfeff.export.request_texts import (
     most_characters,
     of_equal_rows,
     require,
+    short_words,
+    spaces_in_words,
     valid,
 )
 from tfeff.export.text_encoder import TextEncoder
@@ -29,8 +31,6 @@ from tfeff.tasks import SpanQA
 from tfeff.utils.checks import check_integer
 
 _NO_SCORE = tf.float32.min  # of a passage without text
-# SentencePiece's time for the offsets of a run of unknown characters is quadratic.
-_LONGEST_WORD = 20_000
 
 
 def answer_endpoint(
@@ -122,6 +122,7 @@ class Answerer(tf.Module):
         self.no_answer_threshold = check_threshold(no_answer_threshold)
         self.max_windows = max_windows
         most_tokens = sequence_length + (max_windows - 1) * stride
+        self.spaces_in_words = spaces_in_words(tokenizer)
         self.most_in_passage = most_characters(tokenizer, most_tokens)
         self.most_in_question = most_characters(tokenizer, sequence_length)
 
@@ -162,20 +163,18 @@ class Answerer(tf.Module):
     def _bounded(self, passage):
         """Passages that can be tokenized in a time in proportion to their length."""
         passage = valid(passage)
-        size = tf.strings.length(passage, unit="UTF8_CHAR")
+        # In 64 bits, as the limit may need them.
+        size = tf.cast(tf.strings.length(passage, unit="UTF8_CHAR"), tf.int64)
         checks = require(
             size <= self.most_in_passage,
             f"`passage` must have at most {self.most_in_passage} characters. Received: "
             "passages of so many:",
             size,
         )
-        word = tf.strings.length(tf.strings.split(passage).values, unit="UTF8_CHAR")
-        checks += require(
-            word <= _LONGEST_WORD,
-            f"`passage` must have no word of more than {_LONGEST_WORD} characters. "
-            "Received: a word of so many:",
-            tf.reduce_max(word),
-        )
+        parts = passage
+        if self.spaces_in_words:
+            parts = tf.strings.regex_replace(parts, f"[{self.spaces_in_words}]", "_")
+        checks += short_words("passage", tf.strings.split(parts).values)
         with tf.control_dependencies(checks):
             return tf.identity(passage)
 

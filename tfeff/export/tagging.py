@@ -10,7 +10,12 @@ from tfeff.data.finetuning.word_rows import FRAME, half, word_pieces, word_rows
 from tfeff.data.text.flat import indices, numbers, row_ids, sums
 from tfeff.data.text.words import split_words
 from tfeff.export.parts import MOST_BYTES, by_parts, few_cells, few_rows, size_of
-from tfeff.export.request_texts import most_characters, require, valid
+from tfeff.export.request_texts import (
+    most_characters,
+    require,
+    short_words,
+    valid,
+)
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import TokenClassifier
 from tfeff.utils.checks import check_integer
@@ -144,8 +149,8 @@ class Tagger(tf.Module):
 
     Raises:
         tf.errors.InvalidArgumentError: of a call, if a text has more than `max_windows`
-            rows, or more characters than they can hold, or all together more than
-            `max_words` words.
+            rows, more characters than they can hold, or a word of more than 20,000
+            characters, or all together more than `max_words` words.
     """
 
     def __init__(
@@ -168,7 +173,8 @@ class Tagger(tf.Module):
 
     def __call__(self, text):
         text = valid(text)
-        size = tf.strings.length(text, unit="UTF8_CHAR")
+        # In 64 bits, as the limit may need them.
+        size = tf.cast(tf.strings.length(text, unit="UTF8_CHAR"), tf.int64)
         is_short = require(
             size <= self.most_in_text,
             f"`text` must have at most {self.most_in_text} characters. Received: "
@@ -179,6 +185,8 @@ class Tagger(tf.Module):
             text = tf.identity(text)
         words, starts, ends = split_words(text)
         words = few_cells("text", "words", words, self.max_words)
+        with tf.control_dependencies(short_words("text", words.flat_values)):
+            words = tf.identity(words)
         # In its rows, so that what makes tensors of them waits, too.
         starts, ends = (words.with_flat_values(x.flat_values) for x in (starts, ends))
         pieces = word_pieces(words.flat_values, self.tokenizer)

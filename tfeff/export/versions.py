@@ -1,9 +1,8 @@
 import os
-import re
 
 from tfeff.storage.fetching import folders
 from tfeff.utils.checks import check_path, is_url
-from tfeff.utils.files import numbers
+from tfeff.utils.files import in_order, numbers
 
 _SAVED_MODEL = "saved_model.pb"
 
@@ -36,9 +35,8 @@ def versions(path: str | os.PathLike) -> list[str]:
         found = folders("path", str(path), _SAVED_MODEL)
         if "" in found:
             return [str(path)]
-        steps = sorted(int(x) for x in found if re.fullmatch("0|[1-9][0-9]*", x))
-        return [f"{str(path).rstrip('/')}/{number}" for number in steps]
+        return [f"{str(path).rstrip('/')}/{number}" for number in in_order(found)]
     path = check_path("path", path)
     if os.path.isfile(os.path.join(path, _SAVED_MODEL)):
         return [path]
-    return [os.path.join(path, str(number)) for number in numbers(path)]
+    return [os.path.join(path, number) for number in numbers(path)]

@@ -62,7 +62,7 @@ class BeamJobs:
 
     @classmethod
     def of(cls, flags: "Sequence[str] | BeamJobs") -> "BeamJobs":
-        """These jobs themselves, or those of the flags."""
+        """Returns `flags` if they are jobs already, else the jobs of these flags."""
         return flags if isinstance(flags, BeamJobs) else cls(flags)
 
     def run(self, make: Callable[..., object], *arguments: Any) -> None:
@@ -82,7 +82,7 @@ class BeamJobs:
             make(pipeline, *arguments)
             result = pipeline.run()
             state = result.wait_until_finish() or result.state
-        except Exception as error:  # Of a runner, of which there are many.
+        except Exception as error:  # Each of the many runners has its own.
             raise _failed(self._name, error) from error
         except BaseException:  # Such as KeyboardInterrupt.
             if result is not None:
@@ -121,7 +121,7 @@ class BeamJobs:
             )
         except NotImplementedError as error:  # Without an endpoint.
             raise ValueError(f"`beam_flags`: {error}") from error
-        except Exception as error:  # Of gRPC, of downloads, of programs that lack.
+        except Exception as error:  # Of gRPC, of downloads, or of missing programs.
             raise OSError(
                 f"The job server of {self._name} cannot be started or reached: "
                 f"{type(error).__name__} {error}".rstrip()
@@ -129,21 +129,15 @@ class BeamJobs:
         return {option.name for option in found.options}
 
 
-def check_picklable(name: str, value: object, what: str) -> None:
-    """Raises unless workers of Beam can be sent a value.
-
-    Args:
-        name: the argument that it comes from.
-        value: the value.
-        what: what it should be, for the message.
-    """
+def check_picklable(documents: object) -> None:
+    """Raises unless workers of Beam can be sent a corpus."""
     from apache_beam.internal import pickler
 
     try:
-        pickler.dumps(value)
-    except Exception as error:  # Of whatever the value holds.
+        pickler.dumps(documents)
+    except Exception as error:  # Of whatever the corpus holds.
         raise TypeError(
-            f"`{name}` must be {what}, which can be pickled for Beam's workers. "
+            "`documents` must be a corpus, which can be pickled for Beam's workers. "
             f"Received: {type(error).__name__}: {error}"
         ) from error
 

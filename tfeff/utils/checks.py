@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# To type checkers they are any types: of the abstract ones they know no order.
+# Any types to type checkers, which cannot compare values of the abstract ones.
 _INTEGRAL: type[Any] = numbers.Integral
 _REAL: type[Any] = numbers.Real
-# A URL that `pathlib` took a slash of, of the schemes that fsspec knows of places.
+# A URL, of one of fsspec's schemes, from which `pathlib` has removed a slash.
 _URL_OF_ONE_SLASH = re.compile(
     r"(abfss?|adl|az|dbfs|file|ftp|gcs|gs|hdfs|hf|https?|local|memory|oci|oss|s3a?|sftp"
     r"|smb|ssh|tos|webdav|webhdfs):/[^/]",
@@ -40,7 +40,7 @@ def check_bool(name: str, value: Any) -> bool:
 
 
 def differences(one: Mapping, other: Mapping) -> list[tuple[str, Any, Any]]:
-    """The names that have other values in one than in the other, with both values.
+    """The names whose values differ between two mappings, each with both values.
 
     A name that is missing has the value `None`.
     """
@@ -181,6 +181,11 @@ def check_path(name: str, value: Any) -> str:
 def is_url(value: Any) -> bool:
     """Whether a path is a URL, such as `"s3://bucket/run"`."""
     return isinstance(value, str) and bool(re.match(r"[A-Za-z][\w+.-]*://", value))
+
+
+def is_hub_name(text: str) -> bool:
+    """Whether a text can be a name on the Hugging Face hub, such as `"user/model"`."""
+    return bool(re.fullmatch(r"(?!\.)[\w.-]+(/[\w.-]+)?", text))
 
 
 def near_miss(value: Any, choices: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ def refusal(
 
     Args:
         registry: the values by their names.
-        own: the names that tfeff itself has given; what has them is not replaced.
+        own: the names that tfeff itself registered, whose values are never replaced.
         name: the name for the value.
         value: what is to be registered.
     """

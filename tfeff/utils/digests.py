@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections.abc import Container, Iterable
 
-from tfeff.utils.files import atomic_file, walk
+from tfeff.utils.files import walk, write_text
 
 FILE_NAME = "SHA256SUMS"
 SUFFIX = ".sha256"
@@ -31,8 +31,7 @@ def write_digests(folder: str, names: Iterable[str] | None = None) -> None:
     else:
         digests = read_digests(folder) if os.path.exists(path) else {}
     digests |= {name: sha256(os.path.join(folder, name)) for name in names}
-    with atomic_file(path) as new, open(new, "w", encoding="utf-8") as file:
-        file.write(_text(digests))
+    write_text(path, _text(digests))
 
 
 def check_digests(folder: str, names: Container[str] | None = None) -> None:

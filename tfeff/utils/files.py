@@ -13,7 +13,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from tfeff.utils.checks import check_path
 
@@ -23,9 +24,11 @@ DAMAGE = (
     *(RecursionError, TypeError, ValueError),
 )
 _MISSING = (None, errno.ENOENT, errno.ENOTDIR)  # Libraries' own errors have no number.
+_TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
 PARTIAL = ".partial-"
 _MADE = re.compile(re.escape(PARTIAL) + "[a-z0-9_]{8}")  # As `tempfile` names folders.
 _LOCK = ".lock"
+_NUMBERS = {os.strerror(number): number for number in errno.errorcode}
 
 
 def is_unreadable(error: Exception) -> bool:
@@ -43,12 +46,36 @@ def check_new_path(name: str, path: object, advice: str = "") -> str:
     """
     given = check_path(name, path)
     absolute = os.path.abspath(given)
-    if os.path.lexists(absolute):
+    if exists(name, given):
         raise ValueError(
             f"`{name}` must not exist yet. Received: {name}={given!r}"
             f"{advice and f'. {advice}'}"
         )
     return absolute
+
+
+def exists(name: str, path: str) -> bool:
+    """Whether something has a path; an error that names the argument if none can."""
+    try:
+        os.lstat(os.path.abspath(path))
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise ValueError(
+            f"`{name}` must be a path that can be made. Received: "
+            f"{name}={path!r}: {error.strerror}"
+        ) from error
+    return True
+
+
+def check_utf8(name: str, path: str) -> None:
+    """Raises unless a path is UTF-8: TensorFlow takes no others."""
+    try:
+        os.path.abspath(path).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"`{name}` must be UTF-8. Received: {name}={path!r}"
+        ) from error
 
 
 def make_folder(name: str, path: str) -> list[str]:
@@ -62,12 +89,7 @@ def make_folder(name: str, path: str) -> list[str]:
         ValueError: if it cannot be made; then none of those above is.
     """
     missing, folder = [], os.path.abspath(check_path(name, path))
-    try:
-        folder.encode("utf-8")
-    except UnicodeEncodeError as error:  # TensorFlow takes no other names.
-        raise ValueError(
-            f"`{name}` must be UTF-8. Received: {name}={path!r}"
-        ) from error
+    check_utf8(name, path)
     while not os.path.isdir(folder):
         missing.append(folder)
         folder = os.path.dirname(folder)
@@ -85,11 +107,33 @@ def make_folder(name: str, path: str) -> list[str]:
 
 
 @contextlib.contextmanager
+def new_path(name: str, path: object, advice: str = "") -> Iterator[str]:
+    """As `atomic_folder`, of a path that nothing has, neither before nor at the end.
+
+    Args:
+        name, path, advice: as of `check_new_path`.
+
+    Raises:
+        ValueError: if the path exists, also where it appears meanwhile, cannot be
+            made, or is not UTF-8.
+    """
+    absolute = check_new_path(name, path, advice)
+    check_utf8(name, absolute)
+    try:
+        with atomic_folder(absolute) as unfinished:
+            yield unfinished
+    except OSError as error:
+        if error.errno in (*_TAKEN, errno.ENOTDIR):  # a file where a folder is to be
+            check_new_path(name, path, advice)
+        raise
+
+
+@contextlib.contextmanager
 def atomic_folder(path: str, replace: bool = False) -> Iterator[str]:
     """Yields a path to write a folder to, which is renamed to `path` at the end.
 
     Parent folders are created. After an error, `path` is as it was. What is written may
-    be a new file, too.
+    be a new file, too, which replaces no other.
 
     Args:
         path: the folder to create, as `check_new_path` returns it.
@@ -103,22 +147,41 @@ def atomic_folder(path: str, replace: bool = False) -> Iterator[str]:
         _sync_below(unfinished)
         if replace and os.path.isdir(path):
             _exchange(unfinished, path)
-        else:
+        elif os.path.isdir(unfinished):
             os.rename(unfinished, path)
+        else:
+            _add_file(unfinished, path)
         _sync(os.path.dirname(path))
 
 
+def _add_file(new, path):
+    """Gives a new file a path that nothing has: `os.rename` would replace a file."""
+    _sync(new)
+    try:
+        os.link(new, path)
+        return
+    except FileExistsError:
+        raise
+    except OSError:  # The file system has no links.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    try:
+        os.rename(new, path)
+    except BaseException:
+        os.unlink(path)
+        raise
+
+
 def _exchange(new, path):
-    """Two folders change names; after an error both have their own."""
+    """Exchanges the names of two folders; after an error both have their own."""
     parent, name = os.path.split(path)
-    # Not in the partial folder, which the next process would remove with what it has.
+    # Not in the partial folder, which the next process would remove with its content.
     old = tempfile.mkdtemp(prefix=f"{name}.replaced-", dir=parent)
     try:
         os.rename(path, old)
         os.rename(new, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.rename(old, path)  # An empty `old` takes no other folder's place.
+            os.rename(old, path)  # Fails, rightly, if `old` is empty.
         with contextlib.suppress(OSError):
             os.rmdir(old)
         raise
@@ -163,24 +226,31 @@ def write_numbered(folder: str, write: Callable[[str], object]) -> str:
         write(unfinished)
         _sync_below(unfinished)
         while True:
-            path = os.path.join(folder, str(max(numbers(folder), default=0) + 1))
+            last = max(map(int, numbers(folder)), default=0)
+            path = os.path.join(folder, str(last + 1))
             try:
                 os.rename(unfinished, path)
                 break
             except OSError as error:
                 # Another process has taken the number in the meantime.
-                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                if error.errno not in _TAKEN:
                     raise
         _sync(folder)
     return path
 
 
-def numbers(folder: str) -> list[int]:
-    """The numbers among the names in a folder, in order; none if there is none."""
-    if not os.path.isdir(folder):
-        return []
-    names = os.listdir(folder)
-    return sorted(int(name) for name in names if re.fullmatch("0|[1-9][0-9]*", name))
+def numbers(folder: str) -> list[str]:
+    """The names in a folder that are numbers, in their order; none if there is none."""
+    return in_order(os.listdir(folder)) if os.path.isdir(folder) else []
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """The names that TensorFlow Serving reads as numbers, in their order.
+
+    It takes zeros before them, as in `00000007`, and 63 bits.
+    """
+    found = (name for name in names if re.fullmatch("[0-9]+", name))
+    return sorted((name for name in found if int(name) < 2**63), key=int)
 
 
 @contextlib.contextmanager
@@ -202,6 +272,24 @@ def atomic_file(path: str | os.PathLike) -> Iterator[str]:
         _sync(unfinished)
         os.replace(unfinished, path)
         _sync(os.path.dirname(path))
+
+
+def write_text(path: str | os.PathLike, text: str, **open_options: Any) -> None:
+    """Writes text to a file, in UTF-8, as `atomic_file` writes one.
+
+    Args:
+        path: the file to write; an existing file is replaced.
+        text: its content.
+        **open_options: further arguments of `open`, such as `newline=""`.
+
+    Raises:
+        OSError: if writing fails.
+    """
+    with (
+        atomic_file(path) as unfinished,
+        open(unfinished, "w", encoding="utf-8", **open_options) as file,
+    ):
+        file.write(text)
 
 
 def walk(
@@ -251,28 +339,46 @@ def _partial(path):
     with temporary_folder(parent) as temporary:
         try:
             yield os.path.join(temporary, name)
-        except OSError as error:
-            # On a full disk, h5py and `write` name no file, `open` the partial one.
-            named = os.fspath(error.filename or temporary)
-            if not named.startswith(temporary):
+        except Exception as error:
+            found = _failure(error, temporary)
+            if found is None:
                 raise
-            reason = f"{error.strerror or error}, while writing {path}"
-            number = [] if error.errno is None else [error.errno]
-            raise OSError(*number, reason) from error
-        except RuntimeError as error:
-            # h5py raises it if the disk is full when it closes a file.
-            number = re.search(r"errno = (\d+)", str(error))
-            if number is None:
-                raise
-            reason = os.strerror(int(number[1]))
-            raise OSError(int(number[1]), f"{reason}, while writing {path}") from error
+            number, reason = found
+            given = [] if number is None else [number]
+            raise OSError(*given, f"{reason}, while writing {path}") from error
+
+
+def _failure(error, temporary):
+    """The number and reason of a system's error in writing; None of other errors."""
+    if isinstance(error, OSError):
+        # On a full disk, h5py and `write` name no file, `open` the partial one.
+        named = os.fspath(error.filename or temporary)
+        if not named.startswith(temporary):
+            return None
+        return error.errno, error.strerror or str(error)
+    # h5py raises it if the disk is full when it closes a file.
+    found = re.search(r"errno = (\d+)", str(error))
+    if isinstance(error, RuntimeError) and found:
+        return int(found[1]), os.strerror(int(found[1]))
+    if not hasattr(error, "error_code"):
+        return None
+    # TensorFlow's have the file and the reason, as "FILE; No space left on device". Its
+    # converters write to the system's folder for temporary files, too.
+    for folder in (temporary, tempfile.gettempdir()):
+        found = re.search(rf"{re.escape(folder)}/[^;]*; ([^\[\n]+)", str(error))
+        number = found and _NUMBERS.get(found[1].strip())
+        if number and number != errno.ENOENT:  # Of a file that is not there to read.
+            where = "" if folder == temporary else f" in {folder}"
+            return number, f"{os.strerror(number)}{where}"
+    return None
 
 
 def _locked_folder(parent):
     while True:
         folder = tempfile.mkdtemp(prefix=PARTIAL, dir=parent)
         lock = _lock(folder, os.O_CREAT)
-        # Before it was locked, another process may have removed it as unlocked.
+        # Before it was locked, another process may have taken it for dead and removed
+        # it.
         if lock is not None and os.path.exists(folder):
             return folder, lock
         if lock is not None:

@@ -9,10 +9,10 @@ _DEVICES = ("/dev/nvidia[0-9]*", "/dev/kfd", "/dev/accel*", "/dev/vfio/[0-9]*")
 def set_log_level() -> None:
     """Leaves out what nobody can act on; call it before TensorFlow is imported.
 
-    TensorFlow can leave out lines by their severity alone. Warnings and below are of
-    what was compiled in and of instructions that the processor has. On a machine
-    without an accelerator errors go too: they are that there is none
-    (`failed call to cuInit`), and which of oneDNN's kernels are not for its processor
+    TensorFlow can leave out lines by their severity alone. Warnings and lesser messages
+    are about what was compiled in, and about the processor's instructions. On a machine
+    without an accelerator errors are left out, too: they say that there is none
+    (`failed call to cuInit`), or which of oneDNN's kernels its processor cannot run
     (`oneDNN supports DT_INT64 only on …`). What fails raises an exception in any case.
     A `TF_CPP_MIN_LOG_LEVEL` that is set stays as it is.
     """

@@ -70,6 +70,7 @@ CLASSES = {
     "tfeff.training.model": ["FunctionalModel"],
     "tfeff.training.optimizers": ["AdamW"],
     "tfeff.training.schedules": ["LinearWarmupDecay"],
+    "tfeff.training.target_metrics": ["SparseAccuracy", "SparseCrossEntropy"],
 }
 
 
@@ -79,8 +80,8 @@ class AfterImports:
     Python asks this finder for a module's loader before it asks the others.
 
     Args:
-        actions: functions without arguments by the names of modules. Of those that are
-            imported already, they are called at once.
+        actions: functions without arguments by the names of modules. Those of modules
+            that are already imported are called at once.
     """
 
     def __init__(self, actions: dict[str, Callable[[], object]]):
@@ -113,7 +114,7 @@ def register() -> None:
         {
             "keras": _add_stand_ins,
             "keras_hub": lambda: importlib.import_module("tfeff.encoders"),
-            # Not with the encoders, on which they stand.
+            # After the encoders, which the tokenizers import.
             "tfeff.encoders": _import_tokenizers,
         }
     )
@@ -130,7 +131,7 @@ def _add_stand_ins():
 
 
 def _stand_in(module, name):
-    """A class that Keras can make an object of, for the one that is not imported."""
+    """A class that Keras can make an object of, in place of one not yet imported."""
 
     def from_config(config):
         return getattr(importlib.import_module(module), name).from_config(config)

@@ -14,7 +14,8 @@ from tests.subjects.byte_pairs import SPECIAL, library, tokenizer
 from tests.subjects.characters import CORPUS, FRAGMENTS
 from tfeff.data import RobertaTokenizer
 from tfeff.data.finetuning.packing import pack, separated
-from tfeff.data.text.byte_pairs import byte_symbols
+from tfeff.data.text import roberta_tokenizer
+from tfeff.data.text.byte_pairs import byte_symbols, merge
 from tfeff.data.text.offset_tokenizer import encode_with_offsets
 from tfeff.data.text.pieces import spelled_pieces
 
@@ -81,6 +82,32 @@ def test_long_words_and_bytes_that_are_not_utf_8():
     invalid = tokenizer().tokenize(tf.constant([b"a\xffb", b"\xe3\x81"]))
     expected = [library().encode(text).ids for text in ("a\ufffdb", "\ufffd")]
     assert invalid.to_list() == expected
+
+
+def test_long_words_are_merged_apart(monkeypatch):
+    """Each round is over all words, and a long one has thousands of rounds."""
+    generator = random.Random(2)
+    sizes = [1, 64, 65, 5, 900, 3, 63]
+    words = ["".join(generator.choices("abcdefgh", k=k)) for k in sizes]
+    rounds = []
+
+    def counted(symbols, word, rules):
+        rounds.append(np.bincount(word).tolist())
+        return merge(symbols, word, rules)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(roberta_tokenizer, "merge", counted)
+        tokenizer()._encode(tf.constant(["\n".join(words)]))
+    assert [[size > 64 for size in sizes] for sizes in rounds] == [
+        [False] * len(rounds[0]),
+        [True, True],
+    ]
+    encode = tf.function(tokenizer().tokenize)
+    for row in (words, words[:2], words[2:3], ["a"], []):
+        text = "\n".join(row)  # A line feed is a word, and no part of the next.
+        ids = encode(tf.constant([text, "", text]))
+        expected = library().encode(text).ids
+        assert ids.to_list() == [expected, [], expected]
 
 
 def test_offsets_are_those_of_the_library():

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfeff.data.cache.manifest import Manifest
 
 CANDIDATES = 8  # Random sequences for each; eight consecutive ones share theirs.
-OTHER_ORDER = 0x5DEECE66D  # Of their seed; any constant that gives another one.
+OTHER_ORDER = 0x5DEECE66D  # Changes the seed for them; any constant would do.
 
 
 class TokenBatch(NamedTuple):

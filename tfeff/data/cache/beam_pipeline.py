@@ -37,7 +37,7 @@ class CachePipeline:
     def __init__(self, documents: Iterable[str], flags: Sequence[str] | BeamJobs):
         self._jobs = BeamJobs.of(flags)
         self._parts = parts_of(documents)
-        check_picklable("documents", self._parts, "a corpus")
+        check_picklable(self._parts)
 
     def fill(
         self, directory: str, tokenizer: keras_hub.tokenizers.Tokenizer, wanted: dict

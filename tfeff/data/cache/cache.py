@@ -45,6 +45,8 @@ class Cache:
     Args:
         directory: the folder, or a URL.
         manifest: what its `manifest.json` says.
+
+    Example: see `build_cache`.
     """
 
     def __init__(self, directory: str, manifest: Manifest):

@@ -13,6 +13,10 @@ from tfeff.utils.digests import sha256
 SPECIAL_NAMES = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
 
 
+class NoText(ValueError):
+    """The documents have no token."""
+
+
 def finish(
     directory: str,
     wanted: dict,
@@ -30,13 +34,13 @@ def finish(
         lengths: of each shard, those of its records.
 
     Raises:
-        ValueError: if the documents have no token.
+        NoText: if the documents have no token.
     """
     num_sequences = sum(shard.num_records for shard in shards)
     if num_sequences == 0:
         count = sum(shard.num_documents for shard in shards)
         few = "" if count else " (a small share of few documents may be empty)"
-        raise ValueError(
+        raise NoText(
             f"`documents` must hold text. Received: {count} documents without a "
             f"token{few}"
         )

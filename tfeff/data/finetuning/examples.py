@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,9 +21,24 @@ from tfeff.utils.checks import (
     is_integer,
 )
 
+_S = TypeVar("_S", bound="_Sampled")
+
+
+class _Sampled:
+    """Examples of which samples can be drawn: the base of dataclasses of columns."""
+
+    def sample(self: _S, count: int, seed: int = 0) -> _S:
+        """So many of the examples, drawn at random, in their order.
+
+        Raises:
+            ValueError: if there are not so many, `count` is below 1, or `seed` below 0.
+            TypeError: if one of them is no integer.
+        """
+        return _sample(self, count, seed)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TextExamples:
+class TextExamples(_Sampled):
     """Texts, or pairs of texts, to classify or to rate.
 
     Columns may be lists, arrays or columns of a data frame; they are kept as tuples.
@@ -80,18 +95,9 @@ class TextExamples:
     def __len__(self) -> int:
         return len(self.first)
 
-    def sample(self, count: int, seed: int = 0) -> "TextExamples":
-        """So many of the examples, drawn at random, in their order.
-
-        Raises:
-            ValueError: if there are not so many, `count` is below 1, or `seed` below 0.
-            TypeError: if one of them is no integer.
-        """
-        return _sample(self, count, seed)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ChoiceExamples:
+class ChoiceExamples(_Sampled):
     """Questions about passages, each with options of which one is right.
 
     Columns may be lists, arrays or columns of a data frame; they are kept as tuples.
@@ -107,7 +113,7 @@ class ChoiceExamples:
         skipped: what was wrong with each question that was left out.
 
     Raises:
-        ValueError: if the columns are not equally long, the questions have not
+        ValueError: if the columns are not equally long, the questions do not have
             equally many options, at least one, a label is no index of `label_names` and
             of the options, or names of labels repeat.
         TypeError: if a column or the options of a question are no sequence, such as a
@@ -154,18 +160,9 @@ class ChoiceExamples:
     def __len__(self) -> int:
         return len(self.questions)
 
-    def sample(self, count: int, seed: int = 0) -> "ChoiceExamples":
-        """So many of the examples, drawn at random, in their order.
-
-        Raises:
-            ValueError: if there are not so many, `count` is below 1, or `seed` below 0.
-            TypeError: if one of them is no integer.
-        """
-        return _sample(self, count, seed)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TokenExamples:
+class TokenExamples(_Sampled):
     """Sentences of words, each word with a label.
 
     Columns may be lists, arrays or columns of a data frame; they are kept as tuples.
@@ -227,18 +224,9 @@ class TokenExamples:
     def __len__(self) -> int:
         return len(self.words)
 
-    def sample(self, count: int, seed: int = 0) -> "TokenExamples":
-        """So many of the sentences, drawn at random, in their order.
-
-        Raises:
-            ValueError: if there are not so many, `count` is below 1, or `seed` below 0.
-            TypeError: if one of them is no integer.
-        """
-        return _sample(self, count, seed)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SentenceExamples:
+class SentenceExamples(_Sampled):
     """Texts to learn embeddings from, by contrast.
 
     Attributes:
@@ -285,15 +273,6 @@ class SentenceExamples:
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def sample(self, count: int, seed: int = 0) -> "SentenceExamples":
-        """So many of the examples, drawn at random, in their order.
-
-        Raises:
-            ValueError: if there are not so many, `count` is below 1, or `seed` below 0.
-            TypeError: if one of them is no integer.
-        """
-        return _sample(self, count, seed)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -226,7 +226,7 @@ def best_of_questions(
     """
     scores = tf.convert_to_tensor(scores)
     question, size = rows_of(counts), tf.size(counts)
-    finite = tf.maximum(scores, scores.dtype.min)  # The operation knows no less.
+    finite = tf.maximum(scores, scores.dtype.min)  # The operation's lowest.
     best = tf.math.unsorted_segment_max(finite, question, size)
     window = tf.range(tf.size(scores, tf.int64))
     window = tf.where(finite == tf.gather(best, question), window, tf.int64.max)

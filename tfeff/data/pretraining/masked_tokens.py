@@ -90,7 +90,18 @@ class MaskedTokens(Examples):
         seed: int,
         tokenizer: keras_hub.tokenizers.Tokenizer | None,
     ) -> Callable[..., tuple]:
-        """`mask_tokens` for sequences of at most `num_tokens` tokens of text."""
+        """`mask_tokens` for sequences of at most `num_tokens` tokens of text.
+
+        Args:
+            manifest: the cache's description, see `Examples.mapping`.
+            num_tokens: the most tokens of text in a sequence.
+            seed: seed of the masks, in [−2⁶³, 2⁶³).
+            tokenizer: the cache's, or None if single tokens are masked.
+
+        Raises:
+            TypeError: if `tokenizer` is of a kind that `word_starts` does not know.
+            ValueError: if words or n-grams are masked and `tokenizer` is None.
+        """
         starts = None
         if self.masking != "token":
             if tokenizer is None:

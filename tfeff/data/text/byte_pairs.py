@@ -41,8 +41,8 @@ def words(points: tf.RaggedTensor) -> tf.Tensor:
 
     Words are the matches of
     `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
-    which TensorFlow's regular expressions cannot express. A longer one than 4,000
-    characters becomes several, each but the last of so many.
+    which TensorFlow's regular expressions cannot express. One of more than 4,000
+    characters becomes several, all but the last of so many.
 
     Args:
         points: `[B, (C)]` int32, the code points of texts.
@@ -97,7 +97,7 @@ def merge(
         rules: the merge rules.
 
     Returns:
-        Both of what is left: ids `[P]` and their words `[P]`.
+        Of what is left, the ids `[P]` and their words `[P]`.
     """
     num_words = tf.reduce_sum(word[-1:] + 1)  # 0 of no symbols
 

@@ -54,7 +54,7 @@ def matching_files(patterns: str | os.PathLike | Sequence) -> list[str]:
         raise ValueError(f"`patterns` must not be empty. Received: {patterns=}")
     for path in paths:
         try:
-            with open_stream("patterns", path) as file:
+            with open_stream(path) as file:
                 if not file.read(1):
                     raise ValueError(
                         f"`patterns` must match files that hold text. Received: {path} "
@@ -80,7 +80,7 @@ def read_lines(absolute_path: str, path: str) -> Iterator[bytes]:
     """
     number = 0
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(open_stream("patterns", absolute_path))
+        file = stack.enter_context(open_stream(absolute_path))
         if path.lower().endswith(".gz"):
             file = stack.enter_context(gzip.open(file))
         try:
@@ -100,7 +100,7 @@ def absolute(path: str) -> str:
 
 def _match(pattern: str | os.PathLike) -> list[str]:
     if is_url(pattern):
-        return matching_urls("patterns", str(pattern))
+        return matching_urls(str(pattern))
     pattern = check_path("patterns", pattern)
     found = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
     files = sorted(path for path in found if os.path.isfile(path))

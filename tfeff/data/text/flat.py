@@ -45,8 +45,8 @@ def row_ids(ragged: tf.RaggedTensor) -> tf.Tensor:
 def rows_of(counts: tf.Tensor) -> tf.Tensor:
     """The row of each element of rows `[N]` that have so many; int64.
 
-    Without tensors of rows by the longest one, as in `value_rowids`, in `tf.repeat`,
-    and in sums, joins and masks of ragged tensors.
+    It makes no tensor of all rows by the longest one, as `value_rowids`, `tf.repeat`,
+    and sums, joins and masks of ragged tensors do.
     """
     ends = tf.cumsum(tf.cast(counts, tf.int64))
     index = tf.range(tf.concat([[0], ends], axis=0)[-1])

@@ -115,7 +115,7 @@ def parquet(
     paths = matching_files(patterns)
     for path in paths:
         try:
-            with open_stream("patterns", path) as file:
+            with open_stream(path) as file:
                 schema = pyarrow.parquet.read_schema(file)
         except pyarrow.ArrowException as error:
             raise ValueError(
@@ -225,7 +225,7 @@ def _read_parquet(absolute_path: str, path: str, column: str) -> Iterator[str]:
     number = 0
     try:
         with (
-            open_stream("patterns", absolute_path) as stream,
+            open_stream(absolute_path) as stream,
             pyarrow.parquet.ParquetFile(
                 stream, page_checksum_verification=True
             ) as file,

@@ -23,7 +23,7 @@ from tfeff.utils.checks import (
 )
 from tfeff.utils.types import Config, Tensor
 
-_SPACE = ord(" ")
+_LONG_WORD = 64  # in bytes
 _VOCABULARY, _MERGES = "vocabulary.json", "merges.txt"
 
 
@@ -32,10 +32,10 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
     """The byte-level BPE of RoBERTa and GPT-2, in TensorFlow graphs too.
 
     Text to ids, without special tokens; a special token within a text is plain text.
-    The ids are those of Hugging Face's `tokenizers`, whatever the text, but that a word
-    of more than 4,000 characters is several, since merging is quadratic. KerasHub's
-    `RobertaTokenizer` differs where white space is not a single space, and calls
-    `<s>` and `</s>` start and end.
+    The ids are those of Hugging Face's `tokenizers`, whatever the text, except that a
+    word of more than 4,000 characters becomes several, since merging is quadratic.
+    KerasHub's `RobertaTokenizer` differs where white space is not a single space, and
+    calls `<s>` and `</s>` start and end.
 
     A word begins with the space before it, "Ġ" in its piece. Any text has ids: pieces
     are made of bytes, of which each is a piece.
@@ -233,6 +233,18 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
         return tf.RaggedTensor.from_row_lengths(ids.flat_values, counts, validate=False)
 
     def _encode_words(self, different):
+        """Ids `[W, (P)]` of words `[W]`.
+
+        Short ones and long ones apart: a round of merges is over all words, and there
+        are as many rounds as the longest one needs.
+        """
+        is_long = tf.cast(tf.strings.length(different) > _LONG_WORD, tf.int32)
+        places = tf.dynamic_partition(tf.range(tf.size(different)), is_long, 2)
+        ids = [self._merged(tf.gather(different, place)) for place in places]
+        order = tf.math.invert_permutation(tf.concat(places, axis=0))
+        return tf.gather(tf.concat(ids, axis=0), order)
+
+    def _merged(self, different):
         sizes = tf.strings.length(different)
         joined = tf.strings.reduce_join(different)
         symbols = tf.gather(
@@ -244,7 +256,15 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
         )
 
     def detokenize(self, inputs: Tensor) -> Tensor:
-        """Texts of ids; bytes that are not UTF-8 become U+FFFD."""
+        """Texts of ids; bytes that are not UTF-8 become U+FFFD.
+
+        Args:
+            inputs: ids of one text or of several, a tensor, an array or lists.
+
+        Raises:
+            TypeError: in an eager call, if `inputs` are no integers.
+            ValueError: in an eager call, if an id is out of range.
+        """
         if isinstance(inputs, (list, tuple)):
             inputs = tf.ragged.constant(inputs, tf.int32)
         if tf.executing_eagerly():

@@ -13,7 +13,7 @@ from tfeff.utils.beam import BeamJobs, check_picklable
 from tfeff.utils.checks import check_integer, check_path, is_url
 
 KEYS = 2**256  # A document's key is below it.
-_FIRST_GUESS = 2  # Times the bytes wanted, of what workers keep.
+_FIRST_GUESS = 2  # Workers first keep this many times the bytes wanted.
 
 
 def sample(
@@ -108,7 +108,7 @@ def _by_beam(documents, first, jobs, folder) -> list[str]:
     from tfeff.data.text import beam_sample
 
     parts = parts_of(documents)
-    check_picklable("documents", parts, "a corpus")
+    check_picklable(parts)
     files = [beam_sample.file_of(number) for number in range(len(parts))]
     # A local one is made beside the path.
     path = folder if is_url(folder) else os.path.join(folder, "sample")

@@ -1,0 +1,26 @@
+"""Writing of safetensors."""
+
+import os
+import stat
+from collections.abc import Mapping
+
+import numpy as np
+from safetensors.numpy import save_file
+
+
+def write_safetensors(
+    path: str, arrays: Mapping[str, np.ndarray], notes: Mapping[str, str]
+) -> None:
+    """Writes arrays to a file with the mode of a new one.
+
+    The library lets the user alone read its files, whatever the umask is.
+
+    Args:
+        path: the file to write; an existing file is replaced.
+        arrays: contiguous ones, by name.
+        notes: the texts beside them, by name.
+    """
+    with open(path, "wb") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+    save_file(dict(arrays), path, dict(notes))
+    os.chmod(path, mode)
