@@ -140,7 +140,7 @@ def test_commands_leave_progress_alone_and_say_what_is_next(folder):
     assert found == dict.fromkeys(found, [])
     metrics = json.loads(printed["evaluate"])
     assert metrics["pseudo_perplexity_per_word"] > metrics["pseudo_perplexity"]
-    last = "  transformers.AutoModel.from_pretrained('for_transformers')"
+    last = "  transformers.BertModel.from_pretrained('for_transformers')"
     assert printed["convert"].splitlines()[-1] == last
 
 

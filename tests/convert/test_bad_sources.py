@@ -286,9 +286,22 @@ def test_pickles_are_refused_unread(file, tmp_path):
 @pytest.mark.parametrize("file", ["tf_model.h5", "notes.txt"])
 def test_folders_without_a_checkpoint(file, tmp_path):
     (tmp_path / file).write_bytes(b"")
-    found = r"\['tf_model.h5'\]" if file.endswith("h5") else "neither.*Pickles"
-    with pytest.raises(ValueError, match=f"must hold safetensors.*{found}"):
+    found = r"\['tf_model.h5'\]" if file.endswith("h5") else "neither"
+    with pytest.raises(ValueError, match=f"must hold safetensors.*with {found}$"):
         load(tmp_path)
+
+
+def test_a_folder_from_the_hub_without_a_checkpoint(monkeypatch, tmp_path):
+    hub(monkeypatch, lambda name, allow_patterns: str(tmp_path))
+    with pytest.raises(ValueError, match=r"with neither\. Pickles.*from the hub$"):
+        load("someone/some-bert")
+
+
+def test_a_preset_is_no_source(preset, tmp_path):
+    shutil.copytree(preset("bert"), tmp_path / "run" / "preset")
+    for source in (tmp_path / "run" / "preset", tmp_path / "run"):
+        with pytest.raises(ValueError, match="a preset of tfeff.*--to=huggingface"):
+            convert(source, tmp_path / "out")
 
 
 @pytest.mark.parametrize("source", ["/no/such/folder", "./none", "a/b/c", ""])

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -322,6 +323,55 @@ def test_tensors_of_heads_are_all_there_and_known(tmp_path):
     with pytest.warns(UserWarning, match="has none of its tensors"):
         converted = tfeff.convert.convert(source, tmp_path / "alone")
     assert converted.heads == ()
+
+
+def test_a_head_of_pretraining_with_a_missing_tensor_is_told(tmp_path):
+    source = changed("bert_pretraining", tmp_path)
+    missing = "cls.predictions.transform.LayerNorm.bias"
+    rewrite(source, lambda tensors: tensors.pop(missing))
+    with pytest.warns(UserWarning, match=rf"masked_lm lacks \['{missing}'\].*head \("):
+        converted = tfeff.convert.convert(source, tmp_path / "preset")
+    assert set(converted.heads) == {"next_sentence", "pooler"}
+    # Every XLNet has the first state of a query stream, with and without the head.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        tfeff.convert.convert(GOLDENS / "xlnet_tokens", tmp_path / "xlnet")
+
+
+@pytest.mark.parametrize("architectures", [None, [], ["BertForMaskedLM"]])
+def test_a_fine_tuned_head_whose_class_is_not_named_is_told(architectures, tmp_path):
+    source = changed("bert_classifier", tmp_path, architectures=architectures)
+    told = (
+        r"names no fine-tuned model that has \['classifier.bias', 'classifier.weight'"
+    )
+    with pytest.warns(UserWarning, match=rf"left out.*{told}.*task head \(2"):
+        converted = tfeff.convert.convert(source, tmp_path / "preset")
+    assert converted.task is None and converted.heads == ("pooler",)
+    with pytest.raises(ValueError, match=told):
+        tfeff.convert.load_task(source)
+
+
+@pytest.mark.parametrize("architectures", ["BertForMaskedLM", [3], 3, {}])
+def test_classes_are_a_list_of_strings(architectures, tmp_path):
+    source = changed("bert_classifier", tmp_path, architectures=architectures)
+    with pytest.raises(ValueError, match="`architectures` must be .* architectures="):
+        tfeff.convert.convert(source, tmp_path / "preset")
+    assert tfeff.convert.load(source).num_layers == 3
+
+
+def test_what_is_said_of_a_task_without_a_tokenizer(tmp_path, capsys):
+    preset, out = str(tmp_path / "preset"), str(tmp_path / "out")
+    assert main(["convert", str(GOLDENS / "bert_classifier"), preset]) == 0
+    said = capsys.readouterr().out
+    assert "A Classifier: tfeff.convert.load_task reads it from the source\n" in said
+    assert "beside its weights and convert it again" in said
+    with pytest.raises(ValueError, match="tokenizer.json.*source's weights.*again"):
+        load_task(preset)
+    assert main(["convert", "--to=huggingface", preset, out]) == 0
+    said = capsys.readouterr().out
+    assert (
+        f"transformers.BertForSequenceClassification.from_pretrained({out!r})" in said
+    )
 
 
 @pytest.mark.slow

@@ -24,9 +24,9 @@ from tfeff.convert.config import Config
 from tfeff.convert.heads import find_heads
 from tfeff.convert.huggingface import checkpoint
 from tfeff.convert.safetensors import read_safetensors
+from tfeff.convert.same_ids import TEXTS
 from tfeff.convert.sources import find
 from tfeff.convert.tokenizer import make_tokenizer
-from tfeff.convert.tokenizer_texts import TEXTS
 from tfeff.convert.tokenizer_writing import tokenizer_files
 from tfeff.convert.weights import assign
 from tfeff.data.text.byte_pairs import byte_symbols
@@ -171,6 +171,7 @@ def test_a_task_out_and_in_again(tmp_path):
     for name in ("config.json", "model.safetensors", "tokenizer.json", "vocab.txt"):
         files = [(tmp_path / out / name).read_bytes() for out in ("out", "out2")]
         assert files[0] == files[1], name
+    assert len({path.stat().st_mode for path in (tmp_path / "out").iterdir()}) == 1
 
 
 def check_same_presets(one, other):
@@ -350,8 +351,8 @@ def test_a_preset_in_half_precision_is_written_in_float32(tmp_path):
         (lambda e: tfeff.objectives.MaskedLM(e, activation="relu"), "activation relu"),
         (lambda e: tfeff.tasks.Classifier(e, 2, "layerwise"), "pooling='layerwise'"),
         (
-            lambda e: tfeff.tasks.Classifier(e, 2, pooler_activation="gelu"),
-            "pooler_activation='tanh'. Received: pooler_activation='gelu'",
+            lambda e: tfeff.tasks.Classifier(e, 2, pooler_activation="relu"),
+            "pooler_activation='gelu'. Received: pooler_activation='relu'",
         ),
     ],
 )
@@ -392,6 +393,8 @@ def test_arguments(tmp_path):
         write(3, tmp_path / "out")
     with pytest.raises(ValueError, match="`path` must be a preset.*no folder"):
         write(tmp_path / "absent", tmp_path / "out")
+    with pytest.raises(ValueError, match="a checkpoint of Hugging Face"):
+        write(HEAD_GOLDENS / "bert_classifier", tmp_path / "out")
     with pytest.raises(TypeError, match="`tokenizer` must be a KerasHub"):
         write(encoder, tmp_path / "out", "tokenizer")
     tokenizer = tfeff.data.train_tokenizer(["one two three"] * 9, 18, kind="wordpiece")
@@ -464,8 +467,8 @@ def test_segments_are_asked_of_the_tokenizer(
     assert config["model_input_names"] == names
 
 
-def test_a_refusal_names_roberta(preset, tmp_path):
-    """Without its tokenizer it is taken for a BERT, which has other settings."""
+def test_a_refusal_names_roberta_and_electra(preset, tmp_path):
+    """Without its tokenizer one is taken for a BERT, which has other settings."""
     relative = Encoder.from_preset(preset("roberta_relative_key_query"))
     encoder = Encoder(**TINY, feedforward={"activation": "gelu_tanh"})
     for model in (relative, tfeff.objectives.MaskedLM(encoder, activation="gelu")):
@@ -473,6 +476,42 @@ def test_a_refusal_names_roberta(preset, tmp_path):
         with pytest.raises(ValueError, match='[Aa]s Bert.*`architecture="roberta'):
             tfeff.convert.to_huggingface(model, out)
         tfeff.convert.to_huggingface(model, out, architecture="roberta")
+    # A generator of ELECTRA as wide as its table.
+    with pytest.raises(ValueError, match='an ELECTRA.*`architecture="electra"`'):
+        tfeff.convert.to_huggingface(model, tmp_path / "electra")
+    tfeff.convert.to_huggingface(model, tmp_path / "electra", architecture="electra")
+
+
+@pytest.mark.parametrize(
+    "make, kind",
+    [
+        (
+            lambda e: tfeff.tasks.Classifier(e, 3, pooler_activation="gelu"),
+            "SequenceClassification",
+        ),
+        (
+            lambda e: tfeff.tasks.Regressor(e, pooler_activation="gelu"),
+            "SequenceClassification",
+        ),
+        (
+            lambda e: tfeff.tasks.MultipleChoice(e, pooler_activation="relu"),
+            "MultipleChoice",
+        ),
+    ],
+    ids=["classifier", "regressor", "choice"],
+)
+def test_an_electra_as_wide_as_its_table_comes_in_again(make, kind, tmp_path):
+    model = make(Encoder(**TINY))
+    written = tfeff.convert.to_huggingface(model, tmp_path / "out")
+    assert written.model == f"ElectraFor{kind}"
+    again, _ = tfeff.convert.load_task(tmp_path / "out")
+    configs = [drop(task_config(one)["config"], "name") for one in (model, again)]
+    assert [c.pop("label_names", None) for c in configs][0] is None
+    assert configs[0] == configs[1]
+    encoders = [one.encoder.get_config() for one in (model, again)]
+    assert differences(*encoders, {"name"}) == []
+    for one, other in zip(model.weights, again.weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy(), one.path)
 
 
 @pytest.mark.parametrize("method", ["shaw", "huang4"])

@@ -2,6 +2,7 @@
 
 import json
 import unicodedata
+import warnings
 
 import pytest
 import tensorflow as tf
@@ -25,6 +26,19 @@ def test_case_without_settings_is_that_of_the_vocabulary(tmp_path):
         assert tokenizer.get_config()["lowercase"] is expected
         rows = json.loads((GOLDENS / name / "tokens.json").read_text("utf-8"))
         assert [ids(tokenizer, text) for text, _ in rows] == [row for _, row in rows]
+
+
+def test_a_warning_tells_of_case_that_hugging_face_would_fold(tmp_path):
+    for name, told in ("bert_pretraining", 1), ("bert", 0):
+        source = copied(name, tmp_path)
+        (source / "tokenizer_config.json").unlink()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            make_tokenizer(str(source), "bert")
+            (source / "config.json").unlink()  # Hugging Face has no class for it then.
+            make_tokenizer(str(source), "bert")
+        found = [str(x.message) for x in caught if "do_lower_case=True" in str(x)]
+        assert len(found) == told and all("vocab.txt" in text for text in found)
 
 
 def test_settings_count(tmp_path):

@@ -20,8 +20,8 @@ import tfeff
 from tests.checks import randomize
 from tests.convert.conversions import GOLDENS, OF_CLASSES, TOKENIZER_GOLDENS
 from tests.subjects import sentence_pieces
+from tfeff.convert.same_ids import TEXTS
 from tfeff.convert.tokenizer import make_tokenizer
-from tfeff.convert.tokenizer_texts import TEXTS
 from tfeff.convert.tokenizer_writing import tokenizer_files
 from tfeff.data.text.byte_pairs import byte_symbols
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer

@@ -77,7 +77,7 @@ def _write(settings):
         print(f"With its tokenizer, {written.tokenizer}")
     print(
         "next, in Python with transformers:\n"
-        f"  transformers.AutoModel.from_pretrained({settings.destination!r})"
+        f"  transformers.{written.model}.from_pretrained({settings.destination!r})"
     )
 
 
@@ -94,13 +94,19 @@ def _read(settings):
         f"{encoder.count_params():,} weights"
     )
     if tokenizer is None:
-        print("Without a tokenizer: the source has no files of one")
+        print(
+            "Without a tokenizer: the source has no files of one. To load more than "
+            "the encoder, put them\nbeside its weights and convert it again"
+        )
     else:
         folds = ", lower-casing" if tokenizer.get_config().get("lowercase") else ""
         size = tokenizer.vocabulary_size()
         print(f"With its {type(tokenizer).__name__} of {size:,} ids{folds}")
     if converted.task is not None:
-        print(f"A {type(converted.task).__name__}: tfeff.tasks.load_task reads it")
+        reader = "tfeff.tasks.load_task reads it"
+        if tokenizer is None:
+            reader = "tfeff.convert.load_task reads it from the source"
+        print(f"A {type(converted.task).__name__}: {reader}")
     if converted.heads:
         print(f"With its heads: {', '.join(sorted(converted.heads))}")
     for kind, count in sorted(converted.ignored.items()):

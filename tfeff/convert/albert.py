@@ -71,7 +71,7 @@ class Albert(Format):
         yield from dense(
             encoder.embedding.projection, "encoder.embedding_hidden_mapping_in"
         )
-        # The first block of each group, which the others are, too.
+        # One block of each group: its layers are the same block.
         leaders = encoder.blocks[:: encoder.sharing_group_size or encoder.num_layers]
         for group, block in enumerate(leaders):
             layer = f"encoder.albert_layer_groups.{group}.albert_layers.0"

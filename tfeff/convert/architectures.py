@@ -46,7 +46,10 @@ _OF_BLOCKS = set(inspect.signature(make_blocks).parameters)
 
 
 def find_architecture(
-    encoder: Encoder, heads: Collection[str] = (), tokenizer=None
+    encoder: Encoder,
+    heads: Collection[str] = (),
+    tokenizer=None,
+    task: Mapping | None = None,
 ) -> str:
     """The `model_type` of the architecture that fits an encoder's arguments.
 
@@ -54,6 +57,8 @@ def find_architecture(
         encoder: the encoder.
         heads: the names of its heads: a discriminator is an ELECTRA.
         tokenizer: its tokenizer, or `None`: an encoder with RoBERTa's is a RoBERTa.
+        task: the model's configuration, as presets keep it, or `None`: one with
+            segments that pools by another activation than BERT is an ELECTRA.
 
     Raises:
         ValueError: if there is none; the message lists those that there are.
@@ -69,15 +74,18 @@ def find_architecture(
         if encoder.sharing == "all":
             return "albert"
         if encoder.sharing == "none":
-            return _like_bert(encoder, heads, tokenizer)
+            return _like_bert(encoder, heads, tokenizer, task)
     raise ValueError(
         f"`source` must be an encoder that transformers has: {KNOWN}. Received: "
         f"attention={encoder.attention!r}, sharing={encoder.sharing!r}"
     )
 
 
-def _like_bert(encoder, heads, tokenizer):
+def _like_bert(encoder, heads, tokenizer, task):
     if encoder.embedding_dim != encoder.hidden_dim or "replaced_token" in heads:
+        return "electra"
+    pooled_by = (task or {}).get("config", {}).get("pooler_activation", "tanh")
+    if pooled_by != "tanh" and encoder.num_segments:
         return "electra"
     if type(tokenizer).__name__ in _OF_ROBERTA:
         return "roberta"
@@ -114,10 +122,13 @@ def make_configuration(encoder: Encoder, name: str) -> dict:
 
 
 def other_name(form: Format) -> str:
-    """What a refusal says of the architecture that its encoder may have instead."""
+    """Advice for a refusal: another architecture that the encoder may have."""
     if form is not ARCHITECTURES["bert"]:
         return ""
-    return '. A RoBERTa without its tokenizer needs `architecture="roberta"`'
+    return (
+        '. A RoBERTa without its tokenizer needs `architecture="roberta"`, an ELECTRA '
+        'without the head of a discriminator `architecture="electra"`'
+    )
 
 
 def differences(

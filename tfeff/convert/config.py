@@ -18,14 +18,9 @@ ACTIVATIONS = {
 }
 
 
-def activation_name(activation: str, names: dict = ACTIVATIONS) -> str:
-    """The name of tfeff's activation in a format; `"gelu"` if it has none.
-
-    Args:
-        activation: tfeff's name.
-        names: tfeff's activations by the format's names, the usual one first.
-    """
-    found = [name for name, ours in names.items() if ours == activation]
+def activation_name(activation: str) -> str:
+    """The usual name of tfeff's activation in the formats; `"gelu"` if it has none."""
+    found = [name for name, ours in ACTIVATIONS.items() if ours == activation]
     return found[0] if found else "gelu"
 
 

@@ -9,7 +9,7 @@ from tfeff.convert.weights import Weight, dense
 from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import MaskedLM
 
-_RATIO = 2  # Of all heads to those of self-attention.
+_RATIO = 2  # All heads, divided by those of self-attention.
 
 
 class ConvBert(Electra):
@@ -71,8 +71,8 @@ class ConvBert(Electra):
 def _num_heads(config, sizes):
     """The number of heads before the bottleneck, of which self-attention has half.
 
-    In Hugging Face's, the heads of self-attention are the part 1 / `head_ratio` of all,
-    at least one, and half the width is theirs, whatever the ratio is.
+    In Hugging Face's, self-attention has `1 / head_ratio` of all heads, at least one,
+    and half the width, whatever the ratio is.
     """
     ratio = config.integer("head_ratio", _RATIO)
     heads = _RATIO * max(sizes["num_heads"] // ratio, 1)

@@ -31,6 +31,8 @@ class Converted:
         ignored: number of unused tensors of each kind, such as `{"task head": 2}`.
         heads: the names of the heads that the preset keeps, such as `"masked_lm"`.
         task: the fine-tuned model, such as a `tfeff.tasks.Classifier`, or `None`.
+
+    Example: see `convert`.
     """
 
     encoder: Encoder
@@ -159,8 +161,8 @@ def convert(
 
     Every tensor of the source is either used or of a kind that an encoder and its heads
     do not use, such as training state: `Converted.ignored` counts these. A warning
-    says which fine-tuned head is left out and why, and names settings that are neither
-    used nor known to be harmless. Pickles are not read. The tokenizer returns the same
+    says which head is left out and why, and names settings that are neither used nor
+    known to be harmless. Pickles are not read. The tokenizer returns the same
     ids as Hugging Face's, or is refused; `tokenizer.json` alone is enough for it.
 
     Args:

@@ -28,7 +28,7 @@ def _replaced_token_head(weights: Mapping) -> Iterator[Weight]:
 
 
 class Electra(Bert):
-    """ELECTRA: its embedding may be smaller, and its heads are two networks'."""
+    """ELECTRA: its embedding may be smaller, and its heads belong to two networks."""
 
     name, prefix = "Electra", "electra."
     left_out = UNUSED_TABLE | {

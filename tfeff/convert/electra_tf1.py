@@ -13,8 +13,8 @@ from tfeff.convert.electra import Electra
 from tfeff.convert.weights import Weight
 
 _TABLE = "electra/embeddings/{}_embeddings"
-_HEAD_SIZE = 64  # Of all models that the authors published.
-# What takes the place of what in Hugging Face's names, one after another.
+_HEAD_SIZE = 64  # In all models that the authors published.
+# Replacements in Hugging Face's names, made one after another.
 _NAMES = {
     r"^embeddings\.": "electra.embeddings.",
     r"^(embeddings_project|encoder)\.": r"{scope}.\1.",

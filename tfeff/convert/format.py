@@ -9,7 +9,7 @@ from tfeff.objectives.heads import Head
 
 # The endings of models' names, and the heads of pretraining that each has.
 Models: TypeAlias = tuple[tuple[str, set[str]], ...]
-# By the names of heads, functions from a head's variables by name to its weights.
+# For the name of each head, a function from its variables by name to its weights.
 HeadWeights: TypeAlias = dict[str, Callable[[Mapping], Iterator[Weight]]]
 
 

@@ -1,6 +1,7 @@
 """The heads of a checkpoint: of pretraining, and of a fine-tuned model."""
 
 import dataclasses
+import re
 
 from tfeff.convert.config import Config
 from tfeff.convert.sources import Source
@@ -65,7 +66,11 @@ def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> H
         if name in heads or name not in found.format.heads:
             continue
         own = list(found.format.heads[name](head.weights))
-        if not all(weight.name in found.tensors for weight in own):
+        names = {weight.name for weight in own}
+        if lacking := sorted(names - set(found.tensors)):
+            # What encoders have in any case is no sign of a head.
+            if names & set(found.tensors) - set(found.format.unused(encoder)):
+                left_out.append(f"{name} lacks {lacking}")
             continue
         if name in ("masked_lm", "permutation_lm") and not is_tied:
             left_out.append(f"{name} has a table of its own: tie_word_embeddings=False")
@@ -78,9 +83,14 @@ def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> H
 def _find_task(found, encoder):
     """The fine-tuned model and the descriptions of its heads; `None, {}` for others."""
     config = found.config
-    architectures = config.get("architectures", None) or [""]
-    kind = str(architectures[0]).partition("For")[2]
+    architectures = _architectures(config) or [""]
+    kind = architectures[0].partition("For")[2]
     if kind in _PRETRAINING:
+        if own := _task_tensors(found):
+            raise NotKept(
+                f"{config.path!r} names no fine-tuned model that has {own}. Write its "
+                "class into 'architectures'"
+            )
         return None, {}
     if kind not in found.format.tasks:
         raise NotKept(
@@ -97,6 +107,26 @@ def _find_task(found, encoder):
     if not any(name in found.tensors for name in names):
         raise NotKept(f"{found.directory!r} has none of its tensors: {names}")
     return task, describe
+
+
+def _architectures(config):
+    """The names of the model's classes, if there are any."""
+    names = config.get("architectures", None)
+    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if names is not None and not is_list:
+        raise ValueError(
+            f"In {config.path!r}: `architectures` must be a list of strings. "
+            f"Received: architectures={names!r}"
+        )
+    return names
+
+
+def _task_tensors(found):
+    """The names of the tensors that a fine-tuned model's head has in the format."""
+    if not found.format.tasks:
+        return []
+    patterns = [p for p, kind in found.format.left_out.items() if kind == "task head"]
+    return sorted(n for n in found.tensors if any(re.match(p, n) for p in patterns))
 
 
 def _make_task(kind, encoder, config, arguments):

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 import keras
 import keras_hub
 import numpy as np
-from safetensors.numpy import save_file
 
 from tfeff.compat import sublayers
 from tfeff.convert.architectures import (
@@ -19,7 +18,9 @@ from tfeff.convert.architectures import (
 )
 from tfeff.convert.head_writing import WrittenHeads, write_heads
 from tfeff.convert.tokenizer_writing import tokenizer_files
+from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
+from tfeff.encoders.preset_files import is_weights_file
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
@@ -32,6 +33,7 @@ from tfeff.tasks.pretrained import (
 )
 from tfeff.utils.checks import check_choice, check_path
 from tfeff.utils.files import atomic_folder, check_new_path
+from tfeff.utils.safetensors import write_safetensors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Written:
         model: the name of the class of transformers, such as `"BertForMaskedLM"`.
         heads: the names of the heads that it has.
         tokenizer: the name of the tokenizer's class, or `None` if there is none.
+
+    Example: see `to_huggingface`.
     """
 
     model: str
@@ -66,7 +70,7 @@ def to_huggingface(
     transformers' class does not have. Another one says that versions of transformers
     from 5 ignore relative positions, which 4 has.
 
-    Weights are written in float32. What transformers could not say is refused before
+    Weights are written in float32. What transformers cannot express is refused before
     any file is written.
 
     Args:
@@ -78,8 +82,9 @@ def to_huggingface(
             A preset has its own.
         architecture: the `model_type` in transformers, such as `"bert"`; `None` for
             the one that fits. BERT, ELECTRA with `embedding_dim=hidden_dim` and
-            RoBERTa are one encoder: ELECTRA has a discriminator's head, RoBERTa has its
-            own tokenizer, and the rest are BERT.
+            RoBERTa are one encoder: ELECTRA has a discriminator's head, or a pooler
+            with another activation than `"tanh"`, RoBERTa has its own tokenizer, and
+            the rest are BERT.
 
     Returns:
         A `Written`: the names of transformers' classes, and of the heads.
@@ -107,7 +112,7 @@ def to_huggingface(
     if architecture is not None:
         check_choice("architecture", architecture, sorted(ARCHITECTURES))
     encoder, heads, task, tokenizer = _parts(source, tokenizer)
-    name = architecture or find_architecture(encoder, heads, tokenizer)
+    name = architecture or find_architecture(encoder, heads, tokenizer, task)
     configuration, tensors, written = checkpoint(encoder, heads, task, name)
     files, tokens = {}, None
     if tokenizer is not None:
@@ -194,7 +199,7 @@ def write_tensors(folder: str, tensors: Mapping[str, np.ndarray]) -> None:
     contiguous = {name: np.ascontiguousarray(x) for name, x in tensors.items()}
     path = os.path.join(folder, "model.safetensors")
     # transformers refuses files that do not say whose format they have.
-    save_file(contiguous, path, {"format": "pt"})
+    write_safetensors(path, contiguous, {"format": "pt"})
 
 
 def to_json(values: Mapping) -> bytes:
@@ -227,8 +232,11 @@ def _parts(source, tokenizer):
     inner = os.path.join(path, "preset")
     preset = inner if os.path.isdir(inner) else path
     # Of a checkpoint without a tokenizer, `tfeff convert` writes the encoder alone.
-    if os.path.exists(os.path.join(preset, "config.json")) and not os.path.exists(
-        os.path.join(preset, "tokenizer.json")
+    present = os.listdir(preset) if os.path.isdir(preset) else []
+    if (
+        "config.json" in present
+        and "tokenizer.json" not in present
+        and any(is_weights_file(name) for name in present)
     ):
         encoder = Encoder.from_preset(os.path.abspath(preset), dtype="float32")
     else:
@@ -252,11 +260,7 @@ def _tokenizer_settings(encoder, name):
 
 
 def _check_tokenizer(tokenizer, encoder, configuration):
-    if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
-        raise TypeError(
-            "`tokenizer` must be a KerasHub tokenizer. "
-            f"Received: tokenizer={tokenizer!r}"
-        )
+    check_tokenizer(tokenizer)
     if tokenizer.vocabulary_size() > encoder.vocabulary_size:
         raise ValueError(
             "`tokenizer` must have no more ids than the encoder has rows. Received: "

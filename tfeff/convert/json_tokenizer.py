@@ -33,8 +33,8 @@ class TokenizerJson:
         values: its content; `None` to read it.
 
     Raises:
-        ValueError: if the `tokenizers` library cannot read it, or its vocabulary has
-            not the ids 0 to V − 1.
+        ValueError: if the `tokenizers` library cannot read it, or its vocabulary does
+            not have the ids 0 to V − 1.
 
     Attributes:
         family: `"bert"`, `"roberta"`, `"albert"`, `"xlnet"` or `"xlm-roberta"`, by its
@@ -125,7 +125,7 @@ class TokenizerJson:
 
 
 def check_frame(path: str, family: str, post_processor, tokenizer) -> None:
-    """Raises if `tokenizer.json` surrounds texts by other tokens than tfeff does.
+    """Raises if `tokenizer.json` puts other tokens around texts than tfeff does.
 
     Rows of XLNet are framed as those of others, see CONVERT.md.
 

@@ -102,7 +102,7 @@ def _rules(charsmap):
 
 
 def _is_value(unit):
-    """Whether the unit holds a value's begin (bit 31 is set), not a byte of keys."""
+    """Whether the unit tells where a value begins, not a byte of keys: bit 31."""
     return unit >> 31 == 1
 
 

@@ -17,6 +17,8 @@ from tfeff.convert.format import Format
 from tfeff.convert.reading import check_fetched, read_json
 from tfeff.convert.safetensors import INDEX, read_safetensors
 from tfeff.convert.tf_checkpoint import read_tf_checkpoint
+from tfeff.encoders.preset_files import is_weights_file
+from tfeff.utils.checks import is_hub_name
 
 FAMILIES = ARCHITECTURES | {
     "camembert": ARCHITECTURES["roberta"],
@@ -71,7 +73,8 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
             "`source` must be a folder, or a name on the Hugging Face hub. "
             f"Received: source={directory!r}, which is a file"
         )
-    if not os.path.isdir(directory):
+    on_hub = not os.path.isdir(directory)
+    if on_hub:
         directory = download(directory, _FILES)
     directory = module_folder(directory)
     files = sorted(os.listdir(directory))
@@ -96,10 +99,19 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
             "`model.save_pretrained(folder, safe_serialization=True)`"
         )
     others = [name for name in files if name.endswith(_OTHERS)]
+    what = f"with {others or 'neither'}"
+    inner = os.path.join(directory, "preset")
+    preset = os.listdir(inner) if os.path.isdir(inner) else files
+    if any(is_weights_file(name) for name in preset):
+        what = (
+            "with a preset of tfeff. `tfeff convert --to=huggingface`, or "
+            "`to_huggingface`, writes that for transformers"
+        )
+    elif on_hub:
+        what += ". Pickles such as pytorch_model.bin are not downloaded from the hub"
     raise ValueError(
         "`source` must hold safetensors or a TensorFlow checkpoint. "
-        f"Received: {directory!r} with {others or 'neither'}. Pickles such as "
-        "pytorch_model.bin are not downloaded from the hub"
+        f"Received: {directory!r} {what}"
     )
 
 
@@ -219,7 +231,7 @@ def download(name: str, patterns: Sequence[str]) -> str:
     Raises:
         ValueError: if it cannot be downloaded.
     """
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or name.startswith("."):
+    if not is_hub_name(name):
         raise ValueError(
             f"`source` must be a folder that exists, or a name on the Hugging Face "
             f"hub. Received: source={name!r}"

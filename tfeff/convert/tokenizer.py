@@ -1,6 +1,7 @@
 """Conversion of checkpoints' tokenizers to KerasHub's."""
 
 import os
+import warnings
 
 import keras_hub
 
@@ -32,7 +33,7 @@ _FAMILIES = {
 }
 # Of any model that tokenizer.json describes, in transformers 4 and 5.
 _ANY_4, _ANY_5 = "PreTrainedTokenizerFast", "TokenizersBackend"
-# Of a family's classes the settings, what they are called here, and their defaults.
+# The settings of each family's classes, their names here, and their defaults.
 _DEFAULTS = {
     "bert": (
         ("do_lower_case", "to_lower", True),
@@ -46,7 +47,7 @@ _VOCABULARIES = {
     "albert": ("spiece.model", "30k-clean.model"),
     "xlnet": ("spiece.model",),
     "roberta": ("vocab.json",),
-    "xlm-roberta": (),  # The ids of its SentencePiece model are others.
+    "xlm-roberta": (),  # The ids of its SentencePiece model differ.
     "camembert": (),
 }
 _SENTENCE_PIECE = {
@@ -87,7 +88,7 @@ def make_tokenizer(
     if path is None and not is_json:
         _check_no_offsets(directory)
         return None
-    file = None  # Of which the ids are compared.
+    file = None  # Whose ids are compared.
     if path is None:
         file = TokenizerJson.find(directory)
         family, tokenizer = _of_json(file, config, model)
@@ -107,9 +108,9 @@ def make_tokenizer(
         file = _unigram_json(directory, path, family, config)
         tokenizer = _unigram(file, family, config)
     check_added_tokens(directory, family, tokenizer, config)
-    if is_json or os.path.exists(config.path):
-        where = path or os.path.join(directory, "tokenizer.json")
-        _check_defaults(where, family, tokenizer, config, model)
+    where = path or os.path.join(directory, "tokenizer.json")
+    is_alone = not is_json and not os.path.exists(config.path)
+    _check_defaults(where, is_alone, family, tokenizer, config, model)
     if family == "bert" and path is not None:
         check_word_piece_json(directory, tokenizer, settings)
     if file is not None:
@@ -146,7 +147,7 @@ def make_tokenizer_of_file(path: str) -> keras_hub.tokenizers.Tokenizer:
 
 
 def _check_no_offsets(directory):
-    """Raises if a SentencePiece model is alone whose ids are not the checkpoint's."""
+    """Raises if a SentencePiece model, with other ids than the checkpoint, is alone."""
     name = "sentencepiece.bpe.model"
     if os.path.exists(os.path.join(directory, name)):
         raise ValueError(
@@ -188,8 +189,9 @@ def _class_name(config, model):
 def _file_counts(config, model, family):
     """Whether tokenizer.json counts, whatever tokenizer_config.json says.
 
-    It does where Hugging Face has no class, by its name or by the model's type, or that
-    of any tokenizer.json. Version 4's reads one setting, of byte-level BPE.
+    It does where Hugging Face finds no class, by its name or by the model's type, or
+    the class of any tokenizer.json. That of version 4 reads one setting, of byte-level
+    BPE.
     """
     name = _class_name(config, model)
     if name == _ANY_4:
@@ -197,10 +199,11 @@ def _file_counts(config, model, family):
     return name == _ANY_5 or not (name or model.get("model_type", None))
 
 
-def _check_defaults(path, family, tokenizer, config, model):
-    """Raises if Hugging Face's class would take another value of a missing setting.
+def _check_defaults(path, is_alone, family, tokenizer, config, model):
+    """Raises if Hugging Face's class would use another value of a missing setting.
 
-    It takes its own default, whatever tokenizer.json says, unless that file counts.
+    It takes its own default, whatever tokenizer.json says, unless that file counts. Of
+    a vocabulary alone, whose capitals are all that tells, it warns.
     """
     if _file_counts(config, model, family):
         return
@@ -208,12 +211,17 @@ def _check_defaults(path, family, tokenizer, config, model):
         theirs, ours = config.get(setting, default), getattr(tokenizer, attribute)
         if theirs is None:
             theirs = config.get("do_lower_case", True)
-        if theirs is not ours:
-            raise ValueError(
-                f"{config.path!r} must have {setting!r}, or Hugging Face's class takes "
-                f"{setting}={theirs}, where {path!r} means {ours}. Write there the "
-                "value with which the model was trained"
-            )
+        if theirs is ours:
+            continue
+        must = (
+            f"{config.path!r} must have {setting!r}, or Hugging Face's class takes "
+            f"{setting}={theirs}, where {path!r} means {ours}. Write there the value "
+            "with which the model was trained"
+        )
+        if not is_alone:
+            raise ValueError(must)
+        warnings.warn(f"{must}. It is read as {ours}", stacklevel=1)
+        return  # The other settings follow from it.
 
 
 def _of_json(file, config, model):

@@ -16,8 +16,8 @@ from tokenizers import (
 )
 
 from tfeff.convert.added_tokens import OTHERS, ROLES
+from tfeff.convert.same_ids import check_written_ids
 from tfeff.convert.sentencepiece_charsmap import compiled, decompiled
-from tfeff.convert.tokenizer_texts import check_same_ids
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 from tfeff.data.text.xlm_roberta_tokenizer import XLMRobertaTokenizer
 from tfeff.data.text.xlnet_tokenizer import XLNetTokenizer
@@ -68,7 +68,7 @@ def tokenizer_files(
             "`tfeff.data.RobertaTokenizer`. Received: tokenizer of type "
             f"{type(tokenizer).__name__}"
         )
-    check_same_ids(tokenizer, fast)
+    check_written_ids(tokenizer, fast)
     config = json.dumps(own | settings, indent=2, ensure_ascii=False) + "\n"
     return files | {
         "tokenizer.json": fast.to_str(pretty=True).encode("utf-8"),
@@ -185,8 +185,8 @@ def _by_rules(rules, charsmap):
     grapheme, and of such rules the one with the fewest characters. So the rules of
     several characters come first, without those of their first characters. A model
     that composes everything, as SentencePiece trains it, has rules for longer graphemes
-    too. Composed text needs none of them, but for capital letters with marks that have
-    no composed form: they lose the mark.
+    too. Composed text needs none of them, except for capital letters with marks that
+    have no composed form: these lose the mark.
     """
     if not rules:
         return []

@@ -87,12 +87,12 @@ def _exact_scores(vocabulary):
     """Scores that give the same pieces, and whose sums float32 holds exactly.
 
     The best of a text's segmentations has the highest sum of scores. Some, such as "0"
-    and "00" of "000", have equal sums: then both libraries take the same one if they
-    sum exactly, of which float32, as SentencePiece has it, is not capable. A multiple
-    of its number of characters, added to each piece's score, changes all sums of a text
-    by the same amount. Here the sum of a likely text becomes about 0, so that sums are
-    small, and the scores are multiples of a power of 2. Special pieces, of score 0, are
-    in no likely text.
+    and "00" of "000", have equal sums: then both libraries take the same one if their
+    sums are exact, which those of float32, as SentencePiece has them, are not. A
+    multiple of its number of characters, added to each piece's score, changes all sums
+    of a text by the same amount. Here the sum of a likely text becomes about 0, so that
+    sums are small, and the scores are multiples of a power of 2. Special pieces, of
+    score 0, are in no likely text.
     """
     pieces, scores = zip(*vocabulary)
     scores, lengths = np.array(scores, float), np.array([len(p) for p in pieces])
@@ -135,7 +135,7 @@ def _steps(part, name):
 
 
 def _is_of_spaces(step):
-    """Whether it removes white space at the ends, or of a run all but one."""
+    """Whether it removes white space at the ends, or all but one character of a run."""
     pattern = step.values.get("pattern") or {}
     return step.get("type") == "Strip" or (
         step.get("type") == "Replace"
