@@ -27,10 +27,11 @@ RUN = {
         "(2, 128)",
         "b''",
     ],  # The text without a mask has no filling.
-    "docs/LAYERS.md": ["(2, 2)"],
+    "docs/LAYERS.md": ["(2, 2)", "(4, 2, 100)"],
     "docs/ENCODERS.md": ["(2, 9, 512) 3", "'shatter_base'", "(1, 700, 128)"],
     "docs/PRETRAINING.md": ["\n4\n"],
     "docs/FINETUNING.md": ["\nWeather\n"],
+    "docs/DISTILLATION.md": ["\n4 8\n", "(99, 2)"],
     "docs/FIGURES.md": ["\n["],
 }
 PROGRAMS = ("make", "tfeff")

@@ -153,6 +153,8 @@ def test_metrics_are_of_whole_phrases(pairs):
         "accuracy": np.mean([a == b for row in pairs for a, b in row]),
     }
     scores = phrase_metrics(examples, found)
+    words_alone = conll_dataset("A", label_names=NAMES, metric_names=("accuracy",))
+    assert words_alone.metrics(examples, found) == {"accuracy": scores["accuracy"]}
     assert list(scores) == list(expected)
     np.testing.assert_allclose([*scores.values()], [*expected.values()])
 

@@ -1,4 +1,5 @@
 import json
+import warnings
 
 import pytest
 
@@ -62,7 +63,10 @@ def test_parts_of_speech(tmp_path):
     write(tmp_path / "Speech" / "dev.txt", "birds NOUN\nsing VERB\n\nfish VERB\n")
     dev = speech.read("dev", tmp_path)
     assert [row.tolist() for row in dev.labels] == [[0, 1], [1]]
-    assert speech.metrics(dev, [[0, 1], [0]]) == {"accuracy": 2 / 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert speech.metrics(dev, [[0, 1], [0]]) == {"accuracy": 2 / 3}
+        assert datasets.phrase_metrics(dev, [[0, 1], [0]])["accuracy"] == 2 / 3
     with pytest.raises(ValueError, match=r"`metric_names` must be one of \['accuracy'"):
         described(tmp_path, "Speech", record | {"metric_names": ["f1"]})
 
@@ -80,12 +84,15 @@ def test_parts_of_speech(tmp_path):
         (WEATHER | {"name": "Other"}, "Received: 'name'"),
         ({"texts": ["report"]}, "must have the key 'label'"),
         (WEATHER | {"texts": "report"}, "`texts` must be a list of names"),
+        (WEATHER | {"texts": ["sky"]}, "`label` must be another column than `texts`"),
         (WEATHER | {"label_names": ["dry"]}, "`label_names` must be two at least"),
         (WEATHER | {"metric_names": ["f2"]}, "`metric_names` must be one of"),
         ({"label_names": ["a", "b"], "label": "sky"}, "must have the key 'texts'"),
         ({"types": []}, "`types` must name types of phrases, at least one"),
         ({"types": ["B-A", "I-A"]}, "`types` must name types of phrases"),
         ({"types": ["O", "A"]}, "`types` must name types of phrases"),
+        ({"types": ["B-A", "I-B"]}, "`types` must name types of phrases"),
+        ({"types": ["B-A"]}, "Other labels are given as `label_names`"),
         ({"types": ["A"], "label_names": ["A"]}, "One of `types` and `label_names`"),
         ({"label_names": []}, "`label_names` must name a label"),
         ({"types": ["A"], "metric_names": ["f2"]}, "`metric_names` must be one of"),

@@ -40,6 +40,11 @@ class Tracker(keras.callbacks.Callback):
         self.note("epoch", epoch, logs)
 
 
+class Falling(keras.callbacks.LearningRateScheduler):
+    def __init__(self):
+        super().__init__(lambda epoch: 0.1 / (1 + epoch))
+
+
 class NoCallback:
     pass
 '''
@@ -164,6 +169,8 @@ def test_each_training_of_a_grid_has_its_own_callback(tmp_path):
         (TypeError, "classes of Keras callbacks", "os.getcwd()"),
         (ValueError, r"Tracker\(path, every=1.*missing.*'path'", "my_tracker.Tracker"),
         (ValueError, "unexpected keyword.*'often'", "my_tracker.Tracker('x', often=3)"),
+        (ValueError, "not set the learning rate", "keras.callbacks.ReduceLROnPlateau"),
+        (ValueError, "the recipe has a schedule", "my_tracker.Falling()"),
     ],
 )
 def test_what_is_no_callback_is_named_before_any_work(error, message, text, tmp_path):
@@ -182,6 +189,10 @@ def test_objects_that_are_no_callbacks_are_named(tmp_path):
             Callbacks(settings, wrong)
     with pytest.raises(TypeError, match="`callbacks` must be Keras callbacks"):
         Callbacks(settings, ["my_tracker.Tracker"])
+    falling = keras.callbacks.ReduceLROnPlateau
+    for wrong in (falling, falling(patience=2)):
+        with pytest.raises(ValueError, match="`callbacks` must not set the learning"):
+            Callbacks(settings, [wrong])
     made = Callbacks(settings, [dict])
     with (
         pytest.raises(TypeError, match="`callbacks` must be Keras callbacks"),

@@ -6,7 +6,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tfeff.recipes.corpora import corpus, split_corpus
+from tests.subjects.sentences import tokenizer
+from tfeff.recipes.corpora import build_caches, corpus, split_corpus, train_tokenizer
 
 SETTINGS = types.SimpleNamespace(max_characters=10_000, text_field="body")
 
@@ -91,3 +92,23 @@ def test_hugging_face_by_name(tmp_path):
     assert list(corpus([f"hf:{tmp_path / 'saved'}"], SETTINGS)) == ["one", "two"]
     with pytest.raises(ValueError, match="`corpus` must name a data set.*hf:/nowhere"):
         corpus(["hf:/nowhere"], SETTINGS)
+
+
+def test_text_without_a_token_is_named_by_its_setting(tmp_path):
+    settings = types.SimpleNamespace(
+        validation=("valid.txt",),
+        sequence_length=8,
+        tokenizer_kind="wordpiece",
+        vocabulary_size=60,
+    )
+    with pytest.raises(ValueError, match="^`corpus` must hold text. Received"):
+        train_tokenizer([" "], settings)
+    for texts, name in (
+        (([" "], ["two"]), "corpus"),
+        ((["one"], [" "]), "validation"),
+    ):
+        with pytest.raises(ValueError, match=f"^`{name}` must hold text. Received: 1"):
+            build_caches(str(tmp_path / name), *texts, tokenizer(), settings)
+    settings.validation = ()  # It is a part of the corpus.
+    with pytest.raises(ValueError, match="^`corpus` must hold text. Received: 1"):
+        build_caches(str(tmp_path / "split"), ["one"], [" "], tokenizer(), settings)

@@ -1,9 +1,11 @@
 import json
 import os
+import types
 
 import numpy as np
 import pytest
 
+import tfeff
 from tfeff import data, datasets
 from tfeff.recipes.data_record import keep_data
 from tfeff.training import RunDirectory
@@ -27,16 +29,10 @@ def words(*labels):
     return data.TokenExamples((("a", "b"),), (list(labels),), ("O", "B-A"), ("0",))
 
 
-def train(run):
-    """Leaves what a finished cell does."""
-    os.makedirs(run.path("cells", "a"))
-    open(run.path("cells", "a", "model.keras"), "w").close()
-
-
-def test_a_start_that_has_made_nothing_leaves_nothing(tmp_path):
-    with RunDirectory(tmp_path / "run", {}) as run:
-        keep_data(run, weather(), {"train": texts("a", "b")})
-    assert not (tmp_path / "run").exists()
+def train(run, cell="a", file="metrics.json"):
+    """Leaves a file of a cell: a finished one has its metrics."""
+    os.makedirs(run.path("cells", cell), exist_ok=True)
+    open(run.path("cells", cell, file), "w").close()
 
 
 @pytest.mark.parametrize(
@@ -53,13 +49,15 @@ def test_examples_stay_the_same(tmp_path, first, second, other):
         keep_data(run, weather(), {"train": other, "dev": first})  # Nothing is trained.
         keep_data(run, weather(), {"train": first, "dev": first})
         train(run)
-        text = (tmp_path / "run" / "read_data.json").read_text()
+        path = tmp_path / "run" / "read_data.json"
+        before, text = path.stat(), path.read_text()
         keep_data(run, weather(), {"train": second, "dev": second})
+        assert path.stat() == before
         message = "which has read other examples than Weather has now"
         for parts in ({"train": first, "dev": other}, {"train": other, "dev": first}):
             with pytest.raises(ValueError, match=message):
                 keep_data(run, weather(), parts)
-        assert (tmp_path / "run" / "read_data.json").read_text() == text
+        assert path.read_text() == text
 
 
 def test_long_arrays_count_to_the_end(tmp_path):
@@ -84,3 +82,35 @@ def test_names_stay_the_same(tmp_path):
             keep_data(run, changed, parts)
         record = json.loads((tmp_path / "run" / "read_data.json").read_text())
     assert record["label_names"] == ["dry", "wet"]
+
+
+def test_a_cell_without_metrics_is_trained_again(tmp_path):
+    with RunDirectory(tmp_path / "run", {}) as run:
+        keep_data(run, weather(), {"train": texts("a", "b")})
+        train(run, file="model.keras")
+        keep_data(run, weather(), {"train": texts("a", "c")})
+
+
+def test_labels_of_before_are_those_of_a_finished_model(tmp_path, monkeypatch):
+    parts = {"train": texts("a", "b")}
+    loaded = []
+
+    def load(path, compile):
+        loaded.append(os.path.relpath(path, tmp_path))
+        return types.SimpleNamespace(label_names=("wet", "dry"))
+
+    monkeypatch.setattr(tfeff.training, "load_checkpoint", load)
+    with RunDirectory(tmp_path / "run", {}) as run:
+        train(run, "a", "model.keras")  # It was killed.
+        keep_data(run, weather(), parts)
+        os.remove(run.path("read_data.json"))
+        train(run, "b")  # Its model was deleted.
+        keep_data(run, weather(), parts)
+        os.remove(run.path("read_data.json"))
+        for name in "dc":
+            train(run, name)
+            train(run, name, "model.keras")
+        with pytest.raises(ValueError, match="other label_names than Weather"):
+            keep_data(run, weather(), parts)
+        keep_data(run, weather(label_names=("wet", "dry")), parts)
+    assert loaded == ["run/cells/c/model.keras"] * 2

@@ -19,7 +19,7 @@ from tfeff.recipes import (
     embed,
     finetune,
 )
-from tfeff.recipes.runs import has_model, write_model
+from tfeff.recipes.run_exports import has_model, write_model
 
 SIZES = dict(vocabulary_size=60, num_layers=1, max_sequence_length=24)
 SIZES |= dict(hidden_dim=16, intermediate_dim=16)

@@ -1,5 +1,6 @@
 """Distillation from Python on every kind of task, and of masked language models."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.recipes import DistillSettings, distill
+from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.distilling_models import layer_settings, prediction_settings
+from tfeff.recipes.runs import open_run
 
 SIZES = {
     "vocabulary_size": 60,
@@ -149,6 +152,47 @@ def test_students_of_every_kind_of_task(task, folder, tmp_path):
     assert "serving_default" in served.signatures
     # A finished run is left as it is.
     assert distill(settings, DATASETS[task]) == metrics
+
+
+def test_a_finished_run_on_other_data_is_refused(tmp_path):
+    dataset = DATASETS["Rated"]
+    settings = on_a_task(tmp_path, "Rated", tmp_path / "run")
+    with open_run(settings) as run:
+        keep_data(run, dataset, {s: texts(s, "") for s in ("train", "dev")})
+        tfeff.training.write_metrics({"student": 1}, run.path("metrics.json"))
+    assert distill(settings, dataset) == {"student": 1}
+
+    def halved(split, folder):
+        found = texts(split, folder)
+        return dataclasses.replace(found, labels=found.labels / 2)
+
+    changed = dataclasses.replace(dataset, reader=halved)
+    with pytest.raises(ValueError, match="which has read other examples than Rated"):
+        distill(settings, changed)
+    assert distill(settings, dataset) == {"student": 1}
+
+
+def test_classes_of_one_name_have_one_index(tmp_path, monkeypatch):
+    def read(split, folder):
+        labels = np.arange(8) % 3
+        return tfeff.data.TextExamples(
+            first=TEXTS, second=None, labels=labels, label_names=names
+        )
+
+    names = ("pos", "neg", "neutral")
+    moods = tfeff.datasets.Dataset(name="Moods", reader=read, label_names=names)
+    settings = on_a_task(tmp_path, "Moods", tmp_path / "run")
+    encoder = make_encoder(1)
+    for classes, message in (
+        (("neg", "neu", "pos"), r"`teacher` must have the classes of Moods.*'neu'"),
+        (("0", "1", "2"), "`student` must be"),  # The teacher has other names for them.
+        (("pos", "neg", "neu"), "`student` must be"),
+    ):
+        model = tfeff.tasks.Classifier(encoder, 3, label_names=classes)
+        monkeypatch.setattr(tfeff.training, "load_checkpoint", lambda _, m=model: m)
+        with pytest.raises(ValueError, match=message):
+            distill(settings, moods)
+        assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import tfeff
 from tests.subjects.files import flip_bit
 from tests.subjects.sentences import tokenizer
 from tests.subjects.serving import make_encoder
-from tfeff.recipes.runs import export_once, newest_export
+from tfeff.recipes.run_exports import export_once, make_once, newest_export
 
 
 @pytest.fixture
@@ -34,3 +34,15 @@ def test_the_export_of_a_run_of_before_there_were_versions_stays(run):
     assert export_once(run, make_encoder(), tokenizer()) == flat == newest_export(run)
     tfeff.export.check_export(flat)
     assert tfeff.export.versions(flat) == [flat]
+
+
+def test_a_folder_is_made_once_and_checked(tmp_path):
+    made = []
+
+    def write(path):
+        made.append(path)
+        tmp_path.joinpath("folder").mkdir()
+
+    for _ in range(2):
+        make_once(str(tmp_path / "folder"), write)
+    assert made == [str(tmp_path / "folder")]

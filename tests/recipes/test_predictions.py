@@ -1,5 +1,6 @@
 """Predictions of a part, as the last step of fine-tuning writes them."""
 
+import os
 import types
 
 import numpy as np
@@ -9,6 +10,14 @@ import tfeff
 from tfeff.recipes import answering, finetuning
 
 URL = "s3://bucket/run"
+
+
+def leave_metrics(run, split):
+    """What an earlier start wrote, whose part had labels."""
+    os.makedirs(run.path("predictions", split))
+    path = run.path("predictions", split, "metrics.json")
+    open(path, "w").close()
+    return path
 
 
 @pytest.fixture
@@ -32,7 +41,9 @@ def test_predictions_are_told_where_they_are_published(run, monkeypatch, capsys)
         predicted_baseline=None,
     )
     monkeypatch.setattr(finetuning, "predict", lambda *_: np.array([0]))
-    finetuning.write_predictions(task, None, "test", run)
+    metrics = leave_metrics(run, "test")
+    finetuning.predict_part(task, None, "test", run)
+    assert not os.path.exists(metrics)
     printed = capsys.readouterr().out
     assert printed == f"predictions: {URL}/predictions/test/SST-2.tsv\n"
 
@@ -44,7 +55,8 @@ def test_answers_are_told_where_they_are_published(run, monkeypatch, capsys):
     question = tfeff.data.Question(
         "a", "the cat", "the small cat", ("cat",), ((10, 13),)
     )
-    answering.write_predictions(
+    metrics = leave_metrics(run, "dev")
+    answering.predict_part(
         types.SimpleNamespace(predict_split="dev", max_answer_tokens=3),
         run,
         tfeff.datasets.get("SQuAD1.1"),
@@ -52,4 +64,5 @@ def test_answers_are_told_where_they_are_published(run, monkeypatch, capsys):
         {},
         None,
     )
+    assert not os.path.exists(metrics)
     assert capsys.readouterr().out == f"predictions of dev: {URL}/predictions/dev\n"

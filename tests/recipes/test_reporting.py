@@ -217,6 +217,41 @@ def test_columns_are_of_one_folder_of_data(tmp_path):
     assert sorted(found) == names
 
 
+def write_own(folder, data, pretrained, **digests):
+    """A run on a task of one's own; without digests as of before there were any."""
+    best = {"metric": "dev_accuracy", "best": {"mean": {"dev_accuracy": 0.5}}}
+    config = {"task": "Weather", "pretrained": pretrained, "data": data}
+    write(folder, config, best)
+    if digests:
+        (folder / "read_data.json").write_text(json.dumps({"examples": digests}))
+
+
+def test_columns_are_of_the_same_examples(tmp_path):
+    digests = {name: name * 64 for name in "abc"}
+
+    def found():
+        table = report(ReportSettings(runs=(f"{tmp_path}/*",)))
+        return {name.removeprefix("Weather dev_accuracy") for name in table["bert"]}
+
+    write_own(tmp_path / "1", "v1/own", "bert", train="x", dev=digests["a"])
+    write_own(tmp_path / "2", "copy/", "bert", train="y", dev=digests["a"])
+    assert found() == {""}
+    write_own(tmp_path / "3", "other", "bert", train="x", dev=digests["b"])
+    assert found() == {" own", " other"}
+    write_own(tmp_path / "4", "v2/own", "bert", train="x", dev=digests["c"])
+    assert found() == {" v1/own", " v2/own", " other"}
+    write_own(tmp_path / "5", "v2/own/", "bert")
+    write_own(tmp_path / "6", "v2/own", "bert")
+    expected = {" v1/own", f" v2/own {digests['c'][:8]}", " v2/own", " other"}
+    assert found() == expected
+    # Edited in its place.
+    write_own(tmp_path / "7", "v1/own", "bert", train="x", dev=digests["c"][::-1] + "d")
+    assert len(found()) == 5
+    (tmp_path / "7" / "read_data.json").write_text('{"examples": 3}')
+    with pytest.raises(ValueError, match="/7', whose metrics are damaged"):
+        found()
+
+
 def test_the_average_is_of_one_metric_a_task(tmp_path):
     for task in GLUE:
         metric = "dev_matched_accuracy" if task == "MNLI" else "dev_accuracy"

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import re
 
 import keras
 import pytest
@@ -34,51 +33,6 @@ def test_a_directory_of_an_older_version_is_opened(tmp_path):
     assert not os.path.exists(run.path("run.lock"))
     with pytest.raises(ValueError, match="steps: there 3, now 4"):
         runs.open_run(other).__enter__()
-
-
-def test_tasks_of_a_kind_are_listed_and_a_near_miss_first():
-    spans, texts = tfeff.data.SpanExamples, tfeff.data.TextExamples
-    message = r"`task` must be one of \['{0}', (?!.*{1}).*Did you mean '{0}'\?$"
-    for kind, task, first, other in (
-        (spans, "trivia", "TriviaQA", "CoLA"),
-        (spans, "newsqa", "NewsQA", "RACE"),
-        (texts, "rte", "RTE", "RACE"),
-    ):
-        with pytest.raises(ValueError, match=message.format(first, other)):
-            runs.find_dataset(task, kind)
-    for task in ("sqad", "weather"):
-        with pytest.raises(ValueError, match=r"`task` must be one of \['SQuAD"):
-            runs.find_dataset(task, spans)
-    assert runs.find_dataset("squad2", spans).name == "SQuAD2.0"
-
-
-def test_a_task_may_be_described_in_the_folder_of_the_data(tmp_path):
-    folder = tmp_path / "Birds"
-    folder.mkdir()
-    (folder / "dataset.json").write_text('{"types": ["BIRD"]}')
-    words, texts = tfeff.data.TokenExamples, tfeff.data.TextExamples
-    for data in (str(tmp_path), f"file://{tmp_path}"):
-        assert runs.find_dataset("Birds", words, data=data).label_names[1] == "B-BIRD"
-    with pytest.raises(ValueError, match="task='Birds', a data set of `TokenExamples`"):
-        runs.find_dataset("Birds", texts, data=str(tmp_path))
-    for data in (str(tmp_path), f"file://{tmp_path}"):
-        message = f"or be described by {data}/Bird/dataset.json. Received: task='Bird'"
-        with pytest.raises(ValueError, match=re.escape(message)):
-            runs.find_dataset("Bird", words, data=data)
-    with pytest.raises(ValueError, match=r"one of \['Birds', .*Did you mean 'Birds'"):
-        runs.find_dataset("birds", words, data=str(tmp_path))
-    message = f"`data` must be the folder above, {tmp_path}."
-    with pytest.raises(ValueError, match=re.escape(message)):
-        runs.find_dataset("Birds", words, data=str(folder))
-    with pytest.raises(ValueError, match="There is no folder nowhere"):
-        runs.find_dataset("Birds", words, data="nowhere")
-    (tmp_path / "WikiANN").mkdir()
-    (tmp_path / "WikiANN" / "dataset.json").write_text('{"types": ["BIRD"]}')
-    with pytest.raises(ValueError, match="`task` must be another name than that of a"):
-        runs.find_dataset("WikiANN", words, data=str(tmp_path))
-    (folder / "dataset.json").write_text('{"type": ["BIRD"]}')
-    with pytest.raises(ValueError, match="Birds/dataset.json must have the key"):
-        runs.find_dataset("Birds", words, data=str(tmp_path))
 
 
 def test_the_directory_of_another_command_is_named(tmp_path):
@@ -121,18 +75,6 @@ def test_no_command_takes_over_the_directory_of_another(command, other):
         return
     with pytest.raises(ValueError, match="`directory` .*is of another command: .*no "):
         runs.upgraded(cls, "run", config)
-
-
-def test_a_folder_is_made_once_and_checked(tmp_path):
-    made = []
-
-    def write(path):
-        made.append(path)
-        tmp_path.joinpath("folder").mkdir()
-
-    for _ in range(2):
-        runs.make_once(str(tmp_path / "folder"), write)
-    assert made == [str(tmp_path / "folder")]
 
 
 def test_weights_that_are_not_finite_are_an_error():

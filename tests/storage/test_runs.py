@@ -171,7 +171,7 @@ def test_predictions_are_told_by_the_url(monkeypatch, capsys):
     )
     monkeypatch.setattr(finetuning, "predict", lambda *_: np.zeros(2, int))
     with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
-        finetuning.write_predictions(task, None, "test", run)
+        finetuning.predict_part(task, None, "test", run)
     told = f"predictions: {URL}/predictions/test/SST-2.tsv\n"
     assert capsys.readouterr().out == told
     found = pathlib.Path(storage.fetch(URL))

@@ -52,9 +52,10 @@ SINGLE = {"masked_lm": objectives.MaskedLM, "permutation_lm": objectives.Permuta
 KINDS = ("replaced_token", *SINGLE, "sentence_order", "sentence_alone")
 
 
-def batches(kind, count=8, seed=0, padding=0):
+def batches(kind, count=8, seed=0, padding=0, **sizes):
     """A dataset of ragged global batches of 4, first rows without any target."""
-    dataset = masked_lm_batches(batches=count, seed=seed).map(_with_first_token)
+    dataset = masked_lm_batches(batches=count, seed=seed, **sizes)
+    dataset = dataset.map(_with_first_token)
     if kind == "permutation_lm":
         dataset = dataset.map(_with_ranks)
     elif kind in ("sentence_order", "sentence_alone"):

@@ -32,6 +32,7 @@ from tfeff.data.finetuning.examples import TokenExamples
 from tfeff.datasets.checks import check_names
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import malformed, numbered_lines
+from tfeff.datasets.metrics import accuracy
 from tfeff.datasets.submissions import new_file, write_lines
 from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import (
@@ -237,7 +238,7 @@ def _labels(types):
     """The labels of phrases of the types."""
     types = check_names("types", types)
     marked = {kind for kind in types if f"I-{kind.removeprefix('B-')}" in types}
-    if not types or "O" in types or marked:
+    if all(kind.startswith(("B-", "I-")) for kind in types) or "O" in types or marked:
         raise ValueError(
             "`types` must name types of phrases, at least one, such as 'PER' of the "
             f"labels 'B-PER' and 'I-PER'. Received: types={list(types)}. Other labels "
@@ -251,8 +252,11 @@ def _is_of_phrase(label):
 
 
 def _some_metrics(names, examples, predictions):
-    found = phrase_metrics(examples, predictions)
-    return {name: found[name] for name in names}
+    if names == ("accuracy",):
+        right, found = map(np.concatenate, _compared(examples, predictions))
+        return {"accuracy": accuracy(right, found)}
+    scores = phrase_metrics(examples, predictions)
+    return {name: scores[name] for name in names}
 
 
 def phrase_metrics(
@@ -260,8 +264,15 @@ def phrase_metrics(
 ) -> dict[str, float]:
     """F1, precision and recall of phrases, and the accuracy of words.
 
-    A phrase counts as found if its type, first and last word are right. Labels are read
-    as CoNLL's `conlleval` reads them: an `I-` that nothing begins begins a phrase.
+        precision = TP / (TP + FP)
+        recall = TP / (TP + FN)
+        f1 = 2 TP / (2 TP + FP + FN)
+        accuracy = 1/W Σ_w [y_w = p_w]
+
+    with `TP` phrases that are found, `FP` predicted ones that are wrong and `FN` that
+    are missed, and the labels `y` and predictions `p` of all `W` words. A phrase counts
+    as found if its type, first and last word are right. Labels are read as CoNLL's
+    `conlleval` reads them: an `I-` without a `B-` before it begins a phrase.
 
     Args:
         examples: sentences with labels.
@@ -286,32 +297,38 @@ def phrase_metrics(
     """
     from seqeval import metrics
 
-    if not isinstance(examples, TokenExamples):
-        raise TypeError(
-            f"`examples` must be `TokenExamples`. Received: examples={examples!r:.80}"
-        )
-    if examples.labels is None:
-        raise ValueError("`examples` must have labels. Received: none")
     right, found = (
         [[examples.label_names[label] for label in row] for row in rows]
-        for rows in (examples.labels, check_labels(examples, predictions))
+        for rows in _compared(examples, predictions)
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NaN says it.
+        # NaN says what is undefined; labels need not be of phrases.
+        warnings.simplefilter("ignore")
         scores = {
             "f1": metrics.f1_score(right, found),
             "precision": metrics.precision_score(right, found),
             "recall": metrics.recall_score(right, found),
             "accuracy": metrics.accuracy_score(right, found),
         }
-    wanted, got = (
-        len(metrics.sequence_labeling.get_entities(rows)) for rows in (right, found)
-    )
+        wanted, got = (
+            len(metrics.sequence_labeling.get_entities(rows)) for rows in (right, found)
+        )
     defined = {"f1": wanted + got, "precision": got, "recall": wanted, "accuracy": 1}
     return {
         name: float(score) if defined[name] else math.nan
         for name, score in scores.items()
     }
+
+
+def _compared(examples, predictions):
+    """The labels of the sentences, and the predicted ones, or an error."""
+    if not isinstance(examples, TokenExamples):
+        raise TypeError(
+            f"`examples` must be `TokenExamples`. Received: examples={examples!r:.80}"
+        )
+    if examples.labels is None:
+        raise ValueError("`examples` must have labels. Received: none")
+    return examples.labels, check_labels(examples, predictions)
 
 
 def check_labels(

@@ -41,7 +41,7 @@ def lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
 
 
 def numbered_lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
-    """As `lines`, with those that are blank; a file of these alone is an error."""
+    """As `lines`, with blank lines; a file of nothing else is an error."""
     found = False
     for number, raw in enumerate(_bytes(path).split(b"\n"), start=1):
         try:

@@ -16,6 +16,10 @@ from tfeff.datasets.checks import check_classes, check_ratings, check_same_numbe
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
     """The share of correct predictions.
 
+        accuracy = 1/N Σ_i [y_i = p_i]
+
+    with the labels `y` and the predictions `p`.
+
     Args:
         labels: `[N]`, the right classes.
         predictions: `[N]`, the predicted ones.
@@ -119,6 +123,10 @@ def matthews_correlation(labels: np.ndarray, predictions: np.ndarray) -> float:
 def pearson(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Pearson's correlation: the covariance over the product of the deviations.
 
+        r = Σ_i (y_i − ȳ)(p_i − p̄) / √(Σ_i (y_i − ȳ)² Σ_i (p_i − p̄)²)
+
+    with the labels `y`, the predictions `p` and their means.
+
     Args:
         labels: `[N]`, the right ratings.
         predictions: `[N]`, the predicted ones.
@@ -144,7 +152,12 @@ def pearson(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def spearman(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """Spearman's correlation: Pearson's of the ranks; equal values share a rank.
+    """Spearman's correlation: Pearson's of the ranks.
+
+        ρ = r(rank(y), rank(p))
+
+    with the labels `y`, the predictions `p` and Pearson's `r`; equal values all have
+    the mean of their ranks.
 
     Args:
         labels: `[N]`, the right ratings.

@@ -86,7 +86,7 @@ def read_mrqa(
 
 
 def _half(path, half):
-    """The ids in a half. Skipped ones count: no question changes sides for them."""
+    """The ids in a half. Skipped questions count, so that both halves stay."""
     ids = sorted((record["qid"] for record, *_ in _records(path)), key=_digest)
     middle = (len(ids) + 1) // 2
     return set(ids[:middle] if half == "first" else ids[middle:])

@@ -45,7 +45,8 @@ def read_race(
 
     Raises:
         ValueError: if there is no such split, level or folder, or a file is empty or
-            malformed, or a question has not four options or another answer than A to D.
+            malformed, or a question does not have four options, or has another answer
+            than A to D.
 
     Example:
     ```python

@@ -19,7 +19,7 @@ def read_sentences(path: str | os.PathLike) -> SentenceExamples:
     - `.jsonl`, `.ndjson`: a JSON object a line, with the fields `text`; `anchor` and
       `positive`; or `anchor`, `positive` and `negative`. Other fields are not read.
     - `.tsv`: the first line names the columns, among them those. Quotes have no
-      meaning: what writes them, such as Python's `csv`, must be told not to.
+      meaning: programs that write such a file, as with Python's `csv`, must not quote.
     - any other but `.csv` and `.json`: a text a line.
 
     All may be compressed, with `.gz` behind. Blank lines are no examples.

@@ -26,8 +26,12 @@ def squad_v1_metrics(
 ) -> dict[str, float]:
     """Exact match and F1 of SQuAD 1.1, which MRQA also uses.
 
-    Both compare texts without capitals, punctuation and articles and take the best over
-    all answers: `"exact_match"` is 1 if they are equal, `"f1"` compares their words.
+        exact_match = 100/N Σ_q max_a [words(p_q) = words(a)]
+        f1 = 100/N Σ_q max_a 2 c(p_q, a) / (|words(p_q)| + |words(a)|)
+
+    over `N` questions, the best over all answers `a` of each. The words of a text are
+    those without capitals, punctuation and articles; a prediction `p` has `c` of them
+    in common with an answer, counted with repetitions.
 
     Args:
         questions: all with answers.
@@ -77,6 +81,14 @@ def squad_v2_metrics(
     no_answer_probabilities: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
     """The metrics of SQuAD 2.0, in which "" means that a question has no answer.
+
+        f1 = 100/N Σ_q f1_q
+        best_f1 = max_θ 100/N Σ_q (f1_q if P_q ≤ θ else [q has no answer])
+        pr_f1_ap = 100 Σ_k precision_k (recall_k − recall_{k−1})
+
+    with `f1_q` of a question as of `squad_v1_metrics`, where a question without answers
+    has the answer "", and the probability `P_q` that it has none; precision and recall
+    are those of answering the questions with the `k` lowest `P_q`. `exact` is likewise.
 
     Args:
         questions: with and without answers.

@@ -9,7 +9,7 @@ import numpy as np
 from tfeff.data.finetuning.examples import ChoiceExamples, TextExamples
 from tfeff.storage.arguments import WRITE, paths
 from tfeff.utils.checks import check_mapping, check_path
-from tfeff.utils.files import atomic_file, check_new_path
+from tfeff.utils.files import check_new_path, write_text
 
 
 @paths(path=WRITE)
@@ -82,11 +82,7 @@ def write_lines(lines: Iterable[str], path: str) -> str:
     """Writes the lines to a file, atomically; creates the folders above it."""
     text = "".join(f"{line}\n" for line in lines)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with (
-        atomic_file(path) as new,
-        open(new, "w", encoding="utf-8", newline="\n") as file,
-    ):
-        file.write(text)
+    write_text(path, text, newline="\n")
     return path
 
 

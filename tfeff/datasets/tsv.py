@@ -240,6 +240,11 @@ def _checked(texts, label, label_names, ratings):
         raise ValueError(f"`texts` must be one column or two. Received: {texts}")
     if not isinstance(label, str) or not label:
         raise TypeError(f"`label` must be a column. Received: label={label!r}")
+    if label in texts:
+        raise ValueError(
+            "`label` must be another column than `texts`. Received: "
+            f"label={label!r}, texts={texts}"
+        )
     if label_names is not None:
         label_names = check_names("label_names", label_names)
         if len(label_names) < 2:

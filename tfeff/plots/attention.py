@@ -143,7 +143,7 @@ def draw_concentration(
     layers = maps.concentration(distance)
     (together,) = maps.over_layers().concentration(distance)
     with figure_axes(path) as (axes,):
-        # There is no bar for a layer without attention that is far.
+        # A layer without far attention has no bar.
         axes.bar(range(len(layers)), np.where(np.isfinite(layers), layers, np.nan))
         if np.isfinite(together):
             axes.axhline(together, color="black", linewidth=1, label="all layers")

@@ -27,6 +27,8 @@ class AttentionMaps:
     Args:
         totals: float64 array `[L, T, T]`.
         pairs: integer array `[T, T]`.
+
+    Example: see `attention_maps`.
     """
 
     totals: np.ndarray

@@ -23,6 +23,8 @@ class LayerChanges:
     Args:
         distances: float64 array `[L]`.
         degrees: float64 array `[L]`, from 0 to 180.
+
+    Example: see `layer_changes`.
     """
 
     distances: np.ndarray

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 
 import keras
@@ -12,35 +11,32 @@ import numpy as np
 import tfeff
 from tfeff.datasets.squad import withhold
 from tfeff.recipes.answer_settings import AnswerSettings
-from tfeff.recipes.baselines import (
-    baseline_to_predict,
-    make_baseline,
-    score,
-    scores_line,
-)
+from tfeff.recipes.baselines import baseline_to_predict, make_baseline, score
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.naming import named_as
+from tfeff.recipes.predictions import write_predictions, write_scores
+from tfeff.recipes.run_exports import (
+    has_model,
+    make_once,
+    newest_export,
+    write_model,
+)
 from tfeff.recipes.runs import (
-    best_metric,
-    check_finite,
+    MODEL,
     check_plots,
     copy,
     draw,
     examples_in_step,
-    find_dataset,
-    has_model,
-    make_once,
-    newest_export,
     open_run,
     print_next,
     recipe_running,
-    write_model,
 )
 from tfeff.recipes.settings import check_settings
+from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.tuning import (
     check_lora,
-    copy_lora,
+    load_best,
     load_pretrained,
     more_axes,
     train_cell,
@@ -127,7 +123,6 @@ def answer(
         examples, dev_examples = (
             tfeff.data.SpanExamples(part.questions) for part in (train, dev)
         )
-        keep_data(run, dataset, {"train": examples, "dev": dev_examples})
         with named_as(examples="dev"):
             baseline = make_baseline(dataset, examples, {"": dev_examples})
         baselines = [
@@ -149,6 +144,7 @@ def answer(
             settings.seeds,
             metric=metric,
         )
+        keep_data(run, dataset, {"train": examples, "dev": dev_examples})
         summary = grid.run(
             lambda folder, seed, **cell: train_cell(
                 settings,
@@ -169,13 +165,13 @@ def answer(
             )
         )
         print(grid.table({baseline["name"]: baseline["metrics"]}))
-        best_model = os.path.join(summary["best"]["folder"], "model.keras")
+        best_model = os.path.join(summary["best"]["folder"], MODEL)
         is_finished = os.path.exists(run.path("metrics.json"))
         if not (is_finished and has_model(run, best_model)):
             write_best(
                 settings, run, dataset, dev_split, tokenizer, dev, summary, baseline
             )
-        # Also of a run of before there was one.
+        # Runs of earlier versions have none.
         make_once(
             run.path("preset"),
             lambda path: tfeff.tasks.save_pretrained(
@@ -183,12 +179,12 @@ def answer(
             ),
         )
         path = run.path("metrics.json")
-        # Of the cells there may be others than at an earlier start.
+        # The cells may be others than those of an earlier start.
         metrics = {**read_object(path), "grid": summary}
         tfeff.training.write_metrics(metrics, path)
         metrics = read_object(path)
         for part, its_baseline in zip(to_predict, baselines):
-            write_predictions(settings, run, dataset, part, metrics, its_baseline)
+            predict_part(settings, run, dataset, part, metrics, its_baseline)
         run.finish()
         for name in dataset.metric_names:
             print(f"{name}: {score(metrics, name, baseline)}")
@@ -226,25 +222,23 @@ def evaluate(model, dataset, dev, max_answer_tokens):
 
 def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary, baseline):
     """Predictions, model and export of the best cell; the metrics last."""
-    # Of a start that was stopped here, or of cells that were deleted since.
+    # They are of a start that was stopped here, or of cells that were deleted since.
     for name in ("metrics.json", "predictions.json", "null_odds.json"):
         if os.path.exists(run.path(name)):
             os.remove(run.path(name))
-    best_model = os.path.join(summary["best"]["folder"], "model.keras")
-    model = tfeff.training.load_checkpoint(best_model)
-    check_finite(model)
+    best_model = os.path.join(summary["best"]["folder"], MODEL)
+    model = load_best(settings, summary["best"]["folder"], run)
     metrics, answers = evaluate(model, dataset, dev, settings.max_answer_tokens)
     examples = tfeff.data.SpanExamples(dev.questions)
     threshold = metrics.get("no_answer_threshold")
     served = None
     if threshold is not None:
-        # The official script has thresholds of their own for F1 and for exact
-        # matches; the answers are given by one.
+        # The official script finds one threshold for F1 and one for exact matches, but
+        # answers can be withheld by one only.
         answers = withhold(answers, threshold)
         metrics |= dataset.metrics(examples, texts(answers))
         served = served_threshold(threshold, answers)
     dataset.write_predictions(dev_split, examples, answers, run.directory)
-    copy_lora(settings, summary["best"]["folder"], run)
     batches = dev.dataset(8, shuffle=False, repeat=False)
     draw(model.encoder, batches, run, settings.plots)
     write_model(
@@ -270,31 +264,23 @@ def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary, basel
     )
 
 
-def write_predictions(settings, run, dataset, part, metrics, baseline):
+def predict_part(settings, run, dataset, part, metrics, baseline):
     """Answers of a part as the benchmark wants them, and metrics where it has them.
 
     What SQuAD 2.0 leaves without an answer is decided by the threshold of `metrics`,
     those of the development set.
     """
     split = settings.predict_split
-    model = tfeff.training.load_checkpoint(run.path("model.keras"))
+    model = tfeff.training.load_checkpoint(run.path(MODEL))
     answers = model.answers(part, max_answer_tokens=settings.max_answer_tokens)
     threshold = metrics.get("no_answer_threshold")
     if threshold is not None:
         answers = withhold(answers, threshold)
     examples = tfeff.data.SpanExamples(part.questions)
-    folder = run.path("predictions", split)
-    os.makedirs(folder, exist_ok=True)
-    with tempfile.TemporaryDirectory() as new:
-        for path in dataset.write_predictions(split, examples, answers, new):
-            copy(path, os.path.join(folder, os.path.basename(path)))
+    write_predictions(run, dataset, split, examples, answers)
     if baseline:
-        scores = dataset.metrics(examples, texts(answers))
-        tfeff.training.write_metrics(
-            {**scores, "baseline": baseline}, os.path.join(folder, "metrics.json")
-        )
-        print(f"{split}: {scores_line(scores, baseline)}")
-    print(f"predictions of {split}: {run.shown(folder)}")
+        write_scores(run, split, dataset.metrics(examples, texts(answers)), baseline)
+    print(f"predictions of {split}: {run.shown(run.path('predictions', split))}")
 
 
 def texts(answers):
@@ -303,10 +289,10 @@ def texts(answers):
 
 
 def served_threshold(threshold, answers):
-    """By how much no answer must score higher to be the answer.
+    """How much higher than the best answer no answer must score to be returned.
 
-    The best threshold is the probability of some question, which rounding would put on
-    either side of it: half-way to the next one there is no question.
+    The best threshold is the probability of one of the questions, which rounding could
+    put on either side of it. It is therefore moved half-way to the next probability.
     """
     probabilities = (answer.no_answer_probability for answer in answers)
     above = min((p for p in probabilities if p > threshold), default=1.0)

@@ -67,7 +67,7 @@ def scores_line(metrics: Mapping[str, float], baseline: Mapping) -> str:
 
 
 def score(metrics: Mapping[str, float], name: str, baseline: Mapping) -> str:
-    """A metric, and that of the baseline if it has it: a threshold, say, it has not."""
+    """A metric, and the baseline's, which has no thresholds."""
     found = _text(metrics[name])
     if name in baseline["metrics"]:
         found += f", {baseline['name']} {_text(baseline['metrics'][name])}"

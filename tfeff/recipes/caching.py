@@ -26,7 +26,7 @@ from tfeff.tasks.run_tokenizer import (
 )
 from tfeff.utils.beam import BeamJobs
 from tfeff.utils.checks import differences, is_url
-from tfeff.utils.files import atomic_file, make_folder
+from tfeff.utils.files import make_folder, write_text
 from tfeff.utils.json_files import read_object
 
 _CONFIG = "config.json"
@@ -90,8 +90,7 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
         train,
         validation,
         tokenizer,
-        settings.sequence_length,
-        settings.cross_documents,
+        settings,
         jobs,
     )
     print_next(
@@ -132,7 +131,7 @@ def _check_no_training(settings):
 
 
 def _check_new(folder, settings):
-    """Raises where a folder without settings has what is written to it."""
+    """Raises where a folder without settings has files that would be written."""
     names = (*RUN_TOKENIZER, *CACHES)
     found = [name for name in names if os.path.lexists(os.path.join(folder, name))]
     if found:
@@ -145,8 +144,7 @@ def _check_new(folder, settings):
 
 def _write_config(folder, settings):
     path = os.path.join(folder, _CONFIG)
-    with atomic_file(path) as unfinished, open(unfinished, "w") as file:
-        json.dump(settings.config(), file, indent=1)
+    write_text(path, json.dumps(settings.config(), indent=1))
 
 
 def _compare(folder, settings):

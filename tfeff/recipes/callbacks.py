@@ -12,10 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import keras
 
 from tfeff.utils.checks import near_miss
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import write_text
 
 _EXAMPLE = "package.Class or package.Class(name=value)"
 _WANDB_ID = "wandb_id.txt"
+_SET_RATES = (
+    keras.callbacks.LearningRateScheduler,
+    keras.callbacks.ReduceLROnPlateau,
+)
 
 
 class Callbacks:
@@ -28,7 +32,7 @@ class Callbacks:
 
     Raises:
         ValueError: if a name is not of a class that can be imported and called with
-            its arguments.
+            its arguments; if a callback would set the learning rate.
         TypeError: if something is no Keras callback.
     """
 
@@ -58,8 +62,8 @@ class Callbacks:
     ) -> Iterator[list[keras.callbacks.Callback]]:
         """The callbacks of one training.
 
-        Callbacks of Weights & Biases have a run of theirs, unless one is going: the
-        one of the folder. Of several workers the chief alone has them.
+        Callbacks of Weights & Biases log to the run of the folder, unless this process
+        has begun a run already. Of several workers the chief alone has them.
 
         Args:
             folder: the folder of the run, or of the cell of a grid.
@@ -88,7 +92,7 @@ class Callbacks:
 
 
 def find_callback(text: str) -> functools.partial:
-    """What makes the callback of a text: a class and its arguments.
+    """A function that makes the callback of a text: a class and its arguments.
 
     The arguments are Python literals: numbers, strings, lists, `None` and the like.
     Nothing else of the text is evaluated.
@@ -97,8 +101,8 @@ def find_callback(text: str) -> functools.partial:
         text: `"package.Class"` or `"package.Class(name=value)"`.
 
     Raises:
-        ValueError: if the text is another one, or there is no such package or class, or
-            it has no such arguments.
+        ValueError: if the text is another one; if there is no such package or class, or
+            it has no such arguments; if the class sets the learning rate.
         TypeError: if it is no class of Keras callbacks.
     """
     name, args, kwargs = _parse(text)
@@ -125,6 +129,7 @@ def find_callback(text: str) -> functools.partial:
             "`callbacks` must name classes of Keras callbacks "
             f"(keras.callbacks.Callback). Received: {text!r}, which is {cls!r}"
         )
+    _check_sets_no_rate(cls, text)
     try:
         inspect.signature(cls).bind(*args, **kwargs)
     except TypeError as error:
@@ -166,11 +171,21 @@ def _check_callback(one, is_made=False):
             "`callbacks` must be Keras callbacks, or functions that make one. "
             f"Received: {one!r}"
         )
+    _check_sets_no_rate(one if isinstance(one, type) else type(one), one)
+
+
+def _check_sets_no_rate(cls, given):
+    if issubclass(cls, _SET_RATES):
+        raise ValueError(
+            "`callbacks` must not set the learning rate: the recipe has a schedule for "
+            "it, and Keras would end the run when a callback replaces it. Received: "
+            f"{given!r}"
+        )
 
 
 @contextlib.contextmanager
 def _wandb_run(folder, config, id_file):
-    """A run of Weights & Biases, which a killed training goes on with."""
+    """A run of Weights & Biases, which all starts of a training share."""
     import wandb
 
     if wandb.run is not None:
@@ -190,7 +205,6 @@ def _wandb_id(path):
     """The identifier that the file keeps; a new one at first."""
     if not os.path.exists(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with atomic_file(path) as new, open(new, "w", encoding="utf-8") as file:
-            file.write(secrets.token_hex(4))
+        write_text(path, secrets.token_hex(4))
     with open(path, encoding="utf-8") as file:
         return file.read().strip()

@@ -127,9 +127,10 @@ def given_tokenizer(settings):
 def train_tokenizer(documents, settings):
     """A new tokenizer of the settings' `vocabulary_size` and `tokenizer_kind`."""
     print(f"training a tokenizer of {settings.vocabulary_size:,} pieces")
-    return tfeff.data.train_tokenizer(
-        documents, settings.vocabulary_size, kind=settings.tokenizer_kind
-    )
+    with named_as(documents="corpus"):
+        return tfeff.data.train_tokenizer(
+            documents, settings.vocabulary_size, kind=settings.tokenizer_kind
+        )
 
 
 def split_corpus(names: Sequence[str], settings):
@@ -168,22 +169,35 @@ def build_caches(
     train,
     validation,
     tokenizer,
-    sequence_length: int,
-    cross_documents: bool = False,
+    settings,
     beam_flags=None,
 ) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
-    """Caches in a folder: of the text to train on, and of that to validate by."""
-    trained, validated = (
-        tfeff.data.build_cache(
-            documents,
-            tokenizer,
-            os.path.join(folder, name),
-            sequence_length,
-            cross_documents=cross_documents,
-            beam_flags=beam_flags,
-        )
-        for name, documents in zip(CACHES, (train, validation))
-    )
+    """Caches in a folder: of the text to train on, and of that to validate by.
+
+    Args:
+        folder: where both are made.
+        train, validation: the documents, as of `train_and_validation`.
+        tokenizer: that of the sequences.
+        settings: they have `sequence_length`, and may have `cross_documents` and
+            `validation`.
+        beam_flags: as of `tfeff.data.build_cache`.
+    """
+    of_validation = "validation" if getattr(settings, "validation", ()) else "corpus"
+    caches = []
+    for name, documents, setting in zip(
+        CACHES, (train, validation), ("corpus", of_validation)
+    ):
+        with named_as(documents=setting):
+            cache = tfeff.data.build_cache(
+                documents,
+                tokenizer,
+                os.path.join(folder, name),
+                settings.sequence_length,
+                cross_documents=getattr(settings, "cross_documents", False),
+                beam_flags=beam_flags,
+            )
+        caches.append(cache)
+    trained, validated = caches
     _report(trained, validated)
     return trained, validated
 

@@ -1,4 +1,4 @@
-"""What a run of fine-tuning reads, so that one that goes on reads the same."""
+"""A record of the data that a run reads, so that all its starts read the same."""
 
 import dataclasses
 import glob
@@ -10,24 +10,31 @@ from collections.abc import Mapping
 import numpy as np
 
 import tfeff
-from tfeff.storage.remote_run import READ_DATA
-from tfeff.utils.files import atomic_file
+from tfeff.recipes.runs import MODEL
+from tfeff.training.grid import METRICS
+from tfeff.utils.files import write_text
 from tfeff.utils.json_files import read_object
+
+READ_DATA = "read_data.json"
 
 
 def keep_data(
     run: tfeff.training.RunDirectory,
     dataset: tfeff.datasets.Dataset,
     parts: Mapping[str, object],
+    trained: str = os.path.join("cells", "*"),
 ) -> None:
     """Notes what a run reads; raises if it is not what the run has read before.
 
-    What is trained is not trained again, so that all must be of one data set.
+    What is trained is not trained again, so all models must be of one data set. As the
+    record stays, recipes write it when nothing else can refuse a start.
 
     Args:
         run: its directory, which has `read_data.json` from now on.
         dataset: its labels and metrics.
         parts: the examples by the names of their parts.
+        trained: a pattern of folders in the run; a model whose metrics are there is
+            trained.
 
     Raises:
         ValueError: if labels, metrics or examples are others; it names them.
@@ -39,14 +46,16 @@ def keep_data(
         "examples": {part: _digest(examples) for part, examples in parts.items()},
     }
     path = run.path(READ_DATA)
-    models = os.path.join(glob.escape(run.path("cells")), "**", "model.keras")
-    trained = glob.glob(models, recursive=True)
+    folders = os.path.join(glob.escape(run.directory), trained)
+    finished = sorted(glob.glob(os.path.join(folders, METRICS)))
+    models = (os.path.join(os.path.dirname(name), MODEL) for name in finished)
     there = {}
-    if trained and os.path.exists(path):
+    if finished and os.path.exists(path):
         there = read_object(path, run.directory)
-    elif trained:  # By an earlier version, which kept no more than the labels.
-        model = tfeff.training.load_checkpoint(trained[0], compile=False)
-        if names := getattr(model, "label_names", None):
+    elif model := next(filter(os.path.exists, models), None):
+        # Earlier versions kept nothing but the labels, in the model.
+        loaded = tfeff.training.load_checkpoint(model, compile=False)
+        if names := getattr(loaded, "label_names", None):
             there = {"label_names": list(names)}
     if changes := [name for name in there if there[name] != found.get(name)]:
         raise ValueError(
@@ -54,13 +63,12 @@ def keep_data(
             f"run_dir={run.shown(run.directory)!r}, which has read other "
             f"{', '.join(changes)} than {dataset.name} has now"
         )
-    if run.is_chief:
-        with atomic_file(path) as new, open(new, "w", encoding="utf-8") as file:
-            json.dump(found, file, indent=2)
+    if run.is_chief and there != found:
+        write_text(path, json.dumps(found, indent=2))
 
 
 def _digest(examples):
-    """That of all that is read, but of what tells of the files."""
+    """Digest of all columns but `skipped`."""
     digest = hashlib.sha256()
     for field in dataclasses.fields(examples):
         if field.name == "skipped":

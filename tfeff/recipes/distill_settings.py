@@ -50,10 +50,10 @@ class DistillSettings(RunSettings):
     (`attention`). A loss of weight 0 is left out, as in the ablations of TinyBERT's
     table 6; a student that is a name of presets() has not been distilled in general,
     and with `steps=0` and `prediction_weight=0` it learns from labels alone. A general
-    run that was stopped goes on when it is started again with
-    the same settings; a task's run starts again until it is finished. In the end the
-    run directory holds `metrics.json`, `preset/`: the student with the tokenizer,
-    after a task `model.keras`, and `export/`: a SavedModel that takes text.
+    run that was stopped goes on when it is started again with the same settings; a
+    task's run starts from the beginning until it is finished. In the end the run
+    directory holds `metrics.json`, `preset/`: the student with the tokenizer, after a
+    task `model.keras`, and `export/`: a SavedModel that takes text.
     """
 
     run_dir: str = setting("Folder or URL of the run.", fixed=False)
@@ -248,7 +248,7 @@ class DistillSettings(RunSettings):
 
     @classmethod
     def upgraded(cls, config: Mapping) -> dict:
-        """As of all settings; those that were given and did nothing are gone."""
+        """As of all settings; those that had no effect are left at their defaults."""
         upgraded = super().upgraded(config)
         defaults = super().upgraded({})
         unused = set(_unused(upgraded))
@@ -258,7 +258,7 @@ class DistillSettings(RunSettings):
 
 
 def _unused(values):
-    """From the settings that have no effect to what they need to have one."""
+    """The settings that have no effect, each with the setting that it needs."""
     unused = {}
     if values["augment_with"] is None:
         unused |= dict.fromkeys(_AUGMENTATION, "augment_with")

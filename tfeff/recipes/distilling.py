@@ -45,7 +45,8 @@ def distill(
     Args:
         settings: what to distil, as `DistillSettings` describe it.
         dataset: with `stage="task"`, a data set with the name `settings.task`; `None`
-            for the one that is registered under it.
+            for the one that is registered under it, or that is described in
+            `settings.data`.
         callbacks: Keras callbacks beside those of the settings, or functions that make
             one for each training.
 
@@ -100,7 +101,7 @@ def _distill_in_general(settings, strategy, callbacks):
             run.path("cache"),
             *split_corpus(settings.corpus, settings),
             tokenizer,
-            settings.sequence_length,
+            settings,
         )
         # Without predictions the text is as it is: no token to predict is replaced.
         examples = (

@@ -1,11 +1,10 @@
 """Students and what both stages of a distillation do with them."""
 
-import json
-
 import tfeff
 from tfeff.recipes.naming import named_as
 from tfeff.recipes.overrides import check_override
-from tfeff.recipes.runs import export_once, make_once, newest_export
+from tfeff.recipes.run_exports import export_once, make_once, newest_export
+from tfeff.utils.json_files import read_object
 
 
 def make_student_encoder(settings, teacher):
@@ -109,5 +108,4 @@ def finish(run):
         f"the student and its tokenizer: {run.shown(run.path('preset'))}\n"
         f"text in: {run.shown(newest_export(run))}"
     )
-    with open(run.path("metrics.json"), encoding="utf-8") as file:
-        return json.load(file)
+    return read_object(run.path("metrics.json"))

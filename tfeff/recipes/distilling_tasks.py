@@ -16,6 +16,7 @@ from tfeff.objectives.distillation.layer_map import check_tokenizers
 from tfeff.recipes import answering, finetuning
 from tfeff.recipes.baselines import make_baseline, scores_line
 from tfeff.recipes.callbacks import Callbacks
+from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.distill_settings import DistillSettings
 from tfeff.recipes.distilling_models import (
     finish,
@@ -25,16 +26,17 @@ from tfeff.recipes.distilling_models import (
     write,
 )
 from tfeff.recipes.naming import named_as
+from tfeff.recipes.run_exports import export_options
 from tfeff.recipes.runs import (
+    MODEL,
     check_finite,
     draw,
     examples_in_step,
-    export_options,
-    find_dataset,
     make_optimizer,
     metrics_line,
     open_run,
 )
+from tfeff.recipes.task_dataset import find_dataset
 from tfeff.recipes.tuning import report
 from tfeff.tasks.encoder_limits import check_length
 
@@ -55,9 +57,12 @@ def distill_on_a_task(
     )
     in_step = examples_in_step(settings, settings.batch_size, strategy)
     with open_run(settings) as run:
+        train, dev = _read_examples(dataset, settings)
+        read = {"train": train, "dev": dev}
         if os.path.exists(run.path("metrics.json")):
+            keep_data(run, dataset, read, trained="")
             return finish(run)
-        for name in ("preset", "export"):  # Of a start that was killed.
+        for name in ("preset", "export"):  # A start that was killed left them.
             shutil.rmtree(run.path(name), ignore_errors=True)
         with contextlib.suppress(FileNotFoundError):
             os.remove(run.path("dev_metrics.csv"))
@@ -80,7 +85,8 @@ def distill_on_a_task(
                 embedding=False,
                 **prediction_settings(settings),
             )
-        train, dev = _read_examples(dataset, settings, tokenizer)
+        if settings.augment_with:
+            train = _augmented(train, settings, tokenizer)
         train_part, dev_part = (
             _Part(dataset, examples, _rows(examples, tokenizer, settings), settings)
             for examples in (train, dev)
@@ -124,7 +130,8 @@ def distill_on_a_task(
         check_finite(student)
         print("student:")
         report(best, settings.prediction_steps, baseline)
-        tfeff.training.save_checkpoint(student, run.path("model.keras"))
+        keep_data(run, dataset, read, trained="")
+        tfeff.training.save_checkpoint(student, run.path(MODEL))
         batches = dev_part.encoder_batches(8, shuffle=False, repeat=False)
         draw(student.encoder, batches, run, settings.plots)
         write(
@@ -161,15 +168,10 @@ class _Part:
 
     def encoder_batches(self, batch_size: int, **options) -> tf.data.Dataset:
         """Batches as an encoder reads them, options one below the other."""
-        batches = self.rows.dataset(batch_size, **options)
         if isinstance(self.examples, tfeff.data.TextExamples):
-            return batches
-
-        def flat(inputs, *_):
-            shape = [-1, self.settings.sequence_length]
-            return ({name: tf.reshape(x, shape) for name, x in inputs.items()},)
-
-        return batches.map(flat)
+            return self.rows.dataset(batch_size, **options)
+        length = self.settings.sequence_length
+        return finetuning.encoder_batches(self.rows, length, batch_size, **options)
 
     def score(self, model: keras.Model) -> dict[str, float]:
         """The official metrics of a model; undefined where it has diverged."""
@@ -209,7 +211,7 @@ def _model_class(dataset):
 
 
 def _load_teacher(settings, dataset):
-    path = os.path.join(settings.teacher, "model.keras")
+    path = os.path.join(settings.teacher, MODEL)
     if os.path.isdir(settings.teacher) and not os.path.isfile(path):
         raise ValueError(
             "`teacher` must be the folder of a finished run of `tfeff finetune` or "
@@ -225,9 +227,10 @@ def _load_teacher(settings, dataset):
             f"teacher={settings.teacher!r}, a `{type(teacher).__name__}`"
         )
     if expected is tfeff.tasks.Classifier:
-        # The same classes may have other names, but not in another order.
+        # Names may differ, but a name that both have must be of the same class.
         names, wanted = teacher.label_names or (), dataset.label_names
-        is_reordered = names != wanted and sorted(names) == sorted(wanted)
+        shared = set(names) & set(wanted)
+        is_reordered = any(names.index(x) != wanted.index(x) for x in shared)
         if teacher.num_classes != len(wanted) or is_reordered:
             found = list(names) or f"{teacher.num_classes} classes"
             raise ValueError(
@@ -295,8 +298,8 @@ def _rows(examples, tokenizer, settings):
     return tfeff.data.text_features(examples, tokenizer, length)
 
 
-def _read_examples(dataset, settings, tokenizer):
-    """The examples to train on, sampled and with their copies, and those of dev."""
+def _read_examples(dataset, settings):
+    """The examples to train on, sampled, and those of dev."""
     names = ("skip_malformed", "skip_mismatched")
     options = {name: True for name in names if getattr(settings, name)}
     with named_as(folder="data"):
@@ -309,8 +312,6 @@ def _read_examples(dataset, settings, tokenizer):
     if settings.train_examples is not None:
         with named_as(count="train_examples"):
             train = train.sample(settings.train_examples, settings.seed)
-    if settings.augment_with:
-        train = _augmented(train, settings, tokenizer)
     return train, dev
 
 

@@ -16,27 +16,25 @@ from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.embed_settings import EmbedSettings
 from tfeff.recipes.heads import read_own_head
 from tfeff.recipes.naming import named_as
+from tfeff.recipes.run_exports import has_model, write_model
 from tfeff.recipes.runs import (
-    best_metric,
-    check_finite,
+    MODEL,
     copy,
-    find_dataset,
-    has_model,
     metrics_line,
     open_run,
     print_finetune_next,
     recipe_running,
-    write_model,
 )
 from tfeff.recipes.settings import check_settings
+from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.tuning import (
     check_lora,
-    copy_lora,
+    load_best,
     load_pretrained,
     more_axes,
     train_cell,
 )
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import write_text
 
 # The head of a layerwise pooling, in presets.
 _QUERY = "layerwise_pooler"
@@ -144,8 +142,6 @@ def embed(
                 "`pretrained` has no layerwise pooling, which would be random. "
                 f"Received: pooling='layerwise', pretrained={settings.pretrained!r}"
             )
-        texts = {} if examples is None else {"examples": examples}
-        keep_data(run, dataset, {"pairs": pairs, **texts})
         scored = Scored(dataset, settings.split, pairs, tokenizer, length)
         # A new query of a layerwise pooling is random.
         keras.utils.set_random_seed(settings.seeds[0])
@@ -168,9 +164,8 @@ def embed(
                 # Texts are scored and served in rows of the full length.
                 settings.strategy != "tpu" and not encoder.length_dependent,
             )
-            best_model = os.path.join(summary["best"]["folder"], "model.keras")
-            model = tfeff.training.load_checkpoint(best_model)
-            check_finite(model)
+            best_model = os.path.join(summary["best"]["folder"], MODEL)
+            model = load_best(settings, summary["best"]["folder"], run)
             is_kept = has_model(run, best_model)
             save = functools.partial(copy, best_model)
         else:
@@ -193,7 +188,7 @@ def embed(
                 f"{metrics_line(best['mean'])}"
             )
         print(
-            f"the model: {run.shown(run.path('model.keras'))}\n"
+            f"the model: {run.shown(run.path(MODEL))}\n"
             f"text in, sentence_embeddings out: {run.shown(exported)}"
         )
         print_finetune_next(settings.run_dir)
@@ -202,7 +197,7 @@ def embed(
 
 def has_weights(run, model):
     """Whether an earlier start has kept a model with these weights as the run's."""
-    path = run.path("model.keras")
+    path = run.path(MODEL)
     if not os.path.exists(path):
         return False
     kept = tfeff.training.load_checkpoint(path, compile=False).get_weights()
@@ -314,6 +309,7 @@ def train(
         settings.seeds,
         metric,
     )
+    keep_data(run, scored.dataset, {"pairs": scored.pairs, "examples": examples})
     summary = grid.run(
         lambda folder, **cell: train_cell(
             settings,
@@ -333,11 +329,6 @@ def train(
         )
     )
     title = f"{scored.dataset.name}, mean ± deviation over seeds"
-    with (
-        atomic_file(run.path("summary.md")) as new,
-        open(new, "w", encoding="utf-8") as file,
-    ):
-        file.write(f"{title}\n\n{grid.table()}")
+    write_text(run.path("summary.md"), f"{title}\n\n{grid.table()}")
     print(grid.table(), end="")
-    copy_lora(settings, summary["best"]["folder"], run)
     return summary

@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 import tfeff
+from tfeff.data.cache.finishing import NoText
 from tfeff.encoders.preset_heads import head_names
 from tfeff.recipes.corpora import corpus
 from tfeff.recipes.evaluate_settings import EvaluateSettings
@@ -190,21 +191,17 @@ def _subject_of_preset(settings):
 
 def _cache(documents, tokenizer, folder, cut, settings):
     length, cross_documents = cut
-    try:
-        return tfeff.data.build_cache(
-            documents,
-            tokenizer,
-            os.path.join(folder, "cache"),
-            length,
-            cross_documents=cross_documents,
-        )
-    except ValueError as error:
-        if "must hold text" not in str(error):
-            raise
-        raise ValueError(
-            "`corpus` must hold text. Received: "
-            f"corpus={','.join(settings.corpus)}: {error}"
-        ) from error
+    with named_as(documents="corpus"):
+        try:
+            return tfeff.data.build_cache(
+                documents,
+                tokenizer,
+                os.path.join(folder, "cache"),
+                length,
+                cross_documents=cross_documents,
+            )
+        except NoText as error:
+            raise ValueError(f"{error}: {', '.join(settings.corpus)}") from error
 
 
 def _token_logits(model):

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import math
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 
 import keras
@@ -18,32 +17,30 @@ from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.heads import read_pooler
 from tfeff.recipes.naming import named_as
+from tfeff.recipes.predictions import write_predictions, write_scores
+from tfeff.recipes.run_exports import export_options, has_model, write_model
 from tfeff.recipes.runs import (
-    best_metric,
-    check_finite,
+    MODEL,
     check_plots,
     copy,
     draw,
     examples_in_step,
-    export_options,
-    find_dataset,
-    has_model,
     open_run,
     print_next,
     recipe_running,
-    write_model,
 )
 from tfeff.recipes.settings import check_settings
+from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.tuning import (
     check_lora,
-    copy_lora,
+    load_best,
     load_pretrained,
     more_axes,
     train_cell,
 )
 from tfeff.recipes.unseen_segments import begin_as_first, check_segments
 from tfeff.training.checkpoints import run_checkpoint
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import write_text
 
 SERVED = {
     "Classifier": ("label", "probabilities"),
@@ -130,8 +127,6 @@ def finetune(
         encoder, tokenizer = load_pretrained(settings, *settings.pretrained_steps[:1])
         check_lora(settings, encoder)
         task = make_task(settings, dataset, encoder, tokenizer)
-        read_parts = {"train": task.train, **task.dev}
-        keep_data(run, dataset, {n: part.examples for n, part in read_parts.items()})
         if pretrained_pooler(settings, dataset) is not None:
             print(f"the pooler begins as that of {settings.pretrained}")
         steps = settings.pretrained_steps
@@ -146,6 +141,8 @@ def finetune(
             settings.seeds,
             task.metric,
         )
+        read_parts = {"train": task.train, **task.dev}
+        keep_data(run, dataset, {n: part.examples for n, part in read_parts.items()})
         best = grid.run(
             lambda folder, **cell: train(
                 settings, task, strategy, folder, own_callbacks, **cell
@@ -153,20 +150,19 @@ def finetune(
         )["best"]
         grid.summary["baseline"] = task.baseline
         table = grid.table({task.baseline["name"]: task.baseline["metrics"]})
-        with (
-            atomic_file(run.path("summary.md")) as new,
-            open(new, "w", encoding="utf-8") as file,
-        ):
-            file.write(f"{dataset.name}, mean ± deviation over seeds\n\n{table}")
+        title = f"{dataset.name}, mean ± deviation over seeds"
+        write_text(run.path("summary.md"), f"{title}\n\n{table}")
         print(table, end="")
 
-        best_model = os.path.join(best["folder"], "model.keras")
-        model = tfeff.training.load_checkpoint(best_model)
-        check_finite(model)
-        copy_lora(settings, best["folder"], run)
+        best_model = os.path.join(best["folder"], MODEL)
+        model = load_best(settings, best["folder"], run)
         if settings.predict_split:
-            write_predictions(task, model, settings.predict_split, run)
-        draw(model.encoder, encoder_batches(task), run, settings.plots)
+            predict_part(task, model, settings.predict_split, run)
+        rows = task.dev[dataset.dev_splits[0]].rows
+        batches = encoder_batches(
+            rows, task.sequence_length, 8, shuffle=False, repeat=False
+        )
+        draw(model.encoder, batches, run, settings.plots)
         exported = write_model(
             run,
             model,
@@ -186,7 +182,7 @@ def finetune(
         print(
             f"best setting: {json.dumps(best['setting'])}, "
             f"{scores_line(best['mean'], task.baseline)}\n"
-            f"the best model: {run.shown(run.path('model.keras'))}\n"
+            f"the best model: {run.shown(run.path(MODEL))}\n"
             f"text in, {', '.join(SERVED[type(model).__name__])} out: "
             f"{run.shown(exported)}"
         )
@@ -397,34 +393,22 @@ def predict(model, rows, pad_to_longest):
     return outputs if outputs.ndim == 1 else outputs.argmax(-1)
 
 
-def write_predictions(task, model, split, run):
-    """Writes predictions in the benchmark's layout, in place of an earlier start's.
-
-    And their metrics, where the part has labels.
-    """
+def predict_part(task, model, split, run):
+    """Writes predictions of a part, and their metrics where it has labels."""
     examples = task.to_predict.examples
-    predictions = predict(model, task.to_predict.rows, task.pad_to_longest)
-    folder = run.path("predictions", split)
-    os.makedirs(folder, exist_ok=True)
-    with tempfile.TemporaryDirectory() as new:
-        for path in task.dataset.write_predictions(split, examples, predictions, new):
-            copied = os.path.join(folder, os.path.basename(path))
-            copy(path, copied)
-            print(f"predictions: {run.shown(copied)}")
-    if baseline := task.predicted_baseline:
-        scores = task.dataset.metrics(examples, predictions)
-        tfeff.training.write_metrics(
-            {**scores, "baseline": baseline}, os.path.join(folder, "metrics.json")
-        )
-        print(f"{split}: {scores_line(scores, baseline)}")
+    found = predict(model, task.to_predict.rows, task.pad_to_longest)
+    for path in write_predictions(run, task.dataset, split, examples, found):
+        print(f"predictions: {run.shown(path)}")
+    if task.predicted_baseline:
+        scores = task.dataset.metrics(examples, found)
+        write_scores(run, split, scores, task.predicted_baseline)
 
 
-def encoder_batches(task):
+def encoder_batches(rows, sequence_length, batch_size, **options):
     """Batches as the encoder reads them, options one below the other."""
-    rows = task.dev[task.dataset.dev_splits[0]].rows
 
     def flat(inputs, *_):
-        length = rows.sequence_length
-        return {name: tf.reshape(value, [-1, length]) for name, value in inputs.items()}
+        shape = [-1, sequence_length]
+        return ({name: tf.reshape(x, shape) for name, x in inputs.items()},)
 
-    return rows.dataset(8, shuffle=False, repeat=False).map(flat)
+    return rows.dataset(batch_size, **options).map(flat)

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from tfeff.encoders.preset_heads import head_names, read_head
+from tfeff.objectives.heads import heads_of, weights_beside
 from tfeff.objectives.sentence_pair import OBJECTIVES
 from tfeff.recipes.runs import read_config
 from tfeff.storage.arguments import READ_MODEL, paths
@@ -21,7 +22,7 @@ PAIRS = set(OBJECTIVES.values())
 
 
 class PretrainedHeads:
-    """What a preset or a run has beside its encoder, to go on with.
+    """The heads of a preset or a run, to go on training with.
 
     Args:
         pretrained: a preset, a run or `"RUN@STEP"`.
@@ -39,7 +40,7 @@ class PretrainedHeads:
             if read_config(run_dir).get("objective") == objective:
                 checkpoint, _ = run_checkpoint(run_dir, step)
                 self.model = load_checkpoint(checkpoint, compile=False)
-                heads: dict = getattr(self.model, "heads", dict)()
+                heads = heads_of(self.model)
                 self.arrays = {name: head.arrays() for name, head in heads.items()}
                 # A model of an earlier version does not know its kind of pairs.
                 if objective in PAIRS and objective not in self.arrays:
@@ -60,7 +61,7 @@ class PretrainedHeads:
         Returns:
             The names of the heads that are assigned.
         """
-        heads: dict = getattr(model, "heads", dict)()
+        heads = heads_of(model)
         if not heads and type(self.model) is type(model):
             return self._copy_all(model)
         copied = [
@@ -74,7 +75,7 @@ class PretrainedHeads:
 
     def _copy_all(self, model):
         """Copies what is beside the encoder as a whole: the model names no heads."""
-        old, new = _outside(self.model), _outside(model)
+        old, new = (weights_beside(x.encoder, x) for x in (self.model, model))
         if [w.shape for w in old] != [w.shape for w in new]:
             return []
         for source, weight in zip(old, new, strict=True):
@@ -101,9 +102,3 @@ def read_pooler(pretrained: str) -> dict[str, np.ndarray] | None:
     """The pooler of a preset, to fine-tune with, if it is of the first position."""
     pooler = read_own_head(pretrained, "pooler")
     return pooler if pooler and pooler["pooling"] == "cls" else None
-
-
-def _outside(model):
-    """The weights of a model that are not its encoder's."""
-    inside = {id(weight) for weight in model.encoder.weights}
-    return [weight for weight in model.weights if id(weight) not in inside]

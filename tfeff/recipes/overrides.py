@@ -1,4 +1,4 @@
-"""Arguments of encoders that a recipe's `override` may not give, or not as it likes."""
+"""Arguments of encoders that a recipe's `override` may not give, or only in part."""
 
 from collections.abc import Mapping
 

@@ -52,7 +52,7 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
     preset: str = setting("A name of tfeff.encoders.presets().", "shatter_tiny")
     pretrained: str | None = setting(
         "A preset, a run or RUN@STEP, whose encoder, tokenizer and heads to start "
-        "from. Heads that the objective has and it has not are new.",
+        "from. Heads that the objective has and it lacks are new.",
         None,
     )
     swap_positions: str | None = setting(

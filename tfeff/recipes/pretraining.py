@@ -9,6 +9,7 @@ from typing import TypeVar
 import keras
 
 import tfeff
+from tfeff.objectives.heads import heads_of
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.corpora import (
     build_caches,
@@ -23,12 +24,11 @@ from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.naming import named_as
 from tfeff.recipes.overrides import check_override
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
+from tfeff.recipes.run_exports import export_once, make_once
 from tfeff.recipes.runs import (
     check_plots,
     draw,
     examples_in_step,
-    export_once,
-    make_once,
     open_run,
     print_finetune_next,
     recipe_running,
@@ -241,7 +241,7 @@ def run_pretraining(
 
 
 def _finish(run, settings, model, tokenizer, valid, metrics):
-    """Writes what the run leaves behind the training, and tells of it."""
+    """Writes what the run leaves after the training, and prints where it is."""
     tfeff.training.write_metrics(metrics, run.path("metrics.json"))
     _report(model, metrics, valid.unigram_entropy())
     draw(
@@ -338,7 +338,7 @@ def _with_heads(settings, chosen, encoder):
     like = found.settings(encoder) if chosen.has_setting("activation") else {}
     model = chosen.make_model(encoder, **like)
     kept = found.copy(model)
-    own = getattr(model, "heads", dict)() or {settings.objective}
+    own = heads_of(model) or {settings.objective}
     new = sorted(set(own) - set(kept))
     kept = f", its heads of {', '.join(kept)}" if kept else ""
     new = f", with new heads of {', '.join(new)}" if new else ""
@@ -358,7 +358,7 @@ def make_optimizer(settings: PretrainSettings, steps: int):
 
 
 def token_loss(model: keras.Model, metrics: dict[str, float]) -> float | None:
-    """The part of a model's loss that is that of tokens; `None` if it predicts none."""
+    """The loss of the predicted tokens; `None` if the model predicts none."""
     if "mask_positions" not in model.input:
         return None
     return metrics.get("masked_lm_loss", metrics["loss"])
@@ -370,20 +370,15 @@ def _make_data(run, settings):
     Some of it is made anew, and some compared with what there is.
     """
     given = _given_tokenizer(run, settings)
-    length = settings.sequence_length
     if settings.cache_dir:
         tokenizer = _tokenizer(run, given, None, settings)
+        length = settings.sequence_length
         with named_as(directory="cache_dir"):
             return tokenizer, *open_caches(settings.cache_dir, tokenizer, length)
     train_text, valid_text = train_and_validation(settings)
     tokenizer = _tokenizer(run, given, train_text, settings)
     return tokenizer, *build_caches(
-        run.path("cache"),
-        train_text,
-        valid_text,
-        tokenizer,
-        length,
-        settings.cross_documents,
+        run.path("cache"), train_text, valid_text, tokenizer, settings
     )
 
 

@@ -1,7 +1,7 @@
 """The papers' tables of finished runs."""
 
+import collections
 import glob
-import itertools
 import math
 import os
 import sys
@@ -11,12 +11,13 @@ import tfeff
 from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.glue import SCORED_TASKS, glue_average
 from tfeff.datasets.registry import OWN
+from tfeff.recipes.data_record import READ_DATA
 from tfeff.recipes.report_settings import ReportSettings
 from tfeff.recipes.settings import check_settings
 from tfeff.storage.arguments import READ_RESULTS, REPLACE, check_replaceable, paths
 from tfeff.storage.fetching import matching_folders
 from tfeff.utils.checks import is_url
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import write_text
 from tfeff.utils.json_files import read_object
 
 # In the order of the papers' columns.
@@ -36,13 +37,15 @@ class _Column(NamedTuple):
         task: the name of the data set.
         scored_by: the metric with its part, of texts; the part alone, of questions.
         of_questions: whether it is a task of questions.
-        data: the folder of the files, but of questions and of GLUE, whose files are the
-            same everywhere. WikiANN has one a language.
+        digests: those of the examples that are scored, but of questions and of GLUE,
+            whose files are the same everywhere. WikiANN has others for each language.
+        data: the folder of the files, of runs of earlier versions, without digests.
     """
 
     task: str
     scored_by: str
     of_questions: bool
+    digests: tuple[str, ...] = ()
     data: str = ""
 
 
@@ -62,8 +65,9 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     Returns:
         By encoder and task, the metrics of the run with the best one: that which it
         chose by comes first. Where runs of a task chose by several metrics, or were
-        scored on several parts, there is a task for each, such as `"MRPC dev_f1"`; a
-        data set of one's own has its metric always, such as `"Weather dev_accuracy"`.
+        scored on several parts or on other examples, there is a task for each, such as
+        `"MRPC dev_f1"` or `"WikiANN dev_f1 wikiann_de"`; a data set of one's own has
+        its metric always, such as `"Weather dev_accuracy"`.
         GLUE's average is the task `"GLUE"`, of each task by its data set's first metric
         where there are several. Last, by the name of a baseline, such as `"majority
         baseline"`, and task, its best of all runs.
@@ -103,28 +107,25 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
         check_replaceable("output", settings.output)
     by_column: dict[str, dict[_Column, dict[str, float]]] = {}
     baselines: dict[str, dict[_Column, dict[str, float]]] = {}
-    columns = set()
-    for model, column, scores, baseline in _runs(settings.runs):
-        columns.add(column)
+    folders: dict[_Column, str] = {}
+    for model, column, folder, scores, baseline in _runs(settings.runs):
+        folders.setdefault(column, folder)
         _keep_best(by_column, model, column, scores)
         if baseline is not None:
             _keep_best(baselines, baseline["name"], column, baseline["metrics"])
     by_column |= baselines
-    scored = [_scored(columns, task) for task in SCORED_TASKS]
+    scored = [_scored(folders, task) for task in SCORED_TASKS]
     for row in by_column.values():
         if set(scored) <= set(row):
             values = {column.task: _first(row[column]) for column in scored}
             row[_AVERAGE] = {"average": glue_average(values)}
-            columns.add(_AVERAGE)
+            folders[_AVERAGE] = ""
     tables = []
-    several = {
-        c.task for c, d in itertools.permutations(columns, 2) if c.task == d.task
-    }
-    names = {column: _name(column, several) for column in columns}
+    names = _names(folders)
     for of_questions, order in ((False, (*SCORED_TASKS, "GLUE")), (True, _QUESTIONS)):
         ranks = {task: rank for rank, task in enumerate(order)}
         wanted = sorted(
-            (column for column in columns if column.of_questions is of_questions),
+            (column for column in names if column.of_questions is of_questions),
             key=lambda column: (ranks.get(column.task, len(ranks)), names[column]),
         )
         if wanted:
@@ -143,12 +144,11 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
 
 @paths(output=REPLACE)
 def _write(text, output):
-    with atomic_file(output) as new, open(new, "w", encoding="utf-8") as file:
-        file.write(text)
+    write_text(output, text)
 
 
 def _runs(patterns):
-    """What `_read` gives of the runs, without what is none and no pattern names."""
+    """What `_read` returns of the runs; what globs match and is none is left out."""
     found = []
     for pattern in patterns:
         for folder in (
@@ -169,13 +169,33 @@ def _runs(patterns):
     return found
 
 
-def _name(column, several):
-    """The title of a column, of which `several` are the tasks that have more."""
-    if column.task in several:
-        return " ".join(filter(None, (column.task, column.scored_by, column.data)))
+def _names(folders):
+    """A title for each column, all different, of columns with their folders of data.
+
+    A title has the folder's name, its path, or its path and digests, whichever is the
+    first that makes it unique.
+    """
+    tasks = collections.Counter(column.task for column in folders)
+    titles = {}
+    for column, folder in folders.items():
+        digests = (digest[:8] for digest in column.digests)
+        ways = os.path.basename(folder), folder, " ".join([folder, *digests])
+        is_alone = tasks[column.task] == 1
+        titles[column] = [_name(column, is_alone, data) for data in ways]
+    counts = [collections.Counter(ways) for ways in zip(*titles.values())]
+    return {
+        column: next((t for t, count in zip(ways, counts) if count[t] == 1), ways[-1])
+        for column, ways in titles.items()
+    }
+
+
+def _name(column, is_alone, data):
+    """The title of a column, which is the task's only one or not."""
+    if not is_alone:
+        return " ".join(filter(None, (column.task, column.scored_by, data)))
     if column.of_questions or column.task in (*OWN, _AVERAGE.task):
         return column.task
-    # What the metric of a task of one's own is, no paper says.
+    # No paper says what the metric of a task of one's own is.
     return f"{column.task} {column.scored_by}"
 
 
@@ -198,13 +218,13 @@ def _keep_best(found, name, column, scores):
 
 @paths(folder=READ_RESULTS)
 def _read(folder):
-    """The encoder, column, metrics and baseline.
+    """The encoder, column, folder of data, metrics and baseline.
 
-    Runs of before there were baselines have none.
+    Runs of earlier versions have no baseline. Fixed benchmarks have no folder.
     """
     config, metrics = (_json(folder, name) for name in ("config.json", "metrics.json"))
     is_question = "grid" in metrics
-    # Of `embed`, too, metrics have a best cell, beside those before the training.
+    # The metrics of `embed` have a best cell, too, beside those before the training.
     is_text = "best" in metrics and "untrained" not in metrics
     if not ("task" in config and "pretrained" in config and (is_question or is_text)):
         raise _NoScores("a run of another command")
@@ -224,14 +244,24 @@ def _read(folder):
             baseline = {"name": baseline["name"], "metrics": of_baseline}
         scored_by = part if is_question else metrics["metric"]
         is_fixed = is_question or task in SCORED_TASKS
-        data = "" if is_fixed else os.path.basename(config.get("data", "").rstrip("/"))
-        column = _Column(task, scored_by, is_question, data)
-        return config["pretrained"], column, scores, baseline
+        data = "" if is_fixed else config.get("data", "").rstrip("/")
+        digests = () if is_fixed else _digests(folder)
+        place = {"digests": digests} if digests else {"data": data}
+        column = _Column(task, scored_by, is_question, **place)
+        return config["pretrained"], column, data, scores, baseline
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{_EXPECTED}. Received: {folder!r}, whose metrics are damaged "
             f"({type(error).__name__}: {error})"
         ) from error
+
+
+def _digests(folder):
+    """Digests of the scored parts; none where an earlier version noted none."""
+    if not os.path.isfile(os.path.join(folder, READ_DATA)):
+        return ()
+    parts = _json(folder, READ_DATA)["examples"]
+    return tuple(str(parts[name]) for name in sorted(parts) if name != "train")
 
 
 def _json(folder, name):

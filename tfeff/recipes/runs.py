@@ -2,13 +2,12 @@
 
 import contextlib
 import functools
-import glob
 import importlib.util
 import math
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -16,19 +15,13 @@ import tensorflow as tf
 from absl import logging
 
 import tfeff
-from tfeff.datasets import registry
-from tfeff.datasets.aliases import ALIASES
-from tfeff.datasets.described import DESCRIPTION
 from tfeff.recipes.naming import named_as
 from tfeff.recipes.settings import Settings, fields_of
 from tfeff.storage.arguments import READ_MODEL, paths
-from tfeff.storage.place import Place
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.checks import check_choice, closest, is_url, near_miss
-from tfeff.utils.digests import FILE_NAME, check_digests, sha256
-from tfeff.utils.files import atomic_file, scratch_folder
+from tfeff.utils.files import atomic_file
 from tfeff.utils.json_files import read_object
 
 MODEL = "model.keras"
@@ -123,92 +116,6 @@ def recipe_running() -> Iterator[None]:
         logging.set_verbosity(verbosity)
 
 
-def find_dataset(
-    task: str,
-    *kinds: type,
-    given: tfeff.datasets.Dataset | None = None,
-    data: str | None = None,
-) -> tfeff.datasets.Dataset:
-    """The data set of a task; raises unless its examples are of one of the kinds.
-
-    Args:
-        task: its name.
-        *kinds: classes of examples.
-        given: the data set itself; `None` for the one that is registered, or that a
-            file in `data` describes.
-        data: the folder of the files; `None` where no description is looked for.
-    """
-    if given is not None and not isinstance(given, tfeff.datasets.Dataset):
-        raise TypeError(f"`dataset` must be a `Dataset`. Received: dataset={given!r}")
-    if given is not None and given.name != task:
-        raise ValueError(
-            "`task` must be the name of `dataset`. Received: "
-            f"task={task!r}, a data set with the name {given.name!r}"
-        )
-    dataset = given or _named_dataset(task, kinds, data)
-    if dataset.kind not in kinds:
-        raise ValueError(
-            f"`task` must be one of {tfeff.datasets.names(*kinds)} here. "
-            f"Received: task={task!r}, a data set of `{dataset.kind.__name__}`"
-        )
-    return dataset
-
-
-def _named_dataset(task, kinds, data):
-    """The data set that is registered as `task`, or described in `data`."""
-    is_own = data is not None and _is_described(task, data)
-    if task in registry.OWN and is_own:
-        raise ValueError(
-            f"`task` must be another name than that of a data set of tfeff, which "
-            f"{data}/{task}/{DESCRIPTION} cannot change. Received: task={task!r}"
-        )
-    if task in (*tfeff.datasets.names(), *ALIASES):
-        return tfeff.datasets.get(task)
-    if is_own:
-        with named_as(name="task", folder="data"):
-            return tfeff.datasets.described_dataset(task, data)
-    fitting = [*_described(data, kinds), *tfeff.datasets.names(*kinds)]
-    near = closest(task, fitting)
-    fitting.sort(key=lambda name: name != near)  # What is closest is first.
-    own, advice = "", near_miss(task, fitting)
-    if data is not None:
-        own = f", or be described by {data}/{task}/{DESCRIPTION}"
-        if not is_url(data) and os.path.isfile(os.path.join(data, DESCRIPTION)):
-            above = os.path.dirname(os.path.abspath(data))
-            advice = f" `data` must be the folder above, {above}."
-        elif not is_url(data) and not os.path.isdir(data):
-            advice += f" There is no folder {data}."
-    raise ValueError(
-        f"`task` must be one of {fitting}{own}. Received: task={task!r}.{advice}"
-    )
-
-
-def _described(data, kinds):
-    """The names of the data sets that are described in a folder of this machine."""
-    if data is None or is_url(data):
-        return []
-    names = []
-    for path in sorted(glob.glob(os.path.join(glob.escape(data), "*", DESCRIPTION))):
-        name = os.path.basename(os.path.dirname(path))
-        with contextlib.suppress(TypeError, ValueError):  # Another one is wanted.
-            if tfeff.datasets.described_dataset(name, data).kind in kinds:
-                names.append(name)
-    return names
-
-
-def _is_described(task, data):
-    if is_url(data):
-        return Place("data", data).info(f"{task}/{DESCRIPTION}") is not None
-    return os.path.isfile(os.path.join(data, task, DESCRIPTION))
-
-
-def best_metric(settings: Any, dataset: tfeff.datasets.Dataset) -> str:
-    """The name of the data set's metric that tells the best."""
-    if settings.metric is None:
-        return dataset.metric_names[0]
-    return check_choice("metric", settings.metric, dataset.metric_names)
-
-
 def examples_in_step(
     settings: Any, batch_size: int, strategy: tf.distribute.Strategy
 ) -> int:
@@ -247,136 +154,6 @@ def make_optimizer(settings: Any, learning_rate: float, steps: int, **others):
         steps,
         **{"weight_decay": settings.weight_decay, **others},
     )
-
-
-def export_options(
-    examples: tfeff.data.TextExamples
-    | tfeff.data.ChoiceExamples
-    | tfeff.data.TokenExamples,
-) -> dict:
-    """The options of `save_for_serving` that follow from the examples of a task."""
-    if not isinstance(examples, tfeff.data.TextExamples):
-        return {}
-    options: dict[str, Any] = {"pairs": examples.second is not None}
-    if examples.label_names is not None:
-        options["label_names"] = examples.label_names
-    return options
-
-
-def has_model(run: tfeff.training.RunDirectory, path: str) -> bool:
-    """Whether an earlier start has kept the model of a file as the run's."""
-    kept = run.path(MODEL)
-    return os.path.exists(kept) and sha256(kept) == sha256(path)
-
-
-def write_model(
-    run: tfeff.training.RunDirectory,
-    model: keras.Model,
-    tokenizer,
-    *,
-    is_kept: bool,
-    save: Callable[[str], object],
-    **options: Any,
-) -> str:
-    """Writes the run's `model.keras`, its `preset/` and its export, all of one model.
-
-    Those of another model, such as of cells that were deleted since, are replaced: the
-    preset by a new one, the export by the next version.
-
-    Args:
-        run: the run directory.
-        model, tokenizer: what to keep.
-        is_kept: whether the run's `model.keras` is there, and of this model.
-        save: called with a path, writes the model's file.
-        **options: those of `tfeff.export.save_version`.
-
-    Returns:
-        Where the export is.
-    """
-
-    def write_preset(path):
-        tfeff.tasks.save_pretrained(model, tokenizer, path)
-
-    if not is_kept and os.path.exists(run.path(MODEL)):
-        make_anew(run.path("preset"), write_preset)
-        exported = export_anew(run, model, tokenizer, **options)
-        # Last: the next start of one that is killed before has to do it all again.
-        save(run.path(MODEL))
-        return exported
-    if not is_kept:
-        save(run.path(MODEL))
-    make_once(run.path("preset"), write_preset)
-    return export_once(run, model, tokenizer, **options)
-
-
-def make_anew(path: str, write: Callable[[str], object]) -> None:
-    """Calls `write` to make a folder in place of the one of an earlier start."""
-    with scratch_folder(path) as scratch:
-        new = os.path.join(scratch, "new")
-        write(new)
-        if os.path.exists(path):
-            os.rename(path, os.path.join(scratch, "old"))
-        os.rename(new, path)
-
-
-def make_once(path: str, write: Callable[[str], object]) -> None:
-    """Calls `write(path)` to make a folder; checks the one of an earlier start."""
-    if os.path.exists(path):
-        check_made(path)
-    else:
-        write(path)
-
-
-def check_made(path: str) -> None:
-    """Checks a folder of an earlier start, if it has digests: the first had none."""
-    if os.path.exists(os.path.join(path, FILE_NAME)):
-        check_digests(path)
-
-
-def export_once(
-    run: tfeff.training.RunDirectory, model: keras.Model, tokenizer, **options
-) -> str:
-    """Exports to `export/1`, or checks what an earlier start has exported.
-
-    Args:
-        run: the run directory.
-        model, tokenizer, **options: as of `tfeff.export.save_version`.
-
-    Returns:
-        Where the export is.
-    """
-    if not tfeff.export.versions(run.path("export")):
-        return tfeff.export.save_version(
-            model, tokenizer, run.path("export"), **options
-        )
-    check_made(newest_export(run))
-    return newest_export(run)
-
-
-def export_anew(
-    run: tfeff.training.RunDirectory, model: keras.Model, tokenizer, **options
-) -> str:
-    """Exports the next version; arguments and what is returned as of `export_once`.
-
-    An export of before there were versions is replaced.
-    """
-    folder = run.path("export")
-    if tfeff.export.versions(folder) != [folder]:
-        return tfeff.export.save_version(model, tokenizer, folder, **options)
-    make_anew(
-        folder,
-        lambda path: tfeff.export.save_for_serving(model, tokenizer, path, **options),
-    )
-    return folder
-
-
-def newest_export(run: tfeff.training.RunDirectory) -> str:
-    """The newest version of a run's export, or `export` where it has no versions.
-
-    So it was before there were versions; somebody may have deleted them, too.
-    """
-    folder = run.path("export")
-    return [folder, *tfeff.export.versions(folder)][-1]
 
 
 def print_finetune_next(pretrained: str) -> None:

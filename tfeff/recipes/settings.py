@@ -34,6 +34,11 @@ T = TypeVar("T")
 S = TypeVar("S", bound="Settings")
 DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 MAX_SEED = 2**32 - 1  # NumPy's.
+_RAISES = """Raises:
+    TypeError: if a value has another type than its setting.
+    ValueError: if a value is out of the bounds of its setting, not one of its choices,
+        or does not fit the other settings.
+"""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -192,7 +197,7 @@ class Settings:
 
         Raises:
             TypeError: if it is no mapping.
-            ValueError: if it has settings that there are not.
+            ValueError: if it has names that are no settings.
         """
         check_mapping("config", config, "names to JSON values")
         known = {field.name: field for field in fields_of(cls) if field.fixed}
@@ -210,7 +215,8 @@ def settings(cls: type[T]) -> type[T]:
     """Makes a frozen dataclass of keywords, whose docstring lists the settings."""
     cls = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
     lines = [f"    {field.name}: {field.help}" for field in fields_of(cls)]
-    cls.__doc__ = f"{(cls.__doc__ or '').rstrip()}\n\nArgs:\n" + "\n".join(lines) + "\n"
+    about = (cls.__doc__ or "").rstrip()
+    cls.__doc__ = "\n".join([about, "", "Args:", *lines, "", _RAISES])
     return cls
 
 
@@ -360,7 +366,7 @@ class Field(Options):
 
 
 def check_settings(settings: object, cls: type[Settings]) -> None:
-    """Raises unless a recipe's settings are its own: those of others say other things.
+    """Raises unless settings are of the recipe's own class.
 
     Args:
         settings: what the recipe was called with.

@@ -16,7 +16,13 @@ from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.embed_settings import EmbedSettings
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.naming import named_as
-from tfeff.recipes.runs import copy, examples_in_step, make_optimizer
+from tfeff.recipes.runs import (
+    MODEL,
+    check_finite,
+    copy,
+    examples_in_step,
+    make_optimizer,
+)
 
 TunedSettings: TypeAlias = AnswerSettings | EmbedSettings | FinetuneSettings
 LORA = "lora.safetensors"
@@ -92,10 +98,24 @@ def check_lora(settings: TunedSettings, encoder: tfeff.encoders.Encoder) -> None
     check_keeps_quantization(encoder)
 
 
-def copy_lora(settings: TunedSettings, folder: str, run) -> None:
-    """Copies the adapters of the best cell to the run, if there are any."""
+def load_best(
+    settings: TunedSettings, folder: str, run: tfeff.training.RunDirectory
+) -> keras.Model:
+    """The model of the best cell, whose adapters are copied to the run.
+
+    Args:
+        settings: of the recipe.
+        folder: the cell's.
+        run: the run directory.
+
+    Raises:
+        Diverged: if the model's weights are not finite.
+    """
+    model = tfeff.training.load_checkpoint(os.path.join(folder, MODEL))
+    check_finite(model)
     if settings.save_lora:
         copy(os.path.join(folder, LORA), run.path(LORA))
+    return model
 
 
 def train_cell(
@@ -130,7 +150,7 @@ def train_cell(
         num_examples: how many there are to train on.
         sequence_length: tokens of an example.
         learning_rate, batch_size, seed: of the cell.
-        callbacks: of every training; `None` for those of the settings.
+        callbacks: those of every training.
         **others: `epochs` and `weight_decay` of the cell, if the grid has several.
     """
     told = (f", {name.replace('_', ' ')} {value:g}" for name, value in others.items())
@@ -185,7 +205,7 @@ def train_cell(
     if settings.save_lora:
         tfeff.tasks.save_lora(model, os.path.join(folder, LORA))
     model = tfeff.encoders.merge_lora(model)
-    tfeff.training.save_checkpoint(model, os.path.join(folder, "model.keras"))
+    tfeff.training.save_checkpoint(model, os.path.join(folder, MODEL))
     report(best, steps, baseline)
     return best.best
 

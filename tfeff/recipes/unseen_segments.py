@@ -59,10 +59,9 @@ def check_segments(
 def has_unseen_segments(pretrained: str) -> bool:
     """Whether an encoder comes from a run that showed it segment 0 alone.
 
-    So does a general distillation, unless the student began with the teacher's layers.
-
-    Of a preset nobody knows, and a run that went on from another encoder may have been
-    shown more before: of both it is False.
+    A general distillation shows no others, unless the student began with the teacher's
+    layers. It is False of a preset, whose pretraining is not known, and of a run that
+    began with another encoder, which may have been shown others before.
     """
     run_dir, _ = split_step(pretrained)
     if not os.path.isfile(os.path.join(run_dir, "config.json")):

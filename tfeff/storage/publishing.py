@@ -25,7 +25,7 @@ def publish(folder: str | os.PathLike, url: str) -> None:
 
     The manifest has the names, sizes and SHA-256 digests of all files. Without it the
     folder is not whole to those who read it: object stores cannot rename folders. An
-    upload that was cut off is gone on with by the same call, which uploads what is
+    upload that was cut off is completed by the same call, which uploads what is
     missing.
 
     Args:

@@ -29,9 +29,6 @@ from tfeff.utils.files import atomic_file, temporary_folder
 WATCH_SECONDS = 5.0  # between looks for files that have changed
 _ATTEMPTS = 4
 _OWN = ("run.lock",)
-READ_DATA = "read_data.json"
-# The files of a start that has not made anything: its settings, and what it reads.
-AT_START = frozenset({"config.json", READ_DATA})
 # Files that grow while they are open, and tell nothing that a run goes on from.
 _GROWING = "tensorboard/"
 
@@ -155,9 +152,9 @@ class RemoteRun:
                     f"Received: {self._place.url}, which has {', '.join(others[:5])} "
                     f"and no {NAME}"
                 )
-        if there is None and (found := set(local_files(self.folder, _OWN))) <= AT_START:
-            for name in found:
-                os.remove(os.path.join(self.folder, name))
+        # A configuration alone is of a start that has not made anything.
+        if there is None and set(local_files(self.folder, _OWN)) == {"config.json"}:
+            os.remove(os.path.join(self.folder, "config.json"))
         now = b"" if there is None else there.to_bytes()
         noted = self._noted()
         if noted == now and (there is None or os.path.isdir(self.folder)):
@@ -220,7 +217,7 @@ class RemoteRun:
         above = os.path.dirname(self.folder)
         with self._at_work, temporary_folder(above) as parent:
             state, paths = self._snapshot(os.path.join(parent, "snapshot"))
-            if "config.json" not in paths or set(paths) <= AT_START:
+            if "config.json" not in paths or len(paths) == 1:
                 return
             manifest = manifest_of(paths)
             old = self._published

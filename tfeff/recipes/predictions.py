@@ -1,0 +1,58 @@
+"""Predictions of a part of a data set, as the last step of fine-tuning writes them."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+import tfeff
+from tfeff.recipes.baselines import scores_line
+from tfeff.recipes.runs import copy
+from tfeff.training.grid import METRICS
+
+
+def write_predictions(
+    run: tfeff.training.RunDirectory,
+    dataset: tfeff.datasets.Dataset,
+    split: str,
+    examples: Any,
+    predictions: Any,
+) -> list[str]:
+    """Writes predictions in the benchmark's layout, in place of an earlier start's.
+
+    Metrics of an earlier start's predictions are removed.
+
+    Args:
+        run: the run directory.
+        dataset: the data set, which has the layout.
+        split: the name of the part.
+        examples: its examples.
+        predictions: one for each of them.
+
+    Returns:
+        The files.
+    """
+    folder = run.path("predictions", split)
+    os.makedirs(folder, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(os.path.join(folder, METRICS))
+    written = []
+    with tempfile.TemporaryDirectory() as new:
+        for path in dataset.write_predictions(split, examples, predictions, new):
+            written.append(os.path.join(folder, os.path.basename(path)))
+            copy(path, written[-1])
+    return written
+
+
+def write_scores(
+    run: tfeff.training.RunDirectory,
+    split: str,
+    scores: Mapping[str, float],
+    baseline: Mapping,
+) -> None:
+    """Writes and prints the metrics of predictions, with those of the baseline."""
+    tfeff.training.write_metrics(
+        {**scores, "baseline": baseline}, run.path("predictions", split, METRICS)
+    )
+    print(f"{split}: {scores_line(scores, baseline)}")

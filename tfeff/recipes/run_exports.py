@@ -1,0 +1,143 @@
+"""The model, preset and export of a run, over several starts of it."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+import tfeff
+from tfeff.recipes.runs import MODEL
+from tfeff.utils.digests import FILE_NAME, check_digests, sha256
+from tfeff.utils.files import scratch_folder
+
+
+def export_options(
+    examples: tfeff.data.TextExamples
+    | tfeff.data.ChoiceExamples
+    | tfeff.data.TokenExamples,
+) -> dict:
+    """The options of `save_for_serving` that follow from the examples of a task."""
+    if not isinstance(examples, tfeff.data.TextExamples):
+        return {}
+    options: dict[str, Any] = {"pairs": examples.second is not None}
+    if examples.label_names is not None:
+        options["label_names"] = examples.label_names
+    return options
+
+
+def has_model(run: tfeff.training.RunDirectory, path: str) -> bool:
+    """Whether an earlier start has kept the model of a file as the run's."""
+    kept = run.path(MODEL)
+    return os.path.exists(kept) and sha256(kept) == sha256(path)
+
+
+def write_model(
+    run: tfeff.training.RunDirectory,
+    model: keras.Model,
+    tokenizer,
+    *,
+    is_kept: bool,
+    save: Callable[[str], object],
+    **options: Any,
+) -> str:
+    """Writes the run's `model.keras`, its `preset/` and its export, all of one model.
+
+    Those of another model, such as of cells that were deleted since, are replaced: the
+    preset by a new one, the export by the next version.
+
+    Args:
+        run: the run directory.
+        model, tokenizer: what to keep.
+        is_kept: whether the run's `model.keras` is there, and of this model.
+        save: called with a path, writes the model's file.
+        **options: those of `tfeff.export.save_version`.
+
+    Returns:
+        Where the export is.
+    """
+
+    def write_preset(path):
+        tfeff.tasks.save_pretrained(model, tokenizer, path)
+
+    if not is_kept and os.path.exists(run.path(MODEL)):
+        make_anew(run.path("preset"), write_preset)
+        exported = export_anew(run, model, tokenizer, **options)
+        # Last, as the next start of a run that is killed before must do it all again.
+        save(run.path(MODEL))
+        return exported
+    if not is_kept:
+        save(run.path(MODEL))
+    make_once(run.path("preset"), write_preset)
+    return export_once(run, model, tokenizer, **options)
+
+
+def make_anew(path: str, write: Callable[[str], object]) -> None:
+    """Calls `write` to make a folder in place of the one of an earlier start."""
+    with scratch_folder(path) as scratch:
+        new = os.path.join(scratch, "new")
+        write(new)
+        if os.path.exists(path):
+            os.rename(path, os.path.join(scratch, "old"))
+        os.rename(new, path)
+
+
+def make_once(path: str, write: Callable[[str], object]) -> None:
+    """Calls `write(path)` to make a folder; checks the one of an earlier start."""
+    if os.path.exists(path):
+        check_made(path)
+    else:
+        write(path)
+
+
+def check_made(path: str) -> None:
+    """Checks a folder of an earlier start; those of early versions have no digests."""
+    if os.path.exists(os.path.join(path, FILE_NAME)):
+        check_digests(path)
+
+
+def export_once(
+    run: tfeff.training.RunDirectory, model: keras.Model, tokenizer, **options
+) -> str:
+    """Exports to `export/1`, or checks what an earlier start has exported.
+
+    Args:
+        run: the run directory.
+        model, tokenizer, **options: as of `tfeff.export.save_version`.
+
+    Returns:
+        Where the export is.
+    """
+    if not tfeff.export.versions(run.path("export")):
+        return tfeff.export.save_version(
+            model, tokenizer, run.path("export"), **options
+        )
+    check_made(newest_export(run))
+    return newest_export(run)
+
+
+def export_anew(
+    run: tfeff.training.RunDirectory, model: keras.Model, tokenizer, **options
+) -> str:
+    """Exports the next version; arguments and what is returned as of `export_once`.
+
+    An export without versions, as earlier versions of tfeff wrote it, is replaced.
+    """
+    folder = run.path("export")
+    if tfeff.export.versions(folder) != [folder]:
+        return tfeff.export.save_version(model, tokenizer, folder, **options)
+    make_anew(
+        folder,
+        lambda path: tfeff.export.save_for_serving(model, tokenizer, path, **options),
+    )
+    return folder
+
+
+def newest_export(run: tfeff.training.RunDirectory) -> str:
+    """The newest version of a run's export, or `export` where it has no versions.
+
+    Earlier versions of tfeff exported to `export` itself; somebody may have deleted
+    the versions, too.
+    """
+    folder = run.path("export")
+    return [folder, *tfeff.export.versions(folder)][-1]
