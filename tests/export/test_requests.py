@@ -257,10 +257,17 @@ def test_words_of_texts_that_are_not_cut_are_short(kind):
         max_sequence_length=60, vocabulary_size=made.vocabulary_size()
     )
     text_encoder = TextEncoder(made, 60)
-    answer = answer_endpoint(SpanQA(encoder), text_encoder)["answer"]
-    tag = tag_endpoints(TokenClassifier(encoder, 3), text_encoder, LABELS, 1024)["tag"]
+    many = 4096
+    answer = answer_endpoint(SpanQA(encoder), text_encoder, max_windows=many)["answer"]
+    tag = tag_endpoints(TokenClassifier(encoder, 3), text_encoder, LABELS, many)["tag"]
     message = r"must have no word of more than 20000 characters.*\[20001\]"
     long = texts("zebras", "zebras \U0001f993" + "\U0001f993" * 20_000)
+    if kind in ("word_pieces", "byte_pairs"):  # Their time is in proportion.
+        traced = trace({"tag": tag, "answer": answer})
+        assert traced["tag"](text=long)["words"].shape == (2, 2)
+        answers = traced["answer"](question=texts("", ""), passage=long)
+        assert answers["answer"].shape == (2,)
+        return
     refused(tag, f"`text` {message}", text=long)
     refused(answer, f"`passage` {message}", question=texts("", ""), passage=long)
     for space in within:

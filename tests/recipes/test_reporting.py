@@ -236,6 +236,14 @@ def test_columns_are_of_the_same_examples(tmp_path):
     write_own(tmp_path / "1", "v1/own", "bert", train="x", dev=digests["a"])
     write_own(tmp_path / "2", "copy/", "bert", train="y", dev=digests["a"])
     assert found() == {""}
+    # Runs of earlier versions, which tell the folder alone.
+    write_own(tmp_path / "old", "elsewhere/own", "bert")
+    assert found() == {""}
+    write_own(tmp_path / "other", "copied", "bert")
+    write_own(tmp_path / "same", "elsewhere/copied", "bert")
+    assert found() == {" own", " copied"}
+    for name in ("old", "other", "same"):
+        shutil.rmtree(tmp_path / name)
     write_own(tmp_path / "3", "other", "bert", train="x", dev=digests["b"])
     assert found() == {" own", " other"}
     write_own(tmp_path / "4", "v2/own", "bert", train="x", dev=digests["c"])

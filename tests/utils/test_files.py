@@ -257,7 +257,12 @@ def test_a_full_disk_names_the_path_of_tensorflow(tmp_path):
     "error",
     [
         tf.errors.ResourceExhaustedError(None, None, "OOM; of the device"),
-        tf.errors.NotFoundError(None, None, "/tmp/x; No such file or directory"),
+        *(
+            tf.errors.FailedPreconditionError(
+                None, None, f"{tempfile.gettempdir()}/x; {os.strerror(number)}"
+            )
+            for number in (errno.ENOENT, errno.EISDIR, errno.EACCES)
+        ),
     ],
 )
 def test_other_errors_of_tensorflow_stay(tmp_path, error):

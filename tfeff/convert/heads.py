@@ -112,6 +112,7 @@ def _find_task(found, encoder):
 def _architectures(config):
     """The names of the model's classes, if there are any."""
     names = config.get("architectures", None)
+    names = [names] if isinstance(names, str) else names
     is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if names is not None and not is_list:
         raise ValueError(

@@ -116,13 +116,19 @@ def most_characters(
     return composed * num_tokens * (longest + 1)
 
 
-def short_words(name: str, words: tf.Tensor) -> list:
-    """Operations as of `require` that fail where one of the words is too long.
+def short_words(
+    name: str, words: tf.Tensor, tokenizer: keras_hub.tokenizers.Tokenizer
+) -> list:
+    """Operations as of `require` that fail where a word takes SentencePiece too long.
 
     Args:
         name: of the input.
-        words: string tensor `[W]`, which a tokenizer does not join.
+        words: string tensor `[W]`, which the tokenizer does not join.
+        tokenizer: one that is not SentencePiece's takes a time in proportion, and
+            words of any length.
     """
+    if not isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
+        return []
     size = tf.strings.length(words, unit="UTF8_CHAR")
     return require(
         size <= _LONGEST_WORD,
@@ -137,7 +143,7 @@ def spaces_in_words(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
 
     It depends on the normalizer of a SentencePiece model, which makes one space of
     most white space, but removes some, or leaves all but the space as it is, and on
-    whether there is a piece for a space. Other tokenizers take a time in proportion.
+    whether there is a piece for a space. Other tokenizers need not know.
     """
     if not isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
         return ""

@@ -111,7 +111,8 @@ def save_for_serving(
       `stride`, `max_answer_tokens` and `no_answer_threshold`, as of
       `tfeff.data.make_span_features` and `best_spans`; `max_windows`, of a passage,
       1024 by default. A question that leaves no room for the passage is an error, so
-      are a passage of more windows and a word of more than 20,000 characters in it.
+      are a passage of more windows and, with SentencePiece, a word of more than 20,000
+      characters in it.
 
     Of a `tfeff.tasks.TokenClassifier`, which reads the words of texts of any length as
     `tfeff.data.token_features` does; they are those of `tfeff.data.split_words`. W is
@@ -123,7 +124,7 @@ def save_for_serving(
       character in the text and the one behind its last; `labels` `[B, C]` string, all
       of them; `probabilities` `[B, W, C]` float32, of each. Options: `label_names`, as
       above; `max_windows`, of a text, 1024 by default. A text of more is an error,
-      so is a word of more than 20,000 characters.
+      so is, with SentencePiece, a word of more than 20,000 characters.
     - `entities(text)`, where the labels are `O`, `B-` and `I-` of types: the phrases
       that they mark, `entity` `[B, E]` string, cut out of the text; `type` `[B, E]`
       string, such as "PER"; `start` and `end` `[B, E]` int32; `probability` `[B, E]`

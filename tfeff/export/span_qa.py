@@ -94,7 +94,7 @@ class Answerer(tf.Module):
         tf.errors.InvalidArgumentError: of a call, naming the input: if there are not
             as many questions as passages; if a question leaves no room for a passage;
             if a passage has more windows than `max_windows`, more characters than
-            they can hold, or a word of more than 20,000 characters.
+            they can hold, or with SentencePiece a word of more than 20,000.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class Answerer(tf.Module):
         parts = passage
         if self.spaces_in_words:
             parts = tf.strings.regex_replace(parts, f"[{self.spaces_in_words}]", "_")
-        checks += short_words("passage", tf.strings.split(parts).values)
+        checks += short_words("passage", tf.strings.split(parts).values, self.tokenizer)
         with tf.control_dependencies(checks):
             return tf.identity(passage)
 

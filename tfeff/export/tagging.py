@@ -149,8 +149,8 @@ class Tagger(tf.Module):
 
     Raises:
         tf.errors.InvalidArgumentError: of a call, if a text has more than `max_windows`
-            rows, more characters than they can hold, or a word of more than 20,000
-            characters, or all together more than `max_words` words.
+            rows, more characters than they can hold, or with SentencePiece a word of
+            more than 20,000, or all together more than `max_words` words.
     """
 
     def __init__(
@@ -185,7 +185,8 @@ class Tagger(tf.Module):
             text = tf.identity(text)
         words, starts, ends = split_words(text)
         words = few_cells("text", "words", words, self.max_words)
-        with tf.control_dependencies(short_words("text", words.flat_values)):
+        checks = short_words("text", words.flat_values, self.tokenizer)
+        with tf.control_dependencies(checks):
             words = tf.identity(words)
         # In its rows, so that what makes tensors of them waits, too.
         starts, ends = (words.with_flat_values(x.flat_values) for x in (starts, ends))

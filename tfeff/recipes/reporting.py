@@ -108,7 +108,10 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     by_column: dict[str, dict[_Column, dict[str, float]]] = {}
     baselines: dict[str, dict[_Column, dict[str, float]]] = {}
     folders: dict[_Column, str] = {}
-    for model, column, folder, scores, baseline in _runs(settings.runs):
+    runs = _runs(settings.runs)
+    known = {(column, folder) for _, column, folder, _, _ in runs if column.digests}
+    for model, column, folder, scores, baseline in runs:
+        column = _joined(column, folder, known)
         folders.setdefault(column, folder)
         _keep_best(by_column, model, column, scores)
         if baseline is not None:
@@ -167,6 +170,23 @@ def _runs(patterns):
     if not found:
         raise ValueError(f"{_EXPECTED}. Received: runs={list(patterns)}, without one")
     return found
+
+
+def _joined(column, folder, known):
+    """The column of a run: without digests, the only one whose folder has the name.
+
+    Args:
+        column: what the run alone tells.
+        folder: its folder of data.
+        known: columns with digests, each with its folder.
+    """
+    fitting = {
+        other
+        for other, place in known
+        if other._replace(digests=()) == column._replace(data="")
+        and os.path.basename(place) == os.path.basename(folder)
+    }
+    return fitting.pop() if len(fitting) == 1 else column
 
 
 def _names(folders):
@@ -246,7 +266,7 @@ def _read(folder):
         is_fixed = is_question or task in SCORED_TASKS
         data = "" if is_fixed else config.get("data", "").rstrip("/")
         digests = () if is_fixed else _digests(folder)
-        place = {"digests": digests} if digests else {"data": data}
+        place = {"digests": digests} if digests else {"data": os.path.basename(data)}
         column = _Column(task, scored_by, is_question, **place)
         return config["pretrained"], column, data, scores, baseline
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -28,6 +28,7 @@ _TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
 PARTIAL = ".partial-"
 _MADE = re.compile(re.escape(PARTIAL) + "[a-z0-9_]{8}")  # As `tempfile` names folders.
 _LOCK = ".lock"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NUMBERS = {os.strerror(number): number for number in errno.errorcode}
 
 
@@ -367,9 +368,11 @@ def _failure(error, temporary):
     for folder in (temporary, tempfile.gettempdir()):
         found = re.search(rf"{re.escape(folder)}/[^;]*; ([^\[\n]+)", str(error))
         number = found and _NUMBERS.get(found[1].strip())
-        if number and number != errno.ENOENT:  # Of a file that is not there to read.
-            where = "" if folder == temporary else f" in {folder}"
-            return number, f"{os.strerror(number)}{where}"
+        # A file of the other folder, or one that is missing, may be one that is read.
+        if folder != temporary and number in _FULL:
+            return number, f"{os.strerror(number)} in {folder}"
+        if folder == temporary and number and number != errno.ENOENT:
+            return number, os.strerror(number)
     return None
 
 
