@@ -62,10 +62,11 @@ def symbolic_call() -> Iterator[None]:
 
 
 def rebuilds_model() -> bool:
-    """Whether Keras traces the call of a loaded model of the user, to build it.
+    """Whether Keras traces the call of a layer or model of the user, to build it.
 
-    A file has the shapes of such a model's inputs, not their dtypes: all are floats
-    then. If the call raised, the layers after that would keep their initial weights.
+    The file of such a model has the shapes of its inputs, not their dtypes: all are
+    floats when it is loaded. If the call raised, the layers after that would keep their
+    initial weights.
     """
     return in_symbolic_scope() and not _SYMBOLIC_CALL.get()
 

@@ -134,6 +134,14 @@ def test_metrics_of_earlier_files_count_so_too(tmp_path):
     check(keras.models.load_model(tmp_path / "model.keras"), "tokens")
 
 
+def test_metrics_of_a_user_stay_as_they_are(tmp_path):
+    model = tfeff.tasks.TokenClassifier(make_encoder(), 3)
+    model.compile(metrics=[keras.metrics.SparseCategoricalAccuracy(name="mine")])
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.get_compile_config() == model.get_compile_config()
+
+
 def test_metrics_are_saved_by_their_names(tmp_path):
     model = spread(tfeff.tasks.TokenClassifier(make_encoder(), 3))
     model.compile()

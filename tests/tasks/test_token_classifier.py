@@ -170,6 +170,12 @@ def test_weights_of_classes_are_refused():
             run(x, y, class_weight={0: 1.0, 1: 5.0, 2: 5.0})
     with pytest.raises(ValueError, match="`class_weight` must be None"):
         model.fit(batches(), class_weight={0: 1.0, 1: 5.0, 2: 5.0})
+    # One logit a token.
+    tokens = keras.Input((None, 1))
+    model = tfeff.training.DistributedModel(tokens, keras.layers.Flatten()(tokens))
+    model.compile("sgd", tfeff.objectives.GlobalMeanBinaryCrossentropy())
+    with pytest.raises(ValueError, match="`class_weight` must be None"):
+        model.fit(np.ones((2, 3, 1)), np.ones((2, 3)), class_weight={0: 1.0, 1: 5.0})
     tfeff.tasks.Classifier(make_encoder(), 2)  # Of examples they are Keras' own.
 
 
@@ -177,5 +183,9 @@ def test_a_frozen_encoder_is_told(recwarn):
     model = make_model()
     assert not recwarn.list
     model.encoder.trainable = False
-    with pytest.warns(UserWarning, match="`encoder` has no weights that train"):
-        model.compile()
+    model.compile()
+    assert not recwarn.list  # It may only predict.
+    with pytest.warns(UserWarning, match="`encoder` has no weights that train") as told:
+        model.fit(batches().take(1), verbose=0)
+    (warning,) = (w for w in told if "`encoder`" in str(w.message))
+    assert warning.filename == __file__

@@ -97,7 +97,7 @@ def test_adamw_steps_against_the_literal_algorithm(clip, beta_1, beta_2, epsilon
             epsilon=epsilon,
         )
         for step in gradients:
-            optimizer.apply(step, variables)
+            optimizer.apply(step, iter(variables))
         expected = literal.adamw(
             start,
             gradients,

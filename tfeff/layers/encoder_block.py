@@ -43,10 +43,11 @@ class EncoderBlock(Layer):
         memory_efficient: what the backward pass recomputes instead of saving it:
             nothing (`False`), scores and weights of the attention (`"attention"`), or
             everything but the block's input (`"block"`, or `True`), in about a third
-            more time. Values and gradients are the same, dropout included. A block that
-            is recomputed draws random numbers by `tfeff.layers.Dropout` alone, updates
-            no moving means, as batch normalization does, and adds no losses, such as
-            those of activity regularizers.
+            more time. Values and gradients are the same, dropout included where each
+            layer of it is called once. A block that is recomputed draws random numbers
+            by `tfeff.layers.Dropout` alone, updates no moving means, as batch
+            normalization does, and adds no losses, such as those of activity
+            regularizers.
         layer_index: integer, the index that the attention gets in every call, instead
             of the block's index in its stack: so all layers of a stack may have the
             same partition. `None` for the block's.

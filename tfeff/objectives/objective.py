@@ -98,8 +98,6 @@ class Objective(StaysFrozen, DistributedModel):
                 rows that fill up a batch have weight 0, and count for nothing. Keras'
                 own count a token less in a wider batch; the default ones do not.
 
-        A `UserWarning` says where the encoder is frozen, and the head learns alone.
-
         Raises:
             ValueError: if there are `metrics` beside `weighted_metrics`; if a loss
                 takes probabilities, as Keras' cross-entropies do without
@@ -123,7 +121,7 @@ class Objective(StaysFrozen, DistributedModel):
             weighted_metrics = self._beside_means(kwargs.pop("metrics"))
         elif is_auto:
             weighted_metrics = self.default_metrics()
-        if self._is_read:  # Earlier files have Keras' own metrics.
+        if self._is_read:  # Files of earlier versions have Keras' metrics.
             weighted_metrics = keras.tree.map_structure(over_targets, weighted_metrics)
         elif wrong := loss_of_probabilities(loss):
             raise ValueError(
@@ -134,8 +132,6 @@ class Objective(StaysFrozen, DistributedModel):
         super().compile(
             optimizer=optimizer, loss=loss, weighted_metrics=weighted_metrics, **kwargs
         )
-        if not self._is_read:
-            self._warn_of_a_frozen_encoder()
         weights = kwargs.get("loss_weights")
         self._weights_of_means = self._means_in_loss(loss, weights)
         if self.accumulation_steps > 1 and self._weights_of_means is None:
@@ -146,13 +142,13 @@ class Objective(StaysFrozen, DistributedModel):
                 f"accumulation_steps={self.accumulation_steps}"
             )
 
-    def _warn_of_a_frozen_encoder(self):
+    def _told_before_training(self):
+        yield from super()._told_before_training()
         if self.trainable_weights and not self.encoder.trainable_weights:
-            warnings.warn(
+            yield (
                 "`encoder` has no weights that train, so that the head learns alone. "
                 "It stays frozen where it was a teacher in `Distillation`: set "
-                "`encoder.trainable = True` and compile again to train it",
-                stacklevel=3,
+                "`encoder.trainable = True` and compile again to train it"
             )
 
     def _beside_means(self, metrics):

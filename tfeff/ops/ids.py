@@ -29,10 +29,9 @@ def check_integers(name: str, x) -> None:
     dtype = keras.backend.standardize_dtype(x.dtype)
     if "int" not in dtype and not rebuilds_model():
         hint = ""
-        if isinstance(x, keras.KerasTensor):
+        if dtype == "float32":  # That of `keras.Input`, and what `Sequential` makes.
             hint = (
-                ", and a `keras.Sequential` of it must begin with "
-                "`keras.Input((None,), dtype='int32')`"
+                ", and a model of it must begin with `keras.Input(..., dtype='int32')`"
             )
         raise TypeError(
             f"`{name}` must be an integer tensor{hint}. Received: {name}.dtype={dtype}"

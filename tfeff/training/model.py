@@ -15,7 +15,7 @@ from tfeff.compat import (
 from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.backends import check_steps_per_execution, train_in_parts
 from tfeff.training.loss_scale import LossScaleOptimizer, unscaled
-from tfeff.training.losses import target_weights
+from tfeff.training.losses import GlobalMean, target_weights
 from tfeff.training.replicas import looped
 from tfeff.training.schedules import LinearWarmupDecay
 from tfeff.utils.checks import check_integer, check_keywords
@@ -113,7 +113,7 @@ class DistributedModel(
 
         Keras would warn that it ignores `shuffle=True`, its own default. A
         `UserWarning` says where the optimizer's schedule is over, so that nothing is
-        trained.
+        trained, or a task's encoder is frozen, so that its head learns alone.
 
         Raises:
             ValueError: if a data set has no end, and `steps_per_epoch`, or
@@ -125,7 +125,8 @@ class DistributedModel(
         validation = given.get("validation_data")
         _check_ends(x, "steps_per_epoch", given)
         _check_ends(validation, "validation_steps", given)
-        self._warn_of_the_end()
+        for text in self._told_before_training():
+            warnings.warn(text, stacklevel=2)
         is_dataset = getattr(x, "element_spec", None) is not None
         if is_dataset and len(args) <= _BEFORE_SHUFFLE:
             kwargs.setdefault("shuffle", False)
@@ -161,8 +162,15 @@ class DistributedModel(
     def _check_class_weight(self, given):
         """Raises where Keras would take the labels of a row for one of an example."""
         class_weight = given.get("class_weight")
-        ranks = [len(output.shape) for output in getattr(self, "outputs", ())]
-        if class_weight is not None and max(ranks, default=0) > 2:
+        ranks = [len(output.shape) for output in getattr(self, "outputs", None) or ()]
+        labels = given.get("y")
+        spec = getattr(given.get("x"), "element_spec", None)
+        if isinstance(spec, tuple) and len(spec) > 1:
+            labels = spec[1]
+        shape = getattr(labels, "shape", ())
+        # A global mean takes one number a target.
+        several = isinstance(self.loss, GlobalMean) and len(shape) > 1 and shape[1] != 1
+        if class_weight is not None and (several or max(ranks, default=0) > 2):
             raise ValueError(
                 "`class_weight` must be None for labels of tokens, of which Keras "
                 "makes one weight a row. Give each label its weight in "
@@ -170,8 +178,8 @@ class DistributedModel(
                 f"Received: class_weight={class_weight!r}"
             )
 
-    def _warn_of_the_end(self):
-        """Warns where the optimizer's schedule is over, and so its rate 0."""
+    def _told_before_training(self):
+        """Warnings of `fit`: where the optimizer's schedule is over, and its rate 0."""
         if not self.compiled:  # Keras says so.
             return
         optimizer = unscaled(self.optimizer)
@@ -180,11 +188,10 @@ class DistributedModel(
             return
         steps = int(keras.ops.convert_to_numpy(optimizer.iterations))
         if steps >= schedule.total_steps:
-            warnings.warn(
+            yield (
                 f"The optimizer has taken {steps} steps, and its schedule ends after "
                 f"{schedule.total_steps}: the rate is 0, and nothing is trained. "
-                "Compile the model with a new optimizer to train it on",
-                stacklevel=3,
+                "Compile the model with a new optimizer to train it on"
             )
 
     def compile(self, *args: Any, accumulation_steps: int = 1, **kwargs: Any) -> None:

@@ -190,8 +190,12 @@ class AdamW(OpenAdamW):
         """Nothing: `update_step` does it, with the rate of the variable's layer."""
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
-        # Not `build`: a saved model that could not be trained loads, and predicts.
-        for variable in trainable_variables or trained_variables(self):
+        if trainable_variables is not None:
+            trainable_variables = list(trainable_variables)
+        variables = trainable_variables or trained_variables(self)
+        # Not `build`: a saved model that could not be trained loads, and predicts. One
+        # of each dtype, as this is for each step that is not traced.
+        for variable in {x.dtype: x for x in variables}.values():
             self._check_dtype(variable)
         return super().apply(grads, trainable_variables)
 

@@ -32,15 +32,16 @@ class SparseAccuracy(OverTargets, keras.metrics.SparseCategoricalAccuracy):
     """`keras.metrics.SparseCategoricalAccuracy` over all targets."""
 
 
-_OVER_TARGETS = {
-    keras.metrics.SparseCategoricalCrossentropy: SparseCrossEntropy,
-    keras.metrics.SparseCategoricalAccuracy: SparseAccuracy,
+# What earlier versions gave a model of tokens, by its type and name.
+_EARLIER = {
+    (keras.metrics.SparseCategoricalCrossentropy, "mean_loss"): SparseCrossEntropy,
+    (keras.metrics.SparseCategoricalAccuracy, "accuracy"): SparseAccuracy,
 }
 
 
 def over_targets(metric):
-    """The metric over all targets for one of Keras', any other metric as it is."""
-    kind = _OVER_TARGETS.get(type(metric))
+    """The metric in place of an earlier version's; a user's own as it is."""
+    kind = _EARLIER.get((type(metric), getattr(metric, "name", None)))
     return metric if kind is None else kind.from_config(metric.get_config())
 
 
