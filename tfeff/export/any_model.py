@@ -11,6 +11,7 @@ from tfeff.encoders.encoder import INPUTS, check_encoder
 from tfeff.export.classification import of_texts
 from tfeff.export.parts import few_cells
 from tfeff.export.text_encoder import TextEncoder
+from tfeff.layers.checks import check_model
 
 
 def find_encoder(model: keras.Model, encoder: Encoder | None = None) -> Encoder:
@@ -20,8 +21,7 @@ def find_encoder(model: keras.Model, encoder: Encoder | None = None) -> Encoder:
         TypeError: if `model` is no Keras model, or `encoder` no `Encoder`.
         ValueError: if the model has none or several, or not the given one's weights.
     """
-    if not isinstance(model, keras.Model):
-        raise TypeError(f"`model` must be a `keras.Model`. Received: model={model!r}")
+    check_model(model)
     if encoder is not None:
         own = {id(weight) for weight in model.weights}
         if not any(id(w) in own for w in check_encoder("encoder", encoder).weights):

@@ -9,6 +9,7 @@ import keras_hub
 import tensorflow as tf
 
 from tfeff.data.finetuning.packing import pair_frame
+from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
 from tfeff.export.any_model import (
     check_inputs,
@@ -437,11 +438,7 @@ _MAKERS = {
 
 
 def _check_tokenizer(tokenizer, encoder):
-    if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
-        raise TypeError(
-            "`tokenizer` must be a KerasHub tokenizer. "
-            f"Received: tokenizer={tokenizer!r}"
-        )
+    check_tokenizer(tokenizer)
     for name in ("cls_token_id", "sep_token_id", "pad_token_id", "mask_token_id"):
         if getattr(tokenizer, name, None) is None:
             raise ValueError(

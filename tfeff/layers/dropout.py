@@ -98,7 +98,8 @@ def draw_seeds(layer: keras.layers.Layer) -> dict:
             recomputation could not draw again, or updates moving means, which it would
             update twice.
     """
-    dropouts = [x for x in sublayers(layer) if isinstance(x, Dropout) and x.rate]
+    parts = sublayers(layer)
+    dropouts = [x for x in parts if isinstance(x, Dropout) and x.rate]
     known = {id(dropout.seed_generator.state) for dropout in dropouts}
     for variable in layer.variables:
         if is_seed_state(variable) and id(variable) not in known:
@@ -108,7 +109,7 @@ def draw_seeds(layer: keras.layers.Layer) -> dict:
                 "would draw others. Received: memory_efficient='block', and "
                 f"{variable.path}"
             )
-    for part in sublayers(layer):
+    for part in parts:
         if isinstance(part, keras.layers.BatchNormalization) and part.trainable:
             raise ValueError(
                 "`memory_efficient` must be False or 'attention' where a layer updates "

@@ -121,7 +121,7 @@ class DistributedModel(
                 labels are of tokens.
         """
         given = _arguments("fit", x, y, *args, **kwargs)
-        self._check_class_weight(given)
+        self._check_class_weight(given.get("class_weight"), x, y)
         validation = given.get("validation_data")
         _check_ends(x, "steps_per_epoch", given)
         _check_ends(validation, "validation_steps", given)
@@ -150,27 +150,34 @@ class DistributedModel(
         _check_ends(x, "steps", _arguments("predict", x, *args, **kwargs))
         return super().predict(x, *args, **kwargs)
 
-    def train_on_batch(self, x: Any, y: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
         """As `keras.Model.train_on_batch`.
 
         Raises:
             ValueError: if there is a `class_weight`, and labels are of tokens.
         """
-        self._check_class_weight(_arguments("train_on_batch", x, y, *args, **kwargs))
-        return super().train_on_batch(x, y, *args, **kwargs)
+        self._check_class_weight(class_weight, x, y)
+        return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
 
-    def _check_class_weight(self, given):
+    def _check_class_weight(self, class_weight, x, y):
         """Raises where Keras would take the labels of a row for one of an example."""
-        class_weight = given.get("class_weight")
+        if class_weight is None:
+            return
         ranks = [len(output.shape) for output in getattr(self, "outputs", None) or ()]
-        labels = given.get("y")
-        spec = getattr(given.get("x"), "element_spec", None)
+        spec = getattr(x, "element_spec", None)
         if isinstance(spec, tuple) and len(spec) > 1:
-            labels = spec[1]
-        shape = getattr(labels, "shape", ())
+            y = spec[1]
+        shape = getattr(y, "shape", ())
         # A global mean takes one number a target.
         several = isinstance(self.loss, GlobalMean) and len(shape) > 1 and shape[1] != 1
-        if class_weight is not None and (several or max(ranks, default=0) > 2):
+        if several or max(ranks, default=0) > 2:
             raise ValueError(
                 "`class_weight` must be None for labels of tokens, of which Keras "
                 "makes one weight a row. Give each label its weight in "
