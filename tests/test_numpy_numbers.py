@@ -1,6 +1,7 @@
 """Numbers of NumPy are numbers wherever Python's are; True is none."""
 
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -29,11 +30,16 @@ def answered(probability):
     return squad_v2_metrics([question], {"1": ""}, {"1": probability})
 
 
-def augmented(rate):
+@cache
+def model_and_tokenizer():
     tokenizer = train_tokenizer(TEXTS * 9, vocabulary_size=40, kind="wordpiece")
-    model = MaskedLM(tiny("bert_base", vocabulary_size=tokenizer.vocabulary_size()))
+    encoder = tiny("bert_base", vocabulary_size=tokenizer.vocabulary_size())
+    return MaskedLM(encoder), tokenizer
+
+
+def augmented(rate):
     examples = TextExamples(TEXTS[:1], None, [0], ("x",), ["1"])
-    return augment(examples, model, tokenizer, rate=rate, copies=1)
+    return augment(examples, *model_and_tokenizer(), rate=rate, copies=1)
 
 
 def masked(**settings):

@@ -221,6 +221,7 @@ def test_a_family_s_class_has_defaults_of_its_own(name, setting, tmp_path):
         make_tokenizer(str(source), NAMES[name])
 
 
+@pytest.mark.quick("lower-vocab.txt", "cased-None")
 @pytest.mark.parametrize("beside", [None, "vocab.txt"])
 @pytest.mark.parametrize(
     "settings",
@@ -332,6 +333,7 @@ def test_capitals_of_vocab_txt_and_the_default_of_bert_s_class(tmp_path):
             (source / name).unlink()
 
 
+@pytest.mark.quick("xlnet")
 @pytest.mark.parametrize("name", ["albert", "xlnet", "xlm_roberta"])
 def test_as_transformers_5_write_it(name, tmp_path, recwarn):
     """Texts are cut at white space of every kind, such as U+0085."""
@@ -361,6 +363,7 @@ def test_as_transformers_5_write_it(name, tmp_path, recwarn):
     assert [int(i) for i in tokenizer(text)] == expected
 
 
+@pytest.mark.quick("albert_cased")
 @pytest.mark.parametrize("name", ["xlm_roberta", "albert_cased"])
 def test_what_leaves_jamo_apart_is_written_so(name, tmp_path):
     """Their rules compose marks, but not the letters of a Hangul syllable."""

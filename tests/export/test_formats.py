@@ -291,6 +291,7 @@ def test_paths_that_cannot_be_written_are_named(name, format, message, tmp_path)
     assert [x.name for x in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.quick("tf_saved_model", "onnx")
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_full_disk_names_the_path(format, tmp_path):
     path = tmp_path / f"model{ENDINGS[format]}"

@@ -70,6 +70,11 @@ class OfBlocks(keras.Model):
         return self.head(self.pooling(x, segment_ids, padding_mask=mask))
 
 
+@pytest.mark.quick(
+    "OfAnEncoder-inputs0-load_checkpoint",
+    "OfParts-inputs1-load_model",
+    "OfBlocks-inputs2-load_model",
+)
 @pytest.mark.parametrize(
     "load", [keras.models.load_model, tfeff.training.load_checkpoint]
 )

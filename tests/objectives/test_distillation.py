@@ -459,6 +459,7 @@ class Penalized(SelfAttention):
         return outputs
 
 
+@pytest.mark.quick("2")
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_losses_that_layers_add_count_once(replicas):
     register_attention("penalized", Penalized)

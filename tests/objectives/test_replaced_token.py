@@ -364,6 +364,7 @@ def test_heads_have_the_settings_of_their_networks():
     assert old.activation == "gelu" and old.generator_head["activation"] == "gelu"
 
 
+@pytest.mark.quick("4")
 @pytest.mark.parametrize("masks", [3, 4])  # As many as rows, too.
 def test_weights_of_examples_are_of_all_their_targets(masks):
     start = make_model("replaced_token")

@@ -237,6 +237,7 @@ def test_an_encoder_of_one_segment_finds_answers_in_the_passage(num_segments):
     assert np.isfinite(one.evaluate(dataset, verbose=0, return_dict=True)["loss"])
 
 
+@pytest.mark.quick("xlm_roberta_tokenizer")
 @pytest.mark.parametrize("make", [roberta_tokenizer, xlm_roberta_tokenizer])
 def test_rows_of_one_segment(make):
     """Separators tell where the passage is; the encoder sees one segment."""

@@ -179,6 +179,7 @@ def test_skipping_goes_on_exactly(cache, sequences, shuffle):
         assert_equal(take(rest, 40), whole[skip : skip + 40])
 
 
+@pytest.mark.quick("True")
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_skipping_in_one_epoch(cache, shuffle):
     settings = {"shuffle": shuffle, "repeat": False}
