@@ -41,6 +41,7 @@ VARIANTS = (
 KEY = ("device", "size", "variant", "seed", "million_tokens", "batch_size", "rate")
 KEY += ("dtype", "points", "tokens_digest")
 FIELDS = (*KEY, "length", "loss", "unigram_entropy", "tokens_a_second", "command")
+FIELDS += ("commit", "versions")
 POINTS = (*KEY, "step", "loss", "val_loss")
 # As tokenizers of tfeff have them: below are padding, unknown, [CLS] and [SEP].
 MASK, FIRST_PIECE = 4, 5
@@ -64,6 +65,7 @@ flags.DEFINE_boolean("report", False, "Write the page of the rows; train nothing
 flags.DEFINE_boolean("allow_cpu", False, "Run without a GPU too, as the tests do.")
 flags.DEFINE_string("runs", "runs/gpu_campaign", "Folder of saved weights.")
 flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
+flags.DEFINE_string("commit", None, "The commit of the code, where git is not there.")
 flags.register_validator(
     "variants",
     lambda names: set(names) <= set(VARIANTS),
@@ -266,6 +268,8 @@ def train(case: dict[str, str], end: float) -> tuple[dict, list[dict]] | None:
         # The first compiles.
         "tokens_a_second": round(every * size * length / float(np.median(seconds))),
         "command": machine.command(),
+        "commit": FLAGS.commit or machine.commit(),
+        "versions": machine.versions("jax", "keras", "numpy"),
     }
     return row, [{**case, **point} for point in curve]
 

@@ -28,8 +28,8 @@ Masked language models on the texts of the campaign, with Keras on JAX: AdamW, a
 weight decay of 0.01, gradients of norm 1 at most, no dropout, the rate up in a line
 for a tenth of the steps and down to 0 in another. Losses are nats per predicted
 token; those of validation are of documents that are not trained on. Of several seeds
-there is the mean, with each in brackets. Commands are in
-[gpu_campaign.csv](gpu_campaign.csv).
+there is the mean, with each in brackets; a curve is the mean, with a dot for each seed.
+Commands, commits and versions are in [gpu_campaign.csv](gpu_campaign.csv).
 """
 
 
@@ -97,16 +97,19 @@ def draw(trainings: list[tuple[dict, list[dict]]], path: str) -> None:
         for title, names in PANELS.items()
         if lines.keys() & names
     }
-    entropy = float(trainings[0][0]["unigram_entropy"])
+    row = trainings[0][0]
+    size, length, entropy = row["size"], row["length"], float(row["unigram_entropy"])
     with figure_axes(path, len(panels), size=(7.5, 4.5)) as figure:
         for axes, (title, names) in zip(figure, panels.items()):
             for name in names:
                 line = lines[name]
                 places = [tokens / 1e6 for tokens in line]
-                draw_seeds(axes, name, places, line.values())
+                seeds = max(map(len, line.values()))
+                label = f"{name} ({seeds} seed{'s' if seeds > 1 else ''})"
+                draw_seeds(axes, label, places, line.values())
             axes.axhline(entropy, color="0.5", linestyle="--", label="unigram entropy")
             axes.set(
-                title=f"Masked language modelling on a GPU: {title}",
+                title=f"{title}: size {size}, sequences of {length} tokens, on a GPU",
                 xlabel="million tokens",
                 ylabel="validation loss (nats per predicted token)",
             )

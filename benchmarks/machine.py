@@ -1,25 +1,45 @@
 """The machine, versions and command of a result."""
 
+import functools
 import importlib.metadata
 import os
 import platform
 import re
 import shlex
+import subprocess
 import sys
 
 
 def description() -> str:
     """Markdown lines with the processor, cores, memory, versions and command."""
-    packages = ("tensorflow", "keras", "keras-hub", "numpy")
-    versions = ", ".join(
-        f"{name} {importlib.metadata.version(name)}" for name in packages
-    )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"- machine: {processor()}, {memory:.0f} GiB\n"
-        f"- versions: Python {platform.python_version()}, {versions}\n"
+        f"- versions: {versions('tensorflow', 'keras', 'keras-hub', 'numpy')}\n"
         f"- command: `{command()}`\n"
     )
+
+
+def versions(*packages: str) -> str:
+    """Python's version, and those of packages."""
+    found = (f"{name} {importlib.metadata.version(name)}" for name in packages)
+    return ", ".join((f"Python {platform.python_version()}", *found))
+
+
+@functools.cache
+def commit() -> str:
+    """The commit of the code, with a mark where files but results differ from it."""
+
+    def git(*words: str) -> subprocess.CompletedProcess:
+        words = ("git", "-C", os.path.dirname(__file__), *words)
+        return subprocess.run(words, capture_output=True, text=True)
+
+    found = git("rev-parse", "--short=12", "HEAD").stdout.strip()
+    if not found:
+        return "unknown"
+    places = (":/", ":(top,exclude)benchmarks/results")
+    is_changed = git("diff", "--quiet", "HEAD", "--", *places).returncode
+    return f"{found}-dirty" if is_changed else found
 
 
 def command() -> str:

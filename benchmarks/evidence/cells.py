@@ -213,8 +213,8 @@ def pilots(scale: Scale) -> Iterator[Cell]:
 
 def pretraining(scale: Scale) -> Iterator[Cell]:
     """Every system on the same text for the same number of steps."""
-    for index, (name, system) in enumerate(SYSTEMS.items()):
-        for seed in range(min(system.seeds, scale.seeds)):
+    for index, name in enumerate(SYSTEMS):
+        for seed in range(_seeds(scale, name)):
             yield Cell(
                 *("pretraining", name, "", seed, "pretrain"),
                 lambda context, name=name, seed=seed: context.pretraining(
@@ -231,7 +231,7 @@ def transfer(scale: Scale) -> Iterator[Cell]:
     """GLUE's tasks, each seed from the pretraining of that seed."""
     for index, system in enumerate(TRANSFERRED):
         for task in scale.tasks:
-            for seed in range(scale.seeds):
+            for seed in range(_seeds(scale, system)):
                 yield _task(scale, "transfer", system, task, seed, index)
 
 
@@ -241,7 +241,7 @@ def questions(scale: Scale) -> Iterator[Cell]:
         # All at the middle length, which those that are compared by length have, too.
         middle = scale.lengths[min(1, len(scale.lengths) - 1)]
         for length in scale.lengths if system in EXTENDED else (middle,):
-            for seed in range(scale.seeds):
+            for seed in range(_seeds(scale, system)):
                 source = None if system == SCRATCH else pretrained(system, seed)
                 own = (system, length, seed)
                 cloze = _answers("cloze", scale.cloze_epochs, *own, source, index)
@@ -288,7 +288,7 @@ def cheaper(scale: Scale) -> Iterator[Cell]:
 def long(scale: Scale) -> Iterator[Cell]:
     """Longer sequences than in pretraining: loss by position, and trained on."""
     for index, system in enumerate(LONG if scale.long_lengths else ()):
-        for seed in range(min(2, scale.seeds)):
+        for seed in range(min(2, _seeds(scale, system))):
             source = pretrained(system, seed)
             for length in (scale.length, *scale.long_lengths):
                 yield Cell(
@@ -306,7 +306,7 @@ def long(scale: Scale) -> Iterator[Cell]:
 
 def pretrained(system: str, seed: int) -> str:
     """The name of the cell of pretraining that a later stage's seed starts from."""
-    return f"pretraining/{system}/{seed % SYSTEMS[system].seeds}"
+    return f"pretraining/{system}/{seed}"
 
 
 def predicts_masks(system: str) -> bool:
@@ -318,6 +318,11 @@ def predicts_masks(system: str) -> bool:
 def whole_system(system: str) -> str:
     """A system, of one with other steps that with the usual ones."""
     return CHEAPER[system].system if system in CHEAPER else system
+
+
+def _seeds(scale, system):
+    """How many seeds a stage has that starts from a system's pretraining."""
+    return scale.seeds if system == SCRATCH else min(SYSTEMS[system].seeds, scale.seeds)
 
 
 def _pilots_of(system, scale):

@@ -226,6 +226,8 @@ CLAIMS = (
         "it further.",
         *("order in Figure 1", {"best to worst": "Shatter, Part_Bias, 1H_Sigmoid"}),
         (lower("Part_Bias", "1H_Sigmoid"), lower(SHATTER, "Part_Bias")),
+        "The paper calls Shatter and Part_Bias close, and Shatter at least as good "
+        "(Section A.2); here Shatter must be below.",
     ),
     Claim(
         "shatter-and-bert",
@@ -245,6 +247,8 @@ CLAIMS = (
             for metric in ("loss", "mean_loss")
             for other in (BERT, "BERT-RAB", SHATTER)
         ),
+        "The end and the mean of the curve are judged; whether it is the lowest at "
+        "each time, the picture shows.",
     ),
     Claim(
         "faster-than-rab",
@@ -480,7 +484,10 @@ CLAIMS = (
             )
             for label in STACKED
         ),
-        "The time to the same loss is a share of that of BERT's pretraining.",
+        "Two layers are doubled after half or a quarter of the steps, of which there "
+        "are as many as take BERT's time. The time to the same loss is a share of that "
+        "of BERT's pretraining; the loss is the highest at which one of the compared "
+        "runs ends.",
     ),
     Claim(
         "distillation-losses",

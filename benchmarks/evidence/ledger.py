@@ -32,7 +32,7 @@ class Ledger:
     """
 
     def __init__(self, folder: str, scale: str):
-        self.scale = scale
+        self.folder, self.scale = folder, scale
         self.path = os.path.join(folder, "campaign.csv")
         self.curves_path = os.path.join(folder, "campaign_curves.csv")
 

@@ -2,15 +2,17 @@
 
 import math
 import os
+import re
 import statistics
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 
-from evidence.cells import make_cells
+from evidence.cells import make_cells, whole_system
 from evidence.claims import TASK_NAMES, TIMED_METRICS, Claim, Comparison, Term
 from evidence.deciding import claims_at
 from evidence.ledger import Ledger
-from evidence.systems import Scale
+from evidence.systems import BERT, SCALES, TWO_LAYERS, Scale
 from evidence.verdicts import (
     MOST_SEEDS,
     NOT_RUN,
@@ -20,6 +22,7 @@ from evidence.verdicts import (
     combine,
     is_of,
     judge_claim,
+    switch_step,
 )
 
 MOST_CURVES = 6
@@ -44,7 +47,8 @@ RULE = (
     "are to be equal, and those of whose positions something is said have learnt the "
     "order of words: in the mean over the seeds their loss must rise by 0.1 nats "
     "where the tokens around change places, or, of rows from before that was "
-    "measured, be 0.1 nats below that of No_Position."
+    "measured, be 0.1 nats below that of No_Position. So must be a loss to which times "
+    "are taken."
 )
 
 
@@ -89,12 +93,22 @@ def summary_text(rows: list[tuple], ledger: Ledger, scale: Scale) -> str:
             "[campaign.csv](../campaign.csv), each with its command, seed, commit and "
             "machine, and their curves in [campaign_curves.csv](../"
             "campaign_curves.csv). Made by `python benchmarks/campaign.py "
-            f"--scale={ledger.scale} --report`.\n",
+            f"--scale={ledger.scale} --report`. {others_text(ledger)}\n",
             f"{RULE}\n",
             *table(head, rows),
             "",
         ]
     )
+
+
+def others_text(ledger: Ledger) -> str:
+    """Where the tables of the other scales are that have rows."""
+    others = [
+        f"[{SCALES[name].length} tokens](../{claims_folder(name)}/README.md)"
+        for name in SCALES
+        if name != ledger.scale and Ledger(ledger.folder, name).rows()
+    ]
+    return f"Verdicts in sequences of {', '.join(others)}." if others else ""
 
 
 def size_text(scale: Scale) -> str:
@@ -127,7 +141,7 @@ def page(
             ("comparison", "effect", "margin", "deviation", "seeds", "verdict", ""),
             [
                 (
-                    label(comparison),
+                    label(comparison, v),
                     number(v.effect),
                     *(
                         "–" if x is None else f"{x:.3f}"
@@ -142,7 +156,10 @@ def page(
         ),
         "",
         "## Values\n",
-        *values_table(claim, evidence),
+        *values_table(claim, verdicts, evidence),
+        "",
+        "## Rows\n",
+        *rows_table(claim, evidence),
         "",
     ]
     if picture:
@@ -158,16 +175,27 @@ def why(verdict: Verdict) -> str:
         return f"{verdict.reason}; not even {MOST_SEEDS:,} more seeds would decide"
     more = f"{verdict.more_seeds:.0f} more seed{'s' if verdict.more_seeds > 1 else ''}"
     return (
-        f"{verdict.reason}; {more} of each, {verdict.more_tokens / 1e6:,.0f} million "
-        "tokens, would decide an effect and a deviation of this size"
+        f"{verdict.reason}; {more} of all, {verdict.more_tokens / 1e6:,.0f} million "
+        "tokens of pretraining that are not recorded, would decide an effect and a "
+        "deviation of this size"
     )
 
 
-def label(comparison: Comparison) -> str:
-    """What is compared, with the tolerance of an equality."""
-    if comparison.tolerance is None:
-        return comparison.label
-    return f"{comparison.label} within {comparison.tolerance}"
+def label(comparison: Comparison, verdict: Verdict) -> str:
+    """What is compared, with the tolerance of an equality, and where times are read."""
+    words = [comparison.label]
+    if comparison.tolerance is not None:
+        words.append(f"within {comparison.tolerance}")
+    if verdict.level is not None:
+        words.append(f"({read_at(comparison.terms[0], verdict.level)})")
+    return " ".join(words)
+
+
+def read_at(term: Term, level: float) -> str:
+    """Where a timed metric is read, in words."""
+    if term.metric == "equal_cost":
+        return f"loss after {level:.2f} of BERT's time"
+    return f"time to {level:.2f} nats, BERT's whole one = 1"
 
 
 def effects_text(claim: Claim, verdicts: list[Verdict]) -> str:
@@ -175,7 +203,7 @@ def effects_text(claim: Claim, verdicts: list[Verdict]) -> str:
     return "; ".join(
         ", ".join(
             (
-                f"{label(comparison)}: {number(found.effect)}"
+                f"{label(comparison, found)}: {number(found.effect)}"
                 + ("" if found.margin is None else f" ± {found.margin:.3f}"),
                 *([found.verdict] if len(verdicts) > 1 else []),
                 *([found.reason] if found.reason and found.verdict != OPEN else []),
@@ -192,14 +220,14 @@ def figure_text(claim: Claim) -> str:
     return f"{claim.unit}: {values}" if values else "no single figure"
 
 
-def values_table(claim: Claim, evidence: Evidence) -> list[str]:
+def values_table(
+    claim: Claim, verdicts: list[Verdict], evidence: Evidence
+) -> list[str]:
     """Lines of a table: a mean with the values of its seeds in each row."""
     rows = []
     for term in terms_of(claim):
-        values = evidence.values(term)
-        if not values:
+        if not (values := evidence.values(term)):
             continue
-        each = ", ".join(f"{value:.3f}" for value in values.values())
         names = [name for name in evidence.rows if is_of(name, term)]
         rates = {
             evidence.rows[name]["command"].split("--learning_rate=")[-1].split()[0]
@@ -208,19 +236,80 @@ def values_table(claim: Claim, evidence: Evidence) -> list[str]:
         }
         gains = [last_gain(evidence.curves.get(name, [])) for name in names]
         known = [gain for gain in gains if gain is not None]
-        cost = evidence.cost(term.system)
         rows.append(
             (
                 named(term),
                 term.metric.replace("_", " "),
-                f"{statistics.fmean(values.values()):.3f} ({each})",
+                mean_and_seeds(values),
                 ", ".join(sorted(rates)) or "–",
                 f"{max(known):.3f}" if known else "–",
-                "–" if cost is None else f"{cost:.2f}",
+                cost_text(term, evidence),
             )
         )
+    timed = {
+        (term.system, read_at(term, verdict.level)): evidence.values(
+            term, verdict.level
+        )
+        for comparison, verdict in zip(claim.comparisons, verdicts)
+        for term in comparison.terms
+        if term.metric in TIMED_METRICS and verdict.level is not None
+    }
+    rows += [
+        (system, where, mean_and_seeds(values), "–", "–", "–")
+        for (system, where), values in timed.items()
+        if values
+    ]
     head = ("system", "metric", "mean (seeds)", "peak rate")
-    return table((*head, "last tenth gained at most", "step's time, BERT = 1"), rows)
+    head += ("last tenth gained at most", "step's time, BERT = 1 (quartiles)")
+    return table(head, rows)
+
+
+def mean_and_seeds(values: Mapping[int, float]) -> str:
+    """A mean, with the value of each seed."""
+    each = ", ".join(f"{value:.3f}" for value in values.values())
+    return f"{statistics.fmean(values.values()):.3f} ({each})"
+
+
+def cost_text(term: Term, evidence: Evidence) -> str:
+    """The time of a system's step with its quartiles, of a stacked one both."""
+    commands = [
+        row["command"] for name, row in evidence.rows.items() if is_of(name, term)
+    ]
+    stacked = any(switch_step(command) is not None for command in commands)
+    texts = []
+    for system in (TWO_LAYERS, BERT) if stacked else (whole_system(term.system),):
+        row = evidence.rows.get(f"timing/{system}/0")
+        if row is None:
+            return "–"
+        own = row["metrics"]
+        quartiles = f"{own['cost_low']:.2f} to {own['cost_high']:.2f}"
+        # BERT's is measured beside itself, as any other's.
+        texts.append(f"{1 if system == BERT else own['cost']:.2f} ({quartiles})")
+    return ", then ".join(texts)
+
+
+def rows_table(claim: Claim, evidence: Evidence) -> list[str]:
+    """Lines of a table: where the values of each system come from."""
+    found: dict[tuple[str, str], list[dict]] = {}
+    for term in terms_of(claim):
+        own = found.setdefault((term.stage, term.system), [])
+        own += [row for name, row in evidence.rows.items() if is_of(name, term)]
+    lines = []
+    for (stage, system), rows in found.items():
+        if rows:
+            tokens = sorted({f"{float(row['tokens']) / 1e6:.1f}" for row in rows})
+            lines.append(
+                (
+                    f"{system}, {stage}",
+                    ", ".join(sorted({row["seed"] for row in rows})),
+                    ", ".join(tokens) if tokens != ["0.0"] else "–",
+                    ", ".join(sorted({row["machine"] for row in rows})),
+                    ", ".join(sorted({row["commit"] for row in rows})),
+                )
+            )
+    return table(
+        ("system, stage", "seeds", "million tokens each", "processor", "commits"), lines
+    )
 
 
 def named(term: Term) -> str:
@@ -290,8 +379,12 @@ def draw(claim: Claim, evidence: Evidence, path: str, scale: Scale) -> bool:
             draw_curves(axes, panel, evidence, scale, timed)
         else:
             draw_dots(axes, dots)
-    title = textwrap.fill(claim.sentence, 90)
-    figure.suptitle(f"{title}\n({claim.paper}, {claim.section})", fontsize=10)
+    title = textwrap.fill(f"The claim: {claim.sentence}", 90)
+    figure.suptitle(
+        f"{title}\n({claim.paper}, {claim.section})\nHere: {scale.layers} layers of "
+        f"width {scale.width}, pretrained in sequences of {scale.length} tokens",
+        fontsize=10,
+    )
     figure.tight_layout()
     figure.savefig(path, dpi=120, metadata={"Software": None})
     plt.close(figure)
@@ -346,14 +439,19 @@ def draw_curves(axes, panel, evidence: Evidence, scale: Scale, timed: bool) -> N
         xlabel="time, as million tokens of BERT" if timed else "million tokens",
         ylabel="validation loss, nats per predicted token",
     )
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    axes.legend(
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        frameon=False,
+        title="mean of the seeds;\nband: lowest to highest",
+    )
 
 
 def draw_dots(axes, dots) -> None:
     """A row a system: a dot a seed, and a bar at the mean."""
-    metrics = list(dict.fromkeys(t.metric.replace("_", " ") for t in dots))
+    metrics = list(dict.fromkeys(in_words(t.metric) for t in dots))
     labels = [
-        f"{named(t)}, {t.metric.replace('_', ' ')}" if len(metrics) > 1 else named(t)
+        f"{named(t)}, {in_words(t.metric)}" if len(metrics) > 1 else named(t)
         for t in dots
     ]
     for place, values in enumerate(dots.values()):
@@ -362,4 +460,20 @@ def draw_dots(axes, dots) -> None:
         axes.plot([statistics.fmean(found)], [place], "|", color="C1", markersize=18)
     axes.set_yticks(range(len(labels)), labels)
     axes.invert_yaxis()
-    axes.set(xlabel=f"{' and '.join(metrics)}: a dot a seed, a bar at the mean")
+    axes.set(xlabel=f"{axis_of(dots)}: a dot a seed, a bar at the mean")
+
+
+def in_words(metric: str) -> str:
+    """The name of a metric; of a loss by position, the positions."""
+    if found := re.fullmatch(r"loss@(\d+)\[(\d+):(\d+)\]", metric):
+        length, start, end = map(int, found.groups())
+        return f"positions {start} to {end - 1} of {length}"
+    return metric.replace("_", " ")
+
+
+def axis_of(dots) -> str:
+    """What the places of dots measure, with the unit."""
+    if all(t.metric.startswith("loss") for t in dots):
+        return "validation loss, nats per predicted token"
+    names = dict.fromkeys(t.metric for t in dots)
+    return f"{' and '.join(map(in_words, names))} (of 1)"

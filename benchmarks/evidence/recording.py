@@ -1,19 +1,15 @@
 """The row of a cell that is done: its metrics, and what makes them again."""
 
 import contextlib
-import functools
-import importlib.metadata
 import json
-import platform
 import shlex
-import subprocess
 from pathlib import Path
 
 import machine
 
 from evidence.cells import Cell
 from evidence.places import Places
-from evidence.processes import SCRIPT, read_seconds
+from evidence.processes import read_seconds
 from evidence.systems import SYSTEMS
 from tfeff.utils.files import atomic_file
 
@@ -35,9 +31,9 @@ def record(cell: Cell, outcome: dict, places: Places) -> None:
         "tokens": outcome["tokens"],
         "seconds": f"{read_seconds(folder):.0f}",
         "command": shlex.join(words),
-        "commit": commit(),
+        "commit": machine.commit(),
         "machine": machine.processor(),
-        "versions": versions(),
+        "versions": machine.versions("tensorflow", "keras", "keras-nlp", "numpy"),
     }
     ledger.add(vars(cell), curve if cell.stage != "long" else [], row)
     if cell.stage == "pilot":
@@ -62,27 +58,3 @@ def summary(outcome: dict) -> str:
         if name in metrics:
             return f"{name} {metrics[name]:.4f}"
     return "no metrics"
-
-
-@functools.cache
-def commit() -> str:
-    """The commit of the code, with a mark where files differ from it."""
-    git = [
-        "git",
-        "-C",
-        str(SCRIPT.parent),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=12",
-    ]
-    found = subprocess.run(git, capture_output=True, text=True)
-    return found.stdout.strip() or "unknown"
-
-
-@functools.cache
-def versions() -> str:
-    """Python's version, and those of what computes."""
-    names = ("tensorflow", "keras", "keras-nlp", "numpy")
-    found = (f"{name} {importlib.metadata.version(name)}" for name in names)
-    return ", ".join((f"Python {platform.python_version()}", *found))

@@ -33,7 +33,8 @@ the margin. Nor is a comparison decided before the system that is to be the bett
 that are to be equal, and those of whose positions something is said have learnt the
 order of words: before their loss rises, in the mean over the seeds, by 0.1 nats where
 the tokens around change places. Of rows from before that was measured, the mean of the
-losses must be 0.1 nats below that of the encoder without positions.
+losses must be 0.1 nats below that of the encoder without positions. So must be the loss
+to which times are taken: one without positions reaches a higher one, too.
 """
 
 import dataclasses
@@ -71,7 +72,9 @@ class Verdict:
         more_seeds: how many more would decide an effect and a deviation of this size;
             infinite where not even 1000 would, `None` where it is decided, or cannot be
             said.
-        more_tokens: how many tokens these would read.
+        more_tokens: how many tokens these would read in pretraining, without those
+            seeds of a system that are recorded.
+        level: the time, or the loss, at which timed metrics are read.
         reason: why it is not decided, or empty.
     """
 
@@ -82,6 +85,7 @@ class Verdict:
     seeds: int = 0
     more_seeds: float | None = None
     more_tokens: float | None = None
+    level: float | None = None
     reason: str = ""
 
 
@@ -148,6 +152,30 @@ class Evidence:
         if row is None:
             return None
         return 1.0 if whole_system(system) == BERT else row["metrics"]["cost"]
+
+    def tokens(self, terms: Iterable[Term], seeds: int) -> float:
+        """The tokens until all systems of the terms have so many seeds, of pretraining.
+
+        Those of the trainings that the cells of a later stage start from count, too.
+        """
+        stages = {
+            (stage, t.system) for t in terms for stage in ("pretraining", t.stage)
+        }
+        found = 0.0
+        for stage, system in stages:
+            own = self._of(stage, system)
+            each = max((float(row["tokens"]) for row in own), default=0.0)
+            found += each * max(0, seeds - len(own))
+        return found
+
+    def _of(self, stage: str, system: str) -> list[dict]:
+        """The rows of a system in a stage, one a seed, of whatever task."""
+        own = {
+            row["seed"]: row
+            for row in self.rows.values()
+            if (row["stage"], row["system"]) == (stage, system)
+        }
+        return list(own.values())
 
     def over_time(self, name: str) -> list[dict[str, float]]:
         """A cell's curve with `time`, as a share of BERT's pretraining.
@@ -287,16 +315,17 @@ def outliers(values: Mapping[Any, Mapping[int, float]]) -> list:
     last whose probability, times the number of systems, is below 1 % stand out.
 
     Args:
-        values: for each system, a value a seed.
+        values: for each system, a value a seed; one with fewer than two is not tried.
 
     Reference:
         Rosner, "Percentage points for a generalized ESD many-outlier procedure",
         Technometrics 25 (1983), whose order of trials this is.
     """
-    left = dict(values)
+    # One value alone has no rest.
+    left = {name: own for name, own in values.items() if len(own) > 1}
     taken: list = []
     found = 0
-    while 2 * len(taken) < len(values):
+    for _ in range((len(left) + 1) // 2):
         whole, count = rest(left)
         chances = {}
         for name in left:
@@ -374,7 +403,7 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
     effect = statistics.fmean(effects)
     if seeds < 2:
         reason = "one seed has no deviation"
-        return Verdict(OPEN, effect, seeds=seeds, reason=reason)
+        return Verdict(OPEN, effect, seeds=seeds, level=level, reason=reason)
     systems = len({(term.stage, term.system) for term in terms})
     if pooled := evidence.pooled(terms, level):
         deviation, freedom = pooled
@@ -388,9 +417,10 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
         return stats.t.ppf(0.975, freedom) * deviation * math.sqrt(systems / seeds)
 
     margin = margin_of(seeds, freedom)
-    found = Verdict(OPEN, effect, margin, deviation, seeds)
+    found = Verdict(OPEN, effect, margin, deviation, seeds, level=level)
     reason = nothing_learnt(terms, values, evidence, margin)
     reason = reason or no_order_learnt(comparison, evidence)
+    reason = reason or level_without_order(terms, level, evidence)
     if reason:
         return dataclasses.replace(found, reason=reason)
     verdict = decide(effect, margin, comparison.tolerance)
@@ -404,11 +434,11 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
         if decide(effect, then, comparison.tolerance) != OPEN:
             more = float(further)
             break
-    per_run = max((float(row["tokens"]) for row in evidence.rows.values()), default=0.0)
+    tokens = math.inf if math.isinf(more) else evidence.tokens(terms, seeds + int(more))
     return dataclasses.replace(
         found,
         more_seeds=more,
-        more_tokens=more * systems * per_run,
+        more_tokens=tokens,
         reason="the effect is within the margin",
     )
 
@@ -472,6 +502,20 @@ def no_order_learnt(comparison: Comparison, evidence: Evidence) -> str:
             statistics.fmean(losses.values()) > statistics.fmean(bag.values()) - LEARNT
         ):
             return f"{start}: its loss is not {LEARNT} nats below that of {NO_POSITION}"
+    return ""
+
+
+def level_without_order(
+    terms: Sequence[Term], level: float | None, evidence: Evidence
+) -> str:
+    """Why times to a loss say nothing of the order of words, or nothing."""
+    if level is None or terms[0].metric != "same_loss":
+        return ""
+    bag = evidence.values(Term(1, "pretraining", NO_POSITION))
+    if not bag:
+        return f"{NO_POSITION} is not run, which tells whether order is learnt"
+    if level > statistics.fmean(bag.values()) - LEARNT:
+        return f"a loss of {level:.2f} is not {LEARNT} nats below that of {NO_POSITION}"
     return ""
 
 

@@ -13,5 +13,10 @@ def a_row(metrics, **others):
     return row | {"commit": "c", "machine": "m", "versions": "v"} | others
 
 
+def a_cost(cost):
+    quartiles = {"cost_low": 0.9 * cost, "cost_high": 1.1 * cost}
+    return a_row({"cost": cost, **quartiles})
+
+
 def a_cell(system, seed, stage="pretraining", task=""):
     return {"stage": stage, "system": system, "task": task, "seed": seed}

@@ -7,7 +7,7 @@ import sys
 import pytest
 from absl import flags
 
-from tests.benchmarks.campaign_rows import LOSSES, a_cell, a_row
+from tests.benchmarks.campaign_rows import LOSSES, a_cell, a_cost, a_row
 from tests.benchmarks.scripts import FOLDER
 
 
@@ -59,5 +59,5 @@ def recorded(part, tmp_path):
             )
             ledger.add(a_cell(system, seed), curve, row)
     for system, cost in (("BERT", 1.0), ("Part_Mask", 2.0)):
-        ledger.add(a_cell(system, 0, "timing"), [], a_row({"cost": cost}))
+        ledger.add(a_cell(system, 0, "timing"), [], a_cost(cost))
     return ledger

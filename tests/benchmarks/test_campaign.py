@@ -72,6 +72,9 @@ def test_cells_come_in_an_order_that_can_be_run(part):
     seeds = [c.seed for c in made if c.stage == "pretraining"]
     assert seeds == sorted(seeds) and seeds.count(0) == len(systems) > 30
     assert names[len(systems) + 1] == "pilot/BERT/0.0005/0"
+    for cell in made:  # A seed starts from trainings of that seed alone.
+        if cell.stage in ("transfer", "questions", "long"):
+            assert {made[names.index(need)].seed for need in cell.needs} <= {cell.seed}
     for cell in made:  # Nobody learns from what comes from a later seed.
         earlier = [made[names.index(need)].seed for need in cell.needs]
         assert all(seed <= cell.seed for seed in earlier), cell.name
@@ -204,10 +207,13 @@ def test_pages_of_made_up_rows(part, recorded, tmp_path):
     )
     (open_line,) = (x for x in lines if x.startswith("| BERT below Part_Mask |"))
     assert cells(open_line)[-1] == (
-        "the effect is within the margin; 4 more seeds of each, 121 million tokens, "
-        "would decide an effect and a deviation of this size"
+        "the effect is within the margin; 4 more seeds of all, 121 million tokens of "
+        "pretraining that are not recorded, would decide an effect and a deviation of "
+        "this size"
     )
-    assert "| BERT | loss | 2.100 (2.000, 2.200) | 0.001 | 3.500 | 1.00 |" in lines
+    own = "| BERT | loss | 2.100 (2.000, 2.200) | 0.001 | 3.500 | 1.00 (0.90 to 1.10) |"
+    assert own in lines
+    assert "| BERT, pretraining | 0, 1 | 15.2 | m | c |" in lines
     assert "![" in page and (tmp_path / "claims" / "order-of-words.png").exists()
     summary = (tmp_path / "claims" / "README.md").read_text(encoding="utf-8")
     rows = [cells(x) for x in summary.splitlines() if x.startswith("| ")][1:]
