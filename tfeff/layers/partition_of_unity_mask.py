@@ -1,4 +1,3 @@
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +8,12 @@ from tfeff import ops as functional
 from tfeff.compat import untracked
 from tfeff.layers.layer import Layer
 from tfeff.layers.partition_registry import RegisteredPartition
-from tfeff.ops.partition import SPACING, check_partition
+from tfeff.ops.partition import (
+    SPACING,
+    BernsteinPartition,
+    StepPartition,
+    check_partition,
+)
 from tfeff.utils.checks import check_integer
 from tfeff.utils.types import Config, Shape, Tensor
 
@@ -86,11 +90,8 @@ class PartitionOfUnityMask(Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        constants = alpha, beta, spacing
-        if partition is None:
-            check_partition(num_parts, layer_index, num_layers, boundaries, *constants)
-        else:
-            _check_registered(num_parts, layer_index, num_layers, boundaries, constants)
+        check = check_partition if partition is None else _check_registered
+        check(num_parts, layer_index, num_layers, boundaries, alpha, beta, spacing)
         self.num_parts = int(num_parts)
         self.layer_index = int(layer_index)
         self.num_layers = int(num_layers)
@@ -99,10 +100,15 @@ class PartitionOfUnityMask(Layer):
         self.beta = None if beta is None else float(beta)
         self.spacing = float(spacing)
         self.partition = untracked(partition)
+        self._kind: BernsteinPartition | StepPartition | RegisteredPartition
+        sizes = self.num_parts, self.num_layers, self.compute_dtype
         if partition is not None:
-            self._registered = RegisteredPartition(
-                partition, self.num_parts, self.num_layers, self.compute_dtype
-            )
+            self._kind = RegisteredPartition(partition, *sizes)
+        elif boundaries is not None:
+            self._kind = StepPartition(tuple(boundaries))
+        else:
+            constants = self.alpha, self.beta, self.spacing
+            self._kind = BernsteinPartition(*sizes, *constants)
         self.built = True  # The layer has no weights.
 
     def call(self, hidden: Tensor, layer_index: int | None = None) -> Tensor:
@@ -124,25 +130,10 @@ class PartitionOfUnityMask(Layer):
             relative_positions: tensor `x` `[...]`, in tokens.
             layer_index: integer that overrides the constructor's, or `None`.
         """
-        layer_index = self._index(layer_index)
-        if self.boundaries is not None:
-            return functional.bucket_functions(relative_positions, self.boundaries)
-        relative_positions = ops.cast(
-            relative_positions,
-            # A float64 layer gets a float64 partition.
-            keras.backend.result_type(self.compute_dtype, "float32"),
-        )
-        if self.partition is not None:
-            return self._registered.functions(relative_positions, layer_index)
-        return functional.partition_functions(
-            relative_positions,
-            self.num_parts,
-            layer_index,
-            self.num_layers,
-            self.alpha,
-            self.beta,
-            self.spacing,
-        )
+        # A float64 layer gets a float64 partition.
+        dtype = keras.backend.result_type(self.compute_dtype, "float32")
+        relative_positions = ops.cast(relative_positions, dtype)
+        return self._kind.functions(relative_positions, self._index(layer_index))
 
     def reach(self, layer_index: int | None = None) -> int | None:
         """The distance beyond which one part of either side is 1, up to rounding.
@@ -152,29 +143,12 @@ class PartitionOfUnityMask(Layer):
         Args:
             layer_index: integer that overrides the constructor's, or `None`.
         """
-        layer_index = self._index(layer_index)
-        if self.boundaries is not None:
-            return math.ceil(max(map(abs, self.boundaries), default=0)) + 1
-        if self.partition is not None:
-            return self._registered.reach(layer_index)
-        return functional.partition_reach(
-            self.num_parts,
-            layer_index,
-            self.num_layers,
-            self.compute_dtype,
-            self.alpha,
-            self.beta,
-            self.spacing,
-        )
+        return self._kind.reach(self._index(layer_index))
 
     @property
     def outer_parts(self) -> tuple[int, int]:
         """The parts of far keys to the left and to the right."""
-        if self.boundaries is not None:
-            return 0, self.num_parts - 1
-        if self.partition is not None:
-            return self._registered.outer_parts
-        return self.num_parts - 1, self.num_parts // 2 - 1
+        return self._kind.outer_parts
 
     def rows(
         self,
@@ -216,12 +190,14 @@ class PartitionOfUnityMask(Layer):
         return config
 
 
-def _check_registered(num_parts, layer_index, num_layers, boundaries, constants):
+def _check_registered(
+    num_parts, layer_index, num_layers, boundaries, alpha, beta, spacing
+):
     """Raises unless the arguments can be those of a registered partition."""
     num_parts = check_integer("num_parts", num_parts)
     num_layers = check_integer("num_layers", num_layers)
     layer_index = check_integer("layer_index", layer_index, 0, num_layers - 1)
-    given = dict(zip(("alpha", "beta", "spacing"), constants), boundaries=boundaries)
+    given = dict(alpha=alpha, beta=beta, spacing=spacing, boundaries=boundaries)
     for name, value in given.items():
         if value is not None and (name, value) != ("spacing", SPACING):
             raise ValueError(

@@ -4,6 +4,7 @@ A partition of unity is a group of functions `f_0 … f_{n-1}` of the relative
 position `x = j - i`, none negative, that add up to 1 everywhere.
 """
 
+import dataclasses
 import math
 import numbers
 from collections.abc import Callable, Sequence
@@ -438,6 +439,66 @@ def _t5_side_buckets(num_buckets: int, max_distance: int) -> list[int]:
         return min(half - 1, exact + int(growth * (half - exact)))
 
     return [bucket(distance) for distance in range(max_distance + 1)]
+
+
+@dataclasses.dataclass(frozen=True)
+class BernsteinPartition:
+    """The Bernstein partitions of the layers of a stack.
+
+    Attributes:
+        num_parts, num_layers, alpha, beta, spacing: as in `partition_functions`.
+        dtype: the dtype in which weights are multiplied with the partition.
+        outer_parts: the parts of far keys to the left and to the right.
+    """
+
+    num_parts: int
+    num_layers: int
+    dtype: str
+    alpha: float | None
+    beta: float | None
+    spacing: float
+
+    def functions(self, relative_positions: Tensor, layer_index: int) -> Tensor:
+        """`partition_functions` of a layer."""
+        constants = self.alpha, self.beta, self.spacing
+        return partition_functions(
+            relative_positions, self.num_parts, layer_index, self.num_layers, *constants
+        )
+
+    def reach(self, layer_index: int) -> int:
+        """`partition_reach` of a layer."""
+        constants = self.alpha, self.beta, self.spacing
+        return partition_reach(
+            self.num_parts, layer_index, self.num_layers, self.dtype, *constants
+        )
+
+    @property
+    def outer_parts(self) -> tuple[int, int]:
+        return self.num_parts - 1, self.num_parts // 2 - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class StepPartition:
+    """The partition by boundaries, the same in every layer.
+
+    Attributes:
+        boundaries: as in `bucket_functions`.
+        outer_parts: the parts of far keys to the left and to the right.
+    """
+
+    boundaries: tuple[float, ...]
+
+    def functions(self, relative_positions: Tensor, layer_index: int) -> Tensor:
+        """`bucket_functions`, whatever the layer."""
+        return bucket_functions(relative_positions, self.boundaries)
+
+    def reach(self, layer_index: int) -> int:
+        """The distance beyond which one part of either side is 1."""
+        return math.ceil(max(map(abs, self.boundaries), default=0)) + 1
+
+    @property
+    def outer_parts(self) -> tuple[int, int]:
+        return 0, len(self.boundaries)
 
 
 def partition_mask(
