@@ -9,6 +9,11 @@ from keras import ops
 
 from tfeff.utils.types import Tensor
 
+# The score of masked keys: not -inf, since a row of that would give NaN.
+MASKED = -1e30
+# The smallest square of a norm that rows are divided by.
+SMALLEST_SQUARE = 1e-12
+
 
 def at_least_float32(scores):
     """Casts half precision up: sums over hundreds of keys need the digits."""
@@ -18,6 +23,12 @@ def at_least_float32(scores):
             keras.backend.standardize_dtype(scores.dtype), "float32"
         ),
     )
+
+
+def masked_scores(scores, mask):
+    """Scores in float32 or better, with `MASKED` at the masked keys."""
+    scores = at_least_float32(scores)
+    return scores if mask is None else ops.where(mask, scores, MASKED)
 
 
 def softmax(scores):
@@ -50,11 +61,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     >>> ops.convert_to_numpy(weights[0, 0]).tolist()
     [0.5, 0.5, 0.0, 0.0]
     """
-    upcast_scores = at_least_float32(scores)
-    if mask is not None:
-        # A finite number, not -inf: a row of -inf would give NaN.
-        upcast_scores = ops.where(mask, upcast_scores, -1e30)
-    weights = softmax(upcast_scores)
+    weights = softmax(masked_scores(scores, mask))
     if mask is not None:
         weights = ops.where(mask, weights, 0.0)
     return ops.cast(weights, scores.dtype)
@@ -85,10 +92,16 @@ def l2_normalized_sigmoid(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     Reference:
         Tian et al., "Shatter", section 3.2, equation 6.
     """
+    weights, _ = l2_sigmoid_and_square(scores, mask)
+    return weights
+
+
+def l2_sigmoid_and_square(scores, mask):
+    """`l2_normalized_sigmoid`, and the sums `Σ_m σ(s[..., m])²` over visible keys."""
     sigmoid = ops.sigmoid(at_least_float32(scores))
     if mask is not None:
         sigmoid = ops.where(mask, sigmoid, 0.0)
     square = ops.sum(ops.square(sigmoid), axis=-1, keepdims=True)
     # The floor keeps a row without visible keys at 0 / 1e-6, not 0 / 0.
-    norm = ops.sqrt(ops.maximum(square, 1e-12))
-    return ops.cast(sigmoid / norm, scores.dtype)
+    norm = ops.sqrt(ops.maximum(square, SMALLEST_SQUARE))
+    return ops.cast(sigmoid / norm, scores.dtype), square

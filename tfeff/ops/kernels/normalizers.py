@@ -6,8 +6,13 @@ save float32 copies of half precision.
 
 from keras import ops
 
+from tfeff.ops import masking
 from tfeff.ops.kernels.backends import custom_gradient
-from tfeff.ops.masking import at_least_float32, softmax
+from tfeff.ops.masking import (
+    SMALLEST_SQUARE,
+    at_least_float32,
+    l2_sigmoid_and_square,
+)
 from tfeff.utils.types import Tensor
 
 
@@ -23,14 +28,7 @@ def l2_normalized_sigmoid(scores: Tensor, mask: Tensor | None = None) -> Tensor:
 
 def softmax_and_gradient(scores, mask=None):
     """`masked_softmax`, and the function from its upstream gradient to the scores'."""
-    upcast_scores = at_least_float32(scores)
-    if mask is not None:
-        # A finite number, not -inf: a row of -inf would give NaN.
-        upcast_scores = ops.where(mask, upcast_scores, -1e30)
-    weights = softmax(upcast_scores)
-    if mask is not None:
-        weights = ops.where(mask, weights, 0.0)
-    weights = ops.cast(weights, scores.dtype)
+    weights = masking.masked_softmax(scores, mask)
 
     def gradient(upstream):
         # From the rounded weights: nothing else is saved.
@@ -44,13 +42,7 @@ def softmax_and_gradient(scores, mask=None):
 
 def l2_sigmoid_and_gradient(scores, mask=None):
     """`l2_normalized_sigmoid`, and its gradient as in `softmax_and_gradient`."""
-    sigmoid = ops.sigmoid(at_least_float32(scores))
-    if mask is not None:
-        sigmoid = ops.where(mask, sigmoid, 0.0)
-    square = ops.sum(ops.square(sigmoid), axis=-1, keepdims=True)
-    # The floor keeps a row without visible keys at 0 / 1e-6, not 0 / 0.
-    norm = ops.sqrt(ops.maximum(square, 1e-12))
-    weights = ops.cast(sigmoid / norm, scores.dtype)
+    weights, square = l2_sigmoid_and_square(scores, mask)
 
     def gradient(upstream):
         # From scores, rounded weights and norms: no float32 over pairs is saved.
@@ -58,7 +50,7 @@ def l2_sigmoid_and_gradient(scores, mask=None):
         upcast_weights = at_least_float32(weights)
         dot = ops.sum(upstream * upcast_weights, axis=-1, keepdims=True)
         # Below the floor the norm does not depend on the scores.
-        dot = ops.where(square > 1e-12, dot, 0.0)
+        dot = ops.where(square > SMALLEST_SQUARE, dot, 0.0)
         # With σ(-s) for 1 - σ(s), which loses its digits where σ is near 1.
         derivative = upcast_weights * ops.sigmoid(-at_least_float32(scores))
         return ops.cast((upstream - upcast_weights * dot) * derivative, scores.dtype)

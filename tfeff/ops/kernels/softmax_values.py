@@ -11,7 +11,7 @@ from tfeff.ops.kernels.relative_products import (
     relative_sums,
     relative_values,
 )
-from tfeff.ops.masking import at_least_float32, softmax
+from tfeff.ops.masking import at_least_float32, masked_scores, softmax
 from tfeff.utils.types import Tensor
 
 
@@ -61,11 +61,7 @@ def softmax_values(
 
     @custom_gradient
     def attend(scores, value, *rows):
-        upcast_scores = at_least_float32(scores)
-        if mask is not None:
-            # A finite number, not -inf: a row of -inf would give NaN.
-            upcast_scores = ops.where(mask, upcast_scores, -1e30)
-        probs = ops.cast(softmax(upcast_scores), dtype)
+        probs = ops.cast(softmax(masked_scores(scores, mask)), dtype)
         result = context
         if result is None:
             weights = with_factors(probs)

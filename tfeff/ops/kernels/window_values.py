@@ -7,7 +7,7 @@ from keras import ops
 from tfeff.ops.attention import apply_keep_mask, weighted_values
 from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.barrier import barrier_one
-from tfeff.ops.masking import at_least_float32
+from tfeff.ops.masking import MASKED, at_least_float32, masked_scores
 from tfeff.utils.types import Tensor
 
 
@@ -95,13 +95,8 @@ def window_values(
 
 def _softmax(scores, masks):
     """The softmax over the last axes of both groups, in float32 or better."""
-    scores = [at_least_float32(x) for x in scores]
-    # A finite number, not -inf: a row of -inf would give NaN.
-    scores = [
-        x if mask is None else ops.where(mask, x, -1e30)
-        for x, mask in zip(scores, masks)
-    ]
-    top = (ops.max(x, axis=-1, keepdims=True, initial=-1e30) for x in scores)
+    scores = [masked_scores(x, mask) for x, mask in zip(scores, masks)]
+    top = (ops.max(x, axis=-1, keepdims=True, initial=MASKED) for x in scores)
     top = ops.maximum(*top)
     powers = [ops.exp(x - top) for x in scores]
     total = sum(ops.sum(x, axis=-1, keepdims=True) for x in powers)
