@@ -1,5 +1,7 @@
 """The core of every attention that scores pairs."""
 
+import functools
+
 from keras import ops
 
 from tfeff import ops as functional
@@ -199,11 +201,9 @@ class ScoredAttention(Attention):
             )
 
         def whole():
-            if inputs.recompute and inputs.training:
-                return in_blocks(None)
             return context_of(queries, self._terms(inputs, keys), keys)
 
-        context = self._by_length(whole, in_blocks, queries, return_scores)
+        context = self._by_length(whole, in_blocks, inputs, queries, return_scores)
         if not return_scores:
             return context, None
         queries = queries._replace(relative=self._terms(inputs, keys))
@@ -213,17 +213,20 @@ class ScoredAttention(Attention):
             return context, scores if mask is None else ops.where(mask, scores, 0.0)
         return context, self.attention_weights(scores, queries, keys)
 
-    def _by_length(self, whole, in_blocks, queries, return_scores, together=1):
+    def _by_length(self, whole, in_blocks, inputs, queries, return_scores, together=1):
         """Context vectors of all queries at once or in blocks, scaled up for dropout.
 
         Args:
             whole: function that computes them at once.
             in_blocks: function that computes them in blocks of a number of queries, or
-                at once up to a length that is then given.
+                at once up to a length that is then given; in one block for `None`.
+            inputs: the inputs of the attention.
             queries: all queries, with their dropout bits.
             return_scores: whether the scores of all pairs are computed anyway.
             together: integer, of which a block size is a multiple.
         """
+        if inputs.recompute and inputs.training:
+            whole = functools.partial(in_blocks, None)
         length = ops.shape(queries.vectors)[2]
         size = None if self.is_converted else self.query_block_size
         longest = WHOLE_LENGTH if size == "auto" else size

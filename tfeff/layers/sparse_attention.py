@@ -171,12 +171,12 @@ class SparseAttention(SelfAttention):
             )
 
         def whole():
-            if inputs.recompute and inputs.training:
-                return in_blocks(None)
             return self._window_context(queries, {}, summaries)
 
         together = self.stride + self.overlap
-        context = self._by_length(whole, in_blocks, queries, return_scores, together)
+        context = self._by_length(
+            whole, in_blocks, inputs, queries, return_scores, together
+        )
         return from_windows(context, length, self.stride, self.overlap), None
 
     def _has_windows(self, inputs, length) -> bool:
