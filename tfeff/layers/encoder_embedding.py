@@ -11,6 +11,7 @@ from tfeff.layers.dropout import Dropout
 from tfeff.layers.initializer import own_initializer
 from tfeff.layers.layer import Layer
 from tfeff.ops.ids import rows_of, zeros_outside
+from tfeff.ops.masking import all_true
 from tfeff.utils.checks import (
     check_bool,
     check_choice,
@@ -235,7 +236,7 @@ class EncoderEmbedding(Layer):
         elif self.num_segments:
             rows, known = rows_of("segment_ids", segment_ids, self.num_segments)
             x = x + self.segment_embedding(rows)
-            inside = _both(inside, known)
+            inside = all_true(inside, known)
         x = zeros_outside(x, inside)
         # Keras on TensorFlow would take vectors of no position for a bias.
         if self.position != "none" and token_ids.shape[1] != 0:
@@ -322,10 +323,3 @@ class _Sinusoids(keras.layers.Layer):
     def call(self, positions):
         dtype = keras.backend.result_type(self.compute_dtype, "float32")
         return functional.sinusoids(ops.cast(positions, dtype), self.dim)
-
-
-def _both(first, second):
-    """Where both are true; `None` is true everywhere."""
-    if first is None or second is None:
-        return second if first is None else first
-    return ops.logical_and(first, second)

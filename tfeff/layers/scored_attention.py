@@ -10,6 +10,7 @@ from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import check_hidden, visible_keys
 from tfeff.ops.kernels.near_far import NearFar
 from tfeff.ops.kernels.query_blocks import first_near, over_query_blocks
+from tfeff.ops.masking import all_true
 from tfeff.utils.checks import check_integer
 
 # With "auto", longer sequences are computed in blocks of so many queries.
@@ -117,14 +118,8 @@ class ScoredAttention(Attention):
 
         `None` if all are.
         """
-        masks = [keys.visible, queries.mask]
-        if keys.ranks is not None:
-            masks.append(keys.ranks < queries.ranks)
-        mask = None
-        for other in masks:
-            if other is not None:
-                mask = other if mask is None else ops.logical_and(mask, other)
-        return mask
+        lower = None if keys.ranks is None else keys.ranks < queries.ranks
+        return all_true(keys.visible, queries.mask, lower)
 
     def keep(self, queries: Queries, keys: Keys):
         """Bool tensor of the scores' shape, false at dropped weights, or `None`."""

@@ -9,6 +9,7 @@ from tfeff.layers.checks import (
 )
 from tfeff.layers.layer import Layer
 from tfeff.layers.mean_pooling import visible_mean
+from tfeff.ops.masking import all_true
 from tfeff.utils.types import Shape, Tensor
 
 
@@ -64,7 +65,7 @@ class SegmentPooling(Layer):
         visible = visible_keys(padding_mask, hidden)
         hidden = as_floats(hidden, self.compute_dtype)
         u, v = (
-            visible_mean(hidden, _both(segment_ids == segment, visible))
+            visible_mean(hidden, all_true(segment_ids == segment, visible))
             for segment in (0, 1)
         )
         return ops.concatenate([u, v, ops.abs(u - v), u * v], axis=-1)
@@ -73,7 +74,3 @@ class SegmentPooling(Layer):
         self, hidden_shape: Shape, *_: Shape, **__: Shape
     ) -> Shape:
         return (hidden_shape[0], 4 * hidden_shape[-1])
-
-
-def _both(segment, visible):
-    return segment if visible is None else ops.logical_and(segment, visible)

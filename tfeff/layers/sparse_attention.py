@@ -9,6 +9,7 @@ from tfeff.layers.self_attention import SelfAttention
 from tfeff.ops import kernels
 from tfeff.ops.attention import scaled
 from tfeff.ops.kernels.query_blocks import over_query_blocks
+from tfeff.ops.masking import all_true
 from tfeff.ops.slicing import slice_axis
 from tfeff.ops.sparse import PATTERNS, fixed_pattern_at, from_windows, windows
 from tfeff.utils.checks import check_choice, check_integer
@@ -129,8 +130,7 @@ class SparseAttention(SelfAttention):
             queries.positions, positions, self.stride, self.expressivity, self.pattern
         )
         axes = 1 if len(pattern.shape) == 3 else (0, 1)
-        pattern = ops.expand_dims(pattern, axes)
-        return pattern if mask is None else ops.logical_and(mask, pattern)
+        return all_true(mask, ops.expand_dims(pattern, axes))
 
     def attend_heads(
         self, inputs: AttentionInputs, return_scores: bool = False

@@ -4,6 +4,8 @@ A masked key gets weight 0, and a row whose keys are all masked gets zeros:
 the row then attends to nothing, instead of to an average of the padding.
 """
 
+import functools
+
 import keras
 from keras import ops
 
@@ -23,6 +25,12 @@ def at_least_float32(scores):
             keras.backend.standardize_dtype(scores.dtype), "float32"
         ),
     )
+
+
+def all_true(*masks):
+    """Where all masks are true; `None` is true everywhere."""
+    given = [mask for mask in masks if mask is not None]
+    return functools.reduce(ops.logical_and, given) if given else None
 
 
 def masked_scores(scores, mask):

@@ -102,7 +102,7 @@ def far_rows(rows: NearFar, like):
     Returns:
         Tensor `[N, S, H]`, or `[S, H]`.
     """
-    return ops.matmul(far_sides(rows, like), _both(rows))
+    return ops.matmul(far_sides(rows, like), _side_rows(rows))
 
 
 def far_products(key, rows: NearFar, like):
@@ -115,7 +115,7 @@ def far_products(key, rows: NearFar, like):
     Returns:
         Tensor `[B, N, 1, S]`.
     """
-    products = ops.matmul(key, ops.swapaxes(_both(rows), -1, -2))
+    products = ops.matmul(key, ops.swapaxes(_side_rows(rows), -1, -2))
     products = ops.sum(products * far_sides(rows, like), axis=-1)
     return products[:, :, None]
 
@@ -150,7 +150,7 @@ def _width(rows: NearFar, like):
     return ops.shape(rows.near)[0] - ops.shape(like)[2]
 
 
-def _both(rows: NearFar):
+def _side_rows(rows: NearFar):
     """The rows of both sides, `[..., 2, H]`."""
     return ops.moveaxis(ops.concatenate(rows[1:3], axis=0), 0, -2)
 
@@ -176,7 +176,7 @@ def near_far_one_head_scores(
     """
     part_products = ops.einsum("bmtd,nd->bmtn", query, bias_embeddings)
     # One head has fewer scores, `t S`, than features of its keys, `S H`.
-    far = ops.matmul(part_products, ops.swapaxes(_both(partition), 0, 1))
+    far = ops.matmul(part_products, ops.swapaxes(_side_rows(partition), 0, 1))
     far = ops.matmul(far, ops.swapaxes(far_sides(partition, query), 0, 1))
     near = relative_products(part_products, partition.near)
     return add_near(dot_product_scores(query, key) + far, near, partition.first)
