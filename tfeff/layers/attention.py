@@ -1,5 +1,6 @@
 """The base of all attention layers: projections, abilities, configuration."""
 
+import inspect
 from collections.abc import Sequence
 
 import keras
@@ -40,6 +41,8 @@ class Attention(Layer):
 
     # Whether the layer can return scores before a softmax.
     has_softmax_scores = False
+    # Whether the scores of all heads can be compared with another attention's.
+    has_comparable_scores = True
     # Whether more padding changes the outputs of real tokens.
     length_dependent = False
     # Whether padding itself changes them, as in published ConvBERTs.
@@ -199,9 +202,14 @@ class Attention(Layer):
         return config
 
 
-def declares(layer: keras.layers.Layer, ability: str) -> bool:
-    """Whether an attention layer, of tfeff or not, declares an ability."""
-    return bool(getattr(layer, ability, False))
+def declares(layer: keras.layers.Layer, ability: str, undeclared=False) -> bool:
+    """Whether an attention, of tfeff or not, has an ability, by what it declares."""
+    return bool(getattr(layer, ability, undeclared))
+
+
+def accepts(layer: keras.layers.Layer, argument: str) -> bool:
+    """Whether a layer's `call` has an argument of this name."""
+    return argument in inspect.signature(layer.call).parameters
 
 
 def project_to_heads(dense: keras.layers.Dense, x, num_heads: int, heads_first=True):

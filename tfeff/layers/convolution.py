@@ -40,6 +40,8 @@ class Convolution(Attention):
         **kwargs: arguments of `Attention`.
     """
 
+    has_comparable_scores = False  # They are kernels.
+
     def __init__(
         self, num_heads: int, kernel_size: int = 9, mask_conv: bool = True, **kwargs
     ):

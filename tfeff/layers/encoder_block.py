@@ -1,5 +1,4 @@
 import functools
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +6,7 @@ import keras
 from keras import ops
 
 from tfeff.compat import present_autocast, shared_config, sublayers
-from tfeff.layers.attention import Attention
+from tfeff.layers.attention import Attention, accepts
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import (
     check_floats,
@@ -100,8 +99,8 @@ class EncoderBlock(Layer):
                 )
         self.attention = attention
         self.feedforward = feedforward
-        # The arguments that the attention's `call` accepts.
-        self._accepted = frozenset(inspect.signature(attention.call).parameters)
+        optional = "segment_ids", "layer_index", "recompute"
+        self._accepted = frozenset(x for x in optional if accepts(attention, x))
         self.dropout = check_rate("dropout", dropout)
         self.layer_norm_epsilon = check_positive(
             "layer_norm_epsilon", layer_norm_epsilon

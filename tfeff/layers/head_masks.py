@@ -2,13 +2,13 @@
 
 import contextlib
 import contextvars
-import inspect
 from collections.abc import Iterator, Sequence
 
 import keras
 import numpy as np
 from keras import ops
 
+from tfeff.layers.attention import accepts
 from tfeff.layers.checks import check_has_blocks, check_head_mask
 
 # The blocks of an encoder, and the mask of each.
@@ -95,7 +95,7 @@ def active_head_mask(block, layer_index: int | None):
 def _checked(index, attention, mask):
     """The mask, a list as an array."""
     name = f"masks[{index}]"
-    if "head_mask" not in inspect.signature(attention.call).parameters:
+    if not accepts(attention, "head_mask"):
         raise ValueError(
             f"`{name}` must be None for an attention that takes no `head_mask`. "
             f"Received: {name} for {type(attention).__name__}"

@@ -1,13 +1,13 @@
 """The attention between positions, summed over a data set."""
 
 import dataclasses
-import inspect
 from collections.abc import Iterable, Iterator
 
 import keras
 import numpy as np
 from keras import ops
 
+from tfeff.layers.attention import accepts
 from tfeff.layers.encoder_block import blocks_of
 from tfeff.layers.record_layers import PROBABILITIES, Recording, record_layers
 from tfeff.utils.checks import check_integer, check_iterable
@@ -167,8 +167,7 @@ def recordings(
     """
     check_batches(batches)
     for block in blocks_of(encoder) if attention else ():
-        parameters = inspect.signature(block.attention.call).parameters
-        if "return_attention_scores" not in parameters:
+        if not accepts(block.attention, "return_attention_scores"):
             raise ValueError(
                 "`encoder` must have attentions that take `return_attention_scores`, "
                 "as all of tfeff's do. "

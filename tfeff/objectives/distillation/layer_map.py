@@ -1,6 +1,5 @@
 """Checks of student and teacher, and the map between their layers."""
 
-import inspect
 from collections.abc import Sequence
 
 import keras
@@ -8,9 +7,7 @@ import keras
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import encoder_of
-from tfeff.layers import MixedAttention
-from tfeff.layers.attention import declares
-from tfeff.layers.convolution import Convolution
+from tfeff.layers.attention import accepts, declares
 from tfeff.layers.record_layers import PROBABILITIES, SCORES
 from tfeff.utils.checks import check_integer
 
@@ -108,9 +105,8 @@ def common_maps(student: keras.Model, teacher: keras.Model) -> str | None:
 
 
 def _map_kinds(attention: keras.layers.Layer) -> tuple[str, ...]:
-    if isinstance(attention, (Convolution, MixedAttention)):
-        return ()
-    if "return_attention_scores" not in inspect.signature(attention.call).parameters:
+    comparable = declares(attention, "has_comparable_scores", undeclared=True)
+    if not comparable or not accepts(attention, "return_attention_scores"):
         return ()
     if declares(attention, "has_softmax_scores"):
         return (SCORES, PROBABILITIES)
