@@ -1,11 +1,10 @@
 """Encoders by preset."""
 
-import inspect
 from typing import Any
 
 from tfeff.encoders.encoder import Encoder
 from tfeff.encoders.presets import presets
-from tfeff.utils.checks import check_choice, near_miss
+from tfeff.utils.checks import check_choice, known_keywords, near_miss
 
 
 def build(preset: str, **overrides: Any) -> Encoder:
@@ -36,8 +35,7 @@ def build(preset: str, **overrides: Any) -> Encoder:
 
 def check_overrides(overrides: dict) -> None:
     """Raises unless all are arguments of `Encoder`: Keras ignores some others."""
-    known = set(inspect.signature(Encoder).parameters) - {"kwargs"}
-    known |= {"name", "trainable"}
+    known = known_keywords(Encoder)
     for name in overrides:
         if name not in known:
             raise ValueError(

@@ -1,4 +1,3 @@
-import inspect
 import os
 from typing import Any
 
@@ -17,7 +16,7 @@ from tfeff.layers import EncoderEmbedding
 from tfeff.layers.attention import declares
 from tfeff.layers.initializer import bert_initializer
 from tfeff.ops.ids import exact_input
-from tfeff.utils.checks import check_bool, check_keywords, check_mapping
+from tfeff.utils.checks import check_bool, check_keywords, check_mapping, known_keywords
 from tfeff.utils.types import Config, DType, Tensor
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
@@ -151,8 +150,7 @@ class Encoder(
         dtype: DType | None = None,
         **kwargs: Any,
     ):
-        own = inspect.signature(Encoder).parameters
-        check_keywords("Encoder", kwargs, {*own, "name", "trainable"} - {"kwargs"})
+        check_keywords("Encoder", kwargs, known_keywords(Encoder))
         check_bool("embedding_layer_norm", embedding_layer_norm)
         if tables_of is not None and not isinstance(tables_of, Encoder):
             raise TypeError(

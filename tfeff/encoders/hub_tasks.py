@@ -4,7 +4,6 @@ KerasHub finds them by `backbone_cls`, so that its own
 `keras_hub.models.TextClassifier.from_preset` and the like take presets of tfeff.
 """
 
-import inspect
 from typing import Any
 
 import keras
@@ -18,7 +17,7 @@ from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantiza
 from tfeff.layers.checks import check_activation
 from tfeff.layers.dense import Dense
 from tfeff.layers.initializer import bert_initializer
-from tfeff.utils.checks import check_integer, check_keywords, check_rate
+from tfeff.utils.checks import check_integer, check_keywords, check_rate, known_keywords
 from tfeff.utils.types import Activation, Config
 
 # The part of a configuration about what a task has become.
@@ -71,8 +70,7 @@ _MaskedLM: Any = _saved_whole(keras_hub.models.MaskedLM)
 
 
 def _check(task, backbone, preprocessor, keywords):
-    known = {*inspect.signature(task).parameters, "name", "trainable", "compile"}
-    check_keywords(task.__name__, keywords, known - {"kwargs"})
+    check_keywords(task.__name__, keywords, known_keywords(task) | {"compile"})
     check_encoder("backbone", backbone)
     if preprocessor is not None and not callable(preprocessor):
         raise TypeError(

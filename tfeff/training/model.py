@@ -18,7 +18,7 @@ from tfeff.training.loss_scale import LossScaleOptimizer, unscaled
 from tfeff.training.losses import GlobalMean, target_weights
 from tfeff.training.replicas import looped
 from tfeff.training.schedules import LinearWarmupDecay
-from tfeff.utils.checks import check_integer, check_keywords
+from tfeff.utils.checks import check_integer, check_keywords, known_keywords
 from tfeff.utils.types import Config, Tensor
 
 _SEED = "seed_generator_"
@@ -100,9 +100,7 @@ class DistributedModel(
     def __init__(self, *args: Any, **kwargs: Any):
         if _is_functional(args, kwargs):
             others = {k: v for k, v in kwargs.items() if k not in _GRAPH}
-            own = set(inspect.signature(type(self)).parameters) - {"args", "kwargs"}
-            known = own | {"name", "trainable"}
-            check_keywords(type(self).__name__, others, known)
+            check_keywords(type(self).__name__, others, known_keywords(type(self)))
             if not isinstance(self, _FUNCTIONAL):
                 # Keras would change this class itself, and so all that it is a base of.
                 type(self).__bases__ += (_FUNCTIONAL,)

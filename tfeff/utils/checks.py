@@ -1,6 +1,7 @@
 """Checks of arguments. An error names the argument, what was expected and received."""
 
 import difflib
+import inspect
 import numbers
 import os
 import re
@@ -140,6 +141,12 @@ def check_mapping(name: str, value: Any, what: str) -> Mapping:
             f"`{name}` must be a mapping of {what}. Received: {name}={value!r}"
         )
     return value
+
+
+def known_keywords(cls: type) -> set[str]:
+    """The keywords of a class of models: its own, and those of all Keras models."""
+    own = inspect.signature(cls).parameters
+    return {*own, "name", "trainable"} - {"args", "kwargs"}
 
 
 def check_keywords(owner: str, keywords: Mapping, known: Iterable[str]) -> None:
