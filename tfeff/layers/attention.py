@@ -49,8 +49,8 @@ class Attention(Layer):
     reads_padding = False
     # Whether the layer supports single queries, and any mask of pairs.
     any_mask = False
-    # Whether a few queries cost less than all positions; if not, all are computed.
-    any_query = False
+    # Whether a few queries are computed alone; if not, all positions are.
+    computes_few_queries = False
     # Whether the layer supports queries without a position.
     can_pool = False
 

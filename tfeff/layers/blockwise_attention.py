@@ -71,6 +71,7 @@ class BlockwiseAttention(SelfAttention):
 
     length_dependent = True  # The length determines the blocks.
     any_mask = False
+    computes_few_queries = False
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ class PartitionedAttention(Partitioned, SelfAttention):
         Tian et al., "Shatter", section 3.1, equation 5.
     """
 
-    any_query = False
+    computes_few_queries = False
 
     def __init__(
         self,

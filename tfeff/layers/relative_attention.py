@@ -311,7 +311,7 @@ class RelativeAttention(SelfAttention):
         return names
 
     @property
-    def any_query(self) -> bool:  # type: ignore[override]
+    def computes_few_queries(self) -> bool:  # type: ignore[override]
         """Whether the scores support queries at any positions."""
         return (
             self.method == "xlnet"

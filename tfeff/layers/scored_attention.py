@@ -162,7 +162,7 @@ class ScoredAttention(Attention):
 
     def attend(self, inputs: AttentionInputs, return_scores=False):
         self.check_can(inputs)
-        if inputs.positions is None or self.any_query:
+        if inputs.positions is None or self.computes_few_queries:
             context, scores = self.attend_heads(inputs, return_scores)
             context = self.mask_heads(context, inputs.head_mask)
             return self.project_output(context), scores

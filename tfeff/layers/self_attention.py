@@ -72,7 +72,7 @@ class SelfAttention(ScoredAttention):
         of Tian et al., "Shatter", equations 1 to 3.
     """
 
-    any_query = True
+    computes_few_queries = True
 
     def __init__(self, num_heads: int, **kwargs: Any):
         super().__init__(**kwargs)
