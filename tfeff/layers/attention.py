@@ -45,7 +45,7 @@ class Attention(Layer):
     has_comparable_scores = True
     # Whether more padding changes the outputs of real tokens.
     length_dependent = False
-    # Whether padding itself changes them, as in published ConvBERTs.
+    # Whether the vectors at padding change them, as in published ConvBERTs.
     reads_padding = False
     # Whether the layer supports single queries, and any mask of pairs.
     any_mask = False

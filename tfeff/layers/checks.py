@@ -23,7 +23,7 @@ def check_dense(name: str, value) -> None:
 
 
 def check_has_blocks(encoder) -> None:
-    """Raises unless `encoder` has blocks, as an encoder of tfeff."""
+    """Raises unless `encoder` has blocks, as encoders of tfeff have."""
     if not hasattr(encoder, "blocks"):
         raise TypeError(
             f"`encoder` must be a `tfeff.encoders.Encoder`. Received: {encoder=}"
@@ -172,7 +172,7 @@ def check_floats(name: str, tensor) -> None:
 
 
 def as_floats(x, dtype: str):
-    """`x` itself, or in this dtype if it has integers, of which Keras casts none."""
+    """`x`, cast to this dtype if it holds integers, which Keras does not cast."""
     return x if keras.backend.is_float_dtype(x.dtype) else ops.cast(x, dtype)
 
 
@@ -223,7 +223,7 @@ def check_same_shape(name: str, tensor, expected) -> None:
 
 
 def check_padding_mask(padding_mask, hidden):
-    """Returns the mask as a tensor if it is one `[B, T]` of `hidden`, else raises."""
+    """Returns the mask as a tensor, or raises unless it is one of `hidden`."""
     padding_mask = as_tensor("padding_mask", padding_mask)
     if rebuilds_model():
         padding_mask = ops.cast(padding_mask, "bool")
@@ -238,7 +238,7 @@ def check_padding_mask(padding_mask, hidden):
 
 
 def given_mask(padding_mask, hidden, mask=None):
-    """The first that exists of a padding mask, `mask`, and Keras' mask of `hidden`."""
+    """Returns `padding_mask`, else `mask`, else Keras' mask of `hidden`."""
     if padding_mask is None:
         padding_mask = mask
     return keras_mask(hidden) if padding_mask is None else padding_mask

@@ -91,7 +91,9 @@ class Dropout(keras.layers.Dropout):
 
 
 def draw_seeds(layer: keras.layers.Layer) -> dict:
-    """The next seeds for `drawn_seeds`, of all dropout within that drops anything.
+    """Draws the next seed of each dropout layer within a layer, for `drawn_seeds`.
+
+    Those of rate 0 need none.
 
     Raises:
         ValueError: if a layer draws random numbers in another way, which a
@@ -123,8 +125,8 @@ def draw_seeds(layer: keras.layers.Layer) -> dict:
 def drawn_seeds(seeds: dict):
     """A context in which dropout layers draw from the given seeds.
 
-    Each context begins anew: a recomputation drops the same elements. A layer's later
-    calls within one draw others than its first.
+    Each context begins with these seeds, so that a recomputation drops the same
+    elements. Within a context, each further call of a layer drops other elements.
     """
     token = _DRAWN.set({layer: DrawnSeed(seed) for layer, seed in seeds.items()})
     try:

@@ -160,7 +160,7 @@ class EncoderBlock(Layer):
         }
         tensors = {"hidden": hidden}
         head_mask = active_head_mask(self, layer_index)
-        if head_mask is not None:  # An attention without such masks has none.
+        if head_mask is not None:  # The attention accepts one: that was checked.
             tensors["head_mask"] = head_mask
         arguments = {k: v for k, v in arguments.items() if k in self._accepted}
 
@@ -180,9 +180,9 @@ class EncoderBlock(Layer):
         return self._run(run, tensors, training)
 
     def _run(self, function, tensors, training):
-        """`function(**tensors)`, recomputed in the backward pass if that is asked for.
+        """`function(**tensors)`, which `memory_efficient="block"` recomputes.
 
-        Only these tensors, and weights, get gradients then.
+        Then only these tensors and weights get gradients.
         """
         if self.memory_efficient != "block" or not training:
             return function(**tensors)

@@ -75,8 +75,8 @@ class EncoderEmbedding(Layer):
     Call arguments:
         token_ids: integer tensor `[B, T]`, each in `[0, vocabulary_size)`.
         segment_ids: integer tensor `[B, T]`, each in `[0, num_segments)`; `None`
-            means segment 0 everywhere. Not used with fewer than two segments, so that
-            inputs of two texts are those of every encoder. For an id of either kind out
+            means segment 0 everywhere. They are ignored with fewer than two segments,
+            so that all encoders take the same inputs. For an id of either kind out
             of range, eager calls raise. A compiled program raises with TensorFlow on
             CPUs; on GPUs and with XLA the token's embedding is zeros, never that of
             another one.
@@ -217,7 +217,7 @@ class EncoderEmbedding(Layer):
             dtype=self.dtype_policy,
             name=name,
         )
-        # Keras' mask of the ids goes on with this layer's output.
+        # This layer's output then has Keras' mask of the ids.
         table.supports_masking = True
         table.build()
         return table
@@ -238,7 +238,7 @@ class EncoderEmbedding(Layer):
             x = x + self.segment_embedding(rows)
             inside = all_true(inside, known)
         x = zeros_outside(x, inside)
-        # Keras on TensorFlow would take vectors of no position for a bias.
+        # Keras on TensorFlow would take the vectors of an empty sequence for a bias.
         if self.position != "none" and token_ids.shape[1] != 0:
             vectors = self.position_embedding(self._positions(token_ids))
             x = ops.cast(ops.add(x, vectors), x.dtype)

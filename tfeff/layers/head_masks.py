@@ -87,13 +87,13 @@ def active_head_mask(block, layer_index: int | None):
         indices = indices[:1]
     else:
         indices = [index for index in indices if index == layer_index]
-    # A block of another encoder has none.
+    # Blocks of other encoders have no mask.
     mask = masks[indices[0]] if indices else None
     return None if mask is None else ops.convert_to_tensor(mask)
 
 
 def _checked(index, attention, mask):
-    """The mask, a list as an array."""
+    """Returns the mask, as an array if it is a list, or raises."""
     name = f"masks[{index}]"
     if not accepts(attention, "head_mask"):
         raise ValueError(

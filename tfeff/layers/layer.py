@@ -1,4 +1,4 @@
-"""The base of the layers: what Keras asks a layer for beside its call."""
+"""Base class: masks, output shapes and input checks."""
 
 from typing import Any
 
@@ -15,15 +15,15 @@ class Layer(StaysFrozen, keras.layers.Layer):
     Those with another shape override `compute_output_shape`.
     """
 
-    # Whether the output has the positions of the input, whose mask goes on with them.
+    # Whether the output has the positions, and so the mask, of the input.
     keeps_positions = True
     # The last size of the input of a layer that is built.
     input_dim: int | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if "mask" in self.call_signature_parameters:
-            # Else Keras would make its mask of a symbolic input one more input of the
-            # layer, and no part of a model could begin with that input.
+            # Otherwise Keras would make its mask of a symbolic input one more input of
+            # the layer, and no part of a model could begin with that input.
             kwargs.setdefault("mask", None)
         named = zip(self.call_signature_parameters, args)
         for name, value in (*named, *kwargs.items()):
@@ -41,7 +41,7 @@ class Layer(StaysFrozen, keras.layers.Layer):
     def get_config(self) -> Config:
         """The arguments of `keras.layers.Layer`; subclasses add their own.
 
-        Keras' own, of a class without `get_config`, refuses a policy as `dtype`.
+        A class without this method gets Keras' own, which refuses a policy as `dtype`.
         """
         return super().get_config()
 

@@ -26,7 +26,7 @@ class LayerwisePooling(SharedBlocks):
 
     Args:
         blocks: a `tfeff.encoders.Encoder`, or all `EncoderBlock`s of a stack in order:
-            the place of a block is its layer's index. A model that has the encoder as a
+            the index of a block is that of its layer. A model that has the encoder as a
             layer must pass the encoder: a reloaded model would otherwise have copies of
             its blocks.
         initializer: initializer of `y⁰`.

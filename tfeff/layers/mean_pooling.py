@@ -64,12 +64,12 @@ def visible_mean(hidden, visible):
     """The mean `[B, D]` of `hidden` `[B, T, D]` where `visible` is true or `None`."""
     wide = at_least_float32(hidden)
     if visible is None:
-        # Not `ops.mean`, which is no number without a position.
+        # Not `ops.mean`, which is NaN for an empty sequence.
         count = ops.cast(ops.maximum(ops.shape(wide)[1], 1), wide.dtype)
         return ops.cast(ops.sum(wide, axis=1) / count, hidden.dtype)
-    # Not by slicing: LiteRT slices no booleans.
+    # Not by an index: LiteRT cannot slice bools.
     visible = ops.expand_dims(visible, -1)
-    # `where`, as what padding holds may be no number.
+    # Not a product with the mask: padding may hold NaN.
     total = ops.sum(ops.where(visible, wide, 0.0), axis=1)
     count = ops.sum(ops.cast(visible, wide.dtype), axis=1)
     return ops.cast(total / ops.maximum(count, 1.0), hidden.dtype)

@@ -173,7 +173,7 @@ class MixedAttention(SelfAttention):
         inputs = inputs._replace(query=self.query_dense(inputs.query))
         context, scores = self.attend_heads(inputs, return_scores)
         context = functional.merge_heads(ops.swapaxes(context, 1, 2))
-        # Convolutions need positions: without, the context of their heads is 0.
+        # Convolutions need positions: without them, their context is 0.
         missing = self.context_dim - context.shape[-1]
         context = ops.pad(context, ((0, 0), (0, 0), (0, missing)))
         context = self.mask_heads(context, inputs.head_mask)

@@ -162,8 +162,8 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         parts = self.num_parts if by_part else 1
         values = project_to_heads(self.value_dense, inputs.hidden, parts)
         if inputs.positional and self.partition_value:
-            # More features, of ones: their weighted sums are the sums of the weights,
-            # one for each part.
+            # One more feature for each part, of ones: its weighted sum is the sum of
+            # the weights.
             ones = self.num_parts // parts
             values = ops.pad(
                 values, ((0, 0), (0, 0), (0, 0), (0, ones)), "constant", 1.0
@@ -191,7 +191,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
     def values(self, weights: Tensor, queries: Queries, keys: Keys) -> Tensor:
         if self.values_by_part or self.partition(queries) is None:
             return super().values(weights, queries, keys)
-        # The last features are of ones: each is for one part.
+        # The last features are ones, one for each part.
         size = self.value_dense.units
         if "factors" in keys.weights:
             weights = weights * keys.weights["factors"][:, None, None]

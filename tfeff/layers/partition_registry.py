@@ -19,13 +19,13 @@ from tfeff.utils.checks import (
 )
 from tfeff.utils.definitions import refusal
 
-# What a layer tells the functions.
+# The settings of a layer that functions get if their signatures name them.
 _SETTINGS = "num_parts", "layer_index", "num_layers", "dtype"
 _VARIADIC = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 # Distances at which functions are checked: all up to the first number, and powers of 2.
 _NEAR = 1024
 _POWERS = [2**n for n in range(11, 21)]
-# What sums of float32 may differ by.
+# The error that sums in float32 may have.
 _TOLERANCE = 1e-5
 
 
@@ -242,7 +242,7 @@ _CHECKED: dict[tuple, Any] = {}
 
 
 def _check_arguments(functions, name, arguments):
-    """Raises unless the arguments are those that the functions have of their own."""
+    """Raises unless the functions take all arguments and need no others."""
     parameters = list(inspect.signature(functions).parameters.values())[1:]
     own = {p.name: p for p in parameters if p.name not in _SETTINGS}
     accepted = [n for n, p in own.items() if p.kind not in _VARIADIC]
@@ -266,7 +266,7 @@ def _check_arguments(functions, name, arguments):
 
 
 def _call(function, given, *positional):
-    """Calls a function with what its signature names of the given arguments."""
+    """Calls a function with those of the given arguments that its signature names."""
     parameters = inspect.signature(function).parameters.values()
     if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
         names = {p.name for p in list(parameters)[len(positional) :]}

@@ -66,7 +66,7 @@ class Partitioned:
 
     def partition_rows(self, queries):
         """The partition by relative position, `[t + S, n]`, or `NearFar` of such."""
-        # It depends on no weight, and JAX must know that it gets no gradient.
+        # The rows depend on no weight; JAX must be told that they get no gradient.
         return without_gradient(queries.relative["partition"])
 
     def get_config(self):

@@ -80,8 +80,8 @@ def record_layers(
         attention: `"probabilities"`, the normalised scores without dropout;
             `"scores"`, those before the softmax, scaled, 0 where the key is hidden;
             or `None` for no maps.
-        encoder: the `tfeff.encoders.Encoder` whose call is recorded, of several in a
-            model, such as a generator and a discriminator; `None` where there is one.
+        encoder: the `tfeff.encoders.Encoder` whose call is recorded, in a model with
+            several, such as a generator and a discriminator; `None` if it has one.
 
     Yields:
         A `Recording`, filled when the encoder has run.

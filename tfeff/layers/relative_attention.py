@@ -25,7 +25,7 @@ from tfeff.utils.types import Config, Shape, Tensor
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """What a method has of its own.
+    """The scores of a method, and its defaults.
 
     Attributes:
         scores: the kernel of its scores: of queries, keys, rows and, for XLNet, biases.
@@ -37,8 +37,8 @@ class Method:
             attention.
         distance: the default of `max_distance`. Huang et al. have 512 tokens and clip
             none of their own tables.
-        fixed_distance: whether that is an encoder's default, too; otherwise an encoder
-            takes the largest distance in its sequences.
+        fixed_distance: whether an encoder has the same default; otherwise it takes the
+            largest distance in its sequences.
         can_share: whether the heads may share one table.
     """
 
@@ -429,7 +429,7 @@ class RelativeAttention(SelfAttention):
             config["relative_embedding"] = keras.layers.deserialize(
                 config["relative_embedding"]
             )
-            # Those of the table; earlier versions also kept others here.
+            # The table has these; earlier versions also saved other values here.
             config = {**config, "max_distance": None, "num_buckets": 32}
         return cls(**config)
 

@@ -234,7 +234,7 @@ class ScoredAttention(Attention):
                 context = in_blocks(size) if length > longest else whole()
             elif ops.is_tensor(length):
                 context = in_blocks(size, longest)
-            else:  # One without a value, where Keras infers shapes on JAX.
+            else:  # A length without a value: Keras infers shapes on JAX.
                 context = whole()
         if queries.dropout_bits is not None:
             context = context * (1.0 / (1.0 - self.dropout))

@@ -5,12 +5,12 @@ from tfeff.ops.kernels.backends import custom_gradient
 
 
 class SeparableConv1D(keras.layers.SeparableConv1D):
-    """Keras' layer, right for an empty batch or sequence, too.
+    """Keras' layer, which is also right for an empty batch or sequence.
 
-    A convolution of TensorFlow with oneDNN returns an empty tensor in its input shape;
-    here the pointwise convolution is a matrix product. And the gradient of a depthwise
-    kernel by TensorFlow is memory that nothing was written to; here it is 0. Only the
-    arguments of `Attention.make_separable` are supported.
+    There, TensorFlow's convolution with oneDNN returns an empty tensor of its input's
+    shape; here the pointwise convolution is a matrix product. TensorFlow's gradient of
+    the depthwise kernel is uninitialised memory; here it is 0. Only the arguments of
+    `Attention.make_separable` are supported.
     """
 
     def call(self, inputs):

@@ -53,7 +53,7 @@ class SharedBlocks(Layer):
         )
 
     def freeze_parts(self):
-        """Nothing: the blocks are those of an encoder, and frozen with that."""
+        """Does nothing: the blocks belong to an encoder, and are frozen with it."""
 
     def get_config(self):
         config = super().get_config()

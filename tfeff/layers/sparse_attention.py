@@ -192,7 +192,7 @@ class SparseAttention(SelfAttention):
         return inputs.positional and not everything and not restricted
 
     def _visible_once(self, visible):
-        """Masks the first position of all windows but one: summaries have it, too."""
+        """Masks the first position of later windows: a summary has it, too."""
         if not self.overlap:
             return visible
         row = ops.arange(ops.shape(visible)[2])
@@ -200,17 +200,17 @@ class SparseAttention(SelfAttention):
         return ops.logical_and(visible, ops.expand_dims(once, -1))
 
     def _parted(self, x):
-        """`[..., W t, x]` to `[..., W, t, x]`."""
+        """Splits `[..., W t, x]` into windows, `[..., W, t, x]`."""
         *leading, rows, width = ops.shape(x)
         size = self.stride + self.overlap
         return ops.reshape(x, (*leading, rows // size, size, width))
 
     def _own(self, x):
-        """`[..., W, c, x]`: the positions of each window before its summary."""
+        """The positions of each window before its summary, `[..., W, c, x]`."""
         return slice_axis(self._parted(x), -2, 0, self.stride - self.expressivity)
 
     def _summaries(self, x, length):
-        """`[..., S, x]`: the last positions of all windows, without padding."""
+        """The last positions of all windows, without padding, `[..., S, x]`."""
         x = slice_axis(self._parted(x), -2, self.stride - self.expressivity)
         *leading, count, size, width = ops.shape(x)
         missing = count * self.stride + self.overlap - length

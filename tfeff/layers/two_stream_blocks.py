@@ -39,7 +39,7 @@ class TwoStreamBlocks(SharedBlocks):
 
     Args:
         blocks: a `tfeff.encoders.Encoder`, or all `EncoderBlock`s of a stack in order:
-            the place of a block is its layer's index. A model that has the encoder as a
+            the index of a block is that of its layer. A model that has the encoder as a
             layer must pass the encoder: a reloaded model would otherwise have copies of
             its blocks.
         initializer: initializer of `g⁰`.
@@ -133,7 +133,7 @@ class TwoStreamBlocks(SharedBlocks):
         return content, query
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> tuple[Any, None]:
-        """That of the content, at all positions; the queries have others."""
+        """The content stream keeps the mask of its input; the query stream has none."""
         return previous_mask, None
 
     def compute_output_shape(

@@ -29,7 +29,7 @@ def check_integers(name: str, x) -> None:
     dtype = keras.backend.standardize_dtype(x.dtype)
     if "int" not in dtype and not rebuilds_model():
         hint = ""
-        if dtype == "float32":  # That of `keras.Input`, and what `Sequential` makes.
+        if dtype == "float32":  # The default of `keras.Input` and of `Sequential`.
             hint = (
                 ", and a model of it must begin with `keras.Input(..., dtype='int32')`"
             )
@@ -67,7 +67,7 @@ def as_int32(name: str, x):
     """Casts the integer tensor `x` to int32 without overflow.
 
     A known value beyond int32 raises. In a traced program it becomes the largest or the
-    smallest int32, which are valid ids of no row.
+    smallest int32, neither of which is the id of a row.
     """
     check_integers(name, x)
     if keras.backend.standardize_dtype(x.dtype) in _WIDE:

@@ -39,7 +39,7 @@ def check_partition(
             in `[0, num_layers)`, `boundaries` are not `num_parts - 1` increasing
             finite numbers, `alpha`, `beta` or `spacing` is out of range, or one of
             these is given to a partition without it.
-        TypeError: if an integer is expected and something else comes.
+        TypeError: if `num_parts`, `layer_index` or `num_layers` is not an integer.
     """
     num_parts = check_integer("num_parts", num_parts)
     num_layers = check_integer("num_layers", num_layers)
@@ -58,7 +58,7 @@ def check_partition(
 
 
 def _check_constants(num_parts, boundaries, alpha, beta, spacing):
-    """Raises unless the partition has the constants that are given, in their range."""
+    """Raises if a constant is out of range, or has no effect on the partition."""
     given = {"alpha": alpha, "beta": beta}
     for name, value in given.items():
         if value is not None and not _in_range(value, -1):

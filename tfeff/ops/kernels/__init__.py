@@ -1,8 +1,10 @@
 """Fast versions of the equations in `tfeff.ops`, with custom gradients.
 
-Each function equals that of its name in `tfeff.ops`, values and gradients
-(`tests/ops`); its docstring says how it differs. `tfeff.ops.kernels.fused` has the
-kernels of single backends.
+A function with the name of one of `tfeff.ops` equals that one, values and gradients
+(`tests/ops`); its docstring says how it computes them. The docstrings of the others say
+what they equal: `window_values` and those whose names begin with `near_far` an equation
+of `tfeff.ops` in another layout of keys, `over_query_blocks` the function that it gets.
+`tfeff.ops.kernels.fused` has the kernels of single backends.
 """
 
 from tfeff.ops.kernels.activations import activated_product, gelu, gelu_tanh

@@ -19,7 +19,7 @@ _FORWARD_ONLY = contextvars.ContextVar("forward_only", default=False)
 
 @contextlib.contextmanager
 def forward_only() -> Iterator[None]:
-    """Within it, nothing has a custom gradient: for programs that are only run.
+    """A context without custom gradients, for programs that are only run.
 
     TensorFlow does not save custom gradients within loops, and warns about that on
     loading.
@@ -218,14 +218,14 @@ def scan(step, carry, xs, like):
 
 
 def in_turn(tensors, earlier):
-    """The same tensors, for operations that are not to begin before others are done.
+    """Returns the tensors; operations on them begin after others are done.
 
-    TensorFlow's executor begins whatever is ready, and holds all of the results. Within
+    TensorFlow's executor begins whatever is ready, and keeps all of the results. Within
     XLA this changes nothing.
 
     Args:
         tensors: list of tensors.
-        earlier: list of tensors that are formed first.
+        earlier: list of tensors that are computed first.
     """
     if keras.backend.backend() != "tensorflow":
         return tensors
@@ -236,10 +236,11 @@ def in_turn(tensors, earlier):
 
 
 def after(tensors) -> contextlib.AbstractContextManager[None]:
-    """Within it, TensorFlow begins no operation before the tensors are formed.
+    """A context in which TensorFlow begins operations after computing the tensors.
 
-    What depends on weights or shapes alone, such as rows of relative positions and
-    zeros to add to, would be formed for all layers at the start of a step, and held.
+    Otherwise, what depends on weights or shapes alone, such as rows of relative
+    positions and zeros to add to, would be computed for all layers at the start of a
+    step, and kept.
 
     Args:
         tensors: list of tensors.
@@ -252,7 +253,7 @@ def after(tensors) -> contextlib.AbstractContextManager[None]:
 
 
 def eagerly() -> contextlib.AbstractContextManager[Any]:
-    """Within it, operations on known values are computed, also while Keras traces."""
+    """A context that computes operations on known values, also while Keras traces."""
     backend = keras.backend.backend()
     if backend == "tensorflow":
         import tensorflow as tf

@@ -44,7 +44,7 @@ def gated_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
 
 @custom_gradient
 def _gated(query, key, rows):
-    """Of `[H / f, f, B, N, t or S]` and rows `[H / f, f, N or 1, t + S]`."""
+    """The scores, from `[H / f, f, B, N, t or S]` and `[H / f, f, N or 1, t + S]`."""
     dtype, features = query.dtype, query.shape[1]
     count = ops.shape(query)[-1]
 

@@ -79,7 +79,7 @@ def near_far_part_values(
         return ops.concatenate([x[:, part] for part in outer], axis=-1)
 
     def scatter_outer(x):
-        """`[B, ..., 2 H]` as that of the outer parts, `[B, n, ..., H]`."""
+        """The reverse: `[B, n, ..., H]`, which is 0 for all other parts."""
         halves = ops.split(x, 2, axis=-1)
         parts = [ops.zeros_like(halves[0]) for _ in range(num_parts)]
         for part, half in zip(outer, halves):

@@ -34,9 +34,9 @@ def over_query_blocks(
     `None`.
 
     Args:
-        function: from these to context vectors `[B, N, t, H]` of `t` queries. When the
-            backward pass recomputes it, the last argument is its first result: it may
-            return that and compute only what the gradient needs.
+        function: gives context vectors `[B, N, t, H]` of `t` queries. When the backward
+            pass recomputes it, its last argument is its first result: it may return
+            that and compute only what the gradient needs.
         queries: tensors `[..., T, x]`, split into blocks along the last axis but one.
         relative: tensors `[T + S, ...]` at the relative positions `1 - T … S` to the
             first query. A block of `t` queries gets its `t + S` rows.

@@ -42,7 +42,7 @@ def window_values(
     visible = None
     if masks[1] is not None:
         visible = [ops.any(mask, axis=-1, keepdims=True) for mask in masks]
-        # Not of bools, of which LiteRT broadcasts no more than four dimensions.
+        # As numbers: LiteRT cannot broadcast bools of more than four dimensions.
         visible = ops.maximum(*(ops.cast(x, dtype) for x in visible))
 
     def zero_unseen(x):
