@@ -2,6 +2,7 @@ import keras
 from keras import ops
 
 from tfeff.compat import frozen_kernel
+from tfeff.layers.initializer import bert_initializer
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -53,6 +54,16 @@ class Dense(keras.layers.Dense):
             arrays["0"] = merged_kernel(self)
         for name, array in arrays.items():
             store[name] = array
+
+
+def bert_dense(units: int, **kwargs) -> Dense:
+    """A new `Dense` layer with BERT's initial kernel.
+
+    Args:
+        units: integer, as of `Dense`.
+        **kwargs: other arguments of `Dense`, such as `dtype` and `name`.
+    """
+    return Dense(units, kernel_initializer=bert_initializer(), **kwargs)
 
 
 def merged_kernel(layer: keras.layers.Layer):

@@ -7,8 +7,7 @@ from tfeff import ops as functional
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.layers.checks import check_activation_name
-from tfeff.layers.dense import Dense
-from tfeff.layers.initializer import bert_initializer
+from tfeff.layers.dense import bert_dense
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import (
     Objective,
@@ -63,10 +62,9 @@ class MaskedLMHead(TableLayer):
     def build(self, inputs_shape, mask_positions_shape=None):
         size = self.token_embedding.output_dim
         # Saved weights have these names.
-        self._intermediate_dense = Dense(
+        self._intermediate_dense = bert_dense(
             size,
             activation=check_activation_name("activation", self.activation),
-            kernel_initializer=bert_initializer(),
             dtype=self.dtype_policy,
             name="intermediate_dense",
         )

@@ -8,8 +8,7 @@ from tfeff.encoders import Encoder, extend_length
 from tfeff.encoders.encoder import check_encoder
 from tfeff.encoders.layer_states import layer_states
 from tfeff.layers.checks import check_activation_name
-from tfeff.layers.dense import Dense
-from tfeff.layers.initializer import bert_initializer
+from tfeff.layers.dense import bert_dense
 from tfeff.objectives.binary_metrics import binary_metrics
 from tfeff.objectives.heads import Head, weights_by_name
 from tfeff.objectives.masked_lm import masked_lm_head
@@ -350,10 +349,9 @@ def _layers(encoder, activation):
         (1, None),
     )
     return [
-        Dense(
+        bert_dense(
             units,
             activation=function,
-            kernel_initializer=bert_initializer(),
             dtype=encoder.dtype_policy,
             name=f"discriminator_{part}",
         )

@@ -4,8 +4,7 @@ import keras
 
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
-from tfeff.layers.dense import Dense
-from tfeff.layers.initializer import bert_initializer
+from tfeff.layers.dense import bert_dense
 from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import masked_lm_head
 from tfeff.objectives.objective import (
@@ -97,19 +96,11 @@ class SentencePairPrediction(Objective):
         check_choice("kind", kind, sorted(OBJECTIVES))
         inputs = dict(encoder.input)
         hidden = encoder(encoder.input)["sequence_output"]
-        pooler = Dense(
-            encoder.hidden_dim,
-            activation="tanh",
-            kernel_initializer=bert_initializer(),
-            dtype=encoder.dtype_policy,
-            name="pooler",
+        dtype = encoder.dtype_policy
+        pooler = bert_dense(
+            encoder.hidden_dim, activation="tanh", dtype=dtype, name="pooler"
         )
-        classifier = Dense(
-            2,
-            kernel_initializer=bert_initializer(),
-            dtype=encoder.dtype_policy,
-            name="sentence",
-        )
+        classifier = bert_dense(2, dtype=dtype, name="sentence")
         outputs = {"sentence": classifier(pooler(hidden[:, 0]))}
         if masked_lm:
             inputs["mask_positions"] = mask_positions_input()

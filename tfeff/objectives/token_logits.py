@@ -1,8 +1,7 @@
 import keras
 
 from tfeff.compat import SavedReference
-from tfeff.layers.dense import Dense
-from tfeff.layers.initializer import bert_initializer
+from tfeff.layers.dense import bert_dense
 
 
 class TableLayer(keras.layers.Layer):
@@ -72,11 +71,8 @@ class TokenLogits(TableLayer):
             table.build()
         self.projection = None
         if shape[-1] != table.output_dim:
-            self.projection = Dense(
-                table.output_dim,
-                kernel_initializer=bert_initializer(),
-                dtype=self.dtype_policy,
-                name="projection",
+            self.projection = bert_dense(
+                table.output_dim, dtype=self.dtype_policy, name="projection"
             )
             self.projection.build(shape)
         self.bias = self.add_weight(

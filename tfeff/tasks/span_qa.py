@@ -12,8 +12,7 @@ from tfeff.data.finetuning.span_decoding import (
 from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import INPUTS, check_encoder
-from tfeff.layers.dense import Dense
-from tfeff.layers.initializer import bert_initializer
+from tfeff.layers.dense import bert_dense
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import token_metrics
 from tfeff.tasks.encoder_limits import check_token_ids
@@ -36,12 +35,7 @@ class _SpanHead(keras.layers.Layer):
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.dense = Dense(
-            2,
-            kernel_initializer=bert_initializer(),
-            dtype=self.dtype_policy,
-            name="dense",
-        )
+        self.dense = bert_dense(2, dtype=self.dtype_policy, name="dense")
 
     def build(self, hidden_shape, *input_shapes):
         self.dense.build(hidden_shape)

@@ -12,7 +12,7 @@ from tfeff.data.finetuning.text_features import TextFeatures
 from tfeff.encoders import Encoder
 from tfeff.layers import LayerwisePooling, MeanPooling, SegmentPooling
 from tfeff.layers.checks import check_activation_name
-from tfeff.layers.dense import Dense
+from tfeff.layers.dense import bert_dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.layers.layer import Layer
 from tfeff.objectives.heads import Head
@@ -106,17 +106,16 @@ class PooledTask(Task):
                 "which has none. "
                 f"Received: pooler_activation={pooler_activation!r}"
             )
+        dtype = encoder.dtype_policy
         rows = encoder.input if rows is None else rows
         vector = make_pooling(encoder, pooling)(rows, encoder(rows))
         if pooling not in _WITHOUT_POOLER:
-            pooler = _dense(
-                encoder, encoder.hidden_dim, "pooler", activation=activation
+            pooler = bert_dense(
+                encoder.hidden_dim, activation=activation, dtype=dtype, name="pooler"
             )
             vector = pooler(vector)
-        vector = keras.layers.Dropout(
-            dropout, dtype=encoder.dtype_policy, name="dropout"
-        )(vector)
-        outputs = finish(_dense(encoder, num_outputs, "logits")(vector))
+        vector = keras.layers.Dropout(dropout, dtype=dtype, name="dropout")(vector)
+        outputs = finish(bert_dense(num_outputs, dtype=dtype, name="logits")(vector))
         inputs = encoder.input if inputs is None else inputs
         super().__init__(encoder, inputs, outputs, **kwargs)
         self.pooling = pooling
@@ -279,13 +278,3 @@ def check_label_names(
             f"Received: label_names={label_names!r}"
         )
     return names
-
-
-def _dense(encoder, units, name, **kwargs):
-    return Dense(
-        units,
-        kernel_initializer=bert_initializer(),
-        dtype=encoder.dtype_policy,
-        name=name,
-        **kwargs,
-    )

@@ -7,8 +7,7 @@ import numpy as np
 from tfeff.data.finetuning.token_features import TokenFeatures
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
-from tfeff.layers.dense import Dense
-from tfeff.layers.initializer import bert_initializer
+from tfeff.layers.dense import bert_dense
 from tfeff.objectives.heads import Head
 from tfeff.tasks.encoder_limits import check_token_ids
 from tfeff.tasks.task import Task, check_label_names
@@ -80,12 +79,7 @@ class TokenClassifier(Task):
         hidden = keras.layers.Dropout(
             dropout, dtype=encoder.dtype_policy, name="dropout"
         )(hidden)
-        logits = Dense(
-            num_classes,
-            kernel_initializer=bert_initializer(),
-            dtype=encoder.dtype_policy,
-            name="logits",
-        )
+        logits = bert_dense(num_classes, dtype=encoder.dtype_policy, name="logits")
         super().__init__(encoder, encoder.input, logits(hidden), **kwargs)
         self.num_classes = num_classes
         self.dropout = float(dropout)

@@ -5,8 +5,7 @@ from keras import ops
 
 from tfeff.encoders.encoder import encoder_of
 from tfeff.layers import record_layers
-from tfeff.layers.dense import Dense
-from tfeff.layers.initializer import bert_initializer
+from tfeff.layers.dense import bert_dense
 from tfeff.objectives.distillation.losses import (
     cosine_distances,
     map_squares,
@@ -75,10 +74,9 @@ class Comparison(keras.layers.Layer):
     def _projection(self, name, student_width, teacher_width):
         if name not in self.terms or student_width == teacher_width:
             return None
-        projection = Dense(
+        projection = bert_dense(
             teacher_width,
             use_bias=False,
-            kernel_initializer=bert_initializer(),
             dtype=self.dtype_policy,
             name=f"{name}_projection",
         )
