@@ -188,15 +188,9 @@ class MaskedLM(Objective):
             encoder, activation=activation, layer_norm_epsilon=layer_norm_epsilon
         )
         outputs = encoder(encoder.input)
-        super().__init__(
-            inputs=inputs,
-            outputs=head(outputs["sequence_output"], inputs["mask_positions"]),
-            **kwargs,
-        )
-        self.encoder = encoder
+        logits = head(outputs["sequence_output"], inputs["mask_positions"])
+        super().__init__(encoder, inputs, logits, **kwargs)
         self.head = head
-        # Mixed float16 needs the model's own policy for Keras to scale the loss.
-        self.dtype_policy = encoder.dtype_policy
 
     @property
     def head_settings(self) -> dict:

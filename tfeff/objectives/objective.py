@@ -50,12 +50,17 @@ class OptionError(ValueError):
 class Objective(StaysFrozen, DistributedModel):
     """Base of objectives and tasks: defaults of `compile`, reports, config.
 
-    Subclasses set `encoder`, the network to pretrain. Those with several outputs set
-    `output_weights`, the weight of each output's loss by the output's name, and
-    override `default_loss` and `default_metrics`, which then are dicts of the same
-    names. Those that are made of the encoder by another argument than `encoder` set
-    `encoder_argument`; those that run its blocks in another way than its call does set
-    `calls_encoder`.
+    Subclasses with several outputs set `output_weights`, the weight of each output's
+    loss by the output's name, and override `default_loss` and `default_metrics`, which
+    then are dicts of the same names. Those that are made of the encoder by another
+    argument than `encoder` set `encoder_argument`; those that run its blocks in another
+    way than its call does set `calls_encoder`.
+
+    Args:
+        encoder: the `tfeff.encoders.Encoder` to pretrain or to fine-tune.
+        inputs: dict of `keras.KerasTensor`.
+        outputs: a `keras.KerasTensor` or a dict of them.
+        **kwargs: `name` and `trainable`.
     """
 
     encoder_argument = "encoder"
@@ -63,6 +68,12 @@ class Objective(StaysFrozen, DistributedModel):
     output_weights: Any = None
     _weights_of_means: tuple | None = None
     _is_read = False  # Whether a saved model is being compiled.
+
+    def __init__(self, encoder: Encoder, inputs, outputs, **kwargs):
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+        self.encoder = encoder
+        # Mixed float16 needs the model's own policy for Keras to scale the loss.
+        self.dtype_policy = encoder.dtype_policy
 
     def heads(self) -> dict[str, Head]:
         """The parts beside the encoder that presets keep, by name.

@@ -103,11 +103,9 @@ class PermutationLM(Objective):
             segment_ids=inputs["segment_ids"],
             query=_absolute(encoder, inputs["mask_positions"]),
         )
-        super().__init__(inputs=inputs, outputs=head(query), **kwargs)
-        self.encoder = encoder
+        super().__init__(encoder, inputs, head(query), **kwargs)
         self.streams = streams
         self.head = head
-        self.dtype_policy = encoder.dtype_policy
 
     def heads(self) -> dict[str, Head]:
         start = {"mask_embedding": self.streams.mask_embedding}

@@ -136,9 +136,8 @@ class ReplacedTokenDetection(Objective):
                 f"generator.vocabulary_size={generator.vocabulary_size}, "
                 f"discriminator.vocabulary_size={discriminator.vocabulary_size}"
             )
-        policy = discriminator.dtype_policy
         replacement = TokenReplacement(
-            temperature, seed, dtype=policy, name="replacement"
+            temperature, seed, dtype=discriminator.dtype_policy, name="replacement"
         )
         hidden_layer, output_layer = _layers(discriminator, activation)
         settings = _check_settings(generator_head)
@@ -158,24 +157,19 @@ class ReplacedTokenDetection(Objective):
                 "padding_mask": inputs["padding_mask"],
             }
         )["sequence_output"]
-        super().__init__(
-            inputs=inputs,
-            outputs={
-                "masked_lm": logits,
-                "replaced": output_layer(hidden_layer(hidden))[..., 0],
-                "samples": samples,
-            },
-            **kwargs,
-        )
+        outputs = {
+            "masked_lm": logits,
+            "replaced": output_layer(hidden_layer(hidden))[..., 0],
+            "samples": samples,
+        }
+        super().__init__(discriminator, inputs, outputs, **kwargs)
         self.generator = generator
-        self.encoder = discriminator
         self.discriminator_weight = float(discriminator_weight)
         self.temperature = replacement.temperature
         self.seed = None if seed is None else int(seed)
         self.activation = activation
         self.generator_head = head.settings
         self.output_weights = {"masked_lm": 1.0, "replaced": self.discriminator_weight}
-        self.dtype_policy = policy
 
     @property
     def share_embeddings(self) -> bool:

@@ -102,22 +102,17 @@ class SentencePairPrediction(Objective):
         )
         classifier = bert_dense(2, dtype=dtype, name="sentence")
         outputs = {"sentence": classifier(pooler(hidden[:, 0]))}
+        head = masked_lm_head(
+            encoder, activation=activation, layer_norm_epsilon=layer_norm_epsilon
+        )
         if masked_lm:
             inputs["mask_positions"] = mask_positions_input()
-            head = masked_lm_head(
-                encoder, activation=activation, layer_norm_epsilon=layer_norm_epsilon
-            )
             outputs["masked_lm"] = head(hidden, inputs["mask_positions"])
-        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
-        self.encoder = encoder
+        super().__init__(encoder, inputs, outputs, **kwargs)
         self.masked_lm = masked_lm
         self.kind = kind
-        self.head_settings = {
-            "activation": activation,
-            "layer_norm_epsilon": layer_norm_epsilon,
-        }
+        self.head_settings = head.settings
         self.output_weights = {name: 1.0 for name in outputs}
-        self.dtype_policy = encoder.dtype_policy
 
     def default_loss(self) -> Any:
         return {name: GlobalMeanCrossentropy() for name in self.output_weights}

@@ -30,20 +30,7 @@ _WITHOUT_POOLER = ("layerwise", "segments")
 
 
 class Task(Objective):
-    """A functional model of an encoder and a head.
-
-    Args:
-        encoder: the `tfeff.encoders.Encoder`.
-        inputs: dict of `keras.KerasTensor`.
-        outputs: the head's output, a `keras.KerasTensor` or a dict of them.
-        **kwargs: `name` and `trainable`.
-    """
-
-    def __init__(self, encoder: Encoder, inputs, outputs, **kwargs):
-        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
-        self.encoder = encoder
-        # Mixed float16 needs the model's own policy for Keras to scale the loss.
-        self.dtype_policy = encoder.dtype_policy
+    """A functional model of an encoder and a head, as of `Objective`."""
 
     def default_optimizer(self):
         """AdamW for fine-tuning, at a constant rate."""
