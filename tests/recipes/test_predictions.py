@@ -56,13 +56,12 @@ def test_answers_are_told_where_they_are_published(run, monkeypatch, capsys):
         "a", "the cat", "the small cat", ("cat",), ((10, 13),)
     )
     metrics = leave_metrics(run, "dev")
-    answering.predict_part(
-        types.SimpleNamespace(predict_split="dev", max_answer_tokens=3),
-        run,
-        tfeff.datasets.get("SQuAD1.1"),
-        types.SimpleNamespace(questions=(question,)),
-        {},
-        None,
+    settings = types.SimpleNamespace(predict_split="dev", max_answer_tokens=3)
+    task = types.SimpleNamespace(
+        dataset=tfeff.datasets.get("SQuAD1.1"),
+        to_predict=types.SimpleNamespace(questions=(question,)),
+        predicted_baseline=None,
     )
+    answering.predict_part(settings, run, task, {})
     assert not os.path.exists(metrics)
     assert capsys.readouterr().out == f"predictions of dev: {URL}/predictions/dev\n"

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 import tfeff
+from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.datasets.squad import withhold
 from tfeff.recipes.answer_settings import AnswerSettings
 from tfeff.recipes.baselines import baseline_to_predict, make_baseline, score
@@ -84,7 +85,6 @@ def answer(
         )
     dataset = find_dataset(settings.task, tfeff.data.SpanExamples, given=dataset)
     metric = best_metric(settings, dataset)
-    dev_split = settings.dev_split or dataset.dev_splits[0]
     with open_run(settings) as run:
         strategy = tfeff.training.make_strategy(settings.strategy)
         for batch_size in settings.batch_sizes:
@@ -94,46 +94,7 @@ def answer(
         check_lora(settings, encoder)
         length: int = settings.sequence_length or encoder.max_sequence_length
         settings = dataclasses.replace(settings, sequence_length=length)
-        parts = [
-            ("train", "train", settings.train_examples),
-            (dev_split, "dev", settings.dev_examples),
-        ]
-        if settings.predict_split:
-            given = "test" if settings.test else "dev"
-            parts.append((settings.predict_split, given, None))
-        train, dev, *to_predict = (
-            tfeff.data.make_span_features(
-                read(settings, dataset, split, given, count),
-                tokenizer,
-                length,
-                settings.stride,
-            )
-            for split, given, count in parts
-        )
-        print(
-            f"{len(train.questions):,} questions in {len(train):,} windows to train "
-            f"on; {len(dev.questions):,} in {len(dev):,} to choose the best by"
-        )
-        if length > encoder.max_sequence_length:
-            print(
-                "length extension: pretrained on "
-                f"{encoder.max_sequence_length} tokens, fine-tuned on "
-                f"{length}"
-            )
-        examples, dev_examples = (
-            tfeff.data.SpanExamples(part.questions) for part in (train, dev)
-        )
-        with named_as(examples="dev"):
-            baseline = make_baseline(dataset, examples, {"": dev_examples})
-        baselines = [
-            baseline_to_predict(
-                dataset,
-                examples,
-                settings.predict_split or "",
-                tfeff.data.SpanExamples(part.questions),
-            )
-            for part in to_predict
-        ]
+        task = make_task(settings, dataset, metric, encoder, tokenizer)
         grid = tfeff.training.Grid(
             run.path("cells"),
             {
@@ -144,33 +105,18 @@ def answer(
             settings.seeds,
             metric=metric,
         )
-        keep_data(run, dataset, {"train": examples, "dev": dev_examples})
+        read_parts = {"train": task.train, "dev": task.dev}
+        keep_data(run, dataset, {n: examples(part) for n, part in read_parts.items()})
         summary = grid.run(
-            lambda folder, seed, **cell: train_cell(
-                settings,
-                strategy,
-                folder,
-                lambda: make_model(settings, seed),
-                train.dataset,
-                lambda model: evaluate(model, dataset, dev, settings.max_answer_tokens)[
-                    0
-                ],
-                metric,
-                callbacks=own_callbacks,
-                baseline=baseline,
-                num_examples=len(train),
-                sequence_length=length,
-                seed=seed,
-                **cell,
+            lambda folder, **cell: train(
+                settings, task, strategy, folder, own_callbacks, **cell
             )
         )
-        print(grid.table({baseline["name"]: baseline["metrics"]}))
+        print(grid.table({task.baseline["name"]: task.baseline["metrics"]}))
         best_model = os.path.join(summary["best"]["folder"], MODEL)
         is_finished = os.path.exists(run.path("metrics.json"))
         if not (is_finished and has_model(run, best_model)):
-            write_best(
-                settings, run, dataset, dev_split, tokenizer, dev, summary, baseline
-            )
+            write_best(settings, run, task, tokenizer, summary)
         # Runs of earlier versions have none.
         make_once(
             run.path("preset"),
@@ -183,15 +129,84 @@ def answer(
         metrics = {**read_object(path), "grid": summary}
         tfeff.training.write_metrics(metrics, path)
         metrics = read_object(path)
-        for part, its_baseline in zip(to_predict, baselines):
-            predict_part(settings, run, dataset, part, metrics, its_baseline)
+        if task.to_predict is not None:
+            predict_part(settings, run, task, metrics)
         run.finish()
         for name in dataset.metric_names:
-            print(f"{name}: {score(metrics, name, baseline)}")
+            print(f"{name}: {score(metrics, name, task.baseline)}")
         print(f"predictions: {run.shown(run.path('predictions.json'))}")
         print(f"question and passage in, answer out: {run.shown(newest_export(run))}")
         print_next("compare runs", "report", f"--runs={settings.run_dir}")
         return metrics
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A data set as the encoder reads it, in windows of tokens.
+
+    Attributes:
+        dataset: the `Dataset`.
+        dev_split: the name of the part to choose the best by.
+        train: what to train on.
+        dev: the part to choose the best by.
+        to_predict: what to predict in the end, or `None`.
+        predicted_baseline: as `baseline`, of what to predict; `None` without answers.
+        metric: the metric that tells the best.
+        baseline: what the answers of `train` alone predict, as of `make_baseline`.
+    """
+
+    dataset: tfeff.datasets.Dataset
+    dev_split: str
+    train: SpanFeatures
+    dev: SpanFeatures
+    to_predict: SpanFeatures | None
+    predicted_baseline: dict | None
+    metric: str
+    baseline: dict
+
+
+def make_task(settings, dataset, metric, encoder, tokenizer):
+    """Reads the parts of the data set."""
+    length = settings.sequence_length
+
+    def windows(split, given, count=None):
+        questions = read(settings, dataset, split, given, count)
+        return tfeff.data.make_span_features(
+            questions, tokenizer, length, settings.stride
+        )
+
+    dev_split = settings.dev_split or dataset.dev_splits[0]
+    train = windows("train", "train", settings.train_examples)
+    dev = windows(dev_split, "dev", settings.dev_examples)
+    to_predict = predicted_baseline = None
+    if settings.predict_split:
+        given = "test" if settings.test else "dev"
+        to_predict = windows(settings.predict_split, given)
+    print(
+        f"{len(train.questions):,} questions in {len(train):,} windows to train "
+        f"on; {len(dev.questions):,} in {len(dev):,} to choose the best by"
+    )
+    if length > encoder.max_sequence_length:
+        print(
+            f"length extension: pretrained on {encoder.max_sequence_length} tokens, "
+            f"fine-tuned on {length}"
+        )
+    with named_as(examples="dev"):
+        baseline = make_baseline(dataset, examples(train), {"": examples(dev)})
+    if to_predict is not None:
+        predicted_baseline = baseline_to_predict(
+            dataset, examples(train), settings.predict_split, examples(to_predict)
+        )
+    return Task(
+        dataset=dataset,
+        dev_split=dev_split,
+        train=train,
+        dev=dev,
+        to_predict=to_predict,
+        predicted_baseline=predicted_baseline,
+        metric=metric,
+        baseline=baseline,
+    )
 
 
 def read(settings, dataset, split, given, count):
@@ -206,6 +221,31 @@ def read(settings, dataset, split, given, count):
     return found.questions[:count]
 
 
+def examples(part):
+    """The questions and passages of a part's windows."""
+    return tfeff.data.SpanExamples(part.questions)
+
+
+def train(settings, task, strategy, folder, callbacks, seed, **cell):
+    """Trains one model, saves it at its best, returns its metrics."""
+    longest = settings.max_answer_tokens
+    return train_cell(
+        settings,
+        strategy,
+        folder,
+        lambda: make_model(settings, seed),
+        task.train.dataset,
+        lambda model: evaluate(model, task.dataset, task.dev, longest)[0],
+        task.metric,
+        callbacks=callbacks,
+        baseline=task.baseline,
+        num_examples=len(task.train),
+        sequence_length=settings.sequence_length,
+        seed=seed,
+        **cell,
+    )
+
+
 def make_model(settings, seed):
     """The pretrained encoder, long enough, with a head for answers."""
     encoder, _ = load_pretrained(settings, seed=seed)
@@ -217,10 +257,10 @@ def evaluate(model, dataset, dev, max_answer_tokens):
     if not tfeff.training.is_finite(model):  # The training has diverged.
         return dict.fromkeys(dataset.metric_names, math.nan), ()
     answers = model.answers(dev, max_answer_tokens=max_answer_tokens)
-    return dataset.metrics(tfeff.data.SpanExamples(dev.questions), answers), answers
+    return dataset.metrics(examples(dev), answers), answers
 
 
-def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary, baseline):
+def write_best(settings, run, task, tokenizer, summary):
     """Predictions, model and export of the best cell; the metrics last."""
     # They are of a start that was stopped here, or of cells that were deleted since.
     for name in ("metrics.json", "predictions.json", "null_odds.json"):
@@ -228,18 +268,20 @@ def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary, basel
             os.remove(run.path(name))
     best_model = os.path.join(summary["best"]["folder"], MODEL)
     model = load_best(settings, summary["best"]["folder"], run)
-    metrics, answers = evaluate(model, dataset, dev, settings.max_answer_tokens)
-    examples = tfeff.data.SpanExamples(dev.questions)
+    longest = settings.max_answer_tokens
+    metrics, answers = evaluate(model, task.dataset, task.dev, longest)
     threshold = metrics.get("no_answer_threshold")
     served = None
     if threshold is not None:
         # The official script finds one threshold for F1 and one for exact matches, but
         # answers can be withheld by one only.
         answers = withhold(answers, threshold)
-        metrics |= dataset.metrics(examples, texts(answers))
+        metrics |= task.dataset.metrics(examples(task.dev), texts(answers))
         served = served_threshold(threshold, answers)
-    dataset.write_predictions(dev_split, examples, answers, run.directory)
-    batches = dev.dataset(8, shuffle=False, repeat=False)
+    task.dataset.write_predictions(
+        task.dev_split, examples(task.dev), answers, run.directory
+    )
+    batches = task.dev.dataset(8, shuffle=False, repeat=False)
     draw(model.encoder, batches, run, settings.plots)
     write_model(
         run,
@@ -249,37 +291,40 @@ def write_best(settings, run, dataset, dev_split, tokenizer, dev, summary, basel
         save=lambda path: copy(best_model, path),
         sequence_length=settings.sequence_length,
         stride=settings.stride,
-        max_answer_tokens=settings.max_answer_tokens,
+        max_answer_tokens=longest,
         no_answer_threshold=served,
     )
     tfeff.training.write_metrics(
         {
             "task": settings.task,
-            "dev_split": dev_split,
+            "dev_split": task.dev_split,
             **metrics,
-            "baseline": baseline,
+            "baseline": task.baseline,
             "grid": summary,
         },
         run.path("metrics.json"),
     )
 
 
-def predict_part(settings, run, dataset, part, metrics, baseline):
-    """Answers of a part as the benchmark wants them, and metrics where it has them.
+def predict_part(settings, run, task, metrics):
+    """Writes a part's answers as the benchmark wants them, and metrics if it has any.
 
     What SQuAD 2.0 leaves without an answer is decided by the threshold of `metrics`,
     those of the development set.
     """
     split = settings.predict_split
     model = tfeff.training.load_checkpoint(run.path(MODEL))
-    answers = model.answers(part, max_answer_tokens=settings.max_answer_tokens)
+    answers = model.answers(
+        task.to_predict, max_answer_tokens=settings.max_answer_tokens
+    )
     threshold = metrics.get("no_answer_threshold")
     if threshold is not None:
         answers = withhold(answers, threshold)
-    examples = tfeff.data.SpanExamples(part.questions)
-    write_predictions(run, dataset, split, examples, answers)
-    if baseline:
-        write_scores(run, split, dataset.metrics(examples, texts(answers)), baseline)
+    asked = examples(task.to_predict)
+    write_predictions(run, task.dataset, split, asked, answers)
+    if task.predicted_baseline:
+        scores = task.dataset.metrics(asked, texts(answers))
+        write_scores(run, split, scores, task.predicted_baseline)
     print(f"predictions of {split}: {run.shown(run.path('predictions', split))}")
 
 
