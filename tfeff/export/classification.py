@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfeff.data.finetuning.packing import fill_gaps, pack
 from tfeff.export.parts import by_parts, few_rows, size_of
-from tfeff.export.request_texts import of_equal_rows, require
+from tfeff.export.request_texts import checked, of_equal_rows, require
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import Classifier, MultipleChoice, Regressor
 
@@ -53,13 +53,12 @@ def choose_endpoint(model: MultipleChoice, text_encoder: TextEncoder):
             passage=passage, question=question, options=options
         )
         shape = tf.shape(options)
-        known = require(
+        has_options = require(
             (shape[1] >= 1) & (shape[1] <= MOST_OPTIONS),
             f"`options` must have 1 to {MOST_OPTIONS} columns. Received: columns:",
             shape[1],
         )
-        with tf.control_dependencies(known):
-            shape = tf.identity(shape)
+        shape = checked(shape, has_options)
         ids = text_encoder.tokens(passage)
         question = text_encoder.read(question)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfeff.export.request_texts import require
+from tfeff.export.request_texts import checked, require
 
 TOKENS_AT_ONCE = 2**13  # of a model's call, padding included
 MOST_BYTES = 2**28  # of an answer
@@ -83,13 +83,12 @@ def few_rows(name: str, rows: tf.Tensor, size: int) -> tf.Tensor:
     """The rows, once it is known that an answer of `size` bytes a row is no larger
     than `MOST_BYTES`; the error has the `name` of the input."""
     most = MOST_BYTES // size
-    checks = require(
+    are_few = require(
         tf.shape(rows)[0] <= most,
         f"`{name}` must have at most {most} rows. Received: rows:",
         tf.shape(rows)[0],
     )
-    with tf.control_dependencies(checks):
-        return tf.identity(rows)
+    return checked(rows, are_few)
 
 
 def few_cells(
@@ -106,11 +105,10 @@ def few_cells(
     """
     width = longest(rows) if width is None else tf.constant(width, tf.int64)
     size = rows.nrows(), width
-    checks = require(
+    are_few = require(
         size[0] * size[1] <= most,
         f"`{name}` must have at most {most} {unit}, each row counted as long as the "
         f"longest. Received: rows and {unit} of the longest:",
         *size,
     )
-    with tf.control_dependencies(checks):
-        return tf.identity(rows)
+    return checked(rows, are_few)

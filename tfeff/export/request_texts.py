@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import keras_hub
 import tensorflow as tf
@@ -16,11 +17,8 @@ _SPACES = "\t\n\v\f\r "  # at which `tf.strings.split` splits
 _COMPOSED = 4
 
 
-def require(condition: tf.Tensor, message: str, *values: tf.Tensor) -> list:
-    """Operations for `tf.control_dependencies` that fail unless `condition` holds.
-
-    What depends on it runs later. Unless something does, an operation that cannot
-    bear such a request could come first, and end the process.
+def require(condition: tf.Tensor, message: str, *values: tf.Tensor) -> tf.Operation:
+    """An operation for `checked` that fails unless `condition` holds.
 
     Args:
         condition: bool tensor of any shape; all of it must hold.
@@ -28,9 +26,19 @@ def require(condition: tf.Tensor, message: str, *values: tf.Tensor) -> list:
             it must be.
         *values: what came.
     """
-    return [
-        tf.raw_ops.Assert(condition=tf.reduce_all(condition), data=[message, *values])
-    ]
+    return tf.raw_ops.Assert(
+        condition=tf.reduce_all(condition), data=[message, *values]
+    )
+
+
+def checked(x: Any, *checks: tf.Operation) -> Any:
+    """`x` once the checks hold, which `require` makes.
+
+    What depends on the result runs later. Unless something does, an operation that
+    cannot bear such a request could come first, and end the process.
+    """
+    with tf.control_dependencies(checks):
+        return tf.identity(x)
 
 
 def of_ranks(function: Callable, ranks: dict[str, int]) -> Callable:
@@ -45,11 +53,11 @@ def of_ranks(function: Callable, ranks: dict[str, int]) -> Callable:
     """
 
     @functools.wraps(function)
-    def checked(*inputs):
+    def with_checks(*inputs):
         named = zip(ranks.items(), inputs, strict=True)
         return function(*(_of_rank(name, x, rank) for (name, rank), x in named))
 
-    return checked
+    return with_checks
 
 
 def _of_rank(name, tensor, rank):
@@ -66,8 +74,7 @@ def _of_rank(name, tensor, rank):
         "the shape:",
         tf.shape(given),
     )
-    with tf.control_dependencies(has_rank):
-        return tf.identity(tensor)
+    return checked(tensor, has_rank)
 
 
 def of_equal_rows(**inputs: tf.Tensor) -> list[tf.Tensor]:
@@ -82,17 +89,17 @@ def of_equal_rows(**inputs: tf.Tensor) -> list[tf.Tensor]:
     """
     (first, tensor), *others = inputs.items()
     rows = tf.shape(tensor)[0]
-    checks = []
-    for name, other in others:
-        checks += require(
+    checks = [
+        require(
             tf.shape(other)[0] == rows,
             f"`{name}` must have as many rows as `{first}`. Received: rows of {name} "
             f"and {first}:",
             tf.shape(other)[0],
             rows,
         )
-    with tf.control_dependencies(checks):
-        return [tf.identity(tensor) for tensor in inputs.values()]
+        for name, other in others
+    ]
+    return [checked(tensor, *checks) for tensor in inputs.values()]
 
 
 def most_characters(
@@ -118,7 +125,7 @@ def most_characters(
 
 def short_words(
     name: str, words: tf.Tensor, tokenizer: keras_hub.tokenizers.Tokenizer
-) -> list:
+) -> list[tf.Operation]:
     """Operations as of `require` that fail where a word takes SentencePiece too long.
 
     Args:
@@ -130,12 +137,13 @@ def short_words(
     if not isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
         return []
     size = tf.strings.length(words, unit="UTF8_CHAR")
-    return require(
+    is_short = require(
         size <= _LONGEST_WORD,
         f"`{name}` must have no word of more than {_LONGEST_WORD} characters. "
         "Received: a word of so many:",
         tf.reduce_max(size),
     )
+    return [is_short]
 
 
 def spaces_in_words(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:

@@ -18,6 +18,7 @@ from tfeff.data.finetuning.windows import (
 from tfeff.data.text.offset_tokenizer import OffsetTokenizer
 from tfeff.export.parts import by_parts
 from tfeff.export.request_texts import (
+    checked,
     first_characters,
     most_characters,
     of_equal_rows,
@@ -165,7 +166,7 @@ class Answerer(tf.Module):
         passage = valid(passage)
         # In 64 bits, as the limit may need them.
         size = tf.cast(tf.strings.length(passage, unit="UTF8_CHAR"), tf.int64)
-        checks = require(
+        is_short = require(
             size <= self.most_in_passage,
             f"`passage` must have at most {self.most_in_passage} characters. Received: "
             "passages of so many:",
@@ -174,9 +175,10 @@ class Answerer(tf.Module):
         parts = passage
         if self.spaces_in_words:
             parts = tf.strings.regex_replace(parts, f"[{self.spaces_in_words}]", "_")
-        checks += short_words("passage", tf.strings.split(parts).values, self.tokenizer)
-        with tf.control_dependencies(checks):
-            return tf.identity(passage)
+        words = tf.strings.split(parts).values
+        return checked(
+            passage, is_short, *short_words("passage", words, self.tokenizer)
+        )
 
     def _windows(self, question, passage):
         """The number of windows of each question; then of each window its question,
@@ -188,8 +190,7 @@ class Answerer(tf.Module):
             f"{self.sequence_length} tokens. Received: questions of so many tokens:",
             question_sizes,
         )
-        with tf.control_dependencies(leaves_room):
-            question_sizes = tf.identity(question_sizes)
+        question_sizes = checked(question_sizes, leaves_room)
         counts = count_windows(
             question_sizes, passage_sizes, self.sequence_length, self.stride
         )
@@ -199,8 +200,7 @@ class Answerer(tf.Module):
             "question. Received: passages of so many windows:",
             counts,
         )
-        with tf.control_dependencies(are_few):
-            question_sizes = tf.identity(question_sizes)
+        question_sizes = checked(question_sizes, are_few)
         example, begin, size = cut_windows(
             question_sizes, passage_sizes, self.sequence_length, self.stride
         )

@@ -11,6 +11,7 @@ from tfeff.data.text.flat import indices, numbers, row_ids, sums
 from tfeff.data.text.words import split_words
 from tfeff.export.parts import MOST_BYTES, by_parts, few_cells, few_rows, size_of
 from tfeff.export.request_texts import (
+    checked,
     most_characters,
     require,
     short_words,
@@ -181,13 +182,11 @@ class Tagger(tf.Module):
             "texts of so many:",
             size,
         )
-        with tf.control_dependencies(is_short):
-            text = tf.identity(text)
+        text = checked(text, is_short)
         words, starts, ends = split_words(text)
         words = few_cells("text", "words", words, self.max_words)
         checks = short_words("text", words.flat_values, self.tokenizer)
-        with tf.control_dependencies(checks):
-            words = tf.identity(words)
+        words = checked(words, *checks)
         # In its rows, so that what makes tensors of them waits, too.
         starts, ends = (words.with_flat_values(x.flat_values) for x in (starts, ends))
         pieces = word_pieces(words.flat_values, self.tokenizer)
@@ -200,10 +199,8 @@ class Tagger(tf.Module):
             f"{self.sequence_length} tokens. Received: texts of so many windows:",
             rows,
         )
-        with tf.control_dependencies(are_few):
-            counts = tf.identity(counts)
         rows, row, position = word_rows(
-            pieces, counts, self.tokenizer, self.sequence_length
+            pieces, checked(counts, are_few), self.tokenizer, self.sequence_length
         )
         # Words come in the order of their rows; that of a text without any has none.
         positions = tf.RaggedTensor.from_value_rowids(position, row, rows.nrows())
