@@ -14,7 +14,8 @@ from tests.subjects.characters import CORPUS, FRAGMENTS, word_pieces
 from tfeff.data import Question, make_span_features
 from tfeff.datasets import read_squad
 from tfeff.export import parts
-from tfeff.export.span_qa import Answerer
+from tfeff.export.span_qa import answer_endpoint
+from tfeff.export.text_encoder import TextEncoder
 
 LENGTH, STRIDE, LONGEST = 24, 7, 5
 SPECS = [tf.TensorSpec([None], tf.string)] * 2
@@ -74,6 +75,14 @@ def texts_of(questions):
     )
 
 
+def make_answer(model, tokenizer, length=LENGTH, stride=STRIDE, **options):
+    """The graph of the function `answer` of a model."""
+    dependent = model.encoder.length_dependent
+    text_encoder = TextEncoder(tokenizer, length, dependent)
+    function = answer_endpoint(model, text_encoder, stride, **options)["answer"]
+    return tf.function(function, input_signature=SPECS)
+
+
 def numbers(outputs):
     return {name: value.numpy() for name, value in outputs.items()}
 
@@ -93,8 +102,8 @@ def test_answers_are_those_of_python(kind, monkeypatch):
     threshold = float(sum(sorted(gaps)[9:11]) / 2)
     # Where the tokens lie differs between the kinds; what follows does not.
     for limit in (None, threshold) if kind == "sentence_piece" else (threshold,):
-        answerer = Answerer(model, tokenizer, LENGTH, STRIDE, LONGEST, limit)
-        answer = tf.function(answerer.__call__, input_signature=SPECS)
+        options = dict(max_answer_tokens=LONGEST, no_answer_threshold=limit)
+        answer = make_answer(model, tokenizer, **options)
         expected = model.answers(features, 64, LONGEST, limit)
         assert len({a.text == "" for a in expected}) == (1 if limit is None else 2)
         check(numbers(answer(*texts_of(questions))), expected)
@@ -116,8 +125,7 @@ def test_windows_of_blockwise_attention_are_of_full_length():
     questions = make_questions(5)
     features = make_span_features(questions, tokenizer, LENGTH, STRIDE)
     expected = model.answers(features, 64, LONGEST)
-    answerer = Answerer(model, tokenizer, LENGTH, STRIDE, LONGEST)
-    answer = tf.function(answerer.__call__, input_signature=SPECS)
+    answer = make_answer(model, tokenizer, max_answer_tokens=LONGEST)
     for count in (1, 5):
         check(numbers(answer(*texts_of(questions[:count]))), expected[:count])
 
@@ -132,8 +140,7 @@ def test_real_passages(data_dir):
     tokenizer = tfeff.data.train_tokenizer(passages, vocabulary_size=400)
     model = make_model(tokenizer, 96)
     features = make_span_features(questions, tokenizer, 96, 40)
-    answerer = Answerer(model, tokenizer, 96, 40)
-    answer = tf.function(answerer.__call__, input_signature=SPECS)
+    answer = make_answer(model, tokenizer, 96, 40)
     check(numbers(answer(*texts_of(questions))), model.answers(features))
 
 
@@ -190,9 +197,9 @@ def test_windows_without_numbers_have_no_answer(limit):
     rows = table.numpy()
     rows[tokenizer(hostile)[-1]] = np.nan
     table.assign(rows)
-    answerer = Answerer(model, tokenizer, LENGTH, STRIDE, LONGEST, limit)
+    options = dict(max_answer_tokens=LONGEST, no_answer_threshold=limit)
+    answer = make_answer(model, tokenizer, **options)
     passages = [plain, hostile, f"{hostile} {plain * 9}", ""]
-    answer = tf.function(answerer.__call__, input_signature=SPECS)
     outputs = numbers(answer(tf.constant(["x"] * 4), tf.constant(passages)))
     assert outputs["score"].tolist()[1] == outputs["score"].tolist()[3]
     assert outputs["no_answer_probability"].tolist()[1] == 1.0
@@ -211,11 +218,11 @@ def test_bad_options():
     tokenizer = make_tokenizer("word_piece")
     model = make_model(tokenizer)
     with pytest.raises(ValueError, match="`sequence_length` must be"):
-        Answerer(model, tokenizer, 3)
+        make_answer(model, tokenizer, 3)
     with pytest.raises(ValueError, match="`stride` must be"):
-        Answerer(model, tokenizer, LENGTH, stride=0)
+        make_answer(model, tokenizer, stride=0)
     with pytest.raises(TypeError, match="`max_answer_tokens` must be"):
-        Answerer(model, tokenizer, LENGTH, max_answer_tokens=2.5)
+        make_answer(model, tokenizer, max_answer_tokens=2.5)
     for bad in (float("nan"), "0"):
         with pytest.raises(ValueError, match="`no_answer_threshold` must be"):
-            Answerer(model, tokenizer, LENGTH, no_answer_threshold=bad)
+            make_answer(model, tokenizer, no_answer_threshold=bad)

@@ -19,7 +19,8 @@ from tfeff.data import (
     make_span_features,
 )
 from tfeff.data.text.byte_pairs import byte_symbols
-from tfeff.export.span_qa import Answerer
+from tfeff.export.span_qa import answer_endpoint
+from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks.span_qa import SpanQA
 
 PASSAGES = [
@@ -272,8 +273,9 @@ def check_served(model, features, tokenizer, threshold=None):
         [getattr(q, n) for q in features.questions] for n in ("question", "passage")
     )
     length = features.token_ids.shape[1]
-    answerer = Answerer(model, tokenizer, length, 5, 30, threshold)
-    served = tf.function(answerer.__call__)(*map(tf.constant, texts))
+    text_encoder = TextEncoder(tokenizer, length)
+    answer = answer_endpoint(model, text_encoder, 5, 30, threshold)["answer"]
+    served = tf.function(answer)(*map(tf.constant, texts))
     assert [x.decode() for x in served["answer"].numpy()] == [a.text for a in answers]
     scores = [answer.score for answer in answers]
     np.testing.assert_allclose(served["score"], scores, atol=1e-4)

@@ -1,6 +1,5 @@
 import math
 
-import keras_hub
 import tensorflow as tf
 
 from tfeff.data.finetuning.packing import pair_frame, separated
@@ -44,13 +43,7 @@ def answer_endpoint(
 ):
     """The function `answer` of questions and passages `[B]`."""
     text_encoder.answerer = Answerer(
-        model,
-        text_encoder.tokenizer,
-        text_encoder.sequence_length,
-        stride,
-        max_answer_tokens,
-        no_answer_threshold,
-        max_windows,
+        model, text_encoder, stride, max_answer_tokens, no_answer_threshold, max_windows
     )
 
     def answer(question, passage):
@@ -67,9 +60,9 @@ class Answerer(tf.Module):
 
     Args:
         model: a `tfeff.tasks.SpanQA`.
-        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub, or a
-            `tfeff.data.RobertaTokenizer`.
-        sequence_length: integer, most tokens of a window.
+        text_encoder: the `TextEncoder` of its encoder, whose `sequence_length` is the
+            most tokens of a window. Its tokenizer is a SentencePiece or WordPiece
+            tokenizer of KerasHub, or a `tfeff.data.RobertaTokenizer`.
         stride: integer, tokens of the passage from one window to the next.
         max_answer_tokens: integer, most tokens of an answer.
         no_answer_threshold: by how much "no answer" must score higher than the best
@@ -101,14 +94,15 @@ class Answerer(tf.Module):
     def __init__(
         self,
         model: SpanQA,
-        tokenizer: keras_hub.tokenizers.Tokenizer,
-        sequence_length: int,
-        stride: int = 128,
-        max_answer_tokens: int = 30,
-        no_answer_threshold: float | None = None,
-        max_windows: int = 1024,
+        text_encoder: TextEncoder,
+        stride: int,
+        max_answer_tokens: int,
+        no_answer_threshold: float | None,
+        max_windows: int,
     ):
         super().__init__()
+        tokenizer = text_encoder.tokenizer
+        sequence_length = text_encoder.sequence_length
         check_integer("sequence_length", sequence_length, pair_frame(tokenizer) + 1)
         check_integer("stride", stride)
         check_integer("max_answer_tokens", max_answer_tokens)
@@ -117,7 +111,7 @@ class Answerer(tf.Module):
         self.tokenizer = tokenizer
         self.offset_tokenizer = OffsetTokenizer(tokenizer)
         self.sequence_length = sequence_length
-        self.padded_length = sequence_length if model.encoder.length_dependent else None
+        self.padded_length = text_encoder.padded_length
         self.stride = stride
         self.max_answer_tokens = min(max_answer_tokens, sequence_length)
         self.no_answer_threshold = check_threshold(no_answer_threshold)
