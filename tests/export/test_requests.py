@@ -29,9 +29,9 @@ from tfeff.export.fill_mask import fill_mask_endpoint
 from tfeff.export.request_texts import (
     first_characters,
     most_characters,
-    of_ranks,
     spaces_in_words,
     valid,
+    with_rank_checks,
 )
 from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.tagging import tag_endpoints
@@ -121,7 +121,7 @@ def test_other_ranks_are_named(tmp_path):
         return {"rows": tf.fill(shape[:1], shape[1]), "texts": passage}
 
     module.choose = tf.function(
-        of_ranks(choose, ranks),
+        with_rank_checks(choose, ranks),
         input_signature=[tf.TensorSpec([None], tf.string), OPTIONS],
     )
     tf.saved_model.save(module, str(tmp_path / "e"), {"choose": module.choose})

@@ -35,7 +35,7 @@ _NAMES = {
 }
 
 
-def of_authors(weight: Weight, scope: str = "electra") -> Weight:
+def in_authors_format(weight: Weight, scope: str = "electra") -> Weight:
     """A weight of Hugging Face's format in that of the authors, with Keras's layout."""
     name = weight.name
     for pattern, new in _NAMES.items():
@@ -45,7 +45,7 @@ def of_authors(weight: Weight, scope: str = "electra") -> Weight:
 
 def _head(describe):
     """A head in the authors' format, from its description in Hugging Face's."""
-    return lambda weights: map(of_authors, describe(weights))
+    return lambda weights: map(in_authors_format, describe(weights))
 
 
 class ElectraTf1(Electra):
@@ -88,7 +88,9 @@ class ElectraTf1(Electra):
         return with_values(config, implied)
 
     def weights(self, encoder) -> Iterator[Weight]:
-        return (of_authors(weight, self.scope) for weight in super().weights(encoder))
+        return (
+            in_authors_format(weight, self.scope) for weight in super().weights(encoder)
+        )
 
 
 def sizes_of(tensors: dict, config: Config, scope: str = "electra") -> dict:

@@ -154,7 +154,7 @@ def check_written_ids(
     Raises:
         ValueError: if ids differ; the message shows texts and ids.
     """
-    texts = [*TEXTS, *itertools.islice(_of_pieces(tokenizer), _AT_MOST)]
+    texts = [*TEXTS, *itertools.islice(_piece_texts(tokenizer), _AT_MOST)]
     is_unigram = isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer)
     key = sorted if is_unigram else list
     ids = [[int(i) for i in row] for row in tokenizer(texts)]
@@ -181,7 +181,7 @@ def _different_ids(texts, ids, reference, key=list):
     return [row for row in rows if key(row[1]) != key(row[2])]
 
 
-def _of_pieces(tokenizer) -> Iterator[str]:
+def _piece_texts(tokenizer) -> Iterator[str]:
     """Texts of all pieces of a vocabulary, in its order."""
     pieces = iter(
         piece for piece in tokenizer.get_vocabulary() if piece[:1] not in ("[", "<")

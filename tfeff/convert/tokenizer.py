@@ -91,7 +91,7 @@ def make_tokenizer(
     file = None  # Whose ids are compared.
     if path is None:
         file = TokenizerJson.find(directory)
-        family, tokenizer = _of_json(file, config, model)
+        family, tokenizer = _make_from_json(file, config, model)
     elif family == "bert":
         settings = config
         if is_json and _file_counts(config, model, family):
@@ -141,7 +141,7 @@ def make_tokenizer_of_file(path: str) -> keras_hub.tokenizers.Tokenizer:
             "a vocabulary of byte-level BPE is called 'vocab.json', beside 'merges.txt'"
         )
     file = TokenizerJson(path)
-    family, tokenizer = _of_json(file, Config({}, path), Config({}, path))
+    family, tokenizer = _make_from_json(file, Config({}, path), Config({}, path))
     _check_ids(file, family, tokenizer)
     return tokenizer
 
@@ -224,7 +224,7 @@ def _check_defaults(path, is_alone, family, tokenizer, config, model):
         return  # The other settings follow from it.
 
 
-def _of_json(file, config, model):
+def _make_from_json(file, config, model):
     """The family and the tokenizer that tokenizer.json alone describes."""
     path, family = file.path, file.family
     counts = _file_counts(config, model, family)

@@ -83,10 +83,10 @@ def load_tokenizer(source: str | os.PathLike) -> keras_hub.tokenizers.Tokenizer:
     """
     path = check_path("source", source)
     if os.path.isfile(path):
-        return _of_file(path)
+        return _load_file(path)
     folder, _ = split_step(path)
     if os.path.isdir(folder):
-        return _of_folder(folder)
+        return _load_folder(folder)
     try:
         folder = download(path, TOKENIZER_FILES)
     except ValueError as error:
@@ -97,10 +97,10 @@ def load_tokenizer(source: str | os.PathLike) -> keras_hub.tokenizers.Tokenizer:
             f"no file or folder.{near_miss(os.path.basename(path), near)} As a name "
             f"on the hub: {error}"
         ) from error
-    return _of_folder(folder)
+    return _load_folder(folder)
 
 
-def _of_file(path):
+def _load_file(path):
     folder, name = os.path.split(os.path.abspath(path))
     if not os.path.getsize(path):
         raise ValueError(f"`source` must be {_CHOICES}. Received: {path!r} is empty")
@@ -115,7 +115,7 @@ def _of_file(path):
     return data.load_tokenizer(path)
 
 
-def _of_folder(path):
+def _load_folder(path):
     if has_run_tokenizer(path):
         return load_run_tokenizer(path)
     inner = os.path.join(path, "preset")

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfeff.compat import input_structure, sublayers
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import INPUTS, check_encoder
-from tfeff.export.classification import of_texts
+from tfeff.export.classification import text_function
 from tfeff.export.parts import few_cells
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.layers.checks import check_model
@@ -90,7 +90,7 @@ def predict_endpoint(
         rows = few_cells("text", "tokens", rows, max_tokens, text_encoder.padded_length)
         return _by_name(call(text_encoder.packed_inputs(rows, starts)))
 
-    return of_texts(answer, text_encoder, pairs)
+    return text_function(answer, text_encoder, pairs)
 
 
 def _call_of(model):

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfeff.data.finetuning.packing import fill_gaps, pack
 from tfeff.export.parts import by_parts, few_rows, size_of
-from tfeff.export.request_texts import checked, of_equal_rows, require
+from tfeff.export.request_texts import check_equal_rows, checked, require
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import Classifier, MultipleChoice, Regressor
 
@@ -33,12 +33,12 @@ def classify_endpoint(
             "probabilities": probabilities,
         }
 
-    return of_texts(answer, text_encoder, pairs)
+    return text_function(answer, text_encoder, pairs)
 
 
 def rate_endpoint(model: Regressor, text_encoder: TextEncoder, pairs: bool):
     """The function `rate` of texts `[B]`, or of them and their partners."""
-    return of_texts(
+    return text_function(
         lambda *rows: {"score": _logits(model, text_encoder, *rows)},
         text_encoder,
         pairs,
@@ -49,7 +49,7 @@ def choose_endpoint(model: MultipleChoice, text_encoder: TextEncoder):
     """The function `choose` of passages and questions `[B]` and options `[B, C]`."""
 
     def choose(passage, question, options):
-        passage, question, options = of_equal_rows(
+        passage, question, options = check_equal_rows(
             passage=passage, question=question, options=options
         )
         shape = tf.shape(options)
@@ -94,18 +94,18 @@ def choose_endpoint(model: MultipleChoice, text_encoder: TextEncoder):
     return choose
 
 
-def of_texts(answer, text_encoder: TextEncoder, pairs: bool):
+def text_function(answer, text_encoder: TextEncoder, pairs: bool):
     """`answer` of what `pack` returns as a function of texts `[B]`, or of pairs."""
     tokenizer, length = text_encoder.tokenizer, text_encoder.sequence_length
 
-    def of_text(text):
+    def from_text(text):
         return answer(*pack(text_encoder.tokens(text), None, tokenizer, length))
 
-    def of_pair(text, text_pair):
-        texts = of_equal_rows(text=text, text_pair=text_pair)
+    def from_pair(text, text_pair):
+        texts = check_equal_rows(text=text, text_pair=text_pair)
         return answer(*pack(*map(text_encoder.tokens, texts), tokenizer, length))
 
-    return of_pair if pairs else of_text
+    return from_pair if pairs else from_text
 
 
 def _logits(model, text_encoder, rows, starts):

@@ -45,7 +45,7 @@ def embedding_endpoints(encoder: Encoder, text_encoder: TextEncoder) -> dict:
         }
 
     return {
-        "sentence_embeddings": _of_sentences(mean, encoder, text_encoder),
+        "sentence_embeddings": _sentence_function(mean, encoder, text_encoder),
         "token_embeddings": token_embeddings,
     }
 
@@ -57,10 +57,12 @@ def sentence_endpoint(model: SentenceEmbedding, text_encoder: TextEncoder) -> di
         alone = {name: rows[:, tf.newaxis] for name, rows in inputs.items()}
         return tf.cast(model(alone, training=False)[:, 0], tf.float32)
 
-    return {"sentence_embeddings": _of_sentences(pooled, model.encoder, text_encoder)}
+    return {
+        "sentence_embeddings": _sentence_function(pooled, model.encoder, text_encoder)
+    }
 
 
-def _of_sentences(embed, encoder, text_encoder):
+def _sentence_function(embed, encoder, text_encoder):
     def sentence_embeddings(text):
         ids = text_encoder.plain(few_rows("text", text, 4 * encoder.hidden_dim))
         embeddings = by_parts(

@@ -26,7 +26,7 @@ def by_parts(function: Callable, longest: tf.Tensor | int, *rows: Any) -> Any:
         *rows: tensors and ragged tensors `[N, …]`.
     """
     part_of = tf.function(
-        function, input_signature=[_of_any_rows(x) for x in rows], autograph=False
+        function, input_signature=[_any_rows_spec(x) for x in rows], autograph=False
     ).get_concrete_function()
     first, *_ = rows
     count = tf.shape(first, tf.int64)[0]
@@ -52,7 +52,7 @@ def by_parts(function: Callable, longest: tf.Tensor | int, *rows: Any) -> Any:
     return tf.nest.map_structure(lambda x: x.concat(), found)
 
 
-def _of_any_rows(x):
+def _any_rows_spec(x):
     shape = [None, *x.shape[1:]]
     if isinstance(x, tf.RaggedTensor):
         return tf.RaggedTensorSpec(shape, x.dtype, x.ragged_rank, x.row_splits.dtype)

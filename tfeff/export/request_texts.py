@@ -41,7 +41,7 @@ def checked(x: Any, *checks: tf.Operation) -> Any:
         return tf.identity(x)
 
 
-def of_ranks(function: Callable, ranks: dict[str, int]) -> Callable:
+def with_rank_checks(function: Callable, ranks: dict[str, int]) -> Callable:
     """The function of tensors, called once they are known to have so many axes.
 
     Args:
@@ -55,12 +55,12 @@ def of_ranks(function: Callable, ranks: dict[str, int]) -> Callable:
     @functools.wraps(function)
     def with_checks(*inputs):
         named = zip(ranks.items(), inputs, strict=True)
-        return function(*(_of_rank(name, x, rank) for (name, rank), x in named))
+        return function(*(_check_rank(name, x, rank) for (name, rank), x in named))
 
     return with_checks
 
 
-def _of_rank(name, tensor, rank):
+def _check_rank(name, tensor, rank):
     # A signature takes tensors of any shape, but its graph is simplified for the
     # declared one, checks included: only what left its shape behind keeps its check.
     (given,) = tf.raw_ops.OptionalGetValue(
@@ -77,7 +77,7 @@ def _of_rank(name, tensor, rank):
     return checked(tensor, has_rank)
 
 
-def of_equal_rows(**inputs: tf.Tensor) -> list[tf.Tensor]:
+def check_equal_rows(**inputs: tf.Tensor) -> list[tf.Tensor]:
     """The inputs, once they are known to have equal numbers of rows.
 
     Args:

@@ -23,7 +23,7 @@ from tfeff.export.classification import (
 )
 from tfeff.export.embeddings import embedding_endpoints, sentence_endpoint
 from tfeff.export.fill_mask import fill_mask_endpoint
-from tfeff.export.request_texts import of_ranks
+from tfeff.export.request_texts import with_rank_checks
 from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.tagging import tag_endpoints
 from tfeff.export.text_encoder import TextEncoder
@@ -317,7 +317,7 @@ def _signatures(model, tokenizer, *, sequence_length=None, encoder=None, **optio
         specs = [tf.TensorSpec([None] * rank, tf.string) for rank in ranks.values()]
         # The first one becomes the default signature.
         with forward_only():
-            archive.add_endpoint(name, of_ranks(function, ranks), specs)
+            archive.add_endpoint(name, with_rank_checks(function, ranks), specs)
     return archive
 
 

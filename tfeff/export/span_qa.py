@@ -17,10 +17,10 @@ from tfeff.data.finetuning.windows import (
 from tfeff.data.text.offset_tokenizer import OffsetTokenizer
 from tfeff.export.parts import by_parts
 from tfeff.export.request_texts import (
+    check_equal_rows,
     checked,
     first_characters,
     most_characters,
-    of_equal_rows,
     require,
     short_words,
     spaces_in_words,
@@ -122,7 +122,7 @@ class Answerer(tf.Module):
         self.most_in_question = most_characters(tokenizer, sequence_length)
 
     def __call__(self, question, passage):
-        question, passage = of_equal_rows(question=question, passage=passage)
+        question, passage = check_equal_rows(question=question, passage=passage)
         question = first_characters(question, self.most_in_question)
         passage = self._bounded(passage)
         ids, starts, ends = self.offset_tokenizer(passage)

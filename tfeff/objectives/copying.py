@@ -62,12 +62,12 @@ def copy_layers(
     check_encoder("student", student)
     check_encoder("teacher", teacher)
     layers = make_layer_map(layer_map, student.num_layers, teacher.num_layers)
-    triples = _tables(student.embedding, teacher.embedding)
+    triples = _table_triples(student.embedding, teacher.embedding)
     for m, n in enumerate(layers, start=1):
         one, other = student.blocks[m - 1], teacher.blocks[n - 1]
         for part in _PARTS:
             name = f"{part} of layer {m}"
-            triples += _of_layer(name, getattr(one, part), getattr(other, part))
+            triples += _layer_triples(name, getattr(one, part), getattr(other, part))
     _copy(triples)
 
 
@@ -105,7 +105,7 @@ def copy_head(student: MaskedLM, teacher: MaskedLM) -> None:
     _copy([(name, one[name], other[name]) for name in one])
 
 
-def _tables(student, teacher):
+def _table_triples(student, teacher):
     """Triples of name, weight of the student's embedding and of the teacher's."""
     one, other = weights_by_name(student), weights_by_name(teacher)
     if missing := sorted(set(one) - set(other)):
@@ -116,7 +116,7 @@ def _tables(student, teacher):
     return [(name, weight, other[name]) for name, weight in one.items()]
 
 
-def _of_layer(name, student, teacher):
+def _layer_triples(name, student, teacher):
     """The same triples of a part of a layer."""
     one, other = (_meaning(layer) for layer in (student, teacher))
     found = [

@@ -240,14 +240,14 @@ class ReplacedTokenDetection(Objective):
     ) -> Tensor:
         check_targets(y)
         sample_weight = self.target_weights(x, y, sample_weight)
-        y, y_pred = _of_both(x, y, y_pred)
+        y, y_pred = _split_targets(x, y, y_pred)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
     def compute_metrics(
         self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
     ) -> dict[str, Any]:
         sample_weight = self.target_weights(x, y, sample_weight)
-        y, y_pred = _of_both(x, y, y_pred)
+        y, y_pred = _split_targets(x, y, y_pred)
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def get_config(self) -> Config:
@@ -372,7 +372,7 @@ def _unused_at_zero(data):
     return {**x, "mask_positions": ops.where(unused, 0, positions)}, y, weights
 
 
-def _of_both(x, y, y_pred):
+def _split_targets(x, y, y_pred):
     """Labels and logits of generator and discriminator, by output."""
     length = ops.shape(x["token_ids"])[1]
     samples = y_pred["samples"]

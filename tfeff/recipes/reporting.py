@@ -257,7 +257,7 @@ def _read(folder):
         if is_question:
             scores = {name: _number(metrics[name]) for name in ("f1", "exact_match")}
         else:
-            scores = _of_texts(metrics)
+            scores = _text_scores(metrics)
         baseline = metrics.get("baseline")
         if baseline is not None:
             of_baseline = {name: _number(baseline["metrics"][name]) for name in scores}
@@ -291,7 +291,7 @@ def _json(folder, name):
     return read_object(path, folder)
 
 
-def _of_texts(summary):
+def _text_scores(summary):
     """The metric that tells the best, of all development parts."""
     metric, mean = summary["metric"], summary["best"]["mean"]
     # dev_matched_accuracy, dev_mismatched_accuracy; dev_accuracy.

@@ -282,9 +282,9 @@ def find_preset(path):
                 f"{', '.join(map(str, steps))}: its encoder is '{path}@{steps[-1]}'"
             )
         elif not os.path.isdir(preset):
-            known = f"no folder{_of_hub(path)}"
+            known = f"no folder{_hub_hint(path)}"
         else:
-            known = f"without {missing}{_of_convert(present, missing)}"
+            known = f"without {missing}{_convert_hint(present, missing)}"
         raise ValueError(
             "`path` must be a preset with an encoder and its tokenizer, a run "
             "directory that holds one as preset/, or RUN@STEP. "
@@ -293,7 +293,7 @@ def find_preset(path):
     return preset
 
 
-def _of_hub(path):
+def _hub_hint(path):
     """What a refusal says of a path that can be a name on the hub."""
     if not is_hub_name(path):
         return ""
@@ -303,7 +303,7 @@ def _of_hub(path):
     )
 
 
-def _of_convert(present, missing):
+def _convert_hint(present, missing):
     """What a refusal says of a folder of which `tfeff convert` makes a preset."""
     if _CONFIG in present and any(name.endswith(".safetensors") for name in present):
         return (
