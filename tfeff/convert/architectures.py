@@ -36,7 +36,7 @@ relative_segments=True, num_segments=0, embedding_layer_norm=False, position="no
 KNOWN = " ".join(_KNOWN.split())
 _METHODS = (None, "shaw", "huang4")
 _OF_ROBERTA = ("RobertaTokenizer", "XLMRobertaTokenizer")
-# What changes no hidden state, and is in no checkpoint.
+# These arguments change no hidden state, and are in no checkpoint.
 _FREE = {
     *("name", "trainable", "dtype", "memory_efficient"),
     *("quantized_layers", "frozen_layers"),

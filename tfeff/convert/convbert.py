@@ -71,8 +71,8 @@ class ConvBert(Electra):
 def _num_heads(config, sizes):
     """The number of heads before the bottleneck, of which self-attention has half.
 
-    In Hugging Face's, self-attention has `1 / head_ratio` of all heads, at least one,
-    and half the width, whatever the ratio is.
+    In Hugging Face's model, self-attention has `1 / head_ratio` of all heads, at least
+    one, and half the width, whatever the ratio is.
     """
     ratio = config.integer("head_ratio", _RATIO)
     heads = _RATIO * max(sizes["num_heads"] // ratio, 1)

@@ -37,7 +37,7 @@ class Electra(Bert):
         r"(classifier|qa_outputs|sequence_summary)\.": "task head",
         r"embeddings\.(position|token_type)_ids$": "buffer",
     }
-    head_activation: str | None = "gelu"  # Whatever the encoder's is.
+    head_activation: str | None = "gelu"  # The encoder's may be another.
     heads = {
         "masked_lm": masked_lm_head(
             "generator_predictions.dense",

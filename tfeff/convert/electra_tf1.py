@@ -13,7 +13,7 @@ from tfeff.convert.electra import Electra
 from tfeff.convert.weights import Weight
 
 _TABLE = "electra/embeddings/{}_embeddings"
-_HEAD_SIZE = 64  # In all models that the authors published.
+_HEAD_SIZE = 64  # All models that the authors published have it.
 # Replacements in Hugging Face's names, made one after another.
 _NAMES = {
     r"^embeddings\.": "electra.embeddings.",
@@ -109,7 +109,7 @@ def sizes_of(tensors: dict, config: Config, scope: str = "electra") -> dict:
         max_position_embeddings=shape(_TABLE.format("position"))[0],
         type_vocab_size=shape(_TABLE.format("token_type"))[0],
     )
-    groups = f"{layer(0)}/intermediate/g_dense"  # Of ConvBERT medium-small.
+    groups = f"{layer(0)}/intermediate/g_dense"  # ConvBERT medium-small has it.
     if f"{groups}/kernel" in tensors:
         sizes["num_groups"] = shape(f"{groups}/kernel")[0]
         return sizes | dict(intermediate_size=shape(f"{groups}/bias")[0])
@@ -145,7 +145,7 @@ def layer_name(scope: str) -> Callable[[int], str]:
 def rename(tensors: dict) -> dict:
     """Renames the head of a generator, if there is one, to one of its variables.
 
-    Without a generator the head is of the encoder.
+    Without a generator the head belongs to the encoder.
     """
     if not any(name.startswith("generator/") for name in tensors):
         return tensors

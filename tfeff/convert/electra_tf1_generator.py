@@ -7,7 +7,7 @@ _TRAINING = "training state"
 
 
 class ElectraTf1Generator(electra_tf1.ElectraTf1):
-    """The generator beside a discriminator, whose tables it has."""
+    """The generator beside a discriminator, with which it shares the tables."""
 
     left_out = {
         r".*/adam_[mv]$": _TRAINING,

@@ -1,4 +1,4 @@
-"""What a format of checkpoints says of its configurations, tensors and heads."""
+"""Formats of checkpoints: their configurations, tensors and heads."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
@@ -46,7 +46,7 @@ class Format:
     def configuration(self, encoder) -> dict:
         """The configuration that comes closest to an encoder: inverts `arguments`.
 
-        What it cannot say, `arguments` gives back with another value.
+        For what it cannot say, `arguments` gives another value back.
         """
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""The class of Hugging Face's that has a model's heads, and what it needs of them."""
+"""The Hugging Face class that has a model's heads, and their tensors and settings."""
 
 import dataclasses
 import warnings
@@ -126,7 +126,7 @@ def _kind(form, kinds, task):
 
 
 def _task_configuration(form, encoder, kind, task):
-    """What a task adds to the configuration.
+    """The values that a task adds to the configuration.
 
     Raises:
         ValueError: if it cannot say all of the task's arguments.

@@ -18,7 +18,7 @@ _POST_PROCESSORS = (
     "ByteLevel",
     "Sequence",
 )
-# What a file does to a text beside its normalizer and model, or to the ids.
+# Entries that change a text, beside the normalizer and the model, or the ids.
 _AROUND: dict[str, list | None] = dict(
     added_tokens=[], post_processor=None, truncation=None, padding=None
 )
@@ -63,7 +63,7 @@ class TokenizerJson:
 
     @classmethod
     def find(cls, directory: str) -> "TokenizerJson | None":
-        """The one in a checkpoint's folder; None if it has none."""
+        """The `tokenizer.json` in a checkpoint's folder; None if it has none."""
         path = os.path.join(directory, _NAME)
         return cls(path) if os.path.exists(path) else None
 
@@ -158,7 +158,7 @@ def _read(path, values):
         return tokenizers.Tokenizer.from_str(json.dumps(values))
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # Its panics are not of class Exception.
+    except BaseException as error:  # A panic of Rust is no Exception.
         raise ValueError(
             f"{path!r} must be a file of the `tokenizers` library. It is not: {error}"
         ) from error

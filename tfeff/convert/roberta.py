@@ -17,7 +17,7 @@ class Roberta(Bert):
     }
     padding_id = 1
     unused_rows = padding_id + 1  # The padding id's own row is that of padding.
-    head_activation = "gelu"  # Whatever the encoder's is.
+    head_activation = "gelu"  # The encoder's may be another.
     heads = {
         "masked_lm": masked_lm_head(
             "lm_head.dense", "lm_head.layer_norm", "lm_head.bias"

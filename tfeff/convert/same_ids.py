@@ -20,9 +20,9 @@ _MIXED = 200
 _BLOCK = 128
 _AT_MOST = 1_000
 _PIECES_A_TEXT = 16
-# For what tfeff writes: case, accents, composed and not, compatibility forms, white
-# space, punctuation, numbers, quotes, scripts with and without spaces, emoji, invisible
-# characters.
+# To compare what tfeff writes: case, accents, composed and not, compatibility forms,
+# white space, punctuation, numbers, quotes, scripts with and without spaces, emoji,
+# invisible characters.
 TEXTS = (
     "The quick brown fox jumps over the lazy dog.",
     "She didn't say: \"We'll be back at 10:30, on 3/4!\"",
@@ -44,7 +44,7 @@ TEXTS = (
     "a",
     ".",
 )
-# For files that tfeff reads. With other texts, other files would be refused.
+# To compare files that tfeff reads. With other texts, other files would be refused.
 _READ_TEXTS = [
     "",
     "The quick brown fox jumps over the lazy dog.",
@@ -119,7 +119,7 @@ def check_same_ids(
     Raises:
         ValueError: with texts of which the ids differ, and both ids.
     """
-    # Special ones are plain text in tfeff, and pieces in the library's models.
+    # Special pieces are plain text in tfeff, but pieces in the library's models.
     pieces = [
         text
         for text, piece in zip(spelled_pieces(tokenizer), tokenizer.get_vocabulary())
@@ -127,7 +127,7 @@ def check_same_ids(
     ]
     texts = sample_texts(pieces)
     restore_kernels(tokenizer)
-    # In a graph, as it will be used.
+    # It runs in a graph, as it will be used.
     (ids,) = tf.data.Dataset.from_tensors(tf.constant(texts)).map(tokenizer)
     if different := _different_ids(texts, ids.to_list(), reference):
         shown = [f"{text!r}: {b} there, {a} here" for text, a, b in different[:_SHOWN]]
@@ -143,9 +143,9 @@ def check_written_ids(
 ) -> None:
     """Raises unless the library, by what was written, gives the tokenizer's ids.
 
-    The texts are `TEXTS` and others that are made of the vocabulary's pieces. Of
-    SentencePiece the order may differ: where two ways to cut a text have equal scores,
-    such as "000" into "00" and "0", rounding decides which one is taken.
+    The texts are `TEXTS` and others that are made of the vocabulary's pieces. With
+    SentencePiece the order of ids may differ: where two ways to cut a text have equal
+    scores, such as "000" into "00" and "0", rounding decides which one is taken.
 
     Args:
         tokenizer: a tokenizer of KerasHub.

@@ -14,7 +14,7 @@ from tfeff.convert.json_tokenizer import TokenizerJson
 from tfeff.convert.reading import read_bytes
 
 _UNIGRAM = 1
-NUMBER_SCORE = -100  # Added to that of a number with a comma.
+NUMBER_SCORE = -100  # The score of a number with a comma gets it added.
 
 
 def described_model(path: str, family: str, config: Config) -> TokenizerJson:

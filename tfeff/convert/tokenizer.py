@@ -31,7 +31,7 @@ _FAMILIES = {
     "XLMRobertaTokenizer": "xlm-roberta",
     "CamembertTokenizer": "xlm-roberta",
 }
-# Of any model that tokenizer.json describes, in transformers 4 and 5.
+# The classes of any model that tokenizer.json describes, in transformers 4 and 5.
 _ANY_4, _ANY_5 = "PreTrainedTokenizerFast", "TokenizersBackend"
 # The settings of each family's classes, their names here, and their defaults.
 _DEFAULTS = {
@@ -88,7 +88,7 @@ def make_tokenizer(
     if path is None and not is_json:
         _check_no_offsets(directory)
         return None
-    file = None  # Whose ids are compared.
+    file = None  # Its ids are compared.
     if path is None:
         file = TokenizerJson.find(directory)
         family, tokenizer = _make_from_json(file, config, model)
@@ -190,8 +190,8 @@ def _file_counts(config, model, family):
     """Whether tokenizer.json counts, whatever tokenizer_config.json says.
 
     It does where Hugging Face finds no class, by its name or by the model's type, or
-    the class of any tokenizer.json. That of version 4 reads one setting, of byte-level
-    BPE.
+    the class of any tokenizer.json. The class of version 4 reads one setting, that of
+    byte-level BPE.
     """
     name = _class_name(config, model)
     if name == _ANY_4:
@@ -202,8 +202,8 @@ def _file_counts(config, model, family):
 def _check_defaults(path, is_alone, family, tokenizer, config, model):
     """Raises if Hugging Face's class would use another value of a missing setting.
 
-    It takes its own default, whatever tokenizer.json says, unless that file counts. Of
-    a vocabulary alone, whose capitals are all that tells, it warns.
+    The class takes its own default, whatever tokenizer.json says, unless that file
+    counts. For a vocabulary alone, of which only the capitals tell, there is a warning.
     """
     if _file_counts(config, model, family):
         return

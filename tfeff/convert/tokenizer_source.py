@@ -105,7 +105,7 @@ def _load_file(path):
     if not os.path.getsize(path):
         raise ValueError(f"`source` must be {_CHOICES}. Received: {path!r} is empty")
     is_json = read_bytes(path, 1) == b"{"
-    if is_json and "class_name" in read_json(path):  # Of Keras, not of Hugging Face.
+    if is_json and "class_name" in read_json(path):  # It is Keras' file.
         is_preset = os.path.isdir(os.path.join(folder, "assets"))
         return load_preset_tokenizer(folder) if is_preset else data.load_tokenizer(path)
     if name in _FILES:

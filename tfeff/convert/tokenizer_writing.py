@@ -25,7 +25,7 @@ from tfeff.data.text.xlnet_tokenizer import XLNetTokenizer
 _UNUSED = ModelProto.SentencePiece.UNUSED
 _UNIGRAM = 1
 _FAMILIES = {XLNetTokenizer: "xlnet", XLMRobertaTokenizer: "xlm-roberta"}
-_ANY = "PreTrainedTokenizerFast"  # It reads all of tokenizer.json.
+_ANY = "PreTrainedTokenizerFast"  # This class reads all of tokenizer.json.
 _QUOTES = ("``", "''")
 # A rule for two letters of a Hangul syllable is one of a model that composes all.
 _JAMO = "\u1100\u1161"

@@ -105,9 +105,8 @@ class EncoderTextClassifierPreprocessor(
     as the preset's encoder reads, unless it is given `sequence_length`.
 
     Args:
-        tokenizer: the KerasHub tokenizer of the encoder, but neither RoBERTa's
-            nor XLM-RoBERTa's, whose pairs
-            have two separators.
+        tokenizer: the KerasHub tokenizer of the encoder, but neither RoBERTa's nor
+            XLM-RoBERTa's, whose pairs have two separators.
         **kwargs: as of `keras_hub.models.TextClassifierPreprocessor`, such as
             `sequence_length`.
 
@@ -217,9 +216,8 @@ class EncoderMaskedLMPreprocessor(_Rows, keras_hub.models.MaskedLMPreprocessor):
     `sequence_length`.
 
     Args:
-        tokenizer: the KerasHub tokenizer of the encoder, but neither RoBERTa's
-            nor XLM-RoBERTa's, whose pairs
-            have two separators.
+        tokenizer: the KerasHub tokenizer of the encoder, but neither RoBERTa's nor
+            XLM-RoBERTa's, whose pairs have two separators.
         **kwargs: as of `keras_hub.models.MaskedLMPreprocessor`, such as
             `mask_selection_rate`.
 

@@ -41,7 +41,7 @@ def find_encoder(model: keras.Model, encoder: Encoder | None = None) -> Encoder:
 
 
 def check_inputs(model: keras.Model) -> int | None:
-    """The length that the inputs of a functional model have, None if any is right.
+    """The length of a functional model's inputs; None if they take any length.
 
     Raises:
         ValueError: if texts do not give the inputs, or these have different lengths.
@@ -73,7 +73,7 @@ def predict_endpoint(
     on the other rows. So what it takes is bounded by `max_tokens`.
     """
     call = _call_of(model)
-    # Once eagerly: it builds a model that was not called yet, and names what fails.
+    # An eager call builds a model that was not called yet, and shows what fails.
     shape = [2, text_encoder.padded_length or 3]
     sample = tf.fill(shape, text_encoder.tokenizer.cls_token_id)
     inputs = dict(zip(INPUTS, (sample, tf.zeros_like(sample), tf.ones_like(sample))))
@@ -114,7 +114,8 @@ def _call_of(model):
 def _named_inputs(model):
     """A functional model's inputs: each by its key, or by its name where it has none.
 
-    In the order in which Keras flattens them. None of a model with a `call` alone.
+    They are in the order in which Keras flattens them. A model with a `call` alone has
+    none.
     """
     inputs = input_structure(model)
     return [

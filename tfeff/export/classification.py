@@ -21,7 +21,7 @@ def classify_endpoint(
 ):
     """The function `classify` of texts `[B]`, or of them and their partners."""
     names = tf.constant(label_names)
-    # A row has its label, and all labels with their probabilities.
+    # The answer for a row has its label, and all labels with their probabilities.
     row_size = size_of(label_names) + len(label_names) * (size_of(label_names) + 4)
 
     def answer(rows, starts):
@@ -79,7 +79,7 @@ def choose_endpoint(model: MultipleChoice, text_encoder: TextEncoder):
             alone = {name: x[:, tf.newaxis] for name, x in inputs.items()}
             return _outputs(model, alone)[:, 0]
 
-        # Each passage and question once for each of its options.
+        # Each passage and question is repeated for each of its options.
         example = tf.repeat(tf.range(shape[0]), shape[1])
         option = tf.reshape(options, [-1])
         found = by_parts(logits, text_encoder.sequence_length, example, option)
@@ -95,7 +95,7 @@ def choose_endpoint(model: MultipleChoice, text_encoder: TextEncoder):
 
 
 def text_function(answer, text_encoder: TextEncoder, pairs: bool):
-    """`answer` of what `pack` returns as a function of texts `[B]`, or of pairs."""
+    """Makes a function of texts `[B]`, or of pairs, of one of what `pack` returns."""
     tokenizer, length = text_encoder.tokenizer, text_encoder.sequence_length
 
     def from_text(text):

@@ -17,7 +17,7 @@ from tfeff.tasks import SentenceEmbedding
 def embedding_endpoints(encoder: Encoder, text_encoder: TextEncoder) -> dict:
     """The functions `sentence_embeddings` and `token_embeddings` of texts `[B]`."""
     pieces = text_encoder.tokenizer.get_vocabulary()
-    # Of each token its vector, mask, id and piece.
+    # The answer has the vector, mask, id and piece of each token.
     most_tokens = MOST_BYTES // (4 * encoder.hidden_dim + 8 + size_of(pieces))
     pieces = tf.constant(pieces)
 

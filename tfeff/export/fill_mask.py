@@ -26,7 +26,7 @@ def fill_mask_endpoint(
         piece.removeprefix(" ") for piece in spelled_pieces(text_encoder.tokenizer)
     ]
     most_masks = MOST_BYTES // (top_k * (size_of(words) + 8))
-    # As many tokens as the logits of one mask stand for.
+    # The logits of one mask count as so many tokens.
     mask_size = model.encoder.vocabulary_size * TOKENS_AT_ONCE // _LOGITS_AT_ONCE
     words = tf.constant(words)
 
@@ -34,7 +34,7 @@ def fill_mask_endpoint(
         inputs = text_encoder.inputs(ids)
         inputs["mask_positions"] = tf.cast(positions.to_tensor(), tf.int32)
         if "ranks" in model.input:
-            # Each mask is predicted from what is no mask.
+            # Each mask is predicted from the tokens that are no masks.
             masks = inputs["token_ids"] == text_encoder.tokenizer.mask_token_id
             inputs["ranks"] = tf.where(masks, 0, -1)
         logits = tf.cast(model(inputs, training=False), tf.float32)

@@ -1,4 +1,4 @@
-"""What bounds the memory that a request takes: parts of its rows, and limits."""
+"""Bounds of the memory that a request takes: parts of its rows, and limits."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ _STRING = 24  # bytes of a string in a tensor, short ones included
 
 
 def by_parts(function: Callable, longest: tf.Tensor | int, *rows: Any) -> Any:
-    """`function` of rows, called with few of them at a time, its results joined.
+    """Calls `function` with a few of the rows at a time, and joins its results.
 
     A call gets as many rows as have `TOKENS_AT_ONCE` tokens together if each is as
     long as the longest, or else one. Where there are no rows, it is called once with

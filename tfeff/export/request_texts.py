@@ -1,4 +1,4 @@
-"""Texts as a request brings them: counted, made valid and cut, inside a graph."""
+"""Checks of a request's texts, and their first valid characters, inside a graph."""
 
 import functools
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def require(condition: tf.Tensor, message: str, *values: tf.Tensor) -> tf.Operat
         condition: bool tensor of any shape; all of it must hold.
         message: names the input, as the caller of the signature knows it, and what
             it must be.
-        *values: what came.
+        *values: the values that were received.
     """
     return tf.raw_ops.Assert(
         condition=tf.reduce_all(condition), data=[message, *values]
@@ -42,7 +42,7 @@ def checked(x: Any, *checks: tf.Operation) -> Any:
 
 
 def with_rank_checks(function: Callable, ranks: dict[str, int]) -> Callable:
-    """The function of tensors, called once they are known to have so many axes.
+    """A function that calls the given one once its tensors are known to have the ranks.
 
     Args:
         function: of tensors by position, in the order of `ranks`.
@@ -109,14 +109,14 @@ def most_characters(
 
     A token stands for no more characters than its piece is spelled with, and a space
     before it, after Unicode's composition; before that, for four times as many. Bytes,
-    of which `RobertaTokenizer`'s pieces are made, are not composed. Not
-    counted is what no piece is spelled with: a run of unknown characters, which is
-    one token, further white space, and characters that a tokenizer drops.
+    of which `RobertaTokenizer`'s pieces are made, are not composed. What no piece is
+    spelled with is not counted: a run of unknown characters, which is one token,
+    further white space, and characters that a tokenizer drops.
 
     Args:
         tokenizer: of KerasHub.
         num_tokens: integer.
-        *spelled: what else is one token.
+        *spelled: other strings that are one token each.
     """
     longest = max(map(len, [*tokenizer.get_vocabulary(), *spelled]))
     composed = 1 if isinstance(tokenizer, RobertaTokenizer) else _COMPOSED
@@ -131,8 +131,8 @@ def short_words(
     Args:
         name: of the input.
         words: string tensor `[W]`, which the tokenizer does not join.
-        tokenizer: one that is not SentencePiece's takes a time in proportion, and
-            words of any length.
+        tokenizer: that of the words. One that is not SentencePiece's takes words of any
+            length, in a time in proportion to it.
     """
     if not isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
         return []
@@ -151,7 +151,7 @@ def spaces_in_words(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
 
     It depends on the normalizer of a SentencePiece model, which makes one space of
     most white space, but removes some, or leaves all but the space as it is, and on
-    whether there is a piece for a space. Other tokenizers need not know.
+    whether there is a piece for a space. For other tokenizers it is empty.
     """
     if not isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
         return ""

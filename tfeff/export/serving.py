@@ -64,8 +64,8 @@ def save_for_serving(
     It becomes exactly the folder `path`. `save_version` writes the next version of
     several, as TensorFlow Serving wants them.
 
-    Loading it needs `import tensorflow, tensorflow_text` alone. What it does depends
-    on the model. Each signature takes string tensors of any batch size `[B]` and gives
+    Loading it needs `import tensorflow, tensorflow_text` alone. Its signatures depend
+    on the model. Each takes string tensors of any batch size `[B]` and gives
     a dict of tensors; the first one is also the default signature.
 
     Of a `tfeff.encoders.Encoder`, a `tfeff.objectives.MaskedLM` or a `PermutationLM` (T
@@ -111,9 +111,9 @@ def save_for_serving(
       `no_answer_probability` `[B]` float32. No answer is "", 0 and 0. Options:
       `stride`, `max_answer_tokens` and `no_answer_threshold`, as of
       `tfeff.data.make_span_features` and `best_spans`; `max_windows`, of a passage,
-      1024 by default. A question that leaves no room for the passage is an error, so
-      are a passage of more windows and, with SentencePiece, a word of more than 20,000
-      characters in it.
+      1024 by default. It is an error if a question leaves no room for the passage, or
+      if a passage has more windows or, with SentencePiece, a word of more than 20,000
+      characters.
 
     Of a `tfeff.tasks.TokenClassifier`, which reads the words of texts of any length as
     `tfeff.data.token_features` does; they are those of `tfeff.data.split_words`. W is
@@ -124,8 +124,8 @@ def save_for_serving(
       each word, that of its first piece; `start` and `end` `[B, W]` int32, its first
       character in the text and the one behind its last; `labels` `[B, C]` string, all
       of them; `probabilities` `[B, W, C]` float32, of each. Options: `label_names`, as
-      above; `max_windows`, of a text, 1024 by default. A text of more is an error,
-      so is, with SentencePiece, a word of more than 20,000 characters.
+      above; `max_windows`, of a text, 1024 by default. A text of more windows is an
+      error, and so is, with SentencePiece, a word of more than 20,000 characters.
     - `entities(text)`, where the labels are `O`, `B-` and `I-` of types: the phrases
       that they mark, `entity` `[B, E]` string, cut out of the text; `type` `[B, E]`
       string, such as "PER"; `start` and `end` `[B, E]` int32; `probability` `[B, E]`
@@ -141,9 +141,9 @@ def save_for_serving(
       texts are cut and padded to it. Options: `pairs`; `max_tokens`, of a request, each
       row counted as long as the longest, 32,768 by default.
 
-    Other texts longer than `sequence_length` are cut: one text at its end, masks there
-    included, of two the longer one, beside a question the passage. Before it is
-    tokenized, a text is cut to its first `4 n (l + 1)` characters (`n (l + 1)` with
+    Other texts longer than `sequence_length` are cut: a single text at its end, masks
+    there included; in a pair the longer text; next to a question the passage. Before it
+    is tokenized, a text is cut to its first `4 n (l + 1)` characters (`n (l + 1)` with
     `RobertaTokenizer`), with n = `sequence_length` and l the characters of the
     vocabulary's longest piece. Only texts with long runs of unknown characters, of
     white space or of characters that are dropped lose tokens by this.
@@ -420,8 +420,8 @@ def _check_pairs(pairs, text_encoder):
     check_integer("sequence_length", text_encoder.sequence_length, least)
 
 
-# For each kind of model what makes its endpoints (`_any_model` makes those of all
-# others): functions by name, the first one the default, of string tensors `[B]`
+# For each kind of model the function that makes its endpoints (`_any_model` makes those
+# of all others): functions by name, the first one the default, of string tensors `[B]`
 # (`options`: `[B, C]`). The parameters behind the first two are the options of
 # `save_for_serving`.
 _MAKERS = {

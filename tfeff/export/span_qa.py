@@ -55,8 +55,8 @@ def answer_endpoint(
 class Answerer(tf.Module):
     """Answers questions from passages of any length, inside a TensorFlow graph.
 
-    What `tfeff.data.make_span_features`, the model and `tfeff.data.best_spans` do for
-    questions in Python.
+    It does what `tfeff.data.make_span_features`, the model and `tfeff.data.best_spans`
+    do in Python.
 
     Args:
         model: a `tfeff.tasks.SpanQA`.
@@ -126,7 +126,7 @@ class Answerer(tf.Module):
         question = first_characters(question, self.most_in_question)
         passage = self._bounded(passage)
         ids, starts, ends = self.offset_tokenizer(passage)
-        # One token more than there are: where there is no answer.
+        # One more token stands for no answer.
         starts, ends = (tf.pad(x.flat_values, [[0, 1]]) for x in (starts, ends))
         question = separated(self.tokenizer(question), self.tokenizer)
         counts, *windows = self._windows(question, ids)
@@ -158,7 +158,7 @@ class Answerer(tf.Module):
     def _bounded(self, passage):
         """Passages that can be tokenized in a time in proportion to their length."""
         passage = valid(passage)
-        # In 64 bits, as the limit may need them.
+        # The limit may need 64 bits.
         size = tf.cast(tf.strings.length(passage, unit="UTF8_CHAR"), tf.int64)
         is_short = require(
             size <= self.most_in_passage,
@@ -201,7 +201,8 @@ class Answerer(tf.Module):
         return counts, example, begin + tf.gather(passage.row_starts(), example), size
 
     def _best_of_all(self, question, passages, visible, *windows):
-        """Of all windows the best span's score, first and last token; no answer's."""
+        """For each window: score, first and last token of its best span, and the
+        no-answer score."""
 
         def best(example, begin, size):
             asked = tf.gather(tf.cast(question, tf.int32), example)
@@ -209,7 +210,7 @@ class Answerer(tf.Module):
                 asked, passages, begin, size, self.tokenizer, self.padded_length
             )
             logits = self.model(inputs, training=False)
-            # The sums of best_spans: in float32 other spans could be equally good.
+            # These are the sums of best_spans: float32 could make other spans equal.
             start, end = (tf.cast(logits[n], tf.float64) for n in ("start", "end"))
             shift = begin - asked.row_lengths() - 2
             tokens = tf.range(tf.shape(start, tf.int64)[1]) + shift[:, tf.newaxis]
@@ -219,9 +220,9 @@ class Answerer(tf.Module):
             score, first, last = best_in_windows(
                 start, end, tf.gather(visible, tokens), self.max_answer_tokens
             )
-            # Not [:, 0], as the windows of an empty batch have no columns.
+            # [:, 0] would fail for an empty batch, whose windows have no columns.
             none = tf.reduce_sum(start[:, :1] + end[:, :1], axis=1)
-            # What overflowed has no answer, and takes none from other windows.
+            # A window that overflowed has no answer, but others may have one.
             none = tf.where(
                 tf.math.is_finite(none), none, tf.constant(math.inf, none.dtype)
             )

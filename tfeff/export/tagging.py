@@ -32,8 +32,8 @@ def tag_endpoints(
 ) -> dict:
     """The function `tag` of texts `[B]`, and `entities` where labels mark phrases."""
     check_integer("max_windows", max_windows)
-    # Of each word itself, its place, its label and the probabilities of all; of each
-    # text, all labels.
+    # The answer has each word, its place, its label and the probabilities of all; and
+    # for each text, all labels.
     name_size = size_of(label_names)
     word_size = size_of([""]) + 8 + name_size + 4 * len(label_names)
     text_encoder.tagger = tagger = Tagger(
@@ -174,7 +174,7 @@ class Tagger(tf.Module):
 
     def __call__(self, text):
         text = valid(text)
-        # In 64 bits, as the limit may need them.
+        # The limit may need 64 bits.
         size = tf.cast(tf.strings.length(text, unit="UTF8_CHAR"), tf.int64)
         is_short = require(
             size <= self.most_in_text,
@@ -187,7 +187,7 @@ class Tagger(tf.Module):
         words = few_cells("text", "words", words, self.max_words)
         checks = short_words("text", words.flat_values, self.tokenizer)
         words = checked(words, *checks)
-        # In its rows, so that what makes tensors of them waits, too.
+        # They get the rows of `words`, so that tensors of them wait for checks, too.
         starts, ends = (words.with_flat_values(x.flat_values) for x in (starts, ends))
         pieces = word_pieces(words.flat_values, self.tokenizer)
         counts = words.row_lengths()
@@ -210,7 +210,7 @@ class Tagger(tf.Module):
         return text, words, starts, ends, found
 
     def _probabilities(self, rows, positions):
-        """`[W, C]` of the words at these positions of rows."""
+        """The probabilities `[W, C]` of the words at these positions of rows."""
         lengths = tf.cast(rows.row_lengths(), tf.int32)  # There is no second segment.
         inputs = self.text_encoder.packed_inputs(rows, lengths)
         logits = self.model(inputs, training=False)

@@ -15,7 +15,7 @@ class _OfLogits:
 
 
 class _OfTargets(OverTargets):
-    """Over all targets, each of which has one output."""
+    """Takes means over all targets, each of which has one output."""
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         return super().update_state(y_true, y_pred[..., None], sample_weight)

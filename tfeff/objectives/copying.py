@@ -106,7 +106,7 @@ def copy_head(student: MaskedLM, teacher: MaskedLM) -> None:
 
 
 def _table_triples(student, teacher):
-    """Triples of name, weight of the student's embedding and of the teacher's."""
+    """The name, the student's and the teacher's weight, for all of the embedding."""
     one, other = weights_by_name(student), weights_by_name(teacher)
     if missing := sorted(set(one) - set(other)):
         raise ValueError(
@@ -117,7 +117,7 @@ def _table_triples(student, teacher):
 
 
 def _layer_triples(name, student, teacher):
-    """The same triples of a part of a layer."""
+    """The same triples for a part of a layer."""
     one, other = (_meaning(layer) for layer in (student, teacher))
     found = [
         f"{key} {ours!r} in the student, {theirs!r} in the teacher"
@@ -133,7 +133,7 @@ def _layer_triples(name, student, teacher):
 
 
 def _meaning(layer):
-    """What the weights of a layer mean: its kind, and its settings with a meaning."""
+    """The kind of a layer, and the settings that change what its weights mean."""
     config = {
         name: value
         for name, value in layer.get_config().items()

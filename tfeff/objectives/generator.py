@@ -55,7 +55,8 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
         raise ValueError(f"`ratio` must be above 0, at most 1. Received: ratio={ratio}")
     check_overrides(overrides)
     share = Fraction(float(ratio)).limit_denominator(64)
-    states = ("trainable", FROZEN, QUANTIZED)  # They are about trained layers.
+    # These settings are about the trained layers.
+    states = ("trainable", FROZEN, QUANTIZED)
     config = {k: v for k, v in encoder.get_config().items() if k not in states}
     config["name"] = f"{encoder.name}_generator"
     for name in ("hidden_dim", "intermediate_dim"):

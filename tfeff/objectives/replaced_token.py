@@ -200,7 +200,7 @@ class ReplacedTokenDetection(Objective):
         return self.encoder.input, {"replaced": logits[..., 0]}
 
     def default_optimizer(self) -> AdamW:
-        """ConvBERT small's."""
+        """The optimizer of ConvBERT small."""
         return adamw(
             3e-4, warmup_steps=10_000, total_steps=1_000_000, bias_correction=False
         )
@@ -220,7 +220,7 @@ class ReplacedTokenDetection(Objective):
     def target_weights(
         self, x: Tensor, y: Tensor, sample_weight: Tensor | None = None
     ) -> Any:
-        """Weights of both networks' targets; weights by output stay."""
+        """Weights of both networks' targets; given ones by output stay as they are."""
         if isinstance(sample_weight, dict):
             return sample_weight
         real = ops.cast(x["padding_mask"], "float32")
@@ -279,7 +279,7 @@ class ReplacedTokenDetection(Objective):
 
     @classmethod
     def with_options(cls, config: Config, options: Config) -> Config:
-        """The rest of the configuration; the generator's gets the options, too.
+        """The rest of the configuration, whose generator gets the options, too.
 
         Raises:
             OptionError: if the generator cannot have one of them.

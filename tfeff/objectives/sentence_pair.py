@@ -22,7 +22,7 @@ OBJECTIVES = {"order": "sentence_order", "next": "next_sentence"}
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class SentencePairPrediction(Objective):
-    """Whether two segments belong together: sentence order, or next sentence.
+    """Predicts whether two segments belong together: sentence order or next sentence.
 
     The last hidden state at the first position, `[CLS]`, goes through BERT's pooler
     and a dense layer with two classes:

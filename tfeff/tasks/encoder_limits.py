@@ -1,4 +1,4 @@
-"""What an encoder can read. Beyond its tables, compiled lookups return wrong rows."""
+"""Checks of an encoder's inputs: compiled lookups beyond a table return wrong rows."""
 
 import keras_hub
 import numpy as np

@@ -17,10 +17,10 @@ def grouped_inputs() -> tuple[dict, dict]:
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class Ungroup(keras.layers.Layer):
-    """`[B, C, T]` to `[B·C, T]`."""
+    """Reshapes `[B, C, T]` to `[B·C, T]`."""
 
     def call(self, inputs):
-        # Not -1, which is undetermined for an empty batch.
+        # -1 would be undetermined for an empty batch.
         batch, choices, length = ops.shape(inputs)
         return ops.reshape(inputs, (batch * choices, length))
 
@@ -30,7 +30,7 @@ class Ungroup(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class Group(keras.layers.Layer):
-    """`[B·C, …]` to `[B, C, …]`, B and C as of the second input `[B, C, T]`."""
+    """Reshapes `[B·C, …]` to `[B, C, …]`, with B and C of a second input."""
 
     def call(self, inputs):
         x, like = inputs

@@ -9,7 +9,7 @@ from tfeff.training.replicas import gather_from_replicas
 from tfeff.utils.checks import check_positive
 from tfeff.utils.types import Config, DType, Tensor
 
-# Finite: a row without any candidate would give NaN.
+# It is finite, as infinity would give NaN for a row without any candidate.
 _NO_CANDIDATE = -1e30
 
 
@@ -22,8 +22,8 @@ def contrasted(y_true, y_pred, temperature):
         temperature: float.
 
     Returns:
-        Logits `[B, 1 + K (N - 1)]`, with K the rows of all replicas; -1e30 at what is
-        no candidate.
+        Logits `[B, 1 + K (N - 1)]`, with K the rows of all replicas; -1e30 for texts
+        that are no candidates.
     """
     check_integers("y_true", y_true)
     rows, texts, size = y_pred.shape

@@ -187,7 +187,7 @@ def _base_digest(encoder):
 
 
 def _digest(arrays):
-    """SHA-256 of arrays: names, dtypes, shapes and values."""
+    """The SHA-256 of the names, dtypes, shapes and values of arrays."""
     checksum = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -302,7 +302,7 @@ def _check_scale(adapted):
 def _check_factors(layers, arrays, notes, path):
     """Raises unless a file has both factors, of its rank, for each layer it names.
 
-    Also raises if these are not the given layers of the names that it has.
+    It also raises if these are other layers than the given ones with its names.
     """
     found = {name for name in arrays if not name.startswith("head/")}
     given = {name.rpartition("/")[0] for name in found}

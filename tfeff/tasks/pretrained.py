@@ -294,7 +294,7 @@ def find_preset(path):
 
 
 def _hub_hint(path):
-    """What a refusal says of a path that can be a name on the hub."""
+    """A hint for the error message if the path looks like a hub name."""
     if not is_hub_name(path):
         return ""
     return (
@@ -304,7 +304,7 @@ def _hub_hint(path):
 
 
 def _convert_hint(present, missing):
-    """What a refusal says of a folder of which `tfeff convert` makes a preset."""
+    """A hint for the error message if `tfeff convert` makes a preset of the folder."""
     if _CONFIG in present and any(name.endswith(".safetensors") for name in present):
         return (
             ". It is a checkpoint of Hugging Face, of which `tfeff convert` makes a "

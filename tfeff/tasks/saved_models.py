@@ -25,7 +25,7 @@ from tfeff.tasks.pretrained import find_preset, load_pretrained
 from tfeff.training.checkpoints import latest_checkpoint, load_checkpoint
 from tfeff.utils.checks import check_choice, check_path
 
-# Those whose models are made of an encoder and its heads alone.
+# The models of these objectives consist of an encoder and its heads alone.
 _OBJECTIVES = ("masked_lm", "sentence_order", "next_sentence", "permutation_lm")
 
 
@@ -102,8 +102,8 @@ def load_objective(
             `"permutation_lm"`.
 
     Returns:
-        The model and its KerasHub tokenizer. That of a pair of sentences predicts
-        masked tokens, too, where the preset has a head for them.
+        The model and its KerasHub tokenizer. A model of sentence pairs also predicts
+        masked tokens if the preset has a head for them.
 
     Raises:
         TypeError: if `path` is no path.
@@ -215,7 +215,7 @@ def _assign(model, preset, path):
 
 
 def _held(preset):
-    """What a preset holds, for messages."""
+    """A description of a preset's contents for messages."""
     task, heads = read_task(preset), head_names(preset)
     model = "an encoder" if task is None else f"a {task.get('class_name')}"
     return f"{model} with {f'the heads {heads}' if heads else 'no heads'}"

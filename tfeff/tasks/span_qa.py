@@ -21,7 +21,7 @@ from tfeff.training.losses import GlobalMeanCrossentropy
 from tfeff.utils.checks import check_integer, check_rate
 from tfeff.utils.types import Config
 
-# Finite, so that sums of two logits and losses of weight 0 are finite in float32.
+# It is finite, and so are sums of two logits and losses of weight 0 in float32.
 _MASKED = -1e30
 OUTPUTS = ("start", "end")
 
@@ -62,7 +62,7 @@ class _SpanHead(keras.layers.Layer):
 
 
 def _behind_separator(token_ids, is_last):
-    """1 for tokens behind a separator that are no separators; the last token is one."""
+    """1 for tokens behind a separator that are none; the last token is a separator."""
     separator = ops.max(token_ids * is_last, axis=1, keepdims=True)
     is_separator = ops.cast(token_ids == separator, "int32")
     return ops.cast(ops.cumsum(is_separator, axis=1) > 0, "int32") * (1 - is_separator)

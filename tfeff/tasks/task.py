@@ -25,7 +25,7 @@ from tfeff.utils.checks import check_bool, check_choice, check_integer, check_ra
 TEXT_POOLINGS = ("cls", "last", "mean", "layerwise")
 # Heads of tasks may read pairs of texts, too.
 POOLINGS = (*TEXT_POOLINGS, "segments")
-# Those without a pooler `g(· W + b)` behind them.
+# These have no pooler `g(· W + b)` behind them.
 _WITHOUT_POOLER = ("layerwise", "segments")
 
 
@@ -40,8 +40,8 @@ class Task(Objective):
         """Whether rows are predicted as long as the longest of their batch.
 
         Args:
-            pad_to_longest: what the user wants; `None` for what does not change the
-                outputs, nor needs a compilation for each length, as on a TPU.
+            pad_to_longest: the user's choice; by default True, unless that changes the
+                outputs or needs a compilation for each length, as on a TPU.
         """
         if pad_to_longest is None:
             return not (self.encoder.length_dependent or needs_static_shapes(self))
@@ -117,7 +117,7 @@ class PooledTask(Task):
         Args:
             features: of the kind of the model's inputs.
             batch_size: examples in a batch.
-            pad_to_longest: as of `pads_to_longest`.
+            pad_to_longest: as in `pads_to_longest`.
         """
         is_right: Any = isinstance(features, TextFeatures) and (
             (features.num_choices is None) is (len(self.input["token_ids"].shape) == 2)
@@ -236,7 +236,7 @@ def make_pooling(encoder: Encoder, pooling: str):
 class _LastToken(Layer):
     """The hidden state of each sequence's last token that is not padding.
 
-    Of a sequence of padding alone it is the first.
+    A sequence of padding alone gets its first hidden state.
     """
 
     keeps_positions = False

@@ -98,8 +98,8 @@ class TokenClassifier(Task):
             batch_size: integer, rows in a batch.
             pad_to_longest: whether rows are as long as the longest of their batch. By
                 default they are, unless the encoder depends on the padded length or
-                the model is compiled for each length, as on a TPU. What convolutions
-                that read padding (`mask_conv=False`) give depends on it.
+                the model is compiled for each length, as on a TPU. It changes the
+                outputs of convolutions that read padding (`mask_conv=False`).
 
         Returns:
             For each sentence `[W]` int32, as `tfeff.datasets.phrase_metrics` takes

@@ -174,7 +174,7 @@ class Comparison(keras.layers.Layer):
 
     def _run(self, role, model, inputs, training):
         """A forward pass: the recording of its encoder's layers, and its output."""
-        # No attribute: the file of a model names its weights by the attributes.
+        # It is not kept: attributes name the weights in a model's file.
         encoder = encoder_of(model)
         with record_layers(self.attention, encoder) as recording:
             output = model(inputs, training=training)

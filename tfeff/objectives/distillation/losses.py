@@ -111,8 +111,8 @@ def prediction_divergence(student, teacher, temperature: float, soften: str):
 def output_shapes(outputs) -> dict:
     """Shapes of a model's outputs by name, `None` in place of the batch.
 
-    The name is `None` where there is one output alone. What is no tensor has a shape
-    that no output may have.
+    The name is `None` where there is one output alone. An output that is no tensor gets
+    a shape that no output may have.
     """
     named = outputs if isinstance(outputs, dict) else {None: outputs}
     return {
@@ -131,6 +131,6 @@ def _divergence(student, teacher, temperature, soften):
 
 
 def _precise(student, teacher):
-    """Both in the more precise dtype of the two, at least float32."""
+    """Casts both to the more precise dtype of the two, at least float32."""
     dtype = backend.result_type(student.dtype, teacher.dtype, "float32")
     return ops.cast(student, dtype), ops.cast(teacher, dtype)

@@ -210,8 +210,8 @@ class Distillation(DistributedModel):
         layers = make_layer_map(
             layer_map, *(encoder.num_layers for encoder in encoders)
         )
-        # True first: where it is False already, TensorFlow would ignore the assignment,
-        # and layers that were made trainable since would stay so.
+        # It is set to True first: TensorFlow ignores the assignment of False to
+        # False, and layers that were made trainable since would stay so.
         teacher.trainable = True
         teacher.trainable = False
         comparison = Comparison(
