@@ -32,6 +32,7 @@ from tfeff.training.held_signals import HeldSignals
 from tfeff.training.joint_end import joint_end
 from tfeff.training.metrics_file import MetricsFile, parse_rows, restore
 from tfeff.training.progress import TrainingProgress
+from tfeff.training.run_callbacks import AddRates, CheckHolder, DrawCurve
 from tfeff.training.workers import (
     check_equal_settings,
     from_chief,
@@ -500,8 +501,8 @@ class RunDirectory:
                     ResumeEpoch(
                         steps_of_epoch, notes.get("metrics"), dataset.element_spec
                     ),
-                    *([_Held(self)] if self._is_remote else []),
-                    _Rates(steps_per_epoch),
+                    *self._holder_checks(),
+                    AddRates(steps_per_epoch),
                     *callbacks,
                     stop_early,
                     progress,
@@ -526,49 +527,13 @@ class RunDirectory:
             )
         return model
 
+    def _holder_checks(self):
+        """The callback that looks whether a remote run is still this process's."""
+        return [CheckHolder(lambda: self._remote.check())] if self._is_remote else []
+
     def _writers(self, metrics_file):
         """The callbacks that write the metrics of each epoch."""
         board = keras.callbacks.TensorBoard(self.path("tensorboard"), write_graph=False)
-        curve = [_Curve(self)] if importlib.util.find_spec("matplotlib") else []
+        has_plots = importlib.util.find_spec("matplotlib")
+        curve = [DrawCurve(self.directory)] if has_plots else []
         return [metrics_file, board, *curve]
-
-
-class _Held(keras.callbacks.Callback):
-    """Ends the training where another process has taken the remote run over."""
-
-    def __init__(self, run):
-        super().__init__()
-        self._run = run
-
-    def on_epoch_end(self, epoch, logs=None):
-        from_chief(lambda: self._run._remote.check())
-
-
-class _Rates(keras.callbacks.Callback):
-    """Adds the number of steps and the learning rate to the metrics."""
-
-    def __init__(self, steps_per_epoch):
-        super().__init__()
-        self._steps_per_epoch = steps_per_epoch
-
-    def on_epoch_end(self, epoch, logs=None):
-        logs["step"] = (epoch + 1) * self._steps_per_epoch
-        logs["learning_rate"] = float(
-            keras.ops.convert_to_numpy(self.model.optimizer.learning_rate)
-        )
-
-
-class _Curve(keras.callbacks.Callback):
-    """Draws the learning curve after every epoch."""
-
-    def __init__(self, run):
-        super().__init__()
-        self._run = run
-
-    def on_epoch_end(self, epoch, logs=None):
-        from tfeff import plots
-
-        plots.learning_curves(
-            {os.path.basename(self._run.directory): self._run.path("metrics.csv")},
-            self._run.path("learning_curve.png"),
-        )

@@ -1,0 +1,60 @@
+"""Callbacks of a run directory alone."""
+
+import os
+from collections.abc import Callable
+
+import keras
+
+from tfeff.training.workers import from_chief
+
+
+class CheckHolder(keras.callbacks.Callback):
+    """Ends the training where another process has taken the remote run over.
+
+    Args:
+        check: called in the chief after each epoch; it raises where that has happened.
+    """
+
+    def __init__(self, check: Callable[[], object]):
+        super().__init__()
+        self._check = check
+
+    def on_epoch_end(self, epoch, logs=None):
+        from_chief(self._check)
+
+
+class AddRates(keras.callbacks.Callback):
+    """Adds the number of steps and the learning rate to the metrics.
+
+    Args:
+        steps_per_epoch: integer, steps of an epoch.
+    """
+
+    def __init__(self, steps_per_epoch: int):
+        super().__init__()
+        self._steps_per_epoch = steps_per_epoch
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["step"] = (epoch + 1) * self._steps_per_epoch
+        logs["learning_rate"] = float(
+            keras.ops.convert_to_numpy(self.model.optimizer.learning_rate)
+        )
+
+
+class DrawCurve(keras.callbacks.Callback):
+    """Draws the learning curve after every epoch.
+
+    Args:
+        directory: the run's directory, with `metrics.csv`.
+    """
+
+    def __init__(self, directory: str):
+        super().__init__()
+        self._directory = directory
+
+    def on_epoch_end(self, epoch, logs=None):
+        from tfeff import plots
+
+        table = os.path.join(self._directory, "metrics.csv")
+        picture = os.path.join(self._directory, "learning_curve.png")
+        plots.learning_curves({os.path.basename(self._directory): table}, picture)
