@@ -21,23 +21,19 @@ from tfeff.training.averages import take_averages
 from tfeff.training.checkpoints import (
     Checkpoints,
     check_kept_steps,
-    latest_checkpoint,
-    load_checkpoint,
-    load_notes,
 )
 from tfeff.training.divergence import StopWhenDiverged
 from tfeff.training.early_stopping import StopEarly, check_patience, earlier_losses
 from tfeff.training.epochs import ResumeEpoch, StopAtSignal
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.joint_end import joint_end
-from tfeff.training.metrics_file import MetricsFile, parse_rows, restore
+from tfeff.training.metrics_file import MetricsFile, parse_rows
 from tfeff.training.progress import TrainingProgress
 from tfeff.training.run_callbacks import AddRates, CheckHolder, DrawCurve
+from tfeff.training.run_start import begin_run
 from tfeff.training.workers import (
     check_equal_settings,
-    from_chief,
     is_chief,
-    join_workers,
     lost_workers_named,
     open_together,
     several_workers,
@@ -428,42 +424,17 @@ class RunDirectory:
             )
         keep_steps = check_kept_steps(keep_steps, steps_per_epoch, total_steps)
         patience = check_patience(patience, validation_data)
-        if several_workers() != self._has_others:
-            raise ValueError(
-                "`RunDirectory` must be made where `fit` is called: in the scope of "
-                "the strategy, by all of several workers, of one folder. Received: "
-                f"{self.url}, opened "
-                + ("for several workers" if self._has_others else "by one process")
-            )
-        if self._has_others:
-            steps = {"total_steps": total_steps, "steps_per_epoch": steps_per_epoch}
-            datasets = (make_dataset(0), validation_data)
-            checkpoint, step = join_workers(self, steps, datasets)
-        else:
-            checkpoint, step = latest_checkpoint(self.path("checkpoints"))
-        if step > total_steps:
-            raise ValueError(
-                "`total_steps` must be at least the steps that the run has trained. "
-                f"Received: total_steps={total_steps}, a checkpoint of step {step}"
-            )
-        model = load_checkpoint(checkpoint) if checkpoint else make_model()
-        if steps_per_epoch % model.steps_per_execution:
-            raise ValueError(
-                "`steps_per_epoch` must be a multiple of the model's "
-                f"`steps_per_execution`. Received: steps_per_epoch={steps_per_epoch}, "
-                f"steps_per_execution={model.steps_per_execution}"
-            )
-        notes = load_notes(checkpoint) if checkpoint else {"metrics.csv": ""}
-        steps_of_epoch = step % steps_per_epoch
-        if steps_of_epoch and notes.get("steps_per_epoch") != steps_per_epoch:
-            raise ValueError(
-                "`steps_per_epoch` must be that of the run's checkpoints. Received: "
-                f"steps_per_epoch={steps_per_epoch}, a checkpoint of step {step} with "
-                f"steps_per_epoch={notes.get('steps_per_epoch')}"
-            )
-        table = self.path("metrics.csv")
-        text = from_chief(lambda: restore(table, step, notes.get("metrics.csv")))
-        metrics_file = MetricsFile(table, text)
+        self._check_scope()
+        start = begin_run(
+            self,
+            make_model,
+            make_dataset,
+            validation_data,
+            total_steps,
+            steps_per_epoch,
+        )
+        model, step = start.model, start.step
+        metrics_file = MetricsFile(self.path("metrics.csv"), start.table)
         checkpoints = Checkpoints(
             self.path("checkpoints"),
             steps_per_epoch,
@@ -477,7 +448,8 @@ class RunDirectory:
         )
         if self.is_chief:
             checkpoints.remove_old()
-        stop_early = StopEarly(patience, earlier_losses(parse_rows(text), patience))
+        losses = earlier_losses(parse_rows(start.table), patience)
+        stop_early = StopEarly(patience, losses)
         if step == total_steps or stop_early.is_over:
             take_averages(model)
             return model
@@ -499,22 +471,16 @@ class RunDirectory:
                 verbose=0,
                 callbacks=[
                     ResumeEpoch(
-                        steps_of_epoch, notes.get("metrics"), dataset.element_spec
+                        step % steps_per_epoch,
+                        start.notes.get("metrics"),
+                        dataset.element_spec,
                     ),
                     *self._holder_checks(),
                     AddRates(steps_per_epoch),
                     *callbacks,
                     stop_early,
                     progress,
-                    # Before all files: none of them is of an epoch that is not finite.
-                    StopWhenDiverged(
-                        f"{self.shown(self.path('checkpoints'))} keeps what was saved "
-                        "before. Start a new run with a lower learning rate or a "
-                        "longer warm-up."
-                    ),
-                    *(self._writers(metrics_file) if self.is_chief else []),
-                    # Last: a checkpoint promises that its row of metrics is there.
-                    *([checkpoints] if self.is_chief else []),
+                    *self._writers(metrics_file, checkpoints),
                     StopAtSignal(is_over, checkpoints, steps_per_epoch, step),
                 ],
             )
@@ -527,13 +493,30 @@ class RunDirectory:
             )
         return model
 
+    def _check_scope(self):
+        """Raises unless the directory was opened where `fit` is called."""
+        if several_workers() != self._has_others:
+            raise ValueError(
+                "`RunDirectory` must be made where `fit` is called: in the scope of "
+                "the strategy, by all of several workers, of one folder. Received: "
+                f"{self.url}, opened "
+                + ("for several workers" if self._has_others else "by one process")
+            )
+
     def _holder_checks(self):
         """The callback that looks whether a remote run is still this process's."""
         return [CheckHolder(lambda: self._remote.check())] if self._is_remote else []
 
-    def _writers(self, metrics_file):
-        """The callbacks that write the metrics of each epoch."""
+    def _writers(self, metrics_file, checkpoints):
+        """The callbacks that write files, behind the one that keeps them finite."""
+        stop_when_diverged = StopWhenDiverged(
+            f"{self.shown(self.path('checkpoints'))} keeps what was saved before. "
+            "Start a new run with a lower learning rate or a longer warm-up."
+        )
+        if not self.is_chief:
+            return [stop_when_diverged]
         board = keras.callbacks.TensorBoard(self.path("tensorboard"), write_graph=False)
         has_plots = importlib.util.find_spec("matplotlib")
         curve = [DrawCurve(self.directory)] if has_plots else []
-        return [metrics_file, board, *curve]
+        # Last: a checkpoint promises that its row of metrics is there.
+        return [stop_when_diverged, metrics_file, board, *curve, checkpoints]

@@ -12,7 +12,6 @@ from tfeff.training.checkpoints import (
     check_kept_steps,
     checkpoint_path,
     latest_checkpoint,
-    load_checkpoint,
     load_notes,
 )
 from tfeff.training.double_depth import double_depth
@@ -21,8 +20,9 @@ from tfeff.training.early_stopping import (
     earlier_losses,
     has_levelled_off,
 )
-from tfeff.training.metrics_file import parse_rows, restore
+from tfeff.training.metrics_file import parse_rows
 from tfeff.training.run import RunDirectory
+from tfeff.training.run_start import load_or_make, restore_table
 from tfeff.training.workers import (
     agree_on_checkpoint,
     from_chief,
@@ -104,11 +104,9 @@ def train_by_stacking(
     patience = check_patience(patience, validation_data)
     checkpoints = run.path("checkpoints")
     checkpoint, step = agree_on_checkpoint(run)
-    model: Any = load_checkpoint(checkpoint) if checkpoint else make_model()
+    model, notes = load_or_make(checkpoint, make_model)
     # The rows tell whether a stage is over.
-    saved = load_notes(checkpoint).get("metrics.csv") if checkpoint else ""
-    text = from_chief(lambda: restore(run.path("metrics.csv"), step, saved))
-    rows = parse_rows(text)
+    rows = parse_rows(restore_table(run, step, notes))
     growths = _growths_left(model.encoder.num_layers, num_layers, len(switch_steps))
     if not checkpoint and growths < len(switch_steps):
         raise ValueError(
