@@ -228,8 +228,11 @@ def test_the_names_that_are_used_exist():
     for name, policy in (("half", half), ("whole", keras.DTypePolicy("float32"))):
         layer = keras.layers.Dense(1, name=name, dtype=policies)
         layer.build((None, 1))
-        assert getattr(layer, compat.POLICY) is policies
+        assert layer._dtype_policy is policies
         assert compat.policy_of(layer).name == policy.name
+        with compat.other_policies([(layer, keras.DTypePolicy("float16"))]):
+            assert compat.policy_of(layer).name == layer.compute_dtype == "float16"
+        assert layer._dtype_policy is policies
 
 
 def test_overridden_steps_of_an_update_are_those_that_keras_takes():
@@ -271,6 +274,61 @@ def test_slots_are_one_for_each_weight():
     found = compat.slots(optimizer)
     assert sorted(map(len, found.values())) == [2, 2]
     assert compat.trained_variables(optimizer) == model.trainable_variables
+
+
+def test_a_tokenizer_takes_the_steps_of_words_that_are_overridden():
+    class Noting(compat.OpenWordPiece, keras_hub.tokenizers.WordPieceTokenizer):
+        calls: list = []
+
+        def make_fast_word_piece(self):
+            self.calls.append("fast")
+
+        def pieces_of_word(self, word):
+            self.calls.append(word)
+            return [word if self.has_piece(word) else self.oov_token]
+
+    tokenizer = Noting(["[UNK]", "a"])
+    assert list(map(int, tokenizer("a ab"))) == [1, 0]
+    assert Noting.calls == ["fast", "a", "ab"]
+
+
+@wants
+def test_words_of_a_hundred_characters_are_known():
+    """`OpenWordPiece`."""
+    pieces = ["[UNK]", "é", "##é"]
+    tokenizer = keras_hub.tokenizers.WordPieceTokenizer(pieces)
+    assert 0 not in list(map(int, tokenizer(100 * "é")))
+
+
+@wants
+def test_the_policy_of_a_layer_is_set_without_that_of_its_like():
+    """`other_policies`."""
+    policies = keras.dtype_policies.DTypePolicyMap("float32")
+    layer, other = (keras.layers.Dense(1, dtype=policies, name="a") for _ in range(2))
+    layer.build((None, 1))
+    other.build((None, 1))
+    layer.dtype_policy = "bfloat16"
+    assert compat.policy_of(other).name == "float32"
+
+
+@wants
+def test_a_compiled_model_has_the_variables_of_its_metrics():
+    """`build_metrics`."""
+    model = dense()
+    model.compile("sgd", "mse", metrics=["mae"], jit_compile=False)
+    before = len(model.metrics_variables)
+    model.fit(np.ones((2, 2)), np.ones((2, 1)), verbose=0)
+    assert len(model.metrics_variables) == before
+
+
+def test_the_variables_of_metrics_are_made_without_a_step():
+    model = dense()
+    model.compile("sgd", "mse", metrics=["mae"], jit_compile=False)
+    data = tf.data.Dataset.from_tensors((np.ones((2, 2)), np.ones((2, 1))))
+    compat.build_metrics(model, data.element_spec)
+    before = len(model.metrics_variables)
+    model.fit(data, verbose=0)
+    assert len(model.metrics_variables) == before
 
 
 @wants

@@ -31,16 +31,35 @@ def sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
 
 _SYMBOLIC_CALL = contextvars.ContextVar("symbolic_call", default=False)
 
-# Of a layer. The public setter writes into a map of policies, which layers share.
-POLICY = "_dtype_policy"
-
 
 def policy_of(layer: keras.layers.Layer) -> keras.dtype_policies.DTypePolicy:
     """The policy by which a layer computes, also where a map has one for it."""
-    policy = getattr(layer, POLICY)
+    policy = layer._dtype_policy
     if isinstance(policy, keras.dtype_policies.DTypePolicyMap):
         return policy[layer.path] if layer.path else policy.default_policy
     return policy
+
+
+@contextlib.contextmanager
+def other_policies(
+    policies: Iterable[tuple[keras.layers.Layer, keras.dtype_policies.DTypePolicy]],
+) -> Iterator[None]:
+    """A context in which layers compute by other policies.
+
+    Keras' public setter writes into a map of policies, which layers share.
+
+    Args:
+        policies: pairs of a layer and its policy, each layer once.
+    """
+    policies = list(policies)
+    before = [(layer, layer._dtype_policy) for layer, _ in policies]
+    try:
+        for layer, policy in policies:
+            layer._dtype_policy = policy
+        yield
+    finally:
+        for layer, policy in before:
+            layer._dtype_policy = policy
 
 
 def keras_mask(tensor):
@@ -323,6 +342,43 @@ class BuiltByOneReplica:
             )
             break
         super()._maybe_symbolic_build(data_batch=data_batch)
+
+
+def build_metrics(model: keras.Model, batch: Any) -> None:
+    """Makes the variables of a model's metrics, which Keras makes in the first step.
+
+    Args:
+        model: a compiled model.
+        batch: a batch, or what it is made of: the `element_spec` of a data set.
+    """
+    model._symbolic_build(data_batch=batch)
+
+
+class OpenWordPiece:
+    """Mixin of KerasHub's WordPiece tokenizers, with public names for their steps.
+
+    KerasHub calls them while it sets the vocabulary, in graphs, and outside of these.
+    """
+
+    _token_to_id_map: dict[str, int]
+
+    def make_fast_word_piece(self) -> Any:
+        """tensorflow-text's tokenizer of words, which graphs use."""
+        raise NotImplementedError
+
+    def pieces_of_word(self, word: str) -> list[str]:
+        """The pieces of a word, outside of graphs."""
+        raise NotImplementedError
+
+    def has_piece(self, piece: str) -> bool:
+        """Whether the vocabulary has a piece."""
+        return piece in self._token_to_id_map
+
+    def _set_vocabulary_tf(self):
+        self._fast_word_piece = self.make_fast_word_piece()
+
+    def _tokenize_word_python(self, word):
+        return self.pieces_of_word(word)
 
 
 def add_special_token(tokenizer, token: str, name: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.compat import POLICY, policy_of, sublayers
+from tfeff.compat import other_policies, policy_of, sublayers
 from tfeff.encoders.onnx_simplify import simplify
 from tfeff.layers.checks import check_model
 from tfeff.layers.scored_attention import ScoredAttention
@@ -202,23 +202,24 @@ def _check_weights(model, format):
 @contextlib.contextmanager
 def _whole_and_exact(model):
     """Within it, attentions compute all queries at once, and mixed precision is off."""
-    changes = []
+    attentions, policies = [], []
     for layer in sublayers(model):
         if isinstance(layer, ScoredAttention):
-            changes.append((layer, "is_converted", True))
+            attentions.append(layer)
         # Of quantized layers, too: int8_from_mixed_bfloat16.
         name = policy_of(layer).name
         exact = re.sub("mixed_b?float16", "float32", name)
         if exact != name:
-            changes.append((layer, POLICY, keras.dtype_policies.get(exact)))
-    before = [(layer, name, getattr(layer, name)) for layer, name, _ in changes]
-    try:
-        for layer, name, value in changes:
-            setattr(layer, name, value)
-        yield
-    finally:
-        for layer, name, value in before:
-            setattr(layer, name, value)
+            policies.append((layer, keras.dtype_policies.get(exact)))
+    before = [attention.is_converted for attention in attentions]
+    with other_policies(policies):
+        try:
+            for attention in attentions:
+                attention.is_converted = True
+            yield
+        finally:
+            for attention, value in zip(attentions, before):
+                attention.is_converted = value
 
 
 def _export_litert(model, filepath, **kwargs):

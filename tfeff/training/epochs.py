@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfeff.compat import build_metrics
 from tfeff.training.checkpoints import Checkpoints
 from tfeff.training.workers import (
     gather,
@@ -88,7 +89,7 @@ class ResumeEpoch(keras.callbacks.Callback):
         if not self._num_steps:
             return
         # On one device Keras makes the metrics' variables with the first step only.
-        self.model._symbolic_build(data_batch=self._batch)
+        build_metrics(self.model, self._batch)
         _restore_metrics(self.model, self._state)
         train = self._train = self.model.train_function
         logs = self.model.get_metrics_result()

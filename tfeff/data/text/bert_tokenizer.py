@@ -7,6 +7,7 @@ import keras_hub
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from tfeff.compat import OpenWordPiece
 from tfeff.data.text.flat import joined
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import TokenizerFiles
@@ -33,7 +34,7 @@ class _WordPiece(tf_text.FastWordpieceTokenizer):
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
+class BertTokenizer(TokenizerFiles, OpenWordPiece, keras_hub.tokenizers.BertTokenizer):
     """KerasHub's WordPiece tokenizer, preceded by BERT's own clean-up of the text.
 
     White space of any kind becomes a space, other invisible characters are removed, and
@@ -101,9 +102,9 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
         lower = joined(parts.with_flat_values(values))
         return tf.reshape(lower, tf.shape(text))
 
-    def _set_vocabulary_tf(self):
+    def make_fast_word_piece(self) -> _WordPiece:
         # KerasHub's limit of a word is 100 bytes, BERT's 100 characters.
-        self._fast_word_piece = _WordPiece(
+        return _WordPiece(
             vocab=self.vocabulary,
             token_out_type=self.compute_dtype,
             suffix_indicator=self.suffix_indicator,
@@ -113,7 +114,7 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
             support_detokenization=True,
         )
 
-    def _tokenize_word_python(self, word):
+    def pieces_of_word(self, word: str) -> list[str]:
         # Outside graphs, KerasHub matches the longest pieces from the left in Python.
         if len(word) > _MAX_CHARACTERS:
             return [self.oov_token]
@@ -122,7 +123,7 @@ class BertTokenizer(TokenizerFiles, keras_hub.tokenizers.BertTokenizer):
             mark = self.suffix_indicator if start else ""
             for end in range(len(word), start, -1):
                 piece = mark + word[start:end]
-                if piece in self._token_to_id_map:
+                if self.has_piece(piece):
                     break
             else:
                 return [self.oov_token]
