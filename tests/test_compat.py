@@ -5,9 +5,14 @@ fails as expected; once it passes, the run fails (`strict`), and the workaround 
 names may go.
 """
 
+import ast
+import contextlib
+import importlib
 import os
+import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import keras
 import keras_hub
@@ -15,6 +20,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfeff
 from tfeff import compat
 
 wants = pytest.mark.xfail(
@@ -203,6 +209,47 @@ def test_an_optimizer_lists_its_slots():
 def test_a_tokenizer_tells_offsets():
     """`sentence_piece`."""
     assert hasattr(keras_hub.tokenizers.SentencePieceTokenizer, "tokenize_with_offsets")
+
+
+def is_private(name):
+    return name.startswith("_") and not name.startswith("__")
+
+
+def test_private_names_of_others_are_used_here_alone():
+    """Such a name is one that is read, and that no file of tfeff defines or sets."""
+    own, read = set(), set()
+    for path in Path(tfeff.__file__).parent.glob("**/*.py"):
+        if path == Path(compat.__file__):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                own.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                own.add(node.id)
+            elif isinstance(node, ast.Attribute) and is_private(node.attr):
+                (own if isinstance(node.ctx, ast.Store) else read).add(node.attr)
+            elif isinstance(node, ast.ImportFrom):
+                assert not node.module.startswith(("keras.src", "keras_hub.src")), path
+    assert read - own <= {"_exit"}  # That of `os` is public.
+
+
+def test_private_methods_of_others_are_overridden_here_alone():
+    for module in pkgutil.walk_packages(tfeff.__path__, "tfeff."):
+        # Without the package of an extra.
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(module.name)
+    kinds = {
+        kind
+        for name, module in list(sys.modules.items())
+        if name.startswith("tfeff.") and module is not compat
+        for kind in vars(module).values()
+        if isinstance(kind, type) and kind.__module__ == name
+    }
+    assert tfeff.data.text.bert_tokenizer.BertTokenizer in kinds
+    for kind in kinds:
+        others = [x for x in kind.__mro__ if x.__module__.startswith("keras")]
+        for name in filter(is_private, vars(kind)):
+            assert not any(hasattr(x, name) for x in others), (kind, name)
 
 
 def test_the_names_that_are_used_exist():
