@@ -14,8 +14,9 @@ import tfeff
 PACKAGE = Path(tfeff.__file__).parent
 # From the ground up: a package imports itself and those before it.
 FLOORS = [
-    *("compat", "utils", "storage", "ops", "layers", "encoders", "plots", "data"),
+    *("compat", "utils", "storage", "ops", "layers", "formats", "encoders", "plots"),
     *(
+        "data",
         "datasets",
         "training",
         "objectives",

@@ -5,7 +5,7 @@ import collections
 import numpy as np
 import pytest
 
-from tfeff.encoders.onnx_simplify import simplify
+from tfeff.formats.onnx_simplify import simplify
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed (extra onnx)")
 reference = pytest.importorskip("onnx.reference")

@@ -7,11 +7,11 @@ import keras_hub
 from tfeff.compat import SavedReference, StaysFrozen, inputs_in_order, untracked
 from tfeff.encoders.adapters import Adapters
 from tfeff.encoders.attentions import earlier_spec
-from tfeff.encoders.formats import export_outputs
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.preset_files import EncoderFiles
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
 from tfeff.encoders.stack import apply_blocks, make_blocks
+from tfeff.formats.export_model import export_outputs
 from tfeff.layers import EncoderEmbedding
 from tfeff.layers.attention import declares
 from tfeff.layers.initializer import bert_initializer

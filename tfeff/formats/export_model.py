@@ -12,7 +12,7 @@ import keras
 from keras import ops
 
 from tfeff.compat import other_policies, policy_of, sublayers
-from tfeff.encoders.onnx_simplify import simplify
+from tfeff.formats.onnx_simplify import simplify
 from tfeff.layers.checks import check_model
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops.kernels.backends import forward_only
@@ -251,7 +251,7 @@ def _export_onnx(model, filepath, **kwargs):
         )
     import onnx
 
-    from tfeff.encoders import onnx_graph
+    from tfeff.formats import onnx_graph
 
     # Beside the file, whose disk is then the only one that can be full.
     beside = os.path.dirname(filepath)

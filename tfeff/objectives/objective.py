@@ -9,8 +9,8 @@ from keras import ops
 
 from tfeff.compat import StaysFrozen, inputs_in_order
 from tfeff.encoders import Encoder
-from tfeff.encoders.formats import export_outputs
 from tfeff.encoders.layer_states import layer_states, make_with_states
+from tfeff.formats.export_model import export_outputs
 from tfeff.objectives.heads import Head
 from tfeff.ops.ids import check_range, exact_input
 from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy, check_targets
