@@ -153,8 +153,8 @@ class Objective(StaysFrozen, DistributedModel):
                 f"accumulation_steps={self.accumulation_steps}"
             )
 
-    def _told_before_training(self):
-        yield from super()._told_before_training()
+    def _fit_warnings(self):
+        yield from super()._fit_warnings()
         if self.trainable_weights and not self.encoder.trainable_weights:
             yield (
                 "`encoder` has no weights that train, so that the head learns alone. "

@@ -9,7 +9,7 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.objectives.objective import TARGET_MEAN
 from tfeff.tasks.task import PooledTask
-from tfeff.training.losses import GlobalMeanCrossentropy
+from tfeff.training.losses import GlobalMean
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -20,7 +20,7 @@ def squared_error(y_true, y_pred):
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class GlobalMeanSquaredError(GlobalMeanCrossentropy):
+class GlobalMeanSquaredError(GlobalMean):
     """Squared error averaged over every weighted example of the global batch.
 
         loss = Σ_r Σ_i w_i (y_i - ŷ_i)² / Σ_r Σ_i w_i

@@ -18,7 +18,7 @@ from tfeff.training.optimizers import AdamW
 from tfeff.utils.checks import check_choice
 
 _OPTIMIZERS = ("copy", "reset")
-# Far from every small number, so that seeds of neighbours stay apart.
+# A large odd stride, so that derived seeds do not collide.
 _SEED_STEP = 0x9E3779B9
 
 

@@ -129,11 +129,12 @@ def _restore_metrics(model, state):
             f"Received: {len(state)} variables, while there are {len(parts)}"
         )
     for variables, values in zip(parts, state, strict=True):
-        for variable, value in zip(variables, _of_here(values, model), strict=False):
+        local = _local_values(values, model)
+        for variable, value in zip(variables, local, strict=False):
             variable.assign(tf.constant(value, variable.dtype, variable.shape))
 
 
-def _of_here(values, model):
+def _local_values(values, model):
     """The values for this worker's replicas, taken from those of all.
 
     If the values are of another number of replicas, the first of all replicas gets

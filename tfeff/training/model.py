@@ -40,33 +40,43 @@ _ADDED: contextvars.ContextVar[tuple[Any, list]] = contextvars.ContextVar(
 class DistributedModel(
     ChecksBeforeSaving, BuiltByOneReplica, ClearsAllGradients, keras.Model
 ):
-    """A Keras model that trains right on several replicas and after loading.
+    """A Keras model that trains correctly on several replicas and after loading.
 
-    It adds six things to `keras.Model`.
+    It adds to `keras.Model`:
 
-    Keras 3 loops over the steps of an execution with optional values and nested
-    conditionals, in which TensorFlow cannot run several replicas
-    (keras-team/keras#19246), and it reduces each step's result in a way that fails on
-    several workers (keras-team/keras#20585). On several replicas this class uses a
-    plain loop, so that `steps_per_execution` and `MultiWorkerMirroredStrategy` work;
-    the loop is not compiled by XLA, whatever `jit_compile` says.
-
-    Keras scales the loss of mixed float16 by what one replica sees. This class skips a
-    step where any replica overflows.
-
-    Keras does not save the state of dropout's random numbers. This class does: a
-    model that was loaded goes on with the masks that it would have had.
-
-    An optimizer with `layer_decay` has to know the layers. This class tells it which
-    those of the model's `encoder` are, whenever the model is compiled or loaded.
-
-    Batches that are too large for the memory are trained on in parts
-    (`accumulation_steps`). Keras' optimizers accumulate gradients, too, but over steps
-    of `fit`: schedules then count batches, not updates, every batch weighs the same,
-    however many targets it has, and what replicas but the first have accumulated is
-    not saved.
-
-    Keywords that a functional model does not know are an error, which Keras ignores.
+    - **Loops over replicas.** Keras 3 loops over the steps of an execution with
+      optional values and nested conditionals, in which TensorFlow cannot run several
+      replicas (keras-team/keras#19246), and it reduces each step's result in a way that
+      fails on several workers (keras-team/keras#20585). On several replicas this class
+      uses a plain loop, so that `steps_per_execution` and `MultiWorkerMirroredStrategy`
+      work; the loop is not compiled by XLA, whatever `jit_compile` says. The first
+      batch of any replica builds the model.
+    - **Overflow.** Keras scales the loss of mixed float16 by what one replica sees.
+      This class skips a step where any replica overflows.
+    - **Dropout after loading.** Keras does not save the state of dropout's random
+      numbers. This class does: a model that was loaded goes on with the masks that it
+      would have had. `jit_compile="auto"` is saved as such, and decided anew.
+    - **Rates by layer.** An optimizer with `layer_decay` has to know the layers. This
+      class tells it which those of the model's `encoder` are, whenever the model is
+      compiled or loaded.
+    - **Large batches.** Batches that are too large for the memory are trained on in
+      parts (`accumulation_steps`). Keras' optimizers accumulate gradients, too, but
+      over steps of `fit`: schedules then count batches, not updates, every batch weighs
+      the same, however many targets it has, and what replicas but the first have
+      accumulated is not saved. Such an optimizer is refused.
+    - **Hooks.** `prepare_batch` changes a batch before a step, and `target_weights`
+      tells the weights of targets.
+    - **Losses of layers.** Those that layers have added reach the loss of their own
+      replica, also where it waits for other replicas.
+    - **Gradients on PyTorch.** They are cleared of all weights before each step, also
+      where weights have the same path.
+    - **Errors** for what Keras takes without a word: a keyword that a functional model
+      does not know, a data set without an end and without a number of steps, a
+      `class_weight` for labels of tokens, and quantized layers or adapters that could
+      not be saved or loaded.
+    - **Warnings** before `fit` trains nothing, since the schedule is over, or, in
+      objectives and tasks, a head alone, since the encoder is frozen. Keras' own
+      warning about data sets that are shuffled already does not come.
 
     Args:
         *args: those of `keras.Model`: none in a subclass, or inputs and outputs.
@@ -123,7 +133,7 @@ class DistributedModel(
         validation = given.get("validation_data")
         _check_ends(x, "steps_per_epoch", given)
         _check_ends(validation, "validation_steps", given)
-        for text in self._told_before_training():
+        for text in self._fit_warnings():
             warnings.warn(text, stacklevel=2)
         is_dataset = getattr(x, "element_spec", None) is not None
         if is_dataset and len(args) <= _BEFORE_SHUFFLE:
@@ -183,8 +193,8 @@ class DistributedModel(
                 f"Received: class_weight={class_weight!r}"
             )
 
-    def _told_before_training(self):
-        """Warnings of `fit`: where the optimizer's schedule is over, and its rate 0."""
+    def _fit_warnings(self):
+        """The texts that `fit` warns of: here, of a schedule that is over."""
         if not self.compiled:  # Keras says so.
             return
         optimizer = unscaled(self.optimizer)

@@ -33,7 +33,7 @@ class AdamW(OpenAdamW):
         w ← w - f η (c m / (sqrt(v) + ε) + λ w)
         c = sqrt(1 - β₂ᵗ) / (1 - β₁ᵗ)
 
-    It differs from `keras.optimizers.AdamW` in five ways:
+    It differs from `keras.optimizers.AdamW` in these ways:
 
     - Biases and the scales and shifts of norms do not decay: every weight named
       `bias`, `..._bias`, `gamma` or `beta` has `λ = 0`.
@@ -45,6 +45,9 @@ class AdamW(OpenAdamW):
       in a head. It multiplies the rate, hence the decay too.
     - `bias_correction=False` sets `c = 1`, as BERT, ELECTRA and ConvBERT do.
     - What `exclude_from_weight_decay` names is saved and copied with the optimizer.
+    - A weight that has had no gradient yet does not decay, also on JAX.
+    - Numbers that are out of range, and weights whose dtype cannot hold Adam's means,
+      are errors.
 
     Args:
         *args: those of `keras.optimizers.AdamW`, `learning_rate` (`η`) first.
@@ -220,7 +223,7 @@ class AdamW(OpenAdamW):
             rate = rate * self._factors.get(self.variable_key(variable), 1.0)
         if self.decays(variable):
             decay = variable * (rate * self.weight_decay)
-            self.assign_sub(variable, self._of_reached(decay, variable, gradient))
+            self.assign_sub(variable, self._decay_if_reached(decay, variable, gradient))
         if not self.bias_correction:
             # Keras multiplies by the inverse of this.
             step = ops.cast(self.iterations + 1, variable.dtype)
@@ -229,8 +232,8 @@ class AdamW(OpenAdamW):
             rate = rate * first / ops.sqrt(second)
         super().update_step(gradient, variable, rate)
 
-    def _of_reached(self, decay, variable, gradient):
-        """The decay, or 0 if the loss has never reached the weight.
+    def _decay_if_reached(self, decay, variable, gradient):
+        """The decay; 0 for a weight that has had no gradient yet.
 
         The gradient of such a weight is zeros on JAX, and elsewhere None, for which
         there is no update.

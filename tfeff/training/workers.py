@@ -375,8 +375,8 @@ def _chief():
 def gather(value: Any) -> dict[str, Any]:
     """The JSON value that each worker gives, by the worker's name, in all workers.
 
-    None returns before all have them: one that ended at once, or raised an error, could
-    exit before its message reaches the others.
+    No worker returns before all have received the values: one that ended at once, or
+    raised an error, could exit before its message reaches the others.
     """
     strategy = tf.distribute.get_strategy()
     line = json.dumps({worker_name(): value}) + "\n"
