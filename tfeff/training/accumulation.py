@@ -1,4 +1,4 @@
-"""The loss of a batch from parts of it, one part in memory at a time.
+"""The gradient of a batch from its parts, of which one is in memory at a time.
 
     g = Σ_p ∇ Σ_{t in part p} w_t l_t / Σ_t w_t
 
@@ -94,7 +94,7 @@ def sum_dtype(dtype) -> str:
 
 
 def _shares(weights):
-    """Weights of targets divided by those of all targets of the global batch."""
+    """Divides the weights of targets by the sum of weights of the global batch."""
     weights = ops.cast(weights, "float32")
     return ops.divide_no_nan(weights, sum_over_replicas(ops.sum(weights)))
 

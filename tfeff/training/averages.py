@@ -10,7 +10,7 @@ from tfeff.training.loss_scale import unscaled
 
 
 def check_no_averages(name: str, optimizer: keras.optimizers.Optimizer | None) -> None:
-    """Raises if the optimizer that came by an argument keeps moving averages."""
+    """Raises if the optimizer, the argument `name`, keeps moving averages."""
     inner = unscaled(optimizer)
     if inner is not None and inner.use_ema:
         raise ValueError(

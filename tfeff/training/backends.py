@@ -14,7 +14,7 @@ from tfeff.training.accumulation import (
 
 
 def train_in_parts(model: keras.Model, num_parts: int, *arguments):
-    """What `train_step` of a model does, on parts of the batch one after the other.
+    """Does what `train_step` of a model does, on one part of the batch after another.
 
     Args:
         model: a compiled `DistributedModel`, whose loss is made of `GlobalMean`.
@@ -123,7 +123,7 @@ def _on_jax(model, num_parts, state, data):
     trainable, others, optimizer, metrics = state
 
     def run(function, others, metrics, trainable=trainable):
-        """What a function returns in this state, and the state after it."""
+        """Calls a function in this state; returns its result and the state after."""
         groups = [
             (model.trainable_variables, trainable),
             (model.non_trainable_variables, others),

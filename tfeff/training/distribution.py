@@ -86,10 +86,10 @@ def _tell_of_others():
 def distribute(
     make_dataset: Callable[..., tf.data.Dataset],
 ) -> tf.data.Dataset | tf.distribute.DistributedDataset:
-    """The input of the strategy in whose scope this is called, each worker its part.
+    """Makes the input of a strategy, in whose scope it is called: each worker's part.
 
-    With several workers, each makes the rows of its own replicas and no others;
-    without, the data set is one, whose batches the strategy divides.
+    With several workers, each makes the rows of its own replicas and no others.
+    Otherwise there is one data set, and the strategy divides its batches.
 
     Args:
         make_dataset: makes a `tf.data.Dataset`; with the argument `input_context`, of

@@ -1,4 +1,4 @@
-"""Trainings whose loss or weights are no numbers any more."""
+"""Trainings whose loss or weights are not finite any more."""
 
 import math
 from typing import Any
@@ -27,7 +27,7 @@ def is_finite(model: keras.Model) -> bool:
         False if a weight is NaN or infinite.
 
     Raises:
-        TypeError: if `model` is none.
+        TypeError: if `model` is no Keras model.
 
     Example:
 
@@ -46,7 +46,7 @@ class StopWhenDiverged(keras.callbacks.Callback):
     it saved before, do not see that epoch.
 
     Args:
-        advice: what the error says behind what happened.
+        advice: text at the end of the error's message, such as what to change.
 
     Raises:
         Diverged: from `fit`, if `loss` or `val_loss` of the epoch is not finite, or a

@@ -1,4 +1,4 @@
-"""Twice the depth by copying: the step of progressive stacking."""
+"""Doubles a model's depth by copying its layers, for progressive stacking."""
 
 import keras
 import numpy as np

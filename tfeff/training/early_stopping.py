@@ -1,4 +1,4 @@
-"""When a training no longer gets better."""
+"""Decides when a training has stopped getting better."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from tfeff.utils.checks import check_integer
 def since_lowest(losses: Sequence[float]) -> int:
     """The number of losses after the lowest one, the first of equal ones.
 
-    NaN is never the lowest; where nothing else came, all count.
+    NaN is never the lowest. If all losses are NaN, the number is that of all losses.
 
     Example:
 
@@ -27,12 +27,12 @@ def since_lowest(losses: Sequence[float]) -> int:
 
 
 def has_levelled_off(losses: Sequence[float], patience: int | None) -> bool:
-    """Whether the last `patience` losses had no new lowest one; never if it is None."""
+    """Whether no new lowest loss came in the last `patience`; False if it is None."""
     return patience is not None and since_lowest(losses) >= patience
 
 
 def check_patience(patience: int | None, validation_data: object) -> int | None:
-    """Returns `patience` if it is `None`, or a number of losses that there will be.
+    """Returns `patience` if it is `None`, or an integer with validation data.
 
     Raises:
         TypeError: if it is no integer.
@@ -52,10 +52,10 @@ def check_patience(patience: int | None, validation_data: object) -> int | None:
 def earlier_losses(
     rows: Iterable[Mapping[str, str]], patience: int | None
 ) -> list[float]:
-    """The `val_loss` of the epochs before; none where `patience` needs none.
+    """The `val_loss` of each earlier epoch; an empty list if `patience` is `None`.
 
     Raises:
-        ValueError: if an epoch has none.
+        ValueError: if an epoch has no `val_loss`.
     """
     if patience is None:
         return []
@@ -74,8 +74,8 @@ class StopEarly(keras.callbacks.Callback):
     It adds their number to the metrics of each epoch, as `validations_since_lowest`.
 
     Args:
-        patience: integer, epochs without a new lowest `val_loss` to end after; `None`
-            not to look.
+        patience: integer, epochs without a new lowest `val_loss` after which `fit`
+            ends; `None` disables this.
         losses: the `val_loss` of the epochs before.
     """
 

@@ -23,8 +23,8 @@ class Grid:
 
     Each cell, a setting with a seed, has a folder of its own under `directory`, named
     after its values: `learning_rate=1e-05,batch_size=16,seed=0`. A cell is finished
-    when its `metrics.json` is there; it is not run again. What a cell that was killed
-    left is deleted when it is run again.
+    when its `metrics.json` is there; it is not run again. When a cell that was killed
+    is run again, the files that it left are deleted first.
 
     Args:
         directory: the folder of the cells.

@@ -9,10 +9,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class HeldSignals:
     """Holds SIGINT and SIGTERM back within a `with` block, then lets them act.
 
-    A signal sets `received`, for the block to end itself soon. What the signal would
-    have done without the block, it does when the block ends. A second signal acts at
-    once. Signals that are ignored stay so; outside of the main thread, where Python
-    handles no signals, none is held.
+    A signal sets `received`, for the block to end itself soon. When the block ends,
+    the signal does what it would have done without the block. A second signal acts at
+    once. Signals that are ignored stay ignored. Outside of the main thread, where
+    Python handles no signals, none is held.
 
     Attributes:
         received: the number of the signal that came, or None.

@@ -1,4 +1,4 @@
-"""The end of all workers after the same step, where one of them is told to end."""
+"""Ends all workers after the same step, when one of them is told to end."""
 
 import contextlib
 import signal
@@ -35,8 +35,8 @@ def joint_end(signals: HeldSignals) -> Iterator[Callable[[], bool]]:
 
     Returns:
         The context manager of a function that tells whether the training ends now. All
-        workers call it at the same moments, such as the ends of steps. Of a process
-        alone, it ends as soon as a signal has come.
+        workers call it at the same moments, such as the ends of steps. A process that
+        is alone ends as soon as a signal has come.
 
     Raises:
         LostWorker: at the end of the block, when all workers have reached it, in those
@@ -61,8 +61,8 @@ class _Agreement:
 
     The worker that has received a signal says so in TensorFlow's coordination service.
     A thread in each worker waits for that, and then says which moment its worker has
-    reached. From there to the moment after the latest of these, no further, each
-    worker goes: none is beyond it, as each waits until all have said theirs.
+    reached. All workers go on to the moment after the latest of these, and end there.
+    None is beyond it already, since each waits until all have said theirs.
     """
 
     def __init__(self, signals):

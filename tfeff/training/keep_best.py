@@ -23,11 +23,11 @@ class KeepBest(keras.callbacks.Callback):
 
     After every `every_steps` steps, and at the end, `evaluate(model)` is called. The
     weights with the highest `metric` are kept in memory and put back into the model
-    when the training ends. It ends early where weights are not finite, which are
-    never better than others, and with `patience` where nothing better comes.
+    when the training ends. The training ends early if weights are not finite, since
+    these are never better than others, and with `patience` if nothing better comes.
     Undefined metrics (NaN) count as worst of all; of equal ones the earlier is kept.
 
-    A row a time goes into `directory/dev_metrics.csv`: the step, all metrics, the best
+    Each adds a row to `directory/dev_metrics.csv`: the step, all metrics, the best
     value of `metric` so far, as `best_...`, and with `patience` how many evaluations
     ago that was, as `evaluations_since_best`. The metrics of the training
     itself are left as they are, whatever `evaluate` does with the model. Callbacks

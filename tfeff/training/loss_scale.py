@@ -13,11 +13,10 @@ def unscaled(optimizer: Any) -> Any:
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
-    """Keras' loss scaling, where all replicas must have finite gradients.
+    """Keras' loss scaling, which skips a step where any replica overflows.
 
-    Keras looks at the gradients of one replica, as if they were summed already. They
-    are summed after that: where another replica overflows, all weights would become
-    infinite.
+    Keras checks the gradients of one replica alone, before they are summed: if another
+    replica overflowed, all weights would become infinite.
     """
 
     def check_finite(self, grads):

@@ -36,15 +36,16 @@ class MetricsFile(keras.callbacks.Callback):
 def restore(path: str, step: int, saved: str | None) -> str:
     """Restores a table of metrics to its state at a checkpoint.
 
-    A row that came after the checkpoint goes: it will be written again. Where the file
-    differs otherwise, it is damaged, or checkpoints were deleted: it is kept beside the
-    new one, as `metrics.csv.damaged-1`, and a line on standard error says so.
+    A row that came after the checkpoint is removed: it will be written again. If the
+    file differs otherwise, it is damaged, or checkpoints were deleted: then it is kept
+    beside the new one, as `metrics.csv.damaged-1`, and a line on standard error says
+    so.
 
     Args:
         path: the file, which need not exist.
         step: integer, the step of the checkpoint; 0 without one.
         saved: the text of the file at the checkpoint; `None` if the checkpoint does
-            not have it: the file's own rows up to the step count then.
+            not have it. Then the file's own rows up to the step are kept.
 
     Returns:
         The text that the file now has.
@@ -75,7 +76,7 @@ def parse_rows(text: str) -> list[dict[str, str]]:
 
 
 def write_rows(rows: Sequence[Mapping], path: str | os.PathLike) -> None:
-    """Writes a CSV file with a column for each name in the rows, or leaves it."""
+    """Writes a whole CSV file, or nothing, with a column for each name in the rows."""
     _write(_format(rows), path)
 
 
@@ -95,7 +96,7 @@ def _set_aside(path, step):
 
 
 def _rows_until(text, step):
-    """The whole rows at the start of a table up to a step, and whether it is there."""
+    """The whole rows of a table up to a step, and whether the step has a row."""
     header, *lines = text.split("\n")
     names = next(csv.reader([header] if header.isprintable() else []), [])
     kept, last = [], 0
@@ -120,5 +121,5 @@ def _format(rows):
 
 
 def _write(text, path):
-    # Surrogates are bytes that are no UTF-8.
+    # Surrogates stand for bytes that are not UTF-8.
     write_text(path, text, errors="surrogateescape", newline="")

@@ -27,11 +27,11 @@ _GRAPH = ("inputs", "outputs")
 # The arguments of `fit` between `y` and `shuffle`.
 _BEFORE_SHUFFLE = 6
 _ENDLESS = -1  # TensorFlow's `INFINITE_CARDINALITY`.
-# What Keras makes in place of a `keras.Model` of inputs and outputs.
+# The class that Keras gives a `keras.Model` of inputs and outputs.
 _FUNCTIONAL: Any = type(keras.Model.__new__(keras.Model, inputs=None, outputs=None))
 
 
-# A model in whose loss a replica is, and the losses that its layers have added by then.
+# The model whose loss is being computed, and the losses that its layers have added.
 _ADDED: contextvars.ContextVar[tuple[Any, list]] = contextvars.ContextVar(
     "added_losses", default=(None, [])
 )
@@ -175,7 +175,7 @@ class DistributedModel(
         return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
 
     def _check_class_weight(self, class_weight, x, y):
-        """Raises where Keras would take the labels of a row for one of an example."""
+        """Raises if labels of tokens get class weights: Keras knows those of rows."""
         if class_weight is None:
             return
         ranks = [len(output.shape) for output in getattr(self, "outputs", None) or ()]
@@ -263,7 +263,7 @@ class DistributedModel(
         if config and self.accumulation_steps > 1:
             config["accumulation_steps"] = self.accumulation_steps
         if config and self._jit_compile_given == "auto":
-            config["jit_compile"] = "auto"  # Not what it means on this machine.
+            config["jit_compile"] = "auto"  # Keras saves what it means on this machine.
         return config
 
     def compile_from_config(self, config: Config) -> None:
@@ -280,8 +280,8 @@ class DistributedModel(
     def compute_loss(self, *args: Any, **kwargs: Any) -> Tensor:
         """As `keras.Model.compute_loss`.
 
-        Keras reads what layers have added at its end. A loss of global means waits for
-        the other replicas before, whose calls replace it.
+        At the end of it, Keras reads the losses that layers have added. Before that, a
+        loss of global means waits for the other replicas, whose calls replace them.
         """
         token = _ADDED.set((self, self.losses))
         try:
@@ -354,7 +354,7 @@ class DistributedModel(
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class FunctionalModel(DistributedModel, _FUNCTIONAL):
-    """What `DistributedModel` itself makes of inputs and outputs."""
+    """The class of a `DistributedModel` that is made of inputs and outputs."""
 
 
 def _arguments(method, *args, **kwargs):
@@ -364,7 +364,7 @@ def _arguments(method, *args, **kwargs):
 
 
 def _check_ends(data, steps, given):
-    """Raises where a data set has no end, which Keras would wait for."""
+    """Raises if a data set has no end and no number of steps is given."""
     size = getattr(data, "cardinality", None)
     # Data sets that are distributed have it as an attribute.
     size = size() if callable(size) else size

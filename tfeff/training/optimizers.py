@@ -155,7 +155,7 @@ class AdamW(OpenAdamW):
 
     def _excluded_among(self, variables):
         """The indices of the weights that were in a `var_list`."""
-        # Several weights may have one path, which counts only where no more is known.
+        # Several weights may have one path, so that it is the last thing to go by.
         paths = self._excluded.get("paths", [])
         indices = self._excluded.get("indices", [])
         of_all = [variable.path for variable in variables]
@@ -196,8 +196,9 @@ class AdamW(OpenAdamW):
         if trainable_variables is not None:
             trainable_variables = list(trainable_variables)
         variables = trainable_variables or trained_variables(self)
-        # Not `build`: a saved model that could not be trained loads, and predicts. One
-        # of each dtype, as this is for each step that is not traced.
+        # `build` does not check this, so that a saved model loads, and predicts, even
+        # if it cannot be trained. One weight of each dtype is enough, as this runs in
+        # each step that is not traced.
         for variable in {x.dtype: x for x in variables}.values():
             self._check_dtype(variable)
         return super().apply(grads, trainable_variables)
@@ -304,8 +305,8 @@ def adamw(
         layer_decay: float in (0, 1], factor of the rate from a layer to the one
             below it, as for `AdamW`; `None` for one rate.
         bias_correction: whether Adam's means are corrected for their start at 0.
-        beta_1, beta_2: floats in [0, 1), what Adam's means keep of themselves from
-            step to step: that of the gradient, and that of its square.
+        beta_1, beta_2: floats in [0, 1), the share that the old value has in each new
+            value of Adam's means: of the gradient, and of its square.
 
     Returns:
         A `tfeff.training.AdamW`.

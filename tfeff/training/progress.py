@@ -21,7 +21,7 @@ class TrainingProgress(keras.callbacks.Callback):
         total_steps: integer, steps of the whole run.
         steps_per_epoch: integer, steps of an epoch.
         tokens_per_step: integer, tokens in a step, padding included.
-        first_step: integer, steps that were done before.
+        first_step: integer, the number of steps that earlier starts have done.
 
     Raises:
         TypeError: if a number is no integer.

@@ -159,7 +159,7 @@ class RunDirectory:
         return self._remote.lease if self._remote else None
 
     def _seen(self, lease: str | None) -> str | None:
-        """What this worker sees of the chief's lease or lock."""
+        """The chief's lease or lock, as this worker sees it."""
         if not self._is_remote:
             return run_lock.read(self.directory)
         return lease and holder_id(Place("directory", self.url), lease)
@@ -194,7 +194,7 @@ class RunDirectory:
         lock, self._lock = self._lock, None
         is_unused = lock and lock.users == 1 and lock.is_new
         if is_unused and self._files() <= {_CONFIG}:
-            # Before another process can open it.
+            # The lock is still held: no other process can have opened it.
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self.path(_CONFIG))
         remote, self._remote = self._remote, None
@@ -254,7 +254,7 @@ class RunDirectory:
         read: Callable[[], T],
         files: Sequence[str] | None = None,
     ) -> T:
-        """What the chief makes in the directory, and the other workers then read.
+        """Lets the chief make something in the directory, which the other workers read.
 
         Args:
             make: called in the chief, or by a process alone.
@@ -325,7 +325,7 @@ class RunDirectory:
             run_seal.seal_file(self.path(name))
 
     def shown(self, path: str) -> str:
-        """A path in the directory as it is printed: where it is published, if it is."""
+        """A path in the directory as messages have it: at its URL, if it has one."""
         return self.url.rstrip("/") + path[len(self.directory.rstrip("/")) :]
 
     @contextlib.contextmanager
@@ -340,8 +340,8 @@ class RunDirectory:
     def finish(self) -> None:
         """Notes the digests of all files.
 
-        The next start compares them. Where it does not finish, there are those of the
-        files that it left as they were. Of several workers the chief does it.
+        The next start compares them. If that one does not finish, the digests of the
+        files that it did not change stay. Of several workers the chief does it.
         """
         if not self.is_chief:
             return
@@ -365,8 +365,8 @@ class RunDirectory:
     ) -> keras.Model:
         """Trains to the end, from the newest checkpoint if there is one.
 
-        The data position counts: a run that was killed and started again has the
-        metrics of one that was not. At most an epoch of work is lost by a kill, and
+        The position in the data is kept: a run that was killed and started again has
+        the metrics of one that was not. At most an epoch of work is lost by a kill, and
         none by Ctrl-C or SIGTERM: these wait for the end of the step, or of the
         validation, and for its checkpoint, then do what they would have done at once.
         A second one does not wait. A signal to one of several workers ends all of them

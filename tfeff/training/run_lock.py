@@ -107,7 +107,7 @@ def lock_directory(directory: str) -> RunLock:
 
 
 def read(directory: str) -> str | None:
-    """What the lock of a directory says of its holder; `None` where there is none.
+    """The text of a directory's lock, which names its holder; `None` without a lock.
 
     It tells whether processes, also of several machines, see the same directory.
     """
@@ -129,7 +129,7 @@ def _locked_file(path):
         except OSError as error:
             is_in_use = error.errno in (errno.EWOULDBLOCK, errno.EACCES)
             holder = _holder(descriptor)
-            # Nobody can have had it where there are no locks.
+            # Where there are no locks, nobody can have held this one.
             if not is_in_use and not os.fstat(descriptor).st_size:
                 _remove(path, descriptor)
             os.close(descriptor)

@@ -1,6 +1,7 @@
 """Digests of files that are finished, to find what was damaged since.
 
-`tokenizer.spm.sha256` is of one file, `SHA256SUMS` of all files of a folder and below.
+`tokenizer.spm.sha256` has the digest of one file, `SHA256SUMS` those of all files in a
+folder and below.
 """
 
 import os
@@ -29,7 +30,7 @@ def seal_file(path: str) -> None:
 def seal_folder(folder: str) -> None:
     """Notes the digests of all files of a folder and below.
 
-    Except those that are unfinished, are no files, or have names that are no lines.
+    It leaves out what is unfinished, is not a file, or has a line break in its name.
     """
     digests = {
         name: sha256(os.path.join(folder, name))

@@ -23,7 +23,7 @@ class LinearWarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     Raises:
         ValueError: if `peak_rate` is not positive, or the steps are out of order.
-        TypeError: if steps are not integers: a share of the steps is none.
+        TypeError: if steps are not integers; a share of all steps is not one.
 
     Example:
 

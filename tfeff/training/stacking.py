@@ -158,7 +158,7 @@ def train_by_stacking(
 def _save(saver, step):
     """Saves a model in this process alone, and waits until it is on the disk.
 
-    To save it in the strategy's scope would take all workers.
+    In the strategy's scope all workers would have to save it together.
     """
     saver.save(step)
     saver.wait()

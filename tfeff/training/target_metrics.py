@@ -1,7 +1,7 @@
 """Metrics that are means over all targets seen, whatever the batches' widths.
 
-Keras' own average over the axes behind the first, and weigh a batch by the sum of its
-rows' mean weights: a target counts less in a wider batch.
+Keras' own metrics average over all axes but the first, and weigh a batch by the sum of
+its rows' mean weights: a target counts less in a wider batch.
 """
 
 import keras
@@ -32,7 +32,7 @@ class SparseAccuracy(OverTargets, keras.metrics.SparseCategoricalAccuracy):
     """`keras.metrics.SparseCategoricalAccuracy` over all targets."""
 
 
-# What earlier versions gave a model of tokens, by its type and name.
+# The metrics in place of those of earlier versions, by their type and name.
 _EARLIER = {
     (keras.metrics.SparseCategoricalCrossentropy, "mean_loss"): SparseCrossEntropy,
     (keras.metrics.SparseCategoricalAccuracy, "accuracy"): SparseAccuracy,

@@ -25,7 +25,7 @@ from tfeff.utils.checks import check_mapping
 
 T = TypeVar("T")
 
-_BARRIER_MS = 20_000  # All but those that are lost arrive at once.
+_BARRIER_MS = 20_000  # All workers that are not lost arrive at once.
 _gathered = itertools.count()  # Workers gather the same values in the same order.
 
 
@@ -46,7 +46,7 @@ class LostWorker(ConnectionError):
 
 @contextlib.contextmanager
 def lost_workers_named() -> Iterator[None]:
-    """Turns the errors of code that lost another worker into one of one sentence.
+    """Turns TensorFlow's errors about a lost worker into one that names it.
 
     Also a decorator. `RunDirectory.fit` has it; use it around whatever else workers do
     together: making models, and `evaluate`.
@@ -98,9 +98,9 @@ def several_workers() -> bool:
 
 
 def is_chief() -> bool:
-    """Whether this worker writes what several have in common; alone, it does.
+    """Whether this worker writes the files that all share; a worker alone does.
 
-    The chief is what TF_CONFIG calls so, or the first worker.
+    The chief is the one that TF_CONFIG calls so, or else the first worker.
     """
     return not several_workers() or worker_name() == _chief()
 
@@ -339,7 +339,7 @@ def agree_on_checkpoint(run) -> tuple[str | None, int]:
 
 
 def _disagreement(path, everyone, chief):
-    """What is wrong where workers do not see a checkpoint alike; `None` if they do."""
+    """The error's text if workers do not see a checkpoint alike; `None` if they do."""
     if everyone[chief] is None:
         return (
             f"The checkpoint {path} is truncated or corrupted. Delete it, and start "
