@@ -6,13 +6,9 @@ save float32 copies of half precision.
 
 from keras import ops
 
-from tfeff.ops import masking
+from tfeff.ops import masking as equations
 from tfeff.ops.kernels.backends import custom_gradient
-from tfeff.ops.masking import (
-    SMALLEST_SQUARE,
-    at_least_float32,
-    l2_sigmoid_and_square,
-)
+from tfeff.ops.masking import at_least_float32
 from tfeff.utils.types import Tensor
 
 
@@ -28,7 +24,7 @@ def l2_normalized_sigmoid(scores: Tensor, mask: Tensor | None = None) -> Tensor:
 
 def softmax_and_gradient(scores, mask=None):
     """`masked_softmax`, and the function from its upstream gradient to the scores'."""
-    weights = masking.masked_softmax(scores, mask)
+    weights = equations.masked_softmax(scores, mask)
 
     def gradient(upstream):
         # From the rounded weights: nothing else is saved.
@@ -42,7 +38,7 @@ def softmax_and_gradient(scores, mask=None):
 
 def l2_sigmoid_and_gradient(scores, mask=None):
     """`l2_normalized_sigmoid`, and its gradient as in `softmax_and_gradient`."""
-    weights, square = l2_sigmoid_and_square(scores, mask)
+    weights, square = equations.l2_sigmoid_and_square(scores, mask)
 
     def gradient(upstream):
         # From scores, rounded weights and norms: no float32 over pairs is saved.
@@ -50,7 +46,7 @@ def l2_sigmoid_and_gradient(scores, mask=None):
         upcast_weights = at_least_float32(weights)
         dot = ops.sum(upstream * upcast_weights, axis=-1, keepdims=True)
         # Below the floor the norm does not depend on the scores.
-        dot = ops.where(square > SMALLEST_SQUARE, dot, 0.0)
+        dot = ops.where(square > equations.SMALLEST_SQUARE, dot, 0.0)
         # With σ(-s) for 1 - σ(s), which loses its digits where σ is near 1.
         derivative = upcast_weights * ops.sigmoid(-at_least_float32(scores))
         return ops.cast((upstream - upcast_weights * dot) * derivative, scores.dtype)
