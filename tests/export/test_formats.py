@@ -28,8 +28,8 @@ from tests.subjects.formats import (
     specs,
 )
 from tfeff import layers, objectives, tasks
-from tfeff.encoders import formats
 from tfeff.export import export_model
+from tfeff.formats.export_model import _EXPORTS
 
 needs_onnx = pytest.mark.skipif(
     importlib.util.find_spec("onnxruntime") is None,
@@ -269,7 +269,7 @@ def test_an_export_replaces_nothing_that_appears_meanwhile(tmp_path, monkeypatch
         pathlib.Path(filepath).write_text("ours")
         path.write_text("theirs")
 
-    monkeypatch.setitem(formats._EXPORTS, "litert", export)
+    monkeypatch.setitem(_EXPORTS, "litert", export)
     with pytest.raises(ValueError, match="`filepath` must not exist yet. Received"):
         make_encoder().export(path, format="litert")
     assert path.read_text() == "theirs"
