@@ -337,3 +337,48 @@ def test_kills_while_it_is_published_leave_no_copies(tmp_path, monkeypatch):
     assert start(remote_run.upload) == 0
     found = sorted(path.name for path in tmp_path.glob("copies/runs/*/*"))
     assert found == ["run", "run.published"]
+
+
+def test_a_refused_write_is_told_and_tried_again(store, monkeypatch, capsys):
+    """As where a token has expired, until it is renewed."""
+    refusals, tried = [1], threading.Event()
+
+    def refuses(path):
+        if "/run/note" in path and refusals:
+            refusals.pop()
+            tried.set()
+            raise PermissionError("The provided token has expired.")
+
+    def waits_for(condition):
+        while not condition():
+            time.sleep(0.02)
+
+    with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+        monkeypatch.setattr(store, "fails", staticmethod(refuses))
+        pathlib.Path(run.path("note.txt")).write_text("one")
+        tried.wait()
+        waits_for(lambda: run._remote._published or not run._remote._thread.is_alive())
+        assert "token has expired. It is tried again." in capsys.readouterr().err
+        assert "note.txt" in run._remote._published.files
+        # The state that is awaited is tried again, too.
+        monkeypatch.setattr(remote_run.time, "sleep", lambda seconds: None)
+        run._remote._closed.set()
+        run._remote._thread.join()
+        refusals.append(1)
+        pathlib.Path(run.path("note2.txt")).write_text("two")
+        run._remote.publish()
+        assert "note2.txt" in run._remote._published.files
+
+
+def test_a_lease_that_cannot_be_seen_ends_no_training(monkeypatch):
+    with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+        with monkeypatch.context() as patch:
+
+            def refused(*_):
+                raise ValueError("refused to these credentials")
+
+            patch.setattr(Place, "files_in", refused)
+            run._remote.check()
+            patch.setattr(run._remote._lease, "_lost", "process 7")
+            with pytest.raises(ValueError, match="has been taken over by process 7"):
+                run._remote.check()

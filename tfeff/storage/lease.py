@@ -5,6 +5,7 @@ number, which only one can; the holder alone writes to its own again. So a condi
 write of a new object is all that a storage has to have. Ages are by its own clock.
 """
 
+import contextlib
 import datetime
 import json
 import os
@@ -56,6 +57,11 @@ class Lease:
         """The name of the object that this process renews, for `holder_id`."""
         return _name(self._number)
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether another process has taken it over, as far as it was seen."""
+        return self._lost is not None
+
     def check(self) -> None:
         """Raises unless the lease is still this process's.
 
@@ -78,9 +84,11 @@ class Lease:
         if not self._released.is_set():
             self._released.set()
             self._thread.join()
-            # The number stays: a later lease must have a higher one.
-            if self._lost is None and self._is_ours():
-                self._write(self._number, {**self._holder, "released": True})
+            # The number stays: a later lease must have a higher one. Where it cannot be
+            # given back, it ends by itself when it is not renewed.
+            with contextlib.suppress(OSError, ValueError):
+                if self._lost is None and self._is_ours():
+                    self._write(self._number, {**self._holder, "released": True})
 
     def _take(self) -> int:
         told = False

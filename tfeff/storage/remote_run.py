@@ -83,8 +83,12 @@ class RemoteRun:
 
     def check(self) -> None:
         """Raises if another process has taken the run over, as far as can be seen."""
-        with contextlib.suppress(OSError):  # The thread that publishes tells of it.
+        try:
             self._lease.check()
+        except (OSError, ValueError):
+            if self._lease.is_lost:
+                raise
+            # It could not be seen; the thread that publishes tells of it.
 
     def publish(self) -> None:
         """Uploads what has changed, and tries again where that fails.
@@ -96,14 +100,16 @@ class RemoteRun:
         for attempt in range(_ATTEMPTS):
             try:
                 return self._publish()
-            except OSError as error:
+            except (OSError, ValueError) as error:
+                if self._is_taken(error):
+                    raise
                 if attempt + 1 == _ATTEMPTS:
                     raise OSError(
                         f"{self._place.url} lacks the newest files of the run, which "
                         f"are in {self.folder}. A start with the same settings on this "
                         f"machine goes on from them. {error}"
                     ) from error
-                print(f"{error}. It is tried again.", file=sys.stderr)
+                _tell_failure(error)
                 time.sleep(2.0**attempt)
 
     @contextlib.contextmanager
@@ -207,11 +213,18 @@ class RemoteRun:
             try:
                 if self._state(local_files(self.folder, _OWN)) != self._seen:
                     self._publish()
-            except OSError as error:
-                print(f"{error}. It is tried again.", file=sys.stderr)
-            except ValueError as error:
-                print(error, file=sys.stderr)  # `check` raises it in the training.
-                return
+            except (OSError, ValueError) as error:
+                if self._is_taken(error):
+                    print(error, file=sys.stderr)  # `check` raises it in the training.
+                    return
+                _tell_failure(error)
+
+    def _is_taken(self, error):
+        """Whether an error says that another process has taken the run over.
+
+        Storages refuse writes with a ValueError, too, as when credentials expire.
+        """
+        return isinstance(error, ValueError) and self._lease.is_lost
 
     def _publish(self):
         above = os.path.dirname(self.folder)
@@ -266,6 +279,10 @@ def open_remote_run(name: str, url: str) -> RemoteRun:
         run = _runs[key] = RemoteRun(name, url)
     run.users += 1
     return run
+
+
+def _tell_failure(error):
+    print(f"{str(error).rstrip('.')}. It is tried again.", file=sys.stderr)
 
 
 def _objects(manifest):
