@@ -1,5 +1,6 @@
 """Run directories at URLs: one process at a time, published, gone on with elsewhere."""
 
+import atexit
 import json
 import os
 import pathlib
@@ -371,14 +372,90 @@ def test_a_refused_write_is_told_and_tried_again(store, monkeypatch, capsys):
 
 
 def test_a_lease_that_cannot_be_seen_ends_no_training(monkeypatch):
-    with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
-        with monkeypatch.context() as patch:
+    def refused(*_):
+        raise ValueError("refused to these credentials")
 
-            def refused(*_):
-                raise ValueError("refused to these credentials")
-
-            patch.setattr(Place, "files_in", refused)
+    run = tfeff.training.RunDirectory(URL, {"a": 1})
+    with monkeypatch.context() as patch:
+        patch.setattr(Place, "files_in", refused)
+        run._remote.check()
+        patch.setattr(run._remote._lease, "_lost", "process 7")
+        with pytest.raises(ValueError, match="has been taken over by process 7"):
             run._remote.check()
-            patch.setattr(run._remote._lease, "_lost", "process 7")
-            with pytest.raises(ValueError, match="has been taken over by process 7"):
-                run._remote.check()
+    run.close()
+
+
+class Killed(BaseException):
+    pass
+
+
+def stopped_run():
+    """A run whose thread is at its end, so that a test publishes by itself."""
+    run = remote_run.open_remote_run("directory", URL)
+    run._closed.set()
+    run._thread.join()
+    pathlib.Path(run.folder).mkdir(parents=True, exist_ok=True)
+    return run
+
+
+def replace(run, **texts):
+    for name, text in texts.items():
+        new = pathlib.Path(run.folder, f"{name}.new")
+        new.write_text(text)
+        new.rename(pathlib.Path(run.folder, name))
+
+
+def kill(run):
+    """Leaves the run as a kill does, but for its lease."""
+    atexit.unregister(run._close)
+    run._lease.release()
+    run.users = 0
+
+
+def end(run):
+    run.close()
+    return {p.name: p.read_text() for p in pathlib.Path(storage.fetch(URL)).iterdir()}
+
+
+def test_an_upload_that_failed_at_its_end_endangers_no_object(
+    store, tmp_path, monkeypatch
+):
+    run = stopped_run()
+    replace(run, **{"config.json": "{}", "note": "one"})
+    run._publish()
+    replace(run, note="two")
+
+    def fails(*_):
+        raise OSError("gone")
+
+    def killed(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="gone"):
+        patch.setattr(Place, "remove", fails)
+        run._publish()
+    replace(run, note="three")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Place, "put", killed)
+        run._publish()
+    kill(run)
+    monkeypatch.setenv("TFEFF_CACHE", str(tmp_path / "elsewhere"))
+    run = stopped_run()
+    assert pathlib.Path(run.folder, "note").read_text() == "two"
+    # What a failed upload has left is removed though nothing has changed since.
+    replace(run, note="four")
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="gone"):
+        patch.setattr(Place, "remove", fails)
+        run._publish()
+    run._publish()
+    assert len(list(pathlib.Path(store.root, "bucket", "run").glob("note*"))) == 1
+    assert end(run) == {"config.json": "{}", "note": "four"}
+
+
+def test_a_damaged_run_is_named_at_its_start(store, tmp_path, monkeypatch):
+    with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+        pathlib.Path(run.path("note")).write_text("one")
+    pathlib.Path(store.root, "bucket", "run", "note").unlink()
+    monkeypatch.setenv("TFEFF_CACHE", str(tmp_path / "elsewhere"))
+    with pytest.raises(ValueError, match=f"`directory` must be whole.*{URL}.*note is"):
+        tfeff.training.RunDirectory(URL, {"a": 1})

@@ -10,7 +10,7 @@ import time
 import weakref
 from collections.abc import Iterator
 
-from tfeff.storage.fetching import fill
+from tfeff.storage.fetching import fill_whole
 from tfeff.storage.lease import FOLDER, Lease
 from tfeff.storage.manifest import (
     NAME,
@@ -54,7 +54,7 @@ class RemoteRun:
 
     Raises:
         ValueError: if nothing can be written there, another process is at work in it,
-            or it has files that are not a run's.
+            it has files that are not a run's, or the run there is damaged.
     """
 
     def __init__(self, name: str, url: str):
@@ -68,6 +68,8 @@ class RemoteRun:
         except BaseException:
             self._lease.release()
             raise
+        # Of an upload that failed it is unknown whether its manifest was written.
+        self._is_known = True
         self._seen: object = None
         self._at_work = threading.Lock()
         self._closed = threading.Event()
@@ -180,7 +182,7 @@ class RemoteRun:
             if name not in files:
                 os.remove(path)
         if there is not None:
-            fill(self._place, files, self.folder)
+            fill_whole(self._place, files, self.folder)
         self._write_note(now)
         return there
 
@@ -232,13 +234,15 @@ class RemoteRun:
             state, paths = self._snapshot(os.path.join(parent, "snapshot"))
             if "config.json" not in paths or len(paths) == 1:
                 return
-            manifest = manifest_of(paths)
-            old = self._published
-            if old is None or not manifest.same_content(old):
+            manifest, old = manifest_of(paths), self._published
+            if not (self._is_known and old and manifest.same_content(old)):
                 self._lease.check()
+                if not self._is_known:
+                    old = read_manifest(self._place)
+                self._is_known = False
                 new = upload(self._place, manifest, paths, old, self._lease.check)
                 self._write_note(new.to_bytes())
-                self._published = new
+                self._published, self._is_known = new, True
             self._seen = state
 
     def _snapshot(self, folder):

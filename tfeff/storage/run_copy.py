@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 
-from tfeff.storage.fetching import Changed, fill, is_same
+from tfeff.storage.fetching import fill_whole, is_same
 from tfeff.storage.manifest import local_files, read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.staging import staged
@@ -63,10 +63,4 @@ class RunCopy:
             needed = {n: f for n, f in files.items() if not n.startswith(_NOT_READ)}
         else:
             needed = {n: f for x in names for n, f in manifest.below(x).items()}
-        try:
-            fill(place, needed, self.folder)
-        except Changed as error:
-            raise ValueError(
-                f"`{self._name}` must be whole. Received: {self._name}={self._url!r}, "
-                f"which is damaged: {error}"
-            ) from error
+        fill_whole(place, needed, self.folder)
