@@ -459,3 +459,26 @@ def test_a_damaged_run_is_named_at_its_start(store, tmp_path, monkeypatch):
     monkeypatch.setenv("TFEFF_CACHE", str(tmp_path / "elsewhere"))
     with pytest.raises(ValueError, match=f"`directory` must be whole.*{URL}.*note is"):
         tfeff.training.RunDirectory(URL, {"a": 1})
+
+
+def test_a_file_that_grows_is_published_as_it_was(monkeypatch):
+    """As that of Keras' CSVLogger."""
+    run = stopped_run()
+    replace(run, **{"config.json": "{}", "metrics.csv": "1"})
+    with open(pathlib.Path(run.folder, "log.csv"), "w", buffering=1) as log:
+        log.write("one\n")
+
+        def grows(upload):
+            def wrapper(*args, **kwargs):
+                log.write("more\n")
+                return upload(*args, **kwargs)
+
+            return wrapper
+
+        with monkeypatch.context() as patch:
+            patch.setattr(remote_run, "_link", grows(remote_run._link))
+            patch.setattr(Place, "put", grows(Place.put))
+            run._publish()
+    kill(run)
+    found = pathlib.Path(storage.fetch(URL), "log.csv").read_text()
+    assert found.startswith("one\n") and set(found.split()) == {"one", "more"}

@@ -16,6 +16,7 @@ UNFINISHED = "tfeff-unfinished.json"
 _FORMAT = 1
 # Digests that this process has computed, by the file's device, inode, size and time.
 _known: dict[tuple, str] = {}
+_MOST_KNOWN = 100_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,9 +173,12 @@ def digest(path: str) -> str:
     """The SHA-256 of a file, computed once for each version of it."""
     status = os.stat(path)
     key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-    if key not in _known:
-        _known[key] = sha256(path)
-    return _known[key]
+    found = _known.get(key)
+    if found is None:
+        if len(_known) == _MOST_KNOWN:  # Those of copies are never asked for again.
+            _known.clear()
+        found = _known[key] = sha256(path)
+    return found
 
 
 def _checked(name):

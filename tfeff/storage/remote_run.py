@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import os
+import re
 import shutil
 import sys
 import threading
@@ -29,6 +30,11 @@ from tfeff.utils.files import atomic_file, temporary_folder
 WATCH_SECONDS = 5.0  # between looks for files that have changed
 _ATTEMPTS = 4
 _OWN = ("run.lock",)
+# Large files that tfeff replaces and never changes. Any other file may be one that a
+# callback writes to while it is published.
+_REPLACED = re.compile(
+    r"(cache|checkpoints|export|preset)/|(cells/[^/]+/)?model\.keras$"
+)
 # Files that grow while they are open, and tell nothing that a run goes on from.
 _GROWING = "tensorboard/"
 
@@ -246,9 +252,10 @@ class RemoteRun:
             self._seen = state
 
     def _snapshot(self, folder):
-        """The files at one moment: their state, and paths of links to them in a folder.
+        """The files at one moment: their state, and what they have, in a folder.
 
-        Those of a run are replaced, not changed, so that a link keeps what it has.
+        A link keeps what a file has that is replaced, not changed; of others there are
+        copies. One that grows meanwhile is no reason to look again.
         """
         while True:
             os.mkdir(folder)
@@ -258,8 +265,9 @@ class RemoteRun:
                 for name, path in found.items():
                     paths[name] = os.path.join(folder, name)
                     os.makedirs(os.path.dirname(paths[name]), exist_ok=True)
-                    _link(path, paths[name], copy=name.startswith(_GROWING))
-                if self._state(local_files(self.folder, _OWN)) == state:
+                    _link(path, paths[name], copy=not _REPLACED.match(name))
+                now = self._state(local_files(self.folder, _OWN))
+                if _inodes(now) == _inodes(state):
                     return state, paths
             except FileNotFoundError:
                 pass  # It was deleted in the meantime.
@@ -293,6 +301,10 @@ def _objects(manifest):
     return set() if manifest is None else {file.at for file in manifest.files.values()}
 
 
+def _inodes(state):
+    return {name: inode for name, (inode, *_) in state.items()}
+
+
 def _link(path, new, copy):
     try:
         if not copy:
@@ -301,4 +313,4 @@ def _link(path, new, copy):
         raise
     except OSError:  # A file system without links.
         pass
-    shutil.copy2(path, new)
+    shutil.copyfile(path, new)
