@@ -482,3 +482,66 @@ def test_a_file_that_grows_is_published_as_it_was(monkeypatch):
     kill(run)
     found = pathlib.Path(storage.fetch(URL), "log.csv").read_text()
     assert found.startswith("one\n") and set(found.split()) == {"one", "more"}
+
+
+@pytest.mark.parametrize("after", ["manifest", "upload"])
+def test_a_kill_just_after_the_manifest_sets_nothing_aside(
+    after, monkeypatch, capsys, tmp_path
+):
+    run = stopped_run()
+    replace(run, **{"config.json": "{}", "note": "one"})
+    run._publish()
+    replace(run, note="two")
+
+    def killed(*_):
+        raise Killed
+
+    def uploads(*args):
+        upload(*args)
+        raise Killed
+
+    upload = remote_run.upload
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        if after == "manifest":
+            patch.setattr(Place, "remove", killed)
+        else:
+            patch.setattr(remote_run, "upload", uploads)
+        run._publish()
+    replace(run, note="three")  # It was made while the upload went on.
+    kill(run)
+    run = stopped_run()
+    assert pathlib.Path(run.folder, "note").read_text() == "three"
+    assert end(run) == {"config.json": "{}", "note": "three"}
+    assert "elsewhere" not in capsys.readouterr().err
+    assert not list(tmp_path.glob("copies/runs/*/*.aside-*"))
+
+
+def test_a_kill_just_before_the_manifest_goes_on_from_the_older_one(
+    monkeypatch, tmp_path
+):
+    run = stopped_run()
+    replace(run, **{"config.json": "{}", "note": "one"})
+    run._publish()
+    replace(run, note="two")
+
+    def killed(place, name, content, **_):
+        if name == NAME:
+            raise Killed
+        write(place, name, content)
+
+    write = Place.write
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Place, "write", killed)
+        run._publish()
+    kill(run)
+    run = stopped_run()
+    assert pathlib.Path(run.folder, "note").read_text() == "two"
+    kill(run)
+    with monkeypatch.context() as patch:
+        patch.setenv("TFEFF_CACHE", str(tmp_path / "elsewhere"))
+        run = stopped_run()
+        replace(run, note="other")
+        assert end(run)["note"] == "other"
+    run = stopped_run()
+    assert pathlib.Path(run.folder, "note").read_text() == "other"
+    assert end(run)["note"] == "other"

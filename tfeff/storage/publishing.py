@@ -153,7 +153,7 @@ def upload(
     manifest: Manifest,
     paths: Mapping[str, str],
     old: Manifest | None = None,
-    check: Callable[[], None] = lambda: None,
+    announce: Callable[[Manifest], None] = lambda new: None,
 ) -> Manifest:
     """Makes a place hold the files of a manifest.
 
@@ -163,7 +163,8 @@ def upload(
         paths: where they are on this machine.
         old: the manifest that is there now; its files stay as they are until the new
             one is written.
-        check: called before the manifest is written; raises if it must not be.
+        announce: called with the new manifest before it is written; raises if it must
+            not be.
 
     Returns:
         The manifest that was written.
@@ -188,7 +189,7 @@ def upload(
     with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
         for done in [pool.submit(put, name) for name in files]:
             done.result()
-    check()
+    announce(new)
     place.write(NAME, new.to_bytes())
     for at in kept - {file.at for file in files.values()}:
         place.remove(at)

@@ -67,7 +67,9 @@ class RemoteRun:
         self._place = Place(name, url)
         self._place.check_writable()
         self.folder = staged("runs", self._place.url)
+        # The manifest that the local copy goes on from, and one that is being written.
         self._note = f"{self.folder}.published"
+        self._next = f"{self.folder}.publishing"
         self._lease = Lease(self._place)
         try:
             self._published = self._fetch()
@@ -151,7 +153,7 @@ class RemoteRun:
 
     def _fetch(self) -> Manifest | None:
         """Makes the local copy that of the remote run; returns its manifest."""
-        there = read_manifest(self._place)
+        there = self._read_manifest()
         clear_unfinished(self._place, _objects(there), None)
         self._place.remove(UNFINISHED)
         if there is None:
@@ -170,7 +172,7 @@ class RemoteRun:
         if there is None and set(local_files(self.folder, _OWN)) == {"config.json"}:
             os.remove(os.path.join(self.folder, "config.json"))
         now = b"" if there is None else there.to_bytes()
-        noted = self._noted()
+        noted = _content(self._note)
         if noted == now and (there is None or os.path.isdir(self.folder)):
             return there  # What is here goes on from what is there.
         if noted is not None and os.path.isdir(self.folder):
@@ -189,21 +191,19 @@ class RemoteRun:
                 os.remove(path)
         if there is not None:
             fill_whole(self._place, files, self.folder)
-        self._write_note(now)
+        os.makedirs(os.path.dirname(self._note), exist_ok=True)
+        _write(self._note, now)
         return there
 
-    def _noted(self):
-        """The manifest that the local copy goes on from; None if there is none."""
-        try:
-            with open(self._note, "rb") as file:
-                return file.read()
-        except FileNotFoundError:
-            return None
+    def _read_manifest(self):
+        """The manifest that is there, noted if it is the last one of this machine.
 
-    def _write_note(self, content):
-        os.makedirs(os.path.dirname(self._note), exist_ok=True)
-        with atomic_file(self._note) as new, open(new, "wb") as file:
-            file.write(content)
+        It may have been written though the upload failed or was killed.
+        """
+        there = read_manifest(self._place)
+        if there is not None and there.to_bytes() == _content(self._next):
+            os.replace(self._next, self._note)
+        return there
 
     def _set_aside(self):
         number = 1
@@ -244,12 +244,17 @@ class RemoteRun:
             if not (self._is_known and old and manifest.same_content(old)):
                 self._lease.check()
                 if not self._is_known:
-                    old = read_manifest(self._place)
+                    old = self._read_manifest()
                 self._is_known = False
-                new = upload(self._place, manifest, paths, old, self._lease.check)
-                self._write_note(new.to_bytes())
+                new = upload(self._place, manifest, paths, old, self._announce)
+                os.replace(self._next, self._note)
                 self._published, self._is_known = new, True
             self._seen = state
+
+    def _announce(self, new):
+        """Notes a manifest just before it is written."""
+        _write(self._next, new.to_bytes())
+        self._lease.check()
 
     def _snapshot(self, folder):
         """The files at one moment: their state, and what they have, in a folder.
@@ -295,6 +300,19 @@ def open_remote_run(name: str, url: str) -> RemoteRun:
 
 def _tell_failure(error):
     print(f"{str(error).rstrip('.')}. It is tried again.", file=sys.stderr)
+
+
+def _content(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def _write(path, content):
+    with atomic_file(path) as new, open(new, "wb") as file:
+        file.write(content)
 
 
 def _objects(manifest):
