@@ -242,6 +242,16 @@ def test_damaged_heads_without_digests(tmp_path):
     assert read_head(path, "pooler")["kernel"].tolist() == [[1, 1], [1, 1]]
 
 
+def test_heads_that_the_system_refuses_to_read_are_not_damaged(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(24, "Too many open files")
+
+    np.savez(tmp_path / "pooler_head.npz", kernel=np.ones((2, 2), "float32"))
+    monkeypatch.setattr("numpy.load", refuse)
+    with pytest.raises(OSError, match="Too many .*, while reading .*pooler_head.npz"):
+        read_head(str(tmp_path), "pooler")
+
+
 def test_what_is_saved_again_is_whole(copy):
     encoder = tiny()
     encoder.save_to_preset(str(copy))

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import errno
 import io
 import json
 import os
@@ -236,6 +237,33 @@ def test_a_damaged_checkpoint_is_named(trained, tmp_path, damage):
         content = b""
     path.write_bytes(content)
     assert latest_checkpoint(str(tmp_path)) == (str(path), 1)
+    with pytest.raises(ValueError, match="step-00000001.keras is truncated or corr"):
+        load_checkpoint(str(path))
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EIO, errno.EMFILE])
+def test_a_checkpoint_that_the_system_refuses_to_read_is_no_damage(
+    code, trained, tmp_path, monkeypatch
+):
+    def refuse(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    path = str(tmp_path / "step-00000001.keras")
+    save_checkpoint(trained, path)
+    told = f"{os.strerror(code)}, while reading {path}"
+    for refused in ("zipfile.ZipFile.__init__", "zipfile.ZipFile.testzip"):
+        with monkeypatch.context() as patch, pytest.raises(OSError, match=told):
+            patch.setattr(refused, refuse)
+            load_checkpoint(path)
+    with monkeypatch.context() as patch, pytest.raises(OSError, match=told):
+        patch.setattr("keras.models.load_model", refuse)
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("size", [1, 21, 22])
+def test_a_tiny_checkpoint_is_damaged(size, tmp_path):
+    path = tmp_path / "step-00000001.keras"
+    path.write_bytes(b"P" * size)
     with pytest.raises(ValueError, match="step-00000001.keras is truncated or corr"):
         load_checkpoint(str(path))
 

@@ -1,5 +1,6 @@
 """What workers agree on, in one process; `test_killed_workers` has several."""
 
+import errno
 import json
 import os
 import zipfile
@@ -25,7 +26,9 @@ A, B = [["model.weights.h5", 1]], [["model.weights.h5", 2]]  # Checksums.
     [
         (A, A, None),
         (None, None, "path is truncated or corrupted. Delete it"),
+        ("No", A, "worker 0, the chief, cannot read path: No"),
         (A, None, "path as worker 0, the chief, does. Received: worker 1 cannot"),
+        (A, "No", "path as worker 0, the chief, does. Received: worker 1 cannot"),
         (A, B, "path as worker 0, the chief, does. Received: worker 1 cannot"),
     ],
 )
@@ -47,7 +50,7 @@ def test_differences_are_named():
     ]
 
 
-def test_checksums_of_checkpoints(tmp_path):
+def test_checksums_of_checkpoints(tmp_path, monkeypatch):
     for step, weights in ((2, b"some weights"), (4, b"others"), (6, b"others")):
         path = tmp_path / f"step-{step:08d}.keras"
         with zipfile.ZipFile(path, "w") as archive:
@@ -60,6 +63,12 @@ def test_checksums_of_checkpoints(tmp_path):
     found = [workers._checksum(checkpoint_path(tmp_path, n)) for n in (2, 4, 6, 8, 9)]
     assert found[0] != found[1] and found[0][0][0] == "model.weights.h5"
     assert found[2:] == [None] * 3
+
+    def refuse(*_):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("zipfile.ZipFile.testzip", refuse)
+    assert workers._checksum(checkpoint_path(tmp_path, 2)) == "Too many open files"
 
 
 def test_digests_of_data():

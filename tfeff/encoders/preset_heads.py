@@ -21,7 +21,7 @@ from tfeff.encoders.preset_files import (
 )
 from tfeff.utils.checks import check_bool, check_path
 from tfeff.utils.digests import FILE_NAME, files_below, read_digests
-from tfeff.utils.files import atomic_folder, check_new_path
+from tfeff.utils.files import atomic_folder, check_new_path, raise_unreadable
 
 _TASK = "task.json"
 
@@ -132,6 +132,7 @@ def read_head(folder: str, name: str) -> dict[str, np.ndarray]:
 
     Raises:
         ValueError: if the file is missing or damaged.
+        OSError: if the system refuses to read it.
     """
     path = os.path.join(folder, name + HEAD)
     check_preset(folder, lambda file: file == name + HEAD)
@@ -141,6 +142,7 @@ def read_head(folder: str, name: str) -> dict[str, np.ndarray]:
     # A damaged header may claim any size, ask for a password, say, or for an unknown
     # compression.
     except Exception as error:
+        raise_unreadable(error, path)
         raise ValueError(f"{path} is damaged: {error}") from error
 
 

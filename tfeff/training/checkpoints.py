@@ -23,7 +23,7 @@ from tfeff.utils.checks import (
     check_mapping,
     check_path,
 )
-from tfeff.utils.files import DAMAGE, atomic_file
+from tfeff.utils.files import DAMAGE, atomic_file, raise_unreadable
 
 _NAME = re.compile(r"step-(\d+)\.keras")
 _STEP = "tfeff_step"  # The note that `Checkpoints` adds to a user's.
@@ -79,6 +79,7 @@ def load_notes(path: str) -> dict:
 
     Raises:
         ValueError: if the file is missing, truncated or corrupted.
+        OSError: if the system refuses to read it.
     """
     with _archive(path) as archive:
         return _notes_in(archive)
@@ -100,6 +101,7 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
         TypeError: if an argument has the wrong type.
         ValueError: if the file is missing, truncated or corrupted, or is a run's and
             of another step than its name says.
+        OSError: if the system refuses to read it.
 
     Example: see `save_checkpoint`.
     """
@@ -119,6 +121,7 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
     try:
         return keras.models.load_model(path, compile=compile)
     except DAMAGE as error:
+        raise_unreadable(error, path)
         raise ValueError(
             f"The checkpoint {path} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
@@ -126,7 +129,7 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
 
 @contextlib.contextmanager
 def _archive(path):
-    """The archive of a checkpoint; every error in reading it is reported as damage."""
+    """The archive of a checkpoint; errors are damage, unless the system refuses it."""
     if not os.path.exists(check_path("path", path)):
         raise ValueError(f"`path` must be a file: there is no checkpoint at {path}")
     try:
@@ -135,6 +138,7 @@ def _archive(path):
             yield archive
     # A damaged header may ask for a password, say, or for an unknown compression.
     except Exception as error:
+        raise_unreadable(error, path)
         raise ValueError(
             f"The checkpoint {path} is truncated or corrupted ({error}). Delete it "
             "to go on from the one before it."

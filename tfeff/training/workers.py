@@ -22,6 +22,7 @@ from tensorflow.python.eager import context  # Its barrier has no public name.
 import tfeff
 from tfeff.training.checkpoints import checkpoint_path, latest_checkpoint
 from tfeff.utils.checks import check_mapping
+from tfeff.utils.files import is_unreadable
 
 T = TypeVar("T")
 
@@ -340,6 +341,8 @@ def agree_on_checkpoint(run) -> tuple[str | None, int]:
 
 def _disagreement(path, everyone, chief):
     """The error's text if workers do not see a checkpoint alike; `None` if they do."""
+    if isinstance(everyone[chief], str):
+        return f"{chief}, the chief, cannot read {path}: {everyone[chief]}"
     if everyone[chief] is None:
         return (
             f"The checkpoint {path} is truncated or corrupted. Delete it, and start "
@@ -356,13 +359,17 @@ def _disagreement(path, everyone, chief):
 
 
 def _checksum(path):
-    """A checksum of the files in a checkpoint; None if it is damaged or missing."""
-    with (
-        contextlib.suppress(Exception),  # zipfile has many for damaged files.
-        zipfile.ZipFile(path) as archive,
-    ):
-        if archive.testzip() is None:
-            return [[member.filename, member.CRC] for member in archive.infolist()]
+    """A checksum of the files in a checkpoint; None if it is damaged or missing.
+
+    A string, what the system says, where it refuses to read it.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if archive.testzip() is None:
+                return [[member.filename, member.CRC] for member in archive.infolist()]
+    except Exception as error:  # zipfile has many for damaged files.
+        if is_unreadable(error):
+            return str(error.strerror)
     return None
 
 

@@ -14,7 +14,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from tfeff.utils.checks import check_path
 
@@ -23,7 +23,9 @@ DAMAGE = (
     *(AttributeError, KeyError, OSError, OverflowError),
     *(RecursionError, TypeError, ValueError),
 )
-_MISSING = (None, errno.ENOENT, errno.ENOTDIR)  # Libraries' own errors have no number.
+# Libraries' own errors have no number, and a damaged file may send its reader to before
+# its beginning.
+_NOT_REFUSED = (None, errno.ENOENT, errno.ENOTDIR, errno.EINVAL)
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
 PARTIAL = ".partial-"
 _MADE = re.compile(re.escape(PARTIAL) + "[a-z0-9_]{8}")  # As `tempfile` names folders.
@@ -32,9 +34,15 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NUMBERS = {os.strerror(number): number for number in errno.errorcode}
 
 
-def is_unreadable(error: Exception) -> bool:
+def is_unreadable(error: Exception) -> TypeGuard[OSError]:
     """Whether the system refused to read a file, which says nothing of its content."""
-    return isinstance(error, OSError) and error.errno not in _MISSING
+    return isinstance(error, OSError) and error.errno not in _NOT_REFUSED
+
+
+def raise_unreadable(error: Exception, path: str) -> None:
+    """Raises an error in reading a file as the system's, if `is_unreadable` says so."""
+    if is_unreadable(error):
+        raise OSError(error.errno, f"{error.strerror}, while reading {path}") from error
 
 
 def check_new_path(name: str, path: object, advice: str = "") -> str:

@@ -1,5 +1,6 @@
 """What a manifest with a right checksum may say, and what it may not."""
 
+import errno
 import json
 import math
 from pathlib import Path
@@ -30,6 +31,15 @@ def rewrite(cache, changes):
     content = {k: v for k, v in new.items() if k not in ("format", "checksum")}
     path.write_text(json.dumps(new | {"checksum": _checksum(content)}))
     return before
+
+
+def test_files_that_the_system_refuses_to_read_are_not_damaged(cache, monkeypatch):
+    def refuse(path):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("tfeff.data.cache.manifest.sha256", refuse)
+    with pytest.raises(OSError, match="Too many open files, while reading .*/c/"):
+        open_cache(cache.directory)
 
 
 def test_what_was_written_is_read(cache):

@@ -139,6 +139,18 @@ def test_bad_parquet(tmp_path):
         parquet(path)
 
 
+def test_a_refusal_to_read_is_no_damage(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(5, "Input/output error")
+
+    documents = parquet(write_parquet(tmp_path / "a.parquet", TEXTS))
+    monkeypatch.setattr("pyarrow.parquet.ParquetFile.iter_batches", refuse)
+    with pytest.raises(
+        OSError, match=r"Input/output error, while reading .*a\.parquet"
+    ):
+        list(documents)
+
+
 class Examples:
     """What a data set of Hugging Face does, as far as it is read."""
 

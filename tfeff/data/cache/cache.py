@@ -253,6 +253,7 @@ def open_cache(
     Raises:
         ValueError: if the folder is not a cache, a file is missing or damaged (the
             message names it), or the tokenizer differs.
+        OSError: if the system refuses to read a file.
         TypeError: if an argument has the wrong type.
 
     Example:

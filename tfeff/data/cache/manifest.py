@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from tfeff.utils.digests import sha256
+from tfeff.utils.files import raise_unreadable
 
 FILE_NAME = "manifest.json"
 DAMAGED = "is damaged"  # In all messages about files that are not as written.
@@ -128,6 +129,7 @@ class Manifest:
 
         Raises:
             ValueError: if a file is missing or differs; it names the first one.
+            OSError: if the system refuses to read one.
         """
 
         def check(file: str, num_bytes: int | None, digest: str) -> None:
@@ -141,6 +143,7 @@ class Manifest:
                 if checksums and sha256(path) != digest:
                     raise ValueError(damaged(path, "its checksum does not match"))
             except OSError as error:
+                raise_unreadable(error, path)
                 raise ValueError(damaged(path, str(error.strerror))) from error
 
         files: list[tuple[str, int | None, str]] = [

@@ -16,6 +16,7 @@ from tfeff.data.text.corpus import (
 )
 from tfeff.storage.streams import open_stream
 from tfeff.utils.checks import check_string, near_miss
+from tfeff.utils.files import raise_unreadable
 
 _ROWS = 1024  # of a Parquet file that are in memory at once
 
@@ -235,6 +236,7 @@ def _read_parquet(absolute_path: str, path: str, column: str) -> Iterator[str]:
                     number += 1
                     yield _string(value, f"Row {number} of {path}")
     except (pyarrow.ArrowException, OSError) as error:
+        raise_unreadable(error, path)
         raise ValueError(
             f"The file {path} is damaged behind row {number}: {error}"
         ) from error
