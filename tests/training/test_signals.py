@@ -11,6 +11,7 @@ import tensorflow as tf
 from tests.checks import two_replicas
 from tests.subjects.small_runs import Raises, Small, X, Y, contents, train
 from tfeff.training import Checkpoints, RunDirectory
+from tfeff.training.checkpoints import checkpoint_steps
 from tfeff.training.epochs import _restore_metrics
 from tfeff.training.held_signals import HeldSignals
 
@@ -125,3 +126,17 @@ def test_a_checkpoint_within_an_epoch_is_one_of_none_that_are_kept(tmp_path):
     checkpoints.save(6)
     checkpoints.wait()
     assert sorted(os.listdir(tmp_path)) == [f"step-0000000{n}.keras" for n in (4, 6)]
+
+
+@pytest.mark.parametrize("first", [0, 10])
+def test_of_checkpoints_within_an_epoch_the_newest_two_are_kept(first, tmp_path):
+    """Before the first whole checkpoint, and after one."""
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile()
+    checkpoints = Checkpoints(str(tmp_path), steps_per_epoch=10, keep=1)
+    checkpoints.set_model(model)
+    for step in (*([first] if first else []), *range(first + 1, first + 6)):
+        checkpoints.save(step)
+    checkpoints.wait()
+    whole = [first] if first else []
+    assert checkpoint_steps(str(tmp_path)) == [*whole, first + 4, first + 5]

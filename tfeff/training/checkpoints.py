@@ -26,6 +26,7 @@ from tfeff.utils.checks import (
 from tfeff.utils.files import DAMAGE, atomic_file, raise_unreadable
 
 _NAME = re.compile(r"step-(\d+)\.keras")
+_KEEP_WITHIN = 2  # Checkpoints within an epoch; the older may replace a damaged one.
 _STEP = "tfeff_step"  # The note that `Checkpoints` adds to a user's.
 _NOTES = "run.json"  # A file in the archive beside Keras' own; Keras ignores it.
 
@@ -238,7 +239,8 @@ class Checkpoints(keras.callbacks.Callback):
         directory: folder for `step-NNNNNNNN.keras`; made if missing.
         steps_per_epoch: integer, to count steps in file names.
         keep: integer, how many checkpoints to keep. Older ones are deleted once a
-            new one is safely on disk, and those within an epoch with them.
+            new one is safely on disk, and those within an epoch with them. Of those
+            within the epoch that is not over, after signals, the newest two are kept.
         notes: called for the notes to save with each model, see `save_checkpoint`.
         keep_steps: integers, multiples of `steps_per_epoch`: the steps whose
             checkpoints are never deleted.
@@ -347,9 +349,10 @@ class Checkpoints(keras.callbacks.Callback):
         """Deletes checkpoints older than the newest few, but those kept for good."""
         steps = checkpoint_steps(self._directory)
         whole = [step for step in steps if step % self._steps_per_epoch == 0]
-        kept = {*whole[-self._keep :], *self._keep_steps}
+        within = [step for step in steps if step > max(whole, default=0)]
+        kept = {*whole[-self._keep :], *within[-_KEEP_WITHIN:], *self._keep_steps}
         for step in steps:
-            if whole and step not in kept and step < whole[-1]:
+            if step not in kept:
                 os.remove(checkpoint_path(self._directory, step))
 
 
