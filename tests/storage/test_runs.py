@@ -545,3 +545,17 @@ def test_a_kill_just_before_the_manifest_goes_on_from_the_older_one(
     run = stopped_run()
     assert pathlib.Path(run.folder, "note").read_text() == "other"
     assert end(run)["note"] == "other"
+
+
+def test_the_lock_of_a_grid_is_not_published():
+    with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+        grid = tfeff.training.Grid(run.path("cells"), {"rate": [1]}, [0], "score")
+
+        def cell(folder, **_):
+            assert os.path.exists(run.path("cells", "run.lock"))
+            (pathlib.Path(folder) / "model").touch()
+            run._remote.publish()
+            assert not os.path.exists(storage.fetch(f"{URL}/cells") + "/run.lock")
+            return {"score": 1.0}
+
+        grid.run(cell)

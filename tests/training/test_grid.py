@@ -122,6 +122,18 @@ def test_a_grid_of_a_relative_path_stays_where_it_is(tmp_path, monkeypatch):
     assert os.listdir(tmp_path / "other") == []
 
 
+def test_a_cell_that_cannot_be_deleted_is_named(tmp_path, monkeypatch):
+    def refuse(path, **_):
+        raise PermissionError(13, "Permission denied", "file")
+
+    (tmp_path / "rate=1,seed=0").mkdir()
+    (tmp_path / "rate=1,seed=0" / "file").touch()
+    monkeypatch.setattr("shutil.rmtree", refuse)
+    grid = Grid(tmp_path, {"rate": [1]}, [0], "score")
+    with pytest.raises(PermissionError, match="denied, while removing .*/rate=1"):
+        grid.run(lambda folder, rate, seed: {"score": 1.0})
+
+
 def test_there_is_no_summary_before_a_run(tmp_path):
     grid = Grid(tmp_path, AXES, [0], "score")
     assert grid.summary is None

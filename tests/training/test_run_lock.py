@@ -10,7 +10,7 @@ import socket
 
 import pytest
 
-from tfeff.training import RunDirectory
+from tfeff.training import Grid, RunDirectory
 
 
 def in_another_process(action):
@@ -201,3 +201,42 @@ def test_a_disk_that_refuses_leaves_neither_a_lock_nor_a_folder(
     for name in ("there", "new/run"):
         with RunDirectory(tmp_path / name, {"seed": 0}) as run:
             assert os.path.exists(run.path("run.lock"))
+
+
+def test_one_process_at_a_time_runs_cells_of_a_grid(tmp_path):
+    grid = Grid(tmp_path / "grid", {"rate": [1]}, [0], "score")
+
+    def other(folder, **_):
+        return {"score": 0.0}
+
+    def cell(folder, **_):
+        with open(os.path.join(folder, "model"), "w", encoding="utf-8"):
+            pass
+        status, text = in_another_process(lambda: grid.run(other))
+        assert status == 9 and "`directory` must not be in use. Received: " in text
+        assert os.listdir(folder) == ["model"]
+        return {"score": 1.0}
+
+    assert grid.run(cell)["best"]["mean"] == {"score": 1.0}
+    assert os.listdir(grid.directory) == ["rate=1,seed=0"]
+    # A finished grid can be summed up while another one of the directory is run.
+    more = Grid(grid.directory, {"rate": [2]}, [0], "score")
+
+    def summing(folder, **_):
+        assert in_another_process(lambda: grid.run(other)) == (0, "")
+        return {"score": 2.0}
+
+    more.run(summing)
+
+
+def test_the_lock_of_a_grid_in_a_run_has_no_digest(tmp_path):
+    with RunDirectory(tmp_path / "run", {}) as run:
+        grid = Grid(run.path("cells"), {"rate": [1]}, [0], "score")
+
+        def cell(folder, **_):
+            assert sorted(os.listdir(grid.directory)) == ["rate=1,seed=0", "run.lock"]
+            run.finish()
+            return {"score": 1.0}
+
+        grid.run(cell)
+    assert "run.lock" not in (tmp_path / "run" / "SHA256SUMS").read_text()

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import math
 import os
-import shutil
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,6 +38,7 @@ from tfeff.recipes.runs import (
 from tfeff.recipes.task_dataset import find_dataset
 from tfeff.recipes.tuning import report
 from tfeff.tasks.encoder_limits import check_length
+from tfeff.utils.files import remove_folder
 
 _KINDS = (tfeff.data.TextExamples, tfeff.data.ChoiceExamples, tfeff.data.SpanExamples)
 
@@ -63,7 +63,7 @@ def distill_on_a_task(
             keep_data(run, dataset, read, trained="")
             return finish(run)
         for name in ("preset", "export"):  # A start that was killed left them.
-            shutil.rmtree(run.path(name), ignore_errors=True)
+            remove_folder(run.path(name))
         with contextlib.suppress(FileNotFoundError):
             os.remove(run.path("dev_metrics.csv"))
         with strategy.scope():

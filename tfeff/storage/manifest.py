@@ -133,21 +133,21 @@ def local_files(
 
     Args:
         folder: the folder, which may be missing.
-        skip: names to leave out.
+        skip: names of files to leave out, in folders below, too.
         follow_links: whether links to folders are followed; links that lead nowhere
             are then among the files, and else left out.
 
     Raises:
         OSError: if a folder cannot be read.
     """
-    own = {NAME, UNFINISHED, *skip}
     found = {}
     for parent, folders, names in walk(folder, follow_links):
         folders[:] = [name for name in folders if not name.startswith(PARTIAL)]
         for name in names:
             path = os.path.join(parent, name)
             inside = os.path.relpath(path, folder)
-            if inside not in own and (follow_links or os.path.exists(path)):
+            is_own = inside in (NAME, UNFINISHED) or name in skip
+            if not is_own and (follow_links or os.path.exists(path)):
                 found[inside] = path
     return found
 

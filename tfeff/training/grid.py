@@ -1,18 +1,18 @@
 """A grid of fine-tuning runs: every setting with every seed, once each."""
 
+import contextlib
 import itertools
 import json
 import math
 import os
-import shutil
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tfeff.storage.arguments import REPLACE, paths
-from tfeff.training import run_seal
+from tfeff.training import run_lock, run_seal
 from tfeff.utils.checks import check_iterable, check_mapping, check_path, check_string
-from tfeff.utils.files import write_text
+from tfeff.utils.files import remove_folder, write_text
 from tfeff.utils.json_files import read_object
 
 METRICS = "metrics.json"
@@ -24,7 +24,8 @@ class Grid:
     Each cell, a setting with a seed, has a folder of its own under `directory`, named
     after its values: `learning_rate=1e-05,batch_size=16,seed=0`. A cell is finished
     when its `metrics.json` is there; it is not run again. When a cell that was killed
-    is run again, the files that it left are deleted first.
+    is run again, the files that it left are deleted first. One process at a time may
+    run cells of a directory.
 
     Args:
         directory: the folder of the cells.
@@ -107,11 +108,13 @@ class Grid:
 
         Raises:
             ValueError: if a cell returns no `metric`, or a file of a finished cell is
-                damaged. (Delete the cell's folder to have it run again.)
+                damaged (delete the cell's folder to have it run again); where cells
+                are to be run, if another process runs some of the directory.
+            OSError: if what a killed cell left cannot be deleted.
         """
+        found = self._cells(cell)
         rows: list[dict[str, Any]] = []
-        for setting in self.settings():
-            cells = [self._cell(cell, setting, seed) for seed in self.seeds]
+        for setting, cells in zip(self.settings(), found, strict=True):
             values = {
                 name: [metrics.get(name, math.nan) for metrics in cells]
                 for name in cells[0]
@@ -162,11 +165,22 @@ class Grid:
             lines.append("| " + " | ".join(cells) + " |")
         return "\n".join(lines) + "\n"
 
+    def _cells(self, cell):
+        """The metrics of all cells, for each setting a list."""
+        settings, seeds = self.settings(), self.seeds
+        folders = [self.folder(x, seed) for x in settings for seed in seeds]
+        with contextlib.ExitStack() as stack:
+            # Who reads a finished grid need not be able to write to it.
+            if not all(os.path.exists(os.path.join(x, METRICS)) for x in folders):
+                lock = run_lock.lock_directory(self.directory)
+                stack.callback(lock.close)
+            return [[self._cell(cell, x, seed) for seed in seeds] for x in settings]
+
     def _cell(self, cell, setting, seed):
         folder = self.folder(setting, seed)
         path = os.path.join(folder, METRICS)
         if not os.path.exists(path):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
             os.makedirs(folder)
             metrics = {
                 k: float(v) for k, v in cell(folder, **setting, seed=seed).items()

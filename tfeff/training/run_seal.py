@@ -35,7 +35,7 @@ def seal_folder(folder: str) -> None:
     digests = {
         name: sha256(os.path.join(folder, name))
         for name in files_below(folder)
-        if name != run_lock.NAME
+        if os.path.basename(name) != run_lock.NAME
         and not (PARTIAL in name or "\n" in name)
         and os.path.isfile(os.path.join(folder, name))
     }

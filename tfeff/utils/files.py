@@ -197,6 +197,21 @@ def _exchange(new, path):
     os.rename(old, new)
 
 
+def remove_folder(path: str) -> None:
+    """Removes a folder with all that is in it, if it is there.
+
+    Raises:
+        OSError: if it cannot be removed; it names the folder.
+    """
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        reason = error.strerror or error
+        raise OSError(error.errno, f"{reason}, while removing {path}") from error
+
+
 @contextlib.contextmanager
 def scratch_folder(path: str) -> Iterator[str]:
     """Yields a new folder beside `path`, which is removed at the end."""
