@@ -6,6 +6,8 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 import types
@@ -559,3 +561,26 @@ def test_the_lock_of_a_grid_is_not_published():
             return {"score": 1.0}
 
         grid.run(cell)
+
+
+ENDS = """
+import pathlib, sys
+import tfeff
+
+(url,) = sys.argv[1:]
+run = tfeff.training.RunDirectory(url, {"a": 1})
+pathlib.Path(run.path("note.txt")).write_text("the last words")
+"""
+
+
+def test_a_process_that_ends_publishes_what_it_leaves(tmp_path):
+    """Python starts no threads any more when it does."""
+    url = f"file://{tmp_path}/there"
+    (tmp_path / "ends.py").write_text(ENDS)
+    environment = os.environ | {"TFEFF_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, str(tmp_path / "ends.py"), url]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
+    found = pathlib.Path(storage.fetch(url), "note.txt")
+    assert found.read_text() == "the last words"

@@ -1,6 +1,5 @@
 """Remote files and folders to local copies."""
 
-import concurrent.futures
 import contextlib
 import hashlib
 import json
@@ -18,10 +17,10 @@ from tfeff.storage.manifest import (
 )
 from tfeff.storage.place import Place
 from tfeff.storage.staging import staged
+from tfeff.storage.threads import in_threads
 from tfeff.utils.checks import is_url
 from tfeff.utils.files import atomic_file
 
-THREADS = 8
 _ATTEMPTS = 5
 # What fsspec's file systems tell of a file that is another one if it was replaced.
 _VERSION = (
@@ -193,9 +192,7 @@ def fill(place: Place, files: Mapping[str, File], folder: str) -> None:
                 )
 
     os.makedirs(folder, exist_ok=True)
-    with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-        for done in [pool.submit(download, name) for name in missing]:
-            done.result()
+    in_threads(download, missing)
 
 
 def fill_whole(place: Place, files: Mapping[str, File], folder: str) -> None:

@@ -1,11 +1,9 @@
 """Local folders to remote ones: files first, their manifest last."""
 
-import concurrent.futures
 import contextlib
 import os
 from collections.abc import Callable, Mapping
 
-from tfeff.storage.fetching import THREADS
 from tfeff.storage.manifest import (
     NAME,
     UNFINISHED,
@@ -17,6 +15,7 @@ from tfeff.storage.manifest import (
 )
 from tfeff.storage.place import SCRATCH, Place
 from tfeff.storage.shared_folder import PARTS
+from tfeff.storage.threads import in_threads
 from tfeff.utils.checks import check_path, is_url
 
 
@@ -186,9 +185,7 @@ def upload(
             return
         place.put(paths[name], file.at)
 
-    with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-        for done in [pool.submit(put, name) for name in files]:
-            done.result()
+    in_threads(put, files)
     announce(new)
     place.write(NAME, new.to_bytes())
     for at in kept - {file.at for file in files.values()}:

@@ -1,6 +1,5 @@
 """A folder that several processes write files to, at a path or at a URL."""
 
-import concurrent.futures
 import contextlib
 import os
 import re
@@ -8,8 +7,8 @@ import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
 
-from tfeff.storage.fetching import THREADS
 from tfeff.storage.place import SCRATCH, Place
+from tfeff.storage.threads import in_threads
 from tfeff.utils.checks import is_url
 from tfeff.utils.files import atomic_file, scratch_folder
 
@@ -66,10 +65,7 @@ class SharedFolder:
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(os.path.join(self.path, file))
             return
-        place = Place(self.name, self.path)
-        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-            for done in [pool.submit(place.remove, file) for file in files]:
-                done.result()
+        in_threads(Place(self.name, self.path).remove, files)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,25 @@
+"""Files that are moved at the same time, as storages answer late."""
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+THREADS = 8
+
+T = TypeVar("T")
+
+
+def in_threads(function: Callable[[T], None], items: Iterable[T]) -> None:
+    """Calls a function with each item; raises the error of the first that fails.
+
+    When a process ends Python starts no threads any more. What is called then, to
+    publish what a process leaves, comes one after the other.
+    """
+    if not threading.main_thread().is_alive():
+        for item in items:
+            function(item)
+        return
+    with ThreadPoolExecutor(THREADS) as pool:
+        for done in [pool.submit(function, item) for item in items]:
+            done.result()
