@@ -10,7 +10,9 @@ from collections.abc import Mapping
 import numpy as np
 
 import tfeff
+from tfeff.recipes.corpora import CACHES
 from tfeff.recipes.runs import MODEL
+from tfeff.training.checkpoints import checkpoint_steps
 from tfeff.training.grid import METRICS
 from tfeff.utils.files import write_text
 from tfeff.utils.json_files import read_object
@@ -64,6 +66,43 @@ def keep_data(
             f"{', '.join(changes)} than {dataset.name} has now"
         )
     if run.is_chief and there != found:
+        write_text(path, json.dumps(found, indent=2))
+
+
+def keep_caches(
+    run: tfeff.training.RunDirectory,
+    train: tfeff.data.Cache,
+    validation: tfeff.data.Cache,
+    source: str,
+) -> None:
+    """Notes the caches of a pretraining; raises if it has begun with others.
+
+    Runs of earlier versions have no note, and go on with the caches that there are.
+
+    Args:
+        run: its directory, which has `read_data.json` from now on. It has begun where
+            it has a checkpoint.
+        train, validation: the caches.
+        source: the setting that names them, and its value, for messages.
+
+    Raises:
+        ValueError: if a cache is of other text, or of other sequences of it.
+    """
+    found = {
+        name: {"corpus_hash": cache.corpus_hash, "num_sequences": cache.num_sequences}
+        for name, cache in zip(CACHES, (train, validation))
+    }
+    path = run.path(READ_DATA)
+    there = {}
+    if os.path.exists(path) and checkpoint_steps(run.path("checkpoints")):
+        there = read_object(path, run.directory)
+    if changes := [name for name in there if there[name] != found.get(name)]:
+        raise ValueError(
+            "`run_dir` must be a new folder where the text has changed. Received: "
+            f"run_dir={run.shown(run.directory)!r}, which has trained with other "
+            f"caches ({', '.join(changes)}) than those of {source} now"
+        )
+    if there != found:
         write_text(path, json.dumps(found, indent=2))
 
 

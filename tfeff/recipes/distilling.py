@@ -9,6 +9,7 @@ import keras
 import tfeff
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.corpora import build_caches, split_corpus
+from tfeff.recipes.data_record import keep_caches
 from tfeff.recipes.distill_settings import DistillSettings
 from tfeff.recipes.distilling_models import (
     finish,
@@ -103,6 +104,7 @@ def _distill_in_general(settings, strategy, callbacks):
             tokenizer,
             settings,
         )
+        keep_caches(run, train, valid, f"corpus={list(settings.corpus)}")
         # Without predictions the text is as it is: no token to predict is replaced.
         examples = (
             tfeff.data.MaskedTokens()

@@ -19,6 +19,7 @@ from tfeff.recipes.corpora import (
     train_tokenizer,
 )
 from tfeff.recipes.corpus_settings import check_no_fraction
+from tfeff.recipes.data_record import keep_caches
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.naming import named_as
@@ -374,12 +375,15 @@ def _make_data(run, settings):
         tokenizer = _tokenizer(run, given, None, settings)
         length = settings.sequence_length
         with named_as(directory="cache_dir"):
-            return tokenizer, *open_caches(settings.cache_dir, tokenizer, length)
-    train_text, valid_text = train_and_validation(settings)
-    tokenizer = _tokenizer(run, given, train_text, settings)
-    return tokenizer, *build_caches(
-        run.path("cache"), train_text, valid_text, tokenizer, settings
-    )
+            caches = open_caches(settings.cache_dir, tokenizer, length)
+        source = f"cache_dir={settings.cache_dir!r}"
+    else:
+        texts = train_and_validation(settings)
+        tokenizer = _tokenizer(run, given, texts[0], settings)
+        caches = build_caches(run.path("cache"), *texts, tokenizer, settings)
+        source = f"corpus={list(settings.corpus)}"
+    keep_caches(run, *caches, source)
+    return tokenizer, *caches
 
 
 def _read_data(run, settings):
