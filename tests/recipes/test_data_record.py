@@ -1,5 +1,6 @@
 import json
 import os
+import time
 import types
 
 import numpy as np
@@ -9,6 +10,7 @@ import tfeff
 from tfeff import data, datasets
 from tfeff.recipes.data_record import keep_data
 from tfeff.training import RunDirectory
+from tfeff.utils.digests import write_digests
 
 
 def texts(*first, labels=(0, 1)):
@@ -82,6 +84,62 @@ def test_names_stay_the_same(tmp_path):
             keep_data(run, changed, parts)
         record = json.loads((tmp_path / "run" / "read_data.json").read_text())
     assert record["label_names"] == ["dry", "wet"]
+
+
+def write_preset(folder, seed):
+    """Files like those of a preset; a seed stands for a training."""
+    folder.mkdir(parents=True, exist_ok=True)
+    now = time.time_ns()
+    for name in ("config.json", "tokenizer.json"):
+        (folder / name).write_text(json.dumps({"config": {"name": f"encoder_{now}"}}))
+    (folder / "metadata.json").write_text(json.dumps({"date_saved": now}))
+    (folder / "model.weights.h5").write_text(str(seed))
+    write_digests(str(folder))
+
+
+@pytest.mark.parametrize("is_run", [False, True])
+def test_the_encoder_stays_the_same(tmp_path, is_run):
+    pretrained = tmp_path / "pretrained"
+    preset = pretrained / "preset" if is_run else pretrained
+    parts = {"train": texts("a", "b")}
+    with RunDirectory(tmp_path / "run", {"pretrained": str(pretrained)}) as run:
+        for seed in (0, 1, 1):
+            write_preset(preset, seed)
+            keep_data(run, weather(), parts)  # Nothing is trained.
+        train(run)
+        write_preset(preset, 1)
+        keep_data(run, weather(), parts)
+        write_preset(preset, 2)
+        message = "trained with another pretrained='.*pretrained' than there is now"
+        with pytest.raises(ValueError, match=message):
+            keep_data(run, weather(), parts)
+        # Runs of earlier versions have not noted it.
+        record = json.loads((tmp_path / "run" / "read_data.json").read_text())
+        del record["pretrained"]
+        (tmp_path / "run" / "read_data.json").write_text(json.dumps(record))
+        keep_data(run, weather(), parts)
+        keep_data(run, weather(), parts)
+
+
+@pytest.mark.parametrize("by_flag", [False, True])
+def test_the_checkpoints_stay_the_same(tmp_path, by_flag):
+    checkpoints = tmp_path / "pretrained" / "checkpoints"
+    checkpoints.mkdir(parents=True)
+    for step in (1, 2):
+        (checkpoints / f"step-{step:08d}.keras").write_text("first")
+    pretrained = str(tmp_path / "pretrained")
+    config = {"pretrained": f"{pretrained}@2", "pretrained_steps": []}
+    if by_flag:
+        config = {"pretrained": pretrained, "pretrained_steps": [2]}
+    parts = {"train": texts("a", "b")}
+    with RunDirectory(tmp_path / "run", config) as run:
+        keep_data(run, weather(), parts)
+        train(run)
+        (checkpoints / "step-00000001.keras").write_text("second")
+        keep_data(run, weather(), parts)
+        (checkpoints / "step-00000002.keras").write_text("second")
+        with pytest.raises(ValueError, match="the encoder of `pretrained` has changed"):
+            keep_data(run, weather(), parts)
 
 
 def test_a_cell_without_metrics_is_trained_again(tmp_path):

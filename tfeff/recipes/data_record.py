@@ -12,12 +12,17 @@ import numpy as np
 import tfeff
 from tfeff.recipes.corpora import CACHES
 from tfeff.recipes.runs import MODEL
-from tfeff.training.checkpoints import checkpoint_steps
+from tfeff.storage.arguments import READ_MODEL, paths
+from tfeff.tasks.pretrained import find_preset, split_step
+from tfeff.training.checkpoints import checkpoint_steps, run_checkpoint
 from tfeff.training.grid import METRICS
+from tfeff.utils.digests import FILE_NAME as SHA256SUMS
+from tfeff.utils.digests import read_digests, sha256
 from tfeff.utils.files import write_text
 from tfeff.utils.json_files import read_object
 
 READ_DATA = "read_data.json"
+PRETRAINED = "pretrained"
 
 
 def keep_data(
@@ -28,8 +33,10 @@ def keep_data(
 ) -> None:
     """Notes what a run reads; raises if it is not what the run has read before.
 
-    What is trained is not trained again, so all models must be of one data set. As the
-    record stays, recipes write it when nothing else can refuse a start.
+    What is trained is not trained again, so all models must be of one data set, and
+    have begun as one encoder: that of `pretrained` in the run's configuration, if it
+    has that. As the record stays, recipes write it when nothing else can refuse a
+    start.
 
     Args:
         run: its directory, which has `read_data.json` from now on.
@@ -39,7 +46,8 @@ def keep_data(
             trained.
 
     Raises:
-        ValueError: if labels, metrics or examples are others; it names them.
+        ValueError: if labels, metrics or examples are others, or the encoder is; it
+            names them.
     """
     labels = dataset.label_names
     found = {
@@ -47,6 +55,8 @@ def keep_data(
         "metric_names": list(dataset.metric_names),
         "examples": {part: _digest(examples) for part, examples in parts.items()},
     }
+    if digests := _pretrained_digests(run.config):
+        found[PRETRAINED] = digests
     path = run.path(READ_DATA)
     folders = os.path.join(glob.escape(run.directory), trained)
     finished = sorted(glob.glob(os.path.join(folders, METRICS)))
@@ -59,7 +69,15 @@ def keep_data(
         loaded = tfeff.training.load_checkpoint(model, compile=False)
         if names := getattr(loaded, "label_names", None):
             there = {"label_names": list(names)}
-    if changes := [name for name in there if there[name] != found.get(name)]:
+    changes = [name for name in there if there[name] != found.get(name)]
+    if changes == [PRETRAINED]:
+        raise ValueError(
+            "`run_dir` must be a new folder where the encoder of `pretrained` has "
+            f"changed. Received: run_dir={run.shown(run.directory)!r}, which has "
+            f"trained with another pretrained={run.config[PRETRAINED]!r} than there is "
+            "now"
+        )
+    if changes:
         raise ValueError(
             "`run_dir` must be a new folder where the data have changed. Received: "
             f"run_dir={run.shown(run.directory)!r}, which has read other "
@@ -67,6 +85,41 @@ def keep_data(
         )
     if run.is_chief and there != found:
         write_text(path, json.dumps(found, indent=2))
+
+
+def _pretrained_digests(config):
+    """The digests of the files of the encoders that cells begin as."""
+    if PRETRAINED not in config:
+        return {}
+    steps = config.get("pretrained_steps") or ()
+    names = [f"{config[PRETRAINED]}@{step}" for step in steps] or [config[PRETRAINED]]
+    return {name: digest for path in names for name, digest in _digests(path).items()}
+
+
+@paths(pretrained=READ_MODEL)
+def _digests(pretrained):
+    """The digests of a preset, or of a checkpoint, by the names of files.
+
+    There are none of a preset of an earlier version. An encoder that is saved again
+    has the same ones: the date, in `metadata.json`, and the names of objects are new
+    then, and left out.
+    """
+    folder, step = split_step(pretrained)
+    if step is not None:
+        file, _ = run_checkpoint(folder, step)
+        return {os.path.basename(file): sha256(file)}
+    preset = find_preset(folder)
+    if not os.path.exists(os.path.join(preset, SHA256SUMS)):
+        return {}
+    digests = read_digests(preset)
+    digests.pop("metadata.json", None)
+    for name in [name for name in digests if name.endswith(".json")]:
+        content = read_object(os.path.join(preset, name))
+        if isinstance(config := content.get("config"), dict):
+            config.pop("name", None)
+        text = json.dumps(content, sort_keys=True)
+        digests[name] = hashlib.sha256(text.encode()).hexdigest()
+    return digests
 
 
 def keep_caches(
