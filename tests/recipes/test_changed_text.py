@@ -5,6 +5,7 @@ import os
 import shutil
 
 import keras
+import numpy as np
 import pytest
 
 import tfeff
@@ -70,3 +71,19 @@ def test_caches_of_other_text_are_refused_once_the_training_has_begun(folder):
     note = json.loads((folder / "run/read_data.json").read_text())
     cache = tfeff.data.open_cache("caches/train", tokenizer())
     assert note["train"]["corpus_hash"] == cache.corpus_hash
+
+
+@pytest.mark.slow
+def test_what_a_training_leaves_takes_the_place_of_an_earlier_ones(folder, capsys):
+    write_caches(DOCUMENTS)
+    start()
+    shutil.rmtree("run/checkpoints")
+    write_caches(DOCUMENTS[::-1])
+    trained = start().encoder.get_weights()
+    assert "run/preset was of another training" in capsys.readouterr().out
+    kept, _ = tfeff.tasks.load_pretrained("run")
+    for weight, other in zip(trained, kept.get_weights(), strict=True):
+        np.testing.assert_array_equal(weight, other)
+    assert len(tfeff.export.versions("run/export")) == 2
+    start()
+    assert len(tfeff.export.versions("run/export")) == 2

@@ -1,12 +1,22 @@
 """What recipes export, over several starts, and after those of earlier versions."""
 
+import os
+import shutil
+
 import pytest
 
 import tfeff
 from tests.subjects.files import flip_bit
 from tests.subjects.sentences import tokenizer
 from tests.subjects.serving import make_encoder
-from tfeff.recipes.run_exports import export_once, make_once, newest_export
+from tfeff.recipes.run_exports import (
+    export_once,
+    make_once,
+    newest_export,
+    same_weights,
+    write_encoder,
+)
+from tfeff.utils.files import write_text
 
 
 @pytest.fixture
@@ -34,6 +44,37 @@ def test_the_export_of_a_run_of_before_there_were_versions_stays(run):
     assert export_once(run, make_encoder(), tokenizer()) == flat == newest_export(run)
     tfeff.export.check_export(flat)
     assert tfeff.export.versions(flat) == [flat]
+
+
+def test_a_preset_and_an_export_are_of_one_training(run, monkeypatch, capsys):
+    exported = []
+
+    def save_version(model, tokenizer, path):
+        exported.append(model)
+        folder = f"{path}/{len(exported)}"
+        os.makedirs(folder)
+        write_text(f"{folder}/saved_model.pb", "")
+        return folder
+
+    def write(model):
+        folder = write_encoder(run, model, tokenizer(), model)
+        kept, _ = tfeff.tasks.load_pretrained(run.path("preset"))
+        assert same_weights(kept, model)
+        return folder
+
+    monkeypatch.setattr(tfeff.export, "save_version", save_version)
+    first, second = make_encoder(), make_encoder()
+    second.set_weights([weight + 1 for weight in first.get_weights()])
+    assert write(first) == write(first) == run.path("export", "1")
+    assert not capsys.readouterr().out
+    assert write(second) == write(second) == run.path("export", "2")
+    message = "preset was of another training, or deleted: it has the encoder of this"
+    assert message in capsys.readouterr().out
+    shutil.rmtree(run.path("preset"))
+    assert write(first) == run.path("export", "3")
+    shutil.rmtree(run.path("export"))
+    write(first)
+    assert exported == [first, second, first, first]
 
 
 def test_a_folder_is_made_once_and_checked(tmp_path):

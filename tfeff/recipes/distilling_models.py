@@ -3,7 +3,7 @@
 import tfeff
 from tfeff.recipes.naming import named_as
 from tfeff.recipes.overrides import check_override
-from tfeff.recipes.run_exports import export_once, make_once, newest_export
+from tfeff.recipes.run_exports import newest_export, write_encoder
 from tfeff.utils.json_files import read_object
 
 
@@ -93,11 +93,7 @@ def write(run, metrics, model, tokenizer, **options):
         tokenizer: its tokenizer.
         **options: those of `tfeff.export.save_version`.
     """
-    make_once(
-        run.path("preset"),
-        lambda path: tfeff.tasks.save_pretrained(model, tokenizer, path),
-    )
-    export_once(run, model, tokenizer, **options)
+    write_encoder(run, model, tokenizer, model, **options)
     tfeff.training.write_metrics(metrics, run.path("metrics.json"))
 
 

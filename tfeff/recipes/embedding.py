@@ -16,7 +16,7 @@ from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.embed_settings import EmbedSettings
 from tfeff.recipes.heads import read_own_head
 from tfeff.recipes.naming import named_as
-from tfeff.recipes.run_exports import has_model, write_model
+from tfeff.recipes.run_exports import has_model, same_weights, write_model
 from tfeff.recipes.runs import (
     MODEL,
     copy,
@@ -200,9 +200,7 @@ def has_weights(run, model):
     path = run.path(MODEL)
     if not os.path.exists(path):
         return False
-    kept = tfeff.training.load_checkpoint(path, compile=False).get_weights()
-    weights = model.get_weights()
-    return len(kept) == len(weights) and all(map(np.array_equal, kept, weights))
+    return same_weights(tfeff.training.load_checkpoint(path, compile=False), model)
 
 
 def read_pairs(settings, dataset):

@@ -25,7 +25,7 @@ from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.naming import named_as
 from tfeff.recipes.overrides import check_override
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
-from tfeff.recipes.run_exports import export_once, make_once
+from tfeff.recipes.run_exports import write_encoder
 from tfeff.recipes.runs import (
     check_plots,
     draw,
@@ -249,12 +249,8 @@ def _finish(run, settings, model, tokenizer, valid, metrics):
         model.encoder, _valid_batches(settings, valid, tokenizer)(), run, settings.plots
     )
     fills = isinstance(model, tfeff.objectives.MaskedLM)
-    make_once(
-        run.path("preset"),
-        lambda path: tfeff.tasks.save_pretrained(model.encoder, tokenizer, path),
-    )
     served = model if fills else model.encoder
-    exported = export_once(run, served, tokenizer)
+    exported = write_encoder(run, model.encoder, tokenizer, served)
     run.finish()
     preset = run.shown(run.path("preset"))
     print(f"the encoder and its tokenizer, to fine-tune: {preset}")

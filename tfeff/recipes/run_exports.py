@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 
 import tfeff
 from tfeff.recipes.runs import MODEL
@@ -70,6 +71,63 @@ def write_model(
         save(run.path(MODEL))
     make_once(run.path("preset"), write_preset)
     return export_once(run, model, tokenizer, **options)
+
+
+def write_encoder(
+    run: tfeff.training.RunDirectory,
+    model: keras.Model,
+    tokenizer,
+    served: keras.Model,
+    **options: Any,
+) -> str:
+    """Writes the `preset/` and the export of a run that trains one model.
+
+    Those of another training, such as of checkpoints that were deleted since, are
+    replaced: the preset by a new one, the export by the next version. A line says so.
+
+    Args:
+        run: the run directory.
+        model: for the preset, an encoder or a model around one.
+        tokenizer: its tokenizer.
+        served: for the export, the model or its encoder.
+        **options: those of `tfeff.export.save_version`.
+
+    Returns:
+        Where the export is.
+    """
+    preset = run.path("preset")
+
+    def write_preset(path):
+        tfeff.tasks.save_pretrained(model, tokenizer, path)
+
+    # Presets come before exports: an export without one may be of another training.
+    has_others = os.path.exists(preset) or tfeff.export.versions(run.path("export"))
+    if not has_others or _has_encoder(preset, getattr(model, "encoder", model)):
+        make_once(preset, write_preset)
+        return export_once(run, served, tokenizer, **options)
+    exported = export_anew(run, served, tokenizer, **options)
+    # Last, as the next start of a run that is killed before must do it all again.
+    make_anew(preset, write_preset)
+    print(
+        f"{run.shown(preset)} was of another training, or deleted: it has the encoder "
+        f"of this one now, and {run.shown(exported)} is the export"
+    )
+    return exported
+
+
+def _has_encoder(preset, encoder):
+    """Whether a preset is there, and has the weights of an encoder."""
+    if not os.path.exists(preset):
+        return False
+    check_made(preset)
+    kept = tfeff.encoders.Encoder.from_preset(preset, dtype=encoder.dtype_policy)
+    return same_weights(kept, encoder)
+
+
+def same_weights(one: keras.Model, other: keras.Model) -> bool:
+    """Whether two models have the same weights, in the same order."""
+    weights, others = one.get_weights(), other.get_weights()
+    return len(weights) == len(others) and all(map(np.array_equal, weights, others))
 
 
 def make_anew(path: str, write: Callable[[str], object]) -> None:
