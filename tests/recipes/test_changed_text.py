@@ -73,6 +73,34 @@ def test_caches_of_other_text_are_refused_once_the_training_has_begun(folder):
     assert note["train"]["corpus_hash"] == cache.corpus_hash
 
 
+class CrashAtOnce(keras.callbacks.Callback):
+    def on_train_begin(self, logs=None):
+        raise RuntimeError("crash")
+
+
+def write_preset(seed, tokenizer):
+    sizes = SIZES | dict(vocabulary_size=60, max_sequence_length=16)
+    keras.utils.set_random_seed(seed)
+    encoder = tfeff.encoders.build("bert_tiny", **sizes)
+    tfeff.tasks.save_pretrained(encoder, tokenizer, "preset", overwrite=seed > 0)
+
+
+def test_an_encoder_of_another_tokenizer_does_not_take_the_kept_one(folder):
+    (folder / "text.txt").write_text("\n\n".join(DOCUMENTS))
+    settings = dict(run_dir="run", corpus=("text.txt",), pretrained="preset")
+    names = ("sequence_length", "steps", "eval_every", "batch_size", "warmup_steps")
+    settings |= {name: SETTINGS[name] for name in names}
+    settings |= dict(validation_fraction=0.2)
+    other = tfeff.data.train_tokenizer([text[::-1] for text in DOCUMENTS], 60)
+    for seed, given in enumerate((tokenizer(), tokenizer())):
+        write_preset(seed, given)
+        with pytest.raises(RuntimeError, match="crash"):
+            pretrain(PretrainSettings(**settings), callbacks=[CrashAtOnce()])
+    write_preset(2, other)
+    with pytest.raises(ValueError, match="another one than pretrained='preset' has"):
+        pretrain(PretrainSettings(**settings), callbacks=[CrashAtOnce()])
+
+
 @pytest.mark.slow
 def test_what_a_training_leaves_takes_the_place_of_an_earlier_ones(folder, capsys):
     write_caches(DOCUMENTS)

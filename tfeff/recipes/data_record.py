@@ -139,10 +139,11 @@ def keep_caches(
         source: the setting that names them, and its value, for messages.
 
     Raises:
-        ValueError: if a cache is of other text, or of other sequences of it.
+        ValueError: if a cache is of other text, or of other sequences or tokens of it.
     """
+    noted = ("corpus_hash", "num_sequences", "tokenizer_hash")
     found = {
-        name: {"corpus_hash": cache.corpus_hash, "num_sequences": cache.num_sequences}
+        name: {attribute: getattr(cache, attribute) for attribute in noted}
         for name, cache in zip(CACHES, (train, validation))
     }
     path = run.path(READ_DATA)
@@ -151,7 +152,8 @@ def keep_caches(
         there = read_object(path, run.directory)
     if changes := [name for name in there if there[name] != found.get(name)]:
         raise ValueError(
-            "`run_dir` must be a new folder where the text has changed. Received: "
+            "`run_dir` must be a new folder where the text or the tokenizer has "
+            "changed. Received: "
             f"run_dir={run.shown(run.directory)!r}, which has trained with other "
             f"caches ({', '.join(changes)}) than those of {source} now"
         )

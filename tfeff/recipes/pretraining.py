@@ -41,7 +41,7 @@ from tfeff.tasks.run_tokenizer import (
     load_run_tokenizer,
     save_run_tokenizer,
 )
-from tfeff.training.checkpoints import check_kept_steps
+from tfeff.training.checkpoints import check_kept_steps, checkpoint_steps
 from tfeff.utils.checks import check_choice
 from tfeff.utils.interruption import end_at_once
 
@@ -416,13 +416,31 @@ def _tokenizer(run, given, documents, settings):
     return load_run_tokenizer(run.directory) if given is None else given
 
 
+def _check_kept(run, tokenizer, settings):
+    """Raises where the run's tokenizer is not that of the encoder to start from."""
+    fingerprint = tfeff.data.tokenizer_fingerprint
+    if fingerprint(load_run_tokenizer(run.directory)) != fingerprint(tokenizer):
+        raise ValueError(
+            "`run_dir` must be a new folder where the tokenizer of `pretrained` has "
+            f"changed. Received: run_dir={run.shown(run.directory)!r}, which has kept "
+            f"another one than pretrained={settings.pretrained!r} has now"
+        )
+
+
 def _given_tokenizer(run, settings):
-    """The tokenizer that the settings name; `None` where the run needs none of them."""
-    if has_run_tokenizer(run.directory):
-        return None
-    if settings.pretrained:
+    """The tokenizer that the settings name; `None` where the run has its own.
+
+    An encoder to start from has the run's, too, until the training has begun.
+    """
+    is_kept = has_run_tokenizer(run.directory)
+    has_begun = is_kept and checkpoint_steps(run.path("checkpoints"))
+    if settings.pretrained and not has_begun:
         _, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
+        if is_kept:
+            _check_kept(run, tokenizer, settings)
         return tokenizer
+    if is_kept:
+        return None
     if settings.cache_dir:
         tokenizer = load_run_tokenizer(settings.cache_dir)
     else:
