@@ -185,3 +185,11 @@ def test_bad_settings_are_named_before_any_work(folder, others, message):
     with pytest.raises(ValueError, match=message):
         embed(settings(**others))
     assert not (folder / "run" / "cells").exists()
+
+
+def test_a_trained_run_is_not_replaced_by_one_without_examples(folder):
+    (folder / "run/cells").mkdir(parents=True)
+    (folder / "run/config.json").write_text(json.dumps(settings().config()))
+    with pytest.raises(ValueError, match="`examples` must be given again.*'run'"):
+        embed(settings())
+    assert not (folder / "run/model.keras").exists()

@@ -131,6 +131,11 @@ def embed(
             examples = examples.sample(settings.train_examples)
     pairs = read_pairs(settings, dataset)
     with open_run(settings) as run:
+        if examples is None and os.path.isdir(run.path("cells")):
+            raise ValueError(
+                "`examples` must be given again for a run that has been trained with "
+                f"some. Received: examples=None, run_dir={settings.run_dir!r}"
+            )
         strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
         encoder, tokenizer = load_pretrained(settings)
         length = settings.sequence_length or encoder.max_sequence_length
