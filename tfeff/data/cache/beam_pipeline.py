@@ -14,11 +14,11 @@ from tfeff.data.cache.finishing import finish
 from tfeff.data.cache.shards import WrittenShard
 from tfeff.data.text.corpus import parts_of
 from tfeff.data.text.packed_tokenizer import PackedTokenizer
-from tfeff.storage.fetching import THREADS
 from tfeff.storage.manifest import File, Manifest, local_files, manifest_of
 from tfeff.storage.place import Place
 from tfeff.storage.publishing import begin, complete
 from tfeff.storage.shared_folder import SharedFolder, new_parts, shared_scratch
+from tfeff.storage.threads import THREADS
 from tfeff.utils.beam import BeamJobs, check_picklable
 from tfeff.utils.files import remove_partial
 
