@@ -10,6 +10,7 @@ from tests.checks import assert_close, randomize, variables_of
 from tests.subjects.attention import D, check, run
 from tests.subjects.partitions import TENTS
 from tfeff import layers, ops
+from tfeff.compat import other_policies
 from tfeff.layers import scored_attention
 
 LENGTH = 40
@@ -211,3 +212,14 @@ def test_without_a_reach_keys_are_not_separated(parted):
     ):
         make(make_layer, query_block_size=8)(HIDDEN)
     assert not parted
+
+
+def test_the_reach_is_that_of_the_policy_of_now():
+    """A model in half precision is exported in float32, by its policy for that time."""
+    half, exact = (
+        layers.PartitionOfUnityMask(8, num_layers=4, dtype=dtype)
+        for dtype in ("bfloat16", "float32")
+    )
+    assert half.reach(0) < exact.reach(0)
+    with other_policies([(half, keras.dtype_policies.DTypePolicy("float32"))]):
+        assert half.reach(0) == exact.reach(0)

@@ -101,14 +101,13 @@ class PartitionOfUnityMask(Layer):
         self.spacing = float(spacing)
         self.partition = untracked(partition)
         self._kind: BernsteinPartition | StepPartition | RegisteredPartition
-        sizes = self.num_parts, self.num_layers, self.compute_dtype
+        sizes = self.num_parts, self.num_layers
         if partition is not None:
-            self._kind = RegisteredPartition(partition, *sizes)
+            self._kind = RegisteredPartition(partition, *sizes, self.compute_dtype)
         elif boundaries is not None:
             self._kind = StepPartition(tuple(boundaries))
         else:
-            constants = self.alpha, self.beta, self.spacing
-            self._kind = BernsteinPartition(*sizes, *constants)
+            self._kind = BernsteinPartition(*sizes, self.alpha, self.beta, self.spacing)
         self.built = True  # The layer has no weights.
 
     def call(self, hidden: Tensor, layer_index: int | None = None) -> Tensor:
@@ -143,7 +142,9 @@ class PartitionOfUnityMask(Layer):
         Args:
             layer_index: integer that overrides the constructor's, or `None`.
         """
-        return self._kind.reach(self._index(layer_index))
+        # The policy may have changed, as that of a half precision model does for an
+        # export in float32.
+        return self._kind.reach(self._index(layer_index), self.compute_dtype)
 
     @property
     def outer_parts(self) -> tuple[int, int]:

@@ -167,12 +167,18 @@ class RegisteredPartition:
         given = {**self._given, "layer_index": layer_index}
         return _call(self._made.functions, given, relative_positions)
 
-    def reach(self, layer_index: int) -> int | None:
-        """The declared distance, or `None`."""
+    def reach(self, layer_index: int, dtype: str) -> int | None:
+        """The declared distance, or `None`.
+
+        Args:
+            layer_index: the layer.
+            dtype: the dtype in which weights are multiplied with the partition.
+        """
         reach = self._made.reach
         if not callable(reach):
             return reach
-        reach = _call(reach, {**self._given, "layer_index": layer_index})
+        given = {**self._given, "layer_index": layer_index, "dtype": dtype}
+        reach = _call(reach, given)
         return check_integer("reach", reach, minimum=0)
 
     def _checked(self):
@@ -186,7 +192,7 @@ class RegisteredPartition:
             error = np.abs(values.sum(axis=1) - 1).max()
             if not error <= _TOLERANCE:
                 self._refuse(layer_index, f"its sum is off 1 by {error:g}")
-            reach = self.reach(layer_index)
+            reach = self.reach(layer_index, self._dtype)
             if reach is not None:
                 far = [reach + 1, reach + 2, *(x for x in _POWERS if x > reach)]
                 outer.add(self._outer(self._values(far, layer_index), layer_index))
@@ -222,10 +228,11 @@ class RegisteredPartition:
         parts = tuple(int(side[:, 0].argmax()) for side in values)
         error = max(abs(1 - side[part]).max() for side, part in zip(values, parts))
         if error > rounding:
+            reach = self.reach(layer_index, self._dtype)
             raise ValueError(
                 "`reach` must be the distance beyond which one part on either side is "
-                f"1. Received: reach={self.reach(layer_index)} of the partition "
-                f"{self._name!r}, which in layer {layer_index} is off by {error:g}"
+                f"1. Received: reach={reach} of the partition {self._name!r}, which in "
+                f"layer {layer_index} is off by {error:g}"
             )
         return parts
 

@@ -447,13 +447,11 @@ class BernsteinPartition:
 
     Attributes:
         num_parts, num_layers, alpha, beta, spacing: as in `partition_functions`.
-        dtype: the dtype in which weights are multiplied with the partition.
         outer_parts: the parts of far keys to the left and to the right.
     """
 
     num_parts: int
     num_layers: int
-    dtype: str
     alpha: float | None
     beta: float | None
     spacing: float
@@ -465,11 +463,11 @@ class BernsteinPartition:
             relative_positions, self.num_parts, layer_index, self.num_layers, *constants
         )
 
-    def reach(self, layer_index: int) -> int:
+    def reach(self, layer_index: int, dtype: str) -> int:
         """`partition_reach` of a layer."""
         constants = self.alpha, self.beta, self.spacing
         return partition_reach(
-            self.num_parts, layer_index, self.num_layers, self.dtype, *constants
+            self.num_parts, layer_index, self.num_layers, dtype, *constants
         )
 
     @property
@@ -492,8 +490,8 @@ class StepPartition:
         """`bucket_functions`, whatever the layer."""
         return bucket_functions(relative_positions, self.boundaries)
 
-    def reach(self, layer_index: int) -> int:
-        """The distance beyond which one part of either side is 1."""
+    def reach(self, layer_index: int, dtype: str) -> int:
+        """The distance beyond which one part of either side is 1, in any dtype."""
         return math.ceil(max(map(abs, self.boundaries), default=0)) + 1
 
     @property
