@@ -52,6 +52,52 @@ def test_other_columns(tmp_path):
     assert examples.words == (("Ada", "ran"),) and lists(examples) == [[1, 0]]
 
 
+CONLL_U = """\
+# sent_id = 1
+1-2\tDon't\t_\t_
+1\tDo\tAUX\tO
+2\tn't\tPART\tO
+2.1\tyou\tPRON\tO
+3\tgo\tVERB\tO
+
+# newdoc
+
+# text = Ada
+1\tAda\tPROPN\tB-PER
+"""
+
+
+def test_lines_of_conll_u_that_are_no_words_are_left_out(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text(CONLL_U)
+    examples = read_conll(path, NAMES, word_column=1)
+    assert examples.words == (("Do", "n't", "go"), ("Ada",))
+    assert lists(examples) == [[0, 0, 0], [1]]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("word_column", [0, -4])
+def test_numbers_are_no_words(tmp_path, start, word_column):
+    path = tmp_path / "a.txt"
+    sentence = [f"{start} Ada _ B-PER\n", f"{start + 1} ran _ O\n", "\n"]
+    path.write_text("".join([*sentence, *sentence[::2], *sentence]))
+    with pytest.raises(
+        ValueError, match=r"`word_column` must be .*, such as 1, for .*a\.txt, whose c"
+    ):
+        read_conll(path, NAMES, word_column)
+    assert read_conll(path, NAMES, 1).words[:2] == (("Ada", "ran"), ("Ada",))
+
+
+def test_words_may_be_numbers(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("1 CD O\n2 CD O\n\n1-2 CD O\nAda NNP B-PER\n# SYM O\n")
+    assert read_conll(path, NAMES).words == (("1", "2"), ("1-2", "Ada", "#"))
+    path.write_text("1 CD O\n\n1 CD O\n")  # Each is alone.
+    assert read_conll(path, NAMES).words == (("1",), ("1",))
+    path.write_text("1 O\n2 O\n")  # There is no column of other words.
+    assert read_conll(path, NAMES).words == (("1", "2"),)
+
+
 def test_labels_may_lack(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("Ada\nran\n\nyes\n")

@@ -21,6 +21,7 @@ import dataclasses
 import functools
 import math
 import os
+import re
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -48,6 +49,8 @@ _SUFFIXES = (".txt", ".tsv", ".conll", ".iob2")
 _METRICS = ("f1", "precision", "recall", "accuracy")
 _DOCUMENT = "-DOCSTART-"
 _DEV_EVERY = 10
+# First cells of CoNLL-U's comments, of words that are several, and of left-out ones.
+_EXTRA = re.compile(r"#|\d+[-.]\d+$")
 
 
 @paths(path=READ)
@@ -62,12 +65,15 @@ def read_conll(
 
     Columns are separated by tabs, or in files without any by runs of blanks. Lines of
     white space alone separate sentences, and so do lines that begin with `-DOCSTART-`,
-    which separate documents.
+    which separate documents. Where the first column numbers the words of each sentence,
+    as in CoNLL-U, no words are lines of comments (`# text`), of what is written as one
+    word (`1-2`, above the words 1 and 2) and of words that are left out (`8.1`).
 
     Args:
         path: the file, UTF-8; `.gz` is decompressed.
         label_names: all labels, in the order of their ids.
-        word_column: integer, the column of the words; -1 is the last.
+        word_column: integer, the column of the words; -1 is the last. It is 1 where
+            column 0 numbers them.
         label_column: integer, the column of the labels.
         label_optional: whether the file may have no labels: one column alone.
 
@@ -77,8 +83,8 @@ def read_conll(
     Raises:
         ValueError: with the file and the line, if it is missing or empty, a line has
             too few columns, or not as many as the lines before, so that words and
-            labels could be mistaken for others; or if a label is unknown: the message
-            names a near miss.
+            labels could be mistaken for others; if a label is unknown: the message
+            names a near miss; or if `word_column` has the numbers of the words.
         TypeError: if an argument has another type.
 
     Example:
@@ -103,6 +109,8 @@ def read_conll(
         (number, [] if _is_between(line) else line.split(separator))
         for number, line in lines
     ]
+    if is_numbered := _is_numbered(rows):
+        rows = [(number, cells) for number, cells in rows if not _is_extra(cells)]
     labelled = not label_optional or any(len(cells) > 1 for _, cells in rows)
     sentences: list[list[tuple[str, int]]] = [[]]
     first = None
@@ -116,6 +124,12 @@ def read_conll(
         if len(cells) != first[1]:
             expected = f"must have {first[1]} columns, as line {first[0]}"
             raise malformed(path, number, expected, str(cells))
+        if is_numbered and len(cells) > 2 and word_column in (0, -len(cells)):
+            raise ValueError(
+                f"`word_column` must be that of the words, such as 1, for {path}, "
+                "whose column 0 numbers the words of each sentence. Received: "
+                f"word_column={word_column}"
+            )
         word = _cell(cells, "word_column", word_column, path, number)
         label = 0
         if labelled:
@@ -362,6 +376,27 @@ def check_labels(
 def _is_between(line):
     """Whether a line is between two sentences."""
     return not line.strip(" \t\ufeff") or line.startswith(_DOCUMENT)
+
+
+def _is_numbered(rows):
+    """Whether the first cells number the words of each sentence, from 1 or 0."""
+    sentences: list[list[str]] = [[]]
+    for _, cells in rows:
+        if not cells:
+            sentences.append([])
+        elif not _is_extra(cells):
+            sentences[-1].append(cells[0])
+    sentences = [sentence for sentence in sentences if sentence]
+    longest = max(map(len, sentences), default=0)
+    return longest > 1 and any(
+        all(sentence == numbers[: len(sentence)] for sentence in sentences)
+        for numbers in ([str(n) for n in range(k, k + longest)] for k in (0, 1))
+    )
+
+
+def _is_extra(cells):
+    """Whether a line of a numbered file is no word: as `# text`, 1-2 and 8.1."""
+    return bool(cells) and bool(_EXTRA.match(cells[0]))
 
 
 def _cell(cells, what, column, path, number):
