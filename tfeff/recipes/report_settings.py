@@ -15,9 +15,12 @@ class ReportSettings(Settings):
     by, on the development set (of MNLI on both parts), and the average over GLUE's
     eight tasks where all are there. Of questions it is exact match and F1: those of
     `predict_split`, such as test_half of MRQA, where the run has them, and of the
-    development set otherwise. Of several runs of a task the best counts. Below stand
-    the baselines, which read no text: the commonest class or answer of the training
-    part, the mean rating, each word's commonest label. What a glob matches beside such
+    development set otherwise. Below stand the baselines, which read no text: the
+    commonest class or answer of the training part, the mean rating, each word's
+    commonest label.
+
+    Of several runs of a task that fine-tune one encoder, the best counts; a last table
+    has each of them, by its folder, the best first. What a glob matches beside such
     runs, as those of pretraining, is left out, and told. Nothing is changed.
     """
 

@@ -59,6 +59,9 @@ class _NoScores(Exception):
 def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     """Prints a table of texts and one of questions, of finished runs.
 
+    Where an encoder has several runs of a column, its row has the best one, and a table
+    of these runs follows, by their folders.
+
     Args:
         settings: see `ReportSettings`.
 
@@ -109,11 +112,13 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     baselines: dict[str, dict[_Column, dict[str, float]]] = {}
     folders: dict[_Column, str] = {}
     runs = _runs(settings.runs)
-    known = {(column, folder) for _, column, folder, _, _ in runs if column.digests}
-    for model, column, folder, scores, baseline in runs:
+    by_run: dict[tuple[_Column, str], dict[str, dict[str, float]]] = {}
+    known = {read[1:3] for read in runs.values() if read[1].digests}
+    for run, (model, column, folder, scores, baseline) in runs.items():
         column = _joined(column, folder, known)
         folders.setdefault(column, folder)
         _keep_best(by_column, model, column, scores)
+        by_run.setdefault((column, model), {})[run] = scores
         if baseline is not None:
             _keep_best(baselines, baseline["name"], column, baseline["metrics"])
     by_column |= baselines
@@ -135,6 +140,7 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
             tables.append(
                 _table(by_column, {column: names[column] for column in wanted})
             )
+    tables += _tables_of_runs(by_run, names)
     text = "\n".join(tables)
     print(text, end="")
     if settings.output is not None:
@@ -151,8 +157,8 @@ def _write(text, output):
 
 
 def _runs(patterns):
-    """What `_read` returns of the runs; what globs match and is none is left out."""
-    found = []
+    """What `_read` returns of each run; what globs match and is none is left out."""
+    found = {}
     for pattern in patterns:
         for folder in (
             matching_folders("runs", pattern)
@@ -160,7 +166,7 @@ def _runs(patterns):
             else sorted(glob.glob(pattern)) or [pattern]
         ):
             try:
-                found.append(_read(folder))
+                found[folder.rstrip("/")] = _read(folder)
             except _NoScores as error:
                 if folder == pattern:
                     raise ValueError(
@@ -315,16 +321,37 @@ def _predicted(folder, part, metrics):
 
 def _table(found, names):
     """The table of columns by their names."""
-    titles = [
-        f"{name} EM / F1" if column.of_questions else name
-        for column, name in names.items()
-    ]
+    titles = [_title(*named) for named in names.items()]
     lines = [f"| encoder | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|"]
     for model, row in found.items():
         cells = [_cell(row.get(column), column) for column in names]
         if set(cells) != {"–"}:
             lines.append(f"| {model} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _tables_of_runs(by_run, names):
+    """A table of the runs that share encoder and column; none where each is alone.
+
+    Args:
+        by_run: by column and encoder, the metrics of each run by its folder.
+        names: the columns' names.
+    """
+    lines = []
+    for (column, model), runs in by_run.items():
+        if len(runs) > 1:
+            title = _title(column, names[column])
+            for run in sorted(runs, key=lambda run: _rank(runs[run]), reverse=True):
+                score = _cell(runs[run], column)
+                lines.append(f"| {run} | {model} | {title} | {score} |")
+    if not lines:
+        return []
+    head = ["| run | encoder | task | score |", "|---" * 4 + "|"]
+    return ["\n".join([*head, *lines]) + "\n"]
+
+
+def _title(column, name):
+    return f"{name} EM / F1" if column.of_questions else name
 
 
 def _cell(scores, column):
