@@ -104,6 +104,11 @@ def test_labels_may_lack(tmp_path):
     assert read_conll(path, NAMES, label_optional=True).labels is None
     with pytest.raises(ValueError, match=r"a\.txt, line 1: must have a word and a lab"):
         read_conll(path, NAMES)
+    path.write_text("1 Ada\n2 ran\n")
+    numbered = read_conll(path, NAMES, word_column=1, label_optional=True)
+    assert (numbered.words, numbered.labels) == ((("Ada", "ran"),), None)
+    path.write_text("1 O\n2 B-PER\n")
+    assert lists(read_conll(path, NAMES, label_optional=True)) == [[0, 1]]
     path.write_text("Ada O\nran\n")
     with pytest.raises(ValueError, match=r"a\.txt, line 2: must have a word and a lab"):
         read_conll(path, NAMES, label_optional=True)

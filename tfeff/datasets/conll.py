@@ -75,7 +75,8 @@ def read_conll(
         word_column: integer, the column of the words; -1 is the last. It is 1 where
             column 0 numbers them.
         label_column: integer, the column of the labels.
-        label_optional: whether the file may have no labels: one column alone.
+        label_optional: whether the file may have no labels: one column alone, or two,
+            of which the first numbers the words of the second.
 
     Returns:
         The sentences; their ids are numbers from 0.
@@ -111,7 +112,10 @@ def read_conll(
     ]
     if is_numbered := _is_numbered(rows):
         rows = [(number, cells) for number, cells in rows if not _is_extra(cells)]
-    labelled = not label_optional or any(len(cells) > 1 for _, cells in rows)
+    without_labels = 2 if is_numbered and word_column == 1 else 1
+    labelled = not label_optional or any(
+        len(cells) > without_labels for _, cells in rows
+    )
     sentences: list[list[tuple[str, int]]] = [[]]
     first = None
     for number, cells in rows:
