@@ -1,11 +1,12 @@
 """Data sets as objects: the registry, and some of one's own."""
 
+import os
 import sys
 
 import numpy as np
 import pytest
 
-from tests.datasets.files import rows, write
+from tests.datasets.files import rows, write, write_json
 from tfeff import data, datasets
 
 PARTS = ("train", "dev", "test")
@@ -113,6 +114,40 @@ def test_a_table_of_ones_own(tmp_path):
         own.read("dev", tmp_path, skip_malformd=True)
     with pytest.raises(TypeError, match=r"RACE is read with the options \['levels'\]"):
         datasets.get("RACE").read("dev", tmp_path, skip_malformed=True)
+
+
+def test_new_files_whose_names_begin_with_test(tmp_path):
+    birds = datasets.conll_dataset("Birds", ("BIRD",))
+    quiz = datasets.span_dataset("Quiz", {"dev": ("quiz.json",)})
+    write(tmp_path / "Weather" / "test_new.tsv", rows(["report", "place"], ["a", "b"]))
+    write(tmp_path / "Birds" / "test_new.txt", "great\ntits\n")
+    asked = {"id": "a", "question": "Who?"}
+    paragraphs = [{"context": "Ada.", "qas": [asked]}]
+    record = {"data": [{"paragraphs": paragraphs}]}
+    asked = write_json(tmp_path / "new.json", record)
+    for own, place, predictions in (
+        (weather(), tmp_path, [1]),
+        (birds, tmp_path, [[0, 1]]),
+        (quiz, asked, {"a": "Ada"}),
+    ):
+        new = own.read("test_new", place)
+        folder = tmp_path / "submissions" / own.name
+        (path,) = own.write_predictions("test_new", new, predictions, folder)
+        assert os.path.dirname(path) == str(folder)
+        for split in ("new", "tests/a", "test/../dev", 3, ["test_new"]):
+            with pytest.raises(ValueError, match="`split` must be one of .*, or a new"):
+                own.read(split, tmp_path)
+    with pytest.raises(ValueError, match="`folder` must hold Weather/test_newer.tsv"):
+        weather().read("test_newer", tmp_path)
+    with pytest.raises(ValueError, match=r"`split` must be one of \['dev'\]"):
+        quiz.read("test_new", tmp_path)
+    # Readers of one's own are asked for their splits alone.
+    mine = weather(reader=lambda split, folder: new)
+    for own in (mine, datasets.get("MNLI"), datasets.get("BoolQ")):
+        with pytest.raises(ValueError, match=r"`split` must be one of \[[^\]]*\]\. "):
+            own.read("test_new", tmp_path)
+    with pytest.raises(TypeError, match="`more_tests` must be True or False"):
+        weather(more_tests=1)
 
 
 def test_ratings_of_ones_own(tmp_path):

@@ -123,8 +123,10 @@ def test_from_the_files_to_answers(task, pretrained, tmp_path):
     shutil.rmtree(folder / "preset")  # Runs of before had none.
     (folder / "SHA256SUMS").unlink()
     changed = (folder / "predictions.json").stat().st_mtime_ns
-    again = run(*flags)
+    again = run(*flags, "--predict_split=test_new", f"--test={file}")
     assert again.returncode == 0, again.stderr
+    new = folder / "predictions" / "test_new" / "predictions.json"
+    assert json.loads(new.read_text()).keys() == predictions.keys()
     assert (folder / "predictions.json").stat().st_mtime_ns == changed
     assert (folder / "preset").exists()
     other = run(*flags, "--steps=5")

@@ -175,6 +175,14 @@ def test_a_data_set_that_a_file_describes(data, pretrained, tmp_path):
     assert (run_dir / "predictions" / "test" / "Reviews.tsv").exists()
     assert serve(run_dir, "classify", text=["a"])["label"][0] in (b"0", b"1")
 
+    # Another file is predicted by the finished run, which trains nothing.
+    (folder / "test_new.tsv").write_text("sentence\na\nb\n")
+    result = run(*command[:-1], "--predict_split=test_new")
+    assert result.returncode == 0, result.stderr
+    assert "learning rate" not in result.stdout
+    new = run_dir / "predictions" / "test_new" / "Reviews.tsv"
+    assert len(new.read_text().splitlines()) == 3
+
     # With other labels, what is trained is not taken for what would be.
     record["label_names"] = ["1", "0"]
     (folder / "dataset.json").write_text(json.dumps(record))

@@ -185,6 +185,7 @@ def test_a_grid_is_tried_before_its_first_training(
             for path in ("", "nowhere")
         ),
         (FINETUNE, ["--predict_split=tset"], "predict_split"),
+        (FINETUNE, ["--predict_split=test_new"], "data"),
         (FINETUNE, ["--train_examples=1000"], "train_examples"),
         (FINETUNE, ["--task=WikiANN", "--data=few"], "data"),
         *((command, ["--task=SST2"], "task") for command in (FINETUNE, EMBED)),
@@ -193,6 +194,7 @@ def test_a_grid_is_tried_before_its_first_training(
         *((ANSWER, [f"--{part}=glue"], part) for part in ("train", "dev")),
         (ANSWER, ["--predict_split=dev", "--test=glue"], "test"),
         (ANSWER, ["--predict_split=tset"], "predict_split"),
+        (ANSWER, ["--predict_split=test_new"], "predict_split"),
         (ANSWER, ["--dev=half.json"], "dev"),
         *((ANSWER, [f"--task={task}"], "task") for task in ("sqad", "SST-2")),
         (ANSWER, ["--dev_split=tset"], "dev_split"),

@@ -167,7 +167,8 @@ def conll_dataset(
 
     The labels are `O`, and `B-` and `I-` of each type, or `label_names`. Of labels that
     are not of phrases, such as parts of speech, the metric is the accuracy alone. A
-    split whose name begins with "test" may lack the labels. Where there is no file of
+    split whose name begins with "test", be it that of any file, such as `test_new.txt`,
+    may lack the labels. Where there is no file of
     `dev`, it is every tenth sentence of `train`.
 
     Args:
@@ -237,6 +238,7 @@ def conll_dataset(
         "name": name,
         "reader": read,
         "kind": TokenExamples,
+        "more_tests": "reader" not in attributes,
         "label_names": labels,
         "metric_names": metric_names,
         "scorer": functools.partial(_some_metrics, metric_names),

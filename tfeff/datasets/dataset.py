@@ -19,6 +19,7 @@ from tfeff.datasets.metrics import METRICS, OF_RATINGS
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.storage.arguments import ADD, READ, paths
 from tfeff.utils.checks import (
+    check_bool,
     check_callable,
     check_choice,
     check_path,
@@ -43,6 +44,8 @@ class Dataset:
         label_names: all labels, in the order of their ids; None for ratings and for
             spans.
         splits: the published splits.
+        more_tests: whether `reader` reads other files, too, as splits whose names begin
+            with "test", such as "test_new".
         dev_splits: the splits that models are evaluated on; the best model is chosen
             on the first one.
         metric_names: the official metrics; the best model is chosen by the first one.
@@ -87,6 +90,7 @@ class Dataset:
     kind: type[Any] = TextExamples
     label_names: tuple[str, ...] | None = None
     splits: tuple[str, ...] = ("train", "dev", "test")
+    more_tests: bool = False
     dev_splits: tuple[str, ...] = ("dev",)
     metric_names: tuple[str, ...] = ("accuracy",)
     scorer: Callable | None = None
@@ -99,6 +103,7 @@ class Dataset:
             value = getattr(self, field)
             if field != "label_names" or value is not None:
                 object.__setattr__(self, field, check_names(field, value))
+        check_bool("more_tests", self.more_tests)
         for field in ("reader", "scorer", "writer"):
             value = getattr(self, field)
             if field == "reader" or value is not None:
@@ -148,7 +153,8 @@ class Dataset:
         """Reads one split.
 
         Args:
-            split: one of `splits`.
+            split: one of `splits`, or with `more_tests` another name that begins with
+                "test".
             folder: the folder of the published files; for spans also one file.
             **options: arguments of `reader`, of those in `options`.
 
@@ -159,7 +165,7 @@ class Dataset:
             ValueError: if there is no such split or file, or a file is malformed.
             TypeError: if there is no such option.
         """
-        check_choice("split", split, self.splits)
+        self._check_split(split)
         folder = check_path("folder", folder)
         for name, value in options.items():
             if name not in self.options:
@@ -265,7 +271,7 @@ class Dataset:
                 prediction is not among the labels or not finite, or a file exists.
             TypeError: as for `metrics`.
         """
-        check_choice("split", split, self.splits)
+        self._check_split(split)
         self._check_examples(examples)
         folder = check_path("folder", folder)
         given: Any = examples
@@ -282,6 +288,23 @@ class Dataset:
             return tuple(self.writer(split, given, predicted, folder))
         path = new_file(folder, f"{self.name}.tsv")
         return (write_tsv(predicted_texts(given, predicted), path),)
+
+    def _check_split(self, split):
+        """Raises unless it is one of `splits`, or the name of a further test."""
+        # An array would be compared to each of the splits, element by element.
+        is_known = isinstance(split, str) and split in self.splits
+        is_new = (
+            self.more_tests
+            and isinstance(split, str)
+            and split.startswith("test")
+            and os.path.basename(split) == split
+        )
+        if not (is_known or is_new):
+            new = ", or a new file's name that begins with 'test'" * self.more_tests
+            raise ValueError(
+                f"`split` must be one of {list(self.splits)}{new}. Received: "
+                f"split={split!r}.{near_miss(split, self.splits)}"
+            )
 
     def _check_examples(self, examples, name="examples"):
         if not isinstance(examples, self.kind):

@@ -162,6 +162,7 @@ DATASETS = (
             *("train", "dev_matched", "dev_mismatched"),
             *("test_matched", "test_mismatched"),
         ),
+        more_tests=False,  # "test" is half a name.
         dev_splits=("dev_matched", "dev_mismatched"),
         writer=_write_mnli,
     ),

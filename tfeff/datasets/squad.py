@@ -52,7 +52,7 @@ def span_dataset(
 
     Returns:
         A `Dataset`, to be registered. It also reads a file that is given instead of
-        the folder.
+        the folder, as of a split whose name begins with "test", too.
 
     Raises:
         TypeError, ValueError: if `files` or `read_file` has another type or value.
@@ -79,7 +79,9 @@ def span_dataset(
     check_callable("read_file", read_file)
 
     def read(split, folder, skip_mismatched=False):
-        path = first_file(folder, *files[split]) if os.path.isdir(folder) else folder
+        path = folder
+        if os.path.isdir(folder):
+            path = first_file(folder, *files[check_choice("split", split, files)])
         options = split_options.get(split, {})
         return read_file(path, skip_mismatched=skip_mismatched, **options)
 
@@ -89,6 +91,7 @@ def span_dataset(
         "options": ("skip_mismatched",),
         "kind": SpanExamples,
         "splits": tuple(files),
+        "more_tests": "reader" not in attributes,
         "metric_names": ("f1", "exact_match"),
         "scorer": _score_v1,
         "writer": _write_texts,

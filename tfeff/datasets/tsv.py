@@ -36,7 +36,8 @@ def tsv_dataset(
 ) -> Dataset:
     """A data set whose splits are the files `folder/name/split.tsv`.
 
-    A split whose name begins with "test" may lack the labels. Predictions are written
+    A split whose name begins with "test", be it that of any file, such as
+    `test_new.tsv`, may lack the labels. Predictions are written
     to `name.tsv`, ratings clipped to their range. Quotes have no meaning, as in GLUE:
     what writes a file must not quote.
 
@@ -73,6 +74,7 @@ def tsv_dataset(
         "name": name,
         "reader": read,
         "options": ("skip_malformed",),
+        "more_tests": "reader" not in attributes,
         "label_names": label_names,
         "metric_names": ("pearson", "spearman") if rated else ("accuracy",),
         "writer": functools.partial(_write_ratings, name, columns["ratings"])

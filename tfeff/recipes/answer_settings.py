@@ -54,8 +54,8 @@ class AnswerSettings(TuningSettings):
         "The part of it to choose by, such as dev_half of MRQA; default: dev.", None
     )
     predict_split: str | None = setting(
-        "A part to predict with the best model, such as test_half of MRQA; default: "
-        "none.",
+        "A part to predict with the best model, such as test_half of MRQA, or any name "
+        "that begins with test, of the file `test`; default: none.",
         None,
         fixed=False,
     )

@@ -85,6 +85,13 @@ def answer(
         )
     dataset = find_dataset(settings.task, tfeff.data.SpanExamples, given=dataset)
     metric = best_metric(settings, dataset)
+    predicted = settings.predict_split or ""
+    is_new = predicted.startswith("test") and predicted not in dataset.splits
+    if is_new and not settings.test:
+        raise ValueError(
+            f"`predict_split` must be one of {list(dataset.splits)}, or have its "
+            f"questions in `test`. Received: predict_split={predicted!r}, test=None"
+        )
     with open_run(settings) as run:
         strategy = tfeff.training.make_strategy(settings.strategy)
         for batch_size in settings.batch_sizes:

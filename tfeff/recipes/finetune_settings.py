@@ -104,7 +104,10 @@ class FinetuneSettings(TuningSettings):
         "Train on a sample of so many; default: on all.", None, minimum=1
     )
     predict_split: str | None = setting(
-        "A part to predict, such as test; default: none.", None, fixed=False
+        "A part to predict: test, or a file that begins with test, such as test_new; "
+        "default: none.",
+        None,
+        fixed=False,
     )
     skip_malformed: bool = setting(
         "Leave out malformed lines of GLUE; QQP has some.", False
