@@ -116,6 +116,36 @@ def test_a_table_of_ones_own(tmp_path):
         datasets.get("RACE").read("dev", tmp_path, skip_malformed=True)
 
 
+def test_blank_texts_and_those_that_look_quoted_are_errors(tmp_path):
+    path = tmp_path / "Weather" / "train.tsv"
+    head = ["report", "place", "sky"]
+    fine = ['"Rain"', '"a" and "b"', "dry"], ['""', '"a ""b" c"', "dry"]
+    fine = (*fine, ['"', '""a"" b', "wet"])
+    write(path, rows(head, *fine))
+    assert weather().read("train", tmp_path).first == ('"Rain"', '""', '"')
+    for cell, message in (
+        ("", "must hold a text in the column 'place'. Received: ''"),
+        ("  ", "must hold a text in the column 'place'. Received: '  '"),
+        ('"He said ""fun"""', r"without quotes .*quoting=3, .*Received: '\"He said"),
+        ('"""a"" b"', "without quotes around it"),
+    ):
+        write(path, rows(head, *fine, ["Rain.", cell, "dry"]))
+        with pytest.raises(ValueError, match=f"line 5: .*{message}"):
+            weather().read("train", tmp_path)
+        with pytest.raises(ValueError, match=f"line 5: .*{message}"):
+            datasets.read_tsv(path, ("report", "place"), "sky", ("dry", "wet"))
+        found = weather().read("train", tmp_path, skip_malformed=True)
+        assert (len(found), len(found.skipped)) == (3, 1)
+        found = weather(any_text=True).read("train", tmp_path)
+        assert found.second[-1] == cell
+        rte = [["index", "sentence1", "sentence2", "label"]]
+        rte += [["0", "a", cell, "entailment"]]
+        write(tmp_path / "RTE" / "dev.tsv", rows(*rte))
+        assert datasets.get("RTE").read("dev", tmp_path).second == (cell,)
+    with pytest.raises(TypeError, match="`any_text` must be True or False"):
+        weather(any_text="no")
+
+
 def test_new_files_whose_names_begin_with_test(tmp_path):
     birds = datasets.conll_dataset("Birds", ("BIRD",))
     quiz = datasets.span_dataset("Quiz", {"dev": ("quiz.json",)})

@@ -30,9 +30,15 @@ SCORED_TASKS = ("CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI", "QNLI", "RTE")
 _BINARY = ("0", "1")
 _ENTAILMENT = ("entailment", "not_entailment")
 _SENTENCES = ("sentence1", "sentence2")
-_COLA: dict[str, Any] = dict(texts=("sentence",), label="label", label_names=_BINARY)
+# Published texts are read as they are: some are blank or begin and end with quotes.
+_COLA: dict[str, Any] = dict(
+    texts=("sentence",), label="label", label_names=_BINARY, any_text=True
+)
 _MRPC: dict[str, Any] = dict(
-    texts=("#1 String", "#2 String"), label="Quality", label_names=_BINARY
+    texts=("#1 String", "#2 String"),
+    label="Quality",
+    label_names=_BINARY,
+    any_text=True,
 )
 # The columns of CoLA's two files without a header.
 _COLA_HEADER = ("source", "label", "mark", "sentence")
@@ -138,6 +144,7 @@ DATASETS = (
         ("sentence",),
         "label",
         _BINARY,
+        any_text=True,
     ),
     tsv_dataset(
         "MRPC",
@@ -150,14 +157,16 @@ DATASETS = (
         ("question1", "question2"),
         "is_duplicate",
         _BINARY,
+        any_text=True,
         metric_names=("f1", "accuracy"),
     ),
-    tsv_dataset("STS-B", _SENTENCES, "score", ratings=(0.0, 5.0)),
+    tsv_dataset("STS-B", _SENTENCES, "score", ratings=(0.0, 5.0), any_text=True),
     tsv_dataset(
         "MNLI",
         _SENTENCES,
         "gold_label",
         ("entailment", "neutral", "contradiction"),
+        any_text=True,
         splits=(
             *("train", "dev_matched", "dev_mismatched"),
             *("test_matched", "test_mismatched"),
@@ -166,7 +175,7 @@ DATASETS = (
         dev_splits=("dev_matched", "dev_mismatched"),
         writer=_write_mnli,
     ),
-    tsv_dataset("QNLI", ("question", "sentence"), "label", _ENTAILMENT),
-    tsv_dataset("RTE", _SENTENCES, "label", _ENTAILMENT),
-    tsv_dataset("WNLI", _SENTENCES, "label", _BINARY),
+    tsv_dataset("QNLI", ("question", "sentence"), "label", _ENTAILMENT, any_text=True),
+    tsv_dataset("RTE", _SENTENCES, "label", _ENTAILMENT, any_text=True),
+    tsv_dataset("WNLI", _SENTENCES, "label", _BINARY, any_text=True),
 )

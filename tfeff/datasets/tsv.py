@@ -32,6 +32,7 @@ def tsv_dataset(
     label: str,
     label_names: tuple[str, ...] | None = None,
     ratings: tuple[float, float] = ANY_RATING,
+    any_text: bool = False,
     **attributes: Any,
 ) -> Dataset:
     """A data set whose splits are the files `folder/name/split.tsv`.
@@ -39,7 +40,8 @@ def tsv_dataset(
     A split whose name begins with "test", be it that of any file, such as
     `test_new.tsv`, may lack the labels. Predictions are written
     to `name.tsv`, ratings clipped to their range. Quotes have no meaning, as in GLUE:
-    what writes a file must not quote.
+    what writes a file must not quote. Blank texts are errors, and so are those that
+    look quoted, as `read_tsv` says.
 
     Args:
         name: the name of the data set and of its folder.
@@ -47,6 +49,7 @@ def tsv_dataset(
         label: the name of the label's column.
         label_names: all labels, in the order of their ids; None for ratings.
         ratings: the least and the highest rating.
+        any_text: whether texts may be blank and look quoted.
         **attributes: further attributes of `Dataset`; they replace those that are
             set here.
 
@@ -60,6 +63,7 @@ def tsv_dataset(
     """
     columns = dict(texts=texts, label=label, label_names=label_names, ratings=ratings)
     columns = _checked(**columns)
+    check_bool("any_text", any_text)
 
     def read(split, folder, skip_malformed=False):
         return read_tsv(
@@ -67,6 +71,7 @@ def tsv_dataset(
             **columns,
             label_optional=split.startswith("test"),
             skip_malformed=skip_malformed,
+            any_text=any_text,
         )
 
     rated = label_names is None
@@ -95,6 +100,7 @@ def read_tsv(
     keep: Callable[[dict[str, str]], bool] | None = None,
     label_optional: bool = False,
     skip_malformed: bool = False,
+    any_text: bool = False,
 ) -> TextExamples:
     """Reads texts and labels from a tab-separated file. Quotes have no meaning.
 
@@ -109,8 +115,12 @@ def read_tsv(
         keep: a function that gets a line's cells by column and returns whether the
             line is an example; by default all are.
         label_optional: whether the label's column may be missing.
-        skip_malformed: skip lines with too few or too many columns, and list them in
-            `skipped`. By default they are errors.
+        skip_malformed: skip lines with too few or too many columns, or with a text that
+            is blank or looks quoted, and list them in `skipped`. By default they are
+            errors.
+        any_text: whether texts may be blank, and look quoted: with quotes around them,
+            and each of those within twice, as programs for tables write them. By
+            default they are malformed.
 
     Returns:
         The texts, labels and ids: the column `index` or `id`, or numbers from 0.
@@ -135,6 +145,7 @@ def read_tsv(
     path = check_path("path", path)
     check_bool("label_optional", label_optional)
     check_bool("skip_malformed", skip_malformed)
+    check_bool("any_text", any_text)
     columns = _checked(texts, label, label_names, ratings)
     texts, label_names = columns["texts"], columns["label_names"]
     if keep is not None:
@@ -168,15 +179,18 @@ def read_tsv(
                 raise malformed(path, number, "must hold a text", "a blank line")
             continue
         cells = line.split("\t")
+        problem = None
         if len(cells) != len(names):
-            error = malformed(
-                path, number, f"must have {len(names)} columns", str(len(cells))
-            )
+            problem = f"must have {len(names)} columns", str(len(cells))
+        elif keep is not None and not keep(dict(zip(names, cells))):
+            continue
+        elif not any_text:
+            problem = _problem({names[index]: cells[index] for index in text_indices})
+        if problem is not None:
+            error = malformed(path, number, *problem)
             if not skip_malformed:
                 raise error
             skipped.append(str(error))
-            continue
-        if keep is not None and not keep(dict(zip(names, cells))):
             continue
         if labelled:
             labels.append(_label(cells[label_index], path, number, hint, **columns))
@@ -206,6 +220,23 @@ def _without_blank_ends(numbered):
 
 def _is_blank(numbered):
     return not numbered[1].strip()
+
+
+def _problem(row):
+    """What a text must be and what it is, of the texts by column; `None` if fine."""
+    for column, text in row.items():
+        if not text.strip():
+            return f"must hold a text in the column {column!r}", repr(text)
+        inner = text[1:-1]
+        is_within = text.startswith('"') and text.endswith('"') and '""' in inner
+        if is_within and '"' not in inner.replace('""', ""):
+            expected = (
+                "must hold a text without quotes around it, which have no meaning in a "
+                "TSV file: write it as by pandas' to_csv(path, sep='\\t', quoting=3, "
+                "index=False), or give `any_text` if they are the text's own"
+            )
+            return expected, repr(text)
+    return None
 
 
 def _label(text, path, number, hint, label_names, ratings, **_):
