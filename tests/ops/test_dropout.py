@@ -1,11 +1,20 @@
 """Dropout masks: their rate, and the independence of their elements."""
 
+import importlib.util
+import os
+import subprocess
+import sys
+import zlib
+
 import keras
 import numpy as np
 import pytest
 
 from tfeff.layers import Dropout
-from tfeff.ops import keep_mask
+from tfeff.ops import keep_mask, keep_mask_from_bits
+
+# CRC-32 of the masks that TensorFlow made of the same bits.
+RECORDED = {0.001: 0xBAE03755, 0.1: 0xE5007EE7, 0.5: 0xB5CC90EC, 0.9: 0x456E050A}
 
 
 def drawn(shape, rate, seed=0):
@@ -20,6 +29,30 @@ def test_share_of_every_column(rate, length):
     spread = np.sqrt(rate * (1 - rate) / rows)
     assert np.abs(kept.mean(axis=0) - (1 - rate)).max() <= 5.5 * spread
     assert abs(kept.mean() - (1 - rate)) <= 5 * spread / np.sqrt(length)
+
+
+@pytest.mark.parametrize("rate", RECORDED)
+def test_the_same_bits_are_the_same_mask_on_every_backend(rate):
+    bits = np.random.default_rng(0).integers(-(2**31), 2**31, size=(500, 1))
+    bits = keras.ops.convert_to_tensor(bits.astype("int32"))
+    kept = np.asarray(keep_mask_from_bits(bits, 77, rate))
+    assert abs(kept.mean() - (1 - rate)) < 0.01
+    assert zlib.crc32(np.packbits(kept).tobytes()) == RECORDED[rate]
+
+
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_all_of_this_on_other_backends(backend):
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed")
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("this is another backend")
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
+        env=os.environ | {"KERAS_BACKEND": backend},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout
 
 
 def test_columns_and_rows_do_not_depend_on_each_other():

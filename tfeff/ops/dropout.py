@@ -78,15 +78,22 @@ def keep_mask_from_bits(bits: Tensor, length: Tensor | int, rate: float) -> Tens
     True
     """
     half = (length + 1) // 2
-    counts = ops.cast(ops.arange(half), "uint32") * _word(0x9E3779B9)
-    words = ops.cast(bits, "uint32") + counts
+    counts = _wrapped(ops.cast(ops.arange(half), "uint32") * _word(0x9E3779B9))
+    words = _wrapped(ops.cast(bits, "uint32") + counts)
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
         words = ops.bitwise_xor(words, ops.right_shift(words, _word(shift)))
-        words = words * _word(factor)
-    others = ops.bitwise_xor(words, ops.left_shift(words, _word(16)))
+        words = _wrapped(words * _word(factor))
+    others = _wrapped(ops.bitwise_xor(words, ops.left_shift(words, _word(16))))
     limit = _word(int(rate * 2**32))
     return ops.concatenate([words >= limit, others >= limit], axis=-1)[..., :length]
 
 
 def _word(number: int):
     return ops.convert_to_tensor(number, "uint32")
+
+
+def _wrapped(words):
+    """The words modulo 2³²: Keras on PyTorch has int64 in place of uint32."""
+    if keras.backend.standardize_dtype(words.dtype) == "uint32":
+        return words
+    return ops.bitwise_and(words, _word(0xFFFFFFFF))
