@@ -472,3 +472,14 @@ def test_a_recomputation_casts_weights_as_the_first_computation():
             y = keras.remat(product)(x)
     tape.gradient(y, x)
     assert len(dtypes) == 2 and set(dtypes) == {tf.bfloat16}
+
+
+@wants
+def test_a_recomputation_reads_the_weights_of_the_first_computation():
+    """`has_given_weights`."""
+    weight, x = keras.Variable([1.0]), tf.ones(1)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        with keras.StatelessScope([(weight, tf.constant([2.0]))]):
+            y = keras.remat(lambda x: x * weight)(x)
+    assert tape.gradient(y, x).numpy() == [2.0]

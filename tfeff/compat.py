@@ -15,6 +15,7 @@ from keras.src.backend import (
     AutocastScope,
     get_autocast_scope,
     get_keras_mask,
+    get_stateless_scope,
     in_symbolic_scope,
 )
 from keras.src.backend.common import global_state
@@ -94,6 +95,14 @@ def present_autocast() -> AutocastScope:
     """A context, for later, in which weights are cast as they are now."""
     scope = get_autocast_scope()
     return AutocastScope(None if scope is None else scope.dtype)
+
+
+def has_given_weights(layer: keras.layers.Layer) -> bool:
+    """Whether a call's weights are not the layer's own, as within `stateless_call`."""
+    scope = get_stateless_scope()
+    return scope is not None and any(
+        scope.get_current_value(weight) is not None for weight in layer.weights
+    )
 
 
 class StaysFrozen:

@@ -275,6 +275,18 @@ def test_what_cannot_be_recomputed(make, message, way):
         step()
 
 
+def test_given_weights():
+    """A recomputation would read the block's own, and give wrong gradients."""
+    hidden = np.ones((2, 3, 8), "float32")
+    block = EncoderBlock(SelfAttention(2), FeedForward(8), memory_efficient="block")
+    block.build(hidden.shape)
+    given = [x + 1 for x in block.get_weights()], block.non_trainable_variables
+    block.stateless_call(*given, hidden)
+    block(keras.Input((3, 8)), training=True)  # Keras traces within a scope of its own.
+    with pytest.raises(ValueError, match="`memory_efficient` must .*`stateless_call`"):
+        block.stateless_call(*given, hidden, training=True)
+
+
 @pytest.mark.quick("mixed_bfloat16")
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
 def test_half_precision(dtype):

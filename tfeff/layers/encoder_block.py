@@ -5,7 +5,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.compat import present_autocast, shared_config, sublayers
+from tfeff.compat import (
+    has_given_weights,
+    present_autocast,
+    shared_config,
+    sublayers,
+)
 from tfeff.layers.attention import Attention, accepts
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import (
@@ -46,7 +51,8 @@ class EncoderBlock(Layer):
             layer of it is called once. A block that is recomputed draws random numbers
             by `tfeff.layers.Dropout` alone, updates no moving means, as batch
             normalization does, and adds no losses, such as those of activity
-            regularizers.
+            regularizers. Weights that `stateless_call` is given are recomputed with on
+            JAX alone.
         layer_index: integer, the index that the attention gets in every call, instead
             of the block's index in its stack: so all layers of a stack may have the
             same partition. `None` for the block's.
@@ -68,7 +74,8 @@ class EncoderBlock(Layer):
         TypeError: if `attention` or `feedforward` is not a Keras layer.
         ValueError: if `memory_efficient` is another value, `"attention"` for an
             attention without scores, or `"block"` for layers that draw random numbers
-            otherwise, update moving means or add losses; and as the attention layer.
+            otherwise, update moving means or add losses, or within `stateless_call` on
+            another backend than JAX; and as the attention layer.
 
     Example:
 
@@ -186,6 +193,14 @@ class EncoderBlock(Layer):
         """
         if self.memory_efficient != "block" or not training:
             return function(**tensors)
+        # JAX recomputes what it has traced; others call the layers again, afterwards.
+        if keras.backend.backend() != "jax" and has_given_weights(self):
+            raise ValueError(
+                "`memory_efficient` must be False or 'attention' within "
+                "`stateless_call` on another backend than JAX: a block that is "
+                "recomputed would read its own weights instead of the given ones. "
+                f"Received: memory_efficient='block', in {self.path}"
+            )
         seeds, autocast = draw_seeds(self), present_autocast()
         losses = len(self.losses)
 
