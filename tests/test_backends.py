@@ -99,6 +99,10 @@ def test_values_and_gradients_of_attentions_on_torch(tmp_path):
             assert_close(found[name], value, 2e-5, name)
 
 
+def test_torch_knows_all_weights():
+    run("torch", "-m", "tests.subjects.torch_parameters")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_gradients_of_gradients(backend):

@@ -412,8 +412,8 @@ def test_preprocessors_have_the_length_of_the_preset(tmp_path):
     assert make(str(tmp_path)).sequence_length == 16
 
 
-def test_gradients_of_weights_with_one_path_are_not_all_cleared_on_pytorch():
-    """`ClearsAllGradients`, which is tested in `test_backends.py`."""
+def test_pytorch_does_not_know_all_weights():
+    """`TellsAllWeights`, which is tested in `test_backends.py`."""
     pytest.importorskip("torch")
     result = subprocess.run(
         [sys.executable, "-m", "tests.subjects.torch_gradients"],
@@ -422,7 +422,9 @@ def test_gradients_of_weights_with_one_path_are_not_all_cleared_on_pytorch():
         text=True,
     )
     assert result.returncode == 0, result.stderr
-    assert result.stdout.split()[-1] == "2"  # Of four.
+    parameters, cleared = result.stdout.split()[-2:]
+    assert parameters == "0"
+    assert cleared == "2"  # Of four.
 
 
 @wants

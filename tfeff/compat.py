@@ -7,6 +7,7 @@ there fails, its workaround can be removed. This module imports Keras alone.
 import contextlib
 import contextvars
 import weakref
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -126,15 +127,30 @@ class StaysFrozen:
                 layer.trainable = False
 
 
-class ClearsAllGradients:
-    """Mixin of models whose layers may have weights of equal paths.
+class TellsAllWeights:
+    """Mixin of models: PyTorch knows all weights, for `parameters` and `state_dict`.
 
-    Keras tells PyTorch of one weight of each path alone. Of a generator and a
-    discriminator, whose blocks have the same names, the gradients of one would be those
-    of all steps so far.
+    Keras tells PyTorch of one weight of each path alone: of a generator and a
+    discriminator, whose blocks have the same names, only one's. KerasHub's backbones
+    hide from it what they know when they are made, and later adapters are missing.
     """
 
+    variables: list
     trainable_weights: list
+    _torch_params: Any
+
+    def tell_weights(self):
+        """Tells PyTorch of the weights that there are now."""
+        super()._post_build()
+
+    def _track_variables(self):  # Keras calls it on PyTorch alone.
+        super()._track_variables()
+        earlier = Counter()
+        for variable in self.variables:
+            path = variable.path
+            name = f"{path}#{earlier[path]}" if earlier[path] else path
+            self._torch_params[name] = variable.value
+            earlier[path] += 1
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients of all weights; Keras on PyTorch calls it each step."""

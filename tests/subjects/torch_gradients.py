@@ -1,6 +1,11 @@
-"""Prints how many of two weights with one path Keras clears the gradients of."""
+"""Prints what Keras and KerasHub do not tell PyTorch of.
+
+How many of a backbone's weights are its parameters, and of how many of two weights with
+one path the gradients are cleared.
+"""
 
 import keras
+import keras_hub
 
 inputs = keras.Input((3,))
 first, second = (
@@ -11,4 +16,5 @@ model.compile("sgd", "mse")
 x, y = keras.ops.ones((4, 3)), keras.ops.zeros((4, 2))
 model.train_on_batch(x, y)
 model.zero_grad()
+print(len(list(keras_hub.models.BertBackbone(9, 1, 1, 2, 2).parameters())))
 print(sum(weight.value.grad is None for weight in model.trainable_weights))

@@ -160,3 +160,4 @@ class Adapters:
             # KerasHub's file of adapters has no biases.
             if layer.bias is not None:
                 layer.bias.trainable = False
+        self.tell_weights()

@@ -4,7 +4,13 @@ from typing import Any
 import keras
 import keras_hub
 
-from tfeff.compat import SavedReference, StaysFrozen, inputs_in_order, untracked
+from tfeff.compat import (
+    SavedReference,
+    StaysFrozen,
+    TellsAllWeights,
+    inputs_in_order,
+    untracked,
+)
 from tfeff.encoders.adapters import Adapters
 from tfeff.encoders.attentions import earlier_spec
 from tfeff.encoders.layer_states import layer_states, make_with_states
@@ -25,6 +31,7 @@ INPUTS = ("token_ids", "segment_ids", "padding_mask")
 @keras.saving.register_keras_serializable(package="tfeff")
 class Encoder(
     StaysFrozen,
+    TellsAllWeights,
     ChecksBeforeSaving,
     Adapters,
     EncoderFiles,
@@ -228,6 +235,7 @@ class Encoder(
         self.dropout = dropout
         self.attention_dropout = attention_dropout
         self.memory_efficient = blocks[0].memory_efficient
+        self.tell_weights()
 
     @property
     def length_dependent(self) -> bool:

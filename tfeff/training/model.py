@@ -8,7 +8,7 @@ import keras
 
 from tfeff.compat import (
     BuiltByOneReplica,
-    ClearsAllGradients,
+    TellsAllWeights,
     is_seed_state,
     rate_of,
 )
@@ -38,7 +38,7 @@ _ADDED: contextvars.ContextVar[tuple[Any, list]] = contextvars.ContextVar(
 
 
 class DistributedModel(
-    ChecksBeforeSaving, BuiltByOneReplica, ClearsAllGradients, keras.Model
+    ChecksBeforeSaving, BuiltByOneReplica, TellsAllWeights, keras.Model
 ):
     """A Keras model that trains correctly on several replicas and after loading.
 
@@ -68,8 +68,8 @@ class DistributedModel(
       tells the weights of targets.
     - **Losses of layers.** Those that layers have added reach the loss of their own
       replica, also where it waits for other replicas.
-    - **Gradients on PyTorch.** They are cleared of all weights before each step, also
-      where weights have the same path.
+    - **Weights on PyTorch.** `parameters` and `state_dict` have all of them, and their
+      gradients are cleared before each step, also where weights have the same path.
     - **Errors** for what Keras takes without a word: a keyword that a functional model
       does not know, a data set without an end and without a number of steps, a
       `class_weight` for labels of tokens, and quantized layers or adapters that could
