@@ -131,3 +131,43 @@ def test_layers_on_jax(tmp_path):
         assert set(out.files) == set(expected)
         for name, value in expected.items():
             assert_close(out[name], value, 1e-5, name)
+
+
+BEYOND_INT32 = """
+import numpy as np
+from tests.subjects.objectives import make_encoder
+from tfeff.ops import gather_positions
+from tfeff.training.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
+
+def received(name, call, *arguments):
+    try:
+        call(*arguments)
+    except ValueError as error:
+        assert f"`{name}` must be from " in str(error), error
+        assert f"Received: {2**32 + 1} at [0, 1] of {name}" in str(error), error
+    else:
+        raise AssertionError(name)
+
+ids, logits = np.array([[1, 2**32 + 1]]), np.zeros((1, 2, 5), "float32")
+encoder = make_encoder()
+for name in encoder.input:
+    inputs = dict.fromkeys(encoder.input, np.ones((1, 2), "int64"))
+    encoder(inputs)
+    received(name, encoder, inputs | {name: ids})
+received("positions", gather_positions, logits, ids)
+received("y_true", GlobalMeanCrossentropy(), ids, logits)
+received("y_true", GlobalMeanBinaryCrossentropy(), ids, logits[..., 0])
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("jax") is None, reason="jax is not installed (extra tpu)"
+)
+def test_arrays_beyond_int32_on_jax():
+    result = subprocess.run(
+        [sys.executable, "-c", BEYOND_INT32],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "KERAS_BACKEND": "jax"},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr

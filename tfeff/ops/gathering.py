@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from tfeff.ops.ids import as_int32, check_range, zeros_outside
+from tfeff.ops.ids import as_int32, check_range, exact_tensor, zeros_outside
 from tfeff.utils.types import Tensor
 
 
@@ -35,7 +35,7 @@ def gather_positions(x: Tensor, positions: Tensor) -> Tensor:
     [[2, 0], [4, 4]]
     """
     batch, length, *rest = ops.shape(x)
-    positions = as_int32("positions", ops.convert_to_tensor(positions))
+    positions = as_int32("positions", exact_tensor("positions", positions))
     known = isinstance(length, int) and check_range(
         "positions", positions, 0, length - 1
     )

@@ -78,6 +78,22 @@ def as_int32(name: str, x):
     return ops.cast(x, "int32")
 
 
+def exact_tensor(name: str, x):
+    """The tensor of `x`, whose integers stay what they are.
+
+    Keras on JAX makes int32 of NumPy's int64, and so 1 of 2³² + 1.
+
+    Raises:
+        ValueError: if a value of an array does not fit into the tensor's dtype.
+    """
+    tensor = ops.convert_to_tensor(x)
+    dtype = keras.backend.standardize_dtype(tensor.dtype)
+    if isinstance(x, np.ndarray) and x.dtype.kind in "iu" and x.dtype.name != dtype:
+        limits = np.iinfo(dtype)
+        check_range(name, x, limits.min, limits.max)
+    return tensor
+
+
 def exact_input(name: str, x):
     """A model's input as int32; Keras' own cast turns 3.9 and 2³² + 3 into 3.
 
@@ -85,7 +101,7 @@ def exact_input(name: str, x):
         TypeError: if `x` is not an integer tensor; a padding mask may be bool.
         ValueError: if a known value of `x` does not fit into int32.
     """
-    x = ops.convert_to_tensor(x)
+    x = exact_tensor(name, x)
     if name == "padding_mask" and keras.backend.standardize_dtype(x.dtype) == "bool":
         return ops.cast(x, "int32")
     return as_int32(name, x)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import keras
 from keras import ops
 
-from tfeff.ops.ids import check_integers, check_known, check_range
+from tfeff.ops.ids import check_integers, check_known, check_range, exact_tensor
 from tfeff.training.replicas import sum_over_replicas
 from tfeff.utils.types import DType, Tensor
 
@@ -42,7 +42,7 @@ class GlobalMean(keras.losses.Loss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         with keras.name_scope(self.name):
-            y_true = ops.convert_to_tensor(y_true)
+            y_true = exact_tensor("y_true", y_true)
             losses = self.call(y_true, ops.convert_to_tensor(y_pred, dtype=self.dtype))
             if _SHARES.get():
                 return ops.sum(losses * _shares(sample_weight, losses))
