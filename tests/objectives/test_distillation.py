@@ -38,10 +38,10 @@ def make_pair(**kwargs):
     return student, teacher
 
 
-def evaluated(model, inputs, weights=None):
+def evaluated(model, inputs, weights=None, labels=None):
     """The terms of the loss for one batch, by name, and the loss."""
     model.compile(run_eagerly=True)
-    labels = np.zeros(len(inputs["token_ids"]))
+    labels = np.zeros(len(inputs["token_ids"])) if labels is None else labels
     data = (inputs, labels) if weights is None else (inputs, labels, weights)
     dataset = tf.data.Dataset.from_tensors(data)
     return model.evaluate(dataset, verbose=0, return_dict=True)
@@ -117,6 +117,18 @@ def test_ratings_differ_by_their_squares():
     logs = evaluated(model, inputs)
     assert logs["prediction_loss"] == pytest.approx(np.mean(difference**2), rel=1e-4)
     assert set(logs) == {*TERMS, "loss"}
+
+
+def test_labels_in_a_column():
+    for make in (lambda e: Regressor(e, dropout=0.0), lambda e: Classifier(e, 2)):
+        student, teacher = map(make, make_pair())
+        model = Distillation(student, teacher, label=True)
+        inputs, _ = make_inputs(2)
+        labels, weights = np.array([1, 0]), np.array([0.5, 2.0], "float32")
+        vector, column = (
+            evaluated(model, inputs, weights, y) for y in (labels, labels[:, None])
+        )
+        assert vector == column
 
 
 def test_a_copy_of_the_teacher_has_no_loss_and_stays_one():

@@ -12,6 +12,7 @@ from tests.checks import assert_close, check_two_replicas, randomize
 from tests.reference import mean_pooling, segment_pooling
 from tests.reference.objectives import cross_entropies
 from tfeff.tasks import Classifier, MultipleChoice, Regressor
+from tfeff.tasks.regressor import GlobalMeanSquaredError, squared_error
 from tfeff.tasks.task import POOLINGS
 
 VOCABULARY_SIZE = 50
@@ -345,3 +346,35 @@ def test_metrics_leave_out_what_fills_a_batch():
     assert found["loss"] == pytest.approx(loss)
     with pytest.raises(ValueError, match="`metrics` must be left out beside"):
         model.compile(metrics=["accuracy"], weighted_metrics=["accuracy"])
+
+
+@pytest.mark.parametrize("accumulation_steps", [1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_in_a_column(kind, weighted, accumulation_steps):
+    inputs, labels, weights = next(iter(batches(kind, count=1, batch_size=8)))
+    weights = weights if weighted else None
+    found = []
+    for y in (labels, labels[:, None]):
+        model = make_model(kind)
+        model.compile(adamw(), accumulation_steps=accumulation_steps)
+        options = dict(sample_weight=weights, verbose=0, batch_size=8)
+        before = model.evaluate(inputs, y, **options, return_dict=True)
+        history = model.fit(inputs, y, **options, epochs=2).history
+        found.append((before, history, model.get_weights()))
+    for of_vector, of_column in zip(*map(keras.tree.flatten, found), strict=True):
+        np.testing.assert_allclose(of_vector, of_column, rtol=1e-5)
+
+
+def test_ratings_of_other_shapes_are_refused():
+    model = make_model("regressor")
+    inputs, labels, _ = next(iter(batches("regressor", count=1)))
+    for y in (tf.stack([labels, labels], axis=1), labels[:, None, None]):
+        for run in (model.evaluate, model.fit):
+            with pytest.raises(ValueError, match="`y_true` must .*Received: shape"):
+                run(inputs, y, verbose=0)
+    for loss in (GlobalMeanSquaredError(), squared_error):
+        with pytest.raises(
+            ValueError, match=r"`y_true` .*\(4, 1\).*Received: .*\(4,\)"
+        ):
+            loss(labels, labels[:, None])

@@ -14,9 +14,28 @@ from tfeff.training.losses import GlobalMean
 
 @keras.saving.register_keras_serializable(package="tfeff")
 def squared_error(y_true, y_pred):
-    """(y - ŷ)² of each element; Keras' loss averages over the last axis."""
+    """(y - ŷ)² of each element; Keras' loss averages over the last axis.
+
+    Args:
+        y_true: ratings of the shape of `y_pred`, or a column of them `[..., 1]`.
+        y_pred: float tensor `[...]`.
+
+    Raises:
+        ValueError: if `y_true` has another shape, which would be broadcast.
+    """
     y_pred = ops.convert_to_tensor(y_pred)
-    return ops.square(y_pred - ops.cast(y_true, y_pred.dtype))
+    y_true = ops.cast(y_true, y_pred.dtype)
+    shape, expected = tuple(y_true.shape), tuple(y_pred.shape)
+    if len(shape) == len(expected) + 1 and shape[-1] == 1:
+        y_true = ops.squeeze(y_true, -1)
+    elif len(shape) != len(expected) or any(
+        None not in (a, b) and a != b for a, b in zip(shape, expected)
+    ):
+        raise ValueError(
+            f"`y_true` must have the shape of the outputs, {expected}, or be a column "
+            f"of one axis more. Received: shape {shape}"
+        )
+    return ops.square(y_pred - y_true)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -28,12 +47,15 @@ class GlobalMeanSquaredError(GlobalMean):
     with `r` over the replicas, as in `tfeff.objectives.GlobalMeanCrossentropy`.
 
     Call arguments:
-        y_true: float tensor `[...]`.
+        y_true: float tensor `[...]`, or a column `[..., 1]`.
         y_pred: float tensor `[...]`.
         sample_weight: float tensor `[...]`; `None` means 1 everywhere.
 
     Returns:
         Scalar: this replica's share of the loss. The replicas' shares add up to it.
+
+    Raises:
+        ValueError: if `y_true` has another shape.
 
     Example:
 

@@ -164,10 +164,8 @@ def target_weights(sample_weight, targets):
     """
     if sample_weight is None:
         return ops.ones_like(targets)
-    weights = ops.convert_to_tensor(sample_weight)
     rank = len(targets.shape)
-    if len(weights.shape) == rank + 1 and weights.shape[-1] == 1:
-        weights = ops.squeeze(weights, -1)
+    weights = _without_column(ops.convert_to_tensor(sample_weight), rank)
     if len(weights.shape) > rank:
         raise ValueError(
             f"`sample_weight` must have the axes of the targets, {targets.shape}. "
@@ -194,6 +192,8 @@ def weights_of_examples(sample_weight, targets):
 
 def _shares(weights, losses):
     """Weights that are shares already, one for each loss."""
+    if weights is not None:
+        weights = _without_column(weights, len(losses.shape))
     if weights is None or len(weights.shape) != len(losses.shape):
         shape = None if weights is None else tuple(weights.shape)
         raise ValueError(
@@ -201,3 +201,9 @@ def _shares(weights, losses):
             f"shape {tuple(losses.shape)}. Received: shape {shape}"
         )
     return ops.cast(weights, losses.dtype)
+
+
+def _without_column(weights, rank):
+    """Weights of `rank` axes where they are a column, `[..., 1]`, of one axis more."""
+    is_column = len(weights.shape) == rank + 1 and weights.shape[-1] == 1
+    return ops.squeeze(weights, -1) if is_column else weights
