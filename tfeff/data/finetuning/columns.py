@@ -66,7 +66,21 @@ def check_classes(values: Any, label_names: tuple[str, ...], of: str = "") -> An
 
     `of` is the end of the error's message: whose labels they are.
     """
-    labels = check_one_axis("labels", check_int32("labels", values), of)
+    given = as_array("labels", values, "an array of integers")
+    if given.size and all(isinstance(label, str) for label in given.flat):
+        raise TypeError(
+            "`labels` must be integers, the indices of `label_names`: "
+            "[label_names.index(x) for x in labels]. "
+            f"Received: labels{of} of dtype {given.dtype}"
+        )
+    labels = check_int32("labels", given)
+    if not of and labels.ndim == 2 and labels.shape[1] > 1:
+        raise ValueError(
+            "`labels` must have one axis: several labels of one text are not "
+            "supported, but a classifier for each can be trained. "
+            f"Received: labels of shape {labels.shape}"
+        )
+    check_one_axis("labels", labels, of)
     expected = f"from 0 to {len(label_names) - 1}, indices of {list(label_names)}"
     known = (labels >= 0) & (labels < len(label_names))
     check_all("labels", labels, known, expected, of)
