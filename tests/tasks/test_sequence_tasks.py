@@ -378,3 +378,27 @@ def test_ratings_of_other_shapes_are_refused():
             ValueError, match=r"`y_true` .*\(4, 1\).*Received: .*\(4,\)"
         ):
             loss(labels, labels[:, None])
+
+
+def test_weights_of_classes_go_into_the_batches():
+    model = make_model("classifier", optimizer=keras.optimizers.SGD(0.1))
+    dataset, weights = batches("classifier", count=1), tf.constant([1.0, 5.0, 2.0])
+    ((inputs, labels, w),) = dataset
+    class_weight = dict(enumerate(weights.numpy().tolist()))
+    for run in (
+        lambda: model.fit(dataset, class_weight=class_weight),
+        lambda: model.fit(inputs, labels, sample_weight=w, class_weight=class_weight),
+        lambda: model.train_on_batch(inputs, labels, w, class_weight),
+    ):
+        with pytest.raises(ValueError, match=r"`class_weight` .*gather.*Received: .*5"):
+            run()
+    mapped = dataset.map(lambda x, y, w: (x, y, w * tf.gather(weights, y)))
+    start = model.get_weights()
+    model.fit(mapped, verbose=0)
+    trained = model.get_weights()
+    model.set_weights(start)
+    only = np.flatnonzero(w)  # Rows of weight 0 count for nothing.
+    inputs = {name: x.numpy()[only] for name, x in inputs.items()}
+    model.fit(inputs, labels.numpy()[only], class_weight=class_weight, verbose=0)
+    for one, two in zip(trained, model.get_weights(), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)

@@ -73,7 +73,8 @@ class DistributedModel(
     - **Errors** for what Keras takes without a word: a keyword that a functional model
       does not know, a data set without an end and without a number of steps, a
       `class_weight` for labels of tokens, and quantized layers or adapters that could
-      not be saved or loaded.
+      not be saved or loaded. A `class_weight` beside weights of examples is refused
+      with the way that works.
     - **Warnings** before `fit` trains nothing, since the schedule is over, or, in
       objectives and tasks, a head alone, since the encoder is frozen. Keras' own
       warning about data sets that are shuffled already does not come.
@@ -126,10 +127,12 @@ class DistributedModel(
         Raises:
             ValueError: if a data set has no end, and `steps_per_epoch`, or
                 `validation_steps`, is not given; if there is a `class_weight`, and
-                labels are of tokens.
+                labels are of tokens or batches have weights.
         """
         given = _arguments("fit", x, y, *args, **kwargs)
-        self._check_class_weight(given.get("class_weight"), x, y)
+        self._check_class_weight(
+            given.get("class_weight"), x, y, given.get("sample_weight")
+        )
         validation = given.get("validation_data")
         _check_ends(x, "steps_per_epoch", given)
         _check_ends(validation, "validation_steps", given)
@@ -169,19 +172,24 @@ class DistributedModel(
         """As `keras.Model.train_on_batch`.
 
         Raises:
-            ValueError: if there is a `class_weight`, and labels are of tokens.
+            ValueError: if there is a `class_weight`, and labels are of tokens or there
+                is a `sample_weight`.
         """
-        self._check_class_weight(class_weight, x, y)
+        self._check_class_weight(class_weight, x, y, sample_weight)
         return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
 
-    def _check_class_weight(self, class_weight, x, y):
-        """Raises if labels of tokens get class weights: Keras knows those of rows."""
+    def _check_class_weight(self, class_weight, x, y, sample_weight=None):
+        """Raises where Keras cannot apply class weights.
+
+        It knows those of rows, not of tokens, and none beside weights of examples.
+        """
         if class_weight is None:
             return
         ranks = [len(output.shape) for output in getattr(self, "outputs", None) or ()]
         spec = getattr(x, "element_spec", None)
+        is_weighted = sample_weight is not None
         if isinstance(spec, tuple) and len(spec) > 1:
-            y = spec[1]
+            y, is_weighted = spec[1], len(spec) > 2
         shape = getattr(y, "shape", ())
         # A global mean takes one number a target.
         several = isinstance(self.loss, GlobalMean) and len(shape) > 1 and shape[1] != 1
@@ -190,6 +198,13 @@ class DistributedModel(
                 "`class_weight` must be None for labels of tokens, of which Keras "
                 "makes one weight a row. Give each label its weight in "
                 "`sample_weight`, the third part of a data set's batches. "
+                f"Received: class_weight={class_weight!r}"
+            )
+        if is_weighted:
+            raise ValueError(
+                "`class_weight` must be None for batches that have weights already, as "
+                "those of features do. Give each class its weight there: "
+                "`dataset.map(lambda x, y, w: (x, y, w * tf.gather(weights, y)))`. "
                 f"Received: class_weight={class_weight!r}"
             )
 
