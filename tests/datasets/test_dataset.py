@@ -189,7 +189,7 @@ def test_ratings_of_ones_own(tmp_path):
     assert train.labels.tolist() == [4.5, 1.0] and train.labels.dtype == np.float32
     (path,) = own.write_predictions("train", train, np.array([9.0, 0.3]), tmp_path)
     with open(path) as file:
-        assert file.read() == "index\tprediction\n0\t5.000\n1\t1.000\n"
+        assert file.read() == "index\tprediction\n0\t5\n1\t1\n"
     write(tmp_path / "Stars" / "dev.tsv", rows(["review", "stars"], ["Bad.", "0"]))
     with pytest.raises(ValueError, match="label must be a number from 1 to 5. .*'0'"):
         own.read("dev", tmp_path)

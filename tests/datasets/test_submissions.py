@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tests.datasets.examples import examples
-from tfeff.datasets import get, write_json, write_tsv
+from tfeff.data import TextExamples
+from tfeff.datasets import get, tsv_dataset, write_json, write_tsv
 
 
 def write_predictions(name, split, ids, predictions, folder):
@@ -152,3 +153,12 @@ def test_numbers_of_numpy_and_repeated_ids(tmp_path):
         write_predictions("BoolQ", "test", [4, 4], [1, 0], tmp_path)
     with pytest.raises(ValueError, match="`ids` must differ"):
         write_predictions("RACE", "test", ["a", "a"], [1, 0], tmp_path)
+
+
+def test_ratings_of_ones_own_have_seven_digits(tmp_path):
+    own = tsv_dataset("Prices", ("text",), "price")
+    prices = np.array([123456.75, 0.000123456789], "float32")
+    texts = TextExamples(("a", "b"), ids=("0", "1"))
+    (path,) = own.write_predictions("test", texts, prices, tmp_path)
+    with open(path) as file:
+        assert file.read().split()[2:] == ["0", "123456.8", "1", "0.0001234568"]

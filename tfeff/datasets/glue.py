@@ -40,6 +40,7 @@ _MRPC: dict[str, Any] = dict(
     label_names=_BINARY,
     any_text=True,
 )
+_STSB_RATINGS = (0.0, 5.0)
 # The columns of CoLA's two files without a header.
 _COLA_HEADER = ("source", "label", "mark", "sentence")
 _MRPC_TRAIN = os.path.join("MRPC", "msr_paraphrase_train.txt")
@@ -132,6 +133,11 @@ def _write_mnli(split, examples, predictions, folder):
     return (write_tsv(predicted_texts(examples, predictions), path),)
 
 
+def _write_stsb(split, examples, predictions, folder):
+    texts = predicted_texts(examples, predictions.clip(*_STSB_RATINGS), ".3f")
+    return (write_tsv(texts, new_file(folder, "STS-B.tsv")),)
+
+
 DATASETS = (
     tsv_dataset(
         "CoLA",
@@ -160,7 +166,14 @@ DATASETS = (
         any_text=True,
         metric_names=("f1", "accuracy"),
     ),
-    tsv_dataset("STS-B", _SENTENCES, "score", ratings=(0.0, 5.0), any_text=True),
+    tsv_dataset(
+        "STS-B",
+        _SENTENCES,
+        "score",
+        ratings=_STSB_RATINGS,
+        any_text=True,
+        writer=_write_stsb,
+    ),
     tsv_dataset(
         "MNLI",
         _SENTENCES,

@@ -97,11 +97,18 @@ def new_file(folder: str | os.PathLike, name: str) -> str:
 
 
 def predicted_texts(
-    examples: TextExamples | ChoiceExamples, predictions: np.ndarray
+    examples: TextExamples | ChoiceExamples,
+    predictions: np.ndarray,
+    rating_format: str = ".7g",
 ) -> dict[str, str]:
-    """The prediction for each id: a label's name, or a rating with three decimals."""
+    """The prediction for each id: a label's name, or a rating.
+
+    A rating has seven significant digits by default, which are those of float32.
+    """
     names = examples.label_names
-    texts = (f"{p:.3f}" if names is None else names[p] for p in predictions)
+    texts = (
+        format(p, rating_format) if names is None else names[p] for p in predictions
+    )
     return dict(zip(examples.ids, texts))
 
 
