@@ -92,6 +92,20 @@ def test_undefined_is_null_on_disk_and_never_zero(tmp_path):
         grid.run(None)
 
 
+def test_cells_of_an_earlier_version_may_lack_a_metric(tmp_path):
+    def run(rates, *names):
+        grid = Grid(tmp_path, {"rate": rates}, [1], "score")
+        grid.run(lambda folder, rate, seed: dict.fromkeys(names, 10 * rate))
+        return grid.table()
+
+    run([0.1], "score")
+    table = run([0.1, 0.2], "score", "error")
+    assert table.splitlines()[2:] == [
+        "| 0.1 | 1.0000 | undefined |",
+        "| **0.2** | **2.0000** | **2.0000** |",
+    ]
+
+
 def test_bad_arguments_are_named(tmp_path):
     with pytest.raises(ValueError, match="`rate` must be values.*rate=\\[\\]"):
         Grid(tmp_path, {"rate": []}, [0], "score")

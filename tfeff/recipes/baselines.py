@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import tfeff
+from tfeff.recipes.task_scores import task_scores
 
 
 def make_baseline(
@@ -21,10 +22,11 @@ def make_baseline(
     Returns:
         Dict of `name`, and `metrics` by name.
     """
+    guess = tfeff.datasets.baseline_predictions
     metrics = {
         f"{prefix}{name}": value
-        for prefix, examples in parts.items()
-        for name, value in dataset.baseline(train, examples).items()
+        for prefix, part in parts.items()
+        for name, value in task_scores(dataset, part, guess(train, part)).items()
     }
     return {"name": tfeff.datasets.baseline_name(train), "metrics": metrics}
 

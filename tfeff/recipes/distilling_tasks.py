@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -36,6 +35,7 @@ from tfeff.recipes.runs import (
     open_run,
 )
 from tfeff.recipes.task_dataset import find_dataset
+from tfeff.recipes.task_scores import task_scores
 from tfeff.recipes.tuning import report
 from tfeff.tasks.encoder_limits import check_length
 from tfeff.utils.files import remove_folder
@@ -174,13 +174,11 @@ class _Part:
         return finetuning.encoder_batches(self.rows, length, batch_size, **options)
 
     def score(self, model: keras.Model) -> dict[str, float]:
-        """The official metrics of a model; undefined where it has diverged."""
+        """The scores of a model; undefined where it has diverged."""
         if self.has_spans:
             return self._answers(model)[0]
         predictions = finetuning.predict(model, self.rows, pad_to_longest=False)
-        if predictions is None:
-            return dict.fromkeys(self.dataset.metric_names, math.nan)
-        return self.dataset.metrics(self.examples, predictions)
+        return task_scores(self.dataset, self.examples, predictions)
 
     def export_options(self, model: keras.Model, metrics: dict[str, float]) -> dict:
         """The options of `tfeff.export.save_for_serving`, but for the length."""

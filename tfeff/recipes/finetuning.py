@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import os
 from collections.abc import Callable, Sequence
 
@@ -31,6 +30,7 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.task_dataset import best_metric, find_dataset
+from tfeff.recipes.task_scores import task_scores
 from tfeff.recipes.tuning import (
     check_lora,
     load_best,
@@ -370,11 +370,7 @@ def evaluate(task, model):
     values = {}
     for split, part in task.dev.items():
         predictions = predict(model, part.rows, task.pad_to_longest)
-        scores = (
-            dict.fromkeys(task.dataset.metric_names, math.nan)
-            if predictions is None
-            else task.dataset.metrics(part.examples, predictions)
-        )
+        scores = task_scores(task.dataset, part.examples, predictions)
         values |= {f"{split}_{name}": value for name, value in scores.items()}
     return values
 
@@ -400,7 +396,7 @@ def predict_part(task, model, split, run):
     for path in write_predictions(run, task.dataset, split, examples, found):
         print(f"predictions: {run.shown(path)}")
     if task.predicted_baseline:
-        scores = task.dataset.metrics(examples, found)
+        scores = task_scores(task.dataset, examples, found)
         write_scores(run, split, scores, task.predicted_baseline)
 
 

@@ -157,7 +157,12 @@ class Grid:
         for row in self.summary["rows"]:
             marks = "**" * (row is self.summary["best"])
             cells = [str(value) for value in row["setting"].values()]
-            cells += [_cell_text(row["mean"][n], row["deviation"][n]) for n in names]
+            # Cells of an earlier version may lack a metric.
+            mean, deviation = row["mean"], row["deviation"]
+            cells += [
+                _cell_text(mean.get(n, math.nan), deviation.get(n, math.nan))
+                for n in names
+            ]
             lines.append("| " + " | ".join(f"{marks}{c}{marks}" for c in cells) + " |")
         for title, metrics in (others or {}).items():
             cells = [title, *[""] * (len(self.axes) - 1)]

@@ -1,0 +1,40 @@
+"""The scores of predictions: a data set's metrics, and the error of ratings."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+import tfeff
+
+RATING_ERROR = "mean_absolute_error"
+
+
+def task_scores(
+    dataset: tfeff.datasets.Dataset, examples: Any, predictions: Any
+) -> dict[str, float]:
+    """The metrics of a data set, and of ratings their mean absolute error.
+
+        error = 1/N Σ_i |y_i - p_i|
+
+    Correlations see neither a wrong scale nor a wrong offset, and those of the mean
+    rating, which is the baseline, are undefined.
+
+    Args:
+        dataset: the data set.
+        examples: examples with labels.
+        predictions: as for `Dataset.metrics`; `None` where the model diverged, so that
+            all scores are undefined.
+
+    Returns:
+        The scores by name.
+    """
+    rated = dataset.kind is tfeff.data.TextExamples and dataset.label_names is None
+    if predictions is None:
+        names = [*dataset.metric_names, *[RATING_ERROR] * rated]
+        return dict.fromkeys(names, math.nan)
+    scores = dataset.metrics(examples, predictions)
+    if rated:
+        errors = np.subtract(examples.labels, predictions, dtype="float64")
+        scores.setdefault(RATING_ERROR, float(np.mean(np.abs(errors))))
+    return scores
