@@ -69,6 +69,7 @@ def test_from_the_files_to_entities(data, pretrained, tmp_path, capsys):
     found = finetune(settings(run_dir, data, pretrained, predict_split="dev"))
     printed = capsys.readouterr().out
     assert "WikiANN: 12 examples to train on, 6 of dev" in printed
+    assert "longer than" not in printed
     assert found["metric"] == "dev_f1" and len(found["rows"]) == 2
     dataset = tfeff.datasets.get("WikiANN")
     train, dev = (dataset.read(part, data) for part in ("train", "dev"))

@@ -23,6 +23,7 @@ from tfeff.recipes.distilling_models import (
     prediction_settings,
     write,
 )
+from tfeff.recipes.long_texts import print_long
 from tfeff.recipes.naming import named_as
 from tfeff.recipes.run_exports import export_options
 from tfeff.recipes.runs import (
@@ -94,6 +95,9 @@ def distill_on_a_task(
         print(
             f"{dataset.name}: {len(train):,} examples to train on, {len(dev):,} of dev"
         )
+        if not dev_part.has_spans:  # Of passages all windows are read.
+            parts = {"examples to train on": train_part.rows, "of dev": dev_part.rows}
+            print_long(parts)
         teachers = dev_part.score(teacher)
         baseline = make_baseline(dataset, train, {"": dev})
         print(f"teacher: {scores_line(teachers, baseline)}")

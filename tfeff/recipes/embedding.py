@@ -15,6 +15,7 @@ from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.embed_settings import EmbedSettings
 from tfeff.recipes.heads import read_own_head
+from tfeff.recipes.long_texts import print_long
 from tfeff.recipes.naming import named_as
 from tfeff.recipes.run_exports import has_model, same_weights, write_model
 from tfeff.recipes.runs import (
@@ -148,6 +149,9 @@ def embed(
                 f"Received: pooling='layerwise', pretrained={settings.pretrained!r}"
             )
         scored = Scored(dataset, settings.split, pairs, tokenizer, length)
+        texts = tfeff.data.TextExamples(tuple({*pairs.first, *pairs.second}))
+        rows = tfeff.data.text_features(texts, tokenizer, length)
+        print_long({f"texts of {settings.split}": rows})
         # A new query of a layerwise pooling is random.
         keras.utils.set_random_seed(settings.seeds[0])
         model = make_model(settings, encoder)
@@ -302,6 +306,7 @@ def train(
     texts = "a text each", "two texts each", "three texts each"
     kind = texts[len(examples.rows[0]) - 1]
     print(f"{len(examples):,} examples of {kind} to train on")
+    print_long({"examples to train on": rows})
     grid = tfeff.training.Grid(
         run.path("cells"),
         {

@@ -15,6 +15,7 @@ from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.heads import read_pooler
+from tfeff.recipes.long_texts import print_long
 from tfeff.recipes.naming import named_as
 from tfeff.recipes.predictions import write_predictions, write_scores
 from tfeff.recipes.run_exports import export_options, has_model, write_model
@@ -286,6 +287,11 @@ def make_task(settings, dataset, encoder, tokenizer):
         f"{dataset.name}: {len(train):,} examples to train on, "
         f"{', '.join(f'{len(e):,} of {s}' for s, e in dev.items())}"
     )
+    parts = {"examples to train on": task.train}
+    parts |= {f"of {split}": part for split, part in task.dev.items()}
+    if task.to_predict is not None:
+        parts["to predict"] = task.to_predict
+    print_long({name: part.rows for name, part in parts.items()})
     return task
 
 

@@ -27,6 +27,8 @@ def test_inputs_are_those_of_all_rows():
     for name, value in features.inputs.items():
         np.testing.assert_array_equal(inputs[name][:2], value)
     assert not inputs["padding_mask"][2].numpy().any()
+    assert features.num_cut == 1  # "c a b a"
+    assert make(("a b c a",), ("b",)).num_cut == 1
 
 
 @pytest.mark.parametrize(

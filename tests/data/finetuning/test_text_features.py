@@ -32,7 +32,10 @@ def test_rows_are_cut_from_the_longer_text(documents, tokenizer, length, pairs):
     first = token_lists(tokenizer, list(examples.first))
     second = token_lists(tokenizer, list(examples.second)) if pairs else [None] * 40
     rows = [row(CLS, SEP, a, b, length) for a, b in zip(first, second)]
-    inputs = text_features(examples, tokenizer, length).inputs
+    features = text_features(examples, tokenizer, length)
+    whole = [row(CLS, SEP, a, b, 1000) for a, b in zip(first, second)]
+    assert features.num_cut == sum(a != b for a, b in zip(rows, whole))
+    inputs = features.inputs
     for name, expected in padded(rows, length, PAD).items():
         assert inputs[name].dtype == np.int32
         np.testing.assert_array_equal(inputs[name], expected)
@@ -58,6 +61,9 @@ def test_options_fill_gaps_and_only_passages_are_cut(documents, tokenizer):
             row(CLS, SEP, passages[i // 3], second[i], length, cut="first")
             for i in range(9)
         ]
+        whole = [len(passages[i // 3]) + len(second[i]) + 3 for i in range(9)]
+        is_cut = np.reshape(whole, (3, 3)) > length
+        assert features.num_cut == is_cut.any(axis=1).sum()
         for name, expected in padded(rows, length, PAD).items():
             expected = np.reshape(expected, (3, 3, length))
             np.testing.assert_array_equal(features.inputs[name], expected)

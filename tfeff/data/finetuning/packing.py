@@ -103,6 +103,19 @@ def pack(
     return rows, second_segments(rows, starts, tokenizer)
 
 
+def is_cut(
+    first: tf.RaggedTensor,
+    second: tf.RaggedTensor | None,
+    tokenizer: keras_hub.tokenizers.Tokenizer,
+    sequence_length: int,
+) -> tf.Tensor:
+    """Whether `pack` cuts each row: bool `[N]`."""
+    if second is None:
+        return first.row_lengths() > sequence_length - 2
+    lengths = first.row_lengths() + second.row_lengths()
+    return lengths > sequence_length - pair_frame(tokenizer)
+
+
 def separated(
     first: tf.RaggedTensor, tokenizer: keras_hub.tokenizers.Tokenizer
 ) -> tf.RaggedTensor:

@@ -9,7 +9,7 @@ from tfeff.data.finetuning.columns import check_texts
 from tfeff.data.finetuning.encoding import encode
 from tfeff.data.finetuning.examples import SentenceExamples, TextExamples
 from tfeff.data.finetuning.feature_rows import FeatureRows, with_empty
-from tfeff.data.finetuning.packing import pack, padded_inputs
+from tfeff.data.finetuning.packing import is_cut, pack, padded_inputs
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.utils.checks import check_integer
 
@@ -26,12 +26,14 @@ class SentenceFeatures(FeatureRows):
         sequence_length: T, the length of all texts.
         least_rows: of a batch, 2 unless there are hard negatives: the other rows are
             what a text is contrasted with.
+        num_cut: how many rows have a text that is longer than T and was cut.
     """
 
-    def __init__(self, tokens, text_ids, sequence_length, pad_token_id):
+    def __init__(self, tokens, text_ids, sequence_length, pad_token_id, cut):
         super().__init__(text_ids.shape[0], sequence_length, pad_token_id)
         self.num_texts = text_ids.shape[1]
         self.least_rows = 2 if self.num_texts == 2 else 1
+        self.num_cut = int(tf.gather(cut, text_ids).numpy().any(axis=1).sum())
         # Of each different text once, and of an empty one to fill up batches with.
         self._tokens = with_empty(tokens)
         self._text_ids = tf.pad(text_ids, [[0, 1], [0, 0]], constant_values=-1)
@@ -96,11 +98,18 @@ def sentence_features(
     sequence_length = check_integer("sequence_length", sequence_length, 3)
     texts = list(dict.fromkeys(text for row in examples.rows for text in row))
     index_of = {text: index for index, text in enumerate(texts)}
-    tokens, _ = pack(encode(tokenizer, texts), None, tokenizer, sequence_length)
+    encoded = encode(tokenizer, texts)
+    tokens, _ = pack(encoded, None, tokenizer, sequence_length)
     alone = len(examples.rows[0]) == 1
     rows = [row * 2 if alone else row for row in examples.rows]
     text_ids = tf.constant([[index_of[text] for text in row] for row in rows])
-    return SentenceFeatures(tokens, text_ids, sequence_length, tokenizer.pad_token_id)
+    return SentenceFeatures(
+        tokens,
+        text_ids,
+        sequence_length,
+        tokenizer.pad_token_id,
+        is_cut(encoded, None, tokenizer, sequence_length),
+    )
 
 
 def texts_alone(texts: Sequence[str]) -> TextExamples:

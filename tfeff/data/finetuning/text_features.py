@@ -9,6 +9,7 @@ from tfeff.data.finetuning.examples import ChoiceExamples, TextExamples
 from tfeff.data.finetuning.feature_rows import FeatureRows, with_empty
 from tfeff.data.finetuning.packing import (
     fill_gaps,
+    is_cut,
     pack,
     padded_inputs,
     pair_frame,
@@ -28,15 +29,17 @@ class TextFeatures(FeatureRows):
         labels: `[N]`, int32 classes or float32 ratings; None where there are none.
         sequence_length: T, the length of all rows.
         num_choices: C, options of a question; None for texts.
+        num_cut: how many examples are longer than T and have lost tokens.
     """
 
     def __init__(
-        self, rows, starts, labels, sequence_length, num_choices, pad_token_id
+        self, rows, starts, labels, sequence_length, num_choices, pad_token_id, cut
     ):
         choices = num_choices or 1
         super().__init__(int(rows.nrows()) // choices, sequence_length, pad_token_id)
         self.labels = labels
         self.num_choices = num_choices
+        self.num_cut = int(cut.numpy().reshape(-1, choices).any(axis=1).sum())
         self._rows = with_empty(rows, choices)
         self._starts = tf.concat([starts, tf.zeros([choices], tf.int32)], axis=0)
 
@@ -75,7 +78,7 @@ def text_features(
     A text becomes `[CLS] text [SEP]`, a pair `[CLS] first [SEP] second [SEP]` with
     segment 1 from the second text on. With RoBERTa's and XLM-RoBERTa's tokenizers a
     pair has two `[SEP]` between its texts and no segment 1. What is too long loses
-    tokens at its end, in a pair always from the longer text.
+    tokens at its end, in a pair always from the longer text; `num_cut` says how many.
 
     Each option of a question becomes `[CLS] passage [SEP] question option [SEP]`; an
     option fills the gap that a question marks by "_". Only the passage is cut.
@@ -136,7 +139,7 @@ def text_features(
         )
         first = encode(tokenizer, examples.first)
         second = None if examples.second is None else encode(tokenizer, examples.second)
-        rows, starts = pack(first, second, tokenizer, sequence_length)
+        keep = "neither"
     else:
         num_choices = len(examples.options[0])
         # The special tokens of a row, and one of the passage.
@@ -155,9 +158,8 @@ def text_features(
                 f"{examples.ids[longest // num_choices]!r}. Received: "
                 f"sequence_length={sequence_length}"
             )
-        rows, starts = pack(
-            encode(tokenizer, passages), second, tokenizer, sequence_length, "second"
-        )
+        first, keep = encode(tokenizer, passages), "second"
+    rows, starts = pack(first, second, tokenizer, sequence_length, keep)
     return TextFeatures(
         rows,
         starts,
@@ -165,4 +167,5 @@ def text_features(
         sequence_length,
         num_choices,
         tokenizer.pad_token_id,
+        is_cut(first, second, tokenizer, sequence_length),
     )

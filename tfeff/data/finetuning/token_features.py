@@ -30,6 +30,7 @@ class TokenFeatures(FeatureRows):
         sequence_length: T, the length of all rows.
         rows_of_words: `[W]` int64, the row of each word, sentence by sentence.
         positions_of_words: `[W]` int64, where in its row a word's first token is.
+        num_divided: how many sentences are longer than T and became several rows.
     """
 
     def __init__(
@@ -40,11 +41,13 @@ class TokenFeatures(FeatureRows):
         positions_of_words,
         sequence_length,
         pad_token_id,
+        num_divided,
     ):
         super().__init__(int(rows.nrows()), sequence_length, pad_token_id)
         self.examples = examples
         self.rows_of_words = rows_of_words
         self.positions_of_words = positions_of_words
+        self.num_divided = num_divided
         self._rows = with_empty(rows)
         if examples.labels is not None:
             targets = np.full(int(tf.size(rows.flat_values)), _NO_TARGET, np.int32)
@@ -163,12 +166,13 @@ def token_features(
             "`tokenizer` must have tokens for every word, or an unknown token. "
             f"Received: none for {words[int(empty.argmax())].numpy().decode()!r}"
         )
+    pieces = tf.gather(pieces, index)
+    counts = tf.constant([len(sentence) for sentence in examples.words], tf.int64)
     rows, rows_of_words, positions = word_rows(
-        tf.gather(pieces, index),
-        tf.constant([len(sentence) for sentence in examples.words], tf.int64),
-        tokenizer,
-        sequence_length,
+        pieces, counts, tokenizer, sequence_length
     )
+    lengths = tf.RaggedTensor.from_row_lengths(pieces.row_lengths(), counts)
+    is_long = tf.reduce_sum(lengths, axis=1) > sequence_length - FRAME
     return TokenFeatures(
         examples,
         rows,
@@ -176,4 +180,5 @@ def token_features(
         positions.numpy(),
         sequence_length,
         tokenizer.pad_token_id,
+        int(tf.math.count_nonzero(is_long)),
     )
