@@ -514,6 +514,19 @@ def test_an_electra_as_wide_as_its_table_comes_in_again(make, kind, tmp_path):
         np.testing.assert_array_equal(one.numpy(), other.numpy(), one.path)
 
 
+def test_scaled_ratings_come_in_again(tmp_path):
+    model = tfeff.tasks.Regressor(Encoder(**TINY), scale=300.0, offset=1500.0)
+    model.get_layer("logits").bias.assign([0.5])
+    tfeff.convert.to_huggingface(model, tmp_path / "out")
+    again, _ = tfeff.convert.load_task(tmp_path / "out")
+    assert (again.scale, again.offset) == (1.0, 0.0)
+    ones = np.ones((2, 5), "int32")
+    inputs = {name: ones for name in ("token_ids", "segment_ids", "padding_mask")}
+    ratings = np.asarray(model(inputs))
+    assert np.abs(ratings - 1500).min() > 100
+    np.testing.assert_allclose(np.asarray(again(inputs)), ratings, rtol=1e-5)
+
+
 @pytest.mark.parametrize("method", ["shaw", "huang4"])
 def test_a_warning_tells_that_version_5_lacks_it(method, tmp_path):
     attention = {"name": "relative", "method": method, "shared_heads": True}

@@ -1,12 +1,15 @@
 """What is told of predictions: metrics, and how far ratings are from the labels."""
 
 import math
+import os
 
 import numpy as np
 import pytest
 
 import tfeff
+from tests.subjects.serving import serve
 from tfeff.recipes.baselines import make_baseline, scores_line
+from tfeff.recipes.finetuning import rating_units
 from tfeff.recipes.task_scores import task_scores
 
 PRICES = tfeff.datasets.tsv_dataset("Prices", ("text",), "price")
@@ -31,6 +34,56 @@ def test_the_error_of_ratings_beside_that_of_their_mean():
     )
     diverged = task_scores(PRICES, dev, None)
     assert list(diverged) == list(scores) and all(map(math.isnan, diverged.values()))
+
+
+def test_ratings_of_ones_own_begin_at_their_mean():
+    assert rating_units(PRICES, priced(1.0, 4.0)) == {"scale": 1.5, "offset": 2.5}
+    assert rating_units(PRICES, priced(3.0, 3.0)) == {"scale": 1.0, "offset": 3.0}
+    assert rating_units(tfeff.datasets.get("STS-B"), priced(1.0, 4.0)) == {}
+    classes = tfeff.datasets.get("SST-2")
+    examples = tfeff.data.TextExamples(["a"], None, [0], classes.label_names)
+    assert rating_units(classes, examples) == {}
+
+
+@pytest.mark.slow
+def test_prices_are_learnt_and_served(tmp_path, capsys):
+    words = ["tin", "iron", "brass", "silver", "gold"]
+    lines = [
+        f"{a} {b}\t{1000 * i + 200 * j}"
+        for i, a in enumerate(words)
+        for j, b in enumerate(words)
+    ]
+    os.makedirs(tmp_path / "Prices")
+    for split in ("train", "dev"):
+        text = "\n".join(["text\tprice", *lines])
+        (tmp_path / "Prices" / f"{split}.tsv").write_text(text)
+    tokenizer = tfeff.data.train_tokenizer(words * 9, 20)
+    encoder = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=20, num_layers=1, max_sequence_length=16
+    )
+    tfeff.tasks.save_pretrained(encoder, tokenizer, tmp_path / "preset")
+    settings = tfeff.recipes.FinetuneSettings(
+        run_dir=str(tmp_path / "run"),
+        task="Prices",
+        data=str(tmp_path),
+        pretrained=str(tmp_path / "preset"),
+        learning_rates=(1e-3,),
+        batch_sizes=(5,),
+        sequence_length=4,
+        steps=60,
+        predict_split="dev",
+    )
+    found = tfeff.recipes.finetune(settings, PRICES)
+    printed = capsys.readouterr().out
+    assert "of 25 to predict are longer than 4 tokens and lose their ends" in printed
+    error = "dev_mean_absolute_error"
+    assert found["best"]["mean"][error] < 0.8 * found["baseline"]["metrics"][error]
+    dev = PRICES.read("dev", tmp_path)
+    served = serve(tmp_path / "run", "rate", text=dev.first)["score"]
+    scores = task_scores(PRICES, dev, served)
+    assert found["best"]["mean"][error] == pytest.approx(
+        scores["mean_absolute_error"], rel=1e-4
+    )
 
 
 def test_classes_have_their_metrics_alone():

@@ -380,6 +380,50 @@ def test_ratings_of_other_shapes_are_refused():
             loss(labels, labels[:, None])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_ratings_of_a_scale_and_an_offset(dtype, tmp_path):
+    plain = make_model("regressor", dtype=dtype)
+    model = Regressor(plain.encoder, dropout=0.0, scale=300.0, offset=1500.0)
+    for one, other in zip(model.layers, plain.layers):
+        one.set_weights(other.get_weights())
+    model.compile()
+    inputs, labels, weights = next(iter(batches("regressor", count=1)))
+    ratings, expected = model(inputs), 1500 + 300 * tf.cast(plain(inputs), "float32")
+    assert ratings.dtype == "float32"
+    assert_close(ratings, expected, 1e-6)
+    labels = 1500 + 300 * labels
+    loss = np.average(((ratings - labels) / 300) ** 2, weights=weights)
+    logs = model.evaluate(inputs, labels, sample_weight=weights, verbose=0)
+    # XLA rounds in other places than eager code does.
+    np.testing.assert_allclose(logs, loss, rtol=1e-4 if dtype == "float32" else 1e-2)
+    model.fit(inputs, labels, verbose=0)
+    trained = model.predict(inputs, verbose=0)
+
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.loss.scale == 300.0
+    tokenizer = tfeff.data.train_tokenizer(["a b"], 8)
+    tfeff.tasks.save_pretrained(model, tokenizer, tmp_path / "preset")
+    preset, _ = tfeff.tasks.load_task(tmp_path / "preset")
+    for other in (loaded, preset):
+        np.testing.assert_array_equal(other.predict(inputs, verbose=0), trained)
+
+
+def test_a_scale_that_is_none_is_refused_and_the_default_is_not_written():
+    encoder = make_encoder()
+    with pytest.raises(ValueError, match="`scale` must be .*scale=0"):
+        Regressor(encoder, scale=0)
+    with pytest.raises(ValueError, match="`offset` must be .*offset=nan"):
+        Regressor(encoder, offset=math.nan)
+    model = Regressor(encoder)
+    assert not {"scale", "offset"} & {*model.get_config()}
+    assert not model.heads()["logits"].settings
+    assert "scale" not in model.default_loss().get_config()
+    scaled = Regressor(encoder, scale=2)
+    with pytest.raises(ValueError, match="settings of the model's. Received: scale"):
+        model.heads()["logits"].assign(scaled.heads()["logits"].arrays())
+
+
 def test_weights_of_classes_go_into_the_batches():
     model = make_model("classifier", optimizer=keras.optimizers.SGD(0.1))
     dataset, weights = batches("classifier", count=1), tf.constant([1.0, 5.0, 2.0])

@@ -78,6 +78,8 @@ def write_heads(
             "left out",
             stacklevel=2,
         )
+    if task is not None and task["class_name"] == "Regressor":
+        heads = {**heads, "logits": _in_one_layer(heads["logits"])}
     prefix = "" if suffix == "Model" else form.prefix
     tensors = {}
     for name in sorted(used):
@@ -92,6 +94,14 @@ def write_heads(
     return WrittenHeads(
         f"{form.name}{suffix}", prefix, tensors, configuration, tuple(sorted(used))
     )
+
+
+def _in_one_layer(logits):
+    """A head of ratings s (v w + c) + m as v (s w) + (s c + m), which formats have."""
+    scale, offset = logits.get("scale", 1.0), logits.get("offset", 0.0)
+    values = {"kernel": logits["kernel"] * scale}
+    values["bias"] = logits["bias"] * scale + offset
+    return {name: x.astype(logits[name].dtype) for name, x in values.items()}
 
 
 def _pretraining(form, encoder, heads):

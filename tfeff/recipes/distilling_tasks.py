@@ -273,6 +273,8 @@ def _make_student(teacher, encoder, label_names):
     if not isinstance(teacher, tfeff.tasks.SpanQA):
         head["pooling"] = teacher.pooling
         head["pooler_activation"] = teacher.pooler_activation
+    if isinstance(teacher, tfeff.tasks.Regressor):
+        head |= {"scale": teacher.scale, "offset": teacher.offset}
     if isinstance(teacher, tfeff.tasks.Classifier):
         head |= {"num_classes": teacher.num_classes, "label_names": label_names}
     model = type(teacher)(encoder, **head)

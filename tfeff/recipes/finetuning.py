@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfeff
+from tfeff.datasets import registry
 from tfeff.recipes.baselines import baseline_to_predict, make_baseline, scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
@@ -319,6 +320,7 @@ def train(settings, task, strategy, folder, callbacks, pretrained_step=None, **c
             settings.pooling,
             settings.head_dropout,
             pretrained_pooler(settings, task.dataset),
+            **rating_units(task.dataset, task.train.examples),
         ),
         lambda examples, seed: task.train.rows.dataset(
             examples, seed, pad_to_longest=task.pad_to_longest
@@ -349,7 +351,20 @@ def pretrained_pooler(settings, dataset):
     return read_pooler(settings.pretrained)
 
 
-def make_model(examples, encoder, pooling, head_dropout, pooler=None):
+def rating_units(dataset, examples):
+    """The scale and the offset of the ratings of a data set of one's own.
+
+    They are the deviation and the mean of the labels to train on. Those of benchmarks
+    are learnt as they are, as in the papers.
+    """
+    rated = dataset.kind is tfeff.data.TextExamples and dataset.label_names is None
+    if not rated or dataset.name in registry.OWN:
+        return {}
+    labels = np.asarray(examples.labels, "float64")
+    return {"scale": float(labels.std()) or 1.0, "offset": float(labels.mean())}
+
+
+def make_model(examples, encoder, pooling, head_dropout, pooler=None, **units):
     """The model for the kind of examples, whose pooler begins as the given one."""
     if isinstance(examples, tfeff.data.TokenExamples):
         names = examples.label_names
@@ -362,7 +377,7 @@ def make_model(examples, encoder, pooling, head_dropout, pooler=None):
     if isinstance(examples, tfeff.data.ChoiceExamples):
         model = tfeff.tasks.MultipleChoice(encoder, **head)
     elif examples.label_names is None:
-        model = tfeff.tasks.Regressor(encoder, **head)
+        model = tfeff.tasks.Regressor(encoder, **head, **units)
     else:
         names = examples.label_names
         model = tfeff.tasks.Classifier(encoder, len(names), **head, label_names=names)

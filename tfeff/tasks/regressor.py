@@ -1,3 +1,5 @@
+import dataclasses
+import math
 from typing import Any
 
 import keras
@@ -7,18 +9,22 @@ from keras import ops
 from tfeff.data.finetuning.text_features import TextFeatures
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
+from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import TARGET_MEAN
 from tfeff.tasks.task import PooledTask
 from tfeff.training.losses import GlobalMean
+from tfeff.utils.checks import check_positive, is_number
+from tfeff.utils.types import Config
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-def squared_error(y_true, y_pred):
-    """(y - ŷ)² of each element; Keras' loss averages over the last axis.
+def squared_error(y_true, y_pred, scale=1.0):
+    """((y - ŷ) / s)² of each element; Keras' loss averages over the last axis.
 
     Args:
         y_true: ratings of the shape of `y_pred`, or a column of them `[..., 1]`.
         y_pred: float tensor `[...]`.
+        scale: float s, the unit that errors are measured in.
 
     Raises:
         ValueError: if `y_true` has another shape, which would be broadcast.
@@ -35,16 +41,21 @@ def squared_error(y_true, y_pred):
             f"`y_true` must have the shape of the outputs, {expected}, or be a column "
             f"of one axis more. Received: shape {shape}"
         )
-    return ops.square(y_pred - y_true)
+    return ops.square((y_pred - y_true) / scale)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class GlobalMeanSquaredError(GlobalMean):
     """Squared error averaged over every weighted example of the global batch.
 
-        loss = Σ_r Σ_i w_i (y_i - ŷ_i)² / Σ_r Σ_i w_i
+        loss = Σ_r Σ_i w_i ((y_i - ŷ_i) / s)² / Σ_r Σ_i w_i
 
     with `r` over the replicas, as in `tfeff.objectives.GlobalMeanCrossentropy`.
+
+    Args:
+        name: what the loss is called in logs.
+        dtype: dtype of the computation; `None` means Keras' default, float32.
+        scale: float s, the unit that errors are measured in.
 
     Call arguments:
         y_true: float tensor `[...]`, or a column `[..., 1]`.
@@ -64,11 +75,15 @@ class GlobalMeanSquaredError(GlobalMean):
     4.0
     """
 
-    def __init__(self, name: str = "squared_error", dtype=None):
+    def __init__(self, name: str = "squared_error", dtype=None, scale: float = 1.0):
         super().__init__(name=name, dtype=dtype)
+        self.scale = scale
 
     def call(self, y_true, y_pred):
-        return squared_error(y_true, y_pred)
+        return squared_error(y_true, y_pred, self.scale)
+
+    def get_config(self):
+        return {**super().get_config(), **_but_for(scale=(self.scale, 1.0))}
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -82,7 +97,12 @@ class Regressor(PooledTask):
         v = g(MeanPooling(X^L) W + b)           pooling="mean"
         v = LayerwisePooling(X^0 … X^L)         pooling="layerwise"
         v = SegmentPooling(X^L)                 pooling="segments"
-        ŷ = dropout(v) w + c
+        ŷ = s (dropout(v) w + c) + m
+
+    The scale `s` and the offset `m` are not trained. Ratings of any size are learnt as
+    those from -1 to 1 are with the deviation and the mean of the labels, as `tfeff
+    finetune` gives them for data sets of one's own. The loss is that of errors in units
+    of `s`.
 
     Args:
         encoder: a `tfeff.encoders.Encoder`.
@@ -94,6 +114,8 @@ class Regressor(PooledTask):
         dropout: float in [0, 1), rate on `v`.
         pooler_activation: `g`, by a name of Keras'; `"gelu_tanh"` is GELU by tanh. It
             is BERT's tanh by default.
+        scale: float above 0, `s`.
+        offset: float, `m`.
         **kwargs: `name` and `trainable`.
 
     Call arguments:
@@ -101,7 +123,7 @@ class Regressor(PooledTask):
             `padding_mask` (1 = real token).
 
     Returns:
-        Ratings `[B]`.
+        Ratings `[B]`; with a scale or an offset in float32 at least.
 
     Raises:
         TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
@@ -128,17 +150,28 @@ class Regressor(PooledTask):
         pooling: str = "cls",
         dropout: float = 0.1,
         pooler_activation: str = "tanh",
+        scale: float = 1.0,
+        offset: float = 0.0,
         **kwargs: Any,
     ):
+        check_encoder("encoder", encoder)
+        scale = check_positive("scale", scale)
+        if not is_number(offset) or not math.isfinite(offset):
+            raise ValueError(
+                f"`offset` must be a finite number. Received: offset={offset!r}"
+            )
+        offset = float(offset)
         super().__init__(
-            check_encoder("encoder", encoder),
+            encoder,
             1,
             pooling,
             dropout,
             pooler_activation,
-            finish=lambda z: z[:, 0],
+            finish=lambda z: _scaled(z[:, 0], scale, offset),
             **kwargs,
         )
+        self.scale = scale
+        self.offset = offset
 
     def ratings(
         self,
@@ -166,7 +199,32 @@ class Regressor(PooledTask):
         return self.predicted(features, batch_size, pad_to_longest)
 
     def default_loss(self) -> Any:
-        return GlobalMeanSquaredError()
+        return GlobalMeanSquaredError(scale=self.scale)
 
     def default_metrics(self) -> Any:
-        return [keras.metrics.MeanMetricWrapper(squared_error, name=TARGET_MEAN)]
+        unit = _but_for(scale=(self.scale, 1.0))
+        return [keras.metrics.MeanMetricWrapper(squared_error, TARGET_MEAN, **unit)]
+
+    def heads(self) -> dict[str, Head]:
+        heads = super().heads()
+        logits = dataclasses.replace(heads["logits"], settings=self._units())
+        return {**heads, "logits": logits}
+
+    def get_config(self) -> Config:
+        return {**super().get_config(), **self._units()}
+
+    def _units(self):
+        """Scale and offset, but for 1 and 0: earlier versions know neither."""
+        return _but_for(scale=(self.scale, 1.0), offset=(self.offset, 0.0))
+
+
+def _scaled(ratings, scale, offset):
+    if (scale, offset) == (1.0, 0.0):
+        return ratings
+    dtype = keras.backend.result_type(ratings.dtype, "float32")
+    return ops.cast(ratings, dtype) * scale + offset
+
+
+def _but_for(**values):
+    """The values that are not the default, from pairs of a value and its default."""
+    return {name: x for name, (x, default) in values.items() if x != default}
