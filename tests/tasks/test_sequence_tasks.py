@@ -348,6 +348,7 @@ def test_metrics_leave_out_what_fills_a_batch():
         model.compile(metrics=["accuracy"], weighted_metrics=["accuracy"])
 
 
+@pytest.mark.quick("regressor-False-1", "regressor-True-2", "classifier-True-2")
 @pytest.mark.parametrize("accumulation_steps", [1, 2])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
@@ -380,6 +381,7 @@ def test_ratings_of_other_shapes_are_refused():
             loss(labels, labels[:, None])
 
 
+@pytest.mark.quick("mixed_bfloat16")
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_ratings_of_a_scale_and_an_offset(dtype, tmp_path):
     plain = make_model("regressor", dtype=dtype)
