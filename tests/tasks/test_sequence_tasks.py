@@ -358,7 +358,8 @@ def test_labels_in_a_column(kind, weighted, accumulation_steps):
     found = []
     for y in (labels, labels[:, None]):
         model = make_model(kind)
-        model.compile(adamw(), accumulation_steps=accumulation_steps)
+        settings = dict(accumulation_steps=accumulation_steps, jit_compile=False)
+        model.compile(adamw(), **settings)
         options = dict(sample_weight=weights, verbose=0, batch_size=8)
         before = model.evaluate(inputs, y, **options, return_dict=True)
         history = model.fit(inputs, y, **options, epochs=2).history
@@ -388,7 +389,7 @@ def test_ratings_of_a_scale_and_an_offset(dtype, tmp_path):
     model = Regressor(plain.encoder, dropout=0.0, scale=300.0, offset=1500.0)
     for one, other in zip(model.layers, plain.layers):
         one.set_weights(other.get_weights())
-    model.compile()
+    model.compile(jit_compile=False)
     inputs, labels, weights = next(iter(batches("regressor", count=1)))
     ratings, expected = model(inputs), 1500 + 300 * tf.cast(plain(inputs), "float32")
     assert ratings.dtype == "float32"
@@ -396,7 +397,7 @@ def test_ratings_of_a_scale_and_an_offset(dtype, tmp_path):
     labels = 1500 + 300 * labels
     loss = np.average(((ratings - labels) / 300) ** 2, weights=weights)
     logs = model.evaluate(inputs, labels, sample_weight=weights, verbose=0)
-    # XLA rounds in other places than eager code does.
+    # A graph rounds in other places than eager code does.
     np.testing.assert_allclose(logs, loss, rtol=1e-4 if dtype == "float32" else 1e-2)
     model.fit(inputs, labels, verbose=0)
     trained = model.predict(inputs, verbose=0)
