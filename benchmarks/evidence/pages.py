@@ -473,7 +473,7 @@ def in_words(metric: str) -> str:
 
 def axis_of(dots) -> str:
     """What the places of dots measure, with the unit."""
-    if all(t.metric.startswith("loss") for t in dots):
+    if all(t.metric.startswith(("loss", "mean_loss")) for t in dots):
         return "validation loss, nats per predicted token"
     names = dict.fromkeys(t.metric for t in dots)
     return f"{' and '.join(map(in_words, names))} (of 1)"

@@ -514,17 +514,24 @@ def test_an_electra_as_wide_as_its_table_comes_in_again(make, kind, tmp_path):
         np.testing.assert_array_equal(one.numpy(), other.numpy(), one.path)
 
 
-def test_scaled_ratings_come_in_again(tmp_path):
-    model = tfeff.tasks.Regressor(Encoder(**TINY), scale=300.0, offset=1500.0)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_scaled_ratings_come_in_again(tmp_path, dtype):
+    encoder = Encoder(**TINY, dtype=dtype)
+    model = source = tfeff.tasks.Regressor(encoder, scale=3e4, offset=1.5e5)
     model.get_layer("logits").bias.assign([0.5])
-    tfeff.convert.to_huggingface(model, tmp_path / "out")
+    if dtype == "float16":  # Only a preset's weights are read in float32.
+        source = tmp_path / "preset"
+        tokenizer = tfeff.data.train_tokenizer(["a b"], 7, kind="wordpiece")
+        tfeff.tasks.save_pretrained(model, tokenizer, source)
+    tfeff.convert.to_huggingface(source, tmp_path / "out")
     again, _ = tfeff.convert.load_task(tmp_path / "out")
     assert (again.scale, again.offset) == (1.0, 0.0)
     ones = np.ones((2, 5), "int32")
     inputs = {name: ones for name in ("token_ids", "segment_ids", "padding_mask")}
     ratings = np.asarray(model(inputs))
-    assert np.abs(ratings - 1500).min() > 100
-    np.testing.assert_allclose(np.asarray(again(inputs)), ratings, rtol=1e-5)
+    assert np.abs(ratings - 1.5e5).min() > 1e4
+    limit = 1e-5 if dtype == "float32" else 1e-3
+    np.testing.assert_allclose(np.asarray(again(inputs)), ratings, rtol=limit)
 
 
 @pytest.mark.parametrize("method", ["shaw", "huang4"])

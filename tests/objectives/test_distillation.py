@@ -109,6 +109,20 @@ def test_predictions_and_weights_of_examples():
         )
 
 
+def test_ratings_are_compared_in_units_of_the_student_s_scale():
+    found = []
+    for scale in (1.0, 1e-3):
+        student, teacher = (
+            Regressor(e, dropout=0.0, scale=scale, offset=5.0) for e in make_pair()
+        )
+        for seed, model in enumerate((student, teacher)):
+            randomize({v.path: v for v in model.trainable_variables}, seed)
+        model = Distillation(student, teacher)
+        found.append(evaluated(model, make_inputs(4)[0])["prediction_loss"])
+    assert found[0] > 1e-3
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-3)
+
+
 def test_ratings_differ_by_their_squares():
     student, teacher = (Regressor(e, dropout=0.0) for e in make_pair())
     model = Distillation(student, teacher)

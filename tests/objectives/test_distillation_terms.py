@@ -192,12 +192,12 @@ def test_gradients_of_predictions(kind, soften, temperatures):
 
         check_gradients(call, literal, {}, student)
         return
-    teacher = rng.normal(size=shape)
+    teacher, scale = rng.normal(size=shape), 0.25  # That of ratings alone.
 
     def literal(logits):
         logits = logits["z"]
         if kind == "ratings":
-            return (logits - teacher) ** 2
+            return ((logits - teacher) / scale) ** 2
         values = np.zeros(shape[:-1])
         for index in np.ndindex(values.shape):
             pair = logits[index], teacher[index]
@@ -205,7 +205,8 @@ def test_gradients_of_predictions(kind, soften, temperatures):
         return values
 
     def call(z):
-        return losses.prediction_divergence(z, tf.constant(teacher), 2.0, soften)
+        teachers = tf.constant(teacher)
+        return losses.prediction_divergence(z, teachers, 2.0, soften, scale)
 
     check_gradients(call, literal, {}, {"z": rng.normal(size=shape)})
 

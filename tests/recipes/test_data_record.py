@@ -2,6 +2,7 @@ import json
 import os
 import time
 import types
+import zipfile
 
 import numpy as np
 import pytest
@@ -125,8 +126,14 @@ def test_the_encoder_stays_the_same(tmp_path, is_run):
 def test_the_checkpoints_stay_the_same(tmp_path, by_flag):
     checkpoints = tmp_path / "pretrained" / "checkpoints"
     checkpoints.mkdir(parents=True)
+
+    def write(step, weights, date="today"):
+        with zipfile.ZipFile(checkpoints / f"step-{step:08d}.keras", "w") as archive:
+            archive.writestr("model.weights.h5", weights)
+            archive.writestr("metadata.json", date)
+
     for step in (1, 2):
-        (checkpoints / f"step-{step:08d}.keras").write_text("first")
+        write(step, "first")
     pretrained = str(tmp_path / "pretrained")
     config = {"pretrained": f"{pretrained}@2", "pretrained_steps": []}
     if by_flag:
@@ -135,9 +142,10 @@ def test_the_checkpoints_stay_the_same(tmp_path, by_flag):
     with RunDirectory(tmp_path / "run", config) as run:
         keep_data(run, weather(), parts)
         train(run)
-        (checkpoints / "step-00000001.keras").write_text("second")
+        write(1, "second")
+        write(2, "first", "tomorrow")
         keep_data(run, weather(), parts)
-        (checkpoints / "step-00000002.keras").write_text("second")
+        write(2, "second")
         with pytest.raises(ValueError, match="the encoder of `pretrained` has changed"):
             keep_data(run, weather(), parts)
 

@@ -79,7 +79,7 @@ def test_prices_are_learnt_and_served(tmp_path, capsys):
     error = "dev_mean_absolute_error"
     assert found["best"]["mean"][error] < 0.8 * found["baseline"]["metrics"][error]
     dev = PRICES.read("dev", tmp_path)
-    served = serve(tmp_path / "run", "rate", text=dev.first)["score"]
+    served = serve(tmp_path / "run" / "export" / "1", "rate", dev.first)["score"]
     scores = task_scores(PRICES, dev, served)
     assert found["best"]["mean"][error] == pytest.approx(
         scores["mean_absolute_error"], rel=1e-4

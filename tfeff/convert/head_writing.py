@@ -98,10 +98,15 @@ def write_heads(
 
 def _in_one_layer(logits):
     """A head of ratings s (v w + c) + m as v (s w) + (s c + m), which formats have."""
+    if not {"scale", "offset"} & {*logits}:
+        return logits
+    # Large offsets do not fit into float16.
+    kernel, bias = (
+        logits[name].astype(np.result_type(logits[name].dtype, "float32"))
+        for name in ("kernel", "bias")
+    )
     scale, offset = logits.get("scale", 1.0), logits.get("offset", 0.0)
-    values = {"kernel": logits["kernel"] * scale}
-    values["bias"] = logits["bias"] * scale + offset
-    return {name: x.astype(logits[name].dtype) for name, x in values.items()}
+    return {"kernel": kernel * scale, "bias": bias * scale + offset}
 
 
 def _pretraining(form, encoder, heads):

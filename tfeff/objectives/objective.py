@@ -66,6 +66,7 @@ class Objective(StaysFrozen, DistributedModel):
     encoder_argument = "encoder"
     calls_encoder = True
     output_weights: Any = None
+    rating_scale = 1.0  # The unit that errors of ratings are measured in.
     _weights_of_means: tuple | None = None
     _is_read = False  # Whether a saved model is being compiled.
 

@@ -5,6 +5,7 @@ import glob
 import hashlib
 import json
 import os
+import zipfile
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,10 +15,10 @@ from tfeff.recipes.corpora import CACHES
 from tfeff.recipes.runs import MODEL
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
-from tfeff.training.checkpoints import checkpoint_steps, run_checkpoint
+from tfeff.training.checkpoints import checkpoint_steps, load_notes, run_checkpoint
 from tfeff.training.grid import METRICS
 from tfeff.utils.digests import FILE_NAME as SHA256SUMS
-from tfeff.utils.digests import read_digests, sha256
+from tfeff.utils.digests import read_digests
 from tfeff.utils.files import write_text
 from tfeff.utils.json_files import read_object
 
@@ -102,12 +103,15 @@ def _digests(pretrained):
 
     There are none of a preset of an earlier version. An encoder that is saved again
     has the same ones: the date, in `metadata.json`, and the names of objects are new
-    then, and left out.
+    then, and left out, and of a checkpoint there are the weights alone.
     """
     folder, step = split_step(pretrained)
     if step is not None:
         file, _ = run_checkpoint(folder, step)
-        return {os.path.basename(file): sha256(file)}
+        load_notes(file)  # Damage is named.
+        with zipfile.ZipFile(file) as archive:
+            weights = archive.read("model.weights.h5")
+        return {os.path.basename(file): hashlib.sha256(weights).hexdigest()}
     preset = find_preset(folder)
     if not os.path.exists(os.path.join(preset, SHA256SUMS)):
         return {}

@@ -361,7 +361,9 @@ def rating_units(dataset, examples):
     if not rated or dataset.name in registry.OWN:
         return {}
     labels = np.asarray(examples.labels, "float64")
-    return {"scale": float(labels.std()) or 1.0, "offset": float(labels.mean())}
+    # The deviation of equal ones is 0 but for rounding.
+    scale = float(labels.std()) if np.ptp(labels) else 1.0
+    return {"scale": scale, "offset": float(labels.mean())}
 
 
 def make_model(examples, encoder, pooling, head_dropout, pooler=None, **units):

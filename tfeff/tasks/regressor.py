@@ -198,6 +198,10 @@ class Regressor(PooledTask):
         """
         return self.predicted(features, batch_size, pad_to_longest)
 
+    @property
+    def rating_scale(self) -> float:  # type: ignore[override]
+        return self.scale
+
     def default_loss(self) -> Any:
         return GlobalMeanSquaredError(scale=self.scale)
 

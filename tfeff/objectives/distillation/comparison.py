@@ -62,6 +62,7 @@ class Comparison(keras.layers.Layer):
         self.reduction = reduction
         self.temperature = temperature
         self.soften = soften
+        self.rating_scale = getattr(student, "rating_scale", 1.0)
         widths = [encoder.hidden_dim for encoder in encoders]
         self.embedding_projection = self._projection("embedding", *widths)
         self.hidden_projection = self._projection("hidden", *widths)
@@ -110,6 +111,7 @@ class Comparison(keras.layers.Layer):
                 keras.tree.map_structure(ops.stop_gradient, teacher_output),
                 self.temperature,
                 self.soften,
+                self.rating_scale,
             )
             terms["prediction"] = self.layer_weights[-1] * value
         terms = {name: self.weights_of_terms[name] * x for name, x in terms.items()}
@@ -132,7 +134,7 @@ class Comparison(keras.layers.Layer):
         if "prediction" in self.terms:
             outputs = self.student.output, self.teacher.output
             terms["prediction"] = prediction_divergence(
-                *outputs, self.temperature, self.soften
+                *outputs, self.temperature, self.soften, self.rating_scale
             )
         if "label" in self.terms:
             terms["label"] = self.student.output

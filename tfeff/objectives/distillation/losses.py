@@ -72,8 +72,10 @@ def cosine_distances(student, teacher, real):
     return ops.sum(distances * ops.cast(real, distances.dtype), axis=-1)
 
 
-def prediction_divergence(student, teacher, temperature: float, soften: str):
-    """Σ_c p_c (log p_c - log q_c) of softmaxes p and q; for ratings, (y - ŷ)².
+def prediction_divergence(
+    student, teacher, temperature: float, soften: str, scale: float = 1.0
+):
+    """Σ_c p_c (log p_c - log q_c) of softmaxes p and q; for ratings, ((y - ŷ) / s)².
 
     Args:
         student, teacher: logits `[B, C]` of classes, or `[B, M, V]` of masked tokens;
@@ -81,6 +83,7 @@ def prediction_divergence(student, teacher, temperature: float, soften: str):
             the end of a span.
         temperature: divisor of the logits.
         soften: whose logits are divided: `"both"` or the `"student"`'s.
+        scale: float s, the unit of ratings.
 
     Returns:
         Tensor with a number for each target: `[B]`, `[B, M]`, or `[B, K]` of a dict of
@@ -104,7 +107,7 @@ def prediction_divergence(student, teacher, temperature: float, soften: str):
         divergences = [_divergence(*pair, temperature, soften) for pair in pairs]
         return ops.stack(divergences, axis=-1)
     if ranks == {1}:
-        return ops.square(ops.subtract(*_precise(student, teacher)))
+        return ops.square(ops.subtract(*_precise(student, teacher)) / scale)
     return _divergence(student, teacher, temperature, soften)
 
 

@@ -51,7 +51,7 @@ class Distillation(DistributedModel):
     prediction loss is the soft cross-entropy minus the teacher's entropy, which has no
     gradient, so that it is 0 where both agree; it is that of an example's classes or
     options, of each masked token, or the mean of those of a span's start and end. For
-    ratings it is the squared difference.
+    ratings it is the squared difference in units of the student's `scale`.
 
     Squares are averaged over features and over the real positions of the global
     batch (pairs of them for attention), cosines over its real positions; padding is
