@@ -67,6 +67,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.quick(*FUNCTIONS.keys() - {"rate"})
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_numbers(name):
     numbers = (np.float16(0.5), np.float32(0.5), np.float64(0.5), Fraction(1, 2))

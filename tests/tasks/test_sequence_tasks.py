@@ -348,7 +348,7 @@ def test_metrics_leave_out_what_fills_a_batch():
         model.compile(metrics=["accuracy"], weighted_metrics=["accuracy"])
 
 
-@pytest.mark.quick("regressor-True-2", "classifier-True-2")
+@pytest.mark.quick("regressor-True-2")
 @pytest.mark.parametrize("accumulation_steps", [1, 2])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
