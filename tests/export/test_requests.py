@@ -246,7 +246,7 @@ MADE = {
 }
 
 
-@pytest.mark.quick("identity", "word_pieces")
+@pytest.mark.quick("identity")
 @pytest.mark.parametrize("kind", MADE)
 def test_words_of_texts_that_are_not_cut_are_short(kind):
     """The time for a run of unknown characters is quadratic."""

@@ -95,6 +95,7 @@ def spread(model):
     return model
 
 
+@pytest.mark.quick("masked_lm", "replaced_token", "permutation_lm", "sentence_order")
 @pytest.mark.parametrize("kind", KINDS)
 def test_objectives(kind):
     check(spread(make_model(kind)), kind)

@@ -85,6 +85,7 @@ def write_preset(seed, tokenizer):
     tfeff.tasks.save_pretrained(encoder, tokenizer, "preset", overwrite=seed > 0)
 
 
+@pytest.mark.slow
 def test_an_encoder_of_another_tokenizer_does_not_take_the_kept_one(folder):
     (folder / "text.txt").write_text("\n\n".join(DOCUMENTS))
     settings = dict(run_dir="run", corpus=("text.txt",), pretrained="preset")

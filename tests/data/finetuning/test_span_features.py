@@ -167,6 +167,7 @@ words = st.text(st.sampled_from("abcdexyzTHE019.,-'"), min_size=1, max_size=9)
 spaces = st.sampled_from([" ", "  ", "\t", " \n", "\u00a0", " \u2009"])
 
 
+@pytest.mark.quick("bert")
 @settings(max_examples=60)
 @given(st.lists(st.tuples(words, spaces), min_size=1, max_size=9), st.data())
 def test_pieces_are_the_text_and_spans_come_back(any_tokenizer, encode, parts, data):
