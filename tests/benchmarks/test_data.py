@@ -23,6 +23,7 @@ def tokenizer():
     return tfeff.data.train_tokenizer(DOCUMENTS, vocabulary_size=30)
 
 
+@pytest.mark.slow
 def test_all_make_the_same_tokens(data, tokenizer, tmp_path):
     expected = sum(len(tokenizer(document)) for document in DOCUMENTS)
     caching = data["Caching"](DOCUMENTS, tokenizer, tmp_path, 1, 16)

@@ -258,7 +258,7 @@ def test_what_no_class_overrides_is_that_of_the_file(
     assert not [x for x in recwarn if "does not know" in str(x.message)]
 
 
-@pytest.mark.quick("True-vocab.json")
+@pytest.mark.slow
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "vocab.json"])
 @pytest.mark.parametrize("space", [False, True])
 def test_the_first_space_is_that_of_the_file(space, beside, tmp_path):

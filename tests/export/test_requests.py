@@ -323,6 +323,7 @@ def test_parts_have_few_tokens():
     assert [x.shape for x in parts.by_parts(of_part, 9, rows[:0])] == [0, 0]
 
 
+@pytest.mark.slow
 def test_answers_have_a_limit(traced, served, monkeypatch):
     many = texts("zebras " * LENGTH, *[""] * 200_000)
     refused(

@@ -98,7 +98,7 @@ def test_gradients_at_any_length(name, way, apart):
         check(actual, expected, 1e-11)
 
 
-@pytest.mark.quick("self-inner")
+@pytest.mark.slow
 @pytest.mark.parametrize("tape", ["inner", "outer"])
 @pytest.mark.parametrize("name", ["self", "sparse", "blockwise", "mixed"])
 def test_gradients_of_gradients_at_any_length(name, tape):

@@ -382,7 +382,7 @@ def test_ratings_of_other_shapes_are_refused():
             loss(labels, labels[:, None])
 
 
-@pytest.mark.quick("mixed_bfloat16")
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_ratings_of_a_scale_and_an_offset(dtype, tmp_path):
     plain = make_model("regressor", dtype=dtype)
