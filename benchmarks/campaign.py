@@ -47,7 +47,7 @@ from evidence.schedule import Campaign
 from evidence.systems import SCALES
 from steps import in_own_process
 
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import write_text
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("scale", "full", list(SCALES), "The sizes.")
@@ -157,8 +157,7 @@ def make_texts(places: Places) -> None:
     path = Path(places.results, f"campaign_texts_{places.scale_name}.json")
     found = texts.digests(folder)
     if not path.exists():
-        with atomic_file(path) as new:
-            Path(new).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(found, indent=1) + "\n")
     recorded = json.loads(path.read_text(encoding="utf-8"))
     names = {*found, *recorded}
     if other := sorted(n for n in names if found.get(n) != recorded.get(n)):

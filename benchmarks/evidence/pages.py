@@ -283,8 +283,7 @@ def cost_text(term: Term, evidence: Evidence) -> str:
             return "–"
         own = row["metrics"]
         quartiles = f"{own['cost_low']:.2f} to {own['cost_high']:.2f}"
-        # BERT's is measured beside itself, as any other's.
-        texts.append(f"{1 if system == BERT else own['cost']:.2f} ({quartiles})")
+        texts.append(f"{evidence.cost(system):.2f} ({quartiles})")
     return ", then ".join(texts)
 
 

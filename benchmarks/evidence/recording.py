@@ -11,7 +11,7 @@ from evidence.cells import Cell
 from evidence.places import Places
 from evidence.processes import read_seconds
 from evidence.systems import SYSTEMS
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import write_text
 
 
 def record(cell: Cell, outcome: dict, places: Places) -> None:
@@ -47,8 +47,7 @@ def write_rates(places: Places) -> None:
         with contextlib.suppress(KeyError):  # Not all of its pilots are done.
             rates[system] = context.rate(system)
     path = Path(places.results, f"campaign_rates_{places.scale_name}.json")
-    with atomic_file(path) as new:
-        Path(new).write_text(json.dumps(rates, indent=1) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(rates, indent=1) + "\n")
 
 
 def summary(outcome: dict) -> str:

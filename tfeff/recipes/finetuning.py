@@ -32,7 +32,7 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.task_dataset import best_metric, find_dataset
-from tfeff.recipes.task_scores import task_scores
+from tfeff.recipes.task_scores import has_ratings, task_scores
 from tfeff.recipes.tuning import (
     check_lora,
     load_best,
@@ -357,8 +357,7 @@ def rating_units(dataset, examples):
     They are the deviation and the mean of the labels to train on. Those of benchmarks
     are learnt as they are, as in the papers.
     """
-    rated = dataset.kind is tfeff.data.TextExamples and dataset.label_names is None
-    if not rated or dataset.name in registry.OWN:
+    if not has_ratings(dataset) or dataset.name in registry.OWN:
         return {}
     labels = np.asarray(examples.labels, "float64")
     # The deviation of equal ones is 0 but for rounding.

@@ -29,7 +29,7 @@ def task_scores(
     Returns:
         The scores by name.
     """
-    rated = dataset.kind is tfeff.data.TextExamples and dataset.label_names is None
+    rated = has_ratings(dataset)
     if predictions is None:
         names = [*dataset.metric_names, *[RATING_ERROR] * rated]
         return dict.fromkeys(names, math.nan)
@@ -38,3 +38,8 @@ def task_scores(
         errors = np.subtract(examples.labels, predictions, dtype="float64")
         scores.setdefault(RATING_ERROR, float(np.mean(np.abs(errors))))
     return scores
+
+
+def has_ratings(dataset: tfeff.datasets.Dataset) -> bool:
+    """Whether the labels of a data set are ratings of texts."""
+    return dataset.kind is tfeff.data.TextExamples and dataset.label_names is None
