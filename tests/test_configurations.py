@@ -73,6 +73,9 @@ def spoil(value):
         value[:] = ["spoiled"]
 
 
+@pytest.mark.quick(
+    "blockwise-2-3", "masked_lm", "one_head-2-2", "relative-3-0", "distillation"
+)
 @pytest.mark.parametrize("name", MAKE)
 def test_a_changed_configuration(name):
     subject = MAKE[name]()

@@ -125,7 +125,7 @@ def test_floats_are_refused(classifier, name, dtype):
         classifier.fit(arguments, labels, verbose=0)
 
 
-@pytest.mark.quick("segment_ids")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INPUTS[:2])
 def test_arrays_out_of_range_fail_in_fit_and_predict(classifier, name):
     labels = np.array([0, 1])

@@ -109,6 +109,7 @@ def test_stubs_name_what_is_imported_at_first_use():
             assert getattr(module, alias.name) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("mypy") is None, reason="mypy is not installed"
 )

@@ -116,7 +116,6 @@ def configs(converted):
 
 
 @pytest.mark.quick("bert")
-@pytest.mark.quick("bert", "garden_bert")
 @pytest.mark.parametrize("golden", ["bert", "albert", "garden_bert"])
 def test_damaged_files(golden, tmp_path):
     original = convert(GOLDENS / golden, tmp_path / "original")

@@ -50,6 +50,7 @@ def test_tokenizers_give_the_ids_of_hugging_face(name, preset):
         assert [int(i) for i in row] == ids, text
 
 
+@pytest.mark.slow
 def test_special_tokens_of_xlnet(preset):
     tokenizer = keras_hub.tokenizers.Tokenizer.from_preset(preset("xlnet"))
     names = ("cls", "sep", "pad", "mask")

@@ -207,6 +207,7 @@ def test_positions_of_roberta_are_counted_from_the_tokenizers_padding(tmp_path):
     assert tfeff.convert.load_tokenizer(source).pad_token_id == 0
 
 
+@pytest.mark.slow
 def test_a_head_that_is_asked_for_and_missing_is_an_error(tmp_path):
     source = with_tokenizer("bert_tokens", tmp_path)
     tfeff.convert.convert(source, tmp_path / "preset")
@@ -325,6 +326,7 @@ def test_tensors_of_heads_are_all_there_and_known(tmp_path):
     assert converted.heads == ()
 
 
+@pytest.mark.slow
 def test_a_head_of_pretraining_with_a_missing_tensor_is_told(tmp_path):
     source = changed("bert_pretraining", tmp_path)
     missing = "cls.predictions.transform.LayerNorm.bias"

@@ -136,10 +136,8 @@ def test_tensors_and_configuration_are_the_originals(name):
         assert drop(configs[0], "name") == drop(configs[1], "name")
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["bert_pretraining", "albert", pytest.param("xlnet", marks=pytest.mark.slow)],
-)
+@pytest.mark.quick("albert")
+@pytest.mark.parametrize("name", ["bert_pretraining", "albert", "xlnet"])
 def test_in_out_and_in_again(name, preset, tmp_path, capsys):
     out, again = tmp_path / "new" / "out", tmp_path / "again"
     arguments = ["convert", "--to=huggingface", preset(name), str(out)]
@@ -443,6 +441,7 @@ def test_trained_tokenizers_are_written(kind, lowercase, tmp_path):
         assert order(found[0]) == order(found[1]), text
 
 
+@pytest.mark.quick("bert", "distilbert")
 @pytest.mark.parametrize(
     ("overrides", "architecture", "segments"),
     [
@@ -514,6 +513,7 @@ def test_an_electra_as_wide_as_its_table_comes_in_again(make, kind, tmp_path):
         np.testing.assert_array_equal(one.numpy(), other.numpy(), one.path)
 
 
+@pytest.mark.quick("float32")
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_scaled_ratings_come_in_again(tmp_path, dtype):
     encoder = Encoder(**TINY, dtype=dtype)

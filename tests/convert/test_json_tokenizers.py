@@ -68,7 +68,7 @@ def golden(name):
     return json.loads((TOKENIZER_GOLDENS / name / "ids.json").read_text("utf-8"))
 
 
-@pytest.mark.quick("bert", "roberta")
+@pytest.mark.quick("bert")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_ids_are_those_of_hugging_face(name, tmp_path):
     expected = golden(name)
@@ -164,6 +164,7 @@ def test_the_sample_is_fixed_and_has_every_kind_of_text():
         assert any(part in text for text in texts), part
 
 
+@pytest.mark.slow
 def test_alone_and_with_its_settings(tmp_path):
     source = copied("bert", tmp_path)
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
@@ -189,7 +190,7 @@ def test_alone_and_with_its_settings(tmp_path):
     assert make_tokenizer(str(tmp_path), "bert") is None
 
 
-@pytest.mark.quick("bert_cased-do_lower_case", "roberta_prefix_space-add_prefix_space")
+@pytest.mark.slow
 @pytest.mark.parametrize("name, setting", OF_CLASSES.items())
 def test_a_family_s_class_has_defaults_of_its_own(name, setting, tmp_path):
     """In Hugging Face they count where tokenizer_config.json lacks the setting."""
@@ -221,7 +222,7 @@ def test_a_family_s_class_has_defaults_of_its_own(name, setting, tmp_path):
         make_tokenizer(str(source), NAMES[name])
 
 
-@pytest.mark.quick("lower-vocab.txt", "cased-None")
+@pytest.mark.quick("lower-vocab.txt")
 @pytest.mark.parametrize("beside", [None, "vocab.txt"])
 @pytest.mark.parametrize(
     "settings",
@@ -333,7 +334,7 @@ def test_capitals_of_vocab_txt_and_the_default_of_bert_s_class(tmp_path):
             (source / name).unlink()
 
 
-@pytest.mark.quick("xlnet")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["albert", "xlnet", "xlm_roberta"])
 def test_as_transformers_5_write_it(name, tmp_path, recwarn):
     """Texts are cut at white space of every kind, such as U+0085."""
@@ -363,7 +364,7 @@ def test_as_transformers_5_write_it(name, tmp_path, recwarn):
     assert [int(i) for i in tokenizer(text)] == expected
 
 
-@pytest.mark.quick("albert_cased")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["xlm_roberta", "albert_cased"])
 def test_what_leaves_jamo_apart_is_written_so(name, tmp_path):
     """Their rules compose marks, but not the letters of a Hangul syllable."""
@@ -483,7 +484,6 @@ HOSTILE = [
     "roberta-make-type='NFC'",
     "roberta-make-dropout=0.1",
     "roberta-make-suffix='</w>'",
-    "albert-make-replacement='_'",
     "albert-make-be a file of the `tokenizers`",
     "albert-make-byte_fallback=True",
 )

@@ -98,6 +98,7 @@ def test_logits_are_those_of_the_published_head(name, epsilon, preset, tmp_path)
         assert_close(found[row], expected, 1e-4, f"row {row}")
 
 
+@pytest.mark.slow
 def test_the_command_says_so_and_replaces_words_by_it(tmp_path, capsys):
     source = GOLDENS / "bert_pretraining"
     assert main(["convert", str(source), str(tmp_path / "preset")]) == 0

@@ -95,6 +95,7 @@ def test_a_checkpoint_of_the_authors_holds_both(tmp_path):
     assert expected.generator_head["activation"] == "gelu"
 
 
+@pytest.mark.slow
 def test_tables_that_differ_are_not_shared(tmp_path):
     discriminator, generator = copies(tmp_path)
     tensors = {k: t.read() for k, t in read_safetensors(str(generator)).items()}
@@ -111,6 +112,7 @@ def test_tables_that_differ_are_not_shared(tmp_path):
     check_equal(tfeff.tasks.load_task(tmp_path / "both")[0], model)
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(ValueError, match="`discriminator`.*'replaced_token'.*'masked_"):
         load_replaced_token(PAIR[1], PAIR[0])

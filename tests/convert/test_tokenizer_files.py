@@ -93,6 +93,7 @@ def test_sentencepiece_is_cleaned_up_as_by_the_fast_tokenizers():
         assert ids(tokenizer, "z\x0bw") != ids(tokenizer, "z w")
 
 
+@pytest.mark.slow
 def test_tokenizer_json_counts_beside_a_sentencepiece_model(tmp_path):
     source = copied("albert", tmp_path)
     content = sentence_piece_json(source)

@@ -39,7 +39,7 @@ def test_a_checkpoint_and_its_vocabulary(family, file, tmp_path):
         assert ids(found) == ids(expected)
 
 
-@pytest.mark.quick("bert")
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "bert_cased", "roberta"])
 def test_tokenizer_json_alone_under_any_name(family, tmp_path):
     expected = make_tokenizer(str(JSON / family), family.partition("_")[0])

@@ -256,7 +256,6 @@ def test_examples_are_checked():
 
 
 @pytest.mark.quick(
-    "WikiANN-wikiann_en-train-20000-160394-B-PER-9164",
     "WNUT-17-wnut17-train-3394-62730-B-person-660",
     "CoNLL-2000-conll2000-test-2012-47377-B-NP-12422",
 )

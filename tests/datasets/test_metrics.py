@@ -42,6 +42,7 @@ def ranks(values):
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1))
 def test_binary_tasks(pairs):

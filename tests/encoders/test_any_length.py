@@ -80,7 +80,7 @@ def check(step, encoder, function):
             assert_close(one, other, 1e-11)
 
 
-@pytest.mark.quick("bert_tiny")
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["bert_tiny", "shatter_tiny"])
 def test_tape_outside(preset):
     encoder = make(preset)

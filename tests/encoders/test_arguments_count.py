@@ -224,6 +224,7 @@ ENCODER = dict(
 )
 
 
+@pytest.mark.slow
 def test_every_argument_of_an_encoder():
     """Each is in the configuration, and in the weights or in what is computed."""
     left = {"kwargs", "tables_of", "sharing_group_size"}

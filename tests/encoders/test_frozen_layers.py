@@ -26,7 +26,7 @@ def freeze(encoder):
     encoder.trainable = False
 
 
-@pytest.mark.quick("masked_lm-freeze")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, freezes", [("masked_lm", freeze), *((kind, freeze_parts) for kind in KINDS)]
 )

@@ -134,6 +134,7 @@ def test_what_earlier_versions_saved_computes_what_it_did():
     assert EncoderBlock.from_config(config).layer_index is None
 
 
+@pytest.mark.slow
 def test_two_streams():
     """With all tokens visible and of one rank, the content stream is the encoder."""
     encoder = make()

@@ -162,6 +162,7 @@ def test_modes_that_need_data_are_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_adapters_are_merged_but_for_checkpoints(tmp_path):
     """Keras merges them: what computes is saved, what trains is not."""
     model = Classifier(make_encoder(num_layers=1), 2)

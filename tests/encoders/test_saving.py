@@ -135,6 +135,7 @@ def with_arrays():
     return random(encoder)
 
 
+@pytest.mark.slow
 def test_arrays_are_lists(tmp_path):
     check_loaded(with_arrays(), tmp_path, from_file, from_preset)
 

@@ -106,7 +106,7 @@ def features(pairs):
     return text_features(examples, tokenizer(), LENGTH).inputs
 
 
-@pytest.mark.quick("ByName", "of_token_ids")
+@pytest.mark.quick("of_token_ids")
 @pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__)
 def test_outputs_are_those_of_the_model_by_name(make):
     sees_segments, by_name = KINDS[make]

@@ -89,6 +89,7 @@ def inputs_of(model, lengths):
     return batch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, format", cases())
 def test_objectives_and_tasks(kind, format, tmp_path):
     model = randomized(MODELS[kind]())
@@ -237,6 +238,7 @@ def cases_of_layers():
             yield pytest.param(kind, format, marks=marks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, format", cases_of_layers())
 def test_own_models_with_any_attention(kind, format, tmp_path):
     model = functional_model(kind)
@@ -291,7 +293,7 @@ def test_paths_that_cannot_be_written_are_named(name, format, message, tmp_path)
     assert [x.name for x in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.quick("tf_saved_model", "onnx")
+@pytest.mark.quick("tf_saved_model")
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_full_disk_names_the_path(format, tmp_path):
     path = tmp_path / f"model{ENDINGS[format]}"

@@ -178,6 +178,7 @@ def test_options_are_few(traced, columns):
     )
 
 
+@pytest.mark.slow
 def test_empty_batches_have_empty_answers(traced):
     shapes = {
         "sentence_embeddings": {"embeddings": (0, 16)},
@@ -277,6 +278,7 @@ def test_words_of_texts_that_are_not_cut_are_short(kind):
         refused(answer, match, question=texts(""), passage=long)
 
 
+@pytest.mark.slow
 def test_limits_beyond_32_bits_hold():
     text_encoder = TextEncoder(tokenizer(), LENGTH)
     encoder = make_encoder(max_sequence_length=LENGTH)

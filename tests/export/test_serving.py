@@ -268,6 +268,7 @@ def test_positions_none_serve_texts_longer_than_trained_on(tmp_path):
     np.testing.assert_allclose(outputs["embeddings"], expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_encoder_alone_has_the_embeddings_only(tmp_path):
     tfeff.export.save_for_serving(make_encoder(), tokenizer(), tmp_path / "model")
     assert set(load(tmp_path / "model").signatures) == {

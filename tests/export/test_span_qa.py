@@ -186,7 +186,7 @@ def test_a_process_with_tensorflow_alone_agrees(kind, tmp_path):
     check(outputs, model.answers(features, 64, LONGEST, 0.0))
 
 
-@pytest.mark.quick("0.0")
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [None, 0.0])
 def test_windows_without_numbers_have_no_answer(limit):
     """A text that overflows fails neither its batch nor its other windows."""

@@ -48,6 +48,7 @@ def test_of_a_base_folder_the_newest_is_checked(base):
     tfeff.export.check_export(base)
 
 
+@pytest.mark.slow
 def test_versions_with_zeros_are_served(base, tmp_path):
     """As TensorFlow's own exporters once named them."""
     shutil.copytree(base / "1", tmp_path / "00000007")

@@ -69,6 +69,7 @@ def test_self_attention(num_heads):
     check(partial(SelfAttention, num_heads), self_reference(num_heads))
 
 
+@pytest.mark.slow
 def test_partitioned_attention():
     check_layer(
         partial(PartitionedAttention, 4, layer_index=1, num_layers=3),

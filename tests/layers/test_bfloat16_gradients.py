@@ -200,7 +200,7 @@ def check_gradients_of(make, call, shape):
     assert not errors
 
 
-@pytest.mark.quick("Dense", "RelativeAttention, rpe")
+@pytest.mark.quick("Dense")
 @pytest.mark.parametrize("name", CASES)
 def test_gradients(name):
     make, call = CASES[name]

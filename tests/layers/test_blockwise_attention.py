@@ -216,7 +216,7 @@ def test_forms_of_the_assignment_are_the_same_config():
     assert copy.get_config() == configs[0]
 
 
-@pytest.mark.quick("64")
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [64, 61])
 def test_never_computes_a_matrix_of_all_pairs(length):
     """The program has the blocks, N T T / n elements, and nothing larger."""

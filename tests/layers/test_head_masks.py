@@ -96,6 +96,7 @@ def shatter_without_a_part():
     return make, reference
 
 
+@pytest.mark.slow
 def test_a_part_of_common_values_is_switched_off():
     """Where the parts are summed, their weights are multiplied."""
 
@@ -276,7 +277,7 @@ def test_layers_that_share_weights_have_masks_of_their_own():
         assert_same(smaller, states(shared))
 
 
-@pytest.mark.quick("xlnet_base")
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["bert_base", "xlnet_base", "part_bias_base"])
 def test_pooling_and_two_streams(preset):
     encoder, expected = randomized(preset), randomized(preset)
@@ -302,6 +303,7 @@ def test_pooling_and_two_streams(preset):
         assert_close(two, other, 1e-5)
 
 
+@pytest.mark.slow
 def test_masks_are_of_one_encoder():
     encoder, other = randomized(), randomized()
     expected = states(other)

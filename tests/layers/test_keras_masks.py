@@ -50,6 +50,14 @@ def equal(found, expected):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.quick(
+    "BlockwiseAttention",
+    "MixedAttention",
+    "OneHeadAttention",
+    "RelativeAttention",
+    "LayerwisePooling",
+    "TwoStreamBlocks",
+)
 @pytest.mark.parametrize("name", READS)
 def test_the_mask_of_the_input_is_the_padding_mask(name, tmp_path):
     case = CASES[name]

@@ -179,7 +179,7 @@ def test_adds_one_vector_of_weights():
     assert pooling.initial_vector.shape == (8,)
 
 
-@pytest.mark.quick("shatter")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["self", "shatter"])
 def test_xla_dynamic_shapes_and_half_precision(kind):
     pooling, blocks = make(kind)
@@ -206,6 +206,7 @@ def test_xla_dynamic_shapes_and_half_precision(kind):
         assert error <= tolerance * np.abs(expected).max(), (dtype, error)
 
 
+@pytest.mark.slow
 def test_shares_the_blocks_weights_in_a_saved_model(tmp_path):
     pooling, blocks = make("shatter")
     hidden = keras.Input((None, 8))

@@ -98,7 +98,7 @@ def test_values_gradients_and_seeds(way, attention, efficient):
         np.testing.assert_array_equal(state, same)
 
 
-@pytest.mark.quick("self-graph")
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["eager", "graph"])
 @pytest.mark.parametrize("attention", ["self", "one_head", "mixed"])
 def test_gradients_of_head_masks(attention, way):
@@ -180,6 +180,7 @@ def in_sequence(*parts):
     return keras.Sequential([keras.Input((None, 8)), *parts, keras.layers.Dense(8)])
 
 
+@pytest.mark.quick("eager")
 @pytest.mark.parametrize("way", ["eager", "graph"])
 def test_dropout_of_any_feedforward_network(way):
     gradients = []
@@ -287,7 +288,7 @@ def test_given_weights():
         block.stateless_call(*given, hidden, training=True)
 
 
-@pytest.mark.quick("mixed_bfloat16")
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
 def test_half_precision(dtype):
     encoder = make_encoder(True, dtype=dtype)

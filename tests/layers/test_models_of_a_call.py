@@ -73,7 +73,6 @@ class OfBlocks(keras.Model):
 @pytest.mark.quick(
     "OfAnEncoder-inputs0-load_checkpoint",
     "OfParts-inputs1-load_model",
-    "OfBlocks-inputs2-load_model",
 )
 @pytest.mark.parametrize(
     "load", [keras.models.load_model, tfeff.training.load_checkpoint]

@@ -93,7 +93,7 @@ def test_equals_attention_at_once(name, size, way, parted):
     assert parted
 
 
-@pytest.mark.quick("0-Part_Mask")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Part_Mask", "Shatter"])
 @pytest.mark.parametrize("layer_index", [0, 2])
 def test_soft_partitions_to_the_rounding_of_their_dtype(name, layer_index, parted):
@@ -151,7 +151,7 @@ def test_beyond_its_reach_a_partition_has_one_part_a_side(
         assert_close(mirrored[left], functions[right], 1e-12)
 
 
-@pytest.mark.quick("arguments1")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -75,7 +75,7 @@ def at_once(name):
     return run(make(name, query_block_size=None), HIDDEN, VISIBLE)
 
 
-@pytest.mark.quick("self-4-graph of any length", "huang4-4-graph of any length")
+@pytest.mark.quick("self-4-graph of any length")
 @pytest.mark.parametrize("size, way", WAYS)
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_any_block_size(name, size, way):
@@ -85,7 +85,7 @@ def test_any_block_size(name, size, way):
     check(run(layer, HIDDEN, VISIBLE, way), expected, 1e-11)
 
 
-@pytest.mark.quick("self-graph-True", "Shatter-XLA-False")
+@pytest.mark.quick("Shatter-XLA-False")
 @pytest.mark.parametrize("way, apart", [("graph", True), ("XLA", True), ("XLA", False)])
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_gradients_at_any_length(name, way, apart):
@@ -131,17 +131,8 @@ def test_gradients_of_gradients_at_any_length(name, tape):
         assert_close(twice(hidden), expected, 1e-11)
 
 
-@pytest.mark.quick("Shatter")
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("Shatter", "rpe"),
-        *(
-            pytest.param(x, marks=pytest.mark.slow)
-            for x in ("huang4", "xlnet", "huang3")
-        ),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Shatter", "rpe", "huang4", "xlnet", "huang3"])
 def test_blocks_of_128(name):
     """Where kernels have blocks of 128 positions themselves."""
     hidden = np.random.default_rng(0).normal(size=(1, 256, D))
@@ -152,7 +143,7 @@ def test_blocks_of_128(name):
         check(actual, expected, 1e-10)
 
 
-@pytest.mark.quick("huang4-bfloat16", "rpe-float16")
+@pytest.mark.quick("rpe-float16")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["self", "Shatter", "rpe", "huang4"])
 def test_half_precision(name, dtype):
@@ -245,6 +236,7 @@ def test_two_streams_in_blocks(name):
             assert_close(x, y, 1e-12)
 
 
+@pytest.mark.slow
 def test_auto_decides_by_the_length(monkeypatch):
     sizes = []
     core = "tfeff.layers.scored_attention"

@@ -114,7 +114,7 @@ def test_heads_of_size_one():
     check(check_equations, "huang4", num_heads=4, max_distance=1)
 
 
-@pytest.mark.quick("interleaved-True")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "layout, query_bias",
     [("interleaved", True), ("concatenated", True), ("interleaved", False)],
@@ -320,6 +320,7 @@ def test_no_vector_for_every_pair_is_ever_made(method):
     assert scores <= largest <= 2.5 * scores < length * length * size / 2
 
 
+@pytest.mark.slow
 def test_long_sequences_in_half_precision():
     hidden = inputs_of(1, 300)
     for method in METHODS:
@@ -457,6 +458,7 @@ def test_arguments_of_a_shared_embedding_are_those_of_the_layer():
         assert (copy.max_distance, copy.num_buckets) == (64, 16)
 
 
+@pytest.mark.slow
 def test_a_shared_embedding_is_shared_in_a_saved_model(tmp_path):
     shared = RelativeEmbedding(3, shape=(2, 4))
     inputs = hidden = keras.Input((None, 8))

@@ -89,7 +89,7 @@ def test_default_pattern_is_that_of_sparsebert():
     assert kept_pairs(300, stride=128, expressivity=32).all(axis=1).sum() == 0
 
 
-@pytest.mark.quick("None-sparse_transformer")
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("size", [None, 1, 9])
 def test_windows_equal_the_mask(pattern, size):

@@ -383,6 +383,7 @@ def test_one_trace_serves_all_shapes_and_compiles():
             assert_close(actual[1], query[:, [-1, -1]], 2e-5)
 
 
+@pytest.mark.slow
 def test_saving(tmp_path):
     layer, _ = two_streams("shaw")
     inputs = [

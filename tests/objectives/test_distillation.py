@@ -78,6 +78,7 @@ def test_losses_of_layers(attention, reduction):
             assert value == pytest.approx(logs[name], rel=1e-5), name
 
 
+@pytest.mark.slow
 def test_reported_terms_are_means_over_all_tokens():
     """Batches of few tokens must not weigh as much as others."""
     student, teacher = make_pair()
@@ -109,6 +110,7 @@ def test_predictions_and_weights_of_examples():
         )
 
 
+@pytest.mark.slow
 def test_ratings_are_compared_in_units_of_the_student_s_scale():
     found = []
     for scale in (1.0, 1e-3):
@@ -133,6 +135,7 @@ def test_ratings_differ_by_their_squares():
     assert set(logs) == {*TERMS, "loss"}
 
 
+@pytest.mark.slow
 def test_labels_in_a_column():
     for make in (lambda e: Regressor(e, dropout=0.0), lambda e: Classifier(e, 2)):
         student, teacher = map(make, make_pair())
@@ -145,6 +148,7 @@ def test_labels_in_a_column():
         assert vector == column
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_teacher_has_no_loss_and_stays_one():
     teacher = Classifier(make_encoder(2, 12, 4), 2, dropout=0.0)
     randomize({v.path: v for v in teacher.trainable_variables})
@@ -363,6 +367,7 @@ def replaced_token(num_layers):
     return ReplacedTokenDetection(generator, discriminator)
 
 
+@pytest.mark.slow
 def test_layers_of_the_encoder_alone_are_compared():
     """A replaced-token model calls a generator first, whose layers are not meant."""
     student, teacher = replaced_token(1), replaced_token(2)
@@ -387,6 +392,7 @@ def test_layers_of_the_encoder_alone_are_compared():
         assert_close(np.sum(terms[name]), value, 1e-5)
 
 
+@pytest.mark.slow
 def test_models_without_weights_for_their_predictions():
     """Their layers alone can be compared, also with weights of tokens."""
     inputs, visible = make_inputs(4)
@@ -407,6 +413,7 @@ def test_models_without_weights_for_their_predictions():
         assert np.isfinite(evaluated(model, x, weights)["loss"])
 
 
+@pytest.mark.slow
 def test_a_model_whose_encoder_is_not_called():
     def model(num_layers):
         return PermutationLM(make_encoder(num_layers))
@@ -465,6 +472,7 @@ def test_weights_of_examples_may_be_a_column(is_task):
     assert found[0] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_missing_labels_are_named():
     networks = [Classifier(e, 3, dropout=0.0) for e in make_pair()]
     model = Distillation(*networks, label=True)
@@ -485,7 +493,7 @@ class Penalized(SelfAttention):
         return outputs
 
 
-@pytest.mark.quick("2")
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_losses_that_layers_add_count_once(replicas):
     register_attention("penalized", Penalized)

@@ -108,16 +108,10 @@ def terms_of(model, batch):
     return {name.removesuffix("_loss"): value for name, value in logs.items()}
 
 
-@pytest.mark.quick("masked_lm-both-temperatures0")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "soften", "temperatures"),
-    [
-        (kind, *case)
-        if (kind == "spans") == (case[0] == "student")
-        else pytest.param(kind, *case, marks=pytest.mark.slow)
-        for kind in MAKE
-        for case in TEMPERATURES
-    ],
+    [(kind, *case) for kind in MAKE for case in TEMPERATURES],
 )
 def test_predictions_and_labels_of_every_kind_of_model(kind, soften, temperatures):
     student, teacher = make_pair(MAKE[kind])
@@ -389,6 +383,7 @@ def test_a_weight_of_0_leaves_a_loss_out():
     Distillation(mixed, make_encoder(2), loss_weights={"attention": 0.0})
 
 
+@pytest.mark.slow
 def test_weights_that_do_not_fit_are_named():
     encoders = make_encoder(2), make_encoder(2, 12, 4)
     tasks = [Classifier(encoder, 2) for encoder in encoders]

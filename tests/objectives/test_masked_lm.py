@@ -238,7 +238,7 @@ def test_the_reported_loss_is_the_compiled_one():
     assert logs["loss"] == pytest.approx(mean * count, 1e-5)
 
 
-@pytest.mark.quick("mixed_bfloat16")
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision_outside_of_a_graph(policy):
     model = make_masked_lm("shatter_tiny", encoder=dict(dtype=policy))

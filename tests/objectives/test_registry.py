@@ -43,7 +43,7 @@ def test_the_papers_settings():
         assert get(name).examples == SentencePairs(kind, get("masked_lm").examples)
 
 
-@pytest.mark.quick("masked_lm")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_a_model_is_trained_on_its_examples(name, cache):
     objective = get(name)

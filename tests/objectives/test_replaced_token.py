@@ -253,6 +253,7 @@ def test_a_generator_is_not_quantized_with_its_encoder():
     assert generator.token_embedding.quantization_mode == "int8"
 
 
+@pytest.mark.slow
 def test_tables_are_shared_and_kept_once(tmp_path):
     encoder = make_encoder("convbert_small", num_heads=4, embedding_dim=6)
     generator = generator_for(encoder, 1 / 4)
@@ -364,7 +365,7 @@ def test_heads_have_the_settings_of_their_networks():
     assert old.activation == "gelu" and old.generator_head["activation"] == "gelu"
 
 
-@pytest.mark.quick("4")
+@pytest.mark.slow
 @pytest.mark.parametrize("masks", [3, 4])  # As many as rows, too.
 def test_weights_of_examples_are_of_all_their_targets(masks):
     start = make_model("replaced_token")

@@ -95,12 +95,13 @@ def spread(model):
     return model
 
 
-@pytest.mark.quick("masked_lm", "replaced_token", "permutation_lm", "sentence_order")
+@pytest.mark.quick("masked_lm")
 @pytest.mark.parametrize("kind", KINDS)
 def test_objectives(kind):
     check(spread(make_model(kind)), kind)
 
 
+@pytest.mark.quick("classifier", "span")
 @pytest.mark.parametrize("kind", TASKS)
 def test_tasks(kind):
     model = spread(TASKS[kind](make_encoder(dropout=0.0)))
@@ -108,6 +109,7 @@ def test_tasks(kind):
     check(model, kind)
 
 
+@pytest.mark.slow
 def test_distillation():
     student, teacher = (spread(MaskedLM(make_encoder())) for _ in range(2))
     model = Distillation(student, teacher, attention=None, label=True)
@@ -120,6 +122,7 @@ def test_distillation():
         assert both[name] == pytest.approx(total / (ones[""] + twos[""]), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_metrics_of_earlier_files_count_so_too(tmp_path):
     """Those of Keras were saved, which weigh a batch by the mean weight of its rows."""
     model = spread(TASKS["tokens"](make_encoder()))
@@ -143,6 +146,7 @@ def test_metrics_of_a_user_stay_as_they_are(tmp_path):
     assert loaded.get_compile_config() == model.get_compile_config()
 
 
+@pytest.mark.slow
 def test_metrics_are_saved_by_their_names(tmp_path):
     model = spread(tfeff.tasks.TokenClassifier(make_encoder(), 3))
     model.compile()

@@ -55,6 +55,7 @@ def start(*callbacks, **changes):
     return pretrain(PretrainSettings(**SETTINGS | changes), callbacks=callbacks)
 
 
+@pytest.mark.slow
 def test_caches_of_other_text_are_refused_once_the_training_has_begun(folder):
     write_caches(DOCUMENTS)
     with pytest.raises(RuntimeError, match="crash"):

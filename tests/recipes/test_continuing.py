@@ -94,6 +94,7 @@ def test_heads_of_pairs_come_along_from_runs_that_did_not_tell_their_kind(tmp_pa
     assert same(outside(longer), outside(old))
 
 
+@pytest.mark.slow
 def test_a_generator_comes_along_if_it_has_the_size(tmp_path):
     settings = {"generator_override": {"num_heads": 1}}
     old = make_model("replaced_token", generator_ratio=0.5, **settings)

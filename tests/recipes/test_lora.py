@@ -144,6 +144,7 @@ def test_answering(pretrained, tmp_path):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The table of absolute positions grew")
 def test_what_could_not_be_saved_is_refused_at_once(data, pretrained, tmp_path):
     run_dir = tmp_path / "run"

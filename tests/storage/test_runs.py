@@ -135,6 +135,7 @@ def test_a_run_is_published_and_gone_on_with_elsewhere(
     assert "aside" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_start_that_is_refused_names_the_url_and_leaves_the_digests():
     train(URL)
     before = (pathlib.Path(storage.fetch(URL)) / "SHA256SUMS").read_text()
@@ -148,6 +149,7 @@ def test_a_start_that_is_refused_names_the_url_and_leaves_the_digests():
     assert (found / "SHA256SUMS").read_text() == before
 
 
+@pytest.mark.slow
 def test_a_start_that_was_killed_before_it_made_anything_is_forgotten():
     folder = pathlib.Path(staged("runs", URL))
     folder.mkdir(parents=True)
@@ -318,6 +320,7 @@ def test_files_of_a_local_url_are_read_where_they_are(tmp_path):
         storage.fetch(f"file://{tmp_path}")
 
 
+@pytest.mark.slow
 def test_kills_while_it_is_published_leave_no_copies(tmp_path, monkeypatch):
     monkeypatch.setattr(lease, "SECONDS", 1.0)
     monkeypatch.setattr(lease, "_RENEWALS", 5)
@@ -573,6 +576,7 @@ pathlib.Path(run.path("note.txt")).write_text("the last words")
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_publishes_what_it_leaves(tmp_path):
     """Python starts no threads any more when it does."""
     url = f"file://{tmp_path}/there"

@@ -125,6 +125,7 @@ def test_bfloat16_comes_back(tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_options_count_for_a_generator_too(tmp_path):
     encoder = make_encoder(attention={"name": "relative", "method": "shaw"})
     model = ReplacedTokenDetection(generator_for(encoder, 1 / 2), encoder)

@@ -172,7 +172,7 @@ def test_training_brings_partners_nearer(tokenizer, rows, dropout):
     assert after["loss"] < 0.5 * before and after["accuracy"] == 1
 
 
-@pytest.mark.quick("False")
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_trains_compiled(tokenizer, jit_compile):
     model = SentenceEmbedding(make_encoder())

@@ -310,7 +310,7 @@ def rows_of(kind, count=5):
     return tfeff.data.text_features(examples, tokenizer, 12)
 
 
-@pytest.mark.quick("classifier")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_predictions_are_in_the_order_of_the_examples(kind):
     model, rows = make_model(kind), rows_of(kind)
@@ -348,7 +348,7 @@ def test_metrics_leave_out_what_fills_a_batch():
         model.compile(metrics=["accuracy"], weighted_metrics=["accuracy"])
 
 
-@pytest.mark.quick("regressor-True-2")
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulation_steps", [1, 2])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
@@ -368,6 +368,7 @@ def test_labels_in_a_column(kind, weighted, accumulation_steps):
         np.testing.assert_allclose(of_vector, of_column, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_ratings_of_other_shapes_are_refused():
     model = make_model("regressor")
     inputs, labels, _ = next(iter(batches("regressor", count=1)))
@@ -427,6 +428,7 @@ def test_a_scale_that_is_none_is_refused_and_the_default_is_not_written():
         model.heads()["logits"].assign(scaled.heads()["logits"].arrays())
 
 
+@pytest.mark.slow
 def test_weights_of_classes_go_into_the_batches():
     model = make_model("classifier", optimizer=keras.optimizers.SGD(0.1))
     dataset, weights = batches("classifier", count=1), tf.constant([1.0, 5.0, 2.0])

@@ -176,7 +176,7 @@ def test_mixed_precision_and_dropout():
         assert np.abs(again[name] - logits[name]).max() > 1e-3
 
 
-@pytest.mark.quick("float16")
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 def test_pure_precision(dtype, tmp_path):
     """The logits that are masked are finite, and all are as fine as float32's."""
@@ -223,6 +223,7 @@ def test_batches():
         assert start == features.start_positions[rows[tuple(row)]]
 
 
+@pytest.mark.quick("1")
 @pytest.mark.parametrize("num_segments", [0, 1])
 def test_an_encoder_of_one_segment_finds_answers_in_the_passage(num_segments):
     """Segment ids tell the head where the passage is; the encoder does not use them."""
@@ -238,7 +239,7 @@ def test_an_encoder_of_one_segment_finds_answers_in_the_passage(num_segments):
     assert np.isfinite(one.evaluate(dataset, verbose=0, return_dict=True)["loss"])
 
 
-@pytest.mark.quick("xlm_roberta_tokenizer")
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [roberta_tokenizer, xlm_roberta_tokenizer])
 def test_rows_of_one_segment(make):
     """Separators tell where the passage is; the encoder sees one segment."""

@@ -101,6 +101,7 @@ def test_half_precision_and_length_1(dtype):
         np.testing.assert_allclose(found, expected, atol=0.05)
 
 
+@pytest.mark.slow
 def test_a_saved_model_is_the_same(tmp_path):
     model = make_model(dropout=0.3)
     model.fit(batches(count=1), verbose=0)
@@ -179,6 +180,7 @@ def test_weights_of_classes_are_refused():
     tfeff.tasks.Classifier(make_encoder(), 2)  # Of examples they are Keras' own.
 
 
+@pytest.mark.slow
 def test_a_frozen_encoder_is_told(recwarn):
     model = make_model()
     assert not recwarn.list

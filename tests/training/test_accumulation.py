@@ -150,7 +150,6 @@ def test_two_replicas_equal_one_device_with_two_losses():
 
 
 @pytest.mark.slow
-@pytest.mark.quick("{'jit_compile': True}")
 @pytest.mark.parametrize(
     "options",
     [{"steps_per_execution": 2}, {"run_eagerly": True}, {"jit_compile": True}],
@@ -199,7 +198,7 @@ def test_half_precision(policy):
     assert off < 0.02 * moved
 
 
-@pytest.mark.quick("get_strategy-2")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("strategy", "parts"),
     [(tf.distribute.get_strategy, 2), (two_replicas, 2), (two_replicas, 1)],

@@ -59,7 +59,7 @@ class Flat(keras.callbacks.Callback):
         logs["val_loss"] = float(epoch)
 
 
-@pytest.mark.quick("None")
+@pytest.mark.slow
 @pytest.mark.parametrize("patience", [None, 1])
 def test_a_run_ends_with_averages_wherever_it_was_killed(tmp_path, patience):
     callbacks = [] if patience is None else [Flat()]

@@ -42,6 +42,7 @@ def with_call():
     return model
 
 
+@pytest.mark.quick("of_graph")
 @pytest.mark.parametrize("make", [of_graph, with_call])
 def test_a_checkpoint_goes_on_as_the_model_would(tmp_path, make):
     path = str(tmp_path / "model.keras")
@@ -73,6 +74,7 @@ def test_unknown_keywords_of_a_functional_model_are_an_error():
             DistributedModel(*args, **graph, nmae="a")
 
 
+@pytest.mark.slow
 def test_data_sets_without_an_end_are_refused():
     """Keras would wait for their end."""
     import tensorflow as tf
@@ -111,7 +113,7 @@ def test_a_model_that_is_not_compiled_says_so():
         of_graph().fit(X, Y)
 
 
-@pytest.mark.quick("mixed_float16-2")
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 def test_a_schedule_that_is_over_is_told(dtype, replicas, recwarn):

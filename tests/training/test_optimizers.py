@@ -240,7 +240,7 @@ def queries(model):
     return [w for w in model.weights if w.path.endswith("query/kernel")]
 
 
-@pytest.mark.quick("True-mixed_float16")
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 @pytest.mark.parametrize("is_built", [True, False])
 def test_weights_of_one_path_are_excluded_one_by_one(is_built, dtype, tmp_path):
@@ -302,7 +302,7 @@ def test_what_is_frozen_stays_excluded_from_decay(way, tmp_path):
     assert json.dumps(config, default=str) == before
 
 
-@pytest.mark.quick("True")
+@pytest.mark.slow
 @pytest.mark.parametrize("by_name", [True, False])
 def test_what_is_excluded_from_decay_stays_excluded(by_name, tmp_path):
     sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=8)
@@ -353,6 +353,7 @@ def test_bfloat16_trains_with_betas_that_it_has():
     assert float(kernel[0]) == pytest.approx(0.5, abs=0.02)
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_trained_on_still_predicts(tmp_path):
     encoder = tfeff.encoders.build(
         "bert_tiny", vocabulary_size=9, num_layers=1, hidden_dim=8, dtype="bfloat16"

@@ -179,7 +179,7 @@ def test_skipping_goes_on_exactly(cache, sequences, shuffle):
         assert_equal(take(rest, 40), whole[skip : skip + 40])
 
 
-@pytest.mark.quick("True")
+@pytest.mark.slow
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_skipping_in_one_epoch(cache, shuffle):
     settings = {"shuffle": shuffle, "repeat": False}
@@ -208,6 +208,7 @@ def test_seeds(cache):
         assert not np.array_equal(rows(first, "labels"), rows(other, "labels"))
 
 
+@pytest.mark.slow
 def test_the_programs_seed_changes_nothing(cache):
     tf.random.set_seed(1)
     first = take(cache.batches(MASKED, B), 5)
@@ -276,6 +277,7 @@ def test_pipelines_have_the_rows_of_their_replicas(
     assert all(len(own) == len(whole) * in_turn for own in parts)
 
 
+@pytest.mark.slow
 def test_a_pipeline_reads_no_rows_but_its_own(cache, monkeypatch):
     read = []
     own = record_reader.RecordReader.read

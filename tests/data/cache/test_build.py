@@ -214,6 +214,7 @@ def test_parents_are_made(documents, tokenizer, tmp_path, monkeypatch):
     assert os.listdir(tmp_path / "a" / "b") == ["c"]
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_nothing_behind(documents, tokenizer, tmp_path):
     """With one thread, and with two."""
     build(documents[:9], tokenizer, tmp_path / "earlier")

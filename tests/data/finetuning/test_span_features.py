@@ -167,7 +167,7 @@ words = st.text(st.sampled_from("abcdexyzTHE019.,-'"), min_size=1, max_size=9)
 spaces = st.sampled_from([" ", "  ", "\t", " \n", "\u00a0", " \u2009"])
 
 
-@pytest.mark.quick("bert")
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.tuples(words, spaces), min_size=1, max_size=9), st.data())
 def test_pieces_are_the_text_and_spans_come_back(any_tokenizer, encode, parts, data):
@@ -370,6 +370,7 @@ def best_by_hand(features, starts, ends, longest):
     return [found[index] for index in range(len(features.questions))]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 5), st.booleans())
 def test_best_spans_against_trying_all(tokenizer, seed, longest, stride, ties):

@@ -91,6 +91,7 @@ def test_long_sentences_overlap_and_words_count_once(words, length):
         assert row.tolist() == right.tolist()
 
 
+@pytest.mark.slow
 def test_long_sentences_are_counted():
     for length, count in ((5, 2), (7, 1), (12, 0)):
         features = make([["a"] * 9, ["caabb"[:4], "?"], ["b"]], length=length)
@@ -98,6 +99,7 @@ def test_long_sentences_are_counted():
         assert count or len(features) == 3
 
 
+@pytest.mark.slow
 def test_values_of_several_axes_and_pad_to_longest():
     features = make([["a"] * 9, ["b"]])
     logits = np.random.default_rng(0).normal(size=(len(features) + 1, 8, 3))

@@ -44,7 +44,7 @@ def check(tokenizer, encode, batch):
         assert (ids[row], places) == expected, batch[row]
 
 
-@pytest.mark.quick("unigram", "bert", "trained")
+@pytest.mark.quick("unigram", "bert")
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_and_places_are_those_of_the_reference(kind):
     tokenizer = make_tokenizer(kind)
@@ -74,7 +74,7 @@ CHARACTERS = st.characters(exclude_categories=["Cs", "Cn"]) | st.sampled_from(FR
 
 
 # SentencePiece's releases differ in which of two equally likely cuts they take.
-@pytest.mark.quick("unigram")
+@pytest.mark.slow
 @settings(max_examples=60, derandomize=True)
 @given(st.lists(st.lists(CHARACTERS, max_size=30).map("".join), max_size=4))
 def test_any_characters(tokens, batch):

@@ -41,6 +41,7 @@ def test_the_ids_are_those_of_the_library(add_prefix_space):
         assert row == other, text
 
 
+@pytest.mark.slow
 def test_every_character():
     rows = [
         "".join(f"a{chr(code)} '{chr(code)}" for code in range(start, start + 512))
@@ -84,6 +85,7 @@ def test_long_words_and_bytes_that_are_not_utf_8():
     assert invalid.to_list() == expected
 
 
+@pytest.mark.slow
 def test_long_words_are_merged_apart(monkeypatch):
     """Each round is over all words, and a long one has thousands of rounds."""
     generator = random.Random(2)
@@ -134,6 +136,7 @@ def test_offsets_are_those_of_the_library():
     assert covered == {(0, 1), (2, 3), (4, 5)}  # All bytes of 🙂 cover it.
 
 
+@pytest.mark.slow
 def test_settings_and_detokenization():
     config = tokenizer(True).get_config()
     assert config["add_prefix_space"] is True
