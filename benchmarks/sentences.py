@@ -36,7 +36,7 @@ flags.DEFINE_string(
 flags.DEFINE_integer("steps", 200, "Steps of a training.", lower_bound=1)
 flags.DEFINE_integer("batch_size", 64, "Examples in a batch.", lower_bound=2)
 flags.DEFINE_integer("choice", 1000, "Pairs to choose by.", lower_bound=2)
-flags.DEFINE_list("learning_rates", ["1e-4", "3e-4"], "Rates to choose from.")
+flags.DEFINE_list("learning_rates", ["3e-5", "1e-4", "3e-4"], "Rates to choose from.")
 flags.DEFINE_list("seeds", ["0", "1"], "Seeds.")
 
 PAIRS = {"MRPC": "1", "RTE": "entailment"}

@@ -35,7 +35,7 @@ _MODELS = {
     "convbert": ("ConvBERT", "convolution", "Hugging Face"),
     "albert": ("ALBERT", "attention", "Hugging Face, Model Garden"),
     "tinybert": ("TinyBERT: a small BERT", "attention", "Hugging Face, Model Garden"),
-    "distilbert": ("DistilBERT: half a BERT, no segments", "attention", "–"),
+    "distilbert": ("DistilBERT: half a BERT, no segments", "attention", "Hugging Face"),
 }
 
 

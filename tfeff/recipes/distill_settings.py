@@ -134,7 +134,7 @@ class DistillSettings(RunSettings):
         None,
     )
     skip_malformed: bool = setting(
-        "task: leave out malformed lines of GLUE; QQP has some.", False
+        "task: leave out malformed lines of tables, such as QQP's.", False
     )
     skip_mismatched: bool = setting(
         "task: leave out questions whose answer does not stand at its offset.", False
@@ -169,7 +169,8 @@ class DistillSettings(RunSettings):
         "Steps on layers, each an update; task: may be 0.", 1000, minimum=0
     )
     eval_every: int | None = setting(
-        "Steps between evaluations; default: 200, or less for few steps.",
+        "Steps between evaluations. In general, they divide the steps; default: the "
+        "largest divisor up to 200. On a task, default: 200, or less for few steps.",
         None,
         minimum=1,
     )

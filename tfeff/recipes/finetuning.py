@@ -69,8 +69,8 @@ def finetune(
             one for each training.
 
     Returns:
-        The metrics of all, as `tfeff.training.Grid.run` gives them; `metrics.json` has
-        them, too.
+        The metrics of all, as `tfeff.training.Grid.run` gives them, and the `baseline`;
+        `metrics.json` has them, too.
 
     Raises:
         TypeError: if `settings` are not `FinetuneSettings`.

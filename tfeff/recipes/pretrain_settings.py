@@ -112,8 +112,8 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
     batch_size: int = setting("Sequences in a batch, over all replicas.", 16, minimum=1)
     steps: int = setting("Training steps, each an update.", 1000, minimum=1)
     eval_every: int | None = setting(
-        "Steps between validations and checkpoints; by default 200, or less for few "
-        "steps.",
+        "Steps between validations and checkpoints, which divide the steps; default: "
+        "the largest divisor up to 200.",
         None,
         minimum=1,
     )

@@ -11,13 +11,13 @@ class ReportSettings(Settings):
 
         tfeff report --runs='runs/glue-*'
 
-    Of GLUE, BoolQ, MultiRC, RACE and labelled words it is the metric that the run chose
-    by, on the development set (of MNLI on both parts), and the average over GLUE's
-    eight tasks where all are there. Of questions it is exact match and F1: those of
-    `predict_split`, such as test_half of MRQA, where the run has them, and of the
-    development set otherwise. Below stand the baselines, which read no text: the
-    commonest class or answer of the training part, the mean rating, each word's
-    commonest label.
+    Of GLUE, BoolQ, MultiRC, RACE, labelled words and data sets of one's own it is the
+    metric that the run chose by, on the development set (of MNLI on both parts), and
+    the average over GLUE's eight tasks where all are there. Of questions it is exact
+    match and F1: those of `predict_split`, such as test_half of MRQA, where the run has
+    them, and of the development set otherwise. Below stand the baselines, which read no
+    text: the commonest class or answer of the training part, the mean rating, each
+    word's commonest label.
 
     Of several runs of a task that fine-tune one encoder, the best counts; a last table
     has each of them, by its folder, the best first. What a glob matches beside such
