@@ -59,7 +59,7 @@ COMMANDS = {
         "tfeff.recipes.evaluating:evaluate",
     ),
     "finetune": Command(
-        "Fine-tunes an encoder: to classify or rate texts, choose options, label words.",
+        "Fine-tunes an encoder to classify or rate texts, choose options, label words.",
         "tfeff.recipes.finetune_settings:FinetuneSettings",
         "tfeff.recipes.finetuning:finetune",
     ),

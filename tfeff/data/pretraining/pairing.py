@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tfeff.data.cache.batches import TokenBatch
 from tfeff.data.cache.manifest import Manifest
+from tfeff.data.pretraining.sentences import SentencePieces, sentence_starts
 from tfeff.data.sampling import check_seed, random_bits
 
 
@@ -28,18 +29,33 @@ def make_pairs(
     first_example: int | tf.Tensor,
     manifest: Manifest,
     word_starts: np.ndarray | None = None,
+    sentence_pieces: SentencePieces | None = None,
 ) -> Pairs:
     """Splits each text in two and makes half of the pairs wrong.
 
-    A text that fills the sequence loses its last token to the second `[SEP]`. It is
-    split at a border drawn uniformly from those before a word, or from all borders
-    without `word_starts`. Neither half is empty: a text without a border is not split
-    and becomes `[CLS] A [SEP]` with label and weight 0.
+    A text is split between two sentences, so that A and B begin and end as sentences
+    do, whether the pair is right or wrong. The border is drawn uniformly. A text that
+    fills the sequence may be a piece of a document: what it has behind its last
+    sentence's end is left out, and before its first sentence's begin, too, where pairs
+    are swapped.
 
-    With probability 1/2, A and B are swapped. With `others`, B is instead replaced by
-    as many tokens of the other text, from a border drawn among those that are followed
-    by enough tokens (or by the whole text if it is shorter). If the other text is of
-    the same document, B is kept and the label is 0.
+    A text of too few sentences is split at a border drawn uniformly from those before a
+    word, or from all borders without `word_starts`. If it fills the sequence, it loses
+    its last token to the second `[SEP]`. Neither half is empty: a text without a border
+    is not split and becomes `[CLS] A [SEP]` with label and weight 0.
+
+    With probability 1/2, A and B are swapped. With `others`, B is instead replaced:
+
+    - B of sentences by sentences of the other text, from one drawn among those that are
+      followed by as many tokens as B has; as many as fit if the text fills the
+      sequence, and else up to the sentence's end at which the lengths differ least. If
+      no sentence fits, B is kept and the label is 0.
+    - B of words by as many tokens from a border drawn among those that are followed by
+      enough, or by the whole text if it is shorter; but if neither text fills the
+      sequence, and `sentence_pieces` are given, by the other's last words, of no more
+      tokens.
+
+    If the other text is of the same document, B is kept and the label is 0.
 
     Row b depends on `seed` and the number `first_example + b` alone.
 
@@ -50,6 +66,7 @@ def make_pairs(
         first_example: the number of the first row's example, from 0.
         manifest: of the cache, for its special ids.
         word_starts: [V] bool, the ids that begin a word, or None.
+        sentence_pieces: the ids that begin and end sentences; None splits before words.
 
     Returns:
         The pairs, of the texts' shape.
@@ -68,31 +85,29 @@ def make_pairs(
     flip = flip_draw >= 2**31
 
     content = texts.token_ids[:, 1:]  # tokens after the text are never read
-    total = tf.minimum(_num_tokens(texts), length - 3)
-    borders = _borders(content, word_starts)
-    position = tf.range(length - 1)
-    cut, found = _draw(borders & (position > 0) & (position < total), cut_draw)
-    cut = tf.where(found, cut, total)
+    tables = word_starts, sentence_pieces
+    begin, cut, end, found, by_sentence = _split(
+        texts, others is None, cut_draw, *tables
+    )
 
     # A is tokens [start_a, start_a + size_a) of `source`, and B likewise.
-    rest = total - cut
+    left, rest = cut - begin, end - cut
     if others is None:
         source = content
         wrong = flip & found
-        start_a, size_a = tf.where(wrong, cut, 0), tf.where(wrong, rest, cut)
-        start_b, size_b = tf.where(wrong, 0, cut), total - size_a
+        start_a, size_a = tf.where(wrong, cut, begin), tf.where(wrong, rest, left)
+        start_b, size_b = tf.where(wrong, begin, cut), tf.where(wrong, left, rest)
     else:
-        other = others.token_ids[:, 1:]
-        source = tf.concat([content, other], axis=1)
-        available = _num_tokens(others)
-        elsewhere = (texts.documents != others.documents)[:, None] & (available > 0)
-        wrong = flip & found & elsewhere
-        possible = _borders(other, word_starts) & (position <= available - rest)
-        start, any_start = _draw(possible, start_draw)
-        start = tf.where(any_start, start, 0)
-        start_a, size_a = tf.zeros_like(cut), cut
+        source = tf.concat([content, others.token_ids[:, 1:]], axis=1)
+        elsewhere = (texts.documents != others.documents)[:, None]
+        room = length - 3 - cut
+        start, size = _excerpt(
+            others, texts, rest, room, by_sentence, start_draw, *tables
+        )
+        wrong = flip & found & elsewhere & (size > 0)
+        start_a, size_a = begin, left
         start_b = tf.where(wrong, length - 1 + start, cut)
-        size_b = tf.where(wrong, tf.minimum(rest, available), rest)
+        size_b = tf.where(wrong, size, rest)
 
     column = tf.range(length)
     in_a = column <= size_a + 1  # with [CLS] and its [SEP]
@@ -112,16 +127,136 @@ def make_pairs(
     )
 
 
+def _split(
+    texts: TokenBatch,
+    is_swapped: bool,
+    draw: tf.Tensor,
+    word_starts: np.ndarray | None,
+    sentence_pieces: SentencePieces | None,
+) -> tuple[tf.Tensor, ...]:
+    """Where A begins, where B does, where it ends; all `[B, 1]`.
+
+    The fourth value is whether there is a B, the fifth whether all three are borders of
+    sentences. Where pairs are swapped, A begins at such a border, too.
+    """
+    content, position = _content(texts)
+    total = tf.minimum(_num_tokens(texts), tf.shape(content)[1] - 2)
+    is_within = (position > 0) & (position < total)
+    sentences = is_within & _sentence_starts(content, sentence_pieces)
+    is_whole = _is_whole(texts)
+    first = tf.where(is_whole | (not is_swapped), 0, _first(sentences))
+    last = tf.where(is_whole, total, _last(sentences))
+    inner = sentences & (position > first) & (position < last)
+    by_sentence = _any(inner)
+    borders = is_within & _borders(content, word_starts)
+    cut, found = _draw(tf.where(by_sentence, inner, borders), draw)
+    begin, end = tf.where(by_sentence, first, 0), tf.where(by_sentence, last, total)
+    return begin, tf.where(found, cut, total), end, found, by_sentence
+
+
+def _excerpt(
+    others: TokenBatch,
+    texts: TokenBatch,
+    rest: tf.Tensor,
+    room: tf.Tensor,
+    by_sentence: tf.Tensor,
+    draw: tf.Tensor,
+    word_starts: np.ndarray | None,
+    sentence_pieces: SentencePieces | None,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Where a wrong B begins in the other text, and its size; both `[B, 1]`.
+
+    It is like the right one, which has `rest` tokens and `room` for more: of whole
+    sentences where that is, with size 0 if none fits, and else the end of a text where
+    that is.
+    """
+    content, position = _content(others)
+    available = _num_tokens(others)
+    words = _borders(content, word_starts)
+    begin, _ = _draw(words & (position <= available - rest), draw)
+    size = tf.minimum(rest, available)
+    if sentence_pieces is None:
+        return begin, size
+
+    # Sentences, as many as fit in place of the last ones of a piece.
+    is_whole = _is_whole(others)
+    inner = _sentence_starts(content, sentence_pieces)
+    inner &= (position > 0) & (position < available)
+    ends = inner | (is_whole & (position == available))
+    after = _next(ends)
+    starts = inner | (is_whole & (position == 0))
+    starts &= after <= position + room
+    enough = starts & (position <= available - rest)
+    first, found = _draw(tf.where(_any(enough), enough, starts), draw)
+    wanted = first + tf.where(_is_whole(texts), rest, room)
+    last = _nearest(ends & (position > first) & (position <= first + room), wanted)
+    begin = tf.where(by_sentence, first, begin)
+    size = tf.where(by_sentence, tf.where(found, last - first, 0), size)
+
+    fits = words & (position < available) & (position >= available - rest)
+    is_used = ~by_sentence & _is_whole(texts) & is_whole & _any(fits)
+    begin = tf.where(is_used, _first(fits), begin)
+    return begin, tf.where(is_used, available - begin, size)
+
+
+def _content(texts: TokenBatch) -> tuple[tf.Tensor, tf.Tensor]:
+    """The tokens behind `[CLS]`, `[B, T − 1]`, and their places, `[T − 1]`."""
+    content = texts.token_ids[:, 1:]
+    return content, tf.range(tf.shape(content)[1])
+
+
 def _num_tokens(texts: TokenBatch) -> tf.Tensor:
     """Tokens between `[CLS]` and `[SEP]`, [B, 1]; 0 in a row of padding."""
     framed = tf.reduce_sum(texts.padding_mask, axis=1, keepdims=True)
     return tf.maximum(framed - 2, 0)
 
 
+def _is_whole(texts: TokenBatch) -> tf.Tensor:
+    """Whether a text leaves room in its row, [B, 1]; others may go on in the next."""
+    return _num_tokens(texts) < tf.shape(texts.token_ids)[1] - 2
+
+
 def _borders(token_ids: tf.Tensor, word_starts: np.ndarray | None) -> tf.Tensor:
     if word_starts is None:
         return tf.ones_like(token_ids, tf.bool)
     return tf.gather(tf.constant(word_starts), token_ids)
+
+
+def _sentence_starts(
+    token_ids: tf.Tensor, sentence_pieces: SentencePieces | None
+) -> tf.Tensor:
+    if sentence_pieces is None:
+        return tf.zeros_like(token_ids, tf.bool)
+    return sentence_starts(token_ids, sentence_pieces)
+
+
+def _any(places: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_any(places, axis=1, keepdims=True)
+
+
+def _first(places: tf.Tensor) -> tf.Tensor:
+    """The first true place, [B, 1]; 0 if there is none."""
+    return tf.argmax(places, axis=1, output_type=tf.int32)[:, None]
+
+
+def _last(places: tf.Tensor) -> tf.Tensor:
+    """The last true place, [B, 1]; -1 if there is none."""
+    position = tf.range(tf.shape(places)[1])
+    return tf.reduce_max(tf.where(places, position, -1), axis=1, keepdims=True)
+
+
+def _next(places: tf.Tensor) -> tf.Tensor:
+    """The next true place behind each, [B, T]; beyond the row if there is none."""
+    count = tf.cumsum(tf.cast(places, tf.int32), axis=1)
+    after = tf.searchsorted(count, count + 1)
+    return tf.where(after < tf.shape(places)[1], after, tf.int32.max)
+
+
+def _nearest(places: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
+    """The true place next to the wanted one, [B, 1]."""
+    position = tf.range(tf.shape(places)[1])
+    off = tf.where(places, tf.abs(position - wanted), tf.int32.max)
+    return tf.argmin(off, axis=1, output_type=tf.int32)[:, None]
 
 
 def _draw(possible: tf.Tensor, draw: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -10,6 +10,7 @@ from tfeff.data.cache.batches import Examples, TokenBatch
 from tfeff.data.cache.manifest import Manifest
 from tfeff.data.pretraining.masked_tokens import MaskedTokens
 from tfeff.data.pretraining.pairing import make_pairs
+from tfeff.data.pretraining.sentences import sentence_pieces
 from tfeff.data.pretraining.word_masking import word_starts
 from tfeff.utils.checks import check_choice
 
@@ -18,13 +19,15 @@ from tfeff.utils.checks import check_choice
 class SentencePairs(Examples):
     """Pairs `[CLS] A [SEP] B [SEP]`: the model predicts whether B follows A.
 
-    Each sequence of the cache is split in two, before a word if `Cache.batches` is
-    given `tokenizer`. (Without it before any token; then a B that begins inside a word
-    reveals the label.) With probability 1/2 the pair is made wrong: for `"order"`, A
-    and B are swapped; for `"next"`, B is taken from another document. Eight sequences
-    are drawn for this, and one of another document is used; if there is none, which is
-    likely with few documents only, the pair is not changed. Sequences that cannot be
-    split, such as those of one token, have weight 0.
+    Each sequence of the cache is split in two: between two sentences, or before a word
+    where it has too few, if `Cache.batches` is given `tokenizer`. (Without it before
+    any token; then a B that begins inside a word, or a half that ends inside a
+    sentence, reveals the label. So it does in texts of one sentence, whose order is
+    better not asked.) With probability 1/2 the pair is made wrong: for `"order"`, A and
+    B are swapped; for `"next"`, B is taken from another document. Eight sequences are
+    drawn for this, and one of another document is used; if there is none, which is
+    likely with few documents only, or none of its sentences fits, the pair is not
+    changed. Sequences that cannot be split, such as those of one token, have weight 0.
 
     `Cache.batches` gives `(inputs, labels, weights)`. `inputs` are those of
     `MaskedTokens` with `segment_ids` 1 for B and its `[SEP]`, and
@@ -91,7 +94,10 @@ class SentencePairs(Examples):
                 f"wrong pairs from other documents. Received: kind={self.kind!r} for a "
                 f"cache of {manifest.num_documents} document"
             )
-        starts = None if tokenizer is None else word_starts(tokenizer)
+        starts = sentences = None
+        if tokenizer is not None:
+            starts = word_starts(tokenizer)
+            sentences = sentence_pieces(tokenizer, starts)
         mask = None
         if self.masked is not None:
             num_tokens = manifest.sequence_length - 3
@@ -109,6 +115,7 @@ class SentencePairs(Examples):
                 first_example=first_example,
                 manifest=manifest,
                 word_starts=starts,
+                sentence_pieces=sentences,
             )
             inputs = {
                 "token_ids": pairs.token_ids,

@@ -1,0 +1,132 @@
+"""Pairs of sentences are cut between sentences, and their ends tell nothing."""
+
+import keras_hub
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfeff.data import SentencePairs, build_cache, train_tokenizer, word_starts
+from tfeff.data.pretraining.sentences import sentence_pieces, sentence_starts
+
+TEXT = 'Ada wrote it. "Did she?" he asked. Pi is 3.14... So (he said!) it is. Yes'
+WORDS = ["so", "it", "is", "he", "said", "that", "this", "one", "was", "never", "as"]
+
+
+def documents(rng, count, fewest, most):
+    """Texts of sentences of 3 to 9 words, of which the first tells the sentence's."""
+    found = []
+    for _ in range(count):
+        sentences = []
+        for _ in range(rng.integers(fewest, most + 1)):
+            words = rng.choice(WORDS, rng.integers(3, 10))
+            sentences.append(" ".join(words).capitalize() + str(rng.choice([".", "?"])))
+        found.append(" ".join(sentences))
+    return found
+
+
+def word_piece():
+    words = sorted(
+        {*WORDS, "ada", "wrote", "did", "she", "asked", "pi", "yes", "3", "14"}
+    )
+    marks = list('.?!"()')
+    return keras_hub.tokenizers.BertTokenizer(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *marks, *words], lowercase=True
+    )
+
+
+def starts_of(tokenizer, text):
+    ids = tokenizer(text)
+    pieces = sentence_pieces(tokenizer, word_starts(tokenizer))
+    found = sentence_starts(tf.constant([np.asarray(ids)]), pieces)[0].numpy()
+    return [tokenizer.detokenize(ids[i : i + 2]) for i in np.flatnonzero(found)]
+
+
+def test_starts_by_word_piece():
+    """Quotes and brackets behind a sentence belong to it; numbers are not cut."""
+    found = starts_of(word_piece(), TEXT)
+    firsts = [words.split()[0] for words in found]
+    assert firsts == ["did", "he", "pi", "so", "it", "yes"]
+
+
+def test_starts_by_sentence_piece():
+    tokenizer = train_tokenizer([TEXT] * 3, vocabulary_size=32)
+    ids = np.asarray(tokenizer(TEXT))
+    pieces = sentence_pieces(tokenizer, word_starts(tokenizer))
+    found = sentence_starts(tf.constant([ids]), pieces)[0].numpy()
+    rests = [tokenizer.detokenize(ids[i:]) for i in np.flatnonzero(found)]
+    assert [rest[:2] for rest in rests] == ['"d', "he", "pi", "so", "it", "ye"]
+
+
+def test_texts_without_spaces_are_split():
+    sentences = ["天地玄黄。", "宇宙洪荒。", "日月盈昃。", "辰宿列张。"]
+    texts = ["".join(np.roll(sentences, i)) for i in range(4)] * 2
+    tokenizer = train_tokenizer(texts, vocabulary_size=23)
+    pieces = sentence_pieces(tokenizer, word_starts(tokenizer))
+    ids = np.asarray(tokenizer(texts[0]))
+    found = sentence_starts(tf.constant([ids]), pieces)[0].numpy()
+    assert [tokenizer.detokenize(ids[i:]) for i in np.flatnonzero(found)] == [
+        "".join(sentences[i:]) for i in (1, 2, 3)
+    ]
+
+
+@pytest.fixture(scope="module", params=[(1, 4), (30, 40)], ids=["short", "long"])
+def corpus(request, tmp_path_factory):
+    """A cache of texts shorter than its sequences, or of pieces of long ones."""
+    texts = documents(np.random.default_rng(0), 400, *request.param)
+    tokenizer = word_piece()
+    path = tmp_path_factory.mktemp("sentences") / "cache"
+    return build_cache(texts, tokenizer, path, 64, progress=False), tokenizer, texts
+
+
+def pairs(cache, tokenizer, kind):
+    """(A, B, label) as texts, of all pairs that were split."""
+    batches = cache.batches(
+        SentencePairs(kind, masked=None), 50, 1, tokenizer=tokenizer, repeat=False
+    )
+    for inputs, labels, weights in batches:
+        columns = (inputs["token_ids"], inputs["segment_ids"], inputs["padding_mask"])
+        for ids, segments, mask, label, weight in zip(
+            *columns, labels["sentence"], weights["sentence"]
+        ):
+            if not weight:
+                continue
+            ids, segments = ids.numpy()[mask == 1], segments.numpy()[mask == 1]
+            assert ids[0] == 2 and ids[-1] == 3  # [CLS] A [SEP] B [SEP]
+            a, b = ids[segments == 0][1:-1], ids[segments == 1][:-1]
+            assert a.size and b.size
+            yield tokenizer.detokenize(a), tokenizer.detokenize(b), int(label)
+
+
+def whole(text):
+    return text[-1] in ".?"
+
+
+def test_order(corpus):
+    cache, tokenizer, texts = corpus
+    plain = {tokenizer.detokenize(tokenizer(text)) for text in texts}
+    found = list(pairs(cache, tokenizer, "order"))
+    by_sentence = [x for x in found if whole(x[0]) and whole(x[1])]
+    assert len(by_sentence) > 0.7 * len(found)
+    for first, second, label in by_sentence:
+        text = f"{second} {first}" if label else f"{first} {second}"
+        assert any(text in other for other in plain)
+    labels = np.array([label for *_, label in by_sentence])
+    assert abs(labels.mean() - 0.5) < 2.5 / np.sqrt(len(labels))
+
+
+def test_next(corpus):
+    cache, tokenizer, texts = corpus
+    plain = [tokenizer.detokenize(tokenizer(text)) for text in texts]
+    found = list(pairs(cache, tokenizer, "next"))
+    labels = np.array([label for *_, label in found])
+    ends = np.array([whole(second) for _, second, _ in found])
+    lengths = np.array([len(second.split()) for _, second, _ in found])
+    assert 0.4 < labels.mean() < 0.55
+    for first, second, label in found:
+        if whole(first):
+            assert label or any(f"{first} {second}" in text for text in plain)
+            assert any(second in text for text in plain)
+    # Neither the last token of B nor its length tells which pairs are wrong.
+    for wrong in (0, 1):
+        assert ends[labels == wrong].mean() > 0.85
+    assert abs(lengths[labels == 0].mean() - lengths[labels == 1].mean()) < 3
