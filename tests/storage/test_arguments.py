@@ -14,7 +14,7 @@ from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.stores import make_store
 from tfeff import storage
 from tfeff.storage import arguments
-from tfeff.storage.arguments import local_path
+from tfeff.storage.local import local_path
 from tfeff.storage.manifest import NAME
 
 URL = "store://bucket/thing"

@@ -1,7 +1,7 @@
 import os
 
 from tfeff.export.versions import versions
-from tfeff.storage.arguments import local_path
+from tfeff.storage.local import local_path
 from tfeff.utils.digests import FILE_NAME, check_digests
 
 

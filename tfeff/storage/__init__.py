@@ -4,7 +4,7 @@ Functions of tfeff that take a path take a URL, too, of any scheme that fsspec k
 They work on local copies: `fetch` downloads, `publish` uploads, the manifest last.
 """
 
-from tfeff.storage.fetching import fetch
+from tfeff.storage.local import fetch
 from tfeff.storage.publishing import publish
 
 __all__ = ["fetch", "publish"]

@@ -11,7 +11,8 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from tfeff.storage.fetching import fetch_folder, is_uploaded, keep_copy
+from tfeff.storage.fetching import fetch_folder, keep_copy
+from tfeff.storage.local import local_of, local_path, local_run
 from tfeff.storage.manifest import local_files, read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_new, check_writable, publish_folder
@@ -91,17 +92,6 @@ def paths(**ways: Way) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-def local_path(name: str, value: Any, **options: Any) -> str:
-    """The path itself, or the copy of what is at a URL, see `fetch_folder`."""
-    if not is_url(value):
-        return os.fspath(value)
-    local = local_of(value)
-    # What was uploaded to a local folder need not have its files by their names.
-    if local is None or is_uploaded(name, value):
-        return fetch_folder(name, value, **options)
-    return local
-
-
 def check_replaceable(name: str, value: str) -> None:
     """Raises where no file can be written or replaced, before there is one to write."""
     if is_url(value) and not local_of(value):
@@ -117,24 +107,6 @@ def check_replaceable(name: str, value: str) -> None:
             f"`{name}` must be a file that can be written. Received: "
             f"{name}={value!r}: {error.strerror}"
         ) from error
-
-
-def local_run(name: str, run_dir: str, step: int | None = None) -> str:
-    """The path of a run or preset, or a copy of those files that models are made of.
-
-    Args:
-        name: the argument, for errors.
-        run_dir: the run.
-        step: the step whose checkpoint is read; `None` for the newest.
-    """
-    select = functools.partial(_of_model, step)
-    return local_path(name, run_dir, whole=True, select=select)
-
-
-def local_of(url: str) -> str | None:
-    """The path of a URL of local files; None for others."""
-    scheme, _, path = url.partition("://")
-    return path if scheme.lower() in ("file", "local") else None
 
 
 def _hub(url):
@@ -193,20 +165,6 @@ def _of_tokenizer(names: Iterable[str]) -> list[str]:
     weights = (".h5", ".safetensors", ".bin", ".ckpt", ".pt", ".msgpack", ".keras")
     names = [x for x in names if not x.endswith(weights)]
     return [x for x in names if not x.startswith(("cache/", "export/", "tensorboard/"))]
-
-
-def _of_model(step: int | None, names: Iterable[str]) -> list[str]:
-    """Of a run, the files that models are loaded from; of a preset, all."""
-    names = list(names)
-    checkpoints = sorted(x for x in names if x.startswith("checkpoints/"))
-    if not checkpoints and "preset/config.json" not in names:
-        return names
-    wanted = checkpoints[-1:]
-    if step is not None:
-        wanted = [x for x in checkpoints if x == f"checkpoints/step-{step:08d}.keras"]
-        wanted = wanted or checkpoints  # Those that there are are named.
-    others = ("cache/", "checkpoints/", "export/", "plots/", "tensorboard/")
-    return [*wanted, *(x for x in names if not x.startswith(others))]
 
 
 def _of_results(names: Iterable[str]) -> list[str]:

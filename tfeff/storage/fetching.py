@@ -18,7 +18,6 @@ from tfeff.storage.manifest import (
 from tfeff.storage.place import Place
 from tfeff.storage.staging import staged
 from tfeff.storage.threads import in_threads
-from tfeff.utils.checks import is_url
 from tfeff.utils.files import atomic_file
 
 _ATTEMPTS = 5
@@ -30,48 +29,10 @@ _VERSION = (
 Select = Callable[[Iterable[str]], Iterable[str]]
 
 
-def fetch(url: str) -> str:
-    """Downloads a file or a folder, and returns the path of the local copy.
-
-    A folder that tfeff has published has a `tfeff-manifest.json`: the copy's files are
-    compared with its digests, now and whenever it is used again. Other files and
-    folders are downloaded again when their storage tells another version. A process
-    that is killed leaves no half file; what it has downloaded is used.
-
-    Args:
-        url: a URL of a scheme that fsspec knows, such as `"s3://bucket/preset"`; or a
-            local path, which is returned as it is.
-
-    Returns:
-        The path of the copy in `TFEFF_CACHE` (by default `~/.cache/tfeff`), which must
-        not be changed.
-
-    Raises:
-        ValueError: if there is nothing at the URL, its upload has not ended, or a file
-            is damaged; if the scheme's library, or credentials, are missing.
-        OSError: if it cannot be read.
-
-    Example:
-
-    >>> import fsspec
-    >>> fsspec.filesystem("memory").pipe("/corpus/a.txt", b"A document.")
-    >>> open(tfeff.storage.fetch("memory://corpus/a.txt")).read()
-    'A document.'
-    """
-    from tfeff.storage.arguments import local_path
-
-    path = local_path("url", url)
-    if is_url(url) and not os.path.exists(path):
-        raise ValueError(
-            f"`url` must exist. Received: url={url!r}, where there is nothing"
-        )
-    return path
-
-
 def fetch_folder(
     name: str, url: str, whole: bool = False, select: Select | None = None
 ) -> str:
-    """As `fetch`, of a URL alone.
+    """As `tfeff.storage.fetch`, of a URL alone.
 
     Args:
         name: the argument, for errors.

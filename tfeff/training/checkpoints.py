@@ -13,7 +13,8 @@ import keras
 from tfeff.compat import ReadsCopies, sublayers
 from tfeff.encoders.quantization import check_keeps_training
 from tfeff.layers.checks import check_model
-from tfeff.storage.arguments import READ, READ_WHOLE, REPLACE, local_run, paths
+from tfeff.storage.arguments import READ, READ_WHOLE, REPLACE, paths
+from tfeff.storage.local import local_run
 from tfeff.training.background import Background
 from tfeff.utils.checks import (
     check_bool,

@@ -22,8 +22,9 @@ from tfeff.data.cache.shards import (
 from tfeff.data.cache.tokenization import Tokenization
 from tfeff.data.text.documents import check_documents
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
-from tfeff.storage.arguments import local_of, written_or_reused
+from tfeff.storage.arguments import written_or_reused
 from tfeff.storage.fetching import fetch_folder
+from tfeff.storage.local import local_of
 from tfeff.storage.manifest import read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_writable

@@ -15,7 +15,8 @@ from tfeff.data.cache.record_reader import RecordReader
 from tfeff.data.dataset_options import finalize
 from tfeff.data.sampling import check_seed
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
-from tfeff.storage.arguments import READ_WHOLE, local_path, paths
+from tfeff.storage.arguments import READ_WHOLE, paths
+from tfeff.storage.local import local_path
 from tfeff.utils.checks import check_bool, check_integer, check_path
 
 

@@ -1,0 +1,88 @@
+"""The local path of what a path or a URL names: itself, or a copy of it."""
+
+import functools
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from tfeff.storage.fetching import fetch_folder, is_uploaded
+from tfeff.utils.checks import is_url
+
+
+def fetch(url: str) -> str:
+    """Downloads a file or a folder, and returns the path of the local copy.
+
+    A folder that tfeff has published has a `tfeff-manifest.json`: the copy's files are
+    compared with its digests, now and whenever it is used again. Other files and
+    folders are downloaded again when their storage tells another version. A process
+    that is killed leaves no half file; what it has downloaded is used.
+
+    Args:
+        url: a URL of a scheme that fsspec knows, such as `"s3://bucket/preset"`; or a
+            local path, which is returned as it is.
+
+    Returns:
+        The path of the copy in `TFEFF_CACHE` (by default `~/.cache/tfeff`), which must
+        not be changed.
+
+    Raises:
+        ValueError: if there is nothing at the URL, its upload has not ended, or a file
+            is damaged; if the scheme's library, or credentials, are missing.
+        OSError: if it cannot be read.
+
+    Example:
+
+    >>> import fsspec
+    >>> fsspec.filesystem("memory").pipe("/corpus/a.txt", b"A document.")
+    >>> open(tfeff.storage.fetch("memory://corpus/a.txt")).read()
+    'A document.'
+    """
+    path = local_path("url", url)
+    if is_url(url) and not os.path.exists(path):
+        raise ValueError(
+            f"`url` must exist. Received: url={url!r}, where there is nothing"
+        )
+    return path
+
+
+def local_path(name: str, value: Any, **options: Any) -> str:
+    """The path itself, or the copy of what is at a URL, see `fetch_folder`."""
+    if not is_url(value):
+        return os.fspath(value)
+    local = local_of(value)
+    # What was uploaded to a local folder need not have its files by their names.
+    if local is None or is_uploaded(name, value):
+        return fetch_folder(name, value, **options)
+    return local
+
+
+def local_run(name: str, run_dir: str, step: int | None = None) -> str:
+    """The path of a run or preset, or a copy of those files that models are made of.
+
+    Args:
+        name: the argument, for errors.
+        run_dir: the run.
+        step: the step whose checkpoint is read; `None` for the newest.
+    """
+    select = functools.partial(_of_model, step)
+    return local_path(name, run_dir, whole=True, select=select)
+
+
+def local_of(url: str) -> str | None:
+    """The path of a URL of local files; None for others."""
+    scheme, _, path = url.partition("://")
+    return path if scheme.lower() in ("file", "local") else None
+
+
+def _of_model(step: int | None, names: Iterable[str]) -> list[str]:
+    """Of a run, the files that models are loaded from; of a preset, all."""
+    names = list(names)
+    checkpoints = sorted(x for x in names if x.startswith("checkpoints/"))
+    if not checkpoints and "preset/config.json" not in names:
+        return names
+    wanted = checkpoints[-1:]
+    if step is not None:
+        wanted = [x for x in checkpoints if x == f"checkpoints/step-{step:08d}.keras"]
+        wanted = wanted or checkpoints  # Those that there are are named.
+    others = ("cache/", "checkpoints/", "export/", "plots/", "tensorboard/")
+    return [*wanted, *(x for x in names if not x.startswith(others))]
