@@ -123,6 +123,26 @@ def most_characters(
     return composed * num_tokens * (longest + 1)
 
 
+def few_characters(name: str, text: tf.Tensor, most: int) -> tf.Tensor:
+    """The texts, once each is known to have at most so many characters.
+
+    Args:
+        name: of the input.
+        text: string tensor `[B]`, valid UTF-8.
+        most: integer, which may need 64 bits.
+
+    Raises:
+        tf.errors.InvalidArgumentError: naming the input, if one has more.
+    """
+    size = tf.cast(tf.strings.length(text, unit="UTF8_CHAR"), tf.int64)
+    are_short = require(
+        size <= most,
+        f"`{name}` must have at most {most} characters. Received: {name}s of so many:",
+        size,
+    )
+    return checked(text, are_short)
+
+
 def short_words(
     name: str, words: tf.Tensor, tokenizer: keras_hub.tokenizers.Tokenizer
 ) -> list[tf.Operation]:

@@ -19,6 +19,7 @@ from tfeff.export.parts import by_parts
 from tfeff.export.request_texts import (
     check_equal_rows,
     checked,
+    few_characters,
     first_characters,
     most_characters,
     require,
@@ -157,22 +158,12 @@ class Answerer(tf.Module):
 
     def _bounded(self, passage):
         """Passages that can be tokenized in a time in proportion to their length."""
-        passage = valid(passage)
-        # The limit may need 64 bits.
-        size = tf.cast(tf.strings.length(passage, unit="UTF8_CHAR"), tf.int64)
-        is_short = require(
-            size <= self.most_in_passage,
-            f"`passage` must have at most {self.most_in_passage} characters. Received: "
-            "passages of so many:",
-            size,
-        )
+        passage = few_characters("passage", valid(passage), self.most_in_passage)
         parts = passage
         if self.spaces_in_words:
             parts = tf.strings.regex_replace(parts, f"[{self.spaces_in_words}]", "_")
         words = tf.strings.split(parts).values
-        return checked(
-            passage, is_short, *short_words("passage", words, self.tokenizer)
-        )
+        return checked(passage, *short_words("passage", words, self.tokenizer))
 
     def _windows(self, question, passage):
         """The number of windows of each question; then of each window its question,

@@ -12,6 +12,7 @@ from tfeff.data.text.words import split_words
 from tfeff.export.parts import MOST_BYTES, by_parts, few_cells, few_rows, size_of
 from tfeff.export.request_texts import (
     checked,
+    few_characters,
     most_characters,
     require,
     short_words,
@@ -173,16 +174,7 @@ class Tagger(tf.Module):
         )
 
     def __call__(self, text):
-        text = valid(text)
-        # The limit may need 64 bits.
-        size = tf.cast(tf.strings.length(text, unit="UTF8_CHAR"), tf.int64)
-        is_short = require(
-            size <= self.most_in_text,
-            f"`text` must have at most {self.most_in_text} characters. Received: "
-            "texts of so many:",
-            size,
-        )
-        text = checked(text, is_short)
+        text = few_characters("text", valid(text), self.most_in_text)
         words, starts, ends = split_words(text)
         words = few_cells("text", "words", words, self.max_words)
         checks = short_words("text", words.flat_values, self.tokenizer)
