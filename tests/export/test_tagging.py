@@ -15,7 +15,8 @@ from tests.subjects.byte_pairs import tokenizer as byte_pairs
 from tests.subjects.characters import CORPUS, FRAGMENTS, word_pieces
 from tests.subjects.serving import load
 from tfeff.data import TokenExamples, token_features
-from tfeff.export.tagging import group, phrase_types, tag_endpoints
+from tfeff.export.entities import group, phrase_types
+from tfeff.export.tagging import tag_endpoints
 from tfeff.export.text_encoder import TextEncoder
 
 LENGTH = 9
