@@ -24,6 +24,7 @@ from tfeff.encoders.preset_files import is_weights_file
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
+from tfeff.tasks.encoder_limits import check_vocabulary
 from tfeff.tasks.pretrained import (
     find_preset,
     head_arrays,
@@ -261,11 +262,7 @@ def _tokenizer_settings(encoder, name):
 
 def _check_tokenizer(tokenizer, encoder, configuration):
     check_tokenizer(tokenizer)
-    if tokenizer.vocabulary_size() > encoder.vocabulary_size:
-        raise ValueError(
-            "`tokenizer` must have no more ids than the encoder has rows. Received: "
-            f"{tokenizer.vocabulary_size()} ids, {encoder.vocabulary_size} rows"
-        )
+    check_vocabulary("tokenizer", tokenizer, encoder)
     padding = configuration.get("pad_token_id", tokenizer.pad_token_id)
     if padding != tokenizer.pad_token_id:
         raise ValueError(
