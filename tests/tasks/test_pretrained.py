@@ -258,6 +258,10 @@ def test_what_is_missing_is_named(saved, tmp_path):
         (preset / name).unlink()
         with pytest.raises(ValueError, match=f"without .*{what}"):
             load_pretrained(preset)
+        # A copy that somebody has left there does not count.
+        shutil.copy(run / "preset" / name, preset / f"{name}.bak")
+        with pytest.raises(ValueError, match=f"without .*{what}"):
+            load_pretrained(preset)
         shutil.rmtree(preset)
     shutil.copytree(run / "preset", preset)
     weights = (preset / "model.weights.h5").read_bytes()

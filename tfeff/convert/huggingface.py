@@ -20,7 +20,7 @@ from tfeff.convert.head_writing import WrittenHeads, write_heads
 from tfeff.convert.tokenizer_writing import tokenizer_files
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
-from tfeff.encoders.preset_files import is_weights_file
+from tfeff.encoders.preset_files import is_weights_file, preset_folder
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
@@ -230,14 +230,13 @@ def _parts(source, tokenizer):
     if step is not None:
         encoder, tokenizer = load_pretrained(path, dtype="float32")
         return encoder, {}, None, tokenizer
-    inner = os.path.join(path, "preset")
-    preset = inner if os.path.isdir(inner) else path
+    preset = preset_folder(path)
     # Of a checkpoint without a tokenizer, `tfeff convert` writes the encoder alone.
     present = os.listdir(preset) if os.path.isdir(preset) else []
     if (
         "config.json" in present
         and "tokenizer.json" not in present
-        and any(is_weights_file(name) for name in present)
+        and any(map(is_weights_file, present))
     ):
         encoder = Encoder.from_preset(os.path.abspath(preset), dtype="float32")
     else:

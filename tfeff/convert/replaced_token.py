@@ -8,6 +8,7 @@ import numpy as np
 
 from tfeff.convert.conversion import load_with_heads
 from tfeff.encoders import Encoder
+from tfeff.encoders.preset_files import is_weights_file
 from tfeff.objectives.replaced_token import ReplacedTokenDetection
 from tfeff.storage.arguments import READ, paths
 from tfeff.tasks.pretrained import load_pretrained
@@ -112,7 +113,7 @@ def _read(name, path, head):
 
 def _is_preset(path):
     names = os.listdir(path) if os.path.isdir(path) else []
-    return any(name == "preset" or name.startswith("model.weights.") for name in names)
+    return "preset" in names or any(map(is_weights_file, names))
 
 
 def _beside(generator, discriminator):

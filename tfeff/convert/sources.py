@@ -17,7 +17,7 @@ from tfeff.convert.format import Format
 from tfeff.convert.reading import check_fetched, read_json
 from tfeff.convert.safetensors import INDEX, read_safetensors
 from tfeff.convert.tf_checkpoint import read_tf_checkpoint
-from tfeff.encoders.preset_files import is_weights_file
+from tfeff.encoders.preset_files import is_weights_file, preset_folder
 from tfeff.utils.checks import is_hub_name
 
 FAMILIES = ARCHITECTURES | {
@@ -100,9 +100,7 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
         )
     others = [name for name in files if name.endswith(_OTHERS)]
     what = f"with {others or 'neither'}"
-    inner = os.path.join(directory, "preset")
-    preset = os.listdir(inner) if os.path.isdir(inner) else files
-    if any(is_weights_file(name) for name in preset):
+    if any(map(is_weights_file, os.listdir(preset_folder(directory)))):
         what = (
             "with a preset of tfeff. `tfeff convert --to=huggingface`, or "
             "`to_huggingface`, writes that for transformers"

@@ -15,6 +15,7 @@ from tfeff.convert.sources import (
     tokens_family,
 )
 from tfeff.convert.tokenizer import make_tokenizer, make_tokenizer_of_file
+from tfeff.encoders.preset_files import preset_folder
 from tfeff.storage.arguments import READ_TOKENIZER, paths
 from tfeff.tasks.pretrained import split_step
 from tfeff.tasks.run_tokenizer import (
@@ -118,8 +119,7 @@ def _load_file(path):
 def _load_folder(path):
     if has_run_tokenizer(path):
         return load_run_tokenizer(path)
-    inner = os.path.join(path, "preset")
-    folder = module_folder(inner if os.path.isdir(inner) else path)
+    folder = module_folder(preset_folder(path))
     files = sorted(os.listdir(folder))
     if "tokenizer.json" in files and _is_of_keras(folder):
         return load_preset_tokenizer(folder)

@@ -32,6 +32,12 @@ def is_weights_file(name: str) -> bool:
     return re.fullmatch(r"model(_\d+)?\.weights\.(h5|json)", name) is not None
 
 
+def preset_folder(path: str) -> str:
+    """The folder of a preset: a run has it inside, another folder is it itself."""
+    inner = os.path.join(path, "preset")
+    return inner if os.path.isdir(inner) else path
+
+
 def tokenizer_files(config_file: str = "tokenizer.json") -> Callable[[str], bool]:
     """Whether a preset's file belongs to the tokenizer with a configuration file."""
     assets = f"assets/{config_file.split('.')[0]}/"

@@ -16,7 +16,13 @@ from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.extend_length import extend_length
-from tfeff.encoders.preset_files import check_preset, saved_dtype, tokenizer_files
+from tfeff.encoders.preset_files import (
+    check_preset,
+    is_weights_file,
+    preset_folder,
+    saved_dtype,
+    tokenizer_files,
+)
 from tfeff.encoders.preset_heads import check_preset_path, save_preset
 from tfeff.encoders.quantization import check_keeps_quantization
 from tfeff.encoders.swap_positions import METHODS
@@ -264,15 +270,14 @@ def _read_step(run_dir, step, overrides):
 def find_preset(path):
     """The folder of the preset."""
     path = check_path("path", path)
-    inner = os.path.join(path, "preset")
-    preset = inner if os.path.isdir(inner) else path
+    preset = preset_folder(path)
     present = os.listdir(preset) if os.path.isdir(preset) else []
     missing = [
         f"{what} ({name})"
         for name, what in ((_CONFIG, "an encoder"), (_TOKENIZER, "its tokenizer"))
         if name not in present
     ]
-    if not any(name.startswith("model.weights.") for name in present):
+    if not any(map(is_weights_file, present)):
         missing.append("its weights (model.weights.h5)")
     if missing:
         steps = checkpoint_steps(os.path.join(path, "checkpoints"))
