@@ -21,6 +21,7 @@ from tfeff.convert.same_ids import check_same_ids, sample_texts
 from tfeff.convert.tokenizer import make_tokenizer
 from tfeff.convert.tokenizer_source import load_tokenizer
 from tfeff.convert.tokenizer_writing import tokenizer_files
+from tfeff.convert.unigram_model import sentence_piece_model
 from tfeff.data import TextExamples
 from tfeff.encoders.preset_heads import save_preset
 from tfeff.tasks.run_tokenizer import load_run_tokenizer, save_run_tokenizer
@@ -153,6 +154,24 @@ def test_a_difference_is_shown_with_its_texts(tmp_path):
     there, here = file.reference().encode(text).ids, np.asarray(other(text)).tolist()
     assert there != here
     assert f"{text!r}: {there} there, {here} here; " in message
+
+
+def test_numbers_with_a_comma_are_unused_as_in_hugging_face():
+    pieces = ["▁", "2", "²", "a", ",", "2,", "²,", "a,"]
+    vocabulary = [["<unk>", 0.0], *([p, -3 - 100 * (len(p) > 1)] for p in pieces)]
+    spaces = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+    values = {
+        "model": {"type": "Unigram", "unk_id": 0, "vocab": vocabulary},
+        "normalizer": {
+            "type": "Sequence",
+            "normalizers": [{"type": "Lowercase"}, spaces],
+        },
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "▁"},
+    }
+    proto = sentence_piece_model(TokenizerJson("tokenizer.json", values))
+    kinds = {p.piece: p.type for p in ModelProto.FromString(proto).pieces}
+    unused = ModelProto.SentencePiece.UNUSED
+    assert [piece for piece in kinds if kinds[piece] == unused] == ["2,", "²,"]
 
 
 def test_the_sample_is_fixed_and_has_every_kind_of_text():

@@ -13,8 +13,9 @@ from tfeff.convert.config import Config
 from tfeff.convert.json_tokenizer import TokenizerJson
 from tfeff.convert.reading import read_bytes
 
-_UNIGRAM = 1
-NUMBER_SCORE = -100  # The score of a number with a comma gets it added.
+# The library has no unused pieces: those that are not to be used get this added to
+# their scores.
+UNUSED_SCORE = -100
 
 
 def described_model(path: str, family: str, config: Config) -> TokenizerJson:
@@ -50,15 +51,16 @@ def described_model(path: str, family: str, config: Config) -> TokenizerJson:
 def _unigram(model):
     """The pieces; numbers with a comma are made less likely than their parts."""
     trainer = model.trainer_spec
-    if trainer.model_type != _UNIGRAM or trainer.byte_fallback:
+    if trainer.model_type != trainer.UNIGRAM or trainer.byte_fallback:
         raise ValueError(
-            f"it must have model_type={_UNIGRAM} and byte_fallback=False. Received: "
-            f"model_type={trainer.model_type}, byte_fallback={trainer.byte_fallback}"
+            f"it must have model_type={trainer.UNIGRAM} and byte_fallback=False. "
+            f"Received: model_type={trainer.model_type}, "
+            f"byte_fallback={trainer.byte_fallback}"
         )
     pieces = [
         (
             piece.piece,
-            piece.score + NUMBER_SCORE * _ends_like_a_number(piece.piece),
+            piece.score + UNUSED_SCORE * is_number_with_comma(piece.piece),
         )
         for piece in model.pieces
     ]
@@ -68,7 +70,8 @@ def _unigram(model):
     return fast
 
 
-def _ends_like_a_number(piece):
+def is_number_with_comma(piece: str) -> bool:
+    """Whether ALBERT and XLNet use a piece's parts in its place: "9,", also "²,"."""
     return piece[-1:] == "," and piece[-2:-1].isdigit()
 
 

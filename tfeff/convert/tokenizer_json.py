@@ -7,7 +7,7 @@ import numpy as np
 
 from tfeff.convert.config import Config
 from tfeff.convert.json_tokenizer import TokenizerJson, check_frame, composing
-from tfeff.convert.sentencepiece_json import NUMBER_SCORE
+from tfeff.convert.sentencepiece_json import UNUSED_SCORE
 
 
 def check_word_piece_json(directory: str, tokenizer, config: Config) -> None:
@@ -85,7 +85,7 @@ def _unigram(file, expected) -> Iterator[tuple[str, bool]]:
     yield "vocabulary", pieces != expected_pieces
     # Versions differ in the scores of numbers with a comma, which are lowered.
     compared = np.array(
-        [p for p in zip(scores, expected_scores) if p[1] > NUMBER_SCORE]
+        [p for p in zip(scores, expected_scores) if p[1] > UNUSED_SCORE]
     )
     close = np.allclose(compared[:, 0], compared[:, 1], 1e-5, 1e-5)
     yield "score of a piece", not close

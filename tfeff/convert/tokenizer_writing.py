@@ -18,12 +18,12 @@ from tokenizers import (
 from tfeff.convert.added_tokens import OTHERS, ROLES
 from tfeff.convert.same_ids import check_written_ids
 from tfeff.convert.sentencepiece_charsmap import compiled, decompiled
+from tfeff.convert.sentencepiece_json import UNUSED_SCORE
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 from tfeff.data.text.xlm_roberta_tokenizer import XLMRobertaTokenizer
 from tfeff.data.text.xlnet_tokenizer import XLNetTokenizer
 
 _UNUSED = ModelProto.SentencePiece.UNUSED
-_UNIGRAM = 1
 _FAMILIES = {XLNetTokenizer: "xlnet", XLMRobertaTokenizer: "xlm-roberta"}
 _ANY = "PreTrainedTokenizerFast"  # This class reads all of tokenizer.json.
 _QUOTES = ("``", "''")
@@ -144,18 +144,18 @@ def _sentence_piece(tokenizer):
 
 def _unigram(model):
     """The `tokenizers` library's form of a SentencePiece model."""
-    spec = model.normalizer_spec
-    if model.trainer_spec.model_type != _UNIGRAM or model.trainer_spec.byte_fallback:
+    spec, trainer = model.normalizer_spec, model.trainer_spec
+    if trainer.model_type != trainer.UNIGRAM or trainer.byte_fallback:
         raise ValueError(
             "`tokenizer` must be of a SentencePiece unigram model without bytes. "
-            f"Received: model_type={model.trainer_spec.model_type}, "
-            f"byte_fallback={model.trainer_spec.byte_fallback}"
+            f"Received: model_type={trainer.model_type}, "
+            f"byte_fallback={trainer.byte_fallback}"
         )
     pieces = [
-        (piece.piece, piece.score - 100 * (piece.type == _UNUSED))
+        (piece.piece, piece.score + UNUSED_SCORE * (piece.type == _UNUSED))
         for piece in model.pieces
     ]
-    fast = Tokenizer(models.Unigram(pieces, unk_id=model.trainer_spec.unk_id))
+    fast = Tokenizer(models.Unigram(pieces, unk_id=trainer.unk_id))
     fast.normalizer = normalizers.Sequence(_steps(model))
     prepend = "always" if spec.add_dummy_prefix else "never"
     fast.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=prepend)

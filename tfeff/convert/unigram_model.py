@@ -12,8 +12,8 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from tfeff.convert.config import Config
 from tfeff.convert.json_tokenizer import TokenizerJson
 from tfeff.convert.sentencepiece_charsmap import compiled, decompiled
+from tfeff.convert.sentencepiece_json import UNUSED_SCORE, is_number_with_comma
 
-_NUMBER = re.compile(r"\d,$")
 _UNIT = 2.0**-15
 _COMPOSING = ("NFC", "NFKC")
 # Unicode's White_Space, at which the library's WhitespaceSplit cuts.
@@ -65,8 +65,9 @@ def sentence_piece_model(file: TokenizerJson) -> bytes:
     pieces = {piece for piece, _ in vocabulary}
     for id, ((piece, given), score) in enumerate(zip(vocabulary, scores)):
         kind = types.CONTROL if piece in special else types.NORMAL
-        # ALBERT's and XLNet's have scores 100 lower, so that others are used instead.
-        if given <= -100 and _NUMBER.search(piece) and pieces >= set(piece):
+        # ALBERT's and XLNet's have lowered scores, so that others are used instead.
+        is_lowered = given <= UNUSED_SCORE and is_number_with_comma(piece)
+        if is_lowered and pieces >= set(piece):
             kind = types.UNUSED
         kind = types.UNKNOWN if id == unknown else kind
         model.pieces.add(piece=piece, score=score, type=kind)
