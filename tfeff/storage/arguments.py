@@ -15,7 +15,7 @@ from tfeff.storage.fetching import fetch_folder, keep_copy
 from tfeff.storage.local import local_of, local_path, local_run
 from tfeff.storage.manifest import local_files, read_manifest
 from tfeff.storage.place import Place
-from tfeff.storage.publishing import check_new, check_writable, publish_folder
+from tfeff.storage.publishing import check_new, check_publishable, publish_folder
 from tfeff.storage.staging import staged, staging_dir
 from tfeff.utils.checks import check_path, is_url
 from tfeff.utils.files import temporary_folder
@@ -201,7 +201,7 @@ def written_or_reused(name: str, url: str) -> Iterator[str]:
     if read_manifest(place) is not None:
         yield fetch_folder(name, url, whole=True)
         return
-    check_writable(place)
+    check_publishable(place)
     with _work(url) as path:
         yield path
         with _kept_where_it_fails(path):

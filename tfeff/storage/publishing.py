@@ -62,11 +62,11 @@ def publish(folder: str | os.PathLike, url: str) -> None:
                 "`folder` must have files, folders, and links to such that it is not "
                 f"in. Received: folder={folder!r}, with {path}"
             )
-    check_writable(place)
+    check_publishable(place)
     publish_folder(place, paths)
 
 
-def check_writable(place: Place) -> None:
+def check_publishable(place: Place) -> None:
     """Raises unless the place can be written to and has no files of others.
 
     Raises:
@@ -92,11 +92,11 @@ def check_new(place: Place) -> None:
         raise ValueError(
             f"`{place.name}` must not exist yet. Received: {place.name}={place.url!r}"
         )
-    check_writable(place)
+    check_publishable(place)
 
 
 def publish_folder(place: Place, paths: Mapping[str, str]) -> Manifest:
-    """Uploads files by name to a place that `check_writable` takes, see `publish`."""
+    """Uploads named files to a place that `check_publishable` takes, see `publish`."""
     manifest, old = manifest_of(paths), read_manifest(place)
     if old is not None:
         if not manifest.same_content(old):
@@ -109,7 +109,7 @@ def publish_folder(place: Place, paths: Mapping[str, str]) -> Manifest:
 
 
 def begin(place: Place) -> None:
-    """Marks a place that `check_writable` takes as one that is being written.
+    """Marks a place that `check_publishable` takes as one that is being written.
 
     Until `complete` ends it, what is there is not whole to those who read it.
     """

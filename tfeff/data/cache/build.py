@@ -27,7 +27,7 @@ from tfeff.storage.fetching import fetch_folder
 from tfeff.storage.local import local_of
 from tfeff.storage.manifest import read_manifest
 from tfeff.storage.place import Place
-from tfeff.storage.publishing import check_writable
+from tfeff.storage.publishing import check_publishable
 from tfeff.utils.checks import check_bool, check_integer, check_path, is_url
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.parallel import ordered_thread_map
@@ -174,7 +174,7 @@ def _build_at(
     """Has workers write a cache to a URL, unless it is there already."""
     place = Place("directory", url)
     if read_manifest(place) is None:
-        check_writable(place)
+        check_publishable(place)
         try:
             pipeline.publish(place, tokenizer, wanted)
             return Cache(url, Manifest.read(_manifest_folder(url)))
