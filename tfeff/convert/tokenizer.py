@@ -11,8 +11,8 @@ from tfeff.convert.config import Config
 from tfeff.convert.json_tokenizer import TokenizerJson, check_frame, composing
 from tfeff.convert.reading import read_bytes, read_json, read_text
 from tfeff.convert.same_ids import check_same_ids
+from tfeff.convert.same_settings import check_unigram_json, check_word_piece_json
 from tfeff.convert.sentencepiece_json import described_model
-from tfeff.convert.tokenizer_json import check_unigram_json, check_word_piece_json
 from tfeff.convert.unigram_model import sentence_piece_model
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
