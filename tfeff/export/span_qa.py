@@ -9,7 +9,7 @@ from tfeff.data.finetuning.span_decoding import (
     check_threshold,
 )
 from tfeff.data.finetuning.windows import (
-    FRAME,
+    PAIR_FRAME,
     count_windows,
     cut_windows,
     window_inputs,
@@ -170,7 +170,7 @@ class Answerer(tf.Module):
         the first of all passages' tokens in it, and how many of them it has."""
         question_sizes, passage_sizes = question.row_lengths(), passage.row_lengths()
         leaves_room = require(
-            question_sizes < self.sequence_length - FRAME,
+            question_sizes < self.sequence_length - PAIR_FRAME,
             "`question` must leave room for the passage in the model's "
             f"{self.sequence_length} tokens. Received: questions of so many tokens:",
             question_sizes,
@@ -220,7 +220,7 @@ class Answerer(tf.Module):
             return score, first + shift, last + shift, none
 
         example, _, size = windows
-        sizes = tf.gather(question.row_lengths(), example) + size + FRAME
+        sizes = tf.gather(question.row_lengths(), example) + size + PAIR_FRAME
         longest = self.padded_length or tf.reduce_max(tf.concat([[0], sizes], axis=0))
         # Windows are built where they are computed: many may repeat a long question.
         return by_parts(best, longest, *windows)

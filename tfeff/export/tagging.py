@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfeff.data.finetuning.windows import windows
-from tfeff.data.finetuning.word_rows import FRAME, half, word_pieces, word_rows
+from tfeff.data.finetuning.word_rows import TEXT_FRAME, half, word_pieces, word_rows
 from tfeff.data.text.flat import indices, row_ids, sums
 from tfeff.data.text.words import split_words
 from tfeff.export.entities import entities_endpoint, phrase_types
@@ -114,7 +114,9 @@ class Tagger(tf.Module):
         pieces = word_pieces(words.flat_values, self.tokenizer)
         counts = words.row_lengths()
         sizes = sums(pieces.row_lengths(), row_ids(words), words.nrows())
-        rows = windows(self.sequence_length - FRAME, sizes, half(self.sequence_length))
+        rows = windows(
+            self.sequence_length - TEXT_FRAME, sizes, half(self.sequence_length)
+        )
         are_few = require(
             rows <= self.max_windows,
             f"`text` must have at most {self.max_windows} windows of the model's "

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfeff.data.finetuning.examples import TokenExamples
 from tfeff.data.finetuning.feature_rows import FeatureRows, with_empty
 from tfeff.data.finetuning.packing import padded_inputs
-from tfeff.data.finetuning.word_rows import FRAME, word_pieces, word_rows
+from tfeff.data.finetuning.word_rows import TEXT_FRAME, word_pieces, word_rows
 from tfeff.data.text.tokenizers import check_tokenizer, restore_kernels
 from tfeff.utils.checks import check_integer
 
@@ -152,7 +152,7 @@ def token_features(
         )
     check_tokenizer(tokenizer)
     restore_kernels(tokenizer)
-    sequence_length = check_integer("sequence_length", sequence_length, FRAME + 1)
+    sequence_length = check_integer("sequence_length", sequence_length, TEXT_FRAME + 1)
     if not len(examples):
         raise ValueError("`examples` must hold sentences. Received: none")
     words = [word for sentence in examples.words for word in sentence]
@@ -172,7 +172,7 @@ def token_features(
         pieces, counts, tokenizer, sequence_length
     )
     lengths = tf.RaggedTensor.from_row_lengths(pieces.row_lengths(), counts)
-    is_long = tf.reduce_sum(lengths, axis=1) > sequence_length - FRAME
+    is_long = tf.reduce_sum(lengths, axis=1) > sequence_length - TEXT_FRAME
     return TokenFeatures(
         examples,
         rows,

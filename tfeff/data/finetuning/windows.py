@@ -8,7 +8,7 @@ from tfeff.data.text.flat import rows_of
 
 # [CLS] question [SEP] passage [SEP]; a second separator counts to the question, see
 # `separated`.
-FRAME = 3
+PAIR_FRAME = 3
 
 
 def windows(room: tf.Tensor | int, sizes: tf.Tensor, stride: int) -> tf.Tensor:
@@ -50,7 +50,7 @@ def count_windows(
     stride: int,
 ) -> tf.Tensor:
     """The number of `windows` of each passage beside its question; `[N]` int64."""
-    return windows(sequence_length - FRAME - question_sizes, passage_sizes, stride)
+    return windows(sequence_length - PAIR_FRAME - question_sizes, passage_sizes, stride)
 
 
 def cut_windows(
@@ -71,7 +71,9 @@ def cut_windows(
     Returns:
         As `windows_of`; a text is a passage.
     """
-    return windows_of(sequence_length - FRAME - question_sizes, passage_sizes, stride)
+    return windows_of(
+        sequence_length - PAIR_FRAME - question_sizes, passage_sizes, stride
+    )
 
 
 def window_inputs(

@@ -8,7 +8,7 @@ from tfeff.data.finetuning.windows import windows, windows_of
 from tfeff.data.text.flat import row_ids, sums
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 
-FRAME = 2  # [CLS] words [SEP]
+TEXT_FRAME = 2  # [CLS] words [SEP]
 
 
 def word_pieces(
@@ -55,7 +55,7 @@ def word_rows(
         The rows `[N, (≤ T)]` int32; and `[W]` int64 each, the row of a word and the
         position of its first token in it.
     """
-    room = sequence_length - FRAME
+    room = sequence_length - TEXT_FRAME
     step = half(sequence_length)
     words = tf.RaggedTensor.from_row_lengths(pieces.row_lengths(), counts)
     text = row_ids(words)
@@ -86,4 +86,4 @@ def word_rows(
 
 def half(sequence_length: int) -> int:
     """The tokens from one row's begin to the next one's: half of a row, rounded up."""
-    return -(-(sequence_length - FRAME) // 2)
+    return -(-(sequence_length - TEXT_FRAME) // 2)
