@@ -582,6 +582,13 @@ def test_tokenizers_of_roberta_come_in_again(make, tmp_path):
         assert ids[0] == ids[1], text
 
 
+@pytest.mark.parametrize("make", [roberta_tokenizer, xlm_roberta_tokenizer])
+def test_a_subclass_of_roberta_s_tokenizer_makes_a_roberta(make):
+    tokenizer = make()
+    tokenizer.__class__ = type("Own", (type(tokenizer),), {})
+    assert find_architecture(Encoder(**TINY), tokenizer=tokenizer) == "roberta"
+
+
 def test_tokenizers_with_other_ids_are_refused():
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "1", "##/", "##2"]
     other = keras_hub.tokenizers.BertTokenizer(

@@ -12,6 +12,8 @@ from tfeff.convert.electra import Electra
 from tfeff.convert.format import Format
 from tfeff.convert.roberta import Roberta
 from tfeff.convert.xlnet import XLNet
+from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
+from tfeff.data.text.xlm_roberta_tokenizer import XLMRobertaTokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.stack import make_blocks
 
@@ -35,7 +37,7 @@ relative_segments=True, num_segments=0, embedding_layer_norm=False, position="no
 """
 KNOWN = " ".join(_KNOWN.split())
 _METHODS = (None, "shaw", "huang4")
-_OF_ROBERTA = ("RobertaTokenizer", "XLMRobertaTokenizer")
+_OF_ROBERTA = (RobertaTokenizer, XLMRobertaTokenizer)
 # These arguments change no hidden state, and are in no checkpoint.
 _FREE = {
     *("name", "trainable", "dtype", "memory_efficient"),
@@ -87,7 +89,7 @@ def _like_bert(encoder, heads, tokenizer, task):
     pooled_by = (task or {}).get("config", {}).get("pooler_activation", "tanh")
     if pooled_by != "tanh" and encoder.num_segments:
         return "electra"
-    if type(tokenizer).__name__ in _OF_ROBERTA:
+    if isinstance(tokenizer, _OF_ROBERTA):
         return "roberta"
     return "distilbert" if encoder.num_segments == 0 else "bert"
 
