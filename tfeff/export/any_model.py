@@ -8,9 +8,8 @@ import tensorflow as tf
 from tfeff.compat import input_structure, sublayers
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import INPUTS, check_encoder
-from tfeff.export.classification import text_function
 from tfeff.export.parts import few_cells
-from tfeff.export.text_encoder import TextEncoder
+from tfeff.export.text_encoder import TextEncoder, text_function
 from tfeff.layers.checks import check_model
 
 

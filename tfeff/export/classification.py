@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfeff.data.finetuning.packing import fill_gaps, pack
 from tfeff.export.parts import by_parts, few_rows, size_of
 from tfeff.export.request_texts import check_equal_rows, checked, require
-from tfeff.export.text_encoder import TextEncoder
+from tfeff.export.text_encoder import TextEncoder, text_function
 from tfeff.tasks import Classifier, MultipleChoice, Regressor
 
 MOST_OPTIONS = 64
@@ -92,20 +92,6 @@ def choose_endpoint(model: MultipleChoice, text_encoder: TextEncoder):
         }
 
     return choose
-
-
-def text_function(answer, text_encoder: TextEncoder, pairs: bool):
-    """Makes a function of texts `[B]`, or of pairs, of one of what `pack` returns."""
-    tokenizer, length = text_encoder.tokenizer, text_encoder.sequence_length
-
-    def from_text(text):
-        return answer(*pack(text_encoder.tokens(text), None, tokenizer, length))
-
-    def from_pair(text, text_pair):
-        texts = check_equal_rows(text=text, text_pair=text_pair)
-        return answer(*pack(*map(text_encoder.tokens, texts), tokenizer, length))
-
-    return from_pair if pairs else from_text
 
 
 def _logits(model, text_encoder, rows, starts):

@@ -4,11 +4,15 @@ import keras_hub
 import tensorflow as tf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from tfeff.data.finetuning.packing import padded_inputs
+from tfeff.data.finetuning.packing import pack, padded_inputs
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 from tfeff.data.text.tokenizers import restore_kernels
 from tfeff.export.parts import longest
-from tfeff.export.request_texts import first_characters, most_characters
+from tfeff.export.request_texts import (
+    check_equal_rows,
+    first_characters,
+    most_characters,
+)
 
 MASK = "[MASK]"
 _SPACE_BEFORE_MASK = rf"[\s\p{{Z}}]+{re.escape(MASK)}"
@@ -135,6 +139,20 @@ class TextEncoder(tf.Module):
             self.tokenizer.mask_token_id,
         ]
         return tf.reduce_any(token_ids[..., tf.newaxis] == tf.constant(ids), axis=-1)
+
+
+def text_function(answer, text_encoder: TextEncoder, pairs: bool):
+    """Makes a function of texts `[B]`, or of pairs, of one of what `pack` returns."""
+    tokenizer, length = text_encoder.tokenizer, text_encoder.sequence_length
+
+    def from_text(text):
+        return answer(*pack(text_encoder.tokens(text), None, tokenizer, length))
+
+    def from_pair(text, text_pair):
+        texts = check_equal_rows(text=text, text_pair=text_pair)
+        return answer(*pack(*map(text_encoder.tokens, texts), tokenizer, length))
+
+    return from_pair if pairs else from_text
 
 
 def _without_word_start(tokenizer):
