@@ -127,6 +127,8 @@ def test_exports(store, monkeypatch):
     monkeypatch.setattr(store, "lag", 0)
     assert tfeff.export.versions(URL) == [first, second]
     tfeff.export.check_export(URL)
+    with pytest.raises(ValueError, match="`path` must be.*thing/2', .*export itself"):
+        tfeff.export.save_version(tiny(), tokenizer(), second)
     os.remove(f"{store.root}/bucket/thing/2/{NAME}")
     assert tfeff.export.versions(URL) == [first]
 

@@ -250,27 +250,25 @@ def save_version(
         "TensorFlow Serving configuration", tensorflow.org/tfx/serving/serving_config.
     """
     if is_url(path):
-        return _save_remote_version(model, tokenizer, str(path), options)
-    path = check_path("path", path)
-    check_utf8("path", path)
-    is_file = exists("path", path) and not os.path.isdir(path)
-    if is_file or versions(path) == [path]:
+        path, is_file = str(path), False
+    else:
+        path = check_path("path", path)
+        check_utf8("path", path)
+        is_file = exists("path", path) and not os.path.isdir(path)
+    found = [] if is_file else versions(path)
+    if is_file or found == [path]:
         raise ValueError(
             "`path` must be a folder of versions, or not there yet. Received: "
             f"path={path!r}, which is {'a file' if is_file else 'an export itself'}"
         )
+    if is_url(path):
+        return _save_remote_version(model, tokenizer, path, found, options)
     signatures = _signatures(model, tokenizer, **options)
     return write_numbered(path, lambda new: _write(signatures, new))
 
 
-def _save_remote_version(model, tokenizer, url, options):
+def _save_remote_version(model, tokenizer, url, found, options):
     """The next version at a URL, where another process cannot take its number."""
-    found = versions(url)
-    if found == [url]:
-        raise ValueError(
-            "`path` must be a folder of versions, or not there yet. Received: "
-            f"path={url!r}, which is an export itself"
-        )
     number = max([0, *(int(path.rpartition("/")[2]) for path in found)]) + 1
     # Listings of some storages lag behind.
     while is_published(path := f"{url.rstrip('/')}/{number}"):
