@@ -4,6 +4,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Sequence
+from typing import NoReturn
 
 from tfeff.convert import (
     convbert_tf1,
@@ -89,28 +90,7 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
     if indices:
         name = indices[0].removesuffix(".index")
         return _tensorflow(directory, files, name, generator)
-    pickles = [name for name in files if name.endswith(_PICKLES)]
-    if pickles:
-        raise ValueError(
-            "`source` must hold safetensors or a TensorFlow checkpoint. Received: "
-            f"{directory!r} with {pickles}. These are pickles, which can run any code "
-            "when they are read, so tfeff does not read them. If you trust them, load "
-            "the model in transformers and save it with "
-            "`model.save_pretrained(folder, safe_serialization=True)`"
-        )
-    others = [name for name in files if name.endswith(_OTHERS)]
-    what = f"with {others or 'neither'}"
-    if any(map(is_weights_file, os.listdir(preset_folder(directory)))):
-        what = (
-            "with a preset of tfeff. `tfeff convert --to=huggingface`, or "
-            "`to_huggingface`, writes that for transformers"
-        )
-    elif on_hub:
-        what += ". Pickles such as pytorch_model.bin are not downloaded from the hub"
-    raise ValueError(
-        "`source` must hold safetensors or a TensorFlow checkpoint. "
-        f"Received: {directory!r} {what}"
-    )
+    _refuse(directory, files, on_hub)
 
 
 def tokens_family(model_type: str | None) -> str | None:
@@ -148,6 +128,32 @@ def module_folder(directory: str) -> str:
             f"names {folders}"
         )
     return found[0]
+
+
+def _refuse(directory: str, files: Sequence[str], on_hub: bool) -> NoReturn:
+    """Raises an error that says why a folder holds no checkpoint that tfeff reads."""
+    pickles = [name for name in files if name.endswith(_PICKLES)]
+    if pickles:
+        raise ValueError(
+            "`source` must hold safetensors or a TensorFlow checkpoint. Received: "
+            f"{directory!r} with {pickles}. These are pickles, which can run any code "
+            "when they are read, so tfeff does not read them. If you trust them, load "
+            "the model in transformers and save it with "
+            "`model.save_pretrained(folder, safe_serialization=True)`"
+        )
+    others = [name for name in files if name.endswith(_OTHERS)]
+    what = f"with {others or 'neither'}"
+    if any(map(is_weights_file, os.listdir(preset_folder(directory)))):
+        what = (
+            "with a preset of tfeff. `tfeff convert --to=huggingface`, or "
+            "`to_huggingface`, writes that for transformers"
+        )
+    elif on_hub:
+        what += ". Pickles such as pytorch_model.bin are not downloaded from the hub"
+    raise ValueError(
+        "`source` must hold safetensors or a TensorFlow checkpoint. "
+        f"Received: {directory!r} {what}"
+    )
 
 
 def _hugging_face(directory, files):
