@@ -10,8 +10,16 @@ from tfeff.ops import kernels
 from tfeff.ops.attention import scaled
 from tfeff.ops.kernels.query_blocks import over_query_blocks
 from tfeff.ops.masking import all_true
-from tfeff.ops.slicing import slice_axis
-from tfeff.ops.sparse import PATTERNS, fixed_pattern_at, from_windows, windows
+from tfeff.ops.sparse import (
+    PATTERNS,
+    fixed_pattern_at,
+    from_windows,
+    own_positions,
+    split_windows,
+    summary_positions,
+    visible_once,
+    windows,
+)
 from tfeff.utils.checks import check_choice, check_integer
 from tfeff.utils.types import Config, Tensor
 
@@ -146,17 +154,22 @@ class SparseAttention(SelfAttention):
         def by_window(x):
             return None if x is None else windows(x, self.stride, self.overlap)
 
+        def summary(x):
+            return summary_positions(
+                x, length, self.stride, self.expressivity, self.overlap
+            )
+
         queries = _Windows(
             by_window(queries.vectors),
             by_window(keys.vectors),
             by_window(keys.values),
-            self._visible_once(by_window(visible)),
+            visible_once(by_window(visible), self.stride, self.overlap),
             by_window(queries.dropout_bits),
         )
         summaries = _Summaries(
-            self._summaries(queries.keys, length),
-            self._summaries(queries.values, length),
-            None if keys.visible is None else self._summaries(queries.visible, length),
+            summary(queries.keys),
+            summary(queries.values),
+            None if keys.visible is None else summary(queries.visible),
         )
 
         def in_blocks(size, longest=None):
@@ -191,55 +204,36 @@ class SparseAttention(SelfAttention):
         restricted = any(x is not None for x in others)
         return inputs.positional and not everything and not restricted
 
-    def _visible_once(self, visible):
-        """Masks the first position of later windows: a summary has it, too."""
-        if not self.overlap:
-            return visible
-        row = ops.arange(ops.shape(visible)[2])
-        once = ops.logical_or(row == 0, row % (self.stride + 1) > 0)
-        return ops.logical_and(visible, ops.expand_dims(once, -1))
-
-    def _parted(self, x):
-        """Splits `[..., W t, x]` into windows, `[..., W, t, x]`."""
-        *leading, rows, width = ops.shape(x)
-        size = self.stride + self.overlap
-        return ops.reshape(x, (*leading, rows // size, size, width))
-
-    def _own(self, x):
-        """The positions of each window before its summary, `[..., W, c, x]`."""
-        return slice_axis(self._parted(x), -2, 0, self.stride - self.expressivity)
-
-    def _summaries(self, x, length):
-        """The last positions of all windows, without padding, `[..., S, x]`."""
-        x = slice_axis(self._parted(x), -2, self.stride - self.expressivity)
-        *leading, count, size, width = ops.shape(x)
-        missing = count * self.stride + self.overlap - length
-        missing = (min if isinstance(missing, int) else ops.minimum)(missing, size)
-        x = ops.reshape(x, (*leading, count * size, width))
-        return slice_axis(x, -2, 0, count * size - missing)
-
     def _window_context(self, queries, relative, summaries, context=None):
         """Context vectors `[B, N, W t, H]`, not scaled up for dropout."""
-        query, keys = scaled(queries.vectors), self._own(queries.keys)
-        own = ops.einsum("bnwth,bnwch->bnwtc", self._parted(query), keys)
-        shared = self._parted(ops.einsum("bnth,bnsh->bnts", query, summaries.keys))
+
+        def split(x):
+            return split_windows(x, self.stride + self.overlap)
+
+        def own(x):
+            return own_positions(x, self.stride, self.expressivity, self.overlap)
+
+        query = scaled(queries.vectors)
+        own_scores = ops.einsum("bnwth,bnwch->bnwtc", split(query), own(queries.keys))
+        shared_scores = split(ops.einsum("bnth,bnsh->bnts", query, summaries.keys))
         keep = None, None
         if queries.dropout_bits is not None:
-            split = self.stride - self.expressivity
-            length = split + ops.shape(summaries.keys)[2]
+            own_count = self.stride - self.expressivity
+            length = own_count + ops.shape(summaries.keys)[2]
             keep = functional.keep_mask_from_bits(
                 queries.dropout_bits, length, self.dropout
             )
-            keep = self._parted(keep)
-            keep = keep[..., :split], keep[..., split:]
+            keep = split(keep)
+            keep = keep[..., :own_count], keep[..., own_count:]
         visible = summaries.visible
         if visible is not None:
             visible = ops.expand_dims(ops.swapaxes(visible, 2, 3), 2)
-        masks = ops.swapaxes(self._own(queries.visible), 3, 4), visible
-        values = self._own(queries.values), summaries.values
+        masks = ops.swapaxes(own(queries.visible), 3, 4), visible
+        values = own(queries.values), summaries.values
         if context is not None:
-            context = self._parted(context)
-        result = kernels.window_values((own, shared), values, masks, keep, context)
+            context = split(context)
+        scores = own_scores, shared_scores
+        result = kernels.window_values(scores, values, masks, keep, context)
         return ops.reshape(result, ops.shape(queries.vectors))
 
     def get_config(self) -> Config:

@@ -99,15 +99,12 @@ def windows(x, stride: int, overlap: int):
     *leading, length, width = ops.shape(x)
     count = ops.maximum if not isinstance(length, int) else max
     count = count((length - overlap + stride - 1) // stride, 1)
-    missing = count * stride + overlap - length
+    missing = _missing(count, length, stride, overlap)
     x = ops.pad(x, [*((0, 0) for _ in leading), (0, missing), (0, 0)])
     if not overlap:
         return x
-
-    def parted(x):
-        return ops.reshape(x, (*leading, count, stride, width))
-
-    first, shifted = parted(slice_axis(x, -2, 0, -1)), parted(slice_axis(x, -2, 1))
+    first = split_windows(slice_axis(x, -2, 0, -1), stride)
+    shifted = split_windows(slice_axis(x, -2, 1), stride)
     frames = ops.concatenate([first, slice_axis(shifted, -2, stride - 1)], axis=-2)
     return ops.reshape(frames, (*leading, count * (stride + 1), width))
 
@@ -134,8 +131,76 @@ def from_windows(x, length, stride: int, overlap: int):
     """
     if overlap:
         *leading, rows, width = ops.shape(x)
-        frames = ops.reshape(x, (*leading, rows // (stride + 1), stride + 1, width))
-        frames = slice_axis(frames, -2, 1)
+        frames = slice_axis(split_windows(x, stride + 1), -2, 1)
         rest = ops.reshape(frames, (*leading, rows // (stride + 1) * stride, width))
         x = ops.concatenate([slice_axis(x, -2, 0, 1), rest], axis=-2)
     return slice_axis(x, -2, 0, length)
+
+
+def split_windows(x, size: int):
+    """Splits `[..., W t, x]` into windows of `t = size` positions, `[..., W, t, x]`."""
+    *leading, rows, width = ops.shape(x)
+    return ops.reshape(x, (*leading, rows // size, size, width))
+
+
+def own_positions(x, stride: int, expressivity: int, overlap: int):
+    """The positions of each window before its summary.
+
+    Args:
+        x: tensor of windows, `[..., W (stride + overlap), x]`.
+        stride, overlap: as in `windows`.
+        expressivity: integer, as in `fixed_pattern`.
+
+    Returns:
+        Tensor `[..., W, stride - expressivity, x]`.
+    """
+    return slice_axis(split_windows(x, stride + overlap), -2, 0, stride - expressivity)
+
+
+def summary_positions(x, length, stride: int, expressivity: int, overlap: int):
+    """The last positions of all windows, one after the other, without padding.
+
+    Args:
+        x: tensor of windows, `[..., W (stride + overlap), x]`.
+        length: integer or integer tensor `T`.
+        stride, overlap: as in `windows`.
+        expressivity: integer, as in `fixed_pattern`.
+
+    Returns:
+        Tensor `[..., S, x]`, `S` of at most `W (expressivity + overlap)` positions.
+
+    Example:
+
+    >>> from keras import ops
+    >>> x = windows(ops.arange(1, 6)[:, None], 3, 0)
+    >>> ops.convert_to_numpy(summary_positions(x, 5, 3, 2, 0))[:, 0].tolist()
+    [2, 3, 5]
+    """
+    x = slice_axis(split_windows(x, stride + overlap), -2, stride - expressivity)
+    *leading, count, size, width = ops.shape(x)
+    missing = _missing(count, length, stride, overlap)
+    missing = (min if isinstance(missing, int) else ops.minimum)(missing, size)
+    x = ops.reshape(x, (*leading, count * size, width))
+    return slice_axis(x, -2, 0, count * size - missing)
+
+
+def visible_once(visible, stride: int, overlap: int):
+    """Masks the first position of later windows, which a summary has, too.
+
+    Args:
+        visible: bool tensor of windows, `[..., W (stride + overlap), 1]`.
+        stride, overlap: as in `windows`.
+
+    Returns:
+        Bool tensor like `visible`.
+    """
+    if not overlap:
+        return visible
+    row = ops.arange(ops.shape(visible)[-2])
+    once = ops.logical_or(row == 0, row % (stride + 1) > 0)
+    return ops.logical_and(visible, ops.expand_dims(once, -1))
+
+
+def _missing(count, length, stride, overlap):
+    """The positions that the last of `count` windows lacks."""
+    return count * stride + overlap - length
