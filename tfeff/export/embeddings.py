@@ -11,6 +11,7 @@ from tfeff.export.parts import (
     size_of,
 )
 from tfeff.export.text_encoder import TextEncoder
+from tfeff.ops.pooling import visible_mean
 from tfeff.tasks import SentenceEmbedding
 
 
@@ -23,9 +24,7 @@ def embedding_endpoints(encoder: Encoder, text_encoder: TextEncoder) -> dict:
 
     def mean(inputs):
         own = tf.logical_not(text_encoder.is_special(inputs["token_ids"]))
-        own = tf.cast(own, tf.float32)[..., tf.newaxis]
-        total = tf.reduce_sum(_last_hidden_state(encoder, inputs) * own, axis=1)
-        return tf.math.divide_no_nan(total, tf.reduce_sum(own, axis=1))
+        return visible_mean(_last_hidden_state(encoder, inputs), own)
 
     def token_embeddings(text):
         ids = text_encoder.plain(text)

@@ -1,9 +1,8 @@
 import keras
-from keras import ops
 
 from tfeff.layers.checks import as_floats, check_hidden, visible_keys
 from tfeff.layers.layer import Layer
-from tfeff.ops.masking import at_least_float32
+from tfeff.ops.pooling import visible_mean
 from tfeff.utils.types import Shape, Tensor
 
 
@@ -58,18 +57,3 @@ class MeanPooling(Layer):
         self, hidden_shape: Shape, *_: Shape, **__: Shape
     ) -> Shape:
         return (hidden_shape[0], hidden_shape[-1])
-
-
-def visible_mean(hidden, visible):
-    """The mean `[B, D]` of `hidden` `[B, T, D]` where `visible` is true or `None`."""
-    wide = at_least_float32(hidden)
-    if visible is None:
-        # Not `ops.mean`, which is NaN for an empty sequence.
-        count = ops.cast(ops.maximum(ops.shape(wide)[1], 1), wide.dtype)
-        return ops.cast(ops.sum(wide, axis=1) / count, hidden.dtype)
-    # Not by an index: LiteRT cannot slice bools.
-    visible = ops.expand_dims(visible, -1)
-    # Not a product with the mask: padding may hold NaN.
-    total = ops.sum(ops.where(visible, wide, 0.0), axis=1)
-    count = ops.sum(ops.cast(visible, wide.dtype), axis=1)
-    return ops.cast(total / ops.maximum(count, 1.0), hidden.dtype)

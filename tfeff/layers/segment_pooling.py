@@ -8,8 +8,8 @@ from tfeff.layers.checks import (
     visible_keys,
 )
 from tfeff.layers.layer import Layer
-from tfeff.layers.mean_pooling import visible_mean
 from tfeff.ops.masking import all_true
+from tfeff.ops.pooling import visible_mean
 from tfeff.utils.types import Shape, Tensor
 
 
