@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tfeff import layers
+from tfeff.layers.separable_conv import SeparableConv1D
 
 METHODS = ("shaw", "rpe", "bias", "huang1", "huang2", "huang3", "huang4", "xlnet")
 LAYERS = {
@@ -37,6 +38,23 @@ def test_nothing_in_nothing_out(name):
             gradients = tape.gradient(output, layer.trainable_variables)
             for gradient in gradients:
                 assert gradient is None or not np.any(tf.convert_to_tensor(gradient))
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("shape", [(2, 0, 8), (0, 4, 8), (0, 0, 8)])
+def test_a_convolution_of_nothing_has_no_gradient(shape, jit_compile):
+    layer = SeparableConv1D(6, 3, padding="same")
+    layer.build((None, None, 8))
+
+    @tf.function(jit_compile=jit_compile)
+    def output_and_gradients(hidden):
+        with tf.GradientTape() as tape:
+            output = layer(hidden)
+        return output, tape.gradient(output, layer.trainable_variables)
+
+    output, gradients = output_and_gradients(tf.zeros(shape))
+    assert output.shape == (*shape[:2], 6)
+    assert not any(np.any(gradient) for gradient in gradients)
 
 
 @pytest.mark.parametrize("graph", [False, True])

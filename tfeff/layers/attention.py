@@ -10,7 +10,6 @@ from tfeff import ops as functional
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import (
     check_disabled_heads,
-    check_floats,
     check_head_mask,
     check_initializer,
     check_last_axis,
@@ -244,11 +243,3 @@ def project_from_heads(dense: keras.layers.Dense, x, kernel=None):
             return dense(functional.merge_heads(ops.swapaxes(x, 1, 2)))
         kernel = ops.reshape(dense.kernel, (x.shape[1], x.shape[3], dense.units))
     return ops.einsum("bnth,nhd->btd", x, kernel) + ops.convert_to_tensor(dense.bias)
-
-
-def convolved(convolution, hidden):
-    """A separable convolution of sequences; TensorFlow's fails on empty ones."""
-    check_floats("hidden", hidden)
-    if hidden.shape[1] != 0:
-        return convolution(hidden)
-    return convolution(ops.pad(hidden, ((0, 0), (0, 1), (0, 0))))[:, :0]

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.layers.attention import convolved, project_to_heads
+from tfeff.layers.attention import project_to_heads
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import (
     check_disabled_heads,
@@ -199,7 +199,7 @@ class MixedAttention(SelfAttention):
             visible = None
         if self.convolution_type != "separable":
             return self.convolution.convolve_heads(query, hidden, visible, training)[0]
-        context = convolved(self.convolution, zero_padding(hidden, visible))
+        context = self.convolution(zero_padding(hidden, visible))
         return functional.split_heads(context, self.reduced_heads)
 
     def get_config(self) -> Config:

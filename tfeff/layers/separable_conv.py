@@ -1,6 +1,7 @@
 import keras
 from keras import ops
 
+from tfeff.layers.checks import check_floats
 from tfeff.ops.kernels.backends import custom_gradient
 
 
@@ -9,11 +10,14 @@ class SeparableConv1D(keras.layers.SeparableConv1D):
 
     There, TensorFlow's convolution with oneDNN returns an empty tensor of its input's
     shape; here the pointwise convolution is a matrix product. TensorFlow's gradient of
-    the depthwise kernel is uninitialised memory; here it is 0. Only the arguments of
-    `Attention.make_separable` are supported.
+    the depthwise kernel is uninitialised memory, and fails with XLA; here it is 0. Only
+    the arguments of `Attention.make_separable` are supported.
     """
 
     def call(self, inputs):
+        check_floats("hidden", inputs)
+        if inputs.shape[1] == 0:
+            return self.call(ops.pad(inputs, ((0, 0), (0, 1), (0, 0))))[:, :0]
         kernel = _without_gradient_of_nothing(self.depthwise_kernel, inputs)
         outputs = ops.depthwise_conv(inputs, kernel, padding=self.padding)
         return ops.matmul(outputs, self.pointwise_kernel[0]) + self.bias

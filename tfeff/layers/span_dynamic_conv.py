@@ -1,6 +1,5 @@
 import keras
 
-from tfeff.layers.attention import convolved
 from tfeff.layers.checks import zero_padding
 from tfeff.layers.convolution_heads import DynamicHeads
 from tfeff.utils.types import Shape, Tensor
@@ -65,4 +64,4 @@ class SpanDynamicConv1D(DynamicHeads):
 
     def kernel_source(self, query: Tensor, hidden: Tensor, visible: Tensor) -> Tensor:
         """`c ⊙ q`."""
-        return convolved(self.span_key, zero_padding(hidden, visible)) * query
+        return self.span_key(zero_padding(hidden, visible)) * query
