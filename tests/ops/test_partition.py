@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 
 from tests.checks import assert_close
 from tests.reference import bucket_function, partition_function
-from tfeff.ops import (
-    bucket_functions,
-    partition_functions,
-    partition_reach,
-    t5_boundaries,
-)
+from tfeff.ops import bucket_functions, partition_functions, partition_reach
 
 PARTS = (2, 4, 6, 8, 12, 16)
 POSITIONS = np.concatenate([np.arange(-40, 41), [-5000, -512, 511, 5000]])
@@ -244,38 +239,3 @@ def test_buckets_equal_literal_version(boundaries):
 def test_buckets_name_bad_boundaries(boundaries):
     with pytest.raises((ValueError, TypeError), match="`boundaries` must .*Received: "):
         bucket_functions(POSITIONS, boundaries)
-
-
-def t5_bucket(x, num_buckets, max_distance):
-    """T5's bidirectional bucket of `x`, in exact integer arithmetic."""
-    half = num_buckets // 2
-    exact = half // 2
-    distance = abs(x)
-    bucket = min(distance, exact)
-    # Above `exact` distances grow by equal factors: step m is reached when
-    # (distance / exact)^(half - exact) >= (max_distance / exact)^m.
-    steps = half - exact
-    for m in range(1, steps):
-        if distance**steps * exact**m >= max_distance**m * exact**steps:
-            bucket = exact + m
-    return bucket + (half if x > 0 else 0)
-
-
-@pytest.mark.parametrize("num_buckets, max_distance", [(32, 128), (16, 64), (8, 20)])
-def test_t5_boundaries(num_buckets, max_distance):
-    boundaries = t5_boundaries(num_buckets, max_distance)
-    positions = range(-2 * max_distance, 2 * max_distance + 1)
-    buckets = [t5_bucket(x, num_buckets, max_distance) for x in positions]
-    changes = [
-        x for x, old, new in zip(positions[1:], buckets, buckets[1:]) if old != new
-    ]
-    assert list(boundaries) == changes
-
-
-def test_t5_defaults():
-    """32 buckets up to 128: the last ones start at a distance of 91."""
-    boundaries = list(t5_boundaries())
-    assert boundaries == list(t5_boundaries(32, 128))
-    assert boundaries[-1] == 91
-    assert boundaries[0] == -90
-    assert len(boundaries) == 30

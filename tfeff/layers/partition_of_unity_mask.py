@@ -7,13 +7,9 @@ from keras import ops
 from tfeff import ops as functional
 from tfeff.compat import untracked
 from tfeff.layers.layer import Layer
+from tfeff.layers.partition_kinds import BernsteinPartition, StepPartition
 from tfeff.layers.partition_registry import RegisteredPartition
-from tfeff.ops.partition import (
-    SPACING,
-    BernsteinPartition,
-    StepPartition,
-    check_partition,
-)
+from tfeff.ops.partition import SPACING, check_partition
 from tfeff.utils.checks import check_integer
 from tfeff.utils.types import Config, Shape, Tensor
 

@@ -17,8 +17,8 @@ from tfeff.layers.initializer import bert_initializer
 from tfeff.layers.relative_embedding import RelativeEmbedding
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.ops import kernels
-from tfeff.ops.partition import check_t5_buckets
 from tfeff.ops.sinusoid import LAYOUTS
+from tfeff.ops.t5_buckets import check_t5_buckets
 from tfeff.utils.checks import check_bool, check_choice, check_integer
 from tfeff.utils.types import Config, Shape, Tensor
 

@@ -8,7 +8,7 @@ from tfeff import ops as functional
 from tfeff.layers.checks import check_initializer
 from tfeff.layers.layer import Layer
 from tfeff.ops.ids import as_int32
-from tfeff.ops.partition import check_t5_buckets
+from tfeff.ops.t5_buckets import check_t5_buckets
 from tfeff.utils.checks import check_choice, check_integer
 from tfeff.utils.types import Config, Initializer, Shape, Tensor
 

@@ -30,8 +30,6 @@ from tfeff.ops.partition import (
     partition_functions,
     partition_mask,
     partition_reach,
-    t5_boundaries,
-    t5_buckets,
 )
 from tfeff.ops.permutation import permutation_masks
 from tfeff.ops.relative import (
@@ -59,6 +57,7 @@ from tfeff.ops.shifting import (
 from tfeff.ops.sinusoid import sinusoids
 from tfeff.ops.slicing import slice_axis
 from tfeff.ops.sparse import fixed_pattern
+from tfeff.ops.t5_buckets import t5_boundaries, t5_buckets
 
 __all__ = [
     "activated_product",
