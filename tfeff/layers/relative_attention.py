@@ -83,6 +83,14 @@ METHODS = {
     ),
 }
 
+# Of each option, the method that has it, and its value for all other methods.
+_OPTIONS = {
+    "num_buckets": ("bias", 32),
+    "sinusoid": ("xlnet", "interleaved"),
+    "relative_segments": ("xlnet", False),
+    "query_bias": ("xlnet", True),
+}
+
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class RelativeAttention(SelfAttention):
@@ -201,27 +209,15 @@ class RelativeAttention(SelfAttention):
             assert max_distance is not None
             check_t5_buckets(num_buckets, max_distance)
         self.sinusoid = check_choice("sinusoid", sinusoid, LAYOUTS)
-        for name, value, default, owner in (
-            ("num_buckets", num_buckets, 32, "bias"),
-            ("sinusoid", sinusoid, "interleaved", "xlnet"),
-        ):
+        self.relative_segments = check_bool("relative_segments", relative_segments)
+        self.query_bias = check_bool("query_bias", query_bias)
+        for name, (owner, default) in _OPTIONS.items():
+            value = getattr(self, name)
             if value != default and method != owner:
                 raise ValueError(
                     f"`{name}` must be left out unless the method is {owner!r}. "
                     f"Received: {name}={value!r}, method={method!r}"
                 )
-        self.relative_segments = check_bool("relative_segments", relative_segments)
-        if relative_segments and method != "xlnet":
-            raise ValueError(
-                "`relative_segments` must be False unless the method is 'xlnet'. "
-                f"Received: relative_segments={relative_segments}, method={method!r}"
-            )
-        self.query_bias = check_bool("query_bias", query_bias)
-        if not query_bias and method != "xlnet":
-            raise ValueError(
-                "`query_bias` must be True unless the method is 'xlnet'. "
-                f"Received: query_bias={query_bias}, method={method!r}"
-            )
         if shared_heads and not METHODS[method].can_share:
             raise ValueError(
                 f"`shared_heads` must be False for the method {method!r}. "
@@ -244,7 +240,7 @@ class RelativeAttention(SelfAttention):
             )
         for name, value, left_out in (
             ("max_distance", max_distance, None),
-            ("num_buckets", self.num_buckets, 32),
+            ("num_buckets", self.num_buckets, _OPTIONS["num_buckets"][1]),
         ):
             if value not in (left_out, getattr(table, name)):
                 raise ValueError(
@@ -430,15 +426,15 @@ class RelativeAttention(SelfAttention):
                 config["relative_embedding"]
             )
             # The table has these; earlier versions also saved other values here.
-            config = {**config, "max_distance": None, "num_buckets": 32}
+            for name in ("max_distance", "num_buckets"):
+                config.pop(name, None)
         return cls(**config)
 
 
 def without_others(config: dict) -> dict:
     """Arguments without those of other methods, which earlier versions ignored."""
-    others = {"num_buckets": "bias", "sinusoid": "xlnet"}
-    return {
-        name: value
-        for name, value in config.items()
-        if others.get(name, config.get("method")) == config.get("method")
+    method = config.get("method")
+    others = {
+        name for name in ("num_buckets", "sinusoid") if _OPTIONS[name][0] != method
     }
+    return {name: value for name, value in config.items() if name not in others}
