@@ -200,7 +200,7 @@ def test_context_equals_its_equation(name):
     if name == "mixed":
         inputs = inputs._replace(query=layer.query_dense(hidden))
     layer.dropout_layer.seed_generator.state.assign([3, 5])
-    queries, keys = layer._queries_and_keys(inputs)
+    queries, keys = layer.queries_and_keys(inputs)
     relative = layer._terms(inputs, keys)
     queries = queries._replace(relative=relative)
     differentiable = [queries.vectors, keys.vectors, keys.values, relative]

@@ -73,7 +73,7 @@ class PartitionedAttention(Partitioned, SelfAttention):
         **kwargs: Any,
     ):
         super().__init__(num_heads=num_heads, **kwargs)
-        registered = self._partition_arguments["partition"] is not None
+        registered = kwargs.get("partition") is not None
         if boundaries is None and not registered and num_heads % 2:
             raise ValueError(
                 "`num_heads` must be even, half of the heads for each side of a "

@@ -40,6 +40,11 @@ class ScoredAttention(Attention):
     recomputation, single queries, queries without a position, returned scores, heads
     that are switched off, the output projection.
 
+    A subclass with another layout of its keys overrides `attend_heads`, which calls
+
+        queries_and_keys   for what `project` returns, with positions, masks and dropout
+        by_length          for the context vectors, computed at once or in blocks
+
     Only `project` and `relative_terms` use the layer's weights, and pass them on in
     `Keys.weights`. The backward pass recomputes the other methods, which must depend on
     their arguments alone.
@@ -177,7 +182,7 @@ class ScoredAttention(Attention):
 
     def attend_heads(self, inputs: AttentionInputs, return_scores=False):
         """`(context, scores)`, as `attend` before the output projection."""
-        queries, keys = self._queries_and_keys(inputs)
+        queries, keys = self.queries_and_keys(inputs)
         context = None if return_scores else self.fused_context(queries, keys)
         if context is not None:
             return context, None
@@ -198,7 +203,7 @@ class ScoredAttention(Attention):
         def whole():
             return context_of(queries, self._terms(inputs, keys), keys)
 
-        context = self._by_length(whole, in_blocks, inputs, queries, return_scores)
+        context = self.by_length(whole, in_blocks, inputs, queries, return_scores)
         if not return_scores:
             return context, None
         queries = queries._replace(relative=self._terms(inputs, keys))
@@ -208,7 +213,9 @@ class ScoredAttention(Attention):
             return context, scores if mask is None else ops.where(mask, scores, 0.0)
         return context, self.attention_weights(scores, queries, keys)
 
-    def _by_length(self, whole, in_blocks, inputs, queries, return_scores, together=1):
+    def by_length(
+        self, whole, in_blocks, inputs, queries, return_scores=False, together=1
+    ):
         """Context vectors of all queries at once or in blocks, scaled up for dropout.
 
         Args:
@@ -279,7 +286,7 @@ class ScoredAttention(Attention):
         length = ops.shape(keys.vectors)[2]
         return self.relative_terms(functional.relative_positions(length), inputs)
 
-    def _queries_and_keys(self, inputs: AttentionInputs):
+    def queries_and_keys(self, inputs: AttentionInputs):
         """Queries and keys with all attributes but relative terms."""
         queries, keys = self.project(inputs)
         length = ops.shape(keys.vectors)[2]

@@ -146,7 +146,7 @@ class SparseAttention(SelfAttention):
         length = ops.shape(inputs.hidden)[1]
         if return_scores or not self._has_windows(inputs, length):
             return super().attend_heads(inputs, return_scores)
-        queries, keys = self._queries_and_keys(inputs)
+        queries, keys = self.queries_and_keys(inputs)
         visible = ops.ones((1, 1, length, 1), dtype="bool")
         if keys.visible is not None:
             visible = ops.swapaxes(keys.visible, 2, 3)
@@ -187,9 +187,7 @@ class SparseAttention(SelfAttention):
             return self._window_context(queries, {}, summaries)
 
         together = self.stride + self.overlap
-        context = self._by_length(
-            whole, in_blocks, inputs, queries, return_scores, together
-        )
+        context = self.by_length(whole, in_blocks, inputs, queries, together=together)
         return from_windows(context, length, self.stride, self.overlap), None
 
     def _has_windows(self, inputs, length) -> bool:
