@@ -77,9 +77,14 @@ def near_entries(x, first, width: int, axis: int = -1):
     return ops.slice(x, _corner(x, first, axis), shape)
 
 
+def near_width(rows: NearFar, like):
+    """The number of near keys, `like` being `[B, N, t, x]`."""
+    return ops.shape(rows.near)[0] - ops.shape(like)[2]
+
+
 def near_keys(key, rows: NearFar, like):
     """The near keys `[B, N, W, H]` of keys `[B, N, S, H]`."""
-    width, first = _width(rows, like), rows.first
+    width, first = near_width(rows, like), rows.first
 
     @custom_gradient
     def take(key):
@@ -145,11 +150,6 @@ def _corner(x, first, axis):
     return corner
 
 
-def _width(rows: NearFar, like):
-    """The number of near keys, `like` being `[B, N, t, x]`."""
-    return ops.shape(rows.near)[0] - ops.shape(like)[2]
-
-
 def _side_rows(rows: NearFar):
     """The rows of both sides, `[..., 2, H]`."""
     return ops.moveaxis(ops.concatenate(rows[1:3], axis=0), 0, -2)
@@ -158,7 +158,7 @@ def _side_rows(rows: NearFar):
 def far_sides(rows: NearFar, like):
     """`[S, 2]`: 1 at keys before the near ones, and at keys after them."""
     keys = ops.arange(rows.length, dtype="int32")
-    sides = keys < rows.first, keys >= rows.first + _width(rows, like)
+    sides = keys < rows.first, keys >= rows.first + near_width(rows, like)
     return ops.cast(ops.stack(sides, axis=-1), rows.near.dtype)
 
 

@@ -8,7 +8,7 @@ from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.kernels.near_far import add_near, far_sides, near_entries
 from tfeff.ops.kernels.normalizers import WITH_GRADIENT
-from tfeff.ops.shifting import toeplitz
+from tfeff.ops.relative import toeplitz_rows
 from tfeff.utils.types import Tensor
 
 
@@ -69,8 +69,7 @@ def near_far_part_values(
     Returns:
         Tensor `[B, n, t, H]`.
     """
-    first, count = partition.first, ops.shape(scores)[2]
-    near = toeplitz(ops.moveaxis(partition.near, 0, -1), count)
+    first, near = partition.first, toeplitz_rows(scores, partition.near)
     num_parts, _, width = ops.shape(near)
     sides = ops.repeat(far_sides(partition, scores), value.shape[-1], axis=-1)
 

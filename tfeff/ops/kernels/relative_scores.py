@@ -76,8 +76,8 @@ def xlnet_scores(
     """
     if content_bias is None:
         return shaw_scores(query, key, rows)
-    content_query = query + content_bias[:, None]
-    position_query = scaled(query + position_bias[:, None])
+    content_query = relative.with_bias(query, content_bias)
+    position_query = scaled(relative.with_bias(query, position_bias))
     if isinstance(rows, NearFar):
         far = far_rows(rows, query)
         # The far rows, added to the keys, are multiplied with `u` instead of `v`.

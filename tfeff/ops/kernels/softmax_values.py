@@ -5,7 +5,13 @@ from keras import ops
 from tfeff.ops.attention import weighted_values
 from tfeff.ops.kernels.backends import custom_gradient
 from tfeff.ops.kernels.barrier import barrier_one
-from tfeff.ops.kernels.near_far import NearFar, add_near, far_rows, near_entries
+from tfeff.ops.kernels.near_far import (
+    NearFar,
+    add_near,
+    far_rows,
+    near_entries,
+    near_width,
+)
 from tfeff.ops.kernels.relative_products import (
     relative_products,
     relative_sums,
@@ -47,17 +53,14 @@ def softmax_values(
         """`x` `[B, N, t, H]` with zeros in rows without a visible key."""
         return x if visible is None else x * ops.cast(visible, x.dtype)
 
-    first = None
+    first = width = None
     if isinstance(rows, NearFar):
         value, first = value + far_rows(rows, scores), rows.first
-        rows = rows.near
+        width, rows = near_width(rows, scores), rows.near
 
     def near_weights(weights):
         """The weights of the keys that have own rows, all or the near ones."""
-        if first is None:
-            return weights
-        width = ops.shape(rows)[0] - ops.shape(weights)[2]
-        return near_entries(weights, first, width)
+        return weights if first is None else near_entries(weights, first, width)
 
     @custom_gradient
     def attend(scores, value, *rows):
