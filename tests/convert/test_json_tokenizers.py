@@ -335,6 +335,27 @@ def test_other_byte_pairs_beside_vocab_json_are_named(value, tmp_path):
         load_tokenizer(tmp_path)
 
 
+def test_a_unigram_that_changes_white_space_alone(tmp_path):
+    source = copied("xlm_roberta", tmp_path)
+    for path in source.iterdir():
+        if path.name not in ("tokenizer.json", "config.json"):
+            path.unlink()
+    path = source / "tokenizer.json"
+    values = json.loads(path.read_text("utf-8"))
+    values["normalizer"] = {
+        "type": "Sequence",
+        "normalizers": [
+            {"type": "Strip", "strip_left": True, "strip_right": True},
+            {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
+        ],
+    }
+    path.write_text(json.dumps(values), "utf-8")
+    text = "  Two  ﬁsh Ａ"
+    library = tokenizers.Tokenizer.from_file(str(path))
+    expected = library.encode(text, add_special_tokens=False).ids
+    assert np.asarray(load_tokenizer(source)(text)).tolist() == expected
+
+
 def test_capitals_of_vocab_txt_and_the_default_of_bert_s_class(tmp_path):
     source = copied("bert_cased", tmp_path)
     pieces = TokenizerJson.find(str(source)).vocabulary

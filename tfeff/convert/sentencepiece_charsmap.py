@@ -18,7 +18,12 @@ _MOST_NODES = 1 << 24
 
 
 def compiled(rules):
-    """The rules in SentencePiece's format, which only its trainer writes."""
+    """The rules in SentencePiece's format, which only its trainer writes.
+
+    No rules are no bytes, which the trainer refuses to write.
+    """
+    if not rules:
+        return b""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "rules.tsv")
         with open(path, "w", encoding="ascii") as file:
