@@ -60,8 +60,9 @@ def write_data(folder, texts):
     (folder / "squad.json").write_text(json.dumps(data))
 
 
-def finetune_it():
-    return finetune(FinetuneSettings(run_dir="run", task="SST-2", data=".", **COMMON))
+def finetune_it(**part):
+    settings = dict(run_dir="run", task="SST-2", data=".", **COMMON)
+    return finetune(FinetuneSettings(**settings, **part))
 
 
 def embed_it():
@@ -69,9 +70,9 @@ def embed_it():
     return embed(EmbedSettings(**settings, dropout=0.1))
 
 
-def answer_it():
+def answer_it(**part):
     settings = dict(train="squad.json", dev="squad.json", sequence_length=24, stride=9)
-    return answer(AnswerSettings(run_dir="run", **settings, **COMMON))
+    return answer(AnswerSettings(run_dir="run", **settings, **COMMON, **part))
 
 
 def kept(run):
@@ -96,9 +97,11 @@ def same(one, other):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", [finetune_it, embed_it, answer_it])
-def test_what_is_kept_is_of_one_model(recipe, folder):
+def test_what_is_kept_is_of_one_model(recipe, folder, capsys):
     run = folder / "run"
-    recipe()
+    recipe(**({} if recipe is embed_it else {"predict_split": "dev"}))
+    predicted = run / "predictions" / "dev" / "metrics.json"
+    assert predicted.exists() is (recipe is not embed_it)
     first = kept(run)
     before, metrics = times(run), (run / "metrics.json").read_bytes()
     recipe()
@@ -107,7 +110,12 @@ def test_what_is_kept_is_of_one_model(recipe, folder):
 
     shutil.rmtree(run / "cells")
     write_data(folder, DOCUMENTS[::-1])
+    capsys.readouterr()
     summary = recipe()
+    # The predictions of a part that this start does not ask for were of the other one.
+    assert not predicted.parent.parent.exists()
+    removed = "predictions was of another model, or unfinished: it is removed\n"
+    assert (removed in capsys.readouterr().out) is (recipe is not embed_it)
     assert not same(first, kept(run))
     best = summary.get("grid", summary)["best"]["folder"]
     assert same(

@@ -8,6 +8,7 @@ import pytest
 
 import tfeff
 from tfeff.recipes import answering, finetuning
+from tfeff.recipes.predictions import remove_predictions
 
 URL = "s3://bucket/run"
 
@@ -65,3 +66,15 @@ def test_answers_are_told_where_they_are_published(run, monkeypatch, capsys):
     answering.predict_part(settings, run, task, {})
     assert not os.path.exists(metrics)
     assert capsys.readouterr().out == f"predictions of dev: {URL}/predictions/dev\n"
+
+
+def test_predictions_of_all_parts_are_removed(run, capsys):
+    leave_metrics(run, "dev")
+    leave_metrics(run, "test")
+    remove_predictions(run)
+    assert not os.path.exists(run.path("predictions"))
+    assert capsys.readouterr().out == (
+        f"{URL}/predictions was of another model, or unfinished: it is removed\n"
+    )
+    remove_predictions(run)
+    assert capsys.readouterr().out == ""

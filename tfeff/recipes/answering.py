@@ -16,7 +16,11 @@ from tfeff.recipes.baselines import baseline_to_predict, make_baseline, score
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.naming import named_as
-from tfeff.recipes.predictions import write_predictions, write_scores
+from tfeff.recipes.predictions import (
+    remove_predictions,
+    write_predictions,
+    write_scores,
+)
 from tfeff.recipes.run_exports import (
     has_model,
     make_once,
@@ -274,7 +278,10 @@ def write_best(settings, run, task, tokenizer, summary):
         if os.path.exists(run.path(name)):
             os.remove(run.path(name))
     best_model = os.path.join(summary["best"]["folder"], MODEL)
+    is_kept = has_model(run, best_model)
     model = load_best(settings, summary["best"]["folder"], run)
+    if not is_kept:
+        remove_predictions(run)
     longest = settings.max_answer_tokens
     metrics, answers = evaluate(model, task.dataset, task.dev, longest)
     threshold = metrics.get("no_answer_threshold")
@@ -294,7 +301,7 @@ def write_best(settings, run, task, tokenizer, summary):
         run,
         model,
         tokenizer,
-        is_kept=has_model(run, best_model),
+        is_kept=is_kept,
         save=lambda path: copy(best_model, path),
         sequence_length=settings.sequence_length,
         stride=settings.stride,

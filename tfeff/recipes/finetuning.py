@@ -18,7 +18,11 @@ from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.heads import read_pooler
 from tfeff.recipes.long_texts import print_long
 from tfeff.recipes.naming import named_as
-from tfeff.recipes.predictions import write_predictions, write_scores
+from tfeff.recipes.predictions import (
+    remove_predictions,
+    write_predictions,
+    write_scores,
+)
 from tfeff.recipes.run_exports import export_options, has_model, write_model
 from tfeff.recipes.runs import (
     MODEL,
@@ -158,6 +162,9 @@ def finetune(
 
         best_model = os.path.join(best["folder"], MODEL)
         model = load_best(settings, best["folder"], run)
+        is_kept = has_model(run, best_model)
+        if not is_kept:
+            remove_predictions(run)
         if settings.predict_split:
             predict_part(task, model, settings.predict_split, run)
         rows = task.dev[dataset.dev_splits[0]].rows
@@ -169,7 +176,7 @@ def finetune(
             run,
             model,
             tokenizer,
-            is_kept=has_model(run, best_model),
+            is_kept=is_kept,
             save=lambda path: copy(best_model, path),
             sequence_length=task.sequence_length,
             **export_options(task.train.examples),

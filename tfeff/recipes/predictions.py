@@ -10,6 +10,18 @@ import tfeff
 from tfeff.recipes.baselines import scores_line
 from tfeff.recipes.runs import copy
 from tfeff.training.grid import METRICS
+from tfeff.utils.files import remove_folder
+
+
+def remove_predictions(run: tfeff.training.RunDirectory) -> None:
+    """Removes what an earlier start predicted, of all parts; a line says so.
+
+    To be called where another model is the run's, before that one is written.
+    """
+    folder = run.path("predictions")
+    if os.path.isdir(folder):
+        remove_folder(folder)
+        print(f"{run.shown(folder)} was of another model, or unfinished: it is removed")
 
 
 def write_predictions(
