@@ -193,7 +193,9 @@ def test_ratings_of_ones_own(tmp_path):
     write(tmp_path / "Stars" / "dev.tsv", rows(["review", "stars"], ["Bad.", "0"]))
     with pytest.raises(ValueError, match="label must be a number from 1 to 5. .*'0'"):
         own.read("dev", tmp_path)
+    assert own.ratings == (1.0, 5.0)
     free = datasets.tsv_dataset("Stars", ("review",), "stars")
+    assert free.ratings is None and weather().ratings is None
     assert free.read("dev", tmp_path).labels.tolist() == [0.0]
     write(tmp_path / "Stars" / "test.tsv", rows(["review", "stars"], ["Bad.", "inf"]))
     with pytest.raises(ValueError, match="label must be a number. Received: 'inf'"):
@@ -248,6 +250,11 @@ def test_a_reader_and_a_scorer_of_ones_own(tmp_path):
         ({"metric_names": ("acuracy",)}, r"Did you mean 'accuracy'\?"),
         ({"label_names": None}, r"`metric_names` must be of \['pearson', 'spearman'\]"),
         ({"options": 3}, "`options` must be a list of names"),
+        ({"ratings": (1, 5)}, "`ratings` must be left out but for texts without"),
+        (
+            {"label_names": None, "metric_names": ("pearson",), "ratings": (5, 1)},
+            "`ratings` must be the least and the highest one",
+        ),
         ({"kind": data.SpanExamples}, "`scorer` and `writer` must be given for spans"),
     ],
 )

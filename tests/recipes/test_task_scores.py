@@ -36,6 +36,25 @@ def test_the_error_of_ratings_beside_that_of_their_mean():
     assert list(diverged) == list(scores) and all(map(math.isnan, diverged.values()))
 
 
+@pytest.mark.parametrize("name", ["Stars", "STS-B"])
+def test_the_scores_are_those_of_the_written_ratings(tmp_path, name):
+    dataset = tfeff.datasets.get("STS-B")
+    if name == "Stars":
+        dataset = tfeff.datasets.tsv_dataset(name, ("text",), "stars", ratings=(0, 5))
+    dev, test = priced(5.0, 3.0, 0.0, 1.0), np.array([9.5, 2.5, -3.25, -2.0], "float32")
+    scores = task_scores(dataset, dev, test)
+    (path,) = dataset.write_predictions("dev", dev, test, tmp_path)
+    written = np.genfromtxt(path, skip_header=1)[:, 1]
+    np.testing.assert_array_equal(written, [5.0, 2.5, 0.0, 0.0])
+    assert scores["mean_absolute_error"] == np.mean(np.abs(dev.labels - written))
+    assert dataset.metrics(dev, written).items() <= scores.items()
+    # Within the range nothing is another score, and cosines are of no range.
+    inside = test.clip(0.5, 4.5)
+    found = task_scores(dataset, dev, inside)
+    assert dataset.metrics(dev, inside).items() <= found.items()
+    assert dataset.metrics(dev, test)["spearman"] > 0.99 > scores["spearman"]
+
+
 def test_ratings_of_ones_own_begin_at_their_mean():
     assert rating_units(PRICES, priced(1.0, 4.0)) == {"scale": 1.5, "offset": 2.5}
     assert rating_units(PRICES, priced(3.0, 3.0)) == {"scale": 1.0, "offset": 3.0}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tfeff.data.arrays import as_array, check_all, check_one_axis
+from tfeff.utils.checks import is_number
 
 
 def check_list(name: str, values: Iterable, kind: type | None = None) -> list:
@@ -62,6 +63,21 @@ def check_classes(
         expected = f"classes from 0 to {len(names) - 1}, of {list(names)}"
         check_all(name, array, (array >= 0) & (array < len(names)), expected)
     return array
+
+
+def check_range(name: str, values: Sequence[float]) -> tuple[float, float]:
+    """Returns the least and the highest rating as floats, or raises."""
+    is_pair = isinstance(values, (tuple, list)) and len(values) == 2
+    try:
+        numbers = tuple(float(x) for x in values if is_number(x)) if is_pair else ()
+    except OverflowError:
+        numbers = ()
+    if len(numbers) != 2 or not numbers[0] < numbers[1]:
+        raise ValueError(
+            f"`{name}` must be the least and the highest one. "
+            f"Received: {name}={values!r}"
+        )
+    return numbers
 
 
 def check_ratings(name: str, values: np.ndarray) -> np.ndarray:

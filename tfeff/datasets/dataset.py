@@ -11,6 +11,7 @@ from tfeff.datasets.checks import (
     check_classes,
     check_different,
     check_names,
+    check_range,
     check_ratings,
     check_same_number,
 )
@@ -43,6 +44,7 @@ class Dataset:
             `SpanExamples` or `TokenExamples`.
         label_names: all labels, in the order of their ids; None for ratings and for
             spans.
+        ratings: the least and the highest rating that can be predicted; None for any.
         splits: the published splits.
         more_tests: whether `reader` reads other files, too, as splits whose names begin
             with "test", such as "test_new".
@@ -89,6 +91,7 @@ class Dataset:
     options: tuple[str, ...] = ()
     kind: type[Any] = TextExamples
     label_names: tuple[str, ...] | None = None
+    ratings: tuple[float, float] | None = None
     splits: tuple[str, ...] = ("train", "dev", "test")
     more_tests: bool = False
     dev_splits: tuple[str, ...] = ("dev",)
@@ -124,6 +127,14 @@ class Dataset:
                 "words (`conll_dataset`). "
                 f"Received: scorer={self.scorer!r}, writer={self.writer!r}"
             )
+        if self.ratings is not None:
+            if self.kind is not TextExamples or self.label_names is not None:
+                raise ValueError(
+                    "`ratings` must be left out but for texts without `label_names`. "
+                    f"Received: ratings={self.ratings!r}, kind={self.kind.__name__}, "
+                    f"label_names={self.label_names}"
+                )
+            object.__setattr__(self, "ratings", check_range("ratings", self.ratings))
         if self.scorer is None:
             for name in self.metric_names:
                 check_choice("metric_names", name, METRICS)
@@ -228,6 +239,20 @@ class Dataset:
             )
         return scores
 
+    def clip(self, predictions: Predictions) -> Predictions:
+        """Ratings clipped to `ratings`, as they are written; others as they are.
+
+        Args:
+            predictions: as for `metrics`.
+
+        Raises:
+            TypeError, ValueError: if what is clipped are not finite numbers `[N]`.
+        """
+        if self.ratings is None:
+            return predictions
+        given: Any = predictions
+        return check_ratings("predictions", given).clip(*self.ratings)
+
     def baseline(self, train: AnyExamples, examples: AnyExamples) -> dict[str, float]:
         """The official metrics of what training labels alone predict.
 
@@ -257,6 +282,8 @@ class Dataset:
     ) -> tuple[str, ...]:
         """Writes predictions in the benchmark's format; overwrites no file.
 
+        Ratings are clipped to `ratings` before.
+
         Args:
             split: the split of the examples.
             examples: its examples, with or without labels.
@@ -277,7 +304,7 @@ class Dataset:
         given: Any = examples
         predicted: Any = predictions
         if self.kind in _LABELLED:
-            predicted = self._check_labels("predictions", predictions)
+            predicted = self._check_labels("predictions", self.clip(predictions))
             if len(predicted) == 0 or len(predicted) != len(given):
                 raise ValueError(
                     "`examples` and `predictions` must be equally many, at least 1. "

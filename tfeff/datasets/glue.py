@@ -40,7 +40,6 @@ _MRPC: dict[str, Any] = dict(
     label_names=_BINARY,
     any_text=True,
 )
-_STSB_RATINGS = (0.0, 5.0)
 # The columns of CoLA's two files without a header.
 _COLA_HEADER = ("source", "label", "mark", "sentence")
 _MRPC_TRAIN = os.path.join("MRPC", "msr_paraphrase_train.txt")
@@ -134,7 +133,7 @@ def _write_mnli(split, examples, predictions, folder):
 
 
 def _write_stsb(split, examples, predictions, folder):
-    texts = predicted_texts(examples, predictions.clip(*_STSB_RATINGS), ".3f")
+    texts = predicted_texts(examples, predictions, ".3f")
     return (write_tsv(texts, new_file(folder, "STS-B.tsv")),)
 
 
@@ -170,7 +169,7 @@ DATASETS = (
         "STS-B",
         _SENTENCES,
         "score",
-        ratings=_STSB_RATINGS,
+        ratings=(0.0, 5.0),
         any_text=True,
         writer=_write_stsb,
     ),

@@ -1,6 +1,5 @@
 """Examples in tab-separated files, one for each split, as in GLUE."""
 
-import functools
 import itertools
 import math
 import os
@@ -10,16 +9,14 @@ from typing import Any
 import numpy as np
 
 from tfeff.data.finetuning.examples import TextExamples
-from tfeff.datasets.checks import check_names
+from tfeff.datasets.checks import check_names, check_range
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import first_file, malformed, numbered_lines
-from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import (
     check_bool,
     check_callable,
     check_path,
-    is_number,
     near_miss,
 )
 
@@ -82,9 +79,7 @@ def tsv_dataset(
         "more_tests": "reader" not in attributes,
         "label_names": label_names,
         "metric_names": ("pearson", "spearman") if rated else ("accuracy",),
-        "writer": functools.partial(_write_ratings, name, columns["ratings"])
-        if rated
-        else None,
+        "ratings": None if columns["ratings"] == ANY_RATING else columns["ratings"],
     }
     return Dataset(**(defaults | attributes))
 
@@ -261,11 +256,6 @@ def _label(text, path, number, hint, label_names, ratings, **_):
     return rating
 
 
-def _write_ratings(name, ratings, split, examples, predictions, folder):
-    texts = predicted_texts(examples, predictions.clip(*ratings))
-    return (write_tsv(texts, new_file(folder, f"{name}.tsv")),)
-
-
 def _checked(texts, label, label_names, ratings):
     """The arguments of `read_tsv` for texts and labels, checked."""
     texts = check_names("texts", texts)
@@ -282,16 +272,7 @@ def _checked(texts, label, label_names, ratings):
         label_names = check_names("label_names", label_names)
         if len(label_names) < 2:
             raise ValueError(f"`label_names` must be two at least. {label_names=}")
-    is_pair = isinstance(ratings, (tuple, list)) and len(ratings) == 2
-    try:
-        numbers = tuple(float(x) for x in ratings if is_number(x)) if is_pair else ()
-    except OverflowError:
-        numbers = ()
-    if len(numbers) != 2 or not numbers[0] < numbers[1]:
-        raise ValueError(
-            "`ratings` must be the least and the highest one. "
-            f"Received: ratings={ratings!r}"
-        )
+    numbers = check_range("ratings", ratings)
     if label_names is not None and numbers != ANY_RATING:
         raise ValueError(
             "`ratings` must be left out with `label_names`. "

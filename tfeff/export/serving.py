@@ -94,7 +94,8 @@ def save_for_serving(
       a `text_pair`, False by default; `label_names`, the C labels, by default the
       model's, or else "0", "1" …
     - `rate(text)` or `rate(text, text_pair)`, of a `tfeff.tasks.Regressor`: `score`
-      `[B]` float32. Option: `pairs`.
+      `[B]` float32, as the model gives it: not clipped to a data set's range. Option:
+      `pairs`.
     - `choose(passage, question, options)`, of a `tfeff.tasks.MultipleChoice`, with
       `options` `[B, C]`: `option` `[B]` string, the likeliest; `index` `[B]` int32,
       its index; `probabilities` `[B, C]` float32.

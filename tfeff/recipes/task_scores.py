@@ -17,8 +17,9 @@ def task_scores(
 
         error = 1/N Σ_i |y_i - p_i|
 
-    Correlations see neither a wrong scale nor a wrong offset, and those of the mean
-    rating, which is the baseline, are undefined.
+    of the predictions p as `Dataset.write_predictions` writes them: clipped to the
+    range of the ratings. Correlations see neither a wrong scale nor a wrong offset, and
+    those of the mean rating, which is the baseline, are undefined.
 
     Args:
         dataset: the data set.
@@ -33,6 +34,7 @@ def task_scores(
     if predictions is None:
         names = [*dataset.metric_names, *[RATING_ERROR] * rated]
         return dict.fromkeys(names, math.nan)
+    predictions = dataset.clip(predictions)
     scores = dataset.metrics(examples, predictions)
     if rated:
         errors = np.subtract(examples.labels, predictions, dtype="float64")
