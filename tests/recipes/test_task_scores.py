@@ -32,6 +32,8 @@ def test_the_error_of_ratings_beside_that_of_their_mean():
         "spearman 1.0000, mean baseline undefined; "
         "mean_absolute_error 1181.8000, mean baseline 200.0000"
     )
+    line = scores_line({"mean_absolute_error": 0.00023456}, baseline)
+    assert line == "mean_absolute_error 0.0002346, mean baseline 200.0000"
     diverged = task_scores(PRICES, dev, None)
     assert list(diverged) == list(scores) and all(map(math.isnan, diverged.values()))
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from tfeff.training import Grid
-from tfeff.training.grid import write_metrics
+from tfeff.training.grid import score_text, write_metrics
 
 AXES = {"batch_size": [16, 32], "rate": [1e-5, 3e-5]}
 SCORES = {
@@ -72,6 +72,38 @@ def test_a_grid_that_was_killed_runs_only_what_is_missing(tmp_path):
         "| constant |  | 0.2500 | undefined |",
         "| none |  | undefined | undefined |",
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0000"),
+        (0.5, "0.5000"),
+        (-0.5, "-0.5000"),
+        (0.001, "0.0010"),
+        (0.00012345678, "0.0001235"),
+        (-0.0000043219, "-4.322e-06"),
+        (1181.8, "1181.8000"),
+        (251234.567, "251234.6"),
+        (math.nan, "undefined"),
+        (None, "undefined"),
+    ],
+)
+def test_scores_of_every_size_are_told(value, text):
+    assert score_text(value) == text
+
+
+def test_a_deviation_has_the_digits_of_the_mean(tmp_path):
+    scores = {"f1": 0.5, "error": 2e-4, "price": 2e5}
+
+    def cell(folder, rate, seed):
+        return {name: value * (1 + 1e-4 * seed) for name, value in scores.items()}
+
+    grid = Grid(tmp_path, {"rate": [1]}, [0, 1], "f1")
+    grid.run(cell)
+    assert grid.table().splitlines()[2] == (
+        "| **1** | **0.5000 ± 0.0000** | **0.0002 ± 1.414e-08** | **200010.0 ± 14.1** |"
+    )
 
 
 def test_undefined_is_null_on_disk_and_never_zero(tmp_path):

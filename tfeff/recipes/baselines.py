@@ -1,12 +1,12 @@
 """What training labels alone predict, beside the scores of a recipe."""
 
-import math
 import tempfile
 from collections.abc import Mapping
 from typing import Any
 
 import tfeff
 from tfeff.recipes.task_scores import task_scores
+from tfeff.training.grid import score_text
 
 
 def make_baseline(
@@ -70,11 +70,7 @@ def scores_line(metrics: Mapping[str, float], baseline: Mapping) -> str:
 
 def score(metrics: Mapping[str, float], name: str, baseline: Mapping) -> str:
     """A metric, and the baseline's, which has no thresholds."""
-    found = _text(metrics[name])
+    found = score_text(metrics[name])
     if name in baseline["metrics"]:
-        found += f", {baseline['name']} {_text(baseline['metrics'][name])}"
+        found += f", {baseline['name']} {score_text(baseline['metrics'][name])}"
     return found
-
-
-def _text(value):
-    return "undefined" if value is None or math.isnan(value) else f"{value:.4f}"

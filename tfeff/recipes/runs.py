@@ -18,6 +18,7 @@ import tfeff
 from tfeff.recipes.naming import named_as
 from tfeff.recipes.settings import Settings, fields_of
 from tfeff.storage.arguments import READ_MODEL, paths
+from tfeff.training.grid import score_text
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
@@ -202,4 +203,4 @@ def check_finite(model: keras.Model) -> None:
 
 def metrics_line(metrics: dict[str, float]) -> str:
     """Metrics in a line."""
-    return ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    return ", ".join(f"{name} {score_text(value)}" for name, value in metrics.items())

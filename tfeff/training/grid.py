@@ -235,6 +235,13 @@ def metrics_json(metrics: Mapping) -> str:
     return json.dumps(_without_nan(metrics), indent=2, allow_nan=False)
 
 
+def score_text(value: float | None) -> str:
+    """A score to print: with four digits after the point, or of small ones in all."""
+    if value is None or math.isnan(value):
+        return "undefined"
+    return format(value, _digits(value))
+
+
 def read_metrics(path: str | os.PathLike) -> dict[str, float]:
     """The metrics of a cell, NaN where one is null."""
     metrics = read_object(os.fspath(path))
@@ -266,7 +273,14 @@ def _deviation(values):
 
 
 def _cell_text(mean, deviation):
-    if math.isnan(mean):
-        return "undefined"
-    text = f"{mean:.4f}"
-    return text if math.isnan(deviation) else f"{text} ± {deviation:.4f}"
+    text = score_text(mean)
+    if math.isnan(mean) or math.isnan(deviation):
+        return text
+    return f"{text} ± {deviation:{_digits(mean)}}"
+
+
+def _digits(value):
+    """How a number of its size is printed, and a deviation beside it."""
+    if abs(value) >= 1e4:
+        return ".1f"
+    return ".4f" if abs(value) >= 1e-3 or value == 0 else ".4g"
