@@ -10,7 +10,7 @@ import tfeff
 from tests.subjects.serving import serve
 from tfeff.recipes.baselines import make_baseline, scores_line
 from tfeff.recipes.finetuning import rating_units
-from tfeff.recipes.task_scores import task_scores
+from tfeff.recipes.task_scores import print_undefined, task_scores
 
 PRICES = tfeff.datasets.tsv_dataset("Prices", ("text",), "price")
 
@@ -105,6 +105,38 @@ def test_prices_are_learnt_and_served(tmp_path, capsys):
     assert found["best"]["mean"][error] == pytest.approx(
         scores["mean_absolute_error"], rel=1e-4
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "metric"),
+    [
+        ("STS-B", (2.5, 2.5), "pearson"),
+        ("STS-B", (2.5, 2.0), None),
+        ("CoLA", (1, 1), "matthews_correlation"),
+        ("CoLA", (1, 0), None),
+        ("MRPC", (0, 0), "f1"),
+        ("MRPC", (1, 1), None),
+        ("SST-2", (1, 1), None),
+        ("CoNLL-2003", ([0, 0], [0]), "f1"),
+        ("CoNLL-2003", ([0, 0], [1]), None),
+        ("CoNLL-2003", ([1], [1]), None),
+    ],
+)
+def test_a_part_that_tells_no_best_model_is_told(name, labels, metric, capsys):
+    dataset = tfeff.datasets.get(name)
+    if isinstance(labels[0], list):
+        words = [["a"] * len(row) for row in labels]
+        examples = tfeff.data.TokenExamples(
+            words, labels, dataset.label_names, ["0", "1"]
+        )
+    else:
+        examples = tfeff.data.TextExamples(
+            ["a", "b"], None, labels, dataset.label_names
+        )
+    print_undefined(dataset, dataset.metric_names[0], "dev", examples)
+    told = f"the labels of dev are all equal: even of right predictions the {metric} "
+    told += "is undefined, and tells no best model\n"
+    assert capsys.readouterr().out == ("" if metric is None else told)
 
 
 def test_classes_have_their_metrics_alone():

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import dataclasses
 import json
 import sys
 import types
@@ -137,6 +138,28 @@ def test_a_training_ends_where_nothing_better_comes(pretrained, tmp_path, capsys
     text = capsys.readouterr().out
     assert "best at step 1 of 50" in text
     assert "nothing better came: the training ended at 3" in text
+
+
+@pytest.mark.slow
+def test_the_newest_weights_are_kept_where_no_metric_is_defined(
+    pretrained, tmp_path, capsys
+):
+    def read_one_class(split, folder):
+        examples = read(split, folder)
+        labels = examples.labels if split == "train" else np.zeros(16, "int64")
+        return dataclasses.replace(examples, labels=labels)
+
+    dataset = tfeff.datasets.Dataset(
+        name="Bottles",
+        reader=read_one_class,
+        label_names=("even", "odd"),
+        metric_names=("matthews_correlation", "accuracy"),
+    )
+    found = finetune(settings(tmp_path / "run", pretrained), dataset)
+    assert np.isnan(found["best"]["mean"]["dev_matthews_correlation"])
+    text = capsys.readouterr().out
+    assert text.count("the labels of dev are all equal: even of right") == 1
+    assert "newest at step 4 of 4: dev_matthews_correlation undefined" in text
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """A training whose numbers are none any more ends, and loses nothing."""
 
 import csv
+import math
 import os
 
 import keras
@@ -96,9 +97,10 @@ def test_keep_best_ends_and_gives_the_best_back(tmp_path):
     assert best.diverged_step == 4 and np.isnan(history.history["loss"][0])
 
 
-def test_keep_best_never_prefers_weights_that_are_not_finite(tmp_path):
+@pytest.mark.parametrize("first", [0.1, math.nan])
+def test_keep_best_never_prefers_weights_that_are_not_finite(tmp_path, first):
     model = make_model()
-    scores = iter([0.1, 0.4])
+    scores = iter([first, 0.4])
     best = KeepBest(lambda model: {"score": next(scores)}, "score", 2, tmp_path)
     model.fit(
         dataset(0, 3), steps_per_epoch=20, verbose=0, shuffle=False, callbacks=[best]

@@ -125,6 +125,23 @@ def test_the_best_weights_come_back_early(tmp_path, scores, patience, steps, bes
     np.testing.assert_array_equal(model.get_weights()[0], weights[best - 1][0])
 
 
+def test_patience_counts_undefined_metrics_whose_newest_weights_are_kept(tmp_path):
+    weights = []
+
+    def evaluate(model):
+        weights.append(model.get_weights())
+        return {"score": float("nan")}
+
+    model = make_model()
+    keep = KeepBest(evaluate, "score", 1, tmp_path, 2)
+    model.fit(batches(), steps_per_epoch=5, verbose=0, callbacks=[keep])
+    assert keep.best_step == keep.stopped_step == 3
+    with open(tmp_path / "dev_metrics.csv", encoding="utf-8", newline="") as file:
+        counts = [row["evaluations_since_best"] for row in csv.DictReader(file)]
+    assert counts == ["0", "1", "2"]
+    np.testing.assert_array_equal(model.get_weights()[0], weights[-1][0])
+
+
 def test_bad_patience_is_named(tmp_path):
     with pytest.raises(ValueError, match="`patience` must be .*patience=0"):
         KeepBest(len, "score", 1, tmp_path, 0)

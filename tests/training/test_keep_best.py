@@ -49,7 +49,8 @@ def rows(directory):
         ((0.1, 0.3, 0.2), 1, (0.1, 0.3, 0.3)),
         ((0.3, 0.3, 0.3), 0, (0.3, 0.3, 0.3)),
         ((math.nan, -2.0, math.nan), 1, (math.nan, -2.0, -2.0)),
-        ((math.nan, math.nan, math.nan), 0, (math.nan,) * 3),
+        ((math.nan, math.nan, math.nan), 2, (math.nan,) * 3),
+        ((math.nan, -math.inf, math.nan), 1, (math.nan, -math.inf, -math.inf)),
         ((-math.inf, math.nan, 0.0), 2, (-math.inf, -math.inf, 0.0)),
     ],
 )

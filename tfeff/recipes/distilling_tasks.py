@@ -36,7 +36,7 @@ from tfeff.recipes.runs import (
     open_run,
 )
 from tfeff.recipes.task_dataset import find_dataset
-from tfeff.recipes.task_scores import task_scores
+from tfeff.recipes.task_scores import print_undefined, task_scores
 from tfeff.recipes.tuning import report
 from tfeff.tasks.encoder_limits import check_length
 from tfeff.utils.files import remove_folder
@@ -101,9 +101,11 @@ def distill_on_a_task(
         teachers = dev_part.score(teacher)
         baseline = make_baseline(dataset, train, {"": dev})
         print(f"teacher: {scores_line(teachers, baseline)}")
+        metric = dataset.metric_names[0]
+        print_undefined(dataset, metric, "dev", dev)
         best = tfeff.training.KeepBest(
             lambda model: dev_part.score(model.student),
-            dataset.metric_names[0],
+            metric,
             every,
             run.directory,
             settings.patience,
@@ -133,7 +135,7 @@ def distill_on_a_task(
             )
         check_finite(student)
         print("student:")
-        report(best, settings.prediction_steps, baseline)
+        report(best, metric, settings.prediction_steps, baseline)
         keep_data(run, dataset, read, trained="")
         tfeff.training.save_checkpoint(student, run.path(MODEL))
         batches = dev_part.encoder_batches(8, shuffle=False, repeat=False)

@@ -28,6 +28,7 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.task_dataset import best_metric, find_dataset
+from tfeff.recipes.task_scores import print_undefined
 from tfeff.recipes.tuning import (
     check_lora,
     load_best,
@@ -307,6 +308,8 @@ def train(
     kind = texts[len(examples.rows[0]) - 1]
     print(f"{len(examples):,} examples of {kind} to train on")
     print_long({"examples to train on": rows})
+    name = best_metric(settings, scored.dataset)
+    print_undefined(scored.dataset, name, scored.split, scored.pairs)
     grid = tfeff.training.Grid(
         run.path("cells"),
         {

@@ -36,7 +36,7 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.task_dataset import best_metric, find_dataset
-from tfeff.recipes.task_scores import has_ratings, task_scores
+from tfeff.recipes.task_scores import has_ratings, print_undefined, task_scores
 from tfeff.recipes.tuning import (
     check_lora,
     load_best,
@@ -295,6 +295,8 @@ def make_task(settings, dataset, encoder, tokenizer):
         f"{dataset.name}: {len(train):,} examples to train on, "
         f"{', '.join(f'{len(e):,} of {s}' for s, e in dev.items())}"
     )
+    split = dataset.dev_splits[0]
+    print_undefined(dataset, metric, split, dev[split])
     parts = {"examples to train on": task.train}
     parts |= {f"of {split}": part for split, part in task.dev.items()}
     if task.to_predict is not None:

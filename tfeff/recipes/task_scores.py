@@ -42,6 +42,30 @@ def task_scores(
     return scores
 
 
+def print_undefined(
+    dataset: tfeff.datasets.Dataset, metric: str, part: str, examples: Any
+) -> None:
+    """Prints a line where equal labels of a part leave the metric undefined.
+
+    Args:
+        dataset: the data set.
+        metric: that of its metrics which tells the best.
+        part: the name of the part.
+        examples: its examples.
+    """
+    labels = getattr(examples, "labels", None)
+    if labels is None:  # of spans
+        return
+    are_words = isinstance(examples, tfeff.data.TokenExamples)
+    if len(np.unique(np.concatenate(labels) if are_words else labels)) > 1:
+        return
+    if math.isnan(dataset.metrics(examples, labels)[metric]):
+        print(
+            f"the labels of {part} are all equal: even of right predictions the "
+            f"{metric} is undefined, and tells no best model"
+        )
+
+
 def has_ratings(dataset: tfeff.datasets.Dataset) -> bool:
     """Whether the labels of a data set are ratings of texts."""
     return dataset.kind is tfeff.data.TextExamples and dataset.label_names is None

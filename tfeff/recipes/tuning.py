@@ -1,6 +1,7 @@
 """One training on a task: it ends with the weights that are best on its dev part."""
 
 import dataclasses
+import math
 import os
 from collections.abc import Callable
 from typing import TypeAlias
@@ -206,14 +207,17 @@ def train_cell(
         tfeff.tasks.save_lora(model, os.path.join(folder, LORA))
     model = tfeff.encoders.merge_lora(model)
     tfeff.training.save_checkpoint(model, os.path.join(folder, MODEL))
-    report(best, steps, baseline)
+    report(best, metric, steps, baseline)
     return best.best
 
 
-def report(best: tfeff.training.KeepBest, steps: int, baseline: dict) -> None:
-    """Prints where the best weights are from, and why a training ended early."""
+def report(
+    best: tfeff.training.KeepBest, metric: str, steps: int, baseline: dict
+) -> None:
+    """Prints where the kept weights are from, and why a training ended early."""
     line = scores_line(best.best, baseline)
-    print(f"  best at step {best.best_step:,} of {steps:,}: {line}")
+    which = "newest" if math.isnan(best.best[metric]) else "best"
+    print(f"  {which} at step {best.best_step:,} of {steps:,}: {line}")
     if best.diverged_step is not None:
         print(f"  the training had diverged at step {best.diverged_step:,}")
     if best.stopped_step is not None:

@@ -26,13 +26,14 @@ class KeepBest(keras.callbacks.Callback):
     when the training ends. The training ends early if weights are not finite, since
     these are never better than others, and with `patience` if nothing better comes.
     Undefined metrics (NaN) count as worst of all; of equal ones the earlier is kept.
+    But as long as none was defined, the newest weights that are finite are kept.
 
     Each adds a row to `directory/dev_metrics.csv`: the step, all metrics, the best
     value of `metric` so far, as `best_...`, and with `patience` how many evaluations
-    ago that was, as `evaluations_since_best`. The metrics of the training
-    itself are left as they are, whatever `evaluate` does with the model. Callbacks
-    after this one find the newest metrics of `evaluate` in their `logs`, with names
-    that begin with `dev_`.
+    ago that was, as `evaluations_since_best`, or the first one, as long as none was
+    defined. The metrics of the training itself are left as they are, whatever
+    `evaluate` does with the model. Callbacks after this one find the newest metrics of
+    `evaluate` in their `logs`, with names that begin with `dev_`.
 
     Args:
         evaluate: takes the model, returns its metrics by name, always the same names.
@@ -148,10 +149,11 @@ class KeepBest(keras.callbacks.Callback):
         value = metrics[self._metric]
         self._evaluated = self._step
         finite = is_finite(self.model)
-        better = finite and value > _worst_if_nan((self.best or metrics)[self._metric])
-        self._since_best += 1
-        if self.best is None or better:
-            self._since_best = 0
+        is_first = self.best is None
+        so_far = math.nan if is_first else self.best[self._metric]
+        better = finite and _worst_if_nan(value) > _worst_if_nan(so_far)
+        self._since_best = 0 if is_first or better else self._since_best + 1
+        if is_first or better or (finite and math.isnan(so_far)):
             self.best, self.best_step = metrics, self._step
             self._best_weights = self.model.get_weights()
         self._append({"step": self._step, **metrics})
