@@ -124,6 +124,22 @@ def test_undefined_is_null_on_disk_and_never_zero(tmp_path):
         grid.run(None)
 
 
+@pytest.mark.parametrize(
+    ("scores", "rate", "seed"),
+    [
+        ((math.nan, math.nan, math.nan, 0.3, 0.2, math.nan), 2, 1),
+        ((math.nan,) * 6, 1, 0),
+        ((math.nan, 0.9, 0.1, 0.1, 0.1, 0.1), 2, 0),
+        ((0.4, 0.5, 0.3, 0.6, 0.6, 0.3), 1, 1),  # Equal means: the first one.
+    ],
+)
+def test_the_best_where_metrics_are_undefined(tmp_path, scores, rate, seed):
+    left = iter(scores)
+    grid = Grid(tmp_path, {"rate": [1, 2, 3]}, [0, 1], "score")
+    best = grid.run(lambda folder, rate, seed: {"score": next(left)})["best"]
+    assert (best["setting"]["rate"], best["best_seed"]) == (rate, seed)
+
+
 def test_cells_of_an_earlier_version_may_lack_a_metric(tmp_path):
     def run(rates, *names):
         grid = Grid(tmp_path, {"rate": rates}, [1], "score")

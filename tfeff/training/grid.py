@@ -104,7 +104,8 @@ class Grid:
             and `deviation` of each metric over the seeds (the sample's deviation;
             not a number for one seed); and `best`: the row with the highest mean of
             `metric`, with `best_seed` and its `folder`. A mean over an undefined
-            metric is undefined (NaN), and ranks lowest.
+            metric is undefined (NaN), and ranks lowest; where all means are, the row
+            whose best seed is the best. Of equal ones it is the first.
 
         Raises:
             ValueError: if a cell returns no `metric`, or a file of a finished cell is
@@ -114,14 +115,14 @@ class Grid:
         """
         found = self._cells(cell)
         rows: list[dict[str, Any]] = []
+        ranks = []
         for setting, cells in zip(self.settings(), found, strict=True):
             values = {
                 name: [metrics.get(name, math.nan) for metrics in cells]
                 for name in cells[0]
             }
-            best_seed = max(
-                zip(values[self.metric], self.seeds), key=lambda pair: _rank(pair[0])
-            )[1]
+            of_seeds = [_rank(value) for value in values[self.metric]]
+            best_seed = self.seeds[of_seeds.index(max(of_seeds))]
             rows.append(
                 {
                     "setting": setting,
@@ -132,7 +133,9 @@ class Grid:
                     "folder": self.folder(setting, best_seed),
                 }
             )
-        best = max(rows, key=lambda row: _rank(row["mean"][self.metric]))
+            mean = rows[-1]["mean"][self.metric]
+            ranks.append((_rank(mean), max(of_seeds) if math.isnan(mean) else 0.0))
+        best = rows[ranks.index(max(ranks))]
         self.summary = {"metric": self.metric, "rows": rows, "best": best}
         return self.summary
 
