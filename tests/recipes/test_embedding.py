@@ -187,6 +187,18 @@ def test_bad_settings_are_named_before_any_work(folder, others, message):
     assert not (folder / "run" / "cells").exists()
 
 
+def test_an_empty_text_of_a_pair_is_named_before_any_work(folder, monkeypatch):
+    path = folder / "STS-B" / "dev.tsv"
+    path.write_text(
+        "index\tsentence1\tsentence2\tscore\n7\ta\tb\t1\n9\tc\t \t2\n3\td\te\t3\n"
+    )
+    monkeypatch.setattr(tfeff.tasks, "load_pretrained", None)
+    message = r"`task` must .*task='STS-B', whose example '9' of 'dev' is \('c', ' '\)"
+    with pytest.raises(ValueError, match=message):
+        embed(settings())
+    assert not (folder / "run").exists()
+
+
 def test_a_trained_run_is_not_replaced_by_one_without_examples(folder):
     (folder / "run/cells").mkdir(parents=True)
     (folder / "run/config.json").write_text(json.dumps(settings().config()))

@@ -222,6 +222,13 @@ def read_pairs(settings, dataset):
             "`task` must be a data set of pairs, and `split` one with ratings. "
             f"Received: task={settings.task!r}, split={settings.split!r}"
         )
+    for number, texts in zip(pairs.ids, zip(pairs.first, pairs.second, strict=True)):
+        if not all(text.strip() for text in texts):
+            raise ValueError(
+                "`task` must be a data set of pairs without an empty text. Received: "
+                f"task={settings.task!r}, whose example {str(number)!r} of "
+                f"{settings.split!r} is {texts!r:.80}"
+            )
     return pairs
 
 
